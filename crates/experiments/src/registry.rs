@@ -3,8 +3,8 @@
 use crate::experiment::Experiment;
 use crate::{
     block_interface_tax, cache_place, caveat_tables, cleaning_policies, cleaning_time, cliff,
-    cluster, drive_type, persistent_cache, reliability, skylight_tables, store_capacity,
-    store_cleaning, store_latency, translation_layers, zea, zn540, zone_structure,
+    cluster, drive_type, persistent_cache, reliability, skylight_tables, smrfs_figures,
+    store_capacity, store_cleaning, store_latency, translation_layers, zea, zn540, zone_structure,
 };
 use serde::Serialize;
 
@@ -72,6 +72,9 @@ pub const ALL: &[Experiment] = &[
     zn540::RATES,
     caveat_tables::TABLE_5_1,
     caveat_tables::TABLE_5_2,
+    smrfs_figures::LARGE_FILES,
+    smrfs_figures::SMALL_FILES,
+    smrfs_figures::CLEANING,
 ];
 
 /// The experiment of this id.

@@ -102,7 +102,8 @@ fn below(inner: &dyn ZonedDevice) -> Result<u64, CaveatDeviceError> {
     let geometry = inner.geometry();
     if geometry.conventional_zones < geometry.drive_zones() {
         return Err(CaveatDeviceError::Shape(
-            "a drive that takes writes anywhere needs one of conventional zones alone below it".into(),
+            "a drive that takes writes anywhere needs one of conventional zones alone below it"
+                .into(),
         ));
     }
     Ok(u64::from(geometry.conventional_zones) * geometry.zone_size)
@@ -146,7 +147,10 @@ impl CaveatDevice {
     ///
     /// # Errors
     /// `inner` has other zones than conventional ones, is too small, or fails.
-    pub fn create(inner: Arc<dyn ZonedDevice>, shape: &CaveatShape) -> Result<Self, CaveatDeviceError> {
+    pub fn create(
+        inner: Arc<dyn ZonedDevice>,
+        shape: &CaveatShape,
+    ) -> Result<Self, CaveatDeviceError> {
         let header = Self::header(below(&*inner)?, shape, true)?;
         let damaged = header.0.new_bitmap();
         let this = Self::of(inner, header, damaged, true)?;
@@ -502,7 +506,10 @@ mod tests {
     fn a_drive_is_opened_as_it_was_left() {
         let below = Arc::new(MemoryDrive::new(geometry(8)).unwrap());
         assert!(!is_there(&*below).unwrap());
-        assert!(matches!(CaveatDevice::open(below.clone()), Err(CaveatDeviceError::NotThere)));
+        assert!(matches!(
+            CaveatDevice::open(below.clone()),
+            Err(CaveatDeviceError::NotThere)
+        ));
         let drive = CaveatDevice::create(below.clone(), &SHAPE).unwrap();
         // Two zones of 16 blocks are header and bitmap.
         assert_eq!(drive.modesense().blocks, 7 * 16);
@@ -519,10 +526,16 @@ mod tests {
         assert_eq!(drive.dump(), runs);
         drive.read(at(21), &mut bytes).unwrap();
         assert_eq!(bytes, [2; BLOCK]);
-        assert!(matches!(drive.read(at(22), &mut bytes), Err(ZoneError::Io { .. })));
+        assert!(matches!(
+            drive.read(at(22), &mut bytes),
+            Err(ZoneError::Io { .. })
+        ));
         drop(drive);
         below.write(at(1), &[0; BLOCK]).unwrap();
-        assert!(matches!(CaveatDevice::open(below), Err(CaveatDeviceError::Damaged { .. })));
+        assert!(matches!(
+            CaveatDevice::open(below),
+            Err(CaveatDeviceError::Damaged { .. })
+        ));
     }
 
     /// Writes of which none was flushed may all be lost, and their damage be done.

@@ -165,6 +165,22 @@ mod tests {
     }
 
     #[test]
+    fn the_worked_example_of_the_document_is_what_is_written() {
+        let document = include_str!("../../../../docs/format/caveat.md");
+        let block = document.split("```").nth(1).unwrap();
+        let byte = |digits| u8::from_str_radix(digits, 16).unwrap();
+        let example: Vec<u8> = block.split_whitespace().map(byte).collect();
+        let header = Header(Parameters {
+            blocks: 1000,
+            block_size: 4096,
+            isolation_distance: 16,
+            no_overlap_range: 6,
+            unshingled: 128,
+        });
+        assert_eq!(header.encode()[..HEADER], example);
+    }
+
+    #[test]
     fn pieces_of_the_bitmap_come_back() {
         let mut bits = Bits::new(70_000, true);
         bits.set(10, 20, false);

@@ -17,3 +17,10 @@ pub use drive::{CaveatDrive, CaveatError, Parameters};
 pub use format::VERSION;
 pub use free_list::{Fit, FreeList};
 pub use volume::{Run, Volume};
+
+/// Every decoder of an emulated drive, for the fuzz target: its header, and a piece of the bitmap.
+#[doc(hidden)]
+pub fn fuzz(bytes: &[u8]) {
+    let _ = format::Header::decode(bytes);
+    let _ = format::decode_piece(bytes, &mut Bits::new(1000, true), 0);
+}

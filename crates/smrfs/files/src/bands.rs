@@ -239,7 +239,11 @@ impl Placement for Bands {
     }
 
     fn begin(&mut self, state: &State) -> ZoneResult<()> {
-        let is_dead = |zone: &u32| state.holding(*zone).is_some_and(|holding| holding.live == 0);
+        let is_dead = |zone: &u32| {
+            state
+                .holding(*zone)
+                .is_some_and(|holding| holding.live == 0)
+        };
         let zones = self.cleanable().map(|(zone, ..)| zone);
         let dead: Vec<u32> = zones.filter(is_dead).collect();
         self.reset(&dead)

@@ -11,7 +11,9 @@ impl Core {
     /// it. Afterwards everything is durable, and what was cleaned is free.
     pub fn clean(&mut self, pressure: Pressure) -> Result<bool> {
         self.commit()?;
-        let victim = self.space.victim(&self.state, self.options.policy, pressure);
+        let victim = self
+            .space
+            .victim(&self.state, self.options.policy, pressure);
         let Some(victim) = victim else {
             return Ok(false);
         };

@@ -50,7 +50,7 @@ pub struct Core {
 }
 
 /// What happened since a mount.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, serde::Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Counts {
     /// Bytes that users wrote.
     pub user_bytes: u64,

@@ -95,7 +95,10 @@ impl Extents {
     }
 
     fn runs(state: &State) -> impl Iterator<Item = (u64, u64)> {
-        let owners = state.holding(ZONE).into_iter().flat_map(|holding| &holding.owners);
+        let owners = state
+            .holding(ZONE)
+            .into_iter()
+            .flat_map(|holding| &holding.owners);
         owners.map(|(start, owner)| (u64::from(*start), u64::from(owner.blocks)))
     }
 
@@ -118,7 +121,10 @@ impl Extents {
             Fit::LastAccessed => {
                 let bytes = u64::from(self.drive.modesense().block_size);
                 let position = self.drive.position() * bytes;
-                (self.fit, position.saturating_sub(self.start).div_ceil(self.block))
+                (
+                    self.fit,
+                    position.saturating_sub(self.start).div_ceil(self.block),
+                )
             }
             fit => (fit, self.last),
         };
@@ -333,7 +339,10 @@ impl Placement for Extents {
 
     fn usage(&self, _state: &State) -> Usage {
         let free = self.free.free().saturating_sub(self.footer);
-        let largest = self.free.largest().map_or(0, |(start, size)| (start + size).min(self.blocks) - start);
+        let largest = self
+            .free
+            .largest()
+            .map_or(0, |(start, size)| (start + size).min(self.blocks) - start);
         Usage {
             dead: 0,
             unusable: free.saturating_sub(self.free.room()),

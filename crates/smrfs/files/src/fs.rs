@@ -35,7 +35,7 @@ pub struct Listed {
 }
 
 /// How full it is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Space {
     /// Bytes of a block.
     pub block_size: u32,
@@ -72,7 +72,7 @@ pub struct Space {
 }
 
 /// What a mounted file system tells of itself.
-#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Status {
     /// How full it is.
     pub space: Space,
@@ -80,6 +80,8 @@ pub struct Status {
     pub counts: Counts,
     /// A name for people.
     pub label: String,
+    /// Distinguishes it from all others, in hexadecimal.
+    pub uuid: String,
     /// Whether it lies on a Caveat-Scriptor drive.
     pub is_caveat: bool,
     /// Whether each file lies in one place as a whole.
@@ -476,7 +478,9 @@ impl FileSystem {
         let usage = core.space.usage(&core.state);
         let (capacity, used) = (core.space.capacity(), core.used());
         let available = capacity.saturating_sub(used);
-        let room = usage.room.map(|room| room.saturating_sub(core.dirty.blocks()));
+        let room = usage
+            .room
+            .map(|room| room.saturating_sub(core.dirty.blocks()));
         Space {
             block_size: block as u32,
             capacity_bytes: capacity * block,
@@ -505,6 +509,7 @@ impl FileSystem {
             space,
             counts: core.counts,
             label: shape.label.clone(),
+            uuid: shape.uuid_text(),
             is_caveat: shape.is_caveat,
             is_whole: shape.is_whole,
             open_inodes: core.opens.len() as u64,

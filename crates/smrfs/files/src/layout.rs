@@ -165,13 +165,21 @@ impl Shape {
     const CAVEAT: u8 = 2;
     const CLEANED: u8 = 4;
 
+    /// The UUID in hexadecimal.
+    pub fn uuid_text(&self) -> String {
+        self.uuid.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
     fn flags(&self) -> u8 {
         let flags = [
             (self.is_whole, Self::WHOLE),
             (self.is_caveat, Self::CAVEAT),
             (self.is_cleaned, Self::CLEANED),
         ];
-        flags.iter().map(|(is, flag)| if *is { *flag } else { 0 }).sum()
+        flags
+            .iter()
+            .map(|(is, flag)| if *is { *flag } else { 0 })
+            .sum()
     }
 
     /// Checks that it fits a drive.
@@ -192,7 +200,8 @@ impl Shape {
         }
         if self.is_cleaned && (self.is_whole || !self.is_caveat) {
             return Err(Error::Shape(
-                "cleaning when it is full is for files in segments on a Caveat-Scriptor drive".into(),
+                "cleaning when it is full is for files in segments on a Caveat-Scriptor drive"
+                    .into(),
             ));
         }
         Ok(())

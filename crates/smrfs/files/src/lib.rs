@@ -34,8 +34,8 @@ mod state;
 mod window;
 
 pub use attributes::{SetAttributes, SetTime, SetXattr};
-pub use check::Findings;
 pub use caveat::Fit;
+pub use check::Findings;
 pub use core::Counts;
 pub use error::{Error, Result};
 pub use frame::VERSION;
@@ -46,3 +46,30 @@ pub use medium::Medium;
 pub use names::{NewInode, Rename};
 pub use options::{MkfsOptions, MountOptions, Policy};
 pub use placement::{BandSpace, ExtentSpace, Free};
+
+/// Every decoder of the metadata's log, for the fuzz target: a frame's header, records, and a head.
+#[doc(hidden)]
+pub fn fuzz(bytes: &[u8]) {
+    if let Ok(parsed) = frame::parse(bytes) {
+        let _ = frame::is_whole(&parsed, bytes);
+    }
+    let mut reader = codec::Reader(bytes);
+    while record::Record::decode(&mut reader).is_some_and(|record| {
+        let mut again = Vec::new();
+        record.encode(&mut again);
+        record::Record::decode(&mut codec::Reader(&again)).as_ref() == Some(&record)
+    }) {}
+    let geometry = zone::Geometry {
+        block_size: 4096,
+        zone_size: 1 << 18,
+        zone_capacity: 1 << 18,
+        zone_count: 24,
+        conventional_zones: 4,
+        conventional_parts: 1,
+        sequential_kind: zone::ZoneKind::SequentialWriteRequired,
+        max_open_zones: 0,
+        max_active_zones: 0,
+        max_append_bytes: 0,
+    };
+    let _ = layout::Shape::decode(bytes, &geometry, 0);
+}

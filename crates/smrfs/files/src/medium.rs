@@ -99,7 +99,12 @@ impl Medium {
         Ok(match self {
             Self::Bands(device) => {
                 let device = Arc::clone(device);
-                Box::new(Bands::new(device, layout, shape.block_size, shape.is_whole)?)
+                Box::new(Bands::new(
+                    device,
+                    layout,
+                    shape.block_size,
+                    shape.is_whole,
+                )?)
             }
             Self::Caveat(device) => Box::new(Extents::new(Arc::clone(device), shape, options.fit)),
         })

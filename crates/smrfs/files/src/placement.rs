@@ -41,7 +41,7 @@ pub struct Victim {
 }
 
 /// What is free of bands.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct BandSpace {
     /// Empty bands.
     pub free_bands: u64,
@@ -52,7 +52,7 @@ pub struct BandSpace {
 }
 
 /// What is free of a Caveat-Scriptor drive.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct ExtentSpace {
     /// Free extents.
     pub free_extents: u64,
@@ -65,7 +65,7 @@ pub struct ExtentSpace {
 }
 
 /// What is free, by the kind of file system.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(untagged)]
 pub enum Free {
     /// Strict-append.

@@ -8,8 +8,8 @@ use common::{Kind, Model, Operation, Seen, assert_clean, carry_out, damage, seed
 use device::power_cut::{CrashLimits, PowerCut};
 use device::{MemoryDrive, ZonedDevice};
 use runtime::Runtime;
-use std::sync::Arc;
 use smrfs::{FileSystem, Fit, Medium, MkfsOptions, MountOptions, ROOT};
+use std::sync::Arc;
 use zone_alloc::Pressure;
 
 #[derive(Clone, Copy)]
@@ -297,11 +297,11 @@ fn a_file_system_that_is_made_over_an_old_one_shows_nothing_of_it() {
     let new = Model::default().seen();
     for cut in 1..=total {
         let Begun {
-        device,
-        fs,
-        runtime,
-        ..
-    } = begin(CASE);
+            device,
+            fs,
+            runtime,
+            ..
+        } = begin(CASE);
         carry_out(
             &fs,
             &Operation::Create(ROOT, b"old".to_vec(), libc::S_IFREG),
@@ -365,5 +365,13 @@ fn caveat_scriptor_writes_a_checkpoint() {
         operations: 60,
         ..CASE
     };
-    seeds(1).for_each(|seed| every_cut(Case { seed: 500 + seed, ..case }, 1));
+    seeds(1).for_each(|seed| {
+        every_cut(
+            Case {
+                seed: 500 + seed,
+                ..case
+            },
+            1,
+        )
+    });
 }

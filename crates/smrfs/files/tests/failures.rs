@@ -9,9 +9,9 @@ use common::{
 use device::faults::{Fault, Faults, Plan};
 use device::{MemoryDrive, ZonedDevice};
 use runtime::Runtime;
+use smrfs::{Error, FileSystem, MkfsOptions, MountOptions, NewInode, ROOT};
 use std::io::ErrorKind;
 use std::sync::Arc;
-use smrfs::{Error, FileSystem, MkfsOptions, MountOptions, NewInode, ROOT};
 use zone::{ZoneAddress, ZoneCommand, ZoneCondition, ZoneId};
 use zone_alloc::Pressure;
 

@@ -6,8 +6,8 @@ mod common;
 use common::geometry;
 use device::{MemoryDrive, ZonedDevice};
 use runtime::Runtime;
-use std::sync::Arc;
 use smrfs::{FileSystem, MkfsOptions, MountOptions, NewInode, ROOT};
+use std::sync::Arc;
 use zone::ByteOffset;
 
 const DOCUMENT: &str = include_str!("../../../../docs/format/smrfs.md");

@@ -6,8 +6,8 @@ mod common;
 use common::{Kind, Model, assert_clean, carry_out, seeds, seen};
 use device::MemoryDrive;
 use runtime::Runtime;
+use smrfs::{FileSystem, Fit, MkfsOptions, MountOptions, Policy};
 use std::sync::Arc;
-use smrfs::{Fit, FileSystem, MkfsOptions, MountOptions, Policy};
 use zone_alloc::Pressure;
 
 fn lockstep(seed: u64, kind: Kind, whole_files: bool) {

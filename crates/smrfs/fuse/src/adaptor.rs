@@ -7,13 +7,13 @@ use fuser::{
     ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite,
     ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
+use smrfs::{Attributes, Error, FileSystem, NewInode, SetAttributes, SetXattr};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use smrfs::{Attributes, Error, FileSystem, NewInode, SetAttributes, SetXattr};
 
 /// So long the kernel answers by itself. Nothing changes but through the kernel.
 const LIFETIME: Duration = Duration::from_secs(1);

@@ -10,12 +10,16 @@ use fuser::{BackgroundSession, Config, MountOption, SessionACL};
 use runtime::Runtime;
 use runtime::sync::{Condvar, Mutex};
 use runtime::thread::JoinHandle;
+use smrfs::FileSystem;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
-use smrfs::FileSystem;
+
+/// How often a busy mount is tried to be unmounted, and how long after each other.
+const BUSY_TRIES: u32 = 50;
+const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 
 /// How a file system is mounted.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -49,6 +53,7 @@ impl Default for Options {
 pub struct Mounted {
     session: Option<BackgroundSession>,
     fs: Arc<FileSystem>,
+    path: PathBuf,
     ticker: Option<JoinHandle<()>>,
     stop: Arc<Stop>,
 }
@@ -101,6 +106,7 @@ pub fn mount(
     Ok(Mounted {
         session: Some(session),
         fs,
+        path: path.to_owned(),
         ticker,
         stop,
     })
@@ -161,12 +167,26 @@ impl Mounted {
 
     /// Unmounts it, and makes everything durable. Fails while files in it are open.
     pub fn unmount(mut self) -> io::Result<()> {
-        let left = self
-            .session
-            .take()
-            .map_or(Ok(()), BackgroundSession::umount_and_join);
+        let is_gone = self.leave();
+        let left = self.session.take().map_or(Ok(()), |session| match is_gone {
+            true => session.join(),
+            false => session.umount_and_join(),
+        });
         self.end()?;
         left
+    }
+
+    /// Takes it from the tree. Somebody who looks at all mounts may keep it busy for a moment.
+    fn leave(&self) -> bool {
+        let mut is_wanted = self.stop.is_wanted.lock();
+        for _ in 0..BUSY_TRIES {
+            let left = rustix::mount::unmount(&self.path, rustix::mount::UnmountFlags::empty());
+            if left != Err(rustix::io::Errno::BUSY) {
+                return left.is_ok();
+            }
+            self.stop.changed.wait_for(&mut is_wanted, BETWEEN_TRIES);
+        }
+        false
     }
 
     fn end(&mut self) -> io::Result<()> {

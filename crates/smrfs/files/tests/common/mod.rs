@@ -70,7 +70,9 @@ impl Kind {
             no_overlap_range: range,
             unshingled_bytes: 1 << 20,
         };
-        Medium::Caveat(Arc::new(CaveatDevice::in_memory(device, &shape, damaged).unwrap()))
+        Medium::Caveat(Arc::new(
+            CaveatDevice::in_memory(device, &shape, damaged).unwrap(),
+        ))
     }
 }
 
