@@ -94,7 +94,9 @@ pub const CLEANING: Experiment = Experiment {
     title: "Files come and go at 80 %: bands are cleaned, a Caveat-Scriptor drive cleans implicitly or nearly so",
     source: "Caveat-Scriptor (thesis, Carnegie Mellon, 2014), section 5.3 and chapter 6",
     expected: || {
-        let row = |removed: &str, how: &str| format!("{removed} removed, {how}: bytes to the drive ÷ of users");
+        let row = |removed: &str, how: &str| {
+            format!("{removed} removed, {how}: bytes to the drive ÷ of users")
+        };
         vec![
             Expected::at_least(row("the oldest", "strict append"), "", 1.0),
             Expected::value(row("the oldest", "Caveat-Scriptor"), "", 1.0).part(0.01),

@@ -74,7 +74,6 @@ pub fn mount(
     let mut config = Config::default();
     config.mount_options = vec![
         MountOption::FSName(options.source.clone()),
-        MountOption::Subtype("smrfs".to_owned()),
         MountOption::DefaultPermissions,
         MountOption::NoAtime,
         if options.read_only {
@@ -83,12 +82,18 @@ pub fn mount(
             MountOption::RW
         },
     ];
-    // Device files and set-user-id programs are obeyed where root mounts, as on any file system.
-    if rustix::process::geteuid().is_root() {
-        config
-            .mount_options
-            .extend([MountOption::Dev, MountOption::Suid]);
-    }
+    // Device files and set-user-id programs are obeyed where root mounts, as on any file system. The kernel is told the
+    // type, which umount(8) looks for a helper by; `fusermount3` tells it for all others.
+    config
+        .mount_options
+        .extend(match rustix::process::geteuid().is_root() {
+            true => vec![
+                MountOption::Dev,
+                MountOption::Suid,
+                MountOption::CUSTOM("subtype=smrfs".to_owned()),
+            ],
+            false => vec![MountOption::Subtype("smrfs".to_owned())],
+        });
     if options.allow_other {
         config.acl = SessionACL::All;
     }
