@@ -81,6 +81,22 @@ def test_a_drive_that_is_there_has_the_shape_that_is_asked_for(zonestore, store,
         assert (checked.code == 0) == serves(zonestore, path)[0] == sound, (shape, checked.err)
 
 
+@pytest.mark.parametrize("made, words", [
+    ([], "nothing: it is empty"), ([["fs", "mkfs"]], "BlueFS"), ([["smrfs", "mkfs"]], "a POSIX file system"), ([["store", "mkfs"]], None),
+])
+@pytest.mark.parametrize("creates", ["false", "true"])
+def test_a_drive_that_is_there_has_a_store_or_gets_one(zonestore, tmp_path, made, words, creates):
+    path, drive = tmp_path / "zonestore.toml", tmp_path / "there.zoned"
+    zonestore("drive", "create", drive, "--profile", "test-small", "--size", "64MiB")
+    for command in made:
+        zonestore(*command, drive)
+    path.write_text(f'[serve]\ndrive = "{drive}"\ns3 = "127.0.0.1:0"\ncreate = {creates}\n')
+    checked = zonestore.try_("config", "check", path)
+    is_sound = words is None or (not made and creates == "true")
+    assert serves(zonestore, path)[0] == is_sound == (checked.code == 0), checked.err
+    assert is_sound or (checked.code == 7 and words in checked.err)
+
+
 def test_a_server_that_runs_keeps_nobody_from_checking(zonestore, store, serve, tmp_path):
     serve(store)
     path = tmp_path / "zonestore.toml"

@@ -37,6 +37,25 @@ def test_extents_go_in_and_come_out(zonestore, extents, tmp_path):
     assert zonestore("zea", "fsck", extents, "--deep", "--json").json["extents"] == 10
 
 
+@pytest.mark.skipif(not os.path.exists("/usr/bin/python3"), reason="Debian's Python has plyvel")
+def test_leveldb_has_its_files_on_extents(zonestore, drive):
+    zonestore("zea", "mkfs", "--fs", drive)
+    put = "import plyvel; plyvel.DB('/db', create_if_missing=True).put(b'k', b'v' * 99, sync=True)"
+    on = ("leveldb", "--fs", "zeafs", drive, "--", "/usr/bin/python3", "-c")
+    zonestore(*on, put)
+    names = {file["name"] for file in zonestore("zea", "ls", drive, "--json").json["files"]}
+    assert {"/db/", "/db/CURRENT"} <= names
+    assert zonestore("zea", "df", drive, "--json").json["files"] == len(names)
+    assert zonestore("zea", "fsck", "--deep", drive, "--json").json["errors"] == {}
+    assert zonestore(*on, "import plyvel; print(len(plyvel.DB('/db').get(b'k')))").text.strip() == "99"
+    assert "ZEAFS" in zonestore.try_("zea", "mkfs", drive).failed(8)
+    assert "ZEAFS" in zonestore.try_("zea", "put", drive, "-", "--address", 1, stdin=b"x").failed(8)
+    # A program that opens nothing, and a drive of the other kind.
+    zonestore.try_("leveldb", "--fs", "zeafs", drive, "--", "true").failed(1)
+    zonestore("fs", "mkfs", "--force", drive)
+    assert "zea mkfs --fs" in zonestore.try_("leveldb", "--fs", "zeafs", drive, "--", "true").failed(7)
+
+
 def test_what_was_not_put_is_not_got(zonestore, extents):
     extent = put(zonestore, extents, b"x" * 5000, 1)
     lba, length = extent["lba"], extent["length"]

@@ -10,6 +10,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 import golden
 import unsynced
+import zea
+import zeafs
 from bluefs import BlueFs
 from drive_file import DriveFile
 
@@ -56,8 +58,23 @@ def backups():
                 yield choice, archive[start : start + LONGEST]
 
 
+def zea_zones():
+    drive = DriveFile(golden.image("zea-1", "whole"))
+    for zone in (0, 1):
+        found = zea.Zone(drive, zone)
+        yield 0, found.blocks[0]
+        for extent in found.extents:
+            yield 1, found.blocks[extent.block][: 80 + 4 * len(extent.back)]
+
+
+def zeafs_frames():
+    for name in ("clean", "killed", "sequential"):
+        for frame in zeafs.ZeaFs(DriveFile(golden.image("zeafs-1", name))).frames:
+            yield 3, frame.operations
+
+
 def main(folder):
-    pieces_of = {"drive_file": drive_file, "bluefs": bluefs, "unsynced": notes, "backup": backups}
+    pieces_of = {"drive_file": drive_file, "bluefs": bluefs, "unsynced": notes, "backup": backups, "zea": zea_zones, "zeafs": zeafs_frames}
     for target, pieces in pieces_of.items():
         (folder / target).mkdir(parents=True, exist_ok=True)
         for number, (choice, piece) in enumerate(pieces()):

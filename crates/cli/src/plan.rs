@@ -7,7 +7,8 @@ use crate::errors::{CommandError, CommandResult, Exit, fail};
 use crate::store_commands;
 use daemon::memory;
 use daemon::settings::{Log, Parsed, Serve, Settings, Shape, Trace};
-use device::{Drive, MemoryDrive, ShapeRequest};
+use device::{Drive, MemoryDrive, ShapeRequest, ZonedDevice};
+use inspect::Content;
 use s3::{Key, Tls};
 use std::fmt::Display;
 use std::io;
@@ -16,6 +17,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use terminal::{LogFile, Size};
+use zone::Geometry;
 
 /// Where to listen if nobody says.
 const ADDRESS: &str = "127.0.0.1:9000";
@@ -79,14 +81,30 @@ impl Plan {
     }
 }
 
-/// A drive that is there has the shape that is asked for, and one that is to be made can be.
+/// A drive that is there has the shape that is asked for and a store, unless one is made; one that is to be made can be.
 fn check_drive(drive: Option<&Path>, creates: bool, shape: &NewDrive) -> CommandResult {
     let found = drive.map(|path| (path, std::fs::symlink_metadata(path)));
     match found {
         Some((path, Ok(_))) => {
             drive_file::check_kind(path)?;
             // Beside whoever has it open.
-            drive_file::check_shape(&Drive::observe(path)?, shape)
+            let drive = Drive::observe(path)?;
+            drive_file::check_shape(&drive, shape)?;
+            match Content::of(&drive) {
+                Content::Store => Ok(()),
+                Content::Empty if creates => try_store(drive.geometry().clone()),
+                content => {
+                    let shown = path.display();
+                    let error = CommandError::from(store::Error::NotFormatted)
+                        .context(format_args!("{shown}: {}", content.words()));
+                    Err(match content {
+                        Content::Empty => error.hint(format_args!(
+                            "make a store: zonestore store mkfs {shown}, or give --create"
+                        )),
+                        _ => error.hint("take another drive: this one is not touched"),
+                    })
+                }
+            }
         }
         Some((path, Err(error))) if error.kind() != io::ErrorKind::NotFound => {
             Err(CommandError::file(path, &error))
@@ -95,13 +113,14 @@ fn check_drive(drive: Option<&Path>, creates: bool, shape: &NewDrive) -> Command
             let why = "make it: zonestore drive create, or say create = true in [serve]";
             fail!(NotFound, "{}: there is no such drive", path.display(); "{why}")
         }
-        _ => {
-            let geometry = drive_file::geometry(&ShapeRequest::from(shape))?;
-            // Tried in memory: a store has its own demands, and a drive that nothing can be stored on is not made.
-            let tried = MemoryDrive::new(geometry)?;
-            store_commands::make(Arc::new(tried), false, None).map(|_| ())
-        }
+        _ => try_store(drive_file::geometry(&ShapeRequest::from(shape))?),
     }
+}
+
+/// In memory: a store has its own demands, and a drive that nothing can be stored on is not made.
+fn try_store(geometry: Geometry) -> CommandResult {
+    let tried = MemoryDrive::new(geometry)?;
+    store_commands::make(Arc::new(tried), false, None).map(|_| ())
 }
 
 /// A name that no host has is in no request.

@@ -1,9 +1,10 @@
 //! `zonestore rocksdb` and `zonestore leveldb`: an unmodified program on a drive.
 
-use crate::args::ProgramArguments;
+use crate::args::{LeveldbArguments, ProgramArguments, ProgramFiles};
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, sorted};
 use control::Opened;
+use launch::FileSystem;
 
 /// Runs a RocksDB program and ends as it did; comes back only with an error.
 pub fn rocksdb(arguments: &ProgramArguments) -> CommandResult {
@@ -19,9 +20,14 @@ pub fn rocksdb(arguments: &ProgramArguments) -> CommandResult {
 }
 
 /// Runs a LevelDB program and ends as it did; comes back only with an error.
-pub fn leveldb(arguments: &ProgramArguments) -> CommandResult {
-    drive_file::check_kind(&arguments.drive)?;
-    let program = launch::leveldb::launch(&arguments.drive, &arguments.program)?;
+pub fn leveldb(arguments: &LeveldbArguments) -> CommandResult {
+    let ProgramArguments { drive, program } = &arguments.program;
+    drive_file::check_kind(drive)?;
+    let file_system = match arguments.fs {
+        ProgramFiles::Bluefs => FileSystem::BlueFs,
+        ProgramFiles::Zeafs => FileSystem::ZeaFs,
+    };
+    let program = launch::leveldb::launch(drive, file_system, program)?;
     program.run()?.repeat()
 }
 
@@ -31,6 +37,7 @@ impl From<launch::Error> for CommandError {
         let error = match error {
             E::Drive { path, source } => return Opened::refused(&path, source).into(),
             E::BlueFs(error) => return error.into(),
+            E::ZeaFs(error) => return error.into(),
             E::File { path, source } => return Self::file(&path, &source),
             E::NamedLibrary {
                 variable,
@@ -51,6 +58,7 @@ impl From<launch::Error> for CommandError {
             );
             E::Damaged { .. } => Damaged,
                 "keep a copy; zonestore fs fsck says more, and --repair goes on without what is lost";
+            E::DamagedFile { .. } => Damaged, "keep a copy; zonestore zea fsck --deep says what else is damaged";
             E::NotFound { from, .. } => NotFound, from;
             E::NoLibrary { variable: Some(variable), .. } => NotFound, format!(
                 "build it with `make run` or `cargo build --release --workspace`, or set {variable}"
@@ -59,7 +67,7 @@ impl From<launch::Error> for CommandError {
             E::NotPreloadable { variable, .. } => Usage,
                 format!("copy the library elsewhere and set {variable}");
             E::NotReached { .. } => Failed, "docs/programs.md says which programs can be reached";
-            E::Drive { .. } | E::BlueFs(_) | E::File { .. } | E::NamedLibrary { .. } => Failed;
+            E::Drive { .. } | E::BlueFs(_) | E::ZeaFs(_) | E::File { .. } | E::NamedLibrary { .. } => Failed;
         }
     }
 }

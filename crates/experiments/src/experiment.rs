@@ -88,6 +88,12 @@ pub enum Stopped {
     /// A load cannot be simulated.
     #[error(transparent)]
     Load(#[from] sim::cleaning::Impossible),
+    /// A trace that is built in cannot be read.
+    #[error("{reason}")]
+    Trace {
+        /// Which, and why.
+        reason: String,
+    },
     /// The store or its drive failed.
     #[error("{reason}")]
     Store {

@@ -3,8 +3,9 @@
 use crate::experiment::Experiment;
 use crate::{
     block_interface_tax, cache_place, caveat_tables, cleaning_policies, cleaning_time, cliff,
-    cluster, drive_type, persistent_cache, reliability, skylight_tables, smrfs_figures,
-    store_capacity, store_cleaning, store_latency, translation_layers, zea, zn540, zone_structure,
+    cluster, drive_type, ext4_lazy, ext4_postmark, persistent_cache, reliability, skylight_tables,
+    smrfs_figures, store_capacity, store_cleaning, store_latency, translation_layers, zea,
+    zea_leveldb, zn540, zone_structure,
 };
 use serde::Serialize;
 
@@ -67,9 +68,17 @@ pub const ALL: &[Experiment] = &[
     store_latency::LATENCY,
     zea::FIGURE_2A,
     zea::FIGURE_2BC,
+    zea_leveldb::FIGURE_4,
     zn540::FINISH,
     zn540::RESET,
     zn540::RATES,
+    ext4_lazy::TABLE_3_2,
+    ext4_lazy::FIGURE_3_5,
+    ext4_lazy::FIGURE_3_7,
+    ext4_lazy::FIGURE_3_11,
+    ext4_postmark::TABLE_3_3,
+    ext4_postmark::FIGURE_3_13,
+    ext4_lazy::SECTION_3_4_4,
     caveat_tables::TABLE_5_1,
     caveat_tables::TABLE_5_2,
     smrfs_figures::LARGE_FILES,

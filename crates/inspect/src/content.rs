@@ -15,32 +15,44 @@ pub enum Content {
     BlueFs,
     /// A POSIX file system.
     Smrfs,
+    /// Files of LevelDB programs on extents.
+    #[serde(rename = "zeafs")]
+    ZeaFs,
+    /// Extents that somebody else knows of.
+    Zea,
     /// Nothing.
     Empty,
     /// Something without a superblock that can be read, in words.
     Unknown(String),
 }
 
-/// Whether a head of it is there. A superblock of BlueFS is newer than that where both are: it erases less.
-fn is_smrfs(drive: &dyn ZonedDevice) -> bool {
-    smrfs::is_there(drive).unwrap_or_default()
+/// What is known by another head than BlueFS's. A superblock of BlueFS is newer than those where both are: it erases
+/// less.
+fn other(drive: &dyn ZonedDevice) -> Option<Content> {
+    if smrfs::is_there(drive).unwrap_or_default() {
+        Some(Content::Smrfs)
+    } else if zeafs::Examined::is_there(drive).unwrap_or_default() {
+        Some(Content::ZeaFs)
+    } else if zea::is_there(drive).unwrap_or_default() {
+        Some(Content::Zea)
+    } else {
+        None
+    }
 }
 
 impl Content {
     /// Of a drive that this process can read.
     pub fn of(drive: &dyn ZonedDevice) -> Self {
-        match BlueFs::contents(drive) {
-            Ok(contents) if contents.is_empty() && is_smrfs(drive) => Self::Smrfs,
+        let of_bluefs = match BlueFs::contents(drive) {
             Ok(contents) if contents.is_empty() => Self::Empty,
             Ok(contents) => match contents.superblock.as_ref().map(|found| found.role) {
-                Some(Role::Shared) => Self::Store,
-                Some(Role::Alone) => Self::BlueFs,
-                None if is_smrfs(drive) => Self::Smrfs,
+                Some(Role::Shared) => return Self::Store,
+                Some(Role::Alone) => return Self::BlueFs,
                 None => Self::Unknown(contents.to_string()),
             },
-            Err(_) if is_smrfs(drive) => Self::Smrfs,
             Err(error) => Self::Unknown(format!("something that cannot be read: {error}")),
-        }
+        };
+        other(drive).unwrap_or(of_bluefs)
     }
 
     /// For people.
@@ -49,6 +61,8 @@ impl Content {
             Self::Store => "an object store".to_owned(),
             Self::BlueFs => "BlueFS, files of RocksDB or LevelDB programs".to_owned(),
             Self::Smrfs => "a POSIX file system (smrfs)".to_owned(),
+            Self::ZeaFs => "ZEAFS, files of LevelDB programs".to_owned(),
+            Self::Zea => "extents (ZEA)".to_owned(),
             Self::Empty => "nothing: it is empty".to_owned(),
             Self::Unknown(what) => what.clone(),
         }

@@ -29,8 +29,9 @@ pub fn drive_at(path: &Path) -> Option<String> {
 }
 
 fn words(drive: &Drive) -> String {
-    if Content::of(drive) == Content::Smrfs {
-        return format!("a zoned drive with {}", Content::Smrfs.words());
+    let content = Content::of(drive);
+    if matches!(content, Content::Smrfs | Content::ZeaFs | Content::Zea) {
+        return format!("a zoned drive with {}", content.words());
     }
     match BlueFs::contents(drive) {
         Ok(contents) if contents.is_empty() => "an empty zoned drive".to_owned(),

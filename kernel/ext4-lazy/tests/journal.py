@@ -41,17 +41,28 @@ class Journal:
         return offset if offset < self.maxlen else offset - self.maxlen + self.first
 
     def tags(self, block):
-        """How many blocks follow a descriptor block."""
+        """The homes of the blocks that follow a descriptor block."""
         # csum v3 has tags of 16 bytes; the descriptor's own checksum is at its end.
         assert self.incompatible & 0x10, "the log has no checksums of version 3"
-        position, count = 12, 0
+        position, homes = 12, []
         while position + 16 <= self.block_size - 4:
-            flags = struct.unpack(">I", block[position + 4:position + 8])[0]
-            count += 1
+            low, flags, high = struct.unpack(">III", block[position:position + 12])
+            homes.append(high << 32 | low)
             position += 16 + (0 if flags & SAME_UUID else 16)
             if flags & LAST_TAG:
                 break
-        return count
+        return homes
+
+    def copies(self):
+        """Where in the log the newest committed copy of each block is, by the block; revoke records are not looked at."""
+        found, offset, end = {}, self.start, self.head()[0]
+        while offset != end:
+            if self.header(offset)[1] == DESCRIPTOR:
+                for home in self.tags(self.block(offset)):
+                    offset = self.after(offset)
+                    found[home] = offset
+            offset = self.after(offset)
+        return found
 
     def head(self):
         """The block behind the last committed transaction, and the next transaction."""
@@ -61,7 +72,7 @@ class Journal:
             if magic != MAGIC or found != sequence:
                 return end, sequence
             if kind == DESCRIPTOR:
-                offset = self.after(offset, 1 + self.tags(self.block(offset)))
+                offset = self.after(offset, 1 + len(self.tags(self.block(offset))))
             elif kind == COMMIT:
                 offset = end = self.after(offset)
                 sequence += 1

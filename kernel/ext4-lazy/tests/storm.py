@@ -10,6 +10,7 @@ everything can be compared that nobody was changing.
 """
 
 import argparse
+import functools
 import hashlib
 import json
 import os
@@ -21,6 +22,7 @@ import sys
 LARGEST = 24 << 10
 
 
+@functools.lru_cache(maxsize=4096)
 def content(size, seed):
     return random.Random(seed).randbytes(size)
 
@@ -264,4 +266,5 @@ def main():
         sys.exit(1 if wrong else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,9 +1,11 @@
 //! The functions of `include/zonestore/bluefs.h`.
 
-use crate::answers::{IO, OK, call, code, number, remember};
-use crate::mounts::{self, Mount};
+use crate::answers::{OK, call, number, remember};
+use crate::failure::{Answer, EXISTS, IO, NOT_FOUND};
+use crate::file_system::{FileSystem, Pending, ReadableFile, WritableFile};
+use crate::mounts::{self, Kind, Mount};
 use crate::pointers::{bytes, free, give, text};
-use bluefs::{BlueFs, Error, Lifetime, PendingRead, Reader, SharedWriter};
+use bluefs::{BlueFs, Lifetime};
 use std::ffi::{OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -11,7 +13,7 @@ use std::sync::Arc;
 
 /// A file system behind the ABI.
 pub struct Fs {
-    fs: BlueFs,
+    fs: Arc<dyn FileSystem>,
     /// Set if it was mounted by path; unmounts with the last user.
     mount: Option<Arc<Mount>>,
 }
@@ -19,8 +21,18 @@ pub struct Fs {
 /// A handle for the C++ side, over a file system that stays mounted by somebody else. It is freed
 /// by `zs_fs_free`, which `zonestore::NewFileSystem` takes care of.
 pub fn into_raw(fs: BlueFs) -> *mut Fs {
-    Box::into_raw(Box::new(Fs { fs, mount: None }))
+    let (fs, mount) = (Arc::new(fs), None);
+    Box::into_raw(Box::new(Fs { fs, mount }))
 }
+
+/// A file that is appended to, behind the ABI.
+pub struct Writer(Box<dyn WritableFile>);
+
+/// An open file behind the ABI.
+pub struct Reader(Box<dyn ReadableFile>);
+
+/// A read that is begun.
+pub struct PendingRead(Pending);
 
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -70,25 +82,28 @@ unsafe fn open(out: *mut *mut Fs, mount: impl FnOnce() -> Result<Arc<Mount>, Str
 }
 
 /// Makes a directory and those above it; one that is there already is as good.
-fn make_directories(fs: &BlueFs, path: &str) -> Result<(), Error> {
+fn make_directories(fs: &dyn FileSystem, path: &str) -> Answer {
     let mut made = fs.create_directory(path);
-    if matches!(made, Err(Error::NotFound { .. })) {
+    if made
+        .as_ref()
+        .is_err_and(|failure| failure.code == NOT_FOUND)
+    {
         let name = path.trim_end_matches('/');
         let above = name.rfind('/').map_or("", |at| &name[..at]);
         make_directories(fs, above)?;
         made = fs.create_directory(path);
     }
     match made {
-        Err(Error::Exists { .. }) if fs.metadata(path)?.is_directory => Ok(()),
+        Err(failure) if failure.code == EXISTS && fs.entry(path)?.is_directory => Ok(()),
         made => made,
     }
 }
 
 /// Takes a lock, and makes the file: both libraries expect it in their directory.
-fn lock(fs: &BlueFs, path: &str) -> Result<(), Error> {
+fn lock(fs: &dyn FileSystem, path: &str) -> Answer {
     fs.lock(path)?;
-    let made = match fs.metadata(path) {
-        Err(Error::NotFound { .. }) => fs.create(path).and_then(|mut file| file.close()),
+    let made = match fs.entry(path) {
+        Err(failure) if failure.code == NOT_FOUND => fs.create(path).and_then(|file| file.close()),
         known => known.map(|_| ()),
     };
     if made.is_err() {
@@ -118,7 +133,7 @@ entry! {
     /// Mounts a drive by path.
     fn zs_fs_open(path: *const c_char, length: usize, out: *mut *mut Fs) -> c_int {
         let path = Path::new(OsStr::from_bytes(bytes(path, length)));
-        open(out, || mounts::open(path))
+        open(out, || mounts::open(path, Kind::BlueFs))
     }
     /// Mounts the drive that the environment names.
     fn zs_fs_open_named(out: *mut *mut Fs) -> c_int { open(out, mounts::open_named) }
@@ -129,46 +144,46 @@ entry! {
     /// Frees a file system handle.
     fn zs_fs_free(fs: *mut Fs) -> () { free(fs) }
     /// Free bytes of the drive.
-    fn zs_fs_free_bytes(fs: *const Fs) -> u64 { number(|| (*fs).fs.usage().free_bytes) }
+    fn zs_fs_free_bytes(fs: *const Fs) -> u64 { number(|| (*fs).fs.free_bytes()) }
     /// Identity of the mount.
     fn zs_fs_identity(fs: *const Fs) -> u64 {
-        number(|| Arc::as_ptr((*fs).fs.device()).cast::<u8>().addr() as u64)
+        number(|| (*fs).fs.identity())
     }
 
     /// Creates a file.
-    fn zs_create(fs: *const Fs, path: *const c_char, length: usize, out: *mut *mut SharedWriter) -> c_int {
+    fn zs_create(fs: *const Fs, path: *const c_char, length: usize, out: *mut *mut Writer) -> c_int {
         call(|| {
-            give(out, SharedWriter::new((*fs).fs.create(text(path, length)?)?));
+            give(out, Writer((*fs).fs.create(text(path, length)?)?));
             Ok(())
         })
     }
     /// Opens a file to append.
-    fn zs_reopen(fs: *const Fs, path: *const c_char, length: usize, out: *mut *mut SharedWriter) -> c_int {
+    fn zs_reopen(fs: *const Fs, path: *const c_char, length: usize, out: *mut *mut Writer) -> c_int {
         call(|| {
-            give(out, SharedWriter::new((*fs).fs.reopen(text(path, length)?)?));
+            give(out, Writer((*fs).fs.reopen(text(path, length)?)?));
             Ok(())
         })
     }
     /// Appends.
-    fn zs_writer_append(writer: *const SharedWriter, data: *const c_char, length: usize) -> c_int {
-        call(|| (*writer).lock().append(bytes(data, length)))
+    fn zs_writer_append(writer: *const Writer, data: *const c_char, length: usize) -> c_int {
+        call(|| (*writer).0.append(bytes(data, length)))
     }
     /// Flushes.
-    fn zs_writer_flush(writer: *const SharedWriter) -> c_int { call(|| (*writer).lock().flush()) }
+    fn zs_writer_flush(writer: *const Writer) -> c_int { call(|| (*writer).0.flush()) }
     /// Writes out without waiting.
-    fn zs_writer_range_sync(writer: *const SharedWriter) -> c_int { call(|| (*writer).lock().range_sync()) }
+    fn zs_writer_range_sync(writer: *const Writer) -> c_int { call(|| (*writer).0.range_sync()) }
     /// Makes durable.
-    fn zs_writer_sync(writer: *const SharedWriter) -> c_int { call(|| (*writer).sync()) }
+    fn zs_writer_sync(writer: *const Writer) -> c_int { call(|| (*writer).0.sync()) }
     /// Truncates.
-    fn zs_writer_truncate(writer: *const SharedWriter, size: u64) -> c_int { call(|| (*writer).lock().truncate(size)) }
+    fn zs_writer_truncate(writer: *const Writer, size: u64) -> c_int { call(|| (*writer).0.truncate(size)) }
     /// Closes.
-    fn zs_writer_close(writer: *const SharedWriter) -> c_int { call(|| (*writer).lock().close()) }
+    fn zs_writer_close(writer: *const Writer) -> c_int { call(|| (*writer).0.close()) }
     /// Size.
-    fn zs_writer_size(writer: *const SharedWriter) -> u64 { number(|| (*writer).lock().size()) }
+    fn zs_writer_size(writer: *const Writer) -> u64 { number(|| (*writer).0.size()) }
     /// Inode.
-    fn zs_writer_inode(writer: *const SharedWriter) -> u64 { number(|| (*writer).lock().inode()) }
+    fn zs_writer_inode(writer: *const Writer) -> u64 { number(|| (*writer).0.inode()) }
     /// Lifetime hint.
-    fn zs_writer_set_lifetime(writer: *const SharedWriter, lifetime: c_int) -> () {
+    fn zs_writer_set_lifetime(writer: *const Writer, lifetime: c_int) -> () {
         let lifetime = match lifetime {
             1 => Lifetime::Short,
             2 => Lifetime::Medium,
@@ -176,23 +191,23 @@ entry! {
             4 => Lifetime::Extreme,
             _ => Lifetime::Unknown,
         };
-        number(|| { (*writer).lock().set_lifetime(lifetime); 0 });
+        number(|| { (*writer).0.set_lifetime(lifetime); 0 });
     }
     /// Size hint.
-    fn zs_writer_set_expected_size(writer: *const SharedWriter, size: u64) -> () {
-        number(|| { (*writer).lock().set_expected_size(size); 0 });
+    fn zs_writer_set_expected_size(writer: *const Writer, size: u64) -> () {
+        number(|| { (*writer).0.set_expected_size(size); 0 });
     }
     /// Whether nobody waits for the file.
-    fn zs_writer_set_background(writer: *const SharedWriter, background: c_int) -> () {
-        number(|| { (*writer).lock().set_background(background != 0); 0 });
+    fn zs_writer_set_background(writer: *const Writer, background: c_int) -> () {
+        number(|| { (*writer).0.set_background(background != 0); 0 });
     }
     /// Frees a writer.
-    fn zs_writer_free(writer: *mut SharedWriter) -> () { free(writer) }
+    fn zs_writer_free(writer: *mut Writer) -> () { free(writer) }
 
     /// Opens a file for reading.
     fn zs_open(fs: *const Fs, path: *const c_char, length: usize, out: *mut *mut Reader) -> c_int {
         call(|| {
-            give(out, (*fs).fs.open(text(path, length)?)?);
+            give(out, Reader((*fs).fs.open(text(path, length)?)?));
             Ok(())
         })
     }
@@ -202,7 +217,7 @@ entry! {
             *got = 0;
             if length > 0 {
                 let buffer = std::slice::from_raw_parts_mut(data.cast::<u8>(), length);
-                *got = (*reader).read_at(offset, buffer)?;
+                *got = (*reader).0.read_at(offset, buffer)?;
             }
             Ok(())
         })
@@ -222,15 +237,15 @@ entry! {
                     n => (read.offset, std::slice::from_raw_parts_mut(read.data.cast::<u8>(), n)),
                 })
                 .collect();
-            results = (*reader).read_many(&mut asked);
+            results = (*reader).0.read_many(&mut asked);
             Ok(())
         });
         for (index, read) in reads.iter_mut().enumerate() {
             match results.get(index) {
                 Some(Ok(got)) => read.got = *got,
-                Some(Err(error)) => {
-                    remember(error.to_string());
-                    read.code = code(error);
+                Some(Err(failure)) => {
+                    remember(failure.words.clone());
+                    read.code = failure.code;
                 }
                 None => read.code = code_of_all,
             }
@@ -239,7 +254,7 @@ entry! {
     /// Begins a read.
     fn zs_reader_read_later(reader: *const Reader, offset: u64, length: usize, out: *mut *mut PendingRead) -> c_int {
         call(|| {
-            give(out, (*reader).read_later(offset, length));
+            give(out, PendingRead((*reader).0.read_later(offset, length)));
             Ok(())
         })
     }
@@ -247,7 +262,7 @@ entry! {
     fn zs_pending_wait(pending: *mut PendingRead, data: *mut c_char, length: usize, got: *mut usize) -> c_int {
         call(|| {
             *got = 0;
-            let bytes = Box::from_raw(pending).wait()?;
+            let bytes = (Box::from_raw(pending).0)()?;
             let count = bytes.len().min(length);
             if count > 0 {
                 std::ptr::copy_nonoverlapping(bytes.as_ptr(), data.cast::<u8>(), count);
@@ -260,19 +275,19 @@ entry! {
     fn zs_pending_free(pending: *mut PendingRead) -> () { free(pending) }
     /// What is read is not kept in memory.
     fn zs_reader_set_uncached(reader: *mut Reader) -> () {
-        number(|| { *reader = (*reader).clone().uncached(); 0 });
+        number(|| { (*reader).0.set_uncached(); 0 });
     }
     /// Size.
-    fn zs_reader_size(reader: *const Reader) -> u64 { number(|| (*reader).size()) }
+    fn zs_reader_size(reader: *const Reader) -> u64 { number(|| (*reader).0.size()) }
     /// Inode.
-    fn zs_reader_inode(reader: *const Reader) -> u64 { number(|| (*reader).inode()) }
+    fn zs_reader_inode(reader: *const Reader) -> u64 { number(|| (*reader).0.inode()) }
     /// Frees a reader.
     fn zs_reader_free(reader: *mut Reader) -> () { free(reader) }
 
     /// What a name is.
     fn zs_stat(fs: *const Fs, path: *const c_char, length: usize, out: *mut Metadata) -> c_int {
         call(|| {
-            let m = (*fs).fs.metadata(text(path, length)?)?;
+            let m = (*fs).fs.entry(text(path, length)?)?;
             *out = Metadata {
                 size_bytes: m.size,
                 modified_micros: m.modified_micros,
@@ -313,7 +328,7 @@ entry! {
     }
     /// Makes a directory and those above it.
     fn zs_make_directories(fs: *const Fs, path: *const c_char, length: usize) -> c_int {
-        call(|| make_directories(&(*fs).fs, text(path, length)?))
+        call(|| make_directories(&*(*fs).fs, text(path, length)?))
     }
     /// Removes a directory.
     fn zs_remove_directory(fs: *const Fs, path: *const c_char, length: usize) -> c_int {
@@ -339,7 +354,7 @@ entry! {
     fn zs_sync_metadata(fs: *const Fs) -> c_int { call(|| (*fs).fs.sync_metadata()) }
     /// Takes a lock.
     fn zs_lock(fs: *const Fs, path: *const c_char, length: usize) -> c_int {
-        call(|| lock(&(*fs).fs, text(path, length)?))
+        call(|| lock(&*(*fs).fs, text(path, length)?))
     }
     /// Gives a lock back.
     fn zs_unlock(fs: *const Fs, path: *const c_char, length: usize) -> () {

@@ -1,15 +1,13 @@
 //! What a call answers: a code, and words for the thread that called.
 
+use crate::failure::{Answer, Failure, IO};
 use crate::forks;
 use crate::pointers::text;
-use bluefs::Error;
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 pub(crate) const OK: c_int = 0;
-pub(crate) const IO: c_int = 7;
-
 thread_local! {
     static LAST_ERROR: RefCell<CString> = RefCell::default();
 }
@@ -20,40 +18,20 @@ pub(crate) fn remember(words: String) {
     let _ = LAST_ERROR.try_with(|last| last.replace(words));
 }
 
-pub(crate) fn code(error: &Error) -> c_int {
-    match error {
-        Error::NotFound { .. } => 1,
-        Error::Exists { .. } => 2,
-        Error::NoSpace { .. } => 3,
-        // The host's disk behind an emulated drive is full: to RocksDB that is the same.
-        Error::Drive(error) if error.is_host_full() => 3,
-        Error::GeometryChanged { .. } | Error::UnsupportedVersion { .. } => 4,
-        error if error.is_damage() => 4,
-        Error::Locked { .. } => 5,
-        Error::BadPath { .. }
-        | Error::Invalid { .. }
-        | Error::IsDirectory { .. }
-        | Error::NotDirectory { .. } => 6,
-        Error::ReadOnly => 8,
-        Error::DirectoryNotEmpty { .. } => 9,
-        _ => IO,
-    }
-}
-
 /// Runs one call: no panic crosses, and an error leaves its words behind.
-pub(crate) fn call(run: impl FnOnce() -> Result<(), Error>) -> c_int {
+pub(crate) fn call(run: impl FnOnce() -> Answer) -> c_int {
     if forks::is_cut_off() {
         remember(forks::REFUSED.to_owned());
         return IO;
     }
     match catch_unwind(AssertUnwindSafe(run)) {
         Ok(Ok(())) => OK,
-        Ok(Err(error)) => {
-            remember(error.to_string());
-            code(&error)
+        Ok(Err(Failure { code, words })) => {
+            remember(words);
+            code
         }
         Err(_) => {
-            remember("a bug in BlueFS; its message is on standard error".to_owned());
+            remember("a bug in ZoneStore; its message is on standard error".to_owned());
             IO
         }
     }
@@ -83,7 +61,7 @@ pub extern "C" fn zs_last_error() -> *const c_char {
 pub unsafe extern "C" fn zs_last_error_of(path: *const c_char, length: usize) -> *const c_char {
     // SAFETY: as the caller promises.
     let path = unsafe { text(path, length) }.unwrap_or_default();
-    // BlueFS's words have the path in its one form.
+    // The words have the path in its one form.
     let behind_path = |words: &CString| {
         let words = words.to_str().ok()?;
         let rest = words.strip_prefix(&path.replace("//", "/"))?;

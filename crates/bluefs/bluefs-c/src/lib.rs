@@ -1,5 +1,5 @@
-//! The C ABI of BlueFS (`include/zonestore/bluefs.h`), for the adaptors written in C++, which only
-//! translate.
+//! The C ABI of BlueFS and, for LevelDB, of ZEAFS (`include/zonestore/bluefs.h`), for the adaptors written in C++, which only
+//! translate. Both are behind one trait (`file_system`).
 //!
 //! Every entry catches panics; a failure leaves its words in a thread-local for `zs_last_error`.
 //! Mounts by path are shared within the process, for RocksDB makes a new file system object for
@@ -7,8 +7,12 @@
 
 mod abi;
 mod answers;
+mod failure;
+mod file_system;
 mod forks;
 mod mounts;
+mod on_bluefs;
+mod on_zeafs;
 mod pointers;
 
 pub use abi::{Fs, into_raw};

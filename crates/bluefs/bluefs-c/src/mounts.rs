@@ -1,9 +1,12 @@
 //! The drives that this process has mounted by path: one mount each, shared, ended with the last
 //! user or at exit.
 
+use crate::failure::Failure;
+use crate::file_system::FileSystem;
 use crate::forks::Mounted;
 use bluefs::{BlueFs, Cleaning, MountOptions};
 use cache::Shares;
+use device::trace::{Event, Trace};
 use device::{Drive, ZonedDevice};
 use runtime::Runtime;
 use runtime::sync::{Condvar, Mutex, MutexGuard};
@@ -11,18 +14,23 @@ use runtime::thread::JoinHandle;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fmt::Display;
+use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Weak};
 use std::time::Duration;
+use zeafs::{Directories, ZeaFs};
 use zone::Bytes;
 
 /// Where statistics go at unmount, if set: a JSON file.
 const STATISTICS: &str = "ZONESTORE_STATS";
+/// A file that every command to the drive is appended to, if set: a JSON object a line.
+const TRACE: &str = "ZONESTORE_TRACE";
 /// Which drive a preloaded library mounts that is not told by its program.
 const URI: &str = "ZONESTORE_URI";
-const SCHEME: &[u8] = b"zonestore://";
+/// How such an address begins, by what is on the drive.
+const SCHEMES: [(&[u8], Kind); 2] = [(b"zonestore://", Kind::BlueFs), (b"zeafs://", Kind::ZeaFs)];
 
 /// Memory for what was read, as `64MiB` or a number of bytes. Unless set, a share of the machine's for a device, for what is read from it the host
 /// does not keep.
@@ -36,10 +44,17 @@ const DEFAULT_LOG_AGE_MS: u64 = 1000;
 /// 1: what is written and soon read again by a compaction is kept there, too.
 const CACHE_WRITES: &str = "ZONESTORE_CACHE_WRITES";
 
+/// A file system that can be on a drive.
+#[derive(Clone, Copy)]
+pub(crate) enum Kind {
+    BlueFs,
+    ZeaFs,
+}
+
 /// A mounted drive.
 pub(crate) struct Mount {
     path: PathBuf,
-    pub fs: BlueFs,
+    pub fs: Arc<dyn FileSystem>,
     stopped: AtomicBool,
     writes_out: Option<WritesOut>,
     _mounted: Mounted,
@@ -50,8 +65,12 @@ static MOUNTS: LazyLock<Mutex<BTreeMap<PathBuf, Weak<Mount>>>> = LazyLock::new(M
 /// Mounts the drive that the environment names.
 pub(crate) fn open_named() -> Result<Arc<Mount>, String> {
     let uri = std::env::var_os(URI).unwrap_or_default();
-    match uri.as_bytes().strip_prefix(SCHEME) {
-        Some(path) => open(Path::new(OsStr::from_bytes(path))),
+    let place = SCHEMES.into_iter().find_map(|(scheme, kind)| {
+        let path = uri.as_bytes().strip_prefix(scheme)?;
+        Some((Path::new(OsStr::from_bytes(path)), kind))
+    });
+    match place {
+        Some((path, kind)) => open(path, kind),
         None => Err(format!(
             "{URI} is `{}`; it has to be zonestore:///path/of/drive",
             uri.display()
@@ -61,7 +80,7 @@ pub(crate) fn open_named() -> Result<Arc<Mount>, String> {
 
 /// Mounts the drive at `path`, or shares the mount there is. The error is one line that says
 /// what to do.
-pub(crate) fn open(path: &Path) -> Result<Arc<Mount>, String> {
+pub(crate) fn open(path: &Path, kind: Kind) -> Result<Arc<Mount>, String> {
     let shown = path.display();
     let path = path.canonicalize().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => {
@@ -73,41 +92,14 @@ pub(crate) fn open(path: &Path) -> Result<Arc<Mount>, String> {
     if let Some(mount) = mounts.get(&path).and_then(Weak::upgrade) {
         return Ok(mount);
     }
-    let cache_bytes = match std::env::var_os(CACHE) {
-        Some(found) => cache_bytes(&found)?,
-        None if device::is_host_device(&path) => Shares::of(runtime::memory_bytes()).data,
-        None => 0,
-    };
     let log_age = match std::env::var_os(LOG_AGE) {
         Some(found) => milliseconds(&found)?,
         None => DEFAULT_LOG_AGE_MS,
     };
-    let cache_writes = match std::env::var_os(CACHE_WRITES) {
-        None => false,
-        Some(found) if found == "0" => false,
-        Some(found) if found == "1" => true,
-        Some(found) => {
-            return Err(format!(
-                "{CACHE_WRITES}: neither 0 nor 1: {}",
-                found.display()
-            ));
-        }
+    let fs = match kind {
+        Kind::BlueFs => mount_bluefs(&path)?,
+        Kind::ZeaFs => mount_zeafs(&path)?,
     };
-    let drive = Drive::open(&path).map_err(|error| format!("drive {error}"))?;
-    let device: Arc<dyn ZonedDevice> = Arc::new(drive);
-    let options = MountOptions {
-        cache_bytes,
-        cache_writes,
-        cleaning: Some(Cleaning::default()),
-        keep_unsynced: true,
-        ..MountOptions::default()
-    };
-    let fs = BlueFs::mount_alone(device, options).map_err(|error| match error {
-        bluefs::Error::NotFormatted => {
-            format!("drive {shown} is empty and not formatted; make a file system with `zonestore fs mkfs {shown}`")
-        }
-        error => format!("drive {shown}: {error}"),
-    })?;
     let writes_out = (log_age > 0).then(|| WritesOut::start(fs.clone(), log_age));
     let mount = Arc::new(Mount {
         path: path.clone(),
@@ -120,6 +112,75 @@ pub(crate) fn open(path: &Path) -> Result<Arc<Mount>, String> {
     Ok(mount)
 }
 
+fn open_drive(path: &Path) -> Result<Arc<dyn ZonedDevice>, String> {
+    let drive = Drive::open(path).map_err(|error| format!("drive {error}"))?;
+    let Some(told) = std::env::var_os(TRACE) else {
+        return Ok(Arc::new(drive));
+    };
+    let file = std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(&told);
+    let file = file.map_err(|error| format!("{TRACE}: {}: {error}", told.display()))?;
+    let file = Mutex::new(file);
+    let sink = move |event: &Event| {
+        // A command is the drive's whether somebody is told or not.
+        if let Ok(line) = serde_json::to_string(event)
+            && let Err(error) = writeln!(file.lock(), "{line}")
+        {
+            tracing::warn!(%error, "a command is missing in {}", told.display());
+        }
+    };
+    Ok(Arc::new(Trace::new(drive, Arc::new(sink))))
+}
+
+fn mount_bluefs(path: &Path) -> Result<Arc<dyn FileSystem>, String> {
+    let cache_bytes = match std::env::var_os(CACHE) {
+        Some(found) => cache_bytes(&found)?,
+        None if device::is_host_device(path) => Shares::of(runtime::memory_bytes()).data,
+        None => 0,
+    };
+    let cache_writes = match std::env::var_os(CACHE_WRITES) {
+        None => false,
+        Some(found) if found == "0" => false,
+        Some(found) if found == "1" => true,
+        Some(found) => {
+            return Err(format!(
+                "{CACHE_WRITES}: neither 0 nor 1: {}",
+                found.display()
+            ));
+        }
+    };
+    let options = MountOptions {
+        cache_bytes,
+        cache_writes,
+        cleaning: Some(Cleaning::default()),
+        keep_unsynced: true,
+        ..MountOptions::default()
+    };
+    let shown = path.display();
+    let mounted = BlueFs::mount_alone(open_drive(path)?, options);
+    let fs = mounted.map_err(|error| match error {
+        bluefs::Error::NotFormatted => {
+            format!("drive {shown} is empty and not formatted; make a file system with `zonestore fs mkfs {shown}`")
+        }
+        error => format!("drive {shown}: {error}"),
+    })?;
+    Ok(Arc::new(fs))
+}
+
+fn mount_zeafs(path: &Path) -> Result<Arc<dyn FileSystem>, String> {
+    let shown = path.display();
+    let mounted = ZeaFs::mount(open_drive(path)?, Runtime::system());
+    let fs = mounted.map_err(|error| match error {
+        zeafs::Error::NotFormatted => {
+            format!("drive {shown}: {error}; make one with `zonestore zea mkfs --fs {shown}`")
+        }
+        error => format!("drive {shown}: {error}"),
+    })?;
+    Ok(Arc::new(Directories::new(fs)))
+}
+
 impl Mount {
     /// Makes everything durable and ends the mount; whoever still uses it gets errors.
     pub fn stop(&self) {
@@ -130,9 +191,9 @@ impl Mount {
             writes_out.stop();
         }
         if let Err(error) = self.fs.unmount() {
-            eprintln!("zonestore: {}: {error}", self.path.display());
+            eprintln!("zonestore: {}: {}", self.path.display(), error.words);
         }
-        write_statistics(&self.fs);
+        write_statistics(&*self.fs);
     }
 }
 
@@ -165,7 +226,7 @@ struct WritesOut {
 }
 
 impl WritesOut {
-    fn start(fs: BlueFs, age_ms: u64) -> Option<Self> {
+    fn start(fs: Arc<dyn FileSystem>, age_ms: u64) -> Option<Self> {
         let is_over = Arc::new((Mutex::new(false), Condvar::new()));
         let seen = is_over.clone();
         // What is found too young once is old enough the next time.
@@ -175,11 +236,9 @@ impl WritesOut {
             let mut over = is_over.lock();
             while !*over {
                 changed.wait_for(&mut over, pause);
-                let done = MutexGuard::unlocked(&mut over, || fs.write_out_logs(age_ms * 1000 / 2));
-                match done {
-                    Err(bluefs::Error::Unmounted) => return,
-                    Err(error) => tracing::warn!(%error, "a log could not be written out"),
-                    Ok(()) => {}
+                let done = MutexGuard::unlocked(&mut over, || fs.write_out(age_ms * 1000 / 2));
+                if let Err(Failure { words, .. }) = done {
+                    tracing::warn!(error = words, "a log could not be written out");
                 }
             }
         };
@@ -217,17 +276,11 @@ impl Drop for Mount {
     }
 }
 
-fn write_statistics(fs: &BlueFs) {
+fn write_statistics(fs: &dyn FileSystem) {
     let Some(path) = std::env::var_os(STATISTICS) else {
         return;
     };
-    let statistics = fs.statistics();
-    let Ok(mut value) = serde_json::to_value(statistics) else {
-        return;
-    };
-    value["bytes_asked"] = statistics.bytes_asked().into();
-    value["bytes_written"] = statistics.bytes_written().into();
-    value["cache"]["hit_ratio"] = statistics.cache.hit_ratio().into();
+    let value = fs.statistics();
     if let Err(error) = std::fs::write(&path, format!("{value:#}\n")) {
         eprintln!("zonestore: {}: {error}", Path::new(&path).display());
     }

@@ -1,7 +1,7 @@
 //! Pointers that cross the ABI.
 
+use crate::failure::{Answer, Failure};
 use crate::forks;
-use bluefs::Error;
 use std::ffi::c_char;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -17,11 +17,12 @@ pub(crate) unsafe fn bytes<'a>(data: *const c_char, length: usize) -> &'a [u8] {
 
 /// # Safety
 /// As [`bytes`].
-pub(crate) unsafe fn text<'a>(data: *const c_char, length: usize) -> Result<&'a str, Error> {
+pub(crate) unsafe fn text<'a>(data: *const c_char, length: usize) -> Answer<&'a str> {
     // SAFETY: as the caller promises.
     let raw = unsafe { bytes(data, length) };
-    std::str::from_utf8(raw).map_err(|_| Error::BadPath {
-        path: String::from_utf8_lossy(raw).into_owned(),
+    std::str::from_utf8(raw).map_err(|_| {
+        let path = String::from_utf8_lossy(raw).into_owned();
+        Failure::from(bluefs::Error::BadPath { path })
     })
 }
 

@@ -1,39 +1,89 @@
-//! Whether a drive may be given to a program.
+//! The file system that a program finds on its drive, and whether it may have it.
 
 use crate::error::Error;
 use bluefs::{BlueFs, MountOptions, Role};
 use device::{Drive, DriveError};
 use std::path::Path;
 use std::sync::Arc;
+use zeafs::Examined;
 
-/// Makes sure that the drive holds a file system of its own, that nobody uses it, and that it is whole: a
-/// program would take a log that is damaged for one that ends there.
-///
-/// # Errors
-/// What keeps a program from it.
-pub fn check(path: &Path) -> Result<(), Error> {
-    let failed = |source: DriveError| Error::Drive {
+/// What a program's files are on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FileSystem {
+    /// BlueFS.
+    BlueFs,
+    /// ZEAFS, for programs that use LevelDB.
+    ZeaFs,
+}
+
+fn opened(path: &Path, drive: Result<Drive, DriveError>) -> Result<Drive, Error> {
+    drive.map_err(|source| Error::Drive {
         path: path.to_owned(),
         source,
-    };
-    let writable = Drive::open(path).map_err(failed)?;
-    if BlueFs::probe(&writable)?.role == Role::Shared {
-        let drive = path.to_owned();
-        return Err(Error::Shared { drive });
+    })
+}
+
+impl FileSystem {
+    /// How the address of a drive with it begins.
+    pub(crate) const fn scheme(self) -> &'static str {
+        match self {
+            Self::BlueFs => "zonestore://",
+            Self::ZeaFs => "zeafs://",
+        }
     }
-    drop(writable);
-    let options = MountOptions {
-        read_only: true,
-        accept_damage: true,
-        ..MountOptions::default()
-    };
-    let drive = Drive::open_read_only(path).map_err(failed)?;
-    let missing = BlueFs::with_mounted(Arc::new(drive), options, |fs| fs.missing())?;
-    match missing.into_iter().next() {
-        None => Ok(()),
-        Some(damage) => Err(Error::Damaged {
-            drive: path.to_owned(),
-            damage,
-        }),
+
+    /// Grows whenever the drive is mounted for writing, which needs no lock to be seen.
+    pub(crate) fn generation(self, path: &Path) -> Result<u64, Error> {
+        let drive = opened(path, Drive::observe(path))?;
+        Ok(match self {
+            Self::BlueFs => BlueFs::probe(&drive)?.generation,
+            Self::ZeaFs => Examined::of(&drive)?.epoch(),
+        })
     }
+
+    /// Makes sure that the drive holds such a file system of its own, that nobody uses it, and that it is whole: a
+    /// program would take a log that is damaged for one that ends there.
+    ///
+    /// # Errors
+    /// What keeps a program from it.
+    pub fn check(self, path: &Path) -> Result<(), Error> {
+        let writable = opened(path, Drive::open(path))?;
+        if self == Self::ZeaFs {
+            return check_zeafs(path, &writable);
+        }
+        if BlueFs::probe(&writable)?.role == Role::Shared {
+            let drive = path.to_owned();
+            return Err(Error::Shared { drive });
+        }
+        drop(writable);
+        let options = MountOptions {
+            read_only: true,
+            accept_damage: true,
+            ..MountOptions::default()
+        };
+        let drive = opened(path, Drive::open_read_only(path))?;
+        let missing = BlueFs::with_mounted(Arc::new(drive), options, |fs| fs.missing())?;
+        match missing.into_iter().next() {
+            None => Ok(()),
+            Some(damage) => Err(Error::Damaged {
+                drive: path.to_owned(),
+                damage,
+            }),
+        }
+    }
+}
+
+fn check_zeafs(path: &Path, drive: &Drive) -> Result<(), Error> {
+    let examined = Examined::of(drive)?;
+    let is_table = |name: &str| name.ends_with(".ldb") || name.ends_with(".sst");
+    for file in examined.files().filter(|file| !is_table(file.name)) {
+        if let Some(damage) = Examined::verify(drive, &file)?.into_iter().next() {
+            return Err(Error::DamagedFile {
+                drive: path.to_owned(),
+                file: file.name.to_owned(),
+                damage,
+            });
+        }
+    }
+    Ok(())
 }

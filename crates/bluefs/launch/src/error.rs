@@ -19,6 +19,9 @@ pub enum Error {
     /// The file system cannot be mounted.
     #[error(transparent)]
     BlueFs(#[from] bluefs::Error),
+    /// There is no ZEAFS that can be mounted.
+    #[error(transparent)]
+    ZeaFs(#[from] zeafs::Error),
     /// The database on the drive is that of an object store.
     #[error("{}: holds an object store, whose database is its own", drive.display())]
     Shared {
@@ -32,6 +35,16 @@ pub enum Error {
         drive: PathBuf,
         /// What is missing.
         damage: bluefs::Error,
+    },
+    /// The same on ZEAFS.
+    #[error("{}: {file}: {damage}", drive.display())]
+    DamagedFile {
+        /// The drive.
+        drive: PathBuf,
+        /// The file.
+        file: String,
+        /// What is damaged in it.
+        damage: zeafs::Error,
     },
     /// No program is named.
     #[error("no program is given")]

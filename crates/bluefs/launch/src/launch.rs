@@ -1,6 +1,6 @@
 //! A program with the environment in which it finds the drive.
 
-use crate::check::check;
+use crate::check::FileSystem;
 use crate::error::Error;
 use crate::library::{Library, preload};
 use crate::watched::{self, End};
@@ -32,6 +32,7 @@ pub struct Launch {
     /// The program with its arguments and its environment.
     pub command: Command,
     drive: PathBuf,
+    file_system: FileSystem,
     way: Way,
     programs: &'static str,
 }
@@ -42,6 +43,7 @@ impl Launch {
     pub(crate) fn new(
         library: &Library,
         drive: &Path,
+        file_system: FileSystem,
         program: &[OsString],
         way: Way,
         added: impl FnOnce(&OsStr, &[OsString], &OsStr) -> Vec<OsString>,
@@ -54,9 +56,9 @@ impl Launch {
             },
             _ => Error::File { path, source },
         })?;
-        check(&drive)?;
+        file_system.check(&drive)?;
         let path = library.find()?;
-        let mut uri = OsString::from("zonestore://");
+        let mut uri = OsString::from(file_system.scheme());
         uri.push(&drive);
         let (program, given) = program.split_first().ok_or(Error::NoProgram)?;
         let mut command = Command::new(program);
@@ -76,6 +78,7 @@ impl Launch {
         Ok(Self {
             command,
             drive,
+            file_system,
             way,
             programs: library.programs,
         })
@@ -88,7 +91,7 @@ impl Launch {
     pub fn run(mut self) -> Result<End, Error> {
         let error = match self.way {
             Way::Address => self.command.exec(),
-            Way::Default => match watched::run(&mut self.command, &self.drive)? {
+            Way::Default => match watched::run(&mut self.command, &self.drive, self.file_system)? {
                 Ok(end) => return Ok(end),
                 Err(error) => error,
             },

@@ -1,5 +1,6 @@
 //! Programs that use LevelDB. They ask for their environment without knowing of the drive.
 
+use crate::check::FileSystem;
 use crate::error::Error;
 use crate::launch::{Launch, Way};
 use crate::library::Library;
@@ -16,7 +17,11 @@ const LIBRARY: Library = Library {
 ///
 /// # Errors
 /// The drive is not for programs, or a library is missing.
-pub fn launch(drive: &Path, program: &[OsString]) -> Result<Launch, Error> {
+pub fn launch(
+    drive: &Path,
+    file_system: FileSystem,
+    program: &[OsString],
+) -> Result<Launch, Error> {
     let nothing = |_: &_, _: &_, _: &_| Vec::new();
-    Launch::new(&LIBRARY, drive, program, Way::Default, nothing)
+    Launch::new(&LIBRARY, drive, file_system, program, Way::Default, nothing)
 }

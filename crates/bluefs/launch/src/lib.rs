@@ -1,6 +1,6 @@
 //! Unmodified programs on a drive, by a library that is preloaded into them.
 //!
-//! [`check`] finds beforehand what the program would report poorly or crash of. [`Launch`] is the program with
+//! [`FileSystem::check`] finds beforehand what the program would report poorly or crash of. [`Launch`] is the program with
 //! its environment: this process becomes one that takes the drive's address, and watches over one that does
 //! not, because that one may never open the drive ([`End`]).
 
@@ -12,7 +12,7 @@ mod library;
 pub mod rocksdb;
 mod watched;
 
-pub use check::check;
+pub use check::FileSystem;
 pub use error::Error;
 pub use launch::Launch;
 pub use watched::End;

@@ -1,5 +1,6 @@
 //! Programs that use RocksDB: those that take an address, and others.
 
+use crate::check::FileSystem;
 use crate::error::Error;
 use crate::launch::{Launch, Way};
 use crate::library::Library;
@@ -24,7 +25,8 @@ pub fn launch(drive: &Path, program: &[OsString]) -> Result<Launch, Error> {
         true => Way::Default,
         false => Way::Address,
     };
-    Launch::new(&LIBRARY, drive, program, way, added_arguments)
+    let file_system = FileSystem::BlueFs;
+    Launch::new(&LIBRARY, drive, file_system, program, way, added_arguments)
 }
 
 /// Whether the program can reach the drive only by handing the address in its environment to RocksDB.

@@ -4,9 +4,8 @@
 //!
 //! Signals that are sent to us are for the program, which ends with us if we are killed.
 
+use crate::check::FileSystem;
 use crate::error::Error;
-use bluefs::BlueFs;
-use device::Drive;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::low_level::emulate_default_handler;
 use std::io;
@@ -45,23 +44,18 @@ impl End {
     }
 }
 
-/// Grows whenever the drive is mounted for writing, which needs no lock to be seen.
-fn generation(path: &Path) -> Result<u64, Error> {
-    let drive = Drive::observe(path).map_err(|source| Error::Drive {
-        path: path.to_owned(),
-        source,
-    })?;
-    Ok(BlueFs::probe(&drive)?.generation)
-}
-
 /// Runs it to its end. The inner error says that it cannot be started.
-pub(crate) fn run(command: &mut Command, drive: &Path) -> Result<io::Result<End>, Error> {
-    let before = generation(drive)?;
+pub(crate) fn run(
+    command: &mut Command,
+    drive: &Path,
+    file_system: FileSystem,
+) -> Result<io::Result<End>, Error> {
+    let before = file_system.generation(drive)?;
     let end = match watch(command) {
         Ok(End::Code(0)) => End::Code(0),
         ended => return Ok(ended),
     };
-    if goes_on() || generation(drive).ok() != Some(before) {
+    if goes_on() || file_system.generation(drive).ok() != Some(before) {
         return Ok(Ok(end));
     }
     let drive = drive.to_owned();

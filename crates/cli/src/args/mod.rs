@@ -36,7 +36,7 @@ pub use dump::StoreDump;
 pub use experiment::{ExperimentCommand, ExperimentRun};
 pub use fs::{FsCommand, FsConformance, FsTop};
 pub use model::{ModelCommand, ModelDrive, ModelExport, ModelRun};
-pub use program::ProgramArguments;
+pub use program::{LeveldbArguments, ProgramArguments, ProgramFiles};
 pub use serve::{Care, ServeArguments};
 pub use sim::{SimCleaning, SimCluster, SimCommand};
 pub use skylight::SkylightArguments;
@@ -243,9 +243,9 @@ next one fits. The same seed does the same. A run that was interrupted goes on w
     /// Run an unmodified RocksDB program (db_bench, ldb, …) on a drive with BlueFS
     #[command(after_help = program::ROCKSDB)]
     Rocksdb(ProgramArguments),
-    /// Run an unmodified program that uses LevelDB on a drive with BlueFS
+    /// Run an unmodified program that uses LevelDB on a drive with BlueFS or ZEAFS
     #[command(after_help = program::LEVELDB)]
-    Leveldb(ProgramArguments),
+    Leveldb(LeveldbArguments),
     /// ZEA, the zone-based extent allocator: extents appended to zones
     #[command(subcommand)]
     Zea(ZeaCommand),

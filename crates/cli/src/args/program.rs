@@ -1,17 +1,35 @@
 //! `zonestore rocksdb …` and `zonestore leveldb …`
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 #[derive(Args, Debug)]
 pub struct ProgramArguments {
-    /// A drive made by `zonestore fs mkfs`
+    /// A drive with a file system
     pub drive: PathBuf,
     /// The program
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     #[arg(value_name = "PROGRAM")]
     pub program: Vec<OsString>,
+}
+
+/// What a LevelDB program's files are on.
+#[derive(ValueEnum, Clone, Copy, Debug)]
+pub enum ProgramFiles {
+    /// BlueFS, made by `zonestore fs mkfs`
+    Bluefs,
+    /// ZEAFS, made by `zonestore zea mkfs --fs`
+    Zeafs,
+}
+
+#[derive(Args, Debug)]
+pub struct LeveldbArguments {
+    /// The file system that is on the drive
+    #[arg(long, value_name = "NAME", default_value = "bluefs")]
+    pub fs: ProgramFiles,
+    #[command(flatten)]
+    pub program: ProgramArguments,
 }
 
 pub const ROCKSDB: &str = "\
@@ -43,6 +61,7 @@ Examples:
   zonestore leveldb d.zoned -- /usr/bin/python3 -c \\
     'import plyvel; plyvel.DB(\"/db\", create_if_missing=True).put(b\"k\", b\"v\", sync=True)'
   zonestore leveldb d.zoned -- ./program-with-leveldb
+  zonestore zea mkfs --fs z.zoned && zonestore leveldb --fs zeafs z.zoned -- ./program-with-leveldb
 
 A library is preloaded into PROGRAM that answers leveldb::Env::Default() by the plug-in, so that all its
 databases lie on the drive; their paths are paths on the drive. PROGRAM has to be linked with
@@ -50,6 +69,6 @@ libleveldb.so: one that contains LevelDB itself (as plyvel from PyPI does) is no
 its databases where it always did.
 
 Writes without sync survive PROGRAM's being killed: on a drive in a file they are kept in DRIVE.unsynced
-until the next mount, on a device once they are a second old (ZONESTORE_LOG_AGE_MS). The exit code is
+until the next mount, on a device and on ZEAFS once they are a second old (ZONESTORE_LOG_AGE_MS). The exit code is
 PROGRAM's, but 1 if it ends without error and nobody opened the drive. ZONESTORE_LEVELDB_LIB names the
 plug-in if it is not beside this program or in ../lib/zonestore.";

@@ -4,7 +4,7 @@ use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use terminal::Size;
 
-/// ZEA, the zone-based extent allocator: extents appended to zones.
+/// ZEA, the zone-based extent allocator: extents appended to zones, and files of them.
 #[derive(Subcommand, Debug)]
 pub enum ZeaCommand {
     /// Make sequential zones of a drive extent allocators, one each
@@ -12,11 +12,12 @@ pub enum ZeaCommand {
 Example:
   zonestore zea mkfs d.zoned --zones 4 --back-pointers 16
   zonestore zea put d.zoned photo.jpg --address 1
+  zonestore zea mkfs --fs z.zoned
 
 An extent's metadata names the extents before it, as many as there are back pointers. More of them make it faster to
 find all extents again, on drives that can do many reads at a time.")]
     Mkfs(ZeaMkfs),
-    /// List the zones with extents, or the extents of a zone
+    /// List the zones with extents, or the extents of a zone; of a ZEAFS, its files
     Ls {
         /// The drive
         drive: PathBuf,
@@ -32,7 +33,7 @@ and all others as dead.")]
         /// The drive
         drive: PathBuf,
     },
-    /// Compare back pointers with what lies in the zones
+    /// Compare back pointers with what lies in the zones; of a ZEAFS, files with their extents
     #[command(after_help = "\
 Exit code 0: clean; 6: something that was put is damaged or lost. What puts that were cut short left is no error.")]
     Fsck {
@@ -89,6 +90,9 @@ pub struct ZeaMkfs {
     /// Pointers in each extent's metadata to that of extents before it
     #[arg(long, value_name = "N", default_value_t = 16)]
     pub back_pointers: u32,
+    /// Make the whole drive a ZEAFS instead: files of LevelDB programs (`zonestore leveldb --fs zeafs`)
+    #[arg(long, conflicts_with_all = ["zones", "back_pointers"])]
+    pub fs: bool,
     /// Erase whatever is on the drive; without this, only an empty one is taken
     #[arg(long)]
     pub force: bool,

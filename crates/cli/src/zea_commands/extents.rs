@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use terminal::human;
 use zea::{Instance, LogicalAddress, Placed, Sequence, check};
+use zeafs::Examined;
 use zone::{ByteOffset, ZoneId};
 
 /// `zea ls --zone`.
@@ -100,7 +101,15 @@ pub fn put(
     out: &mut Output,
 ) -> CommandResult {
     let (mut source, size) = local_file::source(file)?;
-    let (all, refused) = instances(drive_file::open(path)?)?;
+    let drive = drive_file::open(path)?;
+    if Examined::is_there(&drive)? {
+        let shown = path.display();
+        return fail!(
+            Refused,
+            "{shown}: its extents are those of a ZEAFS, which would not know of this one"
+        );
+    }
+    let (all, refused) = instances(drive)?;
     let in_zone: Vec<&Instance> = all
         .iter()
         .filter(|i| zone.is_none_or(|zone| i.zone() == ZoneId(zone)))

@@ -2,6 +2,7 @@
 
 mod bench;
 mod extents;
+mod files;
 
 use crate::args::{ZeaCommand, ZeaMkfs};
 use crate::drive_file;
@@ -18,11 +19,13 @@ use std::sync::Arc;
 use terminal::{count, human};
 use zea::garbage::{Census, newest};
 use zea::{Checked, Instance, Options, Placed, Sequence, check};
+use zeafs::Examined;
 use zone::{ZoneId, ZoneKind};
 
 /// Carries out a command on extents.
 pub fn run(command: ZeaCommand, out: &mut Output) -> CommandResult {
     match command {
+        ZeaCommand::Mkfs(new) if new.fs => files::mkfs(&new, out),
         ZeaCommand::Mkfs(new) => mkfs(&new, out),
         ZeaCommand::Ls { drive, zone: None } => list(&drive, out),
         ZeaCommand::Ls {
@@ -148,7 +151,20 @@ fn found(instance: &Instance) -> CommandResult<Vec<Placed>> {
     Ok(all)
 }
 
+/// The file system on a drive, if that is what its extents are of.
+fn file_system(path: &Path) -> CommandResult<Option<(Drive, Examined)>> {
+    let drive = drive_file::open_read_only(path)?;
+    if !Examined::is_there(&drive)? {
+        return Ok(None);
+    }
+    let examined = Examined::of(&drive)?;
+    Ok(Some((drive, examined)))
+}
+
 fn list(path: &Path, out: &mut Output) -> CommandResult {
+    if let Some((_, examined)) = file_system(path)? {
+        return files::list(&examined, out);
+    }
     let head = [
         "zone",
         "extents",
@@ -182,6 +198,9 @@ fn list(path: &Path, out: &mut Output) -> CommandResult {
 }
 
 fn df(path: &Path, out: &mut Output) -> CommandResult {
+    if let Some((drive, examined)) = file_system(path)? {
+        return files::df(&drive, &examined, out);
+    }
     let instances = readable_instances(path)?;
     let mut extents = Vec::new();
     let (mut written, mut room) = (0, 0);
@@ -228,6 +247,9 @@ fn df(path: &Path, out: &mut Output) -> CommandResult {
 }
 
 fn fsck(path: &Path, deep: bool, out: &mut Output) -> CommandResult {
+    if let Some((drive, examined)) = file_system(path)? {
+        return files::fsck(path, &drive, &examined, deep, out);
+    }
     let (found, refused) = instances(drive_file::open_read_only(path)?)?;
     let mut errors: BTreeMap<String, u64> = BTreeMap::new();
     let mut details: Vec<String> = Vec::new();

@@ -25,5 +25,6 @@ pub use error::{Error, Result};
 pub use forward::Forward;
 pub use instance::{Instance, Options};
 pub use placed::{LogicalAddress, Placed};
+pub use reading::is_there;
 pub use sequence::Sequence;
 pub use sharing::Sharing;

@@ -49,6 +49,25 @@ pub(crate) fn report(device: &dyn ZonedDevice, zone: ZoneId) -> Result<ZoneDescr
     Ok(device.report_zone(zone)?)
 }
 
+/// Whether the first zone that is written begins with a label, of whatever version: what was made by itself takes
+/// zones from the first on.
+///
+/// # Errors
+/// The drive.
+pub fn is_there(device: &dyn ZonedDevice) -> Result<bool> {
+    let g = device.geometry();
+    let zones = device.report(ZoneId(0), g.zone_count)?;
+    let written = |zone: &&ZoneDescriptor| {
+        g.kind(zone.id) != ZoneKind::Conventional && written_blocks(g, zone) >= COPIES
+    };
+    let Some(first) = zones.iter().find(written) else {
+        return Ok(false);
+    };
+    let mut block = vec![0; g.block_size as usize];
+    device.read(g.start(first.id), &mut block)?;
+    Ok(!matches!(Label::decode(&block), label::Decoded::Nothing))
+}
+
 /// Blocks in front of the write pointer; all of them where the drive does not say.
 pub(crate) fn written_blocks(g: &Geometry, report: &ZoneDescriptor) -> u32 {
     let bytes = match report.write_pointer_valid() {

@@ -17,7 +17,7 @@ const LOOK_AHEAD: u64 = 4 << 20;
 /// cleaner.
 const LEAST_ACTIVE: u32 = 4;
 
-/// Half of a conventional zone, or a sequential zone.
+/// About half of a conventional zone, or a sequential zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Area {
     pub zone: ZoneId,
@@ -42,14 +42,15 @@ pub(crate) fn areas(g: &Geometry) -> Result<([Area; 2], Vec<ZoneId>)> {
     }
     if g.conventional_zones > 0 {
         let block = u64::from(g.block_size);
-        let room = g.conventional_capacity() / 2 / block * block;
-        let half = |offset| Area {
+        let middle = g.conventional_capacity() / 2 / block * block;
+        let part = |offset: u64, end: u64| Area {
             zone: ZoneId(0),
             offset,
-            room,
+            room: end.saturating_sub(offset),
             is_sequential: false,
         };
-        return Ok(([half(0), half(room)], zones));
+        let heads = u64::from(crate::head::COPIES) * block;
+        return Ok(([part(heads, middle), part(middle, 2 * middle)], zones));
     }
     let rest = zones.split_off(2);
     let whole = |zone| Area {
@@ -120,6 +121,17 @@ impl Area {
         }
         bytes.drain(..crate::format::frame::HEADER);
         Ok(Ok((frame, bytes)))
+    }
+
+    /// Whether a frame is said to begin here, of whatever version.
+    pub fn begins(&self, device: &dyn ZonedDevice) -> Result<bool> {
+        let g = device.geometry();
+        let mut bytes = vec![0; g.block_size as usize];
+        if self.written(device)? < bytes.len() as u64 {
+            return Ok(false);
+        }
+        device.read(self.place(g, 0), &mut bytes)?;
+        Ok(!matches!(Frame::decode(&bytes), Decoded::Nothing))
     }
 
     /// Reads the area; `None` where no checkpoint is whole.
@@ -232,6 +244,11 @@ impl MetadataLog {
             last,
             at: u64::MAX,
         }
+    }
+
+    /// Bytes of the smaller area.
+    pub fn room(&self) -> u64 {
+        self.areas[0].room.min(self.areas[1].room)
     }
 
     pub const fn uuid(&self) -> [u8; 16] {

@@ -1,12 +1,64 @@
-//! Gaining zones: what is live in the emptiest one is moved, and that one reset.
+//! Moving: what is live in the emptiest zone, to gain that one; and small pieces together, to make the map smaller.
 
 use crate::error::{Error, Result};
+use crate::file_map::File;
 use crate::format::operation::{Operation, Piece};
 use crate::inner::Inner;
-use crate::reader::read_pieces;
+use crate::reader::{Part, read_pieces};
 use crate::streams::Stream;
+use std::collections::{BTreeMap, BTreeSet};
 use zone::ZoneId;
-use zone_alloc::{CleaningPolicy, Greedy, Pressure, ZoneView};
+use zone_alloc::{Candidate, CleaningPolicy, Greedy, Pressure, ZoneView};
+
+/// Bytes that are moved as one extent at most, but for those that were put as one.
+const MOST_TOGETHER: u64 = 4 << 20;
+
+/// A smaller piece is put together with its neighbours if the map gets large.
+const SMALL: u64 = 64 << 10;
+
+/// Pieces of a file that follow each other. They are moved as one: of a log that was synced line by line little but
+/// padding and metadata of extents is left.
+struct Run {
+    inode: u64,
+    /// Of the first.
+    zone: ZoneId,
+    file_offset: u64,
+    length: u64,
+    parts: Vec<Part>,
+}
+
+/// The runs of a file in which each piece may follow the one before it.
+fn runs(inode: u64, file: &File, may_follow: impl Fn(&Piece, &Piece) -> bool) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    for (place, piece) in file.pieces.iter().enumerate() {
+        let length = file.end_of(place) - piece.file_offset;
+        let part = (piece.clone(), 0, length);
+        match runs.last_mut() {
+            Some(run)
+                if run.length + length <= MOST_TOGETHER
+                    && run
+                        .parts
+                        .last()
+                        .is_none_or(|last| may_follow(&last.0, piece)) =>
+            {
+                run.length += length;
+                run.parts.push(part);
+            }
+            _ => runs.push(Run {
+                inode,
+                zone: piece.at.zone,
+                file_offset: piece.file_offset,
+                length,
+                parts: vec![part],
+            }),
+        }
+    }
+    runs
+}
+
+fn runs_in_zones(inode: u64, file: &File) -> Vec<Run> {
+    runs(inode, file, |before, piece| before.at.zone == piece.at.zone)
+}
 
 impl Inner {
     /// Gains a zone that files may take.
@@ -17,53 +69,127 @@ impl Inner {
         // What is dead may only wait for its commit.
         self.commit()?;
         let mut turns = self.space.geometry().zone_count.saturating_mul(2);
+        // What is damaged in them stays where it can be looked for.
+        let mut damaged = BTreeSet::new();
         while self.space.free_for_files() == 0 {
             turns = turns.checked_sub(1).ok_or(Error::NoSpace)?;
-            let zones = self.space.candidates();
-            let view = ZoneView {
-                zones: &zones,
-                now: 0,
-            };
-            let victim = Greedy
-                .choose(view, Pressure::Urgent)
-                .ok_or(Error::NoSpace)?;
-            self.clean(victim.zone)?;
+            let victim = self.victim(&damaged).ok_or(Error::NoSpace)?;
+            match self.clean(victim) {
+                Err(error @ Error::Corrupt { .. }) => {
+                    tracing::warn!(%error, zone = %victim, "a zone is not cleaned");
+                    damaged.insert(victim);
+                }
+                cleaned => cleaned?,
+            }
         }
         Ok(())
     }
 
+    /// Files, also those that are gone and still read.
+    fn all_files(&self) -> impl Iterator<Item = (u64, &File)> {
+        let files = self.map.files.iter().chain(&self.orphans);
+        files.map(|(inode, file)| (*inode, file))
+    }
+
+    /// The zone from which least has to be moved.
+    fn victim(&self, without: &BTreeSet<ZoneId>) -> Option<ZoneId> {
+        let g = self.space.geometry();
+        let mut live: BTreeMap<ZoneId, u64> = BTreeMap::new();
+        for run in self
+            .all_files()
+            .flat_map(|(inode, file)| runs_in_zones(inode, file))
+        {
+            // With the metadata of the extent that it will be.
+            *live.entry(run.zone).or_default() += g.round_up(run.length) + u64::from(g.block_size);
+        }
+        let written = self.space.full();
+        let zones: Vec<Candidate> = written
+            .filter(|(zone, _)| !without.contains(zone))
+            .map(|(zone, written)| Candidate {
+                zone,
+                live: live.get(&zone).copied().unwrap_or(0),
+                written,
+                filled_at: 0,
+            })
+            .collect();
+        let view = ZoneView {
+            zones: &zones,
+            now: 0,
+        };
+        let choose = |pressure| Greedy.choose(view, pressure);
+        let chosen = choose(Pressure::Urgent).or_else(|| choose(Pressure::Any));
+        chosen.map(|victim| victim.zone)
+    }
+
     /// Moves all live pieces out of a zone and resets it.
     fn clean(&mut self, zone: ZoneId) -> Result<()> {
-        let mut live = Vec::new();
-        for (inode, file) in &self.map.files {
-            for (place, piece) in file.pieces.iter().enumerate() {
-                if piece.at.zone == zone {
-                    live.push((*inode, piece.clone(), file.end_of(place)));
-                }
-            }
-        }
-        for (inode, piece, end) in live {
-            let length = end - piece.file_offset;
-            let device = self.space.device.clone();
-            let data = read_pieces(&*device, &[(piece.clone(), 0, length)])?;
-            self.moved_bytes += length;
-            let mut to: Vec<Piece> = Vec::new();
-            let mut done = 0;
-            while done < data.len() {
-                let file_offset = piece.file_offset + done as u64;
-                let put = self
-                    .space
-                    .put(Stream::Moved, inode, file_offset, &data[done..])?;
-                done += put.length as usize;
-                to.push(put);
-            }
-            let file_offset = piece.file_offset;
-            self.change(Operation::Move {
-                inode,
-                file_offset,
-                to,
-            });
+        let live: Vec<Run> = self
+            .all_files()
+            .flat_map(|(inode, file)| runs_in_zones(inode, file))
+            .filter(|run| run.zone == zone)
+            .collect();
+        for run in live {
+            self.move_run(&run)?;
         }
         self.commit()
+    }
+
+    /// Puts small pieces that follow each other together, so that the map is smaller. The next checkpoint says so.
+    pub fn gather(&mut self) -> Result<()> {
+        let files = self.map.files.iter();
+        let small = |before: &Piece, piece: &Piece| before.length.max(piece.length) < SMALL;
+        let many = files.flat_map(|(inode, file)| runs(*inode, file, small));
+        let many: Vec<Run> = many.filter(|run| run.parts.len() > 2).collect();
+        for run in many {
+            match self.move_run(&run) {
+                // What is not gathered is in the map as it was.
+                Err(Error::NoSpace) => return Ok(()),
+                Err(error @ Error::Corrupt { .. }) => {
+                    tracing::warn!(%error, "pieces of a file stay apart");
+                }
+                moved => moved?,
+            }
+        }
+        Ok(())
+    }
+
+    fn move_run(&mut self, run: &Run) -> Result<()> {
+        let device = self.space.device.clone();
+        let data = read_pieces(&*device, &run.parts)?;
+        self.moved_bytes += run.length;
+        let mut to: Vec<Piece> = Vec::new();
+        let mut done = 0;
+        while done < data.len() {
+            let file_offset = run.file_offset + done as u64;
+            let put = self
+                .space
+                .put(Stream::Moved, run.inode, file_offset, &data[done..]);
+            let put = match put {
+                Ok(put) => put,
+                Err(error) => {
+                    self.doomed.extend(to);
+                    return Err(error);
+                }
+            };
+            done += put.length as usize;
+            to.push(put);
+        }
+        self.relocate(run.inode, run.file_offset, to);
+        Ok(())
+    }
+
+    fn relocate(&mut self, inode: u64, file_offset: u64, to: Vec<Piece>) {
+        // No frame names what nobody finds after a crash.
+        if let Some(file) = self.orphans.get_mut(&inode) {
+            let dropped = file.relocate(file_offset, to);
+            debug_assert!(dropped.is_ok(), "a run that is none");
+            self.doomed.extend(dropped.unwrap_or_default());
+            return;
+        }
+        self.change(Operation::Move {
+            inode,
+            file_offset,
+            to,
+        });
     }
 }

@@ -27,11 +27,13 @@ impl Inner {
         device.flush()?;
         if self.log.append(&*device, &self.pending)? {
             device.flush()?;
-        } else {
-            self.log.checkpoint(&*device, &self.map.checkpoint())?;
+            self.pending.clear();
+            return Ok(());
         }
-        self.pending.clear();
-        Ok(())
+        if self.map.checkpoint().len() as u64 > self.log.room() / 2 {
+            self.gather()?;
+        }
+        self.checkpoint()
     }
 
     /// A new checkpoint, in the other area.

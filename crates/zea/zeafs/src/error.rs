@@ -13,6 +13,15 @@ pub enum Error {
     /// No such file.
     #[error("{name}: no such file")]
     NotFound { name: String },
+    /// A directory or file has that name.
+    #[error("{name}: is there already")]
+    Exists { name: String },
+    /// A directory is no file.
+    #[error("{name}: is a directory")]
+    IsDirectory { name: String },
+    /// Only an empty directory can be removed.
+    #[error("{name}: the directory is not empty")]
+    NotEmptyDirectory { name: String },
     /// A name is not empty, and not longer than 4,096 bytes.
     #[error("{name}: not a name of this file system")]
     BadName { name: String },
@@ -70,8 +79,16 @@ pub enum Error {
 }
 
 impl Error {
+    /// Bytes on the drive are not what was written.
+    pub const fn is_damage(&self) -> bool {
+        matches!(
+            self,
+            Self::Corrupt { .. } | Self::Zea(zea::Error::Corrupt { .. })
+        )
+    }
+
     /// What the drive said.
-    pub(crate) const fn of_drive(&self) -> Option<&ZoneError> {
+    pub const fn of_drive(&self) -> Option<&ZoneError> {
         match self {
             Self::Drive(error) | Self::Zea(zea::Error::Drive(error)) => Some(error),
             _ => None,

@@ -20,6 +20,29 @@ impl File {
             .get(place + 1)
             .map_or(self.size, |next| next.file_offset)
     }
+
+    /// The whole pieces from `file_offset` on that `to` has the bytes of lie there now; answers those that do not
+    /// count any more.
+    pub fn relocate(
+        &mut self,
+        file_offset: u64,
+        to: Vec<Piece>,
+    ) -> Result<Vec<Piece>, Contradiction> {
+        let first = self
+            .pieces
+            .binary_search_by_key(&file_offset, |piece| piece.file_offset);
+        let first = first.map_err(|_| Contradiction)?;
+        let mut end = file_offset;
+        for piece in &to {
+            if piece.file_offset != end {
+                return Err(Contradiction);
+            }
+            end = end.checked_add(piece.length).ok_or(Contradiction)?;
+        }
+        let last = (first..self.pieces.len()).find(|place| self.end_of(*place) == end);
+        let last = last.ok_or(Contradiction)?;
+        Ok(self.pieces.splice(first..=last, to).collect())
+    }
 }
 
 /// All names and files.
@@ -39,10 +62,11 @@ impl FileMap {
     pub fn apply(&mut self, operation: Operation) -> Result<Vec<Piece>, Contradiction> {
         match operation {
             Operation::Create { inode, name } => {
+                let next = inode.checked_add(1).ok_or(Contradiction)?;
                 if self.files.contains_key(&inode) {
                     return Err(Contradiction);
                 }
-                self.next_inode = self.next_inode.max(inode.saturating_add(1));
+                self.next_inode = self.next_inode.max(next);
                 self.files.insert(inode, File::default());
                 let before = self.names.insert(name, inode);
                 Ok(self.drop_file(before))
@@ -83,21 +107,7 @@ impl FileMap {
                 to,
             } => {
                 let file = self.files.get_mut(&inode).ok_or(Contradiction)?;
-                let place = file
-                    .pieces
-                    .binary_search_by_key(&file_offset, |p| p.file_offset);
-                let place = place.map_err(|_| Contradiction)?;
-                let mut next = file_offset;
-                for piece in &to {
-                    if piece.file_offset != next {
-                        return Err(Contradiction);
-                    }
-                    next = next.checked_add(piece.length).ok_or(Contradiction)?;
-                }
-                if next != file.end_of(place) {
-                    return Err(Contradiction);
-                }
-                Ok(file.pieces.splice(place..=place, to).collect())
+                file.relocate(file_offset, to)
             }
         }
     }

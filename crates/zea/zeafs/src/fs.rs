@@ -35,6 +35,8 @@ pub struct Usage {
     pub live_bytes: u64,
     /// Free zones that files may take.
     pub free_zones: u32,
+    /// Bytes of these.
+    pub free_bytes: u64,
     /// Bytes of files that were moved to gain zones, since the mount.
     pub moved_bytes: u64,
 }
@@ -136,6 +138,8 @@ impl ZeaFs {
             files: inner.map.names.len() as u64,
             live_bytes: inner.space.live_bytes(),
             free_zones: inner.space.free_for_files(),
+            free_bytes: u64::from(inner.space.free_for_files())
+                * inner.space.geometry().zone_capacity,
             moved_bytes: inner.moved_bytes,
         }
     }
@@ -146,17 +150,24 @@ impl ZeaFs {
         uuid.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Writes out all that is buffered, commits it, and leaves all zones. Nothing is taken any more.
+    /// Makes everything durable, also what is buffered of files that nobody has synced.
+    ///
+    /// # Errors
+    /// What finds no space stays buffered, and the rest is durable.
+    pub fn sync(&self) -> Result<()> {
+        self.change(Inner::sync)
+    }
+
+    /// Makes everything durable and leaves all zones. Nothing is taken any more.
+    ///
+    /// # Errors
+    /// As [`Self::sync`]; what found no space is gone then.
     pub fn unmount(&self) -> Result<()> {
         self.change(|inner| {
-            let inodes: Vec<u64> = inner.buffers.keys().copied().collect();
-            for inode in inodes {
-                inner.write_out(inode, crate::Lifetime::Short)?;
-            }
-            inner.commit()?;
+            let synced = inner.sync();
             inner.space.leave_all();
             inner.stopped = Some("it was unmounted".to_owned());
-            Ok(())
+            synced
         })
     }
 }

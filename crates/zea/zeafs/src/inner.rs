@@ -107,6 +107,16 @@ impl Inner {
         }
     }
 
+    /// Puts all that is buffered into extents, and makes everything durable.
+    pub fn sync(&mut self) -> Result<()> {
+        let inodes: Vec<u64> = self.buffers.keys().copied().collect();
+        let mut result = Ok(());
+        for inode in inodes {
+            result = result.and(self.write_out(inode, Lifetime::Short));
+        }
+        self.commit().and(result)
+    }
+
     /// Puts what is buffered of a file into extents.
     pub fn write_out(&mut self, inode: u64, lifetime: Lifetime) -> Result<()> {
         let Some(data) = self.buffers.remove(&inode) else {

@@ -9,19 +9,25 @@
 mod area;
 mod clean;
 mod commit;
+mod directories;
 mod error;
+mod examine;
 mod file_map;
 pub mod format;
 mod fs;
+mod head;
 mod inner;
 mod mount;
+mod newest;
 mod reader;
 mod shared;
 mod space;
 mod streams;
 mod writer;
 
+pub use directories::{Directories, Entry};
 pub use error::{Error, Result};
+pub use examine::{Examined, ExaminedFile};
 pub use fs::{Metadata, Usage, ZeaFs};
 pub use reader::Reader;
 pub use streams::Lifetime;

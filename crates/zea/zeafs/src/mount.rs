@@ -1,11 +1,12 @@
 //! Making a file system, and finding it again.
 
-use crate::area::{Found, MetadataLog, areas};
+use crate::area::{MetadataLog, areas};
 use crate::error::{Error, Result};
 use crate::file_map::FileMap;
-use crate::format::frame::Frame;
 use crate::fs::ZeaFs;
+use crate::head;
 use crate::inner::Inner;
+use crate::newest::Newest;
 use crate::shared::Shared;
 use crate::space::Space;
 use crate::writer::WRITE_BUFFER;
@@ -25,23 +26,18 @@ impl ZeaFs {
         if !force && !written.is_empty() {
             return Err(Error::NotEmpty);
         }
-        // Also a checkpoint of a former file system, in a conventional zone.
         erase::reset(device, &written, true, &mut || {})?;
-        for area in areas.iter().filter(|area| !area.is_sequential) {
+        let is_conventional = !areas[0].is_sequential;
+        if is_conventional {
+            // A checkpoint of a former file system must not outlive the head.
             let block = vec![0; g.block_size as usize];
-            device.write(g.absolute(area.address(0)), &block)?;
+            device.write(g.absolute(areas[1].address(0)), &block)?;
         }
-        let nothing = Frame {
-            uuid,
-            epoch: 0,
-            number: 0,
-            length: 0,
-            block_size: g.block_size,
-            zone_count: g.zone_count,
-            zone_capacity: g.zone_capacity,
-        };
-        let mut log = MetadataLog::behind(areas, 1, nothing);
+        let mut log = MetadataLog::behind(areas, 1, head::nothing(uuid, g));
         log.checkpoint(device, &FileMap::default().checkpoint())?;
+        if is_conventional {
+            head::write(device, uuid)?;
+        }
         device.flush()?;
         Ok(())
     }
@@ -58,29 +54,15 @@ impl ZeaFs {
         write_buffer: usize,
     ) -> Result<Self> {
         let g = device.geometry().clone();
-        let (areas, zones) = areas(&g)?;
         // A program that was killed may have left a frame in the drive's cache: what is reset for it has to come behind.
         device.flush()?;
-        let mut found: Vec<(usize, Found)> = Vec::new();
-        for (place, area) in areas.iter().enumerate() {
-            found.extend(area.read(&*device)?.map(|found| (place, found)));
-        }
-        found.sort_by_key(|(_, found)| found.last.epoch);
-        let (current, newest) = found.pop().ok_or(Error::NotFormatted)?;
-        same_shape(&newest.last, &*device)?;
-        for (place, area) in areas.iter().enumerate() {
-            let behind = if place == current { newest.end } else { 0 };
-            area.refuse_later(&*device, behind, &newest.last)?;
-        }
-        let mut map = FileMap::default();
-        for operation in newest.operations {
-            map.apply(operation).map_err(|_| Error::Corrupt {
-                at: areas[current].address(0),
-                what: "operations that do not follow from each other, epoch",
-                expected: newest.last.epoch,
-                found: newest.last.number,
-            })?;
-        }
+        let Newest {
+            areas,
+            zones,
+            current,
+            last,
+            map,
+        } = Newest::find(&*device)?;
         let report = device.report(ZoneId(0), g.zone_count)?;
         let report: Vec<ZoneDescriptor> = report
             .into_iter()
@@ -97,7 +79,7 @@ impl ZeaFs {
             map,
             pending: Vec::new(),
             doomed: Vec::new(),
-            log: MetadataLog::behind(areas, current, newest.last),
+            log: MetadataLog::behind(areas, current, last),
             space,
             buffers: BTreeMap::new(),
             readers: BTreeMap::new(),
@@ -158,32 +140,4 @@ fn settle(
         space.claim(piece, written.get(&piece.at.zone).copied().unwrap_or(0));
     }
     Ok(space)
-}
-
-/// Whether the drive still has the shape that it had.
-fn same_shape(frame: &Frame, device: &dyn ZonedDevice) -> Result<()> {
-    let g = device.geometry();
-    let numbers = [
-        (
-            "block size",
-            u64::from(frame.block_size),
-            u64::from(g.block_size),
-        ),
-        (
-            "number of zones",
-            u64::from(frame.zone_count),
-            u64::from(g.zone_count),
-        ),
-        ("zone capacity", frame.zone_capacity, g.zone_capacity),
-    ];
-    for (what, expected, found) in numbers {
-        if expected != found {
-            return Err(Error::GeometryChanged {
-                what,
-                expected,
-                found,
-            });
-        }
-    }
-    Ok(())
 }

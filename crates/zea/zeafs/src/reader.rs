@@ -17,11 +17,16 @@ pub struct Reader {
 }
 
 /// A part of a piece: from where in it, and how many bytes.
-type Part = (Piece, u64, u64);
+pub(crate) type Part = (Piece, u64, u64);
 
 impl Reader {
     pub(crate) fn new(shared: Arc<Shared>, inode: u64) -> Self {
         Self { shared, inode }
+    }
+
+    /// The file's number; never used again.
+    pub const fn inode(&self) -> u64 {
+        self.inode
     }
 
     /// Bytes of the file, also those that are not durable yet.

@@ -107,16 +107,9 @@ impl Space {
         self.live.get(&zone).copied().unwrap_or(0)
     }
 
-    /// Zones that could be cleaned, with live and written bytes.
-    pub fn candidates(&self) -> Vec<zone_alloc::Candidate> {
-        let each = self.full.iter();
-        each.map(|(zone, written)| zone_alloc::Candidate {
-            zone: *zone,
-            live: self.live_in(*zone),
-            written: *written,
-            filled_at: 0,
-        })
-        .collect()
+    /// Zones that are appended to no more, with the bytes that were written to each.
+    pub fn full(&self) -> impl Iterator<Item = (ZoneId, u64)> {
+        self.full.iter().map(|(zone, written)| (*zone, *written))
     }
 
     pub fn geometry(&self) -> &Geometry {

@@ -87,6 +87,11 @@ impl Writer {
         Ok(())
     }
 
+    /// The file's number; never used again.
+    pub const fn inode(&self) -> u64 {
+        self.inode
+    }
+
     /// Bytes of the file.
     pub fn size(&self) -> u64 {
         self.shared.inner.lock().size(self.inode)

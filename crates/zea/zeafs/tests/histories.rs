@@ -4,13 +4,13 @@
 
 mod support;
 
-use device::{FileDrive, MemoryDrive, ZonedDevice};
+use device::{FileDrive, MemoryDrive, ZonedDevice, erase};
 use runtime::Runtime;
 use std::sync::Arc;
 use support::Step::*;
 use support::{NAMES, Pair, bytes, format, geometry, mount, number, read, write};
-use zeafs::{Error, ZeaFs};
-use zone::{Geometry, ZoneAddress, ZoneId};
+use zeafs::{Error, Examined, ZeaFs};
+use zone::{ByteOffset, Geometry, ZoneAddress, ZoneId};
 
 fn history(device: Arc<dyn ZonedDevice>, seed: u64) {
     let mut random = fastrand::Rng::with_seed(seed);
@@ -223,6 +223,56 @@ fn a_full_drive_says_so_and_goes_on_when_something_is_removed() {
     }
 }
 
+/// What a program erases or formats anew knows nothing of the places of our checkpoints.
+#[test]
+fn an_erased_drive_has_no_file_system() {
+    let g = geometry(9, 1, 0);
+    let (device, _) = filled(&g);
+    assert!(Examined::is_there(&*device).unwrap());
+    let written = erase::written_zones(&*device, 0..g.zone_count).unwrap();
+    for zone in written {
+        device.reset(zone.id).unwrap();
+    }
+    // The first area alone, as larger conventional zones have it.
+    device
+        .write(ByteOffset(0), &vec![0; g.zone_size as usize / 2])
+        .unwrap();
+    assert!(!Examined::is_there(&*device).unwrap());
+    assert!(matches!(mount(device), Err(Error::NotFormatted)));
+}
+
+/// Lines of a log, each with a sync, take a block of padding and one of metadata each: moved, they take next to nothing.
+#[test]
+fn cleaning_puts_together_what_was_synced_line_by_line() {
+    for g in [geometry(6, 1, 0), geometry(8, 0, 6)] {
+        let device = Arc::new(MemoryDrive::new(g).unwrap());
+        format(&*device);
+        let fs = mount(device.clone()).unwrap();
+        let mut log = fs.create("log").unwrap();
+        let lines = 1000;
+        for n in 0..lines {
+            log.append(&bytes(n, 20)).unwrap();
+            log.sync().unwrap();
+        }
+        // A file that is gone and still read is moved like the others.
+        let reader = fs.open("log").unwrap();
+        fs.delete("log").unwrap();
+        let mut other = fs.create("other").unwrap();
+        for n in 0..lines {
+            other.append(&bytes(n, 20)).unwrap();
+            other.sync().unwrap();
+        }
+        let expected: Vec<u8> = (0..lines).flat_map(|n| bytes(n, 20)).collect();
+        let mut found = vec![0; expected.len()];
+        assert_eq!(reader.read_at(0, &mut found).unwrap(), expected.len());
+        assert!(found == expected);
+        drop((reader, other, fs));
+        let fs = mount(device).unwrap();
+        assert_eq!(fs.list(""), ["other"]);
+        assert!(read(&fs, "other").unwrap() == expected);
+    }
+}
+
 #[test]
 fn what_cannot_be_is_refused() {
     let g = geometry(9, 1, 0);
@@ -253,8 +303,10 @@ fn what_cannot_be_is_refused() {
         few,
         Err(Error::TooFewActiveZones { found: 3, .. })
     ));
-    // Another version, its checksum aside.
-    device.decay(ZoneAddress::new(ZoneId(0), 0), 512, |block| block[8] = 9);
+    // Another version, its checksum aside, in both copies of the head.
+    for copy in [0, 512] {
+        device.decay(ZoneAddress::new(ZoneId(0), copy), 512, |block| block[8] = 9);
+    }
     let other = ZeaFs::mount(device, Runtime::seeded(1));
     assert!(
         matches!(other, Err(Error::UnsupportedVersion { found: 9, .. })),

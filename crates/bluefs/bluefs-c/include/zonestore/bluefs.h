@@ -1,4 +1,4 @@
-/* BlueFS for C and C++: files on a zoned drive.
+/* BlueFS for C and C++: files on a zoned drive. The same calls reach ZEAFS, which is for LevelDB and has no links.
  *
  * Every function answers a zs_code; zs_last_error() has the words for the last failure in the
  * calling thread. Strings are pointer and length, UTF-8, not terminated. Handles are freed by their
@@ -51,7 +51,7 @@ const char* zs_last_error_of(const char* path, size_t length);
 /* Opens the drive file at `path` and mounts its BlueFS, or shares the mount that this process has
  * already. The mount ends with the last handle. */
 zs_code zs_fs_open(const char* path, size_t path_length, zs_fs** fs);
-/* The same for the drive in the environment: ZONESTORE_URI=zonestore:///path/of/drive. */
+/* The same for the drive in the environment: ZONESTORE_URI=zonestore:///path/of/drive, or zeafs:///path/of/drive. */
 zs_code zs_fs_open_named(zs_fs** fs);
 /* Makes everything durable and ends the mount, whoever uses it: for the end of the process. Handles
  * stay valid, their calls fail. */

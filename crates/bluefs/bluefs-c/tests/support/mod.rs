@@ -16,6 +16,8 @@ use zone_alloc::ZonePool;
 pub struct Drive {
     _directory: TempDir,
     pub path: PathBuf,
+    /// How its address begins.
+    pub scheme: &'static str,
 }
 
 impl Drive {
@@ -30,6 +32,7 @@ impl Drive {
         Self {
             _directory: directory,
             path,
+            scheme: "zonestore://",
         }
     }
 

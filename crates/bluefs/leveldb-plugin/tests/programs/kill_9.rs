@@ -2,16 +2,22 @@ use super::*;
 
 #[test]
 fn plyvel_does_everything_on_a_drive() {
-    let drive = Drive::formatted();
-    drive.python("everything.py");
-    drive.check();
-    drive.python("everything.py");
-    drive.check();
+    for drive in both(256 << 20) {
+        drive.python("everything.py");
+        drive.is_whole();
+        drive.python("everything.py");
+        drive.is_whole();
+    }
 }
 
 #[test]
 fn what_plyvel_synced_survives_kill_9() {
-    let drive = Drive::formatted();
+    for drive in both(256 << 20) {
+        what_plyvel_synced_survives(&drive);
+    }
+}
+
+fn what_plyvel_synced_survives(drive: &Drive) {
     let script = source("acknowledge.py");
     let mut least = 0;
     for more in [100, 2_000, 15_000] {
@@ -26,7 +32,7 @@ fn what_plyvel_synced_survives_kill_9() {
         let last = said.map_while(Result::ok).last();
         least = last.map_or(least, |line| line.parse().unwrap());
         child.wait().unwrap();
-        drive.check();
+        drive.is_whole();
         let list =
             "import plyvel\nfor k, v in plyvel.DB('/db'): print(int(k), int(v[:len(v)//20]))";
         let found = succeeded(&output(&mut drive.command(PYTHON, &["-c", list])));
@@ -74,7 +80,12 @@ signal.raise_signal(signal.SIGKILL)";
 /// Where nothing is kept beside the drive, what was put a second ago survives all the same.
 #[test]
 fn what_has_an_age_survives_kill_9_without_the_hosts_memory() {
-    let drive = Drive::formatted();
+    for drive in both(256 << 20) {
+        what_has_an_age_survives(&drive);
+    }
+}
+
+fn what_has_an_age_survives(drive: &Drive) {
     // Nothing can be made there.
     let mut beside = drive.path.clone().into_os_string();
     beside.push(".unsynced");
@@ -96,7 +107,7 @@ while True: time.sleep(1)";
     child.kill().unwrap();
     child.wait().unwrap();
     std::fs::remove_dir(&beside).unwrap();
-    drive.check();
+    drive.is_whole();
     let list = "import plyvel\nprint(sum(1 for _ in plyvel.DB('/db')))";
     let found = succeeded(&output(&mut drive.command(PYTHON, &["-c", list])));
     assert_eq!(found.trim(), "1000");
@@ -104,12 +115,13 @@ while True: time.sleep(1)";
 
 #[test]
 fn a_synced_put_makes_the_log_before_its_own_durable() {
-    let drive = Drive::formatted();
-    let killed = drive.client(&["hole"]);
-    assert_eq!(killed.status.signal(), Some(9), "{}", words(&killed));
-    let acknowledged = String::from_utf8(killed.stdout).unwrap();
-    // After a restart of the host, what is noted beside the drive does not count.
-    std::fs::remove_file(drive.path.with_extension("zoned.unsynced")).unwrap();
-    assert_eq!(drive.ok(&["prefix"]), acknowledged);
-    drive.check();
+    for drive in both(256 << 20) {
+        let killed = drive.client(&["hole"]);
+        assert_eq!(killed.status.signal(), Some(9), "{}", words(&killed));
+        let acknowledged = String::from_utf8(killed.stdout).unwrap();
+        // After a restart of the host, what is noted beside the drive does not count.
+        let _ = std::fs::remove_file(drive.path.with_extension("zoned.unsynced"));
+        assert_eq!(drive.ok(&["prefix"]), acknowledged);
+        drive.is_whole();
+    }
 }

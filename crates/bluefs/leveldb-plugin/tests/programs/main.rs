@@ -11,6 +11,7 @@ mod leveldb;
 mod refusals;
 #[path = "../../../bluefs-c/tests/support/mod.rs"]
 mod support;
+mod zeafs_drive;
 
 use device::FileDrive;
 use std::ffi::OsString;
@@ -21,6 +22,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use support::{Drive, built, output, words};
 use tempfile::TempDir;
+use zeafs_drive::both;
 
 /// The Python that Debian's packages are for.
 const PYTHON: &str = "/usr/bin/python3";
@@ -31,7 +33,7 @@ impl Drive {
     }
 
     fn command(&self, program: impl AsRef<Path>, arguments: &[&str]) -> Command {
-        let mut uri = OsString::from("zonestore://");
+        let mut uri = OsString::from(self.scheme);
         uri.push(&self.path);
         let mut command = Command::new(program.as_ref());
         command.args(arguments).env("LC_ALL", "C");

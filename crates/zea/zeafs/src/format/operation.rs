@@ -36,7 +36,7 @@ pub enum Operation {
     Append { inode: u64, piece: Piece },
     /// A file is shorter.
     Truncate { inode: u64, size: u64 },
-    /// A piece lies elsewhere, perhaps in several.
+    /// Pieces that follow each other lie elsewhere, in more or fewer of them.
     Move {
         inode: u64,
         file_offset: u64,

@@ -1,0 +1,165 @@
+//! `zea mkfs --fs`, and `zea ls|df|fsck` of a drive with ZEAFS.
+
+use crate::args::ZeaMkfs;
+use crate::drive_file;
+use crate::errors::{CommandError, CommandResult, fail, sorted};
+use crate::occupant;
+use crate::output::{Output, findings};
+use device::{Drive, ZonedDevice};
+use runtime::Runtime;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::path::Path;
+use terminal::{count, human};
+use zeafs::{Examined, ExaminedFile, ZeaFs};
+
+/// `zea mkfs --fs`.
+pub fn mkfs(new: &ZeaMkfs, out: &mut Output) -> CommandResult {
+    let path = &new.drive;
+    let shown = path.display();
+    let drive = drive_file::open(path)?;
+    let uuid = Runtime::system().bytes()?;
+    match ZeaFs::format(&drive, uuid, new.force) {
+        Err(zeafs::Error::NotEmpty) => {
+            let what = occupant::describe(path).unwrap_or_else(|| "a drive with data".to_owned());
+            return fail!(Refused, "{shown} is {what}; nothing has been changed"; "--force erases it");
+        }
+        made => made?,
+    }
+    let made = Examined::of(&drive)?;
+    let zones = made.zones().len() as u64;
+    out.line(format_args!(
+        "{shown}: ZEAFS {}, {} for files",
+        made.identity(),
+        count(zones, "zone")
+    ))?;
+    out.value(&json!({ "path": shown.to_string(), "identity": made.identity(), "zones": zones }))
+}
+
+/// `zea ls`.
+pub fn list(examined: &Examined, out: &mut Output) -> CommandResult {
+    let head = ["bytes", "extents", "stored", "name"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    let mut files = Vec::new();
+    for file in examined.files() {
+        let ExaminedFile {
+            name,
+            size,
+            extents,
+            stored,
+            ..
+        } = file;
+        let numbers = [size, extents, stored].map(|number| number.to_string());
+        rows.push(numbers.into_iter().chain([name.to_owned()]).collect());
+        files.push(json!({ "name": name, "size": size, "extents": extents, "stored": stored }));
+    }
+    out.table(&[3], &rows)?;
+    out.value(&json!({ "files": files }))
+}
+
+/// `zea df`.
+pub fn df(drive: &Drive, examined: &Examined, out: &mut Output) -> CommandResult {
+    let live = examined.live();
+    let (mut written, mut empty, mut dead) = (0, 0, 0);
+    for zone in examined.zones() {
+        let found = drive.report_zone(*zone)?;
+        let bytes = if found.write_pointer_valid() {
+            found.write_pointer
+        } else {
+            0
+        };
+        written += bytes;
+        empty += u64::from(found.write_pointer_valid() && bytes == 0);
+        dead += bytes.saturating_sub(live.get(zone).copied().unwrap_or(0));
+    }
+    let bytes: u64 = examined.files().map(|file| file.size).sum();
+    let (files, zones) = (
+        examined.files().count() as u64,
+        examined.zones().len() as u64,
+    );
+    let live: u64 = live.values().sum();
+    out.pairs(&[
+        ("file system", format!("ZEAFS {}", examined.identity())),
+        ("files", format!("{files}, {}", human(bytes))),
+        ("live", format!("{} with metadata", human(live))),
+        (
+            "dead",
+            format!("{}: comes back when its zones are cleaned", human(dead)),
+        ),
+        ("zones", format!("{empty} of {zones} are empty")),
+    ])?;
+    out.value(&json!({
+        "identity": examined.identity(), "files": files, "bytes": bytes, "live_bytes": live,
+        "written": written, "dead_bytes": dead, "zones": zones, "empty_zones": empty,
+    }))
+}
+
+/// `zea fsck`.
+pub fn fsck(
+    path: &Path,
+    drive: &Drive,
+    examined: &Examined,
+    deep: bool,
+    out: &mut Output,
+) -> CommandResult {
+    let mut errors: BTreeMap<String, u64> = BTreeMap::new();
+    let mut details = Vec::new();
+    let mut tell = |kind: &str, detail: String| {
+        *errors.entry(kind.to_owned()).or_default() += 1;
+        details.push(detail);
+    };
+    let found = examined.contradictions(drive)?;
+    for error in found {
+        tell("extent that is not on the drive", error);
+    }
+    let (mut files, mut bytes) = (0, 0);
+    for file in examined.files() {
+        files += 1;
+        bytes += file.size;
+        let damage = if deep {
+            Examined::verify(drive, &file)?
+        } else {
+            Vec::new()
+        };
+        for error in damage {
+            tell("damage", format!("{}: {error}", file.name));
+        }
+    }
+    out.line(format_args!(
+        "ZEAFS, {}, {}",
+        count(files, "file"),
+        human(bytes)
+    ))?;
+    findings(&errors, &details, deep, out)?;
+    out.value(&json!({
+        "files": files, "bytes": bytes, "errors": errors, "details": details, "data_read": deep,
+    }))?;
+    match errors.is_empty() {
+        true => Ok(()),
+        false => Err(CommandError::found_errors(path, &errors)),
+    }
+}
+
+impl From<zeafs::Error> for CommandError {
+    fn from(error: zeafs::Error) -> Self {
+        use zeafs::Error as E;
+        let error = match error {
+            E::Drive(error) => return error.into(),
+            E::Zea(error) => return error.into(),
+            error => error,
+        };
+        sorted! { error:
+            E::NotFormatted => NotFormatted, "`zonestore zea mkfs --fs DRIVE` makes one";
+            E::UnsupportedVersion { .. } => Failed, "use the program version that made it";
+            E::GeometryChanged { .. } => Damaged, "was the drive copied onto one of another shape?";
+            E::Corrupt { .. } => Damaged, "keep a copy; nothing has been changed";
+            E::DriveTooSmall { .. } | E::TooFewActiveZones { .. } => Usage, "take a larger drive";
+            E::NotEmpty => Refused, "--force erases it";
+            E::NoSpace | E::MetadataFull { .. } => NoSpace, "remove something, or take a larger drive";
+            E::NotFound { .. } => NotFound;
+            E::Exists { .. } | E::IsDirectory { .. } | E::NotEmptyDirectory { .. } | E::BadName { .. }
+            | E::Longer { .. } | E::Locked { .. } | E::Stopped { .. } => Refused;
+            E::Zea(_) | E::Drive(_) => Failed;
+        }
+    }
+}

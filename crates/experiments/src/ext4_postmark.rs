@@ -1,0 +1,136 @@
+//! Lazy writeback for ext4: a file server, whose load is nearly all data (Postmark).
+
+use crate::expected::Expected;
+use crate::experiment::{Experiment, Run, Stopped};
+use crate::ext4_lazy::{Pair, decode, trace, traced};
+use crate::guest_replay::Player;
+use crate::guest_trace::{Content, GuestTrace, Stage};
+use drive_model::layer::LayerShape;
+use drive_model::{DiskDrive, Profile};
+use runtime::HashSet;
+
+/// A tenth of the printed partitions: 400 GB, 4 and 5 TB, 8 TB.
+const SMALL: Pair = [trace!("postmark-400g-stock"), trace!("postmark-400g-lazy")];
+const HALF: Pair = [trace!("postmark-4t-stock"), trace!("postmark-4t-lazy")];
+const LARGE: Pair = [trace!("postmark-8t-stock"), trace!("postmark-8t-lazy")];
+/// Of the printed load, and so of the persistent caches.
+const SCALE: u32 = 10;
+
+const STAGES: [&str; 2] = ["WorkingSet", "Transactions"];
+
+fn mib(trace: &GuestTrace, content: Content) -> f64 {
+    let stages = trace.stages.iter();
+    let of = |stage: &&Stage| STAGES.contains(&stage.name.as_str());
+    stages
+        .filter(of)
+        .map(|stage| stage.mib(content, true))
+        .sum()
+}
+
+/// The part of metadata writes that goes to a block for the first time.
+fn unique(trace: &GuestTrace) -> f64 {
+    let (mut places, mut all) = (HashSet::default(), 0);
+    for traced in trace.stages.iter().flat_map(|stage| &stage.requests) {
+        let request = traced.request;
+        if traced.content == Some(Content::Metadata) && request.operation.is_write() {
+            places.extend(request.lba.0..request.end().0);
+            all += u64::from(request.blocks);
+        }
+    }
+    places.len() as f64 / all as f64
+}
+
+pub const TABLE_3_3: Experiment = Experiment {
+    id: "lazy-table-3.3",
+    title: "What a file server writes (tables 3.3 and 3.4)",
+    source: traced!("CMU-CS-20-130, sections 3.4.2 and 3.4.3; a tenth of the load"),
+    expected: || {
+        let mib = |what: &str, printed: f64| Expected::value(what, "MiB × 10", printed).part(0.25);
+        vec![
+            mib("stock: data", 32_917.0),
+            mib("stock: metadata", 563.0),
+            mib("stock: journal", 1_212.0),
+            Expected::range("stock: metadata of all that is written", "%", 1.3, 1.6).part(0.25),
+            Expected::range(
+                "stock: metadata blocks that are different ones",
+                "",
+                0.2,
+                1.0 / 3.0,
+            )
+            .part(0.25),
+            mib("lazy: data", 32_847.0),
+            Expected::value("lazy: metadata", "MiB × 10", 0.0),
+            mib("lazy: journal", 1_069.0),
+        ]
+    },
+    measure: |run| {
+        let traces = decode(run, SMALL)?;
+        let scale = f64::from(SCALE);
+        let contents = [Content::Data, Content::Metadata, Content::Journal];
+        let [stock, lazy] =
+            [0, 1].map(|which| contents.map(|content| mib(&traces[which], content)));
+        let mut measured: Vec<f64> = stock.iter().map(|mib| mib * scale).collect();
+        measured.push(100.0 * stock[1] / stock.iter().sum::<f64>());
+        measured.push(unique(&traces[0]));
+        measured.extend(lazy.iter().map(|mib| mib * scale));
+        Ok(measured.into())
+    },
+};
+
+/// A drive with a tenth of its persistent cache.
+fn drive(run: &Run<'_>, name: &str) -> Result<DiskDrive, Stopped> {
+    let mut profile = Profile::named(name)?;
+    match &mut profile.layer {
+        LayerShape::Seagate(layer) => {
+            layer.cache_payload_blocks /= SCALE;
+            layer.map_extents /= SCALE;
+        }
+        LayerShape::FullyAssociative(layer) => {
+            layer.map_extents = layer.map_extents.map(|extents| extents / SCALE);
+        }
+        _ => (),
+    }
+    Ok(profile.drive(run.seed)?)
+}
+
+const SPEED_UPS: [(&str, &str, &Pair, f64); 6] = [
+    ("wd5000ys", "400 GB", &SMALL, 1.05),
+    ("st8000as0002", "400 GB", &SMALL, 2.0),
+    ("st8000as0002", "8 TB", &LARGE, 5.4),
+    ("st4000lm016", "4 TB", &HALF, 2.0),
+    ("st5000as0011", "4 TB", &HALF, 2.0),
+    ("wd40nmzw", "4 TB", &HALF, 1.7),
+];
+
+pub const FIGURE_3_13: Experiment = Experiment {
+    id: "lazy-figure-3.13",
+    title: "A file server on conventional and drive-managed drives (figures 3.9, 3.12 to 3.14)",
+    source: traced!(
+        "CMU-CS-20-130, sections 3.4.2 and 3.4.3; a tenth of load, partition and persistent cache"
+    ),
+    expected: || {
+        let row = |(drive, partition, _, printed): (&str, &str, _, f64)| {
+            let what = format!("{drive}, a tenth of {partition}: stock ÷ lazy");
+            let tolerance = if printed < 1.5 { 0.05 } else { 0.3 };
+            Expected::value(what, "", printed).part(tolerance)
+        };
+        SPEED_UPS.map(row).to_vec()
+    },
+    measure: |run| {
+        let mut measured = Vec::new();
+        for (name, _, pair, _) in SPEED_UPS {
+            let mut seconds = Vec::new();
+            for trace in decode(run, *pair)? {
+                run.next(&format!("{name} {}", trace.head.file_system))?;
+                let mut player = Player::new(drive(run, name)?);
+                let mut all = 0.0;
+                for stage in STAGES {
+                    all += player.play(run, &trace.stage(stage)?.requests)?;
+                }
+                seconds.push(all);
+            }
+            measured.push(seconds[0] / seconds[1]);
+        }
+        Ok(measured.into())
+    },
+};

@@ -1,0 +1,151 @@
+//! A file system that is looked at and not mounted: nothing is written.
+
+use crate::area::areas;
+use crate::error::{Error, Result};
+use crate::file_map::File;
+use crate::head;
+use crate::newest::Newest;
+use crate::reader::read_pieces;
+use device::ZonedDevice;
+use std::collections::BTreeMap;
+use zone::ZoneId;
+
+/// The file system as of its last commit.
+#[derive(Debug)]
+pub struct Examined {
+    newest: Newest,
+}
+
+/// A file of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ExaminedFile<'a> {
+    /// Its name; that of a directory ends with a slash.
+    pub name: &'a str,
+    /// Bytes in it.
+    pub size: u64,
+    /// Extents that have them.
+    pub extents: u64,
+    /// Bytes of the drive for them, with padding and metadata of extents.
+    pub stored: u64,
+    file: &'a File,
+}
+
+impl Examined {
+    /// Whether the drive's first bytes, or those of an area, are ours, of whatever version.
+    ///
+    /// # Errors
+    /// The drive.
+    pub fn is_there(device: &dyn ZonedDevice) -> Result<bool> {
+        match areas(device.geometry()) {
+            Ok((areas, _)) if areas[0].is_sequential => {
+                Ok(areas[0].begins(device)? || areas[1].begins(device)?)
+            }
+            Ok(_) => head::is_there(device),
+            Err(_) => Ok(false),
+        }
+    }
+
+    /// Reads names and maps.
+    ///
+    /// # Errors
+    /// There is none; it is of another version or shape; it is damaged; or the drive.
+    pub fn of(device: &dyn ZonedDevice) -> Result<Self> {
+        let newest = Newest::find(device)?;
+        Ok(Self { newest })
+    }
+
+    /// The file system's identity, as hexadecimal digits.
+    pub fn identity(&self) -> String {
+        let uuid = self.newest.last.uuid.iter();
+        uuid.map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// Grows with each checkpoint, of which a mount writes one.
+    pub const fn epoch(&self) -> u64 {
+        self.newest.last.epoch
+    }
+
+    /// Zones that are for files.
+    pub fn zones(&self) -> &[ZoneId] {
+        &self.newest.zones
+    }
+
+    /// Zones of names and maps.
+    pub fn metadata_zones(&self) -> [ZoneId; 2] {
+        self.newest.areas.map(|area| area.zone)
+    }
+
+    /// Bytes of each zone that files have, with padding and metadata of extents.
+    pub fn live(&self) -> BTreeMap<ZoneId, u64> {
+        let mut live = BTreeMap::new();
+        for piece in self.newest.map.files.values().flat_map(|file| &file.pieces) {
+            *live.entry(piece.at.zone).or_default() += piece.stored;
+        }
+        live
+    }
+
+    /// All files, by name.
+    pub fn files(&self) -> impl Iterator<Item = ExaminedFile<'_>> {
+        let map = &self.newest.map;
+        map.names.iter().filter_map(|(name, inode)| {
+            let file = map.files.get(inode)?;
+            Some(ExaminedFile {
+                name,
+                size: file.size,
+                extents: file.pieces.len() as u64,
+                stored: file.pieces.iter().map(|piece| piece.stored).sum(),
+                file,
+            })
+        })
+    }
+
+    /// Compares the map with the drive: every piece lies below its zone's write pointer, in a zone for files that can be
+    /// read, and none in another. Answers what does not.
+    ///
+    /// # Errors
+    /// The drive.
+    pub fn contradictions(&self, device: &dyn ZonedDevice) -> Result<Vec<String>> {
+        let mut found = Vec::new();
+        let mut ends: BTreeMap<ZoneId, Vec<(u64, u64, &str)>> = BTreeMap::new();
+        for file in self.files() {
+            for piece in &file.file.pieces {
+                let here = ends.entry(piece.at.zone).or_default();
+                here.push((piece.at.offset, piece.stored, file.name));
+            }
+        }
+        for (zone, mut pieces) in ends {
+            pieces.sort_unstable();
+            let written = match self.newest.zones.contains(&zone) {
+                true => device.report_zone(zone)?.write_pointer,
+                false => 0,
+            };
+            let mut free = 0;
+            for (offset, stored, name) in pieces {
+                let end = offset.saturating_add(stored);
+                if offset < free || end > written {
+                    found.push(format!(
+                        "{name}: {stored} bytes at {offset} of zone {zone}, of which {written} are written"
+                    ));
+                }
+                free = end;
+            }
+        }
+        Ok(found)
+    }
+
+    /// Compares all bytes of a file with their checksums; answers what is damaged.
+    ///
+    /// # Errors
+    /// The drive.
+    pub fn verify(device: &dyn ZonedDevice, file: &ExaminedFile<'_>) -> Result<Vec<Error>> {
+        let mut damage = Vec::new();
+        for (place, piece) in file.file.pieces.iter().enumerate() {
+            let length = file.file.end_of(place) - piece.file_offset;
+            match read_pieces(device, &[(piece.clone(), 0, length)]) {
+                Err(error @ Error::Corrupt { .. }) => damage.push(error),
+                read => _ = read?,
+            }
+        }
+        Ok(damage)
+    }
+}

@@ -1,0 +1,67 @@
+//! What says that a conventional zone has metadata of ours: an empty frame with the file system's UUID, twice, at its
+//! start. Nobody resets such a zone, so without that an area would outlive whatever is made on the drive later.
+
+use crate::error::{Error, Result};
+use crate::format::FORMAT_VERSION;
+use crate::format::frame::{Decoded, Frame, HEADER, checksum};
+use device::ZonedDevice;
+use zone::{ByteOffset, Geometry};
+
+/// Copies, one a block.
+pub(crate) const COPIES: u32 = 2;
+
+/// The frame of a file system in which nothing has happened.
+pub(crate) const fn nothing(uuid: [u8; 16], g: &Geometry) -> Frame {
+    Frame {
+        uuid,
+        epoch: 0,
+        number: 0,
+        length: 0,
+        block_size: g.block_size,
+        zone_count: g.zone_count,
+        zone_capacity: g.zone_capacity,
+    }
+}
+
+/// Writes it, on a drive with conventional zones.
+pub(crate) fn write(device: &dyn ZonedDevice, uuid: [u8; 16]) -> Result<()> {
+    let block = nothing(uuid, device.geometry()).encode(&[]);
+    device.write(ByteOffset(0), &block.repeat(COPIES as usize))?;
+    Ok(())
+}
+
+fn blocks(device: &dyn ZonedDevice) -> Result<Vec<Vec<u8>>> {
+    let block = device.geometry().block_size as usize;
+    let mut bytes = vec![0; block * COPIES as usize];
+    device.read(ByteOffset(0), &mut bytes)?;
+    Ok(bytes.chunks(block).map(<[u8]>::to_vec).collect())
+}
+
+/// Whether a copy begins as one of ours does, of whatever version.
+pub(crate) fn is_there(device: &dyn ZonedDevice) -> Result<bool> {
+    let is_ours = |block: &Vec<u8>| !matches!(Frame::decode(block), Decoded::Nothing);
+    Ok(blocks(device)?.iter().any(is_ours))
+}
+
+/// The UUID that frames have to have; either copy will do.
+///
+/// # Errors
+/// There is none, or one of another version.
+pub(crate) fn uuid(device: &dyn ZonedDevice) -> Result<[u8; 16]> {
+    let mut refused = Error::NotFormatted;
+    for block in blocks(device)? {
+        match Frame::decode(&block) {
+            Decoded::Header(frame, sum) if checksum(&block[..HEADER]) == sum => {
+                return Ok(frame.uuid);
+            }
+            Decoded::OtherVersion(found) => {
+                refused = Error::UnsupportedVersion {
+                    found,
+                    supported: FORMAT_VERSION,
+                };
+            }
+            Decoded::Header(..) | Decoded::Nothing => {}
+        }
+    }
+    Err(refused)
+}

@@ -1,0 +1,44 @@
+"""Runs in the guest: a disk image in memory, mounted again and again without a process for it."""
+
+import ctypes
+import os
+import pathlib
+import subprocess
+
+MS_RDONLY = 1
+LIBC = ctypes.CDLL(None, use_errno=True)
+STATE, MOUNT, LOOP = pathlib.Path("/tmp/state"), pathlib.Path("/tmp/mount"), "/dev/loop0"
+
+
+class Wrong(Exception):
+    """A state that is not as it should be."""
+
+
+class Mounted:
+    def __init__(self, options, flags=0, device=LOOP):
+        self.options, self.flags, self.device = options, flags, device
+
+    def __enter__(self):
+        if LIBC.mount(self.device.encode(), bytes(MOUNT), b"ext4", self.flags, self.options.encode()):
+            raise Wrong(f"mount -o {self.options}: {os.strerror(ctypes.get_errno())}")
+
+    def __exit__(self, *_):
+        if LIBC.umount2(bytes(MOUNT), 0):
+            raise Wrong(f"umount: {os.strerror(ctypes.get_errno())}")
+
+
+def attach(image):
+    STATE.write_bytes(image)
+    MOUNT.mkdir(exist_ok=True)
+    subprocess.run(["/sbin/losetup", LOOP, str(STATE)], check=True)
+
+
+def put(image):
+    with open(STATE, "r+b") as file:
+        file.write(image)
+
+
+def fsck(*options, good=(0,)):
+    done = subprocess.run(["/sbin/e2fsck", *options, str(STATE)], capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode not in good:
+        raise Wrong(f"e2fsck {' '.join(options)}: {done.stdout[-1500:]}{done.stderr[-500:]}")

@@ -1,0 +1,40 @@
+"""ZEAFS: the oracle and the program against the golden images."""
+
+from hashlib import sha256
+
+import golden
+import pytest
+import zeafs
+from drive_file import DriveFile
+
+FOLDER = "zeafs-1"
+
+
+@pytest.mark.parametrize("name", golden.names(FOLDER))
+def test_oracle(name):
+    expected, drive = golden.expected(FOLDER, name), DriveFile(golden.image(FOLDER, name))
+    if refused := expected.get("refused"):
+        with pytest.raises(zeafs.Refused, match=refused):
+            zeafs.ZeaFs(drive)
+        return
+    fs = zeafs.ZeaFs(drive)
+    found = {path: [len(data := fs.read(path)), sha256(data).hexdigest()] for path in fs.names}
+    assert found == expected["files"]
+
+
+@pytest.mark.parametrize("name", golden.names(FOLDER))
+def test_program(zonestore, name):
+    content, expected = golden.image(FOLDER, name), golden.expected(FOLDER, name)
+    drive = zonestore.write("d.zoned", content)
+    zonestore.try_("zea", "fsck", "--deep", drive).answers(expected["exit_code"], expected.get("says", []))
+    assert drive.read_bytes() == content
+    if "refused" in expected:
+        return
+    files = {file["name"]: file["size"] for file in zonestore("zea", "ls", drive, "--json").json["files"]}
+    assert files == {path: size for path, (size, _) in expected["files"].items()}
+    # The database is there, and can be gone on with.
+    count = "import plyvel; db = plyvel.DB('/db'); print(sum(1 for _ in db)); db.put(b'c', b'd', sync=True)"
+    run = ("leveldb", "--fs", "zeafs", drive, "--", "/usr/bin/python3", "-c", count)
+    before = int(zonestore(*run).out)
+    assert before >= 40
+    assert int(zonestore(*run).out) == before + 1

@@ -1,0 +1,201 @@
+"""Reads a drive with ZEAFS as docs/format/zeafs.md says, and changes nothing."""
+
+import struct
+from dataclasses import dataclass, field
+
+from checksums import crc32c
+
+MAGIC = b"ZSZEAFSM"
+VERSION = 1
+HEADER = 80
+CHUNK = 16 << 10
+MIB = 1 << 20
+
+
+class Refused(Exception):
+    """Nothing of ours, or damaged, or of another version."""
+
+
+@dataclass
+class Piece:
+    file_offset: int
+    zone: int
+    offset: int
+    length: int
+    stored: int
+    sums: tuple
+
+
+@dataclass
+class File:
+    size: int = 0
+    pieces: list = field(default_factory=list)
+
+    def end_of(self, place):
+        return self.pieces[place + 1].file_offset if place + 1 < len(self.pieces) else self.size
+
+
+@dataclass
+class Frame:
+    uuid: bytes
+    epoch: int
+    number: int
+    shape: tuple
+    operations: bytes
+    zone: int
+    offset: int
+    bytes: int
+
+
+class Fields:
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def take(self, form):
+        values = struct.unpack_from("<" + form, self.data, self.at)
+        self.at += struct.calcsize("<" + form)
+        return values if len(values) > 1 else values[0]
+
+    def name(self):
+        length = self.take("H")
+        self.at += length
+        return self.data[self.at - length : self.at].decode()
+
+    def piece(self):
+        file_offset, zone, offset, length, stored = self.take("QIQQQ")
+        count = -(-length // CHUNK)
+        sums = struct.unpack_from(f"<{count}I", self.data, self.at)
+        self.at += 4 * count
+        return Piece(file_offset, zone, offset, length, stored, sums)
+
+
+class ZeaFs:
+    def __init__(self, drive):
+        self.drive, self.block = drive, drive.block_size
+        conventional = drive.conventional_zones > 0
+        uuid = self._head() if conventional else None
+        found = []
+        for area in self._areas(conventional):
+            frames = list(self._frames(*area))
+            if frames and uuid in (None, frames[0].uuid):
+                found.append((frames, area))
+        if not found:
+            raise Refused("none")
+        found.sort(key=lambda each: each[0][0].epoch)
+        self.frames, area = found[-1]
+        last = self.frames[-1]
+        if last.shape != (self.block, drive.zone_count, drive.zone_capacity):
+            raise Refused("shape")
+        self._refuse_later(last, area)
+        self.names, self.files = {}, {}
+        for frame in self.frames:
+            self._apply(Fields(frame.operations))
+
+    def _areas(self, conventional):
+        if conventional:
+            middle = self.drive.zone_size // 2 // self.block * self.block
+            yield 0, 2 * self.block, middle
+            yield 0, middle, 2 * middle
+        else:
+            for zone in (0, 1):
+                yield zone, 0, self.drive.zones[zone].readable_to
+
+    def _head(self):
+        why = "none"
+        for copy in range(2):
+            block = self.drive.read(0, copy * self.block, self.block)
+            if block[:8] != MAGIC:
+                continue
+            if struct.unpack_from("<I", block, 8)[0] != VERSION:
+                why = "version"
+            elif crc32c(block[:12] + bytes(4) + block[16:HEADER]) == struct.unpack_from("<I", block, 12)[0]:
+                return block[16:32]
+        raise Refused(why)
+
+    def _frame(self, zone, at, end):
+        head = self.drive.read(zone, at, self.block)
+        if at + self.block > end or head[:8] != MAGIC or struct.unpack_from("<I", head, 8)[0] != VERSION:
+            return None
+        epoch, number, length, block, zones, capacity = struct.unpack_from("<QQQIIQ", head, 32)
+        if HEADER + length > end - at:
+            return None
+        whole = self.drive.read(zone, at, HEADER + length)
+        if crc32c(whole[:12] + bytes(4) + whole[16:]) != struct.unpack_from("<I", whole, 12)[0]:
+            return None
+        size = -(-len(whole) // self.block) * self.block
+        return Frame(whole[16:32], epoch, number, (block, zones, capacity), whole[HEADER:], zone, at, size)
+
+    def _frames(self, zone, at, end):
+        before = None
+        while frame := self._frame(zone, at, end):
+            if before is None:
+                follows = frame.number == 0
+            else:
+                follows = (frame.uuid, frame.epoch, frame.number) == (before.uuid, before.epoch, before.number + 1)
+            if not follows:
+                return
+            yield frame
+            before, at = frame, at + frame.bytes
+
+    def _refuse_later(self, last, area):
+        zone, _, end = area
+        at = last.offset + last.bytes
+        while at + self.block <= end:
+            frame = self._frame(zone, at, end)
+            if frame and frame.uuid == last.uuid and frame.number > 0:
+                if (frame.epoch, frame.number) > (last.epoch, last.number + 1):
+                    raise Refused("damaged frame")
+            at += frame.bytes if frame else self.block
+
+    def _apply(self, fields):
+        while fields.at < len(fields.data):
+            kind = fields.take("B")
+            if kind == 1:
+                inode, name = fields.take("Q"), fields.name()
+                self._gone(name)
+                self.names[name], self.files[inode] = inode, File()
+            elif kind == 2:
+                self._gone(fields.name())
+            elif kind == 3:
+                old, new = fields.name(), fields.name()
+                inode = self.names.pop(old)
+                self._gone(new)
+                self.names[new] = inode
+            elif kind == 4:
+                file, piece = self.files[fields.take("Q")], fields.piece()
+                assert piece.file_offset == file.size
+                file.pieces.append(piece)
+                file.size += piece.length
+            elif kind == 5:
+                inode, size = fields.take("QQ")
+                file = self.files[inode]
+                file.size = size
+                file.pieces = [piece for piece in file.pieces if piece.file_offset < size]
+            elif kind == 6:
+                inode, offset, count = fields.take("QQI")
+                self._move(self.files[inode], offset, [fields.piece() for _ in range(count)])
+            else:
+                raise Refused("operation")
+
+    def _gone(self, name):
+        if (inode := self.names.pop(name, None)) is not None:
+            del self.files[inode]
+
+    def _move(self, file, offset, pieces):
+        end = offset + sum(piece.length for piece in pieces)
+        first = [piece.file_offset for piece in file.pieces].index(offset)
+        last = next(place for place in range(first, len(file.pieces)) if file.end_of(place) == end)
+        file.pieces[first : last + 1] = pieces
+
+    def read(self, name):
+        """A file's bytes, verified."""
+        file = self.files[self.names[name]]
+        content = b""
+        for place, piece in enumerate(file.pieces):
+            data = self.drive.read(piece.zone, piece.offset, piece.length)
+            for number, told in enumerate(piece.sums):
+                if crc32c(data[number * CHUNK :][:CHUNK]) != told:
+                    raise Refused("checksum")
+            content += data[: file.end_of(place) - piece.file_offset]
+        assert len(content) == file.size
+        return content
