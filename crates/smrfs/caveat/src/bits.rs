@@ -20,7 +20,7 @@ impl Bits {
     }
 
     /// How many.
-    pub const fn len(&self) -> u64 {
+    pub const fn count(&self) -> u64 {
         self.length
     }
 

@@ -210,7 +210,7 @@ impl CaveatDevice {
         damaged: Option<Bits>,
     ) -> Result<Self, CaveatDeviceError> {
         let header = Self::header(below(&*inner)?, shape, false)?;
-        let damaged = damaged.filter(|bits| bits.len() == header.0.blocks);
+        let damaged = damaged.filter(|bits| bits.count() == header.0.blocks);
         let damaged = damaged.unwrap_or_else(|| header.0.new_bitmap());
         Self::of(inner, header, damaged, false)
     }

@@ -19,7 +19,9 @@ fn resident() -> u64 {
 }
 
 fn main() {
-    let files: u64 = std::env::args().nth(1).map_or(200_000, |text| text.parse().unwrap());
+    let files: u64 = std::env::args()
+        .nth(1)
+        .map_or(200_000, |text| text.parse().unwrap());
     let zone_size = 256 << 20;
     let geometry = Geometry {
         block_size: 4096,
@@ -48,7 +50,10 @@ fn main() {
         let before = resident();
         let fs = mount();
         let bytes = resident().saturating_sub(before);
-        println!("{what}: {:.0} bytes each", bytes.saturating_sub(base) as f64 / count as f64);
+        println!(
+            "{what}: {:.0} bytes each",
+            bytes.saturating_sub(base) as f64 / count as f64
+        );
         drop(fs);
         bytes
     };
@@ -60,7 +65,8 @@ fn main() {
     };
     let fs = mount();
     for n in 0..files {
-        fs.create(ROOT, format!("file number {n:08}").as_bytes(), new).unwrap();
+        fs.create(ROOT, format!("file number {n:08}").as_bytes(), new)
+            .unwrap();
         if n % 5_000 == 4_999 {
             fs.sync().unwrap();
         }
@@ -70,7 +76,10 @@ fn main() {
     let base = grown("empty files with names of 20 bytes", files, 0);
     let fs = mount();
     for n in 0..files {
-        let ino = fs.lookup(ROOT, format!("file number {n:08}").as_bytes()).unwrap().ino;
+        let ino = fs
+            .lookup(ROOT, format!("file number {n:08}").as_bytes())
+            .unwrap()
+            .ino;
         fs.write(ino, 0, b"x").unwrap();
     }
     fs.sync().unwrap();

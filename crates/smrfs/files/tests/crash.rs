@@ -334,7 +334,7 @@ fn caveat_scriptor() {
                 distance: [16, 1, 5, 16, 40][n as usize],
                 range: n % 2,
                 // With cleaning, as pieces, or as whole files.
-                cleaned: n % 3 == 0,
+                cleaned: n.is_multiple_of(3),
             },
             fit,
             whole_files: n % 3 == 1,

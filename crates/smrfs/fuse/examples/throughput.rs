@@ -214,7 +214,10 @@ fn plain(folder: &Path, mebibytes: u64) -> (f64, f64) {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let folder = PathBuf::from(arguments.first().expect("a directory is needed"));
+    let Some(folder) = arguments.first().map(PathBuf::from) else {
+        eprintln!("usage: throughput DIRECTORY [MEBIBYTES] [ROUNDS]");
+        std::process::exit(2);
+    };
     let number = |n: usize, usual| arguments.get(n).map_or(usual, |text| text.parse().unwrap());
     let (mebibytes, rounds) = (number(1, 1024), number(2, 5));
     std::fs::create_dir_all(folder.join("mnt")).unwrap();
