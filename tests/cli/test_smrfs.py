@@ -1,8 +1,8 @@
-"""zonestore smrfs: mkfs, mount, fsck, df, clean; zonestore age."""
+"""zonestore smrfs: mkfs, mount, unmount, fsck, df, top, dump, clean; zonestore age."""
 
 import os
 import subprocess
-import time
+from pathlib import Path
 
 import pytest
 
@@ -23,19 +23,17 @@ def drive(zonestore):
     return "d.zoned"
 
 
-def until_free(zonestore, drive):
-    """Behind umount the process does the last commit, and lets the drive go."""
-    for _ in range(600):
-        answer = zonestore.try_("smrfs", "df", drive, "--json")
-        if answer.code != 4:
-            return answer.json
-        time.sleep(0.1)
-    raise AssertionError("the drive is still in use")
+@pytest.fixture
+def caveat(zonestore):
+    zonestore(*"drive create c.zoned --profile test-small --size 64MiB --zone-size 1MiB --conventional 64".split())
+    zonestore(*"smrfs mkfs c.zoned --kind caveat --isolation-distance 16 --no-overlap-range 6 --label mail".split())
+    return "c.zoned"
 
 
 def unmount(zonestore, drive, place):
+    """Behind umount the process does the last commit, and lets the drive go: whoever comes next waits for that."""
     subprocess.run(["umount", place], check=True)
-    return until_free(zonestore, drive)
+    return zonestore("smrfs", "df", drive, "--json").json
 
 
 def test_a_new_file_system_is_empty_and_clean(zonestore, drive):
@@ -87,6 +85,66 @@ def test_files_are_there_behind_a_mount_and_the_drive_is_free(zonestore, drive, 
             (place / "c").touch()
     finally:
         unmount(zonestore, drive, place)
+
+
+@mounting
+def test_files_on_a_caveat_scriptor_drive(zonestore, caveat, tmp_path):
+    place = tmp_path / "mnt"
+    place.mkdir()
+    zonestore("smrfs", "mount", caveat, str(place), "--fit", "next")
+    try:
+        for n in range(40):
+            (place / str(n)).write_bytes(os.urandom(100_000))
+        wanted = (place / "7").read_bytes()
+        os.sync()
+        for n in range(0, 40, 2):
+            (place / str(n)).unlink()
+        mounted = zonestore("smrfs", "df", str(place), "--json").json
+        assert (mounted["label"], mounted["caveat"]) == ("mail", True)
+        told = zonestore("smrfs", "top", str(place), "--once").text
+        assert "unusable" in told and "durable by" in told
+    finally:
+        space = unmount(zonestore, caveat, place)["space"]
+    # Each hole is of 25 blocks, of which 16 are of no use.
+    assert space["unusable_bytes"] >= 19 * 16 * 4096
+    assert space["available_bytes"] < space["capacity_bytes"] - space["used_bytes"]
+    assert "no errors" in zonestore("smrfs", "fsck", caveat, "--deep").text
+    dumped = zonestore("smrfs", "dump", caveat, "--json").json
+    assert (dumped["isolation_distance"], dumped["no_overlap_range"]) == (16, 6)
+    assert sum(count for _, count in dumped["readable"]) >= dumped["unshingled"] + 20 * 25
+    # The same drive takes another file system, and says so first.
+    assert "smrfs" in zonestore.try_("smrfs", "mkfs", caveat).failed(8)
+    zonestore("smrfs", "mkfs", caveat, "--force", "--clean-when-full")
+    assert zonestore("smrfs", "df", caveat, "--json").json["space"]["reserve_bytes"] > 0
+    zonestore("smrfs", "clean", caveat)
+    assert wanted
+
+
+@mounting
+def test_unmounting_waits_and_the_helpers_of_mount_and_umount_do(zonestore, drive, tmp_path):
+    place = tmp_path / "mnt"
+    place.mkdir()
+    assert "mounted here" in zonestore.try_("smrfs", "unmount", str(place)).failed(3)
+    packaging = Path(__file__).parents[2] / "packaging"
+    environment = {**os.environ, "ZONESTORE": str(zonestore.path)}
+    mount = [packaging / "mount.zonestore-smrfs", tmp_path / drive, place, "-o", "rw,noatime,buffer=1MiB,commit=600"]
+    subprocess.run(mount, env=environment, check=True, cwd=tmp_path)
+    kernel = Path("/proc/self/mountinfo").read_text()
+    assert any(f" {place} " in line and " fuse.smrfs " in line for line in kernel.splitlines())
+    (place / "one").write_bytes(b"1" * 500_000)
+    subprocess.run([packaging / "umount.fuse.smrfs", place], env=environment, check=True)
+    # Nobody has it.
+    assert zonestore("drive", "info", drive, "--json").json["content"] == "smrfs"
+    for round in range(5):
+        zonestore("smrfs", "mount", drive, str(place), "--commit-seconds", "600")
+        try:
+            assert (place / "one").stat().st_size == 500_000
+            (place / f"{round}").write_bytes(b"2" * 3_000_000)
+        finally:
+            subprocess.run(["umount", place], check=True)
+    # The last commit of the mount before is what a mount or a check finds, without anybody waiting.
+    assert zonestore("smrfs", "df", drive, "--json").json["space"]["inodes"] == 7
+    assert subprocess.run([*mount[:3], "-o", "nonsense"], env=environment, capture_output=True).returncode == 1
 
 
 @mounting

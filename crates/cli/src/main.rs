@@ -12,6 +12,7 @@ mod drive_file;
 mod errors;
 mod experiment;
 mod fs_commands;
+mod live_lines;
 mod local_file;
 mod manual;
 mod model;

@@ -25,6 +25,7 @@ mod persistent_cache;
 mod registry;
 mod reliability;
 mod skylight_tables;
+mod smrfs_figures;
 mod store_capacity;
 mod store_cleaning;
 mod store_latency;

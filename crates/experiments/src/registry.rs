@@ -4,8 +4,8 @@ use crate::experiment::Experiment;
 use crate::{
     block_interface_tax, cache_place, caveat_tables, cleaning_policies, cleaning_time, cliff,
     cluster, drive_type, ext4_lazy, ext4_postmark, persistent_cache, reliability, skylight_tables,
-    store_capacity, store_cleaning, store_latency, translation_layers, zea, zea_leveldb, zn540,
-    zone_structure,
+    smrfs_figures, store_capacity, store_cleaning, store_latency, translation_layers, zea,
+    zea_leveldb, zn540, zone_structure,
 };
 use serde::Serialize;
 
@@ -81,6 +81,9 @@ pub const ALL: &[Experiment] = &[
     ext4_lazy::SECTION_3_4_4,
     caveat_tables::TABLE_5_1,
     caveat_tables::TABLE_5_2,
+    smrfs_figures::LARGE_FILES,
+    smrfs_figures::SMALL_FILES,
+    smrfs_figures::CLEANING,
 ];
 
 /// The experiment of this id.

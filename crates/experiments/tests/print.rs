@@ -139,6 +139,9 @@ each! {
     lazy_section_3_4_4: "lazy-section-3.4.4",
     caveat_table_5_1: "caveat-table-5.1",
     caveat_table_5_2: "caveat-table-5.2",
+    caveat_figure_5_1: "caveat-figure-5.1",
+    caveat_figure_5_5: "caveat-figure-5.5",
+    caveat_cleaning: "caveat-cleaning",
 }
 
 #[test]

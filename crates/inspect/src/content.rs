@@ -29,7 +29,7 @@ pub enum Content {
 /// What is known by another head than BlueFS's. A superblock of BlueFS is newer than those where both are: it erases
 /// less.
 fn other(drive: &dyn ZonedDevice) -> Option<Content> {
-    if strict_append::is_there(drive).unwrap_or_default() {
+    if smrfs::is_there(drive).unwrap_or_default() {
         Some(Content::Smrfs)
     } else if zeafs::Examined::is_there(drive).unwrap_or_default() {
         Some(Content::ZeaFs)

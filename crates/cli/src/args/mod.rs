@@ -19,6 +19,7 @@ mod smrfs;
 mod store;
 mod zea;
 
+pub use self::smrfs::{SmrfsCommand, SmrfsKind, SmrfsMkfs, SmrfsMount};
 pub use age::AgeArguments;
 pub use archive::{ArchiveTarget, StoreBackup, StoreExport, StoreImport, StoreRestore};
 pub use bench::{
@@ -39,7 +40,6 @@ pub use program::{LeveldbArguments, ProgramArguments, ProgramFiles};
 pub use serve::{Care, ServeArguments};
 pub use sim::{SimCleaning, SimCluster, SimCommand};
 pub use skylight::SkylightArguments;
-pub use smrfs::{SmrfsCommand, SmrfsMkfs, SmrfsMount};
 pub use store::{
     StoreClean, StoreCommand, StoreFsck, StoreGet, StoreList, StorePut, StoreRemove, StoreSalvage,
     StoreScrub, StoreTop,

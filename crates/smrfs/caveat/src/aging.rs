@@ -260,6 +260,7 @@ impl Aging {
             block_size: self.block_size,
             isolation_distance: self.isolation_distance,
             no_overlap_range: 0,
+            unshingled: 0,
         };
         let mut volume = Volume::new(parameters, fit)?;
         let capacity = self.usable_blocks * block;

@@ -1,6 +1,7 @@
 //! A shingled drive that takes writes anywhere and says how far they damage what lies behind them (thesis, chapters 3
-//! and 4.2). A model: blocks have no bytes, only whether they can be read.
+//! and 4.2): which of its blocks can be read. [`crate::CaveatDevice`] has bytes too.
 
+use crate::bits::Bits;
 use thiserror::Error;
 
 /// What `caveat_modesense` answers.
@@ -14,6 +15,47 @@ pub struct Parameters {
     pub isolation_distance: u64,
     /// Drive no-overlap range: a write leaves at least so many blocks behind its first one undamaged.
     pub no_overlap_range: u64,
+    /// So many of the first blocks are unshingled: no write to them damages anything.
+    pub unshingled: u64,
+}
+
+impl Parameters {
+    /// What a write of blocks `first..end` may damage: from the first one behind it that is outside of the no-overlap
+    /// range up to the end of the isolation distance, which may lie behind the drive's.
+    pub fn damage(&self, first: u64, end: u64) -> (u64, u64) {
+        if end <= self.unshingled {
+            return (end, end);
+        }
+        let from = (first + 1).saturating_add(self.no_overlap_range).max(end);
+        (from, end.saturating_add(self.isolation_distance))
+    }
+
+    /// Which blocks of a new drive may be damaged: all that are shingled.
+    pub fn new_bitmap(&self) -> Bits {
+        let mut damaged = Bits::new(self.blocks, true);
+        damaged.set(0, self.unshingled, false);
+        damaged
+    }
+
+    /// Checks that the numbers fit each other.
+    ///
+    /// # Errors
+    /// [`CaveatError::Parameters`], [`CaveatError::Unshingled`].
+    pub const fn validate(&self) -> Result<(), CaveatError> {
+        if self.unshingled > self.blocks {
+            return Err(CaveatError::Unshingled {
+                unshingled: self.unshingled,
+                blocks: self.blocks,
+            });
+        }
+        if self.no_overlap_range > self.isolation_distance {
+            return Err(CaveatError::Parameters {
+                range: self.no_overlap_range,
+                distance: self.isolation_distance,
+            });
+        }
+        Ok(())
+    }
 }
 
 /// Why a request was not carried out.
@@ -35,6 +77,14 @@ pub enum CaveatError {
         /// The first such block.
         block: u64,
     },
+    /// More is unshingled than there is.
+    #[error("{unshingled} unshingled blocks of {blocks}")]
+    Unshingled {
+        /// Unshingled blocks.
+        unshingled: u64,
+        /// Blocks of the drive.
+        blocks: u64,
+    },
     /// The no-overlap range exceeds the isolation distance.
     #[error("a no-overlap range of {range} exceeds the isolation distance, {distance}")]
     Parameters {
@@ -50,26 +100,29 @@ pub enum CaveatError {
 pub struct CaveatDrive {
     parameters: Parameters,
     /// Which blocks may be damaged.
-    damaged: Vec<bool>,
+    damaged: Bits,
     /// Where the head is: behind the last block that was read or written.
     position: u64,
 }
 
 impl CaveatDrive {
-    /// A drive of which every block may be damaged.
+    /// A drive of which every block may be damaged, but for those that nothing damages.
     ///
     /// # Errors
     /// [`CaveatError::Parameters`].
     pub fn create(parameters: Parameters) -> Result<Self, CaveatError> {
-        if parameters.no_overlap_range > parameters.isolation_distance {
-            return Err(CaveatError::Parameters {
-                range: parameters.no_overlap_range,
-                distance: parameters.isolation_distance,
-            });
-        }
+        Self::open(parameters, parameters.new_bitmap())
+    }
+
+    /// A drive of which these blocks may be damaged.
+    ///
+    /// # Errors
+    /// [`CaveatError::Parameters`].
+    pub fn open(parameters: Parameters, damaged: Bits) -> Result<Self, CaveatError> {
+        parameters.validate()?;
         Ok(Self {
             parameters,
-            damaged: vec![true; parameters.blocks as usize],
+            damaged,
             position: 0,
         })
     }
@@ -99,15 +152,16 @@ impl CaveatDrive {
     /// [`CaveatError::OutOfRange`]. Blocks that would be damaged behind the end are none.
     pub fn write(&mut self, first: u64, count: u64) -> Result<(), CaveatError> {
         let end = self.check(first, count)?;
-        self.damaged[first as usize..end as usize].fill(false);
-        let from = (first + 1 + self.parameters.no_overlap_range).max(end);
-        let to = end.saturating_add(self.parameters.isolation_distance);
-        let to = to.min(self.parameters.blocks);
-        if from < to {
-            self.damaged[from as usize..to as usize].fill(true);
-        }
+        self.damaged.set(first, end, false);
+        let (from, to) = self.parameters.damage(first, end);
+        self.damaged.set(from, to, true);
         self.position = end;
         Ok(())
+    }
+
+    /// Whether some of `first..end` may be damaged: the first such block.
+    pub fn damaged(&self, first: u64, end: u64) -> Option<u64> {
+        self.damaged.next(first, end, true)
     }
 
     /// Reads blocks.
@@ -116,7 +170,7 @@ impl CaveatDrive {
     /// One of them may be damaged.
     pub fn read(&mut self, first: u64, count: u64) -> Result<(), CaveatError> {
         let end = self.check(first, count)?;
-        if let Some(block) = (first..end).find(|block| self.damaged[*block as usize]) {
+        if let Some(block) = self.damaged(first, end) {
             return Err(CaveatError::MaybeDamaged { block });
         }
         self.position = end;
@@ -125,15 +179,7 @@ impl CaveatDrive {
 
     /// Runs of blocks that can be read, as `caveat_dump` prints them: first and count.
     pub fn dump(&self) -> Vec<(u64, u64)> {
-        let mut runs: Vec<(u64, u64)> = Vec::new();
-        for (block, is_damaged) in (0..).zip(&self.damaged) {
-            match runs.last_mut() {
-                _ if *is_damaged => {}
-                Some((first, count)) if *first + *count == block => *count += 1,
-                _ => runs.push((block, 1)),
-            }
-        }
-        runs
+        self.damaged.runs(false).collect()
     }
 }
 
@@ -147,6 +193,7 @@ mod tests {
             block_size: 4096,
             isolation_distance,
             no_overlap_range,
+            unshingled: 0,
         };
         CaveatDrive::create(parameters).unwrap()
     }

@@ -46,6 +46,8 @@ pub struct FreeList {
     by_address: BTreeMap<u64, u64>,
     by_size: BTreeSet<(u64, u64)>,
     free: u64,
+    footer: u64,
+    room: u64,
 }
 
 impl FreeList {
@@ -58,21 +60,59 @@ impl FreeList {
         list
     }
 
+    /// Nothing, to begin with. Each allocation takes so many blocks more than it keeps.
+    pub fn with_footer(footer: u64) -> Self {
+        Self {
+            footer,
+            ..Self::default()
+        }
+    }
+
     fn insert(&mut self, start: u64, length: u64) {
         self.by_address.insert(start, length);
         self.by_size.insert((length, start));
         self.free += length;
+        self.room += length.saturating_sub(self.footer);
     }
 
     fn remove(&mut self, start: u64, length: u64) {
         self.by_address.remove(&start);
         self.by_size.remove(&(length, start));
         self.free -= length;
+        self.room -= length.saturating_sub(self.footer);
     }
 
     /// Free blocks.
     pub const fn free(&self) -> u64 {
         self.free
+    }
+
+    /// Blocks that pieces of any size can have, each with its footer, if none splits an extent in the middle.
+    pub const fn room(&self) -> u64 {
+        self.room
+    }
+
+    /// The largest extent: start and length.
+    pub fn largest(&self) -> Option<(u64, u64)> {
+        self.by_size.last().map(|(length, start)| (*start, *length))
+    }
+
+    /// How many extents there are.
+    pub fn count(&self) -> u64 {
+        self.by_address.len() as u64
+    }
+
+    /// Takes these blocks, if all of them are free.
+    pub fn take_at(&mut self, at: u64, length: u64) -> bool {
+        let Some((start, size)) = self.by_address.range(..=at).next_back() else {
+            return false;
+        };
+        let (start, size) = (*start, *size);
+        if start + size < at + length {
+            return false;
+        }
+        self.take_from(start, size, at, length);
+        true
     }
 
     /// Free blocks in extents of fewer than `least` blocks.

@@ -112,6 +112,7 @@ mod tests {
                 block_size: 4096,
                 isolation_distance: distance,
                 no_overlap_range: 0,
+                unshingled: 0,
             };
             let mut volume = Volume::new(parameters, Fit::ALL[fit]).unwrap();
             let mut files: Vec<Run> = Vec::new();

@@ -7,13 +7,13 @@ use fuser::{
     ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyLseek, ReplyOpen, ReplyStatfs, ReplyWrite,
     ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
+use smrfs::{Attributes, Error, FileSystem, NewInode, SetAttributes, SetXattr};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use strict_append::{Attributes, Error, FileSystem, NewInode, SetAttributes, SetXattr};
 
 /// So long the kernel answers by itself. Nothing changes but through the kernel.
 const LIFETIME: Duration = Duration::from_secs(1);
@@ -22,6 +22,8 @@ const GENERATION: Generation = Generation(0);
 const MAX_REQUEST: u32 = 1 << 20;
 /// Entries that are asked for at once.
 const ENTRIES: usize = 256;
+/// The extended attribute of every inode that says how full the file system is, as JSON. No listing has it.
+pub const STATUS: &str = "user.zonestore.smrfs";
 
 /// See the head of this file.
 #[derive(Debug)]
@@ -377,6 +379,8 @@ impl Filesystem for Adaptor {
         let space = self.fs.space();
         let blocks = |bytes: u64| bytes / u64::from(space.block_size);
         let free = blocks(space.capacity_bytes.saturating_sub(space.used_bytes));
+        // What is free and cannot be used is not available.
+        let available = blocks(space.available_bytes);
         let metadata = space
             .metadata_capacity_bytes
             .saturating_sub(space.metadata_bytes);
@@ -385,7 +389,7 @@ impl Filesystem for Adaptor {
         reply.statfs(
             blocks(space.capacity_bytes),
             free,
-            free,
+            available,
             space.inodes + inodes,
             inodes,
             space.block_size,
@@ -404,7 +408,7 @@ impl Filesystem for Adaptor {
         _: u32,
         reply: ReplyEmpty,
     ) {
-        if is_refused(name) {
+        if is_refused(name) || name == STATUS {
             reply.error(Errno::EOPNOTSUPP);
             return;
         }
@@ -423,6 +427,11 @@ impl Filesystem for Adaptor {
     fn getxattr(&self, _: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
         if is_refused(name) {
             reply.error(Errno::EOPNOTSUPP);
+            return;
+        }
+        if name == STATUS {
+            let status = serde_json::to_vec(&self.fs.status()).unwrap_or_default();
+            give(&status, size, reply);
             return;
         }
         match self.fs.xattr(ino.0, name.as_bytes()) {

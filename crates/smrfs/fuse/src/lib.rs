@@ -1,20 +1,25 @@
-//! Strict-append file systems mounted by FUSE. The kernel checks permissions; everything else is the file system's.
+//! File systems of smrfs mounted by FUSE. The kernel checks permissions; everything else is the file system's.
 //! A thread commits once in a while and cleans bands before they run out.
 
 mod adaptor;
 mod translate;
 
 use adaptor::Adaptor;
+pub use adaptor::STATUS;
 use fuser::{BackgroundSession, Config, MountOption, SessionACL};
 use runtime::Runtime;
 use runtime::sync::{Condvar, Mutex};
 use runtime::thread::JoinHandle;
+use smrfs::FileSystem;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
-use strict_append::FileSystem;
+
+/// How often a busy mount is tried to be unmounted, and how long after each other.
+const BUSY_TRIES: u32 = 50;
+const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 
 /// How a file system is mounted.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -48,6 +53,7 @@ impl Default for Options {
 pub struct Mounted {
     session: Option<BackgroundSession>,
     fs: Arc<FileSystem>,
+    path: PathBuf,
     ticker: Option<JoinHandle<()>>,
     stop: Arc<Stop>,
 }
@@ -68,7 +74,6 @@ pub fn mount(
     let mut config = Config::default();
     config.mount_options = vec![
         MountOption::FSName(options.source.clone()),
-        MountOption::Subtype("smrfs".to_owned()),
         MountOption::DefaultPermissions,
         MountOption::NoAtime,
         if options.read_only {
@@ -77,12 +82,18 @@ pub fn mount(
             MountOption::RW
         },
     ];
-    // Device files and set-user-id programs are obeyed where root mounts, as on any file system.
-    if rustix::process::geteuid().is_root() {
-        config
-            .mount_options
-            .extend([MountOption::Dev, MountOption::Suid]);
-    }
+    // Device files and set-user-id programs are obeyed where root mounts, as on any file system. The kernel is told the
+    // type, which umount(8) looks for a helper by; `fusermount3` tells it for all others.
+    config
+        .mount_options
+        .extend(match rustix::process::geteuid().is_root() {
+            true => vec![
+                MountOption::Dev,
+                MountOption::Suid,
+                MountOption::CUSTOM("subtype=smrfs".to_owned()),
+            ],
+            false => vec![MountOption::Subtype("smrfs".to_owned())],
+        });
     if options.allow_other {
         config.acl = SessionACL::All;
     }
@@ -100,6 +111,7 @@ pub fn mount(
     Ok(Mounted {
         session: Some(session),
         fs,
+        path: path.to_owned(),
         ticker,
         stop,
     })
@@ -160,12 +172,26 @@ impl Mounted {
 
     /// Unmounts it, and makes everything durable. Fails while files in it are open.
     pub fn unmount(mut self) -> io::Result<()> {
-        let left = self
-            .session
-            .take()
-            .map_or(Ok(()), BackgroundSession::umount_and_join);
+        let is_gone = self.leave();
+        let left = self.session.take().map_or(Ok(()), |session| match is_gone {
+            true => session.join(),
+            false => session.umount_and_join(),
+        });
         self.end()?;
         left
+    }
+
+    /// Takes it from the tree. Somebody who looks at all mounts may keep it busy for a moment.
+    fn leave(&self) -> bool {
+        let mut is_wanted = self.stop.is_wanted.lock();
+        for _ in 0..BUSY_TRIES {
+            let left = rustix::mount::unmount(&self.path, rustix::mount::UnmountFlags::empty());
+            if left != Err(rustix::io::Errno::BUSY) {
+                return left.is_ok();
+            }
+            self.stop.changed.wait_for(&mut is_wanted, BETWEEN_TRIES);
+        }
+        false
     }
 
     fn end(&mut self) -> io::Result<()> {

@@ -1,8 +1,8 @@
 //! Between the words of FUSE and those of the file system.
 
 use fuser::{Errno, FileAttr, FileType, INodeNo, RenameFlags, TimeOrNow};
+use smrfs::{Attributes, Error, Rename, SetTime, Time};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use strict_append::{Attributes, Error, Rename, SetTime, Time};
 
 /// The number of an error.
 pub fn errno(error: &Error) -> Errno {

@@ -1,16 +1,17 @@
 //! Mounted file systems, used through the kernel. Skipped where there is no /dev/fuse that can be opened.
 #![allow(clippy::unwrap_used)]
 
+use caveat::{CaveatDevice, CaveatShape};
 use device::MemoryDrive;
 use runtime::Runtime;
+use smrfs::{FileSystem, Medium, MkfsOptions, MountOptions};
 use smrfs_fuse::{Mounted, Options};
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Arc;
-use strict_append::{FileSystem, MkfsOptions, MountOptions};
+use std::sync::{Arc, Mutex};
 use tempfile::TempDir;
 use zone::{Geometry, ZoneKind};
 
@@ -23,20 +24,39 @@ fn can_mount() -> bool {
     device.is_ok() && is_root
 }
 
+/// A process that is about to begin has the files that are open here, and would keep a mount busy.
+static FORKING: Mutex<()> = Mutex::new(());
+
+fn run(command: &mut Command) -> bool {
+    let forking = FORKING.lock().unwrap();
+    let mut child = command.spawn().unwrap();
+    drop(forking);
+    child.wait().unwrap().success()
+}
+
 struct Place {
     directory: TempDir,
-    drive: Arc<MemoryDrive>,
+    medium: Medium,
     mounted: Option<Mounted>,
 }
 
 impl Place {
     fn new(zones: u32) -> Self {
+        Self::of_kind(zones, false)
+    }
+
+    /// On bands, and on a drive that takes writes anywhere.
+    fn both(zones: u32) -> [Self; 2] {
+        [Self::new(zones), Self::of_kind(zones, true)]
+    }
+
+    fn of_kind(zones: u32, caveat: bool) -> Self {
         let geometry = Geometry {
             block_size: 4096,
             zone_size: 4 << 20,
             zone_capacity: 4 << 20,
             zone_count: zones,
-            conventional_zones: 2,
+            conventional_zones: if caveat { zones } else { 2 },
             conventional_parts: 1,
             sequential_kind: ZoneKind::SequentialWriteRequired,
             max_open_zones: 16,
@@ -44,11 +64,21 @@ impl Place {
             max_append_bytes: 0,
         };
         let drive = Arc::new(MemoryDrive::new(geometry).unwrap());
-        FileSystem::mkfs(drive.clone(), &Runtime::system(), &MkfsOptions::default()).unwrap();
+        let shape = CaveatShape {
+            block_size: 4096,
+            isolation_distance: 16,
+            no_overlap_range: 6,
+            unshingled_bytes: 8 << 20,
+        };
+        let medium = match caveat {
+            true => Medium::Caveat(Arc::new(CaveatDevice::create(drive, &shape).unwrap())),
+            false => Medium::Bands(drive),
+        };
+        FileSystem::mkfs_on(&medium, &Runtime::system(), &MkfsOptions::default()).unwrap();
         let directory = tempfile::tempdir().unwrap();
         let mut place = Self {
             directory,
-            drive,
+            medium,
             mounted: None,
         };
         place.mount();
@@ -61,13 +91,14 @@ impl Place {
             ..MountOptions::default()
         };
         let runtime = Runtime::system();
-        let fs = FileSystem::mount(self.drive.clone(), runtime.clone(), options).unwrap();
+        let fs = FileSystem::mount_on(&self.medium, runtime.clone(), options).unwrap();
         let options = Options::default();
         let mounted = smrfs_fuse::mount(Arc::new(fs), &runtime, self.path(), &options).unwrap();
         self.mounted = Some(mounted);
     }
 
     fn remount(&mut self) {
+        let _nobody_forks = FORKING.lock().unwrap();
         self.mounted.take().unwrap().unmount().unwrap();
         self.mount();
     }
@@ -93,26 +124,19 @@ fn a_tree_is_copied_and_is_the_same_behind_a_remount() {
     if !can_mount() {
         return;
     }
-    let mut place = Place::new(32);
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-    let copied = Command::new("cp")
-        .arg("-a")
-        .arg(source)
-        .arg(place.at("tree"))
-        .status();
-    assert!(copied.unwrap().success());
-    for _ in 0..2 {
-        let same = Command::new("diff")
-            .arg("-r")
-            .arg(source)
-            .arg(place.at("tree"))
-            .status();
-        assert!(same.unwrap().success());
-        place.remount();
+    for mut place in Place::both(32) {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let mut copy = Command::new("cp");
+        assert!(run(copy.arg("-a").arg(source).arg(place.at("tree"))));
+        for _ in 0..2 {
+            let mut compare = Command::new("diff");
+            assert!(run(compare.arg("-r").arg(source).arg(place.at("tree"))));
+            place.remount();
+        }
+        fs::remove_dir_all(place.at("tree")).unwrap();
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
+        place.assert_clean();
     }
-    fs::remove_dir_all(place.at("tree")).unwrap();
-    assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
-    place.assert_clean();
 }
 
 #[test]
@@ -120,34 +144,35 @@ fn names_and_links_are_those_of_posix() {
     if !can_mount() {
         return;
     }
-    let mut place = Place::new(16);
-    let (a, b, d) = (place.at("a"), place.at("b"), place.at("d"));
-    fs::write(&a, "one").unwrap();
-    fs::hard_link(&a, &b).unwrap();
-    assert_eq!(fs::metadata(&b).unwrap().nlink(), 2);
-    fs::write(&b, "two").unwrap();
-    assert_eq!(fs::read(&a).unwrap(), b"two");
-    fs::create_dir(&d).unwrap();
-    fs::rename(&a, d.join("a")).unwrap();
-    assert_eq!(fs::metadata(&a).unwrap_err().kind(), ErrorKind::NotFound);
-    // Onto a directory that is not empty.
-    let e = place.at("e");
-    fs::create_dir(&e).unwrap();
-    assert_eq!(
-        fs::rename(&e, &d).unwrap_err().kind(),
-        ErrorKind::DirectoryNotEmpty
-    );
-    fs::rename(&d, &e).unwrap();
-    assert_eq!(fs::read(e.join("a")).unwrap(), b"two");
-    symlink("e/a", place.at("link")).unwrap();
-    assert_eq!(fs::read(place.at("link")).unwrap(), b"two");
-    fs::set_permissions(&b, fs::Permissions::from_mode(0o640)).unwrap();
-    place.remount();
-    let seen = fs::metadata(e.join("a")).unwrap();
-    assert_eq!((seen.nlink(), seen.mode() & 0o7777), (2, 0o640));
-    assert_eq!(fs::read_link(place.at("link")).unwrap(), Path::new("e/a"));
-    assert_eq!(fs::metadata(place.path()).unwrap().nlink(), 3);
-    place.assert_clean();
+    for mut place in Place::both(16) {
+        let (a, b, d) = (place.at("a"), place.at("b"), place.at("d"));
+        fs::write(&a, "one").unwrap();
+        fs::hard_link(&a, &b).unwrap();
+        assert_eq!(fs::metadata(&b).unwrap().nlink(), 2);
+        fs::write(&b, "two").unwrap();
+        assert_eq!(fs::read(&a).unwrap(), b"two");
+        fs::create_dir(&d).unwrap();
+        fs::rename(&a, d.join("a")).unwrap();
+        assert_eq!(fs::metadata(&a).unwrap_err().kind(), ErrorKind::NotFound);
+        // Onto a directory that is not empty.
+        let e = place.at("e");
+        fs::create_dir(&e).unwrap();
+        assert_eq!(
+            fs::rename(&e, &d).unwrap_err().kind(),
+            ErrorKind::DirectoryNotEmpty
+        );
+        fs::rename(&d, &e).unwrap();
+        assert_eq!(fs::read(e.join("a")).unwrap(), b"two");
+        symlink("e/a", place.at("link")).unwrap();
+        assert_eq!(fs::read(place.at("link")).unwrap(), b"two");
+        fs::set_permissions(&b, fs::Permissions::from_mode(0o640)).unwrap();
+        place.remount();
+        let seen = fs::metadata(e.join("a")).unwrap();
+        assert_eq!((seen.nlink(), seen.mode() & 0o7777), (2, 0o640));
+        assert_eq!(fs::read_link(place.at("link")).unwrap(), Path::new("e/a"));
+        assert_eq!(fs::metadata(place.path()).unwrap().nlink(), 3);
+        place.assert_clean();
+    }
 }
 
 #[test]
@@ -204,28 +229,29 @@ fn space_is_counted_and_a_full_mount_can_be_emptied() {
     if !can_mount() {
         return;
     }
-    let place = Place::new(16);
-    let free = || rustix::fs::statvfs(place.path()).unwrap();
-    let before = free();
-    let block = vec![3; 1 << 20];
-    let mut count = 0;
-    loop {
-        match fs::write(place.at(&format!("{count}")), &block) {
-            Ok(()) => count += 1,
-            Err(error) => {
-                assert_eq!(error.kind(), ErrorKind::StorageFull);
-                break;
+    for place in Place::both(16) {
+        let free = || rustix::fs::statvfs(place.path()).unwrap();
+        let before = free();
+        let block = vec![3; 1 << 20];
+        let mut count = 0;
+        loop {
+            match fs::write(place.at(&format!("{count}")), &block) {
+                Ok(()) => count += 1,
+                Err(error) => {
+                    assert_eq!(error.kind(), ErrorKind::StorageFull);
+                    break;
+                }
             }
         }
+        assert!(count >= 30, "{count}");
+        assert!(free().f_bfree * 4096 < 1 << 20);
+        for n in 0..=count {
+            let _ = fs::remove_file(place.at(&format!("{n}")));
+        }
+        assert_eq!(free().f_bfree, before.f_bfree);
+        fs::write(place.at("again"), &block).unwrap();
+        place.assert_clean();
     }
-    assert!(count >= 30, "{count}");
-    assert!(free().f_bfree * 4096 < 1 << 20);
-    for n in 0..=count {
-        let _ = fs::remove_file(place.at(&format!("{n}")));
-    }
-    assert_eq!(free().f_bfree, before.f_bfree);
-    fs::write(place.at("again"), &block).unwrap();
-    place.assert_clean();
 }
 
 #[test]
@@ -233,7 +259,7 @@ fn two_are_mounted_at_once() {
     if !can_mount() {
         return;
     }
-    let (one, other) = (Place::new(16), Place::new(16));
+    let [one, other] = Place::both(16);
     fs::write(one.at("file"), "one").unwrap();
     fs::write(other.at("file"), "other").unwrap();
     assert_eq!(fs::read(one.at("file")).unwrap(), b"one");
@@ -248,73 +274,103 @@ fn a_file_is_what_was_written_however_it_is_accessed() {
     if !can_mount() {
         return;
     }
-    let mut place = Place::new(24);
-    let mut random = fastrand::Rng::with_seed(11);
-    let path = place.at("file");
-    let mut model: Vec<u8> = Vec::new();
-    File::create(&path).unwrap();
-    for turn in 0..1_500 {
-        if turn % 300 == 299 {
-            place.remount();
-        }
-        let file = File::options().read(true).write(true).open(&path).unwrap();
-        let offset = random.usize(0..300_000);
-        let length = random.usize(1..60_000);
-        match random.u8(0..10) {
-            0..3 => {
-                let mut data = vec![0; length];
-                random.fill(&mut data);
-                file.write_all_at(&data, offset as u64).unwrap();
-                model.resize(model.len().max(offset + length), 0);
-                model[offset..offset + length].copy_from_slice(&data);
+    for mut place in Place::both(24) {
+        let mut random = fastrand::Rng::with_seed(11);
+        let path = place.at("file");
+        let mut model: Vec<u8> = Vec::new();
+        File::create(&path).unwrap();
+        for turn in 0..1_500 {
+            if turn % 300 == 299 {
+                place.remount();
             }
-            3 => {
-                file.set_len(offset as u64).unwrap();
-                model.resize(offset, 0);
-            }
-            4 => {
-                let flags =
-                    rustix::fs::FallocateFlags::PUNCH_HOLE | rustix::fs::FallocateFlags::KEEP_SIZE;
-                rustix::fs::fallocate(&file, flags, offset as u64, length as u64).unwrap();
-                let end = (offset + length).min(model.len());
-                if let Some(part) = model.get_mut(offset..end) {
-                    part.fill(0);
+            let file = File::options().read(true).write(true).open(&path).unwrap();
+            let offset = random.usize(0..300_000);
+            let length = random.usize(1..60_000);
+            match random.u8(0..10) {
+                0..3 => {
+                    let mut data = vec![0; length];
+                    random.fill(&mut data);
+                    file.write_all_at(&data, offset as u64).unwrap();
+                    model.resize(model.len().max(offset + length), 0);
+                    model[offset..offset + length].copy_from_slice(&data);
+                }
+                3 => {
+                    file.set_len(offset as u64).unwrap();
+                    model.resize(offset, 0);
+                }
+                4 => {
+                    let flags = rustix::fs::FallocateFlags::PUNCH_HOLE
+                        | rustix::fs::FallocateFlags::KEEP_SIZE;
+                    rustix::fs::fallocate(&file, flags, offset as u64, length as u64).unwrap();
+                    let end = (offset + length).min(model.len());
+                    if let Some(part) = model.get_mut(offset..end) {
+                        part.fill(0);
+                    }
+                }
+                5 if !model.is_empty() => {
+                    // Through a shared mapping.
+                    let size = model.len();
+                    let protection = rustix::mm::ProtFlags::READ | rustix::mm::ProtFlags::WRITE;
+                    let (shared, at) = (rustix::mm::MapFlags::SHARED, std::ptr::null_mut());
+                    // SAFETY: a new mapping of a file that keeps its size while it is there.
+                    let bytes = unsafe {
+                        let start =
+                            rustix::mm::mmap(at, size, protection, shared, &file, 0).unwrap();
+                        std::slice::from_raw_parts_mut(start.cast::<u8>(), size)
+                    };
+                    assert!(*bytes == *model, "turn {turn}");
+                    let from = random.usize(0..size);
+                    let to = size.min(from + length);
+                    random.fill(&mut bytes[from..to]);
+                    model[from..to].copy_from_slice(&bytes[from..to]);
+                    // SAFETY: nobody uses the mapping any more.
+                    unsafe {
+                        let start = bytes.as_mut_ptr().cast();
+                        rustix::mm::msync(start, size, rustix::mm::MsyncFlags::SYNC).unwrap();
+                        rustix::mm::munmap(start, size).unwrap();
+                    }
+                }
+                6 => file.sync_all().unwrap(),
+                _ => {
+                    let mut data = vec![0; length];
+                    let count = file.read_at(&mut data, offset as u64).unwrap();
+                    let end = (offset + length).min(model.len());
+                    let expected = model.get(offset..end).unwrap_or_default();
+                    // A read gives what is there at once.
+                    assert!(data[..count] == *expected, "turn {turn}");
                 }
             }
-            5 if !model.is_empty() => {
-                // Through a shared mapping.
-                let size = model.len();
-                let protection = rustix::mm::ProtFlags::READ | rustix::mm::ProtFlags::WRITE;
-                let (shared, at) = (rustix::mm::MapFlags::SHARED, std::ptr::null_mut());
-                // SAFETY: a new mapping of a file that keeps its size while it is there.
-                let bytes = unsafe {
-                    let start = rustix::mm::mmap(at, size, protection, shared, &file, 0).unwrap();
-                    std::slice::from_raw_parts_mut(start.cast::<u8>(), size)
-                };
-                assert!(*bytes == *model, "turn {turn}");
-                let from = random.usize(0..size);
-                let to = size.min(from + length);
-                random.fill(&mut bytes[from..to]);
-                model[from..to].copy_from_slice(&bytes[from..to]);
-                // SAFETY: nobody uses the mapping any more.
-                unsafe {
-                    let start = bytes.as_mut_ptr().cast();
-                    rustix::mm::msync(start, size, rustix::mm::MsyncFlags::SYNC).unwrap();
-                    rustix::mm::munmap(start, size).unwrap();
-                }
-            }
-            6 => file.sync_all().unwrap(),
-            _ => {
-                let mut data = vec![0; length];
-                let count = file.read_at(&mut data, offset as u64).unwrap();
-                let end = (offset + length).min(model.len());
-                let expected = model.get(offset..end).unwrap_or_default();
-                // A read gives what is there at once.
-                assert!(data[..count] == *expected, "turn {turn}");
-            }
+            assert_eq!(file.metadata().unwrap().len(), model.len() as u64);
         }
-        assert_eq!(file.metadata().unwrap().len(), model.len() as u64);
+        assert!(fs::read(&path).unwrap() == model);
+        place.assert_clean();
     }
-    assert!(fs::read(&path).unwrap() == model);
-    place.assert_clean();
+}
+
+#[test]
+fn a_mount_tells_of_itself() {
+    if !can_mount() {
+        return;
+    }
+    for place in Place::both(16) {
+        fs::write(place.at("file"), "one").unwrap();
+        let mut bytes = vec![0; 1 << 16];
+        let length =
+            rustix::fs::getxattr(place.at("file"), smrfs_fuse::STATUS, &mut bytes).unwrap();
+        let status: smrfs::Status = serde_json::from_slice(&bytes[..length]).unwrap();
+        assert_eq!(status.is_caveat, place.medium.is_caveat());
+        assert_eq!((status.space.inodes, status.space.written_bytes), (2, 3));
+        // It is nobody's to set, and no program copies it.
+        let set = rustix::fs::setxattr(
+            place.at("file"),
+            smrfs_fuse::STATUS,
+            b"1",
+            rustix::fs::XattrFlags::empty(),
+        );
+        assert_eq!(set, Err(rustix::io::Errno::OPNOTSUPP));
+        assert_eq!(
+            rustix::fs::listxattr(place.at("file"), &mut bytes[..]),
+            Ok(0)
+        );
+    }
 }

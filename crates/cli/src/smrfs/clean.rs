@@ -1,0 +1,59 @@
+//! `smrfs clean`: what a mounted file system does by itself, for one that is not mounted.
+
+use super::opening::open;
+use crate::errors::CommandResult;
+use crate::output::Output;
+use ::smrfs::{Free, MountOptions, Policy, Space};
+use serde_json::json;
+use std::path::Path;
+use terminal::{Progress, count, human};
+use zone_alloc::Pressure;
+
+/// `smrfs clean`.
+pub fn clean(path: &Path, bands: Option<u64>, policy: Policy, out: &mut Output) -> CommandResult {
+    let options = MountOptions {
+        policy,
+        ..MountOptions::default()
+    };
+    let fs = open(path, options)?;
+    let before = free_bands(&fs.space());
+    let progress = Progress::steps("cleaning", bands);
+    let mut cleaned = 0;
+    // Each band that is cleaned leaves fewer dead bytes; one that has as many as it gives back is the end. Free extents
+    // are cleaned as long as they gain anything.
+    let mut dead = u64::MAX;
+    while bands.is_none_or(|bands| cleaned < bands) {
+        let space = fs.space();
+        let ends = before.is_some() && space.dead_bytes >= dead;
+        if ends || !fs.clean(Pressure::Any)? {
+            break;
+        }
+        dead = space.dead_bytes;
+        cleaned += 1;
+        progress.advance(1);
+    }
+    drop(progress);
+    fs.sync()?;
+    let after = fs.space();
+    let (free, what) = match after.free {
+        Free::Bands(bands) => (count(bands.free_bands, "band"), "band"),
+        Free::Extents(_) => (human(after.available_bytes), "part"),
+    };
+    out.line(format_args!(
+        "{} cleaned, {} moved, {free} free now",
+        count(cleaned, what),
+        human(after.moved_bytes),
+    ))?;
+    out.value(&json!({
+        "cleaned_bands": cleaned, "moved_bytes": after.moved_bytes, "free_bands": free_bands(&after),
+        "free_bands_before": before, "dead_bytes": after.dead_bytes, "unusable_bytes": after.unusable_bytes,
+    }))
+}
+
+/// Empty bands, where there are bands.
+const fn free_bands(space: &Space) -> Option<u64> {
+    match space.free {
+        Free::Bands(bands) => Some(bands.free_bands),
+        Free::Extents(_) => None,
+    }
+}

@@ -1,0 +1,57 @@
+//! `zonestore smrfs …`: POSIX file systems on drives.
+
+mod clean;
+mod look;
+mod mkfs;
+mod mount;
+mod opening;
+mod unmount;
+
+pub use mkfs::refuse;
+
+use crate::args::SmrfsCommand;
+use crate::errors::{CommandError, CommandResult, sorted};
+use crate::output::Output;
+use ::smrfs::Error;
+
+/// Carries out a command on a file system.
+pub fn run(command: SmrfsCommand, out: &mut Output) -> CommandResult {
+    match command {
+        SmrfsCommand::Mkfs(arguments) => mkfs::mkfs(&arguments, out),
+        SmrfsCommand::Mount(arguments) if arguments.foreground => mount::mount(&arguments, out),
+        SmrfsCommand::Mount(arguments) => mount::mount_in_background(&arguments, out),
+        SmrfsCommand::Unmount { directory } => unmount::unmount(&directory, out),
+        SmrfsCommand::Top {
+            directory,
+            interval,
+            once,
+        } => look::top(directory, interval, once, out),
+        SmrfsCommand::Fsck { drive, deep } => look::fsck(&drive, deep, out),
+        SmrfsCommand::Df { drive } => look::df(&drive, out),
+        SmrfsCommand::Dump(which) => look::dump(&which.drive, out),
+        SmrfsCommand::Clean {
+            drive,
+            bands,
+            policy,
+        } => clean::clean(&drive, bands, policy, out),
+    }
+}
+
+impl From<Error> for CommandError {
+    fn from(error: Error) -> Self {
+        use Error as E;
+        let error = match error {
+            E::Drive(error) => return error.into(),
+            error => error,
+        };
+        sorted! { error:
+            E::NotFormatted => NotFormatted, "make a file system: zonestore smrfs mkfs DRIVE";
+            E::NoSpace | E::NoMetadataSpace => NoSpace, "mount it and remove files";
+            E::DamagedMetadata { .. } | E::DamagedData { .. } => Damaged,
+                "nothing was changed; keep a copy of the drive, and restore from a backup";
+            E::Version { .. } => Failed, "use the program version that made the file system";
+            E::Shape(_) => Usage, "make another drive: `zonestore help drive create`";
+            _ => Failed;
+        }
+    }
+}

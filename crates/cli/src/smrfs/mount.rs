@@ -1,0 +1,107 @@
+//! `smrfs mount`: in this process, or in one in the background.
+
+use super::opening::open;
+use crate::args::SmrfsMount;
+use crate::errors::{CommandError, CommandResult, Exit, fail};
+use crate::output::Output;
+use ::smrfs::MountOptions;
+use runtime::Runtime;
+use serde_json::json;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Read, Seek, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// In this process.
+pub fn mount(arguments: &SmrfsMount, out: &mut Output) -> CommandResult {
+    let (path, directory) = (&arguments.drive, &arguments.directory);
+    let runtime = Runtime::system();
+    let options = MountOptions {
+        read_only: arguments.read_only,
+        buffer_bytes: arguments.buffer.0,
+        policy: arguments.policy,
+        fit: arguments.fit,
+    };
+    let shown = directory.display();
+    if !directory.is_dir() {
+        return fail!(NotFound, "{shown}: no directory"; "mkdir {shown} makes one");
+    }
+    let fs = Arc::new(open(path, options)?);
+    let options = smrfs_fuse::Options {
+        // As whoever waits for the drive looks for it.
+        source: path.canonicalize()?.display().to_string(),
+        read_only: arguments.read_only,
+        allow_other: arguments.allow_other,
+        commit_every: Duration::from_secs(arguments.commit_seconds),
+        ..smrfs_fuse::Options::default()
+    };
+    let mounted = smrfs_fuse::mount(fs, &runtime, directory, &options).map_err(|error| {
+        let made = CommandError::host(&format!("{shown}: cannot be mounted: {error}"), &error);
+        made.hint("mounting needs /dev/fuse, and root or fusermount3")
+    })?;
+    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
+    let place = directory.clone();
+    std::thread::spawn(move || {
+        for _ in signals.forever() {
+            if let Err(error) = smrfs_fuse::unmount(&place) {
+                tracing::error!(%error, "cannot be unmounted");
+            }
+        }
+    });
+    if arguments.ready {
+        println!("ready");
+    } else {
+        say_mounted(arguments, out)?;
+    }
+    mounted
+        .wait()
+        .map_err(|error| CommandError::host(&format!("{}: {error}", path.display()), &error))
+}
+
+fn say_mounted(arguments: &SmrfsMount, out: &mut Output) -> CommandResult {
+    let (drive, directory) = (arguments.drive.display(), arguments.directory.display());
+    out.line(format_args!("{drive} is at {directory}"))?;
+    out.value(&json!({ "drive": drive.to_string(), "directory": directory.to_string() }))?;
+    out.flush()
+}
+
+/// Starts this program once more and waits until it has mounted or says why not.
+pub fn mount_in_background(arguments: &SmrfsMount, out: &mut Output) -> CommandResult {
+    let mut log = match &arguments.log {
+        Some(path) => OpenOptions::new()
+            .create(true)
+            .append(true)
+            .read(true)
+            .open(path)
+            .map_err(|error| CommandError::file(path, &error))?,
+        None => tempfile::tempfile()?,
+    };
+    let start = log.seek(std::io::SeekFrom::End(0))?;
+    let errors: File = log.try_clone()?;
+    let mut child = Command::new(std::env::current_exe()?)
+        .args(std::env::args_os().skip(1))
+        .args(["--foreground", "--ready"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(errors)
+        .process_group(0)
+        .spawn()?;
+    let mut line = String::new();
+    if let Some(output) = child.stdout.take() {
+        BufReader::new(output).read_line(&mut line)?;
+    }
+    if !line.is_empty() {
+        return say_mounted(arguments, out);
+    }
+    let status = child.wait()?;
+    log.seek(std::io::SeekFrom::Start(start))?;
+    let mut told = String::new();
+    log.read_to_string(&mut told)?;
+    // As the child said it.
+    _ = std::io::stderr().write_all(told.as_bytes());
+    std::process::exit(status.code().unwrap_or(Exit::Failed as i32))
+}

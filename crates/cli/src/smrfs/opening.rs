@@ -1,0 +1,99 @@
+//! Opening the drive of a file system, or waiting for the last commit of a mount that ends.
+
+use crate::drive_file;
+use crate::errors::{CommandResult, Exit};
+use ::smrfs::{FileSystem, MountOptions};
+use device::Drive;
+use inspect::User;
+use runtime::Runtime;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often a drive is tried that a mount is about to let go.
+const BETWEEN_TRIES: Duration = Duration::from_millis(20);
+
+/// Where file systems of a source are mounted, as the kernel lists it: of a kind of ours.
+pub fn mounts() -> Vec<(PathBuf, PathBuf)> {
+    let list = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    list.lines().filter_map(mounted).collect()
+}
+
+/// Source and directory of a line like `36 35 0:50 / /mnt rw - fuse.smrfs /srv/d.zoned rw`.
+fn mounted(line: &str) -> Option<(PathBuf, PathBuf)> {
+    let (place, what) = line.split_once(" - ")?;
+    let mut what = what.split(' ');
+    if what.next()? != "fuse.smrfs" {
+        return None;
+    }
+    let source = unescaped(what.next()?);
+    Some((source, unescaped(place.split(' ').nth(4)?)))
+}
+
+/// The kernel writes spaces and the like as `\\040`.
+fn unescaped(text: &str) -> PathBuf {
+    use std::os::unix::ffi::OsStringExt;
+    let mut bytes = Vec::new();
+    let mut rest = text.as_bytes();
+    while let Some((first, behind)) = rest.split_first() {
+        let code = behind.get(..3).filter(|_| *first == b'\\');
+        let code =
+            code.and_then(|code| u8::from_str_radix(std::str::from_utf8(code).ok()?, 8).ok());
+        bytes.push(code.unwrap_or(*first));
+        rest = &behind[if code.is_some() { 3 } else { 0 }..];
+    }
+    PathBuf::from(std::ffi::OsString::from_vec(bytes))
+}
+
+/// Whether a mount has the drive that is not in the tree any more: it does its last commit.
+fn is_ending(path: &Path) -> bool {
+    let User::Process { pid, .. } = User::of(path) else {
+        return false;
+    };
+    // Nobody else has these words.
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
+    let is_mount = words
+        .windows(2)
+        .any(|pair| pair == [&b"smrfs"[..], b"mount"]);
+    let canonical = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    is_mount && !mounts().iter().any(|(source, _)| *source == canonical)
+}
+
+/// Opens a drive. Behind `umount`, the process that had it mounted may still be at its last commit: that is waited for.
+pub fn open_drive(path: &Path, read_only: bool) -> CommandResult<Drive> {
+    loop {
+        let opened = match read_only {
+            true => drive_file::open_read_only(path),
+            false => drive_file::open(path),
+        };
+        match opened {
+            Err(error) if error.exit == Exit::Busy && is_ending(path) => {
+                std::thread::sleep(BETWEEN_TRIES);
+            }
+            opened => return opened,
+        }
+    }
+}
+
+/// Opens a drive, and mounts it for this process.
+pub fn open(path: &Path, options: MountOptions) -> CommandResult<FileSystem> {
+    let drive = Arc::new(open_drive(path, options.read_only)?);
+    Ok(FileSystem::mount(drive, Runtime::system(), options)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_the_kernel_are_read() {
+        let line = r"36 35 0:50 / /mnt/a\040b rw,relatime shared:1 - fuse.smrfs /srv/d\134.zoned rw,user_id=0";
+        let found = mounted(line).unwrap();
+        assert_eq!(
+            found,
+            (PathBuf::from(r"/srv/d\.zoned"), PathBuf::from("/mnt/a b"))
+        );
+        assert_eq!(mounted("36 35 0:50 / / rw - ext4 /dev/sda rw"), None);
+    }
+}

@@ -1,0 +1,578 @@
+//! An emulated Caveat-Scriptor drive with bytes, on the conventional zones of any other drive: in memory, in a file, or
+//! one that takes a modelled time (thesis, section 4.2). It takes writes anywhere and says what they may have damaged.
+//!
+//! To those above it is one conventional zone. The first blocks are unshingled (section 4.3.1): no write to them
+//! damages anything. What may be damaged cannot be read.
+//!
+//! A block that was damaged and written again can be read, but is safe from a power cut only behind a flush: the
+//! write may be lost, and the damage is done. So the bitmap that is kept on the drive below gets bits before the write
+//! that damages, and loses them behind the flush. Where it is not kept, [`CaveatDevice::damage_without_power`] tells.
+
+use crate::bits::Bits;
+use crate::drive::{CaveatDrive, CaveatError, Parameters};
+use crate::format::{self, Header, NoHeader};
+use device::ZonedDevice;
+use device::file::HostMemory;
+use runtime::sync::Mutex;
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::Arc;
+use thiserror::Error;
+use zone::{
+    ByteOffset, Geometry, ZoneCommand, ZoneCondition, ZoneDescriptor, ZoneError, ZoneId, ZoneKind,
+    ZoneResult,
+};
+
+/// Why a Caveat-Scriptor drive cannot be made or opened.
+#[derive(Clone, Debug, Error)]
+pub enum CaveatDeviceError {
+    /// The drive below has no header of one.
+    #[error("no Caveat-Scriptor drive is here")]
+    NotThere,
+    /// It was made by a program that this one does not know.
+    #[error("a Caveat-Scriptor drive of format version {found}; this program knows {known}", known = format::VERSION)]
+    Version {
+        /// On the drive.
+        found: u32,
+    },
+    /// Its header or bitmap is not as it was written.
+    #[error("the Caveat-Scriptor drive's {what} cannot be read")]
+    Damaged {
+        /// Which.
+        what: &'static str,
+    },
+    /// It does not fit the drive below, or its own numbers do not fit each other.
+    #[error("{0}")]
+    Shape(String),
+    /// The drive below failed.
+    #[error(transparent)]
+    Drive(#[from] ZoneError),
+}
+
+impl From<CaveatError> for CaveatDeviceError {
+    fn from(error: CaveatError) -> Self {
+        Self::Shape(error.to_string())
+    }
+}
+
+/// What a drive is made with.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CaveatShape {
+    /// Bytes of a block, a power of two from 4 KiB to 64 KiB.
+    pub block_size: u32,
+    /// See [`Parameters::isolation_distance`].
+    pub isolation_distance: u64,
+    /// See [`Parameters::no_overlap_range`].
+    pub no_overlap_range: u64,
+    /// Bytes that are unshingled, rounded up to blocks.
+    pub unshingled_bytes: u64,
+}
+
+/// See the head of this file.
+pub struct CaveatDevice {
+    inner: Arc<dyn ZonedDevice>,
+    header: Header,
+    geometry: Geometry,
+    /// Where block 0 lies on the drive below.
+    start: u64,
+    /// The bitmap is on the drive below too.
+    is_kept: bool,
+    state: Mutex<State>,
+}
+
+struct State {
+    drive: CaveatDrive,
+    /// What may be damaged if the power goes now.
+    without_power: Bits,
+    /// Blocks that were written since the last flush, and not damaged behind that.
+    pending: Bits,
+    /// Where there may be some: the first, and the one behind the last.
+    unflushed: Vec<(u64, u64)>,
+}
+
+impl std::fmt::Debug for CaveatDevice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CaveatDevice")
+            .field("header", &self.header)
+            .finish_non_exhaustive()
+    }
+}
+
+fn below(inner: &dyn ZonedDevice) -> Result<u64, CaveatDeviceError> {
+    let geometry = inner.geometry();
+    if geometry.conventional_zones < geometry.drive_zones() {
+        return Err(CaveatDeviceError::Shape(
+            "a drive that takes writes anywhere needs one of conventional zones alone below it"
+                .into(),
+        ));
+    }
+    Ok(u64::from(geometry.conventional_zones) * geometry.zone_size)
+}
+
+/// Whether such a drive is on `inner`, whole or damaged.
+pub fn is_there(inner: &dyn ZonedDevice) -> ZoneResult<bool> {
+    if below(inner).is_err() {
+        return Ok(false);
+    }
+    let mut first = vec![0; inner.geometry().block_size.max(4096) as usize];
+    inner.read(ByteOffset(0), &mut first)?;
+    Ok(Header::decode(&first) != Err(NoHeader::Nothing))
+}
+
+impl CaveatDevice {
+    fn header(bytes: u64, shape: &CaveatShape, is_kept: bool) -> Result<Header, CaveatDeviceError> {
+        let block_size = shape.block_size;
+        if !block_size.is_power_of_two() || !(4096..=65_536).contains(&block_size) {
+            return Err(CaveatDeviceError::Shape(format!(
+                "blocks of {block_size} bytes: a power of two from 4096 to 65536 is needed"
+            )));
+        }
+        let blocks = match is_kept {
+            true => Header::fitting(bytes, block_size),
+            false => Some(bytes / u64::from(block_size)),
+        };
+        let parameters = Parameters {
+            blocks: blocks
+                .ok_or_else(|| CaveatDeviceError::Shape("the drive is too small".into()))?,
+            block_size,
+            isolation_distance: shape.isolation_distance,
+            no_overlap_range: shape.no_overlap_range,
+            unshingled: shape.unshingled_bytes.div_ceil(block_size.into()),
+        };
+        parameters.validate()?;
+        Ok(Header(parameters))
+    }
+
+    /// Makes a drive on `inner`, of which every shingled block may be damaged (`caveat_create`).
+    ///
+    /// # Errors
+    /// `inner` has other zones than conventional ones, is too small, or fails.
+    pub fn create(
+        inner: Arc<dyn ZonedDevice>,
+        shape: &CaveatShape,
+    ) -> Result<Self, CaveatDeviceError> {
+        let header = Self::header(below(&*inner)?, shape, true)?;
+        let damaged = header.0.new_bitmap();
+        let this = Self::of(inner, header, damaged, true)?;
+        let state = this.state.lock();
+        for piece in 0..header.pieces() {
+            this.write_piece(&state.without_power, piece)?;
+        }
+        drop(state);
+        // It is one once the bitmap is there.
+        this.inner.flush()?;
+        this.inner.write(ByteOffset(0), &header.encode())?;
+        this.inner.flush()?;
+        Ok(this)
+    }
+
+    /// Opens the drive on `inner` (`caveat_open`).
+    ///
+    /// # Errors
+    /// There is none, or it cannot be read as it was written.
+    pub fn open(inner: Arc<dyn ZonedDevice>) -> Result<Self, CaveatDeviceError> {
+        let bytes = below(&*inner)?;
+        let mut first = vec![0; inner.geometry().block_size.max(4096) as usize];
+        inner.read(ByteOffset(0), &mut first)?;
+        let header = Header::decode(&first).map_err(|none| match none {
+            NoHeader::Nothing => CaveatDeviceError::NotThere,
+            NoHeader::Version(found) => CaveatDeviceError::Version { found },
+            NoHeader::Damaged => CaveatDeviceError::Damaged { what: "header" },
+        })?;
+        let Parameters {
+            blocks, block_size, ..
+        } = header.0;
+        let end = (blocks * u64::from(block_size)).checked_add(header.data_offset());
+        if end.is_none_or(|end| end > bytes) {
+            return Err(CaveatDeviceError::Shape(
+                "the Caveat-Scriptor drive is larger than the one that it was made on".into(),
+            ));
+        }
+        let mut damaged = Bits::new(blocks, true);
+        let mut piece = vec![0; block_size as usize];
+        for number in 0..header.pieces() {
+            let at = (1 + number) * u64::from(block_size);
+            inner.read(ByteOffset(at), &mut piece)?;
+            format::decode_piece(&piece, &mut damaged, number)
+                .ok_or(CaveatDeviceError::Damaged { what: "bitmap" })?;
+        }
+        Self::of(inner, header, damaged, true)
+    }
+
+    /// A drive whose bitmap is in memory alone, and takes neither space nor time of `inner`. `damaged` is what an
+    /// earlier one said of itself when it lost its power; all blocks, if there was none.
+    ///
+    /// # Errors
+    /// As [`Self::create`].
+    pub fn in_memory(
+        inner: Arc<dyn ZonedDevice>,
+        shape: &CaveatShape,
+        damaged: Option<Bits>,
+    ) -> Result<Self, CaveatDeviceError> {
+        let header = Self::header(below(&*inner)?, shape, false)?;
+        let damaged = damaged.filter(|bits| bits.count() == header.0.blocks);
+        let damaged = damaged.unwrap_or_else(|| header.0.new_bitmap());
+        Self::of(inner, header, damaged, false)
+    }
+
+    fn of(
+        inner: Arc<dyn ZonedDevice>,
+        header: Header,
+        damaged: Bits,
+        is_kept: bool,
+    ) -> Result<Self, CaveatDeviceError> {
+        let Parameters {
+            blocks, block_size, ..
+        } = header.0;
+        if block_size < inner.geometry().block_size {
+            return Err(CaveatDeviceError::Shape(format!(
+                "blocks of {block_size} bytes are smaller than those of the drive below"
+            )));
+        }
+        let size = blocks * u64::from(block_size);
+        let geometry = Geometry {
+            block_size,
+            zone_size: size,
+            zone_capacity: size,
+            zone_count: 1,
+            conventional_zones: 1,
+            conventional_parts: 1,
+            sequential_kind: ZoneKind::SequentialWriteRequired,
+            max_open_zones: 0,
+            max_active_zones: 0,
+            max_append_bytes: 0,
+        };
+        let drive = CaveatDrive::open(header.0, damaged.clone())?;
+        Ok(Self {
+            start: if is_kept { header.data_offset() } else { 0 },
+            inner,
+            header,
+            geometry,
+            is_kept,
+            state: Mutex::new(State {
+                drive,
+                without_power: damaged,
+                pending: Bits::new(blocks, false),
+                unflushed: Vec::new(),
+            }),
+        })
+    }
+
+    /// What the drive is (`caveat_modesense`).
+    pub const fn modesense(&self) -> Parameters {
+        self.header.0
+    }
+
+    /// Where the head is: behind the last block that was read or written.
+    pub fn position(&self) -> u64 {
+        self.state.lock().drive.position()
+    }
+
+    /// Runs of blocks that can be read (`caveat_dump`): first and count.
+    pub fn dump(&self) -> Vec<(u64, u64)> {
+        self.state.lock().drive.dump()
+    }
+
+    /// The first of blocks `first..end` that may be damaged.
+    pub fn damaged(&self, first: u64, end: u64) -> Option<u64> {
+        self.state.lock().drive.damaged(first, end)
+    }
+
+    /// What may be damaged if the power goes now, whichever of the unflushed writes is lost.
+    pub fn damage_without_power(&self) -> Bits {
+        self.state.lock().without_power.clone()
+    }
+
+    fn blocks(&self, command: ZoneCommand, at: ByteOffset, length: u64) -> ZoneResult<(u64, u64)> {
+        let block_size = self.geometry.block_size;
+        let block = u64::from(block_size);
+        if length == 0 || !at.0.is_multiple_of(block) || !length.is_multiple_of(block) {
+            return Err(ZoneError::Unaligned {
+                command,
+                at,
+                length,
+                block_size,
+            });
+        }
+        let (first, end) = (at.0 / block, (at.0 / block).saturating_add(length / block));
+        if end > self.header.0.blocks {
+            return Err(ZoneError::OutOfRange {
+                command,
+                at,
+                length,
+            });
+        }
+        Ok((first, end))
+    }
+
+    fn write_piece(&self, bits: &Bits, piece: u64) -> ZoneResult<()> {
+        let block = self.geometry.block_size;
+        let bytes = format::encode_piece(bits, piece, block);
+        self.write_below((1 + piece) * u64::from(block), &bytes)
+    }
+
+    /// Writes on the drive below, each zone by a command of its own.
+    fn write_below(&self, mut at: u64, mut data: &[u8]) -> ZoneResult<()> {
+        let zone_size = self.inner.geometry().zone_size;
+        while !data.is_empty() {
+            let take = (zone_size - at % zone_size).min(data.len() as u64) as usize;
+            self.inner.write(ByteOffset(at), &data[..take])?;
+            at += take as u64;
+            data = &data[take..];
+        }
+        Ok(())
+    }
+
+    /// Writes pieces of the bitmap in which bits of these blocks lie.
+    fn keep(&self, bits: &Bits, runs: &[(u64, u64)]) -> ZoneResult<()> {
+        if !self.is_kept {
+            return Ok(());
+        }
+        let piece = |block| format::piece_of(block, self.geometry.block_size);
+        let pieces = runs.iter().filter(|(from, to)| from < to);
+        let pieces: BTreeSet<u64> = pieces
+            .flat_map(|(from, to)| piece(*from)..=piece(*to - 1))
+            .collect();
+        pieces
+            .into_iter()
+            .try_for_each(|piece| self.write_piece(bits, piece))
+    }
+
+    /// Takes down what a write of these blocks damages, before it is done.
+    fn damage(&self, state: &mut State, first: u64, end: u64) -> ZoneResult<()> {
+        let parameters = self.header.0;
+        let (from, to) = parameters.damage(first, end);
+        let to = to.min(parameters.blocks);
+        // Blocks that were damaged stay so until a flush.
+        if state.without_power.set(from, to, true) {
+            self.keep(&state.without_power, &[(from, to)])?;
+        }
+        state.pending.set(from, to, false);
+        state.pending.set(first, end, true);
+        state.unflushed.push((first, end));
+        Ok(())
+    }
+}
+
+fn no_zone(command: ZoneCommand) -> ZoneError {
+    ZoneError::InvalidTransition {
+        command,
+        zone: ZoneId(0),
+        condition: ZoneCondition::NotWritePointer,
+    }
+}
+
+impl ZonedDevice for CaveatDevice {
+    fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    fn report(&self, first: ZoneId, count: u32) -> ZoneResult<Vec<ZoneDescriptor>> {
+        if first.0 > 0 || count == 0 {
+            return Ok(Vec::new());
+        }
+        let mut all = self.inner.report(first, 1)?;
+        for zone in &mut all {
+            zone.capacity = self.geometry.zone_size;
+        }
+        Ok(all)
+    }
+
+    fn read(&self, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
+        let (first, end) = self.blocks(ZoneCommand::Read, at, buffer.len() as u64)?;
+        let read = self.state.lock().drive.read(first, end - first);
+        read.map_err(|error| ZoneError::Io {
+            command: ZoneCommand::Read,
+            at,
+            source: Arc::new(io::Error::new(io::ErrorKind::InvalidData, error)),
+        })?;
+        self.inner.read(ByteOffset(self.start + at.0), buffer)
+    }
+
+    fn write(&self, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
+        let (first, end) = self.blocks(ZoneCommand::Write, at, data.len() as u64)?;
+        let mut state = self.state.lock();
+        self.damage(&mut state, first, end)?;
+        let written = state.drive.write(first, end - first);
+        debug_assert!(written.is_ok());
+        drop(state);
+        self.write_below(self.start + at.0, data)
+    }
+
+    fn append(&self, _zone: ZoneId, data: &[u8]) -> ZoneResult<ByteOffset> {
+        Err(ZoneError::Unsupported {
+            command: ZoneCommand::Append,
+            length: data.len() as u64,
+        })
+    }
+
+    fn open(&self, _zone: ZoneId) -> ZoneResult<()> {
+        Err(no_zone(ZoneCommand::Open))
+    }
+
+    fn close(&self, _zone: ZoneId) -> ZoneResult<()> {
+        Err(no_zone(ZoneCommand::Close))
+    }
+
+    fn finish(&self, _zone: ZoneId) -> ZoneResult<()> {
+        Err(no_zone(ZoneCommand::Finish))
+    }
+
+    fn reset(&self, _zone: ZoneId) -> ZoneResult<()> {
+        Err(no_zone(ZoneCommand::Reset))
+    }
+
+    fn flush(&self) -> ZoneResult<()> {
+        let mut written = Vec::new();
+        let mut state = self.state.lock();
+        for (first, end) in std::mem::take(&mut state.unflushed) {
+            written.extend(state.pending.runs_in(first, end, true));
+            state.pending.set(first, end, false);
+        }
+        drop(state);
+        // After an error nobody knows what of it is there: it passes for damaged if the power goes.
+        self.inner.flush()?;
+        let mut state = self.state.lock();
+        let State {
+            drive,
+            without_power,
+            pending,
+            ..
+        } = &mut *state;
+        let mut changed = Vec::new();
+        for (first, end) in written {
+            // What was written or damaged meanwhile waits for the next flush.
+            for block in first..end {
+                if drive.damaged(block, block + 1).is_none()
+                    && !pending.get(block)
+                    && without_power.set(block, block + 1, false)
+                {
+                    changed.push((block, block + 1));
+                }
+            }
+        }
+        if changed.is_empty() || !self.is_kept {
+            return Ok(());
+        }
+        self.keep(&state.without_power, &changed)?;
+        drop(state);
+        self.inner.flush()
+    }
+
+    fn host_free_bytes(&self) -> Option<u64> {
+        self.inner.host_free_bytes()
+    }
+
+    fn host_memory(&self) -> Option<&HostMemory> {
+        None
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use device::{MemoryDrive, PowerCut};
+
+    const BLOCK: usize = 4096;
+
+    fn geometry(zones: u32) -> Geometry {
+        Geometry {
+            block_size: 4096,
+            zone_size: 64 << 10,
+            zone_capacity: 64 << 10,
+            zone_count: zones,
+            conventional_zones: zones,
+            conventional_parts: 1,
+            sequential_kind: ZoneKind::SequentialWriteRequired,
+            max_open_zones: 0,
+            max_active_zones: 0,
+            max_append_bytes: 0,
+        }
+    }
+
+    const SHAPE: CaveatShape = CaveatShape {
+        block_size: 4096,
+        isolation_distance: 4,
+        no_overlap_range: 1,
+        unshingled_bytes: 10 * 4096,
+    };
+
+    fn at(block: u64) -> ByteOffset {
+        ByteOffset(block * BLOCK as u64)
+    }
+
+    #[test]
+    fn a_drive_is_opened_as_it_was_left() {
+        let below = Arc::new(MemoryDrive::new(geometry(8)).unwrap());
+        assert!(!is_there(&*below).unwrap());
+        assert!(matches!(
+            CaveatDevice::open(below.clone()),
+            Err(CaveatDeviceError::NotThere)
+        ));
+        let drive = CaveatDevice::create(below.clone(), &SHAPE).unwrap();
+        // Two zones of 16 blocks are header and bitmap.
+        assert_eq!(drive.modesense().blocks, 7 * 16);
+        drive.write(at(8), &[1; 2 * BLOCK]).unwrap();
+        drive.write(at(10), &[2; 20 * BLOCK]).unwrap();
+        drive.write(at(20), &[3; BLOCK]).unwrap();
+        drive.flush().unwrap();
+        let (mut bytes, runs) = (vec![0; BLOCK], drive.dump());
+        // 21 is within the range that is spared, 22 to 24 may be damaged.
+        assert_eq!(runs, [(0, 22), (25, 5)]);
+        drop(drive);
+        assert!(is_there(&*below).unwrap());
+        let drive = CaveatDevice::open(below.clone()).unwrap();
+        assert_eq!(drive.dump(), runs);
+        drive.read(at(21), &mut bytes).unwrap();
+        assert_eq!(bytes, [2; BLOCK]);
+        assert!(matches!(
+            drive.read(at(22), &mut bytes),
+            Err(ZoneError::Io { .. })
+        ));
+        drop(drive);
+        below.write(at(1), &[0; BLOCK]).unwrap();
+        assert!(matches!(
+            CaveatDevice::open(below),
+            Err(CaveatDeviceError::Damaged { .. })
+        ));
+    }
+
+    /// Writes of which none was flushed may all be lost, and their damage be done.
+    #[test]
+    fn what_is_damaged_and_written_again_is_safe_behind_a_flush() {
+        let below = Arc::new(PowerCut::new(geometry(4)).unwrap());
+        let drive = CaveatDevice::in_memory(below, &SHAPE, None).unwrap();
+        drive.write(at(10), &[1; 20 * BLOCK]).unwrap();
+        drive.flush().unwrap();
+        drive.write(at(12), &[2; BLOCK]).unwrap();
+        drive.write(at(14), &[2; 2 * BLOCK]).unwrap();
+        assert_eq!(drive.damaged(10, 16), None);
+        let without_power = drive.damage_without_power();
+        let damaged = without_power.runs_in(10, 30, true).collect::<Vec<_>>();
+        assert_eq!(damaged, [(14, 20)]);
+        drive.flush().unwrap();
+        let without_power = drive.damage_without_power();
+        let damaged = without_power.runs_in(10, 30, true).collect::<Vec<_>>();
+        assert_eq!(damaged, [(16, 20)]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let mixed = Geometry {
+            conventional_zones: 2,
+            ..geometry(4)
+        };
+        let mixed = Arc::new(MemoryDrive::new(mixed).unwrap());
+        assert!(CaveatDevice::create(mixed, &SHAPE).is_err());
+        let small = Arc::new(MemoryDrive::new(geometry(1)).unwrap());
+        assert!(CaveatDevice::create(small, &SHAPE).is_err());
+        let below = Arc::new(MemoryDrive::new(geometry(4)).unwrap());
+        let drive = CaveatDevice::create(below, &SHAPE).unwrap();
+        let end = drive.modesense().blocks;
+        for (place, bytes) in [(at(end), BLOCK), (ByteOffset(1), BLOCK), (at(0), 5)] {
+            assert!(drive.write(place, &vec![0; bytes]).is_err());
+            assert!(drive.read(place, &mut vec![0; bytes]).is_err());
+        }
+    }
+}

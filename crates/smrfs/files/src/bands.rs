@@ -1,0 +1,465 @@
+//! Bands: the zones that hold data. Which are free, which are written to, and appending to them.
+
+use crate::layout::Layout;
+use crate::map::Place;
+use crate::options::Policy;
+use crate::placement::{BandSpace, Free, Placement, Stream, Unplaced, Usage, Victim};
+use crate::state::{Freed, State};
+use appender::{Left, Zones};
+use device::ZonedDevice;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use zone::{ByteOffset, ZoneCondition, ZoneError, ZoneId, ZoneResult};
+use zone_alloc::{Candidate, CleaningPolicy, Pressure, ZoneView};
+
+#[derive(Clone, Copy, Default, Debug)]
+struct Band {
+    /// Blocks below the write pointer.
+    written: u32,
+    /// It fails, and is used for nothing more.
+    is_retired: bool,
+    /// When it was left, counted in zones.
+    filled_at: u64,
+}
+
+/// See the head of this file.
+pub struct Bands {
+    device: Arc<dyn ZonedDevice>,
+    first: u32,
+    block: u64,
+    zone_blocks: u32,
+    bands: Vec<Band>,
+    /// Empty ones.
+    free: BTreeSet<u32>,
+    /// Neither empty nor full, and not open.
+    partial: BTreeSet<u32>,
+    open: [Option<u32>; 2],
+    /// Zones that were left.
+    filled: u64,
+    /// Zones that only the cleaner may take.
+    reserved: u64,
+    is_unflushed: bool,
+    bytes_written: u64,
+}
+
+impl Bands {
+    /// As the drive reports them.
+    pub fn new(
+        device: Arc<dyn ZonedDevice>,
+        layout: &Layout,
+        block_size: u32,
+        whole_files: bool,
+    ) -> ZoneResult<Self> {
+        let geometry = device.geometry().clone();
+        let block = u64::from(block_size);
+        let zone_blocks = (geometry.zone_capacity / block) as u32;
+        let mut this = Self {
+            first: layout.first_zone,
+            block,
+            zone_blocks,
+            bands: vec![Band::default(); layout.zones as usize],
+            free: BTreeSet::new(),
+            partial: BTreeSet::new(),
+            open: [None, None],
+            filled: 0,
+            reserved: if whole_files { 3 } else { 2 },
+            is_unflushed: false,
+            bytes_written: 0,
+            device,
+        };
+        let mut zone = layout.first_zone;
+        let end = layout.first_zone + layout.zones;
+        while zone < end {
+            let reports = this.device.report(ZoneId(zone), (end - zone).min(4096))?;
+            if reports.is_empty() {
+                break;
+            }
+            for report in reports {
+                let band = &mut this.bands[(report.id.0 - layout.first_zone) as usize];
+                zone = report.id.0 + 1;
+                if !report.write_pointer_valid() {
+                    let is_full = report.condition == ZoneCondition::ReadOnly;
+                    band.written = if is_full { zone_blocks } else { 0 };
+                    band.is_retired = true;
+                    continue;
+                }
+                // A block that is only begun is no longer written to.
+                let whole = report.write_pointer.is_multiple_of(block);
+                let is_full = report.condition == ZoneCondition::Full || !whole;
+                band.written = if is_full {
+                    zone_blocks
+                } else {
+                    (report.write_pointer / block) as u32
+                };
+                if band.written == 0 {
+                    this.free.insert(report.id.0);
+                } else if band.written < zone_blocks {
+                    this.partial.insert(report.id.0);
+                }
+            }
+        }
+        Ok(this)
+    }
+
+    fn band(&self, zone: u32) -> &Band {
+        &self.bands[(zone - self.first) as usize]
+    }
+
+    fn band_mut(&mut self, zone: u32) -> &mut Band {
+        &mut self.bands[(zone - self.first) as usize]
+    }
+
+    fn room_of(&self, zone: u32) -> u32 {
+        self.zone_blocks - self.band(zone).written
+    }
+
+    /// Zones that are not retired.
+    fn usable(&self) -> u64 {
+        let usable = |band: &&Band| !band.is_retired;
+        self.bands.iter().filter(usable).count() as u64
+    }
+
+    fn free(&self) -> u64 {
+        self.free.len() as u64
+    }
+
+    /// Blocks that users' data may take now.
+    fn room(&self) -> u64 {
+        let zones = self.free().saturating_sub(self.reserved);
+        let open = self.open[Stream::User as usize].map_or(0, |zone| self.room_of(zone));
+        let partial: u64 = self
+            .partial
+            .iter()
+            .map(|z| u64::from(self.room_of(*z)))
+            .sum();
+        zones * u64::from(self.zone_blocks) + u64::from(open) + partial
+    }
+
+    /// Zones that could be cleaned: blocks written, and when they were left.
+    fn cleanable(&self) -> impl Iterator<Item = (u32, u32, u64)> {
+        let zones = self.bands.iter().enumerate();
+        zones.filter_map(|(index, band)| {
+            let zone = self.first + index as u32;
+            let is_closed = !self.open.contains(&Some(zone)) && !band.is_retired;
+            (is_closed && band.written > 0).then_some((zone, band.written, band.filled_at))
+        })
+    }
+
+    /// Blocks below the write pointer of a zone, or all of one that was finished.
+    fn written(&self, zone: u32) -> u32 {
+        zone.checked_sub(self.first)
+            .and_then(|index| self.bands.get(index as usize))
+            .map_or(0, |band| band.written)
+    }
+
+    /// Resets those of `zones` that are not open: nothing in them is live. Those that do not reset are retired.
+    fn reset(&mut self, zones: &[u32]) -> ZoneResult<()> {
+        let zones = zones.iter().filter(|zone| {
+            !self.open.contains(&Some(**zone))
+                && !self.band(**zone).is_retired
+                && !self.free.contains(*zone)
+        });
+        let zones: Vec<ZoneId> = zones.map(|zone| ZoneId(*zone)).collect();
+        let resets = appender::reset_or_retire(&zones, |zone| self.device.reset(zone))?;
+        for zone in resets.empty {
+            self.partial.remove(&zone.0);
+            *self.band_mut(zone.0) = Band::default();
+            self.free.insert(zone.0);
+        }
+        for zone in resets.broken {
+            self.partial.remove(&zone.0);
+            self.band_mut(zone.0).is_retired = true;
+        }
+        Ok(())
+    }
+
+    fn write(
+        &mut self,
+        zone: u32,
+        data: &[u8],
+        done: u32,
+        blocks: u32,
+        need: u32,
+    ) -> Result<Option<Place>, Unplaced> {
+        if blocks < need {
+            return Ok(None);
+        }
+        let offset = self.band(zone).written;
+        let bytes = |count: u32| (u64::from(count) * self.block) as usize;
+        let part = &data[bytes(done)..bytes(done + blocks)];
+        self.is_unflushed = true;
+        self.device.write(self.at(zone, offset), part)?;
+        self.bytes_written += part.len() as u64;
+        self.band_mut(zone).written += blocks;
+        Ok(Some(Place {
+            zone,
+            offset,
+            blocks,
+        }))
+    }
+
+    /// The zone is written to no more.
+    fn close(&mut self, stream: Stream) {
+        if let Some(zone) = self.open[stream as usize].take() {
+            self.filled += 1;
+            let filled = self.filled;
+            let band = self.band_mut(zone);
+            band.filled_at = filled;
+            if band.written < self.zone_blocks {
+                self.partial.insert(zone);
+            }
+        }
+    }
+
+    /// Gives back the active resource of a zone that would have room.
+    fn finish(&mut self, zone: u32) {
+        appender::finish(&*self.device, ZoneId(zone));
+        self.partial.remove(&zone);
+        self.band_mut(zone).written = self.zone_blocks;
+    }
+
+    /// At most so many zones are neither empty nor full, beside the two that are open.
+    fn limit_partial(&mut self) {
+        let limit = match self.device.geometry().max_active_zones {
+            0 => 8,
+            // Two for metadata, two that are open.
+            active => active.saturating_sub(5).min(8) as usize,
+        };
+        while self.partial.len() > limit {
+            let least = self.partial.iter().min_by_key(|zone| self.room_of(**zone));
+            let Some(zone) = least.copied() else { return };
+            self.finish(zone);
+        }
+    }
+}
+
+impl Placement for Bands {
+    fn load(&mut self, _state: &State) -> ZoneResult<()> {
+        Ok(())
+    }
+
+    fn begin(&mut self, state: &State) -> ZoneResult<()> {
+        let is_dead = |zone: &u32| {
+            state
+                .holding(*zone)
+                .is_some_and(|holding| holding.live == 0)
+        };
+        let zones = self.cleanable().map(|(zone, ..)| zone);
+        let dead: Vec<u32> = zones.filter(is_dead).collect();
+        self.reset(&dead)
+    }
+
+    fn append(
+        &mut self,
+        stream: Stream,
+        data: &[u8],
+        together: bool,
+    ) -> Result<Vec<Place>, Unplaced> {
+        let blocks = (data.len() as u64 / self.block) as u32;
+        let mut places = Vec::new();
+        let mut done = 0;
+        while done < blocks {
+            let rest = blocks - done;
+            let mut appending = Appending {
+                bands: self,
+                stream,
+                need: if together { rest } else { 1 },
+            };
+            let place = appender::append(&mut appending, |appending, zone| {
+                appending.bands.write(
+                    *zone,
+                    data,
+                    done,
+                    rest.min(appending.bands.room_of(*zone)),
+                    appending.need,
+                )
+            })?;
+            done += place.blocks;
+            places.push(place);
+        }
+        Ok(places)
+    }
+
+    fn at(&self, zone: u32, block: u32) -> ByteOffset {
+        ByteOffset(self.device.geometry().start(ZoneId(zone)).0 + u64::from(block) * self.block)
+    }
+
+    fn most_together(&self) -> u32 {
+        self.zone_blocks
+    }
+
+    /// A twentieth, and four zones at least, are left for cleaning.
+    fn capacity(&self) -> u64 {
+        let zones = self.usable();
+        let spare = (zones / 20).max(self.reserved + 2);
+        zones.saturating_sub(spare) * u64::from(self.zone_blocks)
+    }
+
+    fn admits(&mut self, blocks: u64) -> bool {
+        self.room() >= blocks
+    }
+
+    fn admits_whole(&mut self, sizes: &[u64]) -> bool {
+        let mut free = self.free().saturating_sub(self.reserved);
+        let mut open = self.open[Stream::User as usize].map_or(0, |z| u64::from(self.room_of(z)));
+        let mut partial: Vec<u64> = self
+            .partial
+            .iter()
+            .map(|z| u64::from(self.room_of(*z)))
+            .collect();
+        for size in sizes {
+            if *size <= open {
+                open -= size;
+                continue;
+            }
+            match partial.iter().position(|room| size <= room) {
+                Some(at) => open = partial.remove(at) - size,
+                None if free > 0 && *size <= u64::from(self.zone_blocks) => {
+                    free -= 1;
+                    open = u64::from(self.zone_blocks) - size;
+                }
+                None => return false,
+            }
+        }
+        true
+    }
+
+    fn reclaim(&mut self, freed: &Freed) -> ZoneResult<()> {
+        self.reset(&freed.zones)
+    }
+
+    fn victim(&self, state: &State, policy: Policy, pressure: Pressure) -> Option<Victim> {
+        let zones: Vec<Candidate> = self
+            .cleanable()
+            .filter_map(|(zone, written, filled_at)| {
+                let live = state.holding(zone)?.live;
+                (live > 0).then_some(Candidate {
+                    zone: ZoneId(zone),
+                    live: live * self.block,
+                    written: u64::from(written) * self.block,
+                    filled_at,
+                })
+            })
+            .collect();
+        let view = ZoneView {
+            zones: &zones,
+            // The clock of `filled_at`.
+            now: self.filled,
+        };
+        let policy: &dyn CleaningPolicy = policy.get();
+        policy.choose(view, pressure).map(|candidate| Victim {
+            zone: candidate.zone.0,
+            blocks: 0..self.zone_blocks,
+        })
+    }
+
+    fn cleaned(&mut self, _victim: &Victim) {}
+
+    fn tries(&self) -> u64 {
+        2 * self.usable() + 8
+    }
+
+    fn pressure(&self) -> Option<Pressure> {
+        let (free, zones) = (self.free(), self.usable());
+        if free <= self.reserved + 1 {
+            Some(Pressure::Urgent)
+        } else if free <= self.reserved + 1 + zones / 16 {
+            Some(Pressure::Ahead)
+        } else {
+            None
+        }
+    }
+
+    /// The first extent that lies behind what is written of its zone.
+    fn misplaced(&self, state: &State) -> Option<String> {
+        let zones = self.first..self.first + self.bands.len() as u32;
+        zones.into_iter().find_map(|zone| {
+            let (offset, owner) = state.holding(zone)?.owners.last_key_value()?;
+            let (end, written) = (offset + owner.blocks, self.written(zone));
+            (end > written && !self.band(zone).is_retired).then(|| {
+                format!(
+                    "inode {} has data in zone {zone} up to block {end}, of which {written} are written",
+                    owner.ino
+                )
+            })
+        })
+    }
+
+    fn is_unflushed(&self) -> bool {
+        self.is_unflushed
+    }
+
+    fn flushed(&mut self) {
+        self.is_unflushed = false;
+    }
+
+    fn bytes_written(&self) -> u64 {
+        self.bytes_written
+    }
+
+    fn usage(&self, state: &State) -> Usage {
+        let dead = |(zone, written, _): (u32, u32, u64)| {
+            let live = state.holding(zone).map_or(0, |holding| holding.live);
+            u64::from(written).saturating_sub(live)
+        };
+        Usage {
+            dead: self.cleanable().map(dead).sum(),
+            unusable: 0,
+            room: None,
+            free: Free::Bands(BandSpace {
+                free_bands: self.free(),
+                bands: self.usable(),
+                band_bytes: u64::from(self.zone_blocks) * self.block,
+            }),
+        }
+    }
+}
+
+struct Appending<'a> {
+    bands: &'a mut Bands,
+    stream: Stream,
+    /// Blocks that have to lie together.
+    need: u32,
+}
+
+impl Zones for Appending<'_> {
+    type Open = u32;
+    type Error = Unplaced;
+    const MAX_FAILED: u32 = 3;
+
+    fn open(&mut self) -> Result<u32, Unplaced> {
+        let (bands, stream) = (&mut *self.bands, self.stream);
+        if let Some(zone) = bands.open[stream as usize] {
+            if bands.room_of(zone) >= self.need {
+                return Ok(zone);
+            }
+            bands.close(stream);
+        }
+        let has_room = |zone: &&u32| bands.room_of(**zone) >= self.need;
+        let zone = bands.partial.iter().find(has_room).copied();
+        let zone = zone.or_else(|| bands.free.first().copied());
+        let zone = zone.ok_or(Unplaced::NoZone)?;
+        if !bands.partial.remove(&zone) {
+            bands.free.remove(&zone);
+            bands.limit_partial();
+        }
+        bands.open[stream as usize] = Some(zone);
+        Ok(zone)
+    }
+
+    fn leave(&mut self, _zone: u32, why: Left<'_>) -> Result<(), Unplaced> {
+        let zone = self.bands.open[self.stream as usize];
+        self.bands.close(self.stream);
+        if let (Left::Failed(_), Some(zone)) = (why, zone) {
+            self.bands.finish(zone);
+        }
+        Ok(())
+    }
+
+    fn drive_error(error: &Unplaced) -> Option<&ZoneError> {
+        match error {
+            Unplaced::Drive(error) => Some(error),
+            Unplaced::NoZone => None,
+        }
+    }
+}

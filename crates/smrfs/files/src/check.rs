@@ -1,0 +1,149 @@
+//! Compares metadata with itself, with the drive, and with data.
+
+use crate::core::{Core, MAX_PIECE, sum};
+use crate::inode::{Content, ROOT};
+use std::collections::BTreeMap;
+
+/// So many findings are told in words.
+const MAX_DETAILS: usize = 100;
+
+/// What a check found.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub struct Findings {
+    /// How many errors of each kind.
+    pub errors: BTreeMap<&'static str, u64>,
+    /// The first of them in words.
+    pub details: Vec<String>,
+    /// Inodes that were looked at.
+    pub inodes: u64,
+    /// Bytes of data that were read.
+    pub bytes_read: u64,
+}
+
+impl Findings {
+    fn add(&mut self, kind: &'static str, detail: String) {
+        *self.errors.entry(kind).or_default() += 1;
+        if self.details.len() < MAX_DETAILS {
+            self.details.push(format!("{kind}: {detail}"));
+        }
+    }
+}
+
+/// See [`crate::FileSystem::check`].
+pub fn check(core: &Core, deep: bool) -> Findings {
+    let mut findings = Findings::default();
+    if let Some(what) = core.space.misplaced(&core.state) {
+        findings.add("place", what);
+    }
+    // How many names lead to each inode, and directories in each.
+    let mut names: BTreeMap<u64, u32> = BTreeMap::new();
+    let mut children: BTreeMap<u64, u32> = BTreeMap::new();
+    for inode in core.state.inodes() {
+        let dir = inode.attributes.ino;
+        let Content::Directory(directory) = &inode.content else {
+            continue;
+        };
+        for (name, entry) in &directory.entries {
+            *names.entry(entry.ino).or_default() += 1;
+            let shown = String::from_utf8_lossy(name);
+            match core.state.inode(entry.ino).map(|inode| &inode.content) {
+                None => findings.add("name", format!("{shown} in {dir} leads nowhere")),
+                Some(Content::Directory(child)) => {
+                    *children.entry(dir).or_default() += 1;
+                    if child.parent != dir {
+                        findings.add("parent", format!("{shown} in {dir} has another parent"));
+                    }
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    let mut live: BTreeMap<u32, u64> = BTreeMap::new();
+    for inode in core.state.inodes() {
+        findings.inodes += 1;
+        let attributes = inode.attributes;
+        let ino = attributes.ino;
+        let count = names.get(&ino).copied().unwrap_or(0);
+        let expected = match &inode.content {
+            Content::Directory(_) if ino == ROOT => 2 + children.get(&ino).copied().unwrap_or(0),
+            Content::Directory(_) if count == 1 => 2 + children.get(&ino).copied().unwrap_or(0),
+            _ => count,
+        };
+        if attributes.nlink != expected {
+            let nlink = attributes.nlink;
+            findings.add(
+                "links",
+                format!("inode {ino} has {nlink} links, {expected} are found"),
+            );
+        }
+        if let Content::Directory(_) = inode.content
+            && !reaches_root(core, ino)
+            && attributes.nlink > 0
+        {
+            findings.add("tree", format!("directory {ino} is not below the root"));
+        }
+        let Content::File(map) = &inode.content else {
+            continue;
+        };
+        let end = attributes.size.div_ceil(core.block as u64);
+        for (block, extent) in map.iter() {
+            *live.entry(extent.zone).or_default() += extent.blocks();
+            if block + extent.blocks() > end {
+                findings.add("size", format!("inode {ino} has blocks behind its end"));
+            }
+            if deep {
+                read(core, ino, block, extent, &mut findings);
+            }
+        }
+    }
+    let bounds = core.state.bounds();
+    for zone in bounds.first_zone..bounds.first_zone + bounds.zones {
+        let found = live.get(&zone).copied().unwrap_or(0);
+        let counted = core.state.holding(zone).map_or(0, |holding| holding.live);
+        if found != counted {
+            findings.add(
+                "live",
+                format!("zone {zone}: {counted} live blocks counted, {found} found"),
+            );
+        }
+    }
+    findings
+}
+
+fn reaches_root(core: &Core, mut ino: u64) -> bool {
+    for _ in 0..=core.state.count() {
+        if ino == ROOT {
+            return true;
+        }
+        match core.state.inode(ino).map(|inode| &inode.content) {
+            Some(Content::Directory(directory)) if directory.parent != ino => {
+                ino = directory.parent
+            }
+            _ => return false,
+        }
+    }
+    false
+}
+
+fn read(core: &Core, ino: u64, block: u64, extent: &crate::map::Extent, findings: &mut Findings) {
+    let most = MAX_PIECE / core.block;
+    let mut buffer = vec![0; most.min(extent.sums.len()) * core.block];
+    for (n, sums) in extent.sums.chunks(most).enumerate() {
+        let at = extent.offset + (n * most) as u32;
+        let data = &mut buffer[..sums.len() * core.block];
+        if let Err(error) = core.read_raw(extent.zone, at, data) {
+            findings.add("data", format!("inode {ino}: {error}"));
+            continue;
+        }
+        findings.bytes_read += data.len() as u64;
+        for (k, (bytes, expected)) in data.chunks(core.block).zip(sums).enumerate() {
+            if sum(bytes) != *expected {
+                let block = block + (n * most + k) as u64;
+                findings.add(
+                    "data",
+                    format!("inode {ino}, block {block}, in zone {}", extent.zone),
+                );
+            }
+        }
+    }
+}

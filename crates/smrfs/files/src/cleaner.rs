@@ -1,0 +1,60 @@
+//! Cleaning: what is live in a band moves to another one, and the band is reset; or what is live between free blocks
+//! moves, and these become one. What is cleaned next is a policy's choice.
+
+use crate::core::{Core, MAX_PIECE};
+use crate::error::{Error, Result};
+use crate::placement::{Stream, Victim};
+use zone_alloc::Pressure;
+
+impl Core {
+    /// Cleans one band, or as much of a Caveat-Scriptor drive as is kept free for that; `false` if nothing is worth
+    /// it. Afterwards everything is durable, and what was cleaned is free.
+    pub fn clean(&mut self, pressure: Pressure) -> Result<bool> {
+        self.commit()?;
+        let victim = self
+            .space
+            .victim(&self.state, self.options.policy, pressure);
+        let Some(victim) = victim else {
+            return Ok(false);
+        };
+        while self.move_piece(&victim)? {}
+        self.commit()?;
+        self.space.cleaned(&victim);
+        self.counts.cleaned_zones += 1;
+        Ok(true)
+    }
+
+    /// Moves one piece of what is live there; `false` if nothing is.
+    fn move_piece(&mut self, victim: &Victim) -> Result<bool> {
+        let (zone, within) = (victim.zone, &victim.blocks);
+        let holding = self.state.holding(zone).ok_or(Error::NotFound)?;
+        let before = holding.owners.range(..within.start).next_back();
+        let before = before.filter(|(start, owner)| *start + owner.blocks > within.start);
+        let next = before.or_else(|| holding.owners.range(within.clone()).next());
+        let Some((start, owner)) = next else {
+            return Ok(false);
+        };
+        // What of an extent lies there.
+        let offset = (*start).max(within.start);
+        let mut owner = *owner;
+        owner.block += u64::from(offset - start);
+        owner.blocks = (start + owner.blocks).min(within.end) - offset;
+        if self.log.shape().is_whole && self.write_whole(owner.ino, Stream::Moved)? {
+            self.counts.moved_bytes += self.map(owner.ino)?.blocks() * self.block as u64;
+            return Ok(true);
+        }
+        let count = (owner.blocks as usize).min(MAX_PIECE / self.block);
+        let (start, extent) = self
+            .map(owner.ino)?
+            .find(owner.block)
+            .ok_or(Error::Invalid("an extent of a band has no file"))?;
+        let skip = (owner.block - start) as usize;
+        let sums = extent.sums[skip..skip + count].to_vec();
+        let mut data = vec![0; count * self.block];
+        self.read_raw(zone, offset, &mut data)?;
+        let blocks: Vec<u64> = (owner.block..owner.block + count as u64).collect();
+        self.place(owner.ino, &blocks, &data, Some(&sums), Stream::Moved, false)?;
+        self.counts.moved_bytes += data.len() as u64;
+        Ok(true)
+    }
+}

@@ -1,0 +1,296 @@
+//! Operations on the data of files.
+
+use crate::core::{Core, MAX_PIECE, sum};
+use crate::error::{Error, Result};
+use crate::record::Record;
+use zone::ZoneId;
+
+/// Bytes of the largest file whatever the drive: block numbers stay far from their limits.
+const MAX_SIZE: u64 = 1 << 62;
+
+impl Core {
+    /// Bytes of the largest file here.
+    pub fn most_bytes(&self) -> u64 {
+        if self.log.shape().is_whole {
+            u64::from(self.space.most_together()) * self.block as u64
+        } else {
+            MAX_SIZE
+        }
+    }
+
+    fn check_size(&self, size: Option<u64>) -> Result<u64> {
+        let most = self.most_bytes();
+        size.filter(|size| *size <= most)
+            .ok_or(Error::TooLarge { most })
+    }
+
+    /// Fills `buffer` from `offset`; how many bytes the file has there.
+    pub fn read(&self, ino: u64, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let map = self.map(ino)?;
+        let size = self.inode(ino)?.attributes.size;
+        let end = size.min(offset.saturating_add(buffer.len() as u64));
+        let total = end.saturating_sub(offset) as usize;
+        let width = self.block as u64;
+        let mut done = 0;
+        while done < total {
+            let at = offset + done as u64;
+            let (block, skip) = (at / width, (at % width) as usize);
+            if let Some(bytes) = self.dirty.get(ino, block) {
+                let take = (self.block - skip).min(total - done);
+                buffer[done..done + take].copy_from_slice(&bytes[skip..skip + take]);
+                done += take;
+                continue;
+            }
+            // Up to where the buffer has something newer.
+            let last = (end - 1) / width + 1;
+            let last = self
+                .dirty
+                .next(ino, block)
+                .map_or(last, |next| next.min(last));
+            let Some((start, extent)) = map.find(block) else {
+                let next = map.next_data(block).map_or(last, |next| next.min(last));
+                let take = ((next * width).min(end) - at) as usize;
+                buffer[done..done + take].fill(0);
+                done += take;
+                continue;
+            };
+            let most = (MAX_PIECE / self.block) as u64;
+            let to = last.min(start + extent.blocks()).min(block + most);
+            let (first, count) = ((block - start) as usize, (to - block) as usize);
+            let place = extent.offset + first as u32;
+            let take = ((to * width).min(end) - at) as usize;
+            let target = &mut buffer[done..done + take];
+            if skip == 0 && take == count * self.block {
+                // Whole blocks go where they are wanted.
+                self.read_raw(extent.zone, place, target)?;
+                self.verify(ino, block, extent.zone, target, &extent.sums[first..])?;
+            } else {
+                let mut whole = vec![0; count * self.block];
+                self.read_raw(extent.zone, place, &mut whole)?;
+                self.verify(ino, block, extent.zone, &whole, &extent.sums[first..])?;
+                target.copy_from_slice(&whole[skip..skip + take]);
+            }
+            done += take;
+        }
+        Ok(total)
+    }
+
+    fn verify(&self, inode: u64, first: u64, zone: u32, data: &[u8], sums: &[u32]) -> Result<()> {
+        for ((block, bytes), expected) in (first..).zip(data.chunks(self.block)).zip(sums) {
+            if sum(bytes) != *expected {
+                let zone = ZoneId(zone);
+                return Err(Error::DamagedData { inode, block, zone });
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes at `offset`: all of it, or an error. A part may have been written then.
+    pub fn write(&mut self, ino: u64, offset: u64, data: &[u8]) -> Result<()> {
+        self.check_writable()?;
+        self.map(ino)?;
+        if data.is_empty() {
+            return Ok(());
+        }
+        self.check_size(offset.checked_add(data.len() as u64))?;
+        if offset > self.inode(ino)?.attributes.size {
+            self.zero_tail(ino)?;
+        }
+        // Small zones have to have room for a piece while others are cleaned.
+        let zone = self.space.most_together() as usize;
+        let piece = MAX_PIECE.min(zone.div_ceil(4) * self.block);
+        let mut done = 0;
+        while done < data.len() {
+            let at = offset + done as u64;
+            // Pieces end where blocks do.
+            let skip = (at % self.block as u64) as usize;
+            let take = (piece - skip).min(data.len() - done);
+            self.write_piece(ino, at, &data[done..done + take])?;
+            done += take;
+        }
+        self.counts.user_bytes += data.len() as u64;
+        Ok(())
+    }
+
+    fn write_piece(&mut self, ino: u64, offset: u64, data: &[u8]) -> Result<()> {
+        let width = self.block as u64;
+        let end = offset + data.len() as u64;
+        let (first, last) = (offset / width, (end - 1) / width + 1);
+        self.buffer_blocks(ino, first, last, |this, block| {
+            let (start, stop) = (block * width, (block + 1) * width);
+            // A block that is written from start to end is not read.
+            if start >= offset && stop <= end {
+                return Ok(vec![0; this.block].into());
+            }
+            this.load(ino, block)
+        })?;
+        for block in first..last {
+            let start = block * width;
+            let (from, to) = (offset.max(start), end.min(start + width));
+            let target = self.dirty.get_mut(ino, block).ok_or(Error::NotFound)?;
+            let part = &data[(from - offset) as usize..(to - offset) as usize];
+            target[(from - start) as usize..(to - start) as usize].copy_from_slice(part);
+        }
+        let mut attributes = self.inode(ino)?.attributes;
+        attributes.size = attributes.size.max(end);
+        attributes.mtime = self.now();
+        attributes.ctime = attributes.mtime;
+        self.change(&[Record::Inode(attributes)]);
+        self.bound_buffer()
+    }
+
+    /// Takes blocks into the buffer that are not there; `load` says what is in one.
+    fn buffer_blocks(
+        &mut self,
+        ino: u64,
+        first: u64,
+        last: u64,
+        load: impl Fn(&Self, u64) -> Result<Box<[u8]>>,
+    ) -> Result<()> {
+        let missing = |this: &Self| -> Vec<u64> {
+            let is_missing = |block: &u64| this.dirty.get(ino, *block).is_none();
+            (first..last).filter(is_missing).collect()
+        };
+        let mut blocks = missing(self);
+        if blocks.is_empty() {
+            return Ok(());
+        }
+        let new = |this: &Self, blocks: &[u64]| -> Result<u64> {
+            let map = this.map(ino)?;
+            Ok(blocks.iter().filter(|block| !map.has(**block)).count() as u64)
+        };
+        let holes = new(self, &blocks)?;
+        self.make_room(ino, blocks.len() as u64, holes)?;
+        // Making room may have written the buffer out.
+        blocks = missing(self);
+        if !self.has_room_for(ino, &blocks) {
+            let holes = new(self, &blocks)?;
+            self.make_room(ino, blocks.len() as u64, holes)?;
+            blocks = missing(self);
+        }
+        for block in blocks {
+            let bytes = load(self, block)?;
+            let is_new = !self.map(ino)?.has(block);
+            self.dirty.put(ino, block, bytes, is_new);
+        }
+        Ok(())
+    }
+
+    /// Writes out what is above the limit of the buffer.
+    fn bound_buffer(&mut self) -> Result<()> {
+        while self.dirty.blocks() * self.block as u64 > self.options.buffer_bytes {
+            let Some(largest) = self.dirty.largest() else {
+                break;
+            };
+            self.write_out(largest)?;
+        }
+        Ok(())
+    }
+
+    /// Makes what lies behind the end of a file, in the block where it ends, zeros: the file is about to grow.
+    fn zero_tail(&mut self, ino: u64) -> Result<()> {
+        let size = self.inode(ino)?.attributes.size;
+        let (block, skip) = (
+            size / self.block as u64,
+            (size % self.block as u64) as usize,
+        );
+        let is_there = self.dirty.get(ino, block).is_some() || self.map(ino)?.has(block);
+        if skip == 0 || !is_there {
+            return Ok(());
+        }
+        let old = self.load(ino, block)?;
+        if old[skip..].iter().all(|byte| *byte == 0) {
+            return Ok(());
+        }
+        self.buffer_blocks(ino, block, block + 1, |this, block| this.load(ino, block))?;
+        let bytes = self.dirty.get_mut(ino, block).ok_or(Error::NotFound)?;
+        bytes[skip..].fill(0);
+        Ok(())
+    }
+
+    /// Makes a file as long as `size`.
+    pub fn truncate(&mut self, ino: u64, size: u64) -> Result<()> {
+        self.check_writable()?;
+        self.map(ino)?;
+        self.check_size(Some(size))?;
+        let old = self.inode(ino)?.attributes.size;
+        if size > old {
+            self.zero_tail(ino)?;
+        }
+        let mut attributes = self.inode(ino)?.attributes;
+        attributes.size = size;
+        attributes.mtime = self.now();
+        attributes.ctime = attributes.mtime;
+        let mut records = vec![Record::Inode(attributes)];
+        if size < old {
+            let (from, to) = (size.div_ceil(self.block as u64), u64::MAX);
+            self.dirty.cut(ino, from, to);
+            records.push(Record::Hole { ino, from, to });
+        }
+        self.change(&records);
+        Ok(())
+    }
+
+    /// Makes bytes of a file zeros and gives back what space they took; the size stays.
+    pub fn punch(&mut self, ino: u64, offset: u64, length: u64) -> Result<()> {
+        self.check_writable()?;
+        self.map(ino)?;
+        let end = offset.checked_add(length).filter(|_| length > 0);
+        let end = end.ok_or(Error::Invalid("no range of bytes"))?;
+        let end = end.min(self.inode(ino)?.attributes.size);
+        if end <= offset {
+            return Ok(());
+        }
+        let width = self.block as u64;
+        let (from, to) = (offset.div_ceil(width), end / width);
+        // What is in blocks of which a part stays.
+        let zeros = vec![0; self.block];
+        let part = |this: &mut Self, from: u64, to: u64| {
+            let block = from / width;
+            let is_there = this.dirty.get(ino, block).is_some() || this.map(ino)?.has(block);
+            if from < to && is_there {
+                this.write_piece(ino, from, &zeros[..(to - from) as usize])?;
+            }
+            Ok::<_, Error>(())
+        };
+        if from > to {
+            part(self, offset, end)?;
+        } else {
+            part(self, offset, (from * width).min(end))?;
+            part(self, (to * width).max(offset), end)?;
+        }
+        let mut attributes = self.inode(ino)?.attributes;
+        attributes.mtime = self.now();
+        attributes.ctime = attributes.mtime;
+        let mut records = vec![Record::Inode(attributes)];
+        if from < to {
+            self.dirty.cut(ino, from, to);
+            records.push(Record::Hole { ino, from, to });
+        }
+        self.change(&records);
+        Ok(())
+    }
+
+    /// The next byte at or behind `offset` that is in no hole, or that is in one (`hole`); the end of the file is one.
+    pub fn seek(&self, ino: u64, offset: u64, hole: bool) -> Result<Option<u64>> {
+        let map = self.map(ino)?;
+        let size = self.inode(ino)?.attributes.size;
+        if offset >= size {
+            return Ok(None);
+        }
+        let width = self.block as u64;
+        let mut block = offset / width;
+        let data = |block: u64| {
+            let next = [map.next_data(block), self.dirty.next(ino, block)];
+            next.into_iter().flatten().min()
+        };
+        if !hole {
+            let next = data(block).map(|block| (block * width).max(offset));
+            return Ok(next.filter(|next| *next < size));
+        }
+        while data(block) == Some(block) {
+            block += 1;
+        }
+        Ok(Some((block * width).max(offset).min(size)))
+    }
+}

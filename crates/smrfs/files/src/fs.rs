@@ -1,0 +1,581 @@
+//! The file system as its users see it: every operation takes the one lock, readers together.
+
+use crate::attributes::{SetAttributes, SetXattr};
+use crate::check::{self, Findings};
+use crate::core::{Core, Counts};
+use crate::dirty::Dirty;
+use crate::error::{Error, Result};
+use crate::inode::{Attributes, Content, ROOT};
+use crate::layout::{Layout, Shape};
+use crate::log::{self, Log};
+use crate::medium::Medium;
+use crate::names::{NewInode, Rename};
+use crate::options::{MkfsOptions, MountOptions};
+use crate::placement::Free;
+use crate::record::Record;
+use crate::state::State;
+use device::ZonedDevice;
+use runtime::sync::RwLock;
+use runtime::{HashMap, Runtime};
+use std::sync::Arc;
+use zone::ZoneError;
+use zone_alloc::Pressure;
+
+/// An entry of a listing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Listed {
+    /// The inode.
+    pub ino: u64,
+    /// Where a listing goes on behind it.
+    pub cookie: u64,
+    /// `S_IF…` of the inode.
+    pub kind: u32,
+    /// Its name.
+    pub name: Arc<[u8]>,
+}
+
+/// How full it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct Space {
+    /// Bytes of a block.
+    pub block_size: u32,
+    /// Bytes that files may have together.
+    pub capacity_bytes: u64,
+    /// Bytes that files have, the buffer's too.
+    pub used_bytes: u64,
+    /// Bytes that can be written now or behind cleaning.
+    pub available_bytes: u64,
+    /// Bytes in bands that no file has any more, until they are cleaned.
+    pub dead_bytes: u64,
+    /// Free bytes that are of no use as long as their neighbours are not free too: what lies within the isolation
+    /// distance of something live.
+    pub unusable_bytes: u64,
+    /// What is free, by the kind of file system.
+    #[serde(flatten)]
+    pub free: Free,
+    /// Inodes.
+    pub inodes: u64,
+    /// Bytes that a checkpoint of the metadata takes.
+    pub metadata_bytes: u64,
+    /// Bytes that one may take.
+    pub metadata_capacity_bytes: u64,
+    /// Bytes of the buffer that are not on the drive.
+    pub buffered_bytes: u64,
+    /// Bytes that users wrote since the mount.
+    pub written_bytes: u64,
+    /// Bytes that the cleaner moved since the mount.
+    pub moved_bytes: u64,
+    /// Bytes of data that went to the drive since the mount.
+    pub device_bytes: u64,
+    /// Bands that were cleaned since the mount.
+    pub cleaned_bands: u64,
+}
+
+/// What a mounted file system tells of itself.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
+pub struct Status {
+    /// How full it is.
+    pub space: Space,
+    /// What happened since the mount.
+    pub counts: Counts,
+    /// A name for people.
+    pub label: String,
+    /// Distinguishes it from all others, in hexadecimal.
+    pub uuid: String,
+    /// Whether it lies on a Caveat-Scriptor drive.
+    pub is_caveat: bool,
+    /// Whether each file lies in one place as a whole.
+    pub is_whole: bool,
+    /// Inodes that are open.
+    pub open_inodes: u64,
+    /// Why writing has stopped, if it has.
+    pub stopped: Option<Box<str>>,
+}
+
+/// A mounted file system.
+pub struct FileSystem {
+    core: RwLock<Core>,
+}
+
+impl std::fmt::Debug for FileSystem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FileSystem").finish_non_exhaustive()
+    }
+}
+
+fn random<const N: usize>(runtime: &Runtime) -> Result<[u8; N]> {
+    runtime.bytes().map_err(|error| {
+        Error::Drive(ZoneError::Io {
+            command: zone::ZoneCommand::Report,
+            at: zone::ByteOffset(0),
+            source: Arc::new(error),
+        })
+    })
+}
+
+/// Whether a drive has such a file system, whole or damaged; or a Caveat-Scriptor drive, which may have one.
+pub fn is_there(device: &dyn ZonedDevice) -> Result<bool> {
+    if caveat::is_there(device)? {
+        return Ok(true);
+    }
+    match Layout::of(device.geometry()) {
+        Ok(layout) => log::is_there(device, &layout),
+        Err(_) => Ok(false),
+    }
+}
+
+/// What a file system was made with, and whether it can be read at all.
+pub fn shape(device: Arc<dyn ZonedDevice>) -> Result<Shape> {
+    let medium = Medium::of(device)?;
+    let (found, ()) = Log::read(medium.device(), medium.layout()?, 0, |_| (), |(), _| Ok(()))?;
+    Ok(found.log.shape().clone())
+}
+
+impl FileSystem {
+    /// Makes a file system. What was on the drive is gone.
+    pub fn mkfs(
+        device: Arc<dyn ZonedDevice>,
+        runtime: &Runtime,
+        options: &MkfsOptions,
+    ) -> Result<Shape> {
+        Self::mkfs_on(&Medium::of(device)?, runtime, options)
+    }
+
+    /// Makes a file system. What was there is gone.
+    pub fn mkfs_on(medium: &Medium, runtime: &Runtime, options: &MkfsOptions) -> Result<Shape> {
+        let (device, layout) = (medium.device(), medium.layout()?);
+        let geometry = device.geometry().clone();
+        if options.label.len() > 255 {
+            return Err(Error::Shape("a label has at most 255 bytes".into()));
+        }
+        let shape = Shape {
+            block_size: options.block_size,
+            is_whole: options.whole_files,
+            is_caveat: medium.is_caveat(),
+            is_cleaned: options.clean_when_full,
+            uuid: random(runtime)?,
+            label: options.label.clone(),
+            created: runtime.unix_micros(),
+        };
+        shape.validate(&geometry)?;
+        // What is there already may have a generation, and must not count beside the new one's.
+        let [a, b, c, d] = random(runtime)?;
+        // Nor may frames of a file system whose heads were wiped, which are looked for behind the end.
+        let number = u64::from(u32::from_le_bytes([a, b, c, d])) << 8;
+        let highest = Log::highest(&*device, &layout)?.max(number);
+        for zone in layout.first_zone..layout.first_zone + layout.zones {
+            let zone = zone::ZoneId(zone);
+            if device.report_zone(zone)?.write_pointer_valid() {
+                appender::reset_if_written(&*device, zone)?;
+            }
+        }
+        let nonce = u64::from_le_bytes(random(runtime)?);
+        let mut state = State::new(medium.bounds(&layout, shape.block_size));
+        let now = crate::inode::Time::from_micros(runtime.unix_micros());
+        let root = Attributes {
+            ino: ROOT,
+            mode: libc::S_IFDIR | 0o755,
+            uid: options.owner.0,
+            gid: options.owner.1,
+            rdev: 0,
+            nlink: 2,
+            size: 0,
+            atime: now,
+            mtime: now,
+            ctime: now,
+            btime: now,
+        };
+        state.apply(&Record::Inode(root)).map_err(Error::metadata)?;
+        let mut log = Log::new(Arc::clone(&device), layout, shape.clone(), nonce, highest);
+        // Into both, so that nothing of what was there is left in either.
+        log.checkpoint(|each| state.records(each))?;
+        log.checkpoint(|each| state.records(each))?;
+        Ok(shape)
+    }
+
+    /// Mounts what is on a drive. For writing, what a crash left behind is removed.
+    pub fn mount(
+        device: Arc<dyn ZonedDevice>,
+        runtime: Runtime,
+        options: MountOptions,
+    ) -> Result<Self> {
+        Self::mount_on(&Medium::of(device)?, runtime, options)
+    }
+
+    /// Mounts what is there. For writing, what a crash left behind is removed.
+    pub fn mount_on(medium: &Medium, runtime: Runtime, options: MountOptions) -> Result<Self> {
+        let (device, layout) = (medium.device(), medium.layout()?);
+        let nonce = u64::from_le_bytes(random(&runtime)?);
+        let start = |shape: &Shape| State::new(medium.bounds(&layout, shape.block_size));
+        let read = Log::read(
+            Arc::clone(&device),
+            layout.clone(),
+            nonce,
+            start,
+            State::apply,
+        );
+        let (found, mut state) = read?;
+        let shape = found.log.shape();
+        if shape.is_caveat != medium.is_caveat() {
+            return Err(Error::Shape(
+                "the file system was made on a drive of another kind".into(),
+            ));
+        }
+        let block_size = shape.block_size;
+        // What the journal freed was freed long ago.
+        drop(state.take_freed());
+        if state
+            .inode(ROOT)
+            .is_none_or(|root| !root.attributes.is_directory())
+        {
+            return Err(Error::metadata("there is no root directory"));
+        }
+        let mut space = medium.placement(&layout, shape, &options)?;
+        space.load(&state)?;
+        let mut core = Core {
+            device,
+            runtime,
+            state,
+            pending: Vec::new(),
+            dirty: Dirty::default(),
+            space,
+            log: found.log,
+            opens: HashMap::default(),
+            options,
+            stopped: None,
+            block: block_size as usize,
+            counts: Counts::default(),
+        };
+        let misplaced = core.space.misplaced(&core.state);
+        misplaced.map_or(Ok(()), |what| Err(Error::metadata(what)))?;
+        if !options.read_only {
+            core.begin(found.is_torn)?;
+        }
+        Ok(Self {
+            core: RwLock::new(core),
+        })
+    }
+
+    /// Attributes of an inode.
+    pub fn attributes(&self, ino: u64) -> Result<Attributes> {
+        Ok(self.core.read().inode(ino)?.attributes)
+    }
+
+    /// Units of 512 bytes that an inode's data takes, as `st_blocks`.
+    pub fn sectors(&self, ino: u64) -> u64 {
+        let core = self.core.read();
+        let blocks = core.map(ino).map_or(0, crate::map::Map::blocks) + core.dirty.new_of(ino);
+        blocks * (core.block as u64 / 512)
+    }
+
+    /// The inode of a name; of "." and ".." too.
+    pub fn lookup(&self, dir: u64, name: &[u8]) -> Result<Attributes> {
+        let core = self.core.read();
+        let ino = match (name, &core.inode(dir)?.content) {
+            (b".", Content::Directory(_)) => dir,
+            (b"..", Content::Directory(directory)) => directory.parent,
+            _ => core.find(dir, name)?.ino,
+        };
+        Ok(core.inode(ino)?.attributes)
+    }
+
+    /// At most `most` entries of a directory behind `cookie`; 0 is the beginning. "." and ".." come first.
+    pub fn list(&self, dir: u64, cookie: u64, most: usize) -> Result<Vec<Listed>> {
+        let core = self.core.read();
+        let Content::Directory(directory) = &core.inode(dir)?.content else {
+            return Err(Error::NotDirectory);
+        };
+        let dots = [(1, dir, &b"."[..]), (2, directory.parent, b"..")];
+        let dots = dots
+            .into_iter()
+            .filter(|(at, ..)| *at > cookie)
+            .map(|(cookie, ino, name)| Listed {
+                ino,
+                cookie,
+                kind: libc::S_IFDIR,
+                name: name.into(),
+            });
+        let entries = directory.order.range(cookie + 1..);
+        let entries = entries.filter_map(|(cookie, name)| {
+            let entry = directory.entries.get(name)?;
+            let kind = core.state.inode(entry.ino)?.attributes.kind();
+            Some(Listed {
+                ino: entry.ino,
+                cookie: *cookie,
+                kind,
+                name: Arc::clone(name),
+            })
+        });
+        Ok(dots.chain(entries).take(most).collect())
+    }
+
+    /// Makes an inode that is no symbolic link.
+    pub fn create(&self, dir: u64, name: &[u8], new: NewInode) -> Result<Attributes> {
+        self.core.write().create(dir, name, new, None)
+    }
+
+    /// Makes a regular file and opens it.
+    pub fn create_open(&self, dir: u64, name: &[u8], new: NewInode) -> Result<Attributes> {
+        let mut core = self.core.write();
+        let attributes = core.create(dir, name, new, None)?;
+        core.open(attributes.ino)?;
+        Ok(attributes)
+    }
+
+    /// Makes a symbolic link.
+    pub fn symlink(
+        &self,
+        dir: u64,
+        name: &[u8],
+        target: &[u8],
+        owner: (u32, u32),
+    ) -> Result<Attributes> {
+        let new = NewInode {
+            mode: libc::S_IFLNK | 0o777,
+            uid: owner.0,
+            gid: owner.1,
+            rdev: 0,
+        };
+        self.core.write().create(dir, name, new, Some(target))
+    }
+
+    /// Where a symbolic link leads.
+    pub fn read_link(&self, ino: u64) -> Result<Box<[u8]>> {
+        match &self.core.read().inode(ino)?.content {
+            Content::Link(target) => Ok(target.clone()),
+            _ => Err(Error::Invalid("not a symbolic link")),
+        }
+    }
+
+    /// Gives an inode one more name.
+    pub fn link(&self, ino: u64, dir: u64, name: &[u8]) -> Result<Attributes> {
+        self.core.write().link(ino, dir, name)
+    }
+
+    /// Takes a name away that is no directory's. The inode goes with its last name, once nobody has it open.
+    pub fn unlink(&self, dir: u64, name: &[u8]) -> Result<()> {
+        self.core.write().unlink(dir, name)
+    }
+
+    /// Removes an empty directory.
+    pub fn rmdir(&self, dir: u64, name: &[u8]) -> Result<()> {
+        self.core.write().rmdir(dir, name)
+    }
+
+    /// Gives an inode another name instead of the one it has.
+    pub fn rename(&self, from: (u64, &[u8]), to: (u64, &[u8]), how: Rename) -> Result<()> {
+        self.core.write().rename(from, to, how)
+    }
+
+    /// Keeps an inode although it loses its names, until [`Self::release`].
+    pub fn open(&self, ino: u64) -> Result<()> {
+        self.core.write().open(ino)
+    }
+
+    /// Lets an inode go that was opened.
+    pub fn release(&self, ino: u64) {
+        self.core.write().release(ino);
+    }
+
+    /// Fills `buffer` from `offset`; how many bytes the file has there. What is damaged is an error.
+    pub fn read(&self, ino: u64, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        self.core.read().read(ino, offset, buffer)
+    }
+
+    /// Writes at `offset`: all of it, or an error.
+    pub fn write(&self, ino: u64, offset: u64, data: &[u8]) -> Result<()> {
+        self.core.write().write(ino, offset, data)
+    }
+
+    /// Writes at the end; where that was.
+    pub fn append(&self, ino: u64, data: &[u8]) -> Result<u64> {
+        let mut core = self.core.write();
+        let offset = core.inode(ino)?.attributes.size;
+        core.write(ino, offset, data)?;
+        Ok(offset)
+    }
+
+    /// Makes a file as long as `size`.
+    pub fn truncate(&self, ino: u64, size: u64) -> Result<()> {
+        self.core.write().truncate(ino, size)
+    }
+
+    /// Makes bytes of a file zeros and gives back the space they took; the size stays.
+    pub fn punch(&self, ino: u64, offset: u64, length: u64) -> Result<()> {
+        self.core.write().punch(ino, offset, length)
+    }
+
+    /// The next byte at or behind `offset` that is in no hole, or that is in one; `None` behind the end.
+    pub fn seek(&self, ino: u64, offset: u64, hole: bool) -> Result<Option<u64>> {
+        self.core.read().seek(ino, offset, hole)
+    }
+
+    /// Sets attributes.
+    pub fn set_attributes(&self, ino: u64, set: SetAttributes) -> Result<Attributes> {
+        self.core.write().set_attributes(ino, set)
+    }
+
+    /// An extended attribute.
+    pub fn xattr(&self, ino: u64, name: &[u8]) -> Result<Box<[u8]>> {
+        let core = self.core.read();
+        let value = core.inode(ino)?.xattrs.get(name).cloned();
+        value.ok_or(Error::NoAttribute)
+    }
+
+    /// The names of all extended attributes.
+    pub fn xattrs(&self, ino: u64) -> Result<Vec<Box<[u8]>>> {
+        Ok(self
+            .core
+            .read()
+            .inode(ino)?
+            .xattrs
+            .keys()
+            .cloned()
+            .collect())
+    }
+
+    /// Sets an extended attribute.
+    pub fn set_xattr(&self, ino: u64, name: &[u8], value: &[u8], how: SetXattr) -> Result<()> {
+        self.core.write().set_xattr(ino, name, value, how)
+    }
+
+    /// Removes an extended attribute.
+    pub fn remove_xattr(&self, ino: u64, name: &[u8]) -> Result<()> {
+        self.core.write().remove_xattr(ino, name)
+    }
+
+    /// Makes everything durable that was done before: what `fsync` and `sync` do.
+    pub fn sync(&self) -> Result<()> {
+        {
+            let core = self.core.read();
+            if core.is_clean() {
+                return Ok(());
+            }
+        }
+        self.core.write().commit()
+    }
+
+    /// Cleans one band, or a part of a Caveat-Scriptor drive, if that is worth it; `false` if nothing is.
+    pub fn clean(&self, pressure: Pressure) -> Result<bool> {
+        self.core.write().clean(pressure)
+    }
+
+    /// What is done in the background once in a while: a commit, and cleaning if free bands get few. `true` if there
+    /// is more to clean.
+    pub fn tick(&self) -> Result<bool> {
+        self.sync()?;
+        let pressure = self.core.read().pressure();
+        match pressure {
+            Some(pressure) => self.clean(pressure),
+            None => Ok(false),
+        }
+    }
+
+    /// How full it is.
+    pub fn space(&self) -> Space {
+        let core = self.core.read();
+        let block = core.block as u64;
+        let usage = core.space.usage(&core.state);
+        let (capacity, used) = (core.space.capacity(), core.used());
+        let available = capacity.saturating_sub(used);
+        let room = usage
+            .room
+            .map(|room| room.saturating_sub(core.dirty.blocks()));
+        Space {
+            block_size: block as u32,
+            capacity_bytes: capacity * block,
+            used_bytes: used * block,
+            available_bytes: available.min(room.unwrap_or(available)) * block,
+            dead_bytes: usage.dead * block,
+            unusable_bytes: usage.unusable * block,
+            free: usage.free,
+            inodes: core.state.count(),
+            metadata_bytes: core.state.bytes(),
+            metadata_capacity_bytes: log::checkpoint_room(core.log.layout()),
+            buffered_bytes: core.dirty.blocks() * block,
+            written_bytes: core.counts.user_bytes,
+            moved_bytes: core.counts.moved_bytes,
+            device_bytes: core.space.bytes_written(),
+            cleaned_bands: core.counts.cleaned_zones,
+        }
+    }
+
+    /// What it tells of itself.
+    pub fn status(&self) -> Status {
+        let space = self.space();
+        let core = self.core.read();
+        let shape = core.log.shape();
+        Status {
+            space,
+            counts: core.counts,
+            label: shape.label.clone(),
+            uuid: shape.uuid_text(),
+            is_caveat: shape.is_caveat,
+            is_whole: shape.is_whole,
+            open_inodes: core.opens.len() as u64,
+            stopped: core.stopped.clone(),
+        }
+    }
+
+    /// What happened since the mount.
+    pub fn counts(&self) -> Counts {
+        self.core.read().counts
+    }
+
+    /// Whether nothing can be changed.
+    pub fn is_read_only(&self) -> bool {
+        self.core.read().options.read_only
+    }
+
+    /// What it was made with.
+    pub fn shape(&self) -> Shape {
+        self.core.read().log.shape().clone()
+    }
+
+    /// Bytes of the largest file here.
+    pub fn most_bytes(&self) -> u64 {
+        self.core.read().most_bytes()
+    }
+
+    /// Compares everything with everything; `deep` reads all data too.
+    pub fn check(&self, deep: bool) -> Findings {
+        check::check(&self.core.read(), deep)
+    }
+}
+
+impl Core {
+    /// Nothing waits for a commit.
+    fn is_clean(&self) -> bool {
+        self.pending.is_empty()
+            && self.dirty.blocks() == 0
+            && !self.space.is_unflushed()
+            && self.stopped.is_none()
+    }
+
+    /// How much cleaning is needed.
+    fn pressure(&self) -> Option<Pressure> {
+        if self.options.read_only || self.stopped.is_some() {
+            return None;
+        }
+        self.space.pressure()
+    }
+
+    /// What a mount for writing does first.
+    fn begin(&mut self, is_torn: bool) -> Result<()> {
+        // What was read is durable from here on.
+        self.device.flush()?;
+        let orphans: Vec<Record> = self
+            .state
+            .orphans()
+            .iter()
+            .map(|ino| Record::Remove { ino: *ino })
+            .collect();
+        self.change(&orphans);
+        if is_torn {
+            self.checkpoint()?;
+        } else {
+            self.commit()?;
+        }
+        Ok(self.space.begin(&self.state)?)
+    }
+}

@@ -1,0 +1,540 @@
+//! The metadata log. One of two slots is current: its head, a checkpoint of everything, and what changed since. When
+//! it is full, a checkpoint goes to the other slot, which is current from then on. Within a slot everything is
+//! written once from start to end, so that sequential zones do as well as conventional ones.
+//!
+//! Of two slots with a whole checkpoint the one with the higher generation counts. The other one then ends in a
+//! record that names that generation; should it name one that cannot be read, that is damage.
+
+use crate::error::{Error, Result};
+use crate::frame::{self, HEADER, Header, Kind, MAX_PAYLOAD, NoFrame, Parsed};
+use crate::layout::{Layout, Shape, Slot};
+use crate::record::Record;
+use codec::Reader;
+use device::ZonedDevice;
+use std::sync::Arc;
+use zone::ZoneResult;
+
+/// So many bytes behind the end are looked at for frames that say that the end is none.
+const LOOK_BEHIND: u64 = 4 << 20;
+/// Bytes of a slot that are kept for the record that ends it.
+const END_ROOM: u64 = 64 << 10;
+/// Bytes that are read at once.
+const WINDOW: u64 = 4 << 20;
+
+/// Writes the log.
+pub struct Log {
+    device: Arc<dyn ZonedDevice>,
+    layout: Layout,
+    shape: Shape,
+    /// Frames begin at multiples of this.
+    unit: usize,
+    nonce: u64,
+    end: End,
+    /// The highest generation that was seen in any head.
+    highest: u64,
+}
+
+/// Where a slot's valid frames end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct End {
+    slot: usize,
+    generation: u64,
+    /// Bytes of the slot behind which the next frame goes.
+    position: u64,
+    /// Of the next frame.
+    sequence: u64,
+    /// Hash of the last.
+    previous: u64,
+    /// All below this are flushed.
+    durable: u64,
+}
+
+/// What reading found.
+pub struct Found {
+    /// The log, to go on with.
+    pub log: Log,
+    /// Nothing can be appended before a checkpoint: the current slot does not end cleanly.
+    pub is_torn: bool,
+}
+
+/// What a slot said.
+struct Scanned {
+    shape: Shape,
+    end: End,
+    is_complete: bool,
+    /// The generation that goes on in the other slot.
+    moved: Option<u64>,
+    /// Frames behind the last commit, which do not count.
+    has_rest: bool,
+}
+
+/// Reads frames of a slot by windows.
+struct Frames<'a> {
+    device: &'a dyn ZonedDevice,
+    slot: &'a Slot,
+    unit: u64,
+    window: Vec<u8>,
+    start: u64,
+}
+
+impl Frames<'_> {
+    /// `length` bytes of the slot from `at`; `None` behind its end.
+    fn bytes(&mut self, at: u64, length: u64) -> ZoneResult<Option<&[u8]>> {
+        let end = at + length;
+        if end > self.slot.size() {
+            return Ok(None);
+        }
+        if at < self.start || end > self.start + self.window.len() as u64 {
+            let from = at / self.unit * self.unit;
+            let to = (from + WINDOW).max(end).next_multiple_of(self.unit);
+            let to = to.min(self.slot.size());
+            self.window.resize((to - from) as usize, 0);
+            self.start = from;
+            for piece in self.slot.pieces(from..to) {
+                let part = (piece.bytes.start - from) as usize..(piece.bytes.end - from) as usize;
+                if let Err(error) = self.device.read(piece.at, &mut self.window[part]) {
+                    self.window.clear();
+                    return Err(error);
+                }
+            }
+        }
+        let from = (at - self.start) as usize;
+        Ok(self.window.get(from..from + length as usize))
+    }
+
+    /// The frame at `at` with its payload, if it is whole.
+    fn frame(&mut self, at: u64) -> ZoneResult<std::result::Result<(Parsed, &[u8]), NoFrame>> {
+        let Some(bytes) = self.bytes(at, HEADER as u64)? else {
+            return Ok(Err(NoFrame::Nothing));
+        };
+        let parsed = match frame::parse(bytes) {
+            Ok(parsed) => parsed,
+            Err(none) => return Ok(Err(none)),
+        };
+        let whole = (HEADER + parsed.length) as u64;
+        let Some(bytes) = self.bytes(at, whole)? else {
+            return Ok(Err(NoFrame::Damaged));
+        };
+        if !frame::is_whole(&parsed, bytes) {
+            return Ok(Err(NoFrame::Damaged));
+        }
+        Ok(Ok((parsed, &bytes[HEADER..])))
+    }
+}
+
+/// Whether a drive has the head of such a file system, whole or not.
+pub fn is_there(device: &dyn ZonedDevice, layout: &Layout) -> Result<bool> {
+    for slot in &layout.slots {
+        let mut frames = frames(device, slot);
+        match frames.frame(0)? {
+            Ok((parsed, _)) if parsed.header.kind == Kind::Head => return Ok(true),
+            Err(NoFrame::Version(_) | NoFrame::Damaged) => return Ok(true),
+            Ok(_) | Err(NoFrame::Nothing) => {}
+        }
+    }
+    Ok(false)
+}
+
+/// Bytes of a slot that checkpoints may fill.
+pub fn checkpoint_room(layout: &Layout) -> u64 {
+    layout.slots[0].size().saturating_sub(2 * END_ROOM) / 16 * 15
+}
+
+fn frames<'a>(device: &'a dyn ZonedDevice, slot: &'a Slot) -> Frames<'a> {
+    Frames {
+        device,
+        slot,
+        unit: u64::from(device.geometry().block_size.max(512)),
+        window: Vec::new(),
+        start: 0,
+    }
+}
+
+impl Log {
+    /// A log that nobody wrote yet. The first thing that it takes is a checkpoint.
+    pub fn new(
+        device: Arc<dyn ZonedDevice>,
+        layout: Layout,
+        shape: Shape,
+        nonce: u64,
+        generation: u64,
+    ) -> Self {
+        let unit = device.geometry().block_size.max(512) as usize;
+        Self {
+            device,
+            layout,
+            shape,
+            unit,
+            nonce,
+            end: End {
+                slot: 1,
+                generation,
+                position: 0,
+                sequence: 0,
+                previous: 0,
+                durable: 0,
+            },
+            highest: generation,
+        }
+    }
+
+    /// What a file system was made with.
+    pub const fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// What lies where.
+    pub const fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The highest generation in any head that can be read; 0 if there is none.
+    pub fn highest(device: &dyn ZonedDevice, layout: &Layout) -> Result<u64> {
+        let mut highest = 0;
+        for slot in &layout.slots {
+            if let Ok((parsed, _)) = frames(device, slot).frame(0)? {
+                highest = highest.max(parsed.header.generation);
+            }
+        }
+        Ok(highest)
+    }
+
+    /// Finds the current slot and hands its records to `start`'s answer, group by group. `start` is called once more
+    /// if a slot turns out not to be whole.
+    pub fn read<S>(
+        device: Arc<dyn ZonedDevice>,
+        layout: Layout,
+        nonce: u64,
+        start: impl Fn(&Shape) -> S,
+        apply: impl Fn(&mut S, &Record) -> std::result::Result<(), &'static str>,
+    ) -> Result<(Found, S)> {
+        let mut heads = [None, None];
+        let mut seen = None;
+        for (index, slot) in layout.slots.iter().enumerate() {
+            match frames(&*device, slot).frame(0)? {
+                Ok((parsed, _)) if parsed.header.kind == Kind::Head => {
+                    heads[index] = Some(parsed.header.generation);
+                }
+                Err(NoFrame::Version(found)) => {
+                    seen = Some(Error::Version {
+                        found,
+                        known: frame::VERSION,
+                    });
+                }
+                Ok(_) | Err(NoFrame::Damaged) => {
+                    let what = format!("the head of copy {index} cannot be read");
+                    seen.get_or_insert(Error::metadata(what));
+                }
+                Err(NoFrame::Nothing) => {}
+            }
+        }
+        if let Some(error @ Error::Version { .. }) = seen {
+            return Err(error);
+        }
+        let highest = heads.into_iter().flatten().max();
+        let Some(highest) = highest else {
+            return Err(seen.unwrap_or(Error::NotFormatted));
+        };
+        let mut order = [0, 1];
+        order.sort_by_key(|index| std::cmp::Reverse(heads[*index]));
+        let mut chosen = None;
+        let mut moved = None;
+        for index in order {
+            if heads[index].is_none() {
+                continue;
+            }
+            if chosen.is_some() {
+                // What the older slot says of its end.
+                let nothing = &mut |_: &Shape, _: &Record| Ok(());
+                moved = scan(&*device, &layout, index, nothing)?.and_then(|found| found.moved);
+                continue;
+            }
+            let mut state = None;
+            let mut take = |shape: &Shape, record: &Record| {
+                let state = state.get_or_insert_with(|| start(shape));
+                apply(state, record)
+            };
+            let scanned = scan(&*device, &layout, index, &mut take)?;
+            match (scanned, state) {
+                (Some(scanned), Some(state)) if scanned.is_complete => {
+                    chosen = Some((scanned, state));
+                }
+                _ => {}
+            }
+        }
+        let Some((scanned, state)) = chosen else {
+            return Err(Error::metadata(
+                "neither copy has a whole checkpoint; only a backup helps",
+            ));
+        };
+        let end = scanned.end;
+        let later = scanned.moved.into_iter().chain(moved).max();
+        if let Some(later) = later.filter(|later| *later > end.generation) {
+            return Err(Error::metadata(format!(
+                "checkpoint {later} was written and cannot be read; {} is older",
+                end.generation
+            )));
+        }
+        let unit = device.geometry().block_size.max(512) as usize;
+        // Until the older slot ends in the record that names this one, damage to this one could not be told from a
+        // checkpoint that was not finished.
+        let is_named = moved == Some(end.generation);
+        let mut is_torn = !is_named;
+        if let Some(zone) = layout.slots[end.slot].zones.first() {
+            // Sequential: what is behind the end cannot be written again.
+            let written = written(&*device, &layout.slots[end.slot])?;
+            is_torn |= scanned.has_rest || written != end.position;
+            tracing::debug!(%zone, written, end.position, "metadata in sequential zones");
+        }
+        let log = Self {
+            device,
+            layout,
+            shape: scanned.shape,
+            unit,
+            nonce,
+            end,
+            highest,
+        };
+        Ok((Found { log, is_torn }, state))
+    }
+
+    /// Appends a group of records, each encoded; they count together or not at all. `false` if the slot has no room.
+    pub fn append(&mut self, records: &[Vec<u8>]) -> ZoneResult<bool> {
+        let mut end = self.end;
+        let bytes = self.group(&mut end, Kind::Journal, records);
+        let room = self.layout.slots[end.slot].size() - END_ROOM;
+        if self.end.position + bytes.len() as u64 > room {
+            return Ok(false);
+        }
+        self.write(self.end.slot, self.end.position, &bytes)?;
+        self.end = end;
+        Ok(true)
+    }
+
+    /// What was appended is flushed.
+    pub const fn flushed(&mut self) {
+        self.end.durable = self.end.sequence;
+    }
+
+    /// Writes everything into the other slot, flushes, and goes on there. After an error it is not known which slot
+    /// counts, and nothing more may be written.
+    pub fn checkpoint(
+        &mut self,
+        each: impl FnOnce(&mut dyn FnMut(&Record) -> Result<()>) -> Result<()>,
+    ) -> Result<()> {
+        let old = self.end;
+        let slot = 1 - old.slot;
+        let generation = self.highest.max(old.generation) + 1;
+        for zone in self.layout.slots[slot].zones.clone() {
+            appender::reset_if_written(&*self.device, zone)?;
+        }
+        let mut end = End {
+            slot,
+            generation,
+            position: 0,
+            sequence: 0,
+            previous: 0,
+            durable: 0,
+        };
+        self.highest = generation;
+        let head = self.shape.encode(self.device.geometry(), slot as u8);
+        let mut bytes = Vec::new();
+        self.frame(&mut end, Kind::Head, true, &head, &mut bytes);
+        self.write(slot, 0, &bytes)?;
+        let mut payload = Vec::new();
+        let (this, at) = (&*self, &mut end);
+        each(&mut |record| {
+            let before = payload.len();
+            record.encode(&mut payload);
+            if payload.len() > MAX_PAYLOAD {
+                let next = payload.split_off(before);
+                this.part(at, false, &payload)?;
+                payload = next;
+            }
+            Ok(())
+        })?;
+        this.part(at, true, &payload)?;
+        self.device.flush()?;
+        end.durable = end.sequence;
+        if old.position > 0 {
+            // The old slot ends here. If that cannot be written, only damage is found less well.
+            let mut record = Vec::new();
+            Record::Moved { generation }.encode(&mut record);
+            let mut after = old;
+            let bytes = self.group(&mut after, Kind::Journal, &[record]);
+            if let Err(error) = self.write(old.slot, old.position, &bytes) {
+                tracing::warn!(%error, "the old copy of the metadata cannot be ended");
+            }
+            self.device.flush()?;
+        }
+        self.end = end;
+        Ok(())
+    }
+
+    fn part(&self, end: &mut End, is_commit: bool, payload: &[u8]) -> Result<()> {
+        let at = end.position;
+        let mut bytes = Vec::new();
+        self.frame(end, Kind::Checkpoint, is_commit, payload, &mut bytes);
+        if end.position + END_ROOM > self.layout.slots[end.slot].size() {
+            return Err(Error::NoMetadataSpace);
+        }
+        Ok(self.write(end.slot, at, &bytes)?)
+    }
+
+    fn group(&self, end: &mut End, kind: Kind, records: &[Vec<u8>]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut payload = Vec::new();
+        for record in records {
+            if payload.len() + record.len() > MAX_PAYLOAD {
+                self.frame(end, kind, false, &payload, &mut bytes);
+                payload.clear();
+            }
+            payload.extend_from_slice(record);
+        }
+        self.frame(end, kind, true, &payload, &mut bytes);
+        bytes
+    }
+
+    fn frame(&self, end: &mut End, kind: Kind, is_commit: bool, payload: &[u8], out: &mut Vec<u8>) {
+        let header = Header {
+            kind,
+            is_commit,
+            generation: end.generation,
+            sequence: end.sequence,
+            nonce: self.nonce,
+            previous: end.previous,
+            durable: end.durable,
+        };
+        end.previous = frame::encode(&header, payload, self.unit, out);
+        end.sequence += 1;
+        end.position += frame::size(payload.len(), self.unit) as u64;
+    }
+
+    fn write(&self, slot: usize, at: u64, bytes: &[u8]) -> ZoneResult<()> {
+        for piece in self.layout.slots[slot].pieces(at..at + bytes.len() as u64) {
+            let part = (piece.bytes.start - at) as usize..(piece.bytes.end - at) as usize;
+            self.device.write(piece.at, &bytes[part])?;
+        }
+        Ok(())
+    }
+}
+
+/// Bytes that are written of a slot in sequential zones.
+fn written(device: &dyn ZonedDevice, slot: &Slot) -> Result<u64> {
+    let mut written = 0;
+    for zone in &slot.zones {
+        let report = device.report_zone(*zone)?;
+        if !report.write_pointer_valid() {
+            // It cannot be written any more.
+            return Ok(u64::MAX);
+        }
+        written += report.write_pointer;
+    }
+    Ok(written)
+}
+
+/// Reads the valid frames of a slot and hands on the records of each whole group. `None` without a head.
+fn scan(
+    device: &dyn ZonedDevice,
+    layout: &Layout,
+    index: usize,
+    each: &mut dyn FnMut(&Shape, &Record) -> std::result::Result<(), &'static str>,
+) -> Result<Option<Scanned>> {
+    let slot = &layout.slots[index];
+    let mut frames = frames(device, slot);
+    let unit = frames.unit as usize;
+    let Ok((head, payload)) = frames.frame(0)? else {
+        return Ok(None);
+    };
+    if head.header.kind != Kind::Head || head.header.sequence != 0 {
+        return Ok(None);
+    }
+    let shape = Shape::decode(payload, device.geometry(), index as u8)?;
+    let mut at = End {
+        slot: index,
+        generation: head.header.generation,
+        position: frame::size(head.length, unit) as u64,
+        sequence: 1,
+        previous: head.hash,
+        durable: 0,
+    };
+    let mut end = at;
+    let (mut is_complete, mut moved) = (false, None);
+    let mut group: Vec<Record> = Vec::new();
+    while let Ok((parsed, payload)) = frames.frame(at.position)? {
+        let header = parsed.header;
+        let expected = if is_complete {
+            Kind::Journal
+        } else {
+            Kind::Checkpoint
+        };
+        if header.generation != at.generation
+            || header.sequence != at.sequence
+            || header.previous != at.previous
+            || header.kind != expected
+        {
+            break;
+        }
+        let place = || format!("copy {index} at byte {}", at.position);
+        let mut reader = Reader(payload);
+        while !reader.0.is_empty() {
+            let record = Record::decode(&mut reader)
+                .ok_or_else(|| Error::metadata(format!("{}: no record", place())))?;
+            group.push(record);
+        }
+        // A checkpoint counts as a whole, but is too large to be kept until its end.
+        if header.is_commit || header.kind == Kind::Checkpoint {
+            for record in group.drain(..) {
+                if let Record::Moved { generation } = record {
+                    moved = Some(generation);
+                }
+                each(&shape, &record)
+                    .map_err(|why| Error::metadata(format!("{}: {why}", place())))?;
+            }
+        }
+        at.position += frame::size(parsed.length, unit) as u64;
+        at.sequence += 1;
+        at.previous = parsed.hash;
+        if header.is_commit {
+            is_complete = true;
+            end = at;
+        }
+    }
+    let has_rest = at != end;
+    if is_complete && let Some(later) = vouching(&mut frames, &at)? {
+        return Err(Error::metadata(format!(
+            "copy {index} at byte {}: frame {} was durable and cannot be read (frame {later} says so)",
+            at.position, at.sequence
+        )));
+    }
+    // Nobody knows better than this mount what is durable: all of it is flushed before anything is written.
+    end.durable = end.sequence;
+    Ok(Some(Scanned {
+        shape,
+        end,
+        is_complete,
+        moved,
+        has_rest,
+    }))
+}
+
+/// A frame behind the end that was written when what is missing was durable.
+fn vouching(frames: &mut Frames<'_>, end: &End) -> Result<Option<u64>> {
+    let mut position = end.position + frames.unit;
+    let last = (end.position + LOOK_BEHIND).min(frames.slot.size());
+    while position < last {
+        let frame = match frames.frame(position) {
+            Ok(frame) => frame,
+            // What cannot be read says nothing.
+            Err(_) => return Ok(None),
+        };
+        if let Ok((parsed, _)) = frame
+            && parsed.header.generation == end.generation
+            && parsed.header.durable > end.sequence
+        {
+            return Ok(Some(parsed.header.sequence));
+        }
+        position += frames.unit;
+    }
+    Ok(None)
+}

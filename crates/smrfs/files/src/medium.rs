@@ -1,0 +1,112 @@
+//! What a file system lies on: a zoned drive, to whose bands is appended, or a Caveat-Scriptor drive.
+
+use crate::bands::Bands;
+use crate::error::{Error, Result};
+use crate::extents::Extents;
+use crate::layout::{Layout, Shape};
+use crate::log;
+use crate::options::MountOptions;
+use crate::placement::Placement;
+use crate::state::Bounds;
+use caveat::{CaveatDevice, CaveatDeviceError};
+use device::ZonedDevice;
+use std::sync::Arc;
+
+/// See the head of this file.
+#[derive(Clone)]
+pub enum Medium {
+    /// A zoned drive.
+    Bands(Arc<dyn ZonedDevice>),
+    /// A drive that takes writes anywhere, and may damage what lies behind them.
+    Caveat(Arc<CaveatDevice>),
+}
+
+impl std::fmt::Debug for Medium {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(if self.is_caveat() { "Caveat" } else { "Bands" })
+    }
+}
+
+impl From<CaveatDeviceError> for Error {
+    fn from(error: CaveatDeviceError) -> Self {
+        match error {
+            CaveatDeviceError::Drive(error) => Self::Drive(error),
+            CaveatDeviceError::NotThere => Self::NotFormatted,
+            error @ CaveatDeviceError::Damaged { .. } => Self::metadata(error.to_string()),
+            error @ (CaveatDeviceError::Shape(_) | CaveatDeviceError::Version { .. }) => {
+                Self::Shape(error.to_string())
+            }
+        }
+    }
+}
+
+impl Medium {
+    /// Whatever `drive` is: it may have a Caveat-Scriptor drive on it.
+    pub fn of(drive: Arc<dyn ZonedDevice>) -> Result<Self> {
+        match caveat::is_there(&*drive)? {
+            true => Ok(Self::Caveat(Arc::new(CaveatDevice::open(drive)?))),
+            false => Ok(Self::Bands(drive)),
+        }
+    }
+
+    /// Whether a file system is there, whole or damaged.
+    pub fn has_file_system(&self) -> Result<bool> {
+        log::is_there(&*self.device(), &self.layout()?)
+    }
+
+    /// Whether it is a Caveat-Scriptor drive.
+    pub const fn is_caveat(&self) -> bool {
+        matches!(self, Self::Caveat(_))
+    }
+
+    /// The drive.
+    pub fn device(&self) -> Arc<dyn ZonedDevice> {
+        match self {
+            Self::Bands(device) => Arc::clone(device),
+            Self::Caveat(device) => Arc::clone(device) as Arc<dyn ZonedDevice>,
+        }
+    }
+
+    /// What lies where.
+    pub(crate) fn layout(&self) -> Result<Layout> {
+        match self {
+            Self::Bands(device) => Layout::of(device.geometry()),
+            Self::Caveat(device) => Layout::of_caveat(&device.modesense()),
+        }
+    }
+
+    /// Where data may lie.
+    pub(crate) fn bounds(&self, layout: &Layout, block_size: u32) -> Bounds {
+        let block = u64::from(block_size);
+        let zone_blocks = match self {
+            Self::Bands(device) => device.geometry().zone_capacity / block,
+            Self::Caveat(device) => crate::extents::blocks(&device.modesense(), block),
+        };
+        Bounds {
+            first_zone: layout.first_zone,
+            zones: layout.zones,
+            zone_blocks: zone_blocks as u32,
+        }
+    }
+
+    /// Where data goes.
+    pub(crate) fn placement(
+        &self,
+        layout: &Layout,
+        shape: &Shape,
+        options: &MountOptions,
+    ) -> Result<Box<dyn Placement>> {
+        Ok(match self {
+            Self::Bands(device) => {
+                let device = Arc::clone(device);
+                Box::new(Bands::new(
+                    device,
+                    layout,
+                    shape.block_size,
+                    shape.is_whole,
+                )?)
+            }
+            Self::Caveat(device) => Box::new(Extents::new(Arc::clone(device), shape, options.fit)),
+        })
+    }
+}

@@ -1,0 +1,343 @@
+//! Commands that fail, zones that break, bytes that change, and a drive that is full.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::{
+    KIB, Model, Operation, Seen, assert_clean, carry_out, contents, geometry, seeds, seen,
+};
+use device::faults::{Fault, Faults, Plan};
+use device::{MemoryDrive, ZonedDevice};
+use runtime::Runtime;
+use smrfs::{Error, FileSystem, MkfsOptions, MountOptions, NewInode, ROOT};
+use std::io::ErrorKind;
+use std::sync::Arc;
+use zone::{ZoneAddress, ZoneCommand, ZoneCondition, ZoneId};
+use zone_alloc::Pressure;
+
+fn new_file() -> NewInode {
+    NewInode {
+        mode: libc::S_IFREG | 0o644,
+        uid: 0,
+        gid: 0,
+        rdev: 0,
+    }
+}
+
+fn mkfs(device: &Arc<MemoryDrive>, options: &MkfsOptions) -> Runtime {
+    let runtime = Runtime::seeded(1);
+    FileSystem::mkfs(device.clone(), &runtime, options).unwrap();
+    runtime
+}
+
+/// Runs with a plan of failures: what may be found afterwards.
+fn run(device: &Arc<Faults<Arc<MemoryDrive>>>, runtime: &Runtime, seed: u64) -> Option<Vec<Seen>> {
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut model = Model::default();
+    let options = MountOptions {
+        buffer_bytes: 64 * KIB,
+        ..MountOptions::default()
+    };
+    let fs = FileSystem::mount(device.clone(), runtime.clone(), options).ok()?;
+    let mut allowed = vec![model.seen()];
+    for _ in 0..80 {
+        let operation = model.random(&mut random);
+        let mut after = model.clone();
+        let expected = after.apply(&operation);
+        let answer = carry_out(&fs, &operation);
+        match &answer {
+            Err(error) if error.errno() == libc::EIO => {
+                // Not done, or a write of which a part may be; nothing else fails for it.
+                if matches!(operation, Operation::Write(..) | Operation::Punch(..)) {
+                    return Some(allowed_after(allowed, &after));
+                }
+                continue;
+            }
+            _ => assert_eq!(
+                answer.map_err(|error| error.errno()),
+                expected,
+                "{operation:?}"
+            ),
+        }
+        let is_sync = matches!(operation, Operation::Sync);
+        model = after;
+        let mut found = model.clone();
+        found.remount();
+        if is_sync {
+            allowed.clear();
+        }
+        allowed.push(found.seen());
+    }
+    Some(allowed)
+}
+
+fn allowed_after(mut allowed: Vec<Seen>, after: &Model) -> Vec<Seen> {
+    let mut found = after.clone();
+    found.remount();
+    allowed.push(found.seen());
+    allowed
+}
+
+#[test]
+fn the_kth_command_fails_and_what_was_synced_is_there() {
+    let commands = [
+        ZoneCommand::Write,
+        ZoneCommand::Read,
+        ZoneCommand::Flush,
+        ZoneCommand::Reset,
+    ];
+    for seed in seeds(1) {
+        for command in commands {
+            for kth in 1..20 {
+                for fault in [Fault::Io(ErrorKind::Other), Fault::Torn { bytes: 4096 }] {
+                    let inner = Arc::new(MemoryDrive::new(geometry(30, 4)).unwrap());
+                    let runtime = mkfs(&inner, &MkfsOptions::default());
+                    let device = Arc::new(Faults::new(inner.clone()));
+                    device.add(Plan::at(command, kth, fault));
+                    let Some(allowed) = run(&device, &runtime, seed) else {
+                        continue;
+                    };
+                    let fs = FileSystem::mount(inner, runtime, MountOptions::default()).unwrap();
+                    let found = seen(&fs, []).unwrap();
+                    assert!(allowed.contains(&found), "{command:?} {kth}: {found:?}");
+                    assert_clean(&fs);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_zone_that_cannot_be_written_is_left() {
+    let inner = Arc::new(MemoryDrive::new(geometry(30, 4)).unwrap());
+    let runtime = mkfs(&inner, &MkfsOptions::default());
+    let fs = FileSystem::mount(inner.clone(), runtime.clone(), MountOptions::default()).unwrap();
+    let ino = fs.create(ROOT, b"file", new_file()).unwrap().ino;
+    fs.write(ino, 0, &vec![1; 20_000]).unwrap();
+    fs.sync().unwrap();
+    inner
+        .set_condition(ZoneId(4), ZoneCondition::ReadOnly)
+        .unwrap();
+    fs.write(ino, 20_000, &vec![2; 20_000]).unwrap();
+    fs.sync().unwrap();
+    drop(fs);
+    let fs = FileSystem::mount(inner, runtime, MountOptions::default()).unwrap();
+    let bytes = contents(&fs, ino).unwrap();
+    assert_eq!(bytes, [vec![1; 20_000], vec![2; 20_000]].concat());
+    assert_clean(&fs);
+}
+
+#[test]
+fn a_full_file_system_says_so_and_can_be_emptied() {
+    for whole_files in [false, true] {
+        let device = Arc::new(MemoryDrive::new(geometry(24, 4)).unwrap());
+        let options = MkfsOptions {
+            whole_files,
+            ..MkfsOptions::default()
+        };
+        let runtime = mkfs(&device, &options);
+        let mount =
+            || FileSystem::mount(device.clone(), runtime.clone(), MountOptions::default()).unwrap();
+        let mut fs = mount();
+        for round in 0..3 {
+            let mut files = Vec::new();
+            for n in 0_u32.. {
+                let name = format!("{n}").into_bytes();
+                let ino = match fs.create(ROOT, &name, new_file()) {
+                    Ok(attributes) => attributes.ino,
+                    Err(error) => {
+                        assert_eq!(error.errno(), libc::ENOSPC);
+                        break;
+                    }
+                };
+                let byte = (n + round) as u8;
+                match fs.write(ino, 0, &vec![byte; 30_000]) {
+                    Ok(()) => files.push((name, ino, byte)),
+                    Err(Error::NoSpace) => {
+                        fs.unlink(ROOT, &name).unwrap();
+                        break;
+                    }
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            let stored = files.len() as u64 * 32 * KIB;
+            let space = fs.space();
+            let least = if whole_files { 60 } else { 95 };
+            assert!(
+                stored * 100 >= space.capacity_bytes * least,
+                "{stored} of {space:?}"
+            );
+            fs.sync().unwrap();
+            // What is there is overwritten, and stays the same size.
+            for (_, ino, byte) in files.iter().take(20) {
+                fs.write(*ino, 10_000, &[*byte; 5000]).unwrap();
+            }
+            fs.sync().unwrap();
+            drop(fs);
+            fs = mount();
+            for (_, ino, byte) in &files {
+                assert_eq!(contents(&fs, *ino).unwrap(), vec![*byte; 30_000]);
+            }
+            assert_clean(&fs);
+            for (name, ..) in files {
+                fs.unlink(ROOT, &name).unwrap();
+            }
+            fs.sync().unwrap();
+            assert_eq!(fs.space().used_bytes, 0);
+        }
+    }
+}
+
+#[test]
+fn metadata_that_is_full_can_be_removed() {
+    let device = Arc::new(MemoryDrive::new(geometry(24, 4)).unwrap());
+    let runtime = mkfs(&device, &MkfsOptions::default());
+    let mount =
+        || FileSystem::mount(device.clone(), runtime.clone(), MountOptions::default()).unwrap();
+    let fs = mount();
+    let name = |n: u32| format!("{n:0>200}").into_bytes();
+    let mut count = 0;
+    while fs.create(ROOT, &name(count), new_file()).is_ok() {
+        count += 1;
+    }
+    assert!(count > 500, "{count}");
+    fs.sync().unwrap();
+    drop(fs);
+    let fs = mount();
+    assert_clean(&fs);
+    for n in 0..count {
+        fs.unlink(ROOT, &name(n)).unwrap();
+    }
+    fs.sync().unwrap();
+    assert_eq!(fs.space().inodes, 1);
+}
+
+/// A file system with files of which everything is known, synced.
+fn filled(device: &Arc<MemoryDrive>) -> (Runtime, Vec<(u64, Vec<u8>)>, Seen) {
+    let runtime = mkfs(device, &MkfsOptions::default());
+    let fs = FileSystem::mount(device.clone(), runtime.clone(), MountOptions::default()).unwrap();
+    let mut files = Vec::new();
+    for n in 0..12_u8 {
+        let ino = fs.create(ROOT, &[b'a' + n], new_file()).unwrap().ino;
+        let bytes = vec![n + 1; 10_000 + usize::from(n) * 777];
+        fs.write(ino, 0, &bytes).unwrap();
+        files.push((ino, bytes));
+        fs.sync().unwrap();
+    }
+    let all = seen(&fs, []).unwrap();
+    (runtime, files, all)
+}
+
+#[test]
+fn changed_data_is_an_error_and_never_given() {
+    let device = Arc::new(MemoryDrive::new(geometry(24, 4)).unwrap());
+    let (runtime, files, _) = filled(&device);
+    let written = device.report_zone(ZoneId(4)).unwrap().write_pointer;
+    let mut random = fastrand::Rng::with_seed(3);
+    let mut damaged = 0;
+    for _ in 0..60 {
+        let copy = Arc::new(device.snapshot());
+        let at = ZoneAddress::new(ZoneId(4), random.u64(0..written));
+        copy.decay(at, 1, |bytes| bytes[0] ^= 1 << 3);
+        let options = MountOptions::default();
+        let fs = FileSystem::mount(copy.clone(), runtime.clone(), options).unwrap();
+        let look = |fs: &FileSystem| {
+            let mut bad = 0;
+            for (ino, bytes) in &files {
+                match contents(fs, *ino) {
+                    Ok(found) => assert_eq!(found, *bytes),
+                    Err(Error::DamagedData { .. }) => bad += 1,
+                    Err(Error::NotFound) => {}
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            bad
+        };
+        let bad = look(&fs);
+        assert_eq!(fs.check(true).errors.get("data").copied().unwrap_or(0), bad);
+        damaged += bad;
+        // The cleaner moves it as it is, and it stays an error.
+        fs.unlink(ROOT, b"l").unwrap();
+        while fs.clean(Pressure::Any).unwrap() {}
+        assert!(look(&fs) <= bad + 1);
+    }
+    assert!(damaged > 20, "{damaged}");
+}
+
+#[test]
+fn changed_metadata_is_refused_or_makes_no_difference() {
+    let device = Arc::new(MemoryDrive::new(geometry(24, 4)).unwrap());
+    let (runtime, _, all) = filled(&device);
+    let mut random = fastrand::Rng::with_seed(5);
+    let (mut refused, mut last) = (0, 0);
+    for _ in 0..600 {
+        let copy = Arc::new(device.snapshot());
+        let at = ZoneAddress::new(
+            ZoneId(random.u32(0..4)),
+            random.u64(0..64) * 4096 + random.u64(0..300),
+        );
+        copy.decay(at, 1, |bytes| bytes[0] ^= 1 << random.u8(0..8));
+        let read_only = MountOptions {
+            read_only: true,
+            ..MountOptions::default()
+        };
+        match FileSystem::mount(copy.clone(), runtime.clone(), read_only) {
+            Ok(fs) => match seen(&fs, []) {
+                Ok(found) if found == all => {}
+                // Damage to the very last group looks like one that was not finished.
+                Ok(found) => {
+                    assert_eq!(found.len() + 1, all.len());
+                    last += 1;
+                }
+                Err(error) => panic!("{error}"),
+            },
+            Err(Error::DamagedMetadata { .. } | Error::Version { .. } | Error::NotFormatted) => {
+                refused += 1;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(refused > 20, "{refused}");
+    assert!(last < 20, "{last}");
+}
+
+#[test]
+fn noise_is_no_file_system() {
+    let mut random = fastrand::Rng::with_seed(9);
+    for _ in 0..30 {
+        let device = Arc::new(MemoryDrive::new(geometry(24, 4)).unwrap());
+        let (runtime, ..) = filled(&device);
+        for _ in 0..random.usize(1..40) {
+            let zone = ZoneId(random.u32(0..8));
+            let written = match device.report_zone(zone).unwrap() {
+                report if report.write_pointer_valid() => report.write_pointer,
+                _ => 256 * KIB,
+            };
+            if written > 0 {
+                let at = ZoneAddress::new(zone, random.u64(0..written / 64) * 64);
+                device.decay(at, 64, |bytes| random.fill(bytes));
+            }
+        }
+        // Whatever comes, no panic.
+        if let Ok(fs) = FileSystem::mount(device, runtime, MountOptions::default()) {
+            let _ = seen(&fs, []);
+            let _ = fs.check(true);
+            let _ = fs.sync();
+        }
+    }
+}
+
+#[test]
+fn other_versions_and_empty_drives_are_named() {
+    let device = Arc::new(MemoryDrive::new(geometry(24, 4)).unwrap());
+    let runtime = Runtime::seeded(1);
+    let mount = |device: &Arc<MemoryDrive>| {
+        FileSystem::mount(device.clone(), runtime.clone(), MountOptions::default()).unwrap_err()
+    };
+    assert!(matches!(mount(&device), Error::NotFormatted));
+    assert!(!smrfs::is_there(&*device).unwrap());
+    mkfs(&device, &MkfsOptions::default());
+    assert!(smrfs::is_there(&*device).unwrap());
+    device.decay(ZoneAddress::new(ZoneId(0), 8), 1, |bytes| bytes[0] = 9);
+    assert!(matches!(mount(&device), Error::Version { found: 9, .. }));
+}
