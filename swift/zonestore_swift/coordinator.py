@@ -2,6 +2,9 @@
 
 The table and the lease are in memcached. The lease is a counter that memcached forgets after some seconds: who counts the first leads
 for less long than that. Nothing is lost with either: turns end by themselves, and a drive that hears nothing decides for itself.
+
+Two nodes may both believe that they lead. So what follows a table is claimed, by a counter too (claims.py): each table has one successor,
+which knows all turns that were given before.
 """
 
 import time
@@ -9,8 +12,10 @@ import time
 from swift.common.exceptions import MemcacheConnectionError
 
 from zonestore_swift import news, turns
+from zonestore_swift.claims import Claims
 from zonestore_swift.errors import Refused
 from zonestore_swift.sharing import Sharing, name_of
+from zonestore_swift.together import each
 
 LEASE = "zonestore/turns/lease"
 # memcached counts whole seconds, and may forget a second early; the rest is for a write that takes long.
@@ -38,6 +43,7 @@ class Coordinator:
         # The last round that was told to each drive.
         self.followed = {}
         self.led_until, self.is_answered, self.can_lead = float("-inf"), False, True
+        self.claims = Claims(memcache, clock)
         # What the table was at the last look, since when, and when it last became another one.
         self.kept, self.looked, self.since, self.changed = None, clock(), clock(), float("-inf")
 
@@ -53,8 +59,7 @@ class Coordinator:
         if is_leading and self.is_answered:
             table = self.lead(groups, table) or table
         if table and self.clock() - self.changed <= turns.BELIEVED_SECONDS and list(self.place) in self.kept["nodes"]:
-            for name, drive in drives.items():
-                self.tell(table, name, drive)
+            each(drives, lambda name: self.tell(table, name, drives[name]))
 
     def look(self):
         """The table. None if there is none, or memcached does not answer."""
@@ -67,7 +72,7 @@ class Coordinator:
         return turns.Table.decode(self.kept)
 
     def see(self, kept, now):
-        if not isinstance(kept, dict) or not isinstance(kept.get("nodes"), list) or not isinstance(kept.get("at"), (int, float)):
+        if not isinstance(kept, dict) or not isinstance(kept.get("nodes"), list) or "by" not in kept or not isinstance(kept.get("at"), (int, float)):
             kept = None
         if kept != self.kept:
             # What is there at the first look may have been there for long.
@@ -89,6 +94,9 @@ class Coordinator:
 
     def lead(self, groups, table):
         """Writes the next table. None if nothing can be said."""
+        write_until = self.claims.claim(f"{self.kept['by']}/{self.kept['at']}" if table else "none")
+        if write_until is None:
+            return None
         heard = self.memcache.get_multi([news.key(*place) for place in self.sharing.places], news.SERVER)
         now = self.clock()
         if heard is None:
@@ -96,7 +104,7 @@ class Coordinator:
         told, nodes = hear(self.sharing.places, heard)
         next_table = turns.decide(groups, told, table or turns.Table.lost(), max(0.0, now - self.since), self.rules)
         kept = {"at": time.time(), "by": list(self.place), "nodes": nodes, **next_table.encoded()}
-        if self.clock() >= self.led_until:
+        if self.clock() >= min(self.led_until, write_until):
             return None
         self.memcache.set_multi({news.TURNS: kept}, news.SERVER, time=news.KEPT_SECONDS)
         for name in sorted(next_table.turns.keys() - (table.turns.keys() if table else ())):

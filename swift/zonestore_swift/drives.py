@@ -49,12 +49,15 @@ class Drives:
         except Refused:
             return False
 
-    def all(self):
-        """Names of the drives that are served now, of those that have a directory or that one daemon names."""
+    def names(self):
+        """Of the drives that have a directory, or that one daemon serves."""
         if "{device}" in self._socket:
-            names = os.listdir(self._devices) if os.path.isdir(self._devices) else []
-            return sorted(name for name in names if self.is_served(name))
+            return sorted(os.listdir(self._devices)) if os.path.isdir(self._devices) else []
         try:
             return sorted(row["device"] for row in self._transport("").ask("GET", "/v1/drives"))
         except Unavailable:
             return []
+
+    def all(self):
+        """Names of the drives that are served now."""
+        return [name for name in self.names() if self.is_served(name)]

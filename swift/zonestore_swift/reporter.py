@@ -12,6 +12,7 @@ from zonestore_swift import news
 from zonestore_swift.coordinator import Coordinator
 from zonestore_swift.drives import DEFAULT_SOCKET, Drives
 from zonestore_swift.errors import Refused
+from zonestore_swift.together import each
 
 HEALTH_SECONDS = 30
 MOST_INTERVAL = 2
@@ -29,6 +30,8 @@ class Reporter(Daemon):
         self.drives = Drives(conf.get("zonestore_socket", DEFAULT_SOCKET), conf.get("devices", "/srv/node"),
                              float(conf.get("zonestore_connect_timeout", 2)), float(conf.get("zonestore_timeout", 60)))
         self.memcache = load_memcache(conf, self.logger)
+        # The drives that were there last.
+        self.names = []
         self.grades = {}
         self.coordinator = None
         if config_true_value(conf.get("coordinate", "yes")):
@@ -38,19 +41,28 @@ class Reporter(Daemon):
 
     def run_forever(self, *args, **kwargs):
         while True:
+            begun = time.monotonic()
             self.run_once()
-            time.sleep(self.interval)
+            time.sleep(max(0.0, self.interval - (time.monotonic() - begun)))
 
     def run_once(self, *args, **kwargs):
-        rows = {name: self.row(name) for name in self.drives.all()}
+        self.names = each([""], lambda _: self.drives.names(), lambda _: self.names)[""]
+        rows = {name: row for name, row in each(self.names, self.row, self.late).items() if row}
         told = {"at": time.time(), "drives": rows}
         self.memcache.set_multi({news.key(*self.place): told}, news.SERVER, time=news.KEPT_SECONDS)
         if self.coordinator:
             self.coordinator.step({name: self.drives.drive(name) for name, row in rows.items() if not row.get("failed")})
 
+    def late(self, name):
+        self.logger.warning("%s: no answer in time", name)
+        return {"failed": True}
+
     def row(self, name):
+        """None if nobody ever served a drive of this name."""
         drive = self.drives.drive(name)
         try:
+            if not self.drives.is_served(name):
+                return {"failed": True} if name in self.grades else None
             # What it had followed before it is looked at.
             followed = self.coordinator.followed.get(name, 0) if self.coordinator else 0
             cleaner = drive.store("cleaner")

@@ -6,6 +6,7 @@ from swift.common.exceptions import RingLoadError
 from swift.common.ring import Ring
 from swift.common.storage_policy import EC_POLICY, POLICIES
 
+from zonestore_swift import shifts
 from zonestore_swift.turns import Groups
 
 PACKAGE = "zonestore-swift#"
@@ -30,6 +31,12 @@ def sets_of(ring):
     rows = set(zip_longest(*ring._replica2part2dev_id))
     names = [device and name_of(device) for device in ring.devs]
     return {frozenset(names[number] for number in row if number is not None and names[number]) for row in rows}
+
+
+def tiers_of(devices):
+    """The region of each device, the zone, the machine: as a ring keeps replicas apart."""
+    places = {name_of(device): (device["region"], device["zone"], device["ip"]) for device in devices}
+    return [{name: place[:depth] for name, place in places.items()} for depth in (1, 2, 3)]
 
 
 class Sharing:
@@ -57,4 +64,4 @@ class Sharing:
         groups = [(names, limit(policy, self._fragments)) for policy, ring in self._rings.items() for names in sets_of(ring)]
         devices = [device for ring in self._rings.values() for device in ring.devs if device]
         self.places = sorted({(device["ip"], device["port"]) for device in devices})
-        self._groups = Groups(groups)
+        self._groups = Groups(groups, shifts.find(groups, tiers_of(devices)))

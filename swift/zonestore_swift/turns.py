@@ -2,6 +2,11 @@
 
 A turn is for so many seconds, and is told with the seconds that are left, never with a time of the day: clocks need not agree. It is
 over once its drive has followed a later round and cleans no more, or when it is too old for anybody to believe in it. Until then it counts.
+
+Where rings keep replicas apart by zones, turns go by *shifts*: drives that have no object in common clean together, one shift after the
+other. Without, a few drives that are given a turn as they come keep nearly all others from theirs (shifts.py).
+
+The simulation of clusters has the same rule (crates/sim/src/cluster/turns); tests/swift/turns.json has what both must say.
 """
 
 from collections import Counter
@@ -13,6 +18,8 @@ BELIEVED_SECONDS = 5.0
 LATE_SECONDS = BELIEVED_SECONDS + 1
 # A drive that nobody tells anything any more decides for itself after so long. A new coordinator is there sooner.
 HOLD_SECONDS = 15
+# A shift that is over sooner gives no turn any more.
+LEAST_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
@@ -88,6 +95,9 @@ class Table:
     waiting: dict = field(default_factory=dict)
     # For so long nobody is given a turn.
     quiet: float = 0.0
+    # Whose turns they are, and for how long if others wait.
+    shift: int = 0
+    shift_left: float = 0.0
 
     @classmethod
     def lost(cls):
@@ -105,7 +115,8 @@ class Table:
                      for name, turn in kept["turns"].items()}
             ending = {name: Ending(int(end["round"]), float(end["left"])) for name, end in kept["ending"].items()}
             waiting = {name: float(waited) for name, waited in kept["waiting"].items()}
-            return cls(int(kept["round"]), turns, ending, waiting, float(kept["quiet"]))
+            shift = int(kept.get("shift", 0)), float(kept.get("shift_left", 0))
+            return cls(int(kept["round"]), turns, ending, waiting, float(kept["quiet"]), *shift)
         except (TypeError, KeyError, ValueError, AttributeError):
             return None
 
@@ -113,9 +124,11 @@ class Table:
 class Groups:
     """Which drives have replicas or fragments of the same objects, and how many of each group may clean at once."""
 
-    def __init__(self, groups):
-        """`groups`: pairs of drives and the limit. One that says no more than others is no harm."""
-        self.limits, self._of = [], {}
+    def __init__(self, groups, shifts=None):
+        """`groups`: pairs of drives and the limit. One that says no more than others is no harm. `shifts`: the number of each drive's;
+        None if drives have turns as they come."""
+        self.limits, self._of, self.shifts = [], {}, shifts or {}
+        self.shift_count = 1 + max(self.shifts.values(), default=-1)
         for number, (drives, limit) in enumerate(groups):
             self.limits.append(limit)
             for drive in drives:
@@ -151,10 +164,14 @@ def decide(groups, told, before, elapsed, rules=Rules()):
         ending[name] = Ending(number, turn.left + LATE_SECONDS)
         waiting[name] = turn.waited
     quiet = max(0.0, before.quiet - elapsed)
+    shift, shift_left = _shift(groups, told, turns, waiting, before, elapsed, rules)
     if not quiet:
-        for name in _next(groups, told, {*turns, *ending}, unasked, waiting, rules):
-            turns[name] = Turn(number, rules.turn_seconds, waiting.pop(name))
-    return Table(number, turns, ending, waiting, quiet)
+        for name in _next(groups, told, {*turns, *ending}, unasked, waiting, (shift, shift_left), rules):
+            is_aged = waiting[name] >= rules.patience_seconds
+            # A shift ends for all of its drives at once.
+            left = min(rules.turn_seconds, shift_left) if groups.shifts and not is_aged else rules.turn_seconds
+            turns[name] = Turn(number, left, waiting.pop(name))
+    return Table(number, turns, ending, waiting, quiet, shift, shift_left)
 
 
 def said(table, name):
@@ -190,7 +207,7 @@ def _giving_way(groups, told, turns, ending, unasked, rules):
     """Whose turn ends because a drive cleans that must. Who has waited long goes on."""
     count, forced = groups.count([*turns, *ending, *unasked]), groups.count(unasked)
     found = []
-    for name, turn in turns.items():
+    for name, turn in sorted(turns.items()):
         if (name in told and told[name].urgent) or turn.waited >= rules.patience_seconds:
             continue
         if any(forced[group] and count[group] > groups.limits[group] for group in groups.of(name)):
@@ -199,16 +216,36 @@ def _giving_way(groups, told, turns, ending, unasked, rules):
     return found
 
 
-def _next(groups, told, active, unasked, waiting, rules):
+def _shift(groups, told, turns, waiting, before, elapsed, rules):
+    """Which shift it is, and how long it goes on. It ends when its time is over, or nobody of it has anything to clean; not while nobody
+    else waits."""
+    if not groups.shifts:
+        return 0, 0.0
+    now = before.shift % groups.shift_count
+    wanting = {groups.shifts.get(name) for name in waiting if name in told} - {None}
+    others = wanting - {now}
+    if not others:
+        return now, rules.turn_seconds
+    left = before.shift_left - elapsed
+    if left > 0 and (now in wanting or any(groups.shifts.get(name) == now for name in turns)):
+        return now, left
+    return min(others, key=lambda shift: (shift - now) % groups.shift_count), rules.turn_seconds
+
+
+def _next(groups, told, active, unasked, waiting, shift, rules):
     """Who has a turn from now on. Who has waited long goes first, the longest before the others; then who has the fewest spare
-    zones. A drive that has waited long and cannot go yet keeps the place free that it needs."""
+    zones, of the shift that it is. A drive that has waited long and cannot go yet keeps the place free that it needs."""
+    def may_go(name):
+        its = groups.shifts.get(name)
+        return its is None or waiting[name] >= rules.patience_seconds or its == shift[0] and shift[1] >= LEAST_SECONDS
+
     def order(name):
         waited = waiting[name]
         return (0, 0, -waited, name) if waited >= rules.patience_seconds else (1, told[name].spare, -waited, name)
 
     most, found = rules.most(len(told)), []
     count, forced, kept = groups.count(active), groups.count(unasked), Counter()
-    for name in sorted((name for name in waiting if name in told and name not in active), key=order):
+    for name in sorted((name for name in waiting if name in told and name not in active and may_go(name)), key=order):
         is_aged = waiting[name] >= rules.patience_seconds
         others, taken = (Counter(), 0) if is_aged else (forced, len(unasked))
         if len(active) + len(found) + taken < most and groups.have_room(name, count, kept, others):

@@ -28,6 +28,7 @@ def test_an_empty_store(server, open_page, picture):
     page.until_text("#buckets-words", "None.")
     assert "Idle" in page.text("#cleaner-words")
     assert "Nothing is known to be lost" in page.text("#health")
+    page.until_text("#health", "Scrub: all metadata was looked at last: ")
     assert "256 zones of 1.0 MiB" in page.text("#zones-words")
     picture(page)
     # Nothing comes from elsewhere.
@@ -258,6 +259,11 @@ def test_the_map_by_keyboard(server, open_page):
     page.until_text("#fact", "Zone 255: ")
     page.press("ArrowDown")
     assert "Zone 255: " in page.text("#fact")
+    # A page is more rows than there are.
+    page.press("PageUp")
+    page.until_text("#fact", "Zone 0: superblock, ")
+    page.press("PageDown")
+    page.until_text("#fact", "Zone 255: ")
     # All that can be done by pointing can be reached with Tab.
     seen = []
     page.run("document.activeElement.blur()")

@@ -61,6 +61,10 @@ def test_a_server_scrubs_when_asked_and_by_itself(zonestore, serve, store):
     server.stop()
 
 
+def stopped_at(status):
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(status["stopped_micros"] // 1_000_000))
+
+
 def test_a_running_scrub_is_stopped_and_goes_on_where_it_was(zonestore, serve, store):
     for number in range(12):
         put(zonestore, store, f"c/{number}", os.urandom(1_000_000))
@@ -78,6 +82,11 @@ def test_a_running_scrub_is_stopped_and_goes_on_where_it_was(zonestore, serve, s
     assert not stopped["running"] and stopped["data_micros"] is None
     assert stopped["began_micros"] == status["began_micros"]
     assert 0 < stopped["bytes_read"] < stopped["bytes_all"]
+    server.stop()
+    # A restart is nobody who asks for it.
+    server = serve(store, "--scrub-every", "30d", "--scrub-pace", "full")
+    status = zonestore("store", "scrub", store, "--status")
+    assert f"was stopped at {stopped_at(stopped)}" in status.text
     server.stop()
     server = serve(store, "--scrub-every", "never", "--scrub-pace", "full")
     code, done = scrubbed(zonestore, store, "--deep")

@@ -161,11 +161,12 @@ class Cluster:
             self.stop_one(name)
 
     @staticmethod
-    def written(node):
-        """Bytes that the node's drives hold or held."""
+    def has_objects(node, policy):
+        """Whether a drive of the node has anything of a policy, be it tombstones: small objects take no space in zones."""
         transport = Transport(str(node.socket), 2, 60)
-        spaces = [transport.ask("GET", f"/v1/drives/{name}/store/space") for name in node.names]
-        return sum(space["live_bytes"] + space["dead_bytes"] for space in spaces)
+        drives = [f"/v1/drives/{name}/swift" for name in node.names]
+        held = [drive for drive in drives if any(row["policy"] == policy for row in transport.ask("GET", f"{drive}/policies"))]
+        return any(transport.ask("GET", f"{drive}/{policy}/partitions?from=0&limit=1") for drive in held)
 
     def data_files(self, policy):
         """Objects of a policy that lie in files."""

@@ -4,14 +4,16 @@ import json
 import time
 
 import pytest
+from swift.common.concurrency import sleep
 from swift.common.exceptions import MemcacheConnectionError
 from swift.common.ring import Ring
 from swift.common.storage_policy import ECStoragePolicy, StoragePolicy
 from swift.common.utils import get_logger
 from zonestore_cluster import rings
-from zonestore_swift import coordinator, news, reporter, sharing, turns
+from zonestore_swift import claims, coordinator, news, reporter, sharing, turns
 from zonestore_swift.coordinator import Coordinator
 from zonestore_swift.errors import Refused
+from zonestore_swift.together import each
 
 ZONED = "egg:zonestore-swift#replication.zoned"
 PLACES = [("10.0.0.1", 6200), ("10.0.0.2", 6200), ("10.0.0.3", 6200)]
@@ -143,6 +145,49 @@ def test_the_lease_is_one_nodes_at_a_time_and_goes_on_when_that_is_gone(nodes):
     assert all(nodes.silent[number] < turns.HOLD_SECONDS - 5 for number in others)
 
 
+def test_of_two_that_believe_that_they_lead_one_writes_what_follows(nodes):
+    nodes.seconds(10)
+    nodes.rows = [{"waits": True}] * 3
+    for _ in range(40):
+        # The lease is lost each second: everybody leads.
+        for node in nodes.nodes:
+            node.led_until = nodes.now + 10
+        before = nodes.memcache.get_multi([news.TURNS], news.SERVER)[0]
+        nodes.second()
+        after = nodes.memcache.get_multi([news.TURNS], news.SERVER)[0]
+        assert len({*before["turns"], *after["turns"]} - {*after["ending"]}) <= 1
+        assert len(nodes.with_turn()) <= 1
+    assert nodes.with_turn()
+
+
+def test_the_right_to_write_is_one_nodes_and_goes_on_if_that_one_does_not(nodes):
+    one, other = (claims.Claims(nodes.memcache, lambda: nodes.now) for _ in range(2))
+    assert one.claim("a") == nodes.now + claims.WRITE_SECONDS
+    assert one.claim("a") is None and other.claim("a") is None
+    # Nothing was written.
+    nodes.now += claims.OVER_SECONDS - 0.1
+    assert one.claim("a") is None and other.claim("a") is None
+    nodes.now += 0.1
+    assert [bool(other.claim("a")), bool(one.claim("a"))] == [True, False]
+    assert one.claim("b") and not other.claim("b")
+    nodes.memcache.is_away = True
+    assert other.claim("c") is None
+
+
+def test_a_call_that_hangs_holds_up_no_other():
+    asked = []
+
+    def call(name):
+        asked.append(name)
+        if name == "hangs":
+            sleep(60)
+        return name
+
+    found = each(["hangs", "a", "b"], call, lambda name: f"{name}: late", seconds=0.05)
+    assert found == {"hangs": "hangs: late", "a": "a", "b": "b"} and asked[1:] == ["a", "b"]
+    assert each([], call) == {}
+
+
 def test_who_comes_new_does_not_believe_what_may_be_old(nodes):
     nodes.rows[0] = {"waits": True}
     nodes.seconds(12)
@@ -263,6 +308,16 @@ def test_who_shares_objects_is_what_the_rings_say(tmp_path):
     only_coded = sharing.Sharing(str(tmp_path), policies=[coded]).groups()
     assert only_coded.have_room(names[1], only_coded.count(names[:1]))
     assert not only_coded.have_room(names[2], only_coded.count(names[:2]))
+
+    # Where each shares with few, drives as they come are as good.
+    assert groups.shift_count == 0
+    # Machines that are not alike make a ring in which drives share with many.
+    many = [(node % 3, f"10.0.0.{node}", 6200, f"d{node}{drive}") for node in range(1, 13) for drive in "abcd"[:3 + node % 2]]
+    (tmp_path / "many").mkdir()
+    rings.save(tmp_path / "many" / "object.ring.gz", 3, many, 9)
+    by_zones = sharing.Sharing(str(tmp_path / "many"), policies=[plain]).groups()
+    assert by_zones.shift_count == 3
+    assert {by_zones.shifts[f"{ip}:{port}/{device}"] for zone, ip, port, device in many if zone == 1} == {1}
 
     # A drive more.
     time.sleep(0.01)

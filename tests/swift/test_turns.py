@@ -5,7 +5,9 @@ import os
 import random
 
 import pytest
+import turns_table
 from zonestore_swift import turns
+from zonestore_swift.claims import WRITE_SECONDS, Claims
 from zonestore_swift.turns import Ending, Groups, Rules, Table, Told, Turn, decide, said
 
 SEED = int(os.environ.get("SEED") or 1)
@@ -151,6 +153,14 @@ class Drive:
         self.turn, self.hold = now + turn, now + hold
 
 
+class Counters(dict):
+    """Of memcached."""
+
+    def incr(self, key, time):
+        self[key] = self.get(key, 0) + 1
+        return self[key]
+
+
 class Cluster:
     """Nodes that tell, follow and lead as coordinator.py does, each once a second at a time of its own."""
 
@@ -163,7 +173,9 @@ class Cluster:
         coded = [self.pick(min(count, 5)) for _ in range(dice.randint(0, 10))]
         self.limits = [1] * len(self.sets) + [2] * len(coded)
         self.sets += coded
-        self.groups = Groups(zip(self.sets, self.limits))
+        # Any two of a node may clean at once, as far as the sets say.
+        shifts = {name: number for number, node in enumerate(self.nodes) for name in node} if dice.random() < 0.5 else None
+        self.groups = Groups(zip(self.sets, self.limits), shifts)
         self.rules = Rules(turn_seconds=10, patience_seconds=60, at_once=dice.choice(("20%", "50%", "100%")))
         self.now, self.news, self.kept, self.written = 0.0, {}, None, 0.0
         self.leaders, self.halves = leaders, None
@@ -171,6 +183,8 @@ class Cluster:
         self.seen = [(None, 0.0, -99.0, 0.0)] * count
         self.due = [dice.random() for _ in range(count)]
         self.writes = []
+        counters = Counters()
+        self.claims = [Claims(counters, lambda: self.now) for _ in self.nodes]
         self.alive = set(range(count))
         for drive in self.drives.values():
             drive.take(0, 0, 15)
@@ -209,11 +223,15 @@ class Cluster:
         table = kept
         if number in sorted(self.alive, key=lambda node: (node + self.now // 7) % len(self.nodes))[:self.leaders]:
             told = {name: row for name, (at, row) in self.news.items() if self.now - at <= 5}
-            table = decide(self.groups, told, kept or Table.lost(), self.now - since if kept else 0, self.rules)
-            if self.leaders > 1:
-                self.writes.append((self.now + self.dice.random(), table))
-            else:
-                self.kept, kept, since, changed, self.written = table, table, self.now, self.now, self.now
+            # Who begins to write may take its time, or never come to it.
+            until = self.claims[number].claim(kept.round if kept else "none")
+            if until and self.gets_through():
+                table = decide(self.groups, told, kept or Table.lost(), self.now - since if kept else 0, self.rules)
+                if self.leaders > 1:
+                    assert until <= self.now + WRITE_SECONDS
+                    self.writes.append((self.now + 3 * self.dice.random(), table))
+                else:
+                    self.kept, kept, since, changed, self.written = table, table, self.now, self.now, self.now
         self.seen[number] = kept, since, changed, self.now
         if kept is None or self.now - changed > turns.BELIEVED_SECONDS:
             return
@@ -256,15 +274,15 @@ def test_no_two_replicas_are_cleaned_at_once_without_need_and_nobody_starves(his
     assert given, "nobody ever had a turn"
 
 
+@pytest.mark.parametrize("lost", [0, 0.3])
 @pytest.mark.parametrize("history", range(HISTORIES))
-def test_two_leaders_at_once_give_few_turns_too_many(history):
-    cluster = Cluster(random.Random(f"{SEED} two {history}"), leaders=2)
+def test_two_leaders_at_once_give_no_turn_too_many(history, lost):
+    cluster = Cluster(random.Random(f"{SEED} two {history} {lost}"), lost, leaders=2)
     given, most = set(), cluster.rules.most(len(cluster.drives))
     while cluster.now < 200:
         cluster.tick()
-        # A late write hides what another one gave, until the news tell of it: one too many, and hardly ever two.
-        assert cluster.most_over() <= 2
-        assert len(cluster.with_turn()) <= 2 * most
+        assert cluster.most_over() <= 0
+        assert len(cluster.with_turn()) <= most
         given.update(cluster.with_turn())
     assert given
 
@@ -287,3 +305,8 @@ def test_without_a_leader_drives_decide_for_themselves(history):
         cluster.tick()
         names = [name for number in cluster.alive for name in cluster.nodes[number]]
         assert all(cluster.drives[name].hold > cluster.now for name in names)
+
+
+def test_the_simulation_has_the_same_rule():
+    """Both must say what the table says. Numbers of JSON are exact."""
+    assert json.loads(json.dumps(turns_table.made())) == turns_table.read(), "tests/swift/turns_table.py writes it anew"

@@ -6,15 +6,15 @@ use crate::model::find;
 use crate::output::Output;
 use ::sim::cleaning::{Load, Skew};
 use ::sim::cluster::{
-    self, Coordination, Fleet, Impossible, Lost, Report, Scenario, Simulation, Until,
+    self, Coordination, Disks, Fleet, Impossible, Lost, Report, Scenario, Simulation, Times, Until,
 };
 use ::sim::policy::{Cost, Policy};
 use drive_model::{Class, Profile, Span};
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use terminal::{Interrupt, Progress};
 
-/// From one machine to another, one way, besides the time of the bytes: as within a data centre.
-const HOP_MICROS: f64 = 50.0;
 /// Drives for each proxy, and requests a second for each drive, if nothing else is said.
 const DRIVES_A_PROXY: u32 = 32;
 const REQUESTS_A_DRIVE: u32 = 5;
@@ -76,6 +76,19 @@ fn impossible(error: Impossible) -> CommandError {
     }
 }
 
+fn times(file: &Path) -> CommandResult<Times> {
+    let failed = |error: &dyn std::fmt::Display| {
+        CommandError::new(Exit::Usage, format!("{}: {error}", file.display()))
+            .hint(r#"write lists of milliseconds: {"read_ms": [11.2, 9.7], "write_ms": [14.0]}"#)
+    };
+    let text = std::fs::read_to_string(file).map_err(|error| failed(&error))?;
+    let times: Times = serde_json::from_str(&text).map_err(|error| failed(&error))?;
+    if times.read_ms.is_empty() || times.write_ms.is_empty() {
+        return Err(failed(&"a list is empty"));
+    }
+    Ok(times)
+}
+
 fn load_of(arguments: &SimCluster) -> cluster::Load {
     let clients = arguments.clients.unwrap_or(0);
     let readers = (f64::from(clients) * arguments.reads).round() as u32;
@@ -108,13 +121,17 @@ fn cluster(arguments: &SimCluster, out: &mut Output) -> CommandResult {
     };
     let load = load_of(arguments);
     let part_bytes = arguments.redundancy.part_bytes(arguments.object_size.0);
-    let (disks, layout) = fleet
+    let (mut disks, layout) = fleet
         .build(part_bytes, arguments.seed)
         .map_err(impossible)?;
+    if let Some(file) = &arguments.times {
+        disks = Disks::Served(Arc::new(times(file)?.into()));
+    }
     let scenario = Scenario {
         seed: arguments.seed,
         nodes: arguments.nodes,
         drives_per_node: arguments.drives,
+        failure_zones: arguments.failure_zones,
         proxies: arguments.proxies.unwrap_or_else(|| {
             let drives = arguments.nodes.saturating_mul(arguments.drives);
             drives.div_ceil(DRIVES_A_PROXY)
@@ -125,9 +142,11 @@ fn cluster(arguments: &SimCluster, out: &mut Output) -> CommandResult {
         disks,
         layout,
         link_bytes_per_second: arguments.network.0,
-        hop: Span::from_micros(HOP_MICROS),
+        hop: Span::from_seconds(arguments.hop.as_secs_f64()),
+        after_quorum: Span::from_seconds(arguments.after_quorum.as_secs_f64()),
         coordination: Coordination::None,
         news_delay: Span::from_seconds(arguments.news_delay.as_secs_f64()),
+        turn: Span::from_seconds(arguments.turn.as_secs_f64()),
         budget_percent: arguments.budget,
         lost: arguments.rebuild.map(|rate| Lost {
             after_seconds: load.warm_up_seconds,

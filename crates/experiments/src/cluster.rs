@@ -106,6 +106,7 @@ fn cluster(
         seed: run.seed,
         nodes: NODES,
         drives_per_node: 1,
+        failure_zones: 1,
         proxies: NODES,
         partitions_a_drive: 1_000,
         redundancy: Redundancy::Replicas(REPLICAS as u32),
@@ -117,8 +118,10 @@ fn cluster(
         layout,
         link_bytes_per_second: LINK,
         hop: Span::from_micros(50.0),
+        after_quorum: Span::ZERO,
         coordination,
         news_delay: Span::from_seconds(1.0),
+        turn: Span::from_seconds(30.0),
         budget_percent: 25,
         lost: None,
     };

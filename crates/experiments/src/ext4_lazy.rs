@@ -3,9 +3,10 @@
 //! The requests are those of user-mode Linux with the patches in kernel/ext4-lazy, recorded once; the drives are models.
 
 use crate::expected::Expected;
-use crate::experiment::{Experiment, Run, Stopped};
+use crate::experiment::{Experiment, Outcome, Run, Stopped};
 use crate::guest_replay::Player;
-use crate::guest_trace::{Content, GuestTrace, Traced};
+use crate::guest_trace::{Content, GuestTrace, Stage, Traced};
+use plot::{Figure, Panel, thinned};
 
 const CMR: &str = "wd5000ys";
 const DM_SMR: &str = "st8000as0002";
@@ -70,10 +71,11 @@ pub const TABLE_3_2: Experiment = Experiment {
     },
     measure: |run| {
         let traces = decode(run, DIRECTORIES)?;
-        let mut measured = Vec::new();
+        let (mut measured, mut panels) = (Vec::new(), Vec::new());
         for name in ["MakeDirs", "RemoveDirs"] {
             for trace in &traces {
                 let stage = trace.stage(name)?;
+                panels.push(offsets(stage, &trace.head.file_system));
                 // With lazy writeback, metadata is read out of the journal.
                 let read = stage.mib(Content::Metadata, false) + stage.mib(Content::Journal, false);
                 let written = stage.mib(Content::Metadata, true);
@@ -82,9 +84,40 @@ pub const TABLE_3_2: Experiment = Experiment {
                 measured.extend([read, written, journal].map(|mib| mib * scale));
             }
         }
-        Ok(measured.into())
+        Ok(Outcome::from(measured).with(Figure {
+            number: "3.8",
+            title: "Where MakeDirs and RemoveDirs read and write",
+            caption: "Extremes of many requests in a row; the journal is in the middle.".into(),
+            panels,
+        }))
     },
 };
+
+/// The places of a stage's requests, in their order.
+fn offsets(stage: &Stage, file_system: &str) -> Panel {
+    let mut panel = Panel::new(
+        format!("{}, {file_system}", stage.name),
+        "request",
+        "offset (GiB)",
+    );
+    let kinds = [
+        ("metadata reads", Content::Metadata, false),
+        ("metadata writes", Content::Metadata, true),
+        ("journal reads", Content::Journal, false),
+        ("journal writes", Content::Journal, true),
+    ];
+    for (name, content, written) in kinds {
+        let of =
+            |t: &Traced| t.content == Some(content) && t.request.operation.is_write() == written;
+        let all = stage.requests.iter().enumerate().filter(|(_, t)| of(t));
+        let places = all.map(|(n, t)| (n as f64, t.request.lba.0 as f64 / 262_144.0));
+        let places = thinned(&places.collect::<Vec<_>>()).0;
+        if !places.is_empty() {
+            panel = panel.points(name, places);
+        }
+    }
+    panel
+}
 
 /// Journals of a tenth of 128 MiB and of 10 GiB.
 const JOURNALS: Pair = [trace!("journal-128m-stock"), trace!("journal-10g-stock")];
@@ -129,21 +162,21 @@ struct Times {
     cleaning: [f64; 2],
 }
 
-const STAGES: [(&str, &Pair); 8] = [
-    ("MakeDirs", &DIRECTORIES),
-    ("ListDirs", &DIRECTORIES),
-    ("TarDirs", &DIRECTORIES),
-    ("RemoveDirs", &DIRECTORIES),
-    ("CreateFiles", &FILES),
-    ("FindFiles", &FILES),
-    ("TarFiles", &FILES),
-    ("RemoveFiles", &FILES),
+const STAGES: [&str; 8] = [
+    "MakeDirs",
+    "ListDirs",
+    "TarDirs",
+    "RemoveDirs",
+    "CreateFiles",
+    "FindFiles",
+    "TarFiles",
+    "RemoveFiles",
 ];
 
 fn times(run: &mut Run<'_>, drive: &str) -> Result<Vec<Times>, Stopped> {
     let mut all: Vec<Times> = STAGES
         .iter()
-        .map(|&(stage, _)| Times {
+        .map(|&stage| Times {
             stage,
             run: [0.0; 2],
             cleaning: [0.0; 2],
@@ -170,7 +203,7 @@ pub const FIGURE_3_7: Experiment = Experiment {
     title: "Trees of directories and files on a conventional drive",
     source: traced!("CMU-CS-20-130, section 3.4.2, figure 3.7; a fortieth of the load"),
     expected: || {
-        let row = |(stage, _): (&str, _)| {
+        let row = |stage: &str| {
             let what = format!("{stage}: stock ÷ lazy");
             match stage {
                 "MakeDirs" | "CreateFiles" => Expected::range(what, "", 1.5, 2.0).part(0.1),
@@ -194,7 +227,7 @@ pub const FIGURE_3_11: Experiment = Experiment {
     source: traced!("CMU-CS-20-130, section 3.4.3, figure 3.11; a fortieth of the load"),
     expected: || {
         let mut rows: Vec<Expected> = Vec::new();
-        for (stage, _) in STAGES {
+        for stage in STAGES {
             let what = format!("{stage}: stock ÷ lazy");
             rows.push(match stage {
                 "MakeDirs" | "CreateFiles" => Expected::range(what, "", 1.5, 2.5).part(0.1),

@@ -1,6 +1,7 @@
-//! How long a cluster of 10,000 drives takes to simulate, and what comes out; one of 8 drives beside it.
+//! How long a cluster of 10,000 drives takes to simulate, and what comes out: drives that have their turns as they come, and
+//! by shifts where the ring has zones. One of 8 drives beside it.
 //!
-//! `cargo run --release -p sim --example scale`
+//! `cargo run --release -p sim --example scale [NODES DRIVES ZONES TURN WARM_UP SECONDS]`
 
 use drive_model::{Profile, Span};
 use sim::cluster::{
@@ -20,13 +21,29 @@ fn main() -> Result<(), Impossible> {
         policy: Policy::CostBenefit,
     };
     let (disks, layout) = fleet.build(1 << 20, 1)?;
-    for (nodes, drives_per_node) in [(8, 1), (8, 4), (400, 25)] {
+    let words: Vec<u32> = std::env::args()
+        .skip(1)
+        .flat_map(|word| word.parse())
+        .collect();
+    let all = match words[..] {
+        [nodes, drives, zones, turn, warm_up, time] => {
+            vec![(nodes, drives, zones, turn, warm_up, time)]
+        }
+        _ => vec![
+            (8, 1, 1, 30, 300, 600),
+            (8, 4, 1, 30, 300, 600),
+            (400, 25, 1, 10, 60, 60),
+            (400, 25, 4, 10, 60, 60),
+        ],
+    };
+    for (nodes, drives_per_node, failure_zones, turn, warm_up, time) in all {
         let mut reports = Vec::new();
         for (_, coordination, _) in Coordination::ALL {
             let scenario = Scenario {
                 seed: 1,
                 nodes,
                 drives_per_node,
+                failure_zones,
                 proxies: (nodes * drives_per_node).div_ceil(32),
                 partitions_a_drive: 100,
                 redundancy: Redundancy::Replicas(3),
@@ -35,8 +52,10 @@ fn main() -> Result<(), Impossible> {
                 layout: layout.clone(),
                 link_bytes_per_second: 1_250_000_000,
                 hop: Span::from_micros(50.0),
+                after_quorum: Span::from_seconds(0.5),
                 coordination,
                 news_delay: Span::from_seconds(1.0),
+                turn: Span::from_seconds(f64::from(turn)),
                 budget_percent: 25,
                 lost: None,
             };
@@ -46,8 +65,8 @@ fn main() -> Result<(), Impossible> {
                 readers: 0,
                 writers: 0,
                 overwrites: true,
-                warm_up_seconds: if nodes > 100 { 10.0 } else { 300.0 },
-                until: Until::Seconds(if nodes > 100 { 30.0 } else { 600.0 }),
+                warm_up_seconds: f64::from(warm_up),
+                until: Until::Seconds(f64::from(time)),
             };
             let began = Instant::now();
             let mut simulation = Simulation::new(&scenario)?;
@@ -55,7 +74,7 @@ fn main() -> Result<(), Impossible> {
             let report = simulation.run(&load, &mut |_| true)?;
             let (drives, all) = (nodes * drives_per_node, began.elapsed());
             println!(
-                "{drives} drives: {all:.1?}, of that {built:.1?} to build; {} events",
+                "{drives} drives in {failure_zones} zones: {all:.1?}, of that {built:.1?} to build; {} events",
                 report.events
             );
             reports.push(report);

@@ -14,7 +14,11 @@ class Journal:
         self.image = image
         words = subprocess.run([debugfs, "-R", "blocks <8>", str(image)], capture_output=True, text=True, check=True).stdout
         self.places = [int(number) for number in re.findall(r"\d+", words)]
-        with open(image, "rb") as file:
+        self.read_superblock()
+
+    def read_superblock(self):
+        """Where the log begins is in it, and of what kind its tags are."""
+        with open(self.image, "rb") as file:
             file.seek(1024 + 24)
             self.block_size = 1024 << struct.unpack("<I", file.read(4))[0]
         superblock = self.block(0)

@@ -91,7 +91,8 @@ pub fn padded(bytes: &[u8], block_size: u32) -> Cow<'_, [u8]> {
 /// Gives back the active resource of a zone that is left. One that failed may not finish either.
 pub fn finish(device: &dyn ZonedDevice, zone: ZoneId) {
     if let Err(error) = device.finish(zone) {
-        tracing::warn!(%error, %zone, "a zone cannot be finished");
+        // Of a pair of zones the error says which.
+        tracing::warn!(%error, "a zone cannot be finished");
     }
 }
 
@@ -116,7 +117,8 @@ pub fn reset_or_retire(
             Ok(()) => resets.empty.push(*zone),
             Err(error @ ZoneError::PowerLost { .. }) => return Err(error),
             Err(error) => {
-                tracing::warn!(%error, %zone, "a zone cannot be reset; it is out of use");
+                // Of a pair of zones the error says which.
+                tracing::warn!(%error, "a zone cannot be reset; it is out of use");
                 resets.broken.push(*zone);
             }
         }

@@ -26,6 +26,7 @@ use written_as_text;
 
 mod ahead;
 mod cleaning;
+mod filling;
 mod hours;
 mod ladder;
 mod lifetime;
@@ -37,6 +38,7 @@ mod watermarks;
 
 pub use ahead::{Allowance, Allowed, Supply};
 pub use cleaning::{Candidate, CleaningPolicy, CostBenefit, Greedy, Pressure, ZoneView};
+pub use filling::Filling;
 pub use hours::{Hours, HoursError};
 pub use ladder::{Ladder, Tenant};
 pub use lifetime::{ByLifetime, Clock, History};

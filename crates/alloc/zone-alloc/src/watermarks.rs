@@ -113,7 +113,14 @@ impl Watermarks {
     /// What a zone has to gain to be cleaned while `free` zones are, of `all` that data may fill; `None`
     /// if enough are.
     pub fn pressure(self, free: u32, all: u32) -> Option<Pressure> {
+        self.pressure_before(free, all, 0)
+    }
+
+    /// The same for a cleaner that may have to wait while `filled` zones are filled: it would begin so much earlier, and
+    /// goes on so much longer. What is urgent stays so.
+    pub fn pressure_before(self, free: u32, all: u32, filled: u32) -> Option<Pressure> {
         let (urgent, begin) = self.of(all);
+        let begin = begin.saturating_add(filled);
         let supply = Supply {
             free,
             tidy: 0,
@@ -169,6 +176,16 @@ mod tests {
         let full = |free| Watermarks::AT_80_PERCENT.pressure(free, 230);
         assert_eq!(
             [11, 12, 45, 46].map(full),
+            [
+                Some(Pressure::Urgent),
+                Some(Pressure::Ahead),
+                Some(Pressure::Ahead),
+                None
+            ]
+        );
+        let waits = |free| Watermarks::default().pressure_before(free, 10_000, 5);
+        assert_eq!(
+            [0, 1, 6, 7].map(waits),
             [
                 Some(Pressure::Urgent),
                 Some(Pressure::Ahead),

@@ -17,7 +17,7 @@ impl Shared {
     pub fn learn_of_zones(&self, report: &[ZoneDescriptor]) {
         let state = self.state.lock();
         self.failing
-            .learn(report, |zone| state.zones.has_data(zone));
+            .learn(report, &*self.device, |zone| state.zones.has_data(zone));
         for DamagedFile { path, zone, .. } in damaged_files(&state, report) {
             tracing::error!(path, %zone, "a file has lost bytes");
         }

@@ -2,6 +2,7 @@
 //!
 //! They are known from the drive's report at mount and from what commands answer.
 
+use crate::mirror::{Mirror, is_broken};
 use crate::node::Body;
 use runtime::sync::Mutex;
 use std::collections::BTreeMap;
@@ -29,8 +30,19 @@ pub(crate) struct Failing {
 }
 
 impl Failing {
-    pub fn add(&self, zone: ZoneId, condition: ZoneCondition) {
-        if self.zones.lock().insert(zone, condition) != Some(condition) {
+    /// What is told of a zone, or of a pair by its number; which zone that is about is for the log.
+    pub fn add(&self, zone: &ZoneDescriptor, device: &dyn Mirror) {
+        if !is_broken(zone)
+            || self.zones.lock().insert(zone.id, zone.condition) == Some(zone.condition)
+        {
+            return;
+        }
+        for ZoneDescriptor {
+            id: zone,
+            condition,
+            ..
+        } in device.broken_of(zone.id)
+        {
             match condition {
                 ZoneCondition::Offline => tracing::error!(%zone, "a zone is offline"),
                 _ => tracing::warn!(%zone, "a zone can only be read"),
@@ -39,15 +51,14 @@ impl Failing {
     }
 
     /// What a report says of the zones in `ours`.
-    pub fn learn(&self, report: &[ZoneDescriptor], ours: impl Fn(ZoneId) -> bool) {
-        for zone in report.iter().filter(|zone| ours(zone.id)) {
-            if matches!(
-                zone.condition,
-                ZoneCondition::ReadOnly | ZoneCondition::Offline
-            ) {
-                self.add(zone.id, zone.condition);
-            }
-        }
+    pub fn learn(
+        &self,
+        report: &[ZoneDescriptor],
+        device: &dyn Mirror,
+        ours: impl Fn(ZoneId) -> bool,
+    ) {
+        let ours = report.iter().filter(|zone| ours(zone.id));
+        ours.for_each(|zone| self.add(zone, device));
     }
 
     pub fn contains(&self, zone: ZoneId) -> bool {

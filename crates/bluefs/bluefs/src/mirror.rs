@@ -1,7 +1,8 @@
 //! A drive on which zones have twins that hold the same, so that no damage to one zone takes metadata.
 //!
 //! A pair goes by the number of its first zone and is one zone to everything above: what is written, reset
-//! or finished is so in both, in the same order, and a failure of either is one of the pair. A read goes to
+//! or finished is so in both, in the same order, and a failure of either is one of the pair; its error names the zone
+//! that failed. A read goes to
 //! one of the two, and to the other if that fails. After a power cut each holds a prefix of what was written,
 //! so the longer one counts. Which zones are pairs is in the journal, and whoever replays it says so here.
 
@@ -25,6 +26,12 @@ pub(crate) trait Mirror: ZonedDevice {
 
     /// The other zone of the pair that goes by this number.
     fn twin(&self, zone: ZoneId) -> Option<ZoneId>;
+
+    /// The number that the pair with this zone goes by; of a zone in no pair its own.
+    fn goes_by(&self, zone: ZoneId) -> ZoneId;
+
+    /// The zones of a pair, or one without a twin, that the drive does not let be written any more.
+    fn broken_of(&self, zone: ZoneId) -> Vec<ZoneDescriptor>;
 
     /// Ends a pair, and answers its zones; of a zone without a twin that one.
     fn part(&self, zone: ZoneId) -> Vec<ZoneId>;
@@ -123,7 +130,7 @@ impl<D: Deref<Target: ZonedDevice> + Send + Sync> Mirrored<D> {
         let Some(pair) = self.pair_of(zone) else {
             return result;
         };
-        result.and(does(pair.twin).map_err(|error| named(error, zone)))
+        result.and(does(pair.twin))
     }
 
     /// What is told of a pair, and whether its twin has more.
@@ -135,12 +142,6 @@ impl<D: Deref<Target: ZonedDevice> + Send + Sync> Mirrored<D> {
         };
         let twin_has_more = rank(twin) > rank(&one);
         let more = if twin_has_more { twin } else { &one };
-        let is_broken = |zone: &ZoneDescriptor| {
-            matches!(
-                zone.condition,
-                ZoneCondition::ReadOnly | ZoneCondition::Offline
-            )
-        };
         let condition = match more.condition {
             ZoneCondition::Offline => ZoneCondition::Offline,
             // It cannot be written to as a pair any more.
@@ -178,6 +179,18 @@ impl<D: Deref<Target: ZonedDevice> + Send + Sync> Mirror for Mirrored<D> {
         self.pair_of(zone).map(|pair| pair.twin)
     }
 
+    fn goes_by(&self, zone: ZoneId) -> ZoneId {
+        let pairs = self.pairs.read();
+        let is_twin = |(_, pair): &(&ZoneId, &Pair)| pair.twin == zone;
+        pairs.iter().find(is_twin).map_or(zone, |(zone, _)| *zone)
+    }
+
+    fn broken_of(&self, zone: ZoneId) -> Vec<ZoneDescriptor> {
+        let zones = std::iter::once(zone).chain(self.twin(zone));
+        let told = zones.filter_map(|zone| self.inner.report_zone(zone).ok());
+        told.filter(is_broken).collect()
+    }
+
     fn part(&self, zone: ZoneId) -> Vec<ZoneId> {
         let pair = self.pairs.write().remove(&zone);
         std::iter::once(zone)
@@ -197,11 +210,7 @@ impl<D: Deref<Target: ZonedDevice> + Send + Sync> Mirror for Mirrored<D> {
 
     fn read_other(&self, at: ZoneAddress, buffer: &mut [u8]) -> Option<ZoneResult<()>> {
         let [_, other] = self.copies(self.inner.geometry().absolute(at))?;
-        Some(
-            self.inner
-                .read(other, buffer)
-                .map_err(|error| named(error, at.zone)),
-        )
+        Some(self.inner.read(other, buffer))
     }
 
     fn catch_up(&self, zone: ZoneId, live_end: u64) -> ZoneResult<u64> {
@@ -275,13 +284,12 @@ impl<D: Deref<Target: ZonedDevice> + Send + Sync> Mirror for Mirrored<D> {
     }
 }
 
-/// An error of a pair goes by the number of the pair.
-fn named(error: ZoneError, zone: ZoneId) -> ZoneError {
-    match error {
-        ZoneError::ReadOnly { command, .. } => ZoneError::ReadOnly { command, zone },
-        ZoneError::Offline { command, .. } => ZoneError::Offline { command, zone },
-        error => error,
-    }
+/// Whether the drive does not let a zone be written any more.
+pub(crate) fn is_broken(zone: &ZoneDescriptor) -> bool {
+    matches!(
+        zone.condition,
+        ZoneCondition::ReadOnly | ZoneCondition::Offline
+    )
 }
 
 impl<D: Deref<Target: ZonedDevice> + Send + Sync> ZonedDevice for Mirrored<D> {
@@ -340,9 +348,7 @@ impl<D: Deref<Target: ZonedDevice> + Send + Sync> ZonedDevice for Mirrored<D> {
                     return Err(error);
                 };
                 self.set_damaged(zone);
-                self.inner
-                    .read(other, buffer)
-                    .map_err(|_| named(error, zone))
+                self.inner.read(other, buffer).map_err(|_| error)
             }
         }
     }
@@ -373,7 +379,7 @@ impl<D: Deref<Target: ZonedDevice> + Send + Sync> ZonedDevice for Mirrored<D> {
             // Whoever hears of a limit takes the zone for empty.
             self.inner.reset(zone)?;
         }
-        result.map_err(|error| named(error, zone))
+        result
     }
     fn append(&self, zone: ZoneId, data: &[u8]) -> ZoneResult<ByteOffset> {
         let at = self.inner.append(zone, data)?;
@@ -395,5 +401,54 @@ impl<D: Deref<Target: ZonedDevice> + Send + Sync> ZonedDevice for Mirrored<D> {
         self.both(zone, |zone| self.inner.reset(zone))?;
         self.begin_again(zone);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use device::MemoryDrive;
+
+    /// What is above knows a pair by one number; whoever looks for the zone that failed needs the other one.
+    #[test]
+    fn an_error_of_a_pair_names_the_zone_that_failed() {
+        let geometry = Geometry {
+            block_size: 4096,
+            zone_size: 1 << 20,
+            zone_capacity: 1 << 20,
+            zone_count: 30,
+            conventional_zones: 0,
+            conventional_parts: 1,
+            sequential_kind: ZoneKind::SequentialWriteRequired,
+            max_open_zones: 0,
+            max_active_zones: 0,
+            max_append_bytes: 0,
+        };
+        let drive = MemoryDrive::new(geometry).unwrap();
+        let mirrored = Mirrored::new(&drive);
+        let (zone, twin) = (ZoneId(8), ZoneId(20));
+        assert!(mirrored.pair(zone, twin));
+        mirrored
+            .write(drive.geometry().start(zone), &[1; 4096])
+            .unwrap();
+        drive.set_condition(twin, ZoneCondition::Offline).unwrap();
+        let failed = mirrored.reset(zone).unwrap_err();
+        assert!(
+            matches!(failed, ZoneError::Offline { zone, .. } if zone == twin),
+            "{failed}"
+        );
+        assert_eq!(
+            (mirrored.goes_by(twin), mirrored.goes_by(zone)),
+            (zone, zone)
+        );
+        let broken: Vec<ZoneId> = mirrored
+            .broken_of(zone)
+            .iter()
+            .map(|zone| zone.id)
+            .collect();
+        assert_eq!(broken, [twin]);
+        // The pair is not lost.
+        let told = mirrored.report_zone(zone).unwrap();
+        assert_eq!(told.condition, ZoneCondition::ReadOnly);
     }
 }

@@ -188,7 +188,7 @@ impl Rings {
         // The other ring's superblock, once durable, allows to erase the last one of this ring: one
         // of its zones may still be good.
         flush()?;
-        tracing::warn!(%error, zone = %ring.zone(), "a superblock zone is out of use");
+        tracing::warn!(%error, "a zone for superblocks fails; the other one of its end begins anew");
         if let Err(error) = ring.begin_again(device, superblock) {
             tracing::error!(%error, "only one copy of the superblock is left");
             ring.broken = true;

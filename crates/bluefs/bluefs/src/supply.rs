@@ -41,10 +41,15 @@ impl Shared {
         }
     }
 
-    /// A zone is out of use. Of a pair both are: what is left of it is empty, and free at the next mount.
+    /// A zone is out of use. Of a pair both are before the next mount, and only what has failed is told to be lost.
     pub fn retire(&self, zone: ZoneId) {
-        for zone in self.device.part(zone) {
-            self.pool.retire(zone);
-        }
+        let broken = self.device.broken_of(zone);
+        let broken: Vec<ZoneId> = broken.into_iter().map(|zone| zone.id).collect();
+        // A twin that is sound stays ours, unused, and is nobody's at the next mount: the frame that gives it away may
+        // not be durable yet.
+        let is_sound = |zone: &ZoneId| !broken.is_empty() && !broken.contains(zone);
+        let pair = self.device.part(zone).into_iter();
+        pair.filter(|zone| !is_sound(zone))
+            .for_each(|zone| self.pool.retire(zone));
     }
 }

@@ -16,10 +16,12 @@ use zone::{ZoneCommand, ZoneCondition, ZoneDescriptor, ZoneError, ZoneId};
 impl Shared {
     /// A command failed; perhaps for the zone.
     pub fn notice(&self, error: &ZoneError) {
-        match error {
-            ZoneError::ReadOnly { zone, .. } => self.failing.add(*zone, ZoneCondition::ReadOnly),
-            ZoneError::Offline { zone, .. } => self.failing.add(*zone, ZoneCondition::Offline),
-            _ => return,
+        let (ZoneError::ReadOnly { zone, .. } | ZoneError::Offline { zone, .. }) = error else {
+            return;
+        };
+        // A pair is as good as the better one of its zones: with that one nothing is lost.
+        if let Ok(told) = self.device.report_zone(self.device.goes_by(*zone)) {
+            self.failing.add(&told, &*self.device);
         }
         self.wake.call();
     }
@@ -31,7 +33,7 @@ impl Shared {
         let state = self.state.lock();
         state.check()?;
         self.failing
-            .learn(&report, |zone| state.zones.has_data(zone));
+            .learn(&report, &*self.device, |zone| state.zones.has_data(zone));
         Ok(damaged_files(&state, &report))
     }
 }
@@ -76,7 +78,9 @@ impl Handle {
     pub fn read_failed(&self, error: ZoneError) -> Error {
         self.shared.notice(&error);
         match error {
-            ZoneError::Offline { zone, .. } => self.lost_in(zone, error),
+            ZoneError::Offline { zone, .. } => {
+                self.lost_in(self.shared.device.goes_by(zone), error)
+            }
             error => error.into(),
         }
     }

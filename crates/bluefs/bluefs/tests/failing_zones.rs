@@ -289,3 +289,34 @@ fn a_journal_that_cannot_be_read_is_told_with_its_zone() {
         "{error}"
     );
 }
+
+/// With two copies a zone that fails while it is written to takes nothing, so nothing is refused.
+#[test]
+fn with_two_copies_a_log_goes_on_whichever_zone_fails() {
+    let begun = || {
+        let drive = MemoryDrive::new(geometry(60, 0, 0)).unwrap();
+        support::format_copies(&drive, Role::Alone, 2);
+        let device: Arc<Drive> = Arc::new(Faults::new(drive));
+        let fs = mount(device.clone()).unwrap();
+        let mut log = fs.create("/000001.log").unwrap();
+        log.append(&[1; 5000]).unwrap();
+        log.sync().unwrap();
+        (device, fs, log)
+    };
+    let (_, fs, _log) = begun();
+    let zones: Vec<ZoneId> = fs.zones().into_iter().map(|(zone, _)| zone).collect();
+    for zone in zones {
+        for condition in [ZoneCondition::ReadOnly, ZoneCondition::Offline] {
+            let (device, fs, mut log) = begun();
+            device.break_zone(zone, condition);
+            for _ in 0..3 {
+                let done = log.append(&[2; 5000]).and_then(|()| log.sync());
+                done.unwrap_or_else(|error| panic!("{zone} {condition:?}: {error}"));
+            }
+            drop((log, fs));
+            let fs = mount(device).unwrap();
+            let found = read(&fs, "/000001.log").unwrap();
+            assert!(found == [vec![1; 5000], vec![2; 15_000]].concat());
+        }
+    }
+}

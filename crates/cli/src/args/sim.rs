@@ -6,6 +6,7 @@ use sim::cleaning::Skew;
 use sim::cluster::{Coordination, Redundancy};
 use sim::placement::Placement;
 use sim::policy::Policy;
+use std::path::PathBuf;
 use terminal::{Duration, Size};
 use zone_alloc::{Pace, Watermarks};
 
@@ -63,12 +64,13 @@ pub struct SimCleaning {
 Examples:
   zonestore sim cluster
   zonestore sim cluster --nodes 400 --drives 25 --time 30s --warm-up 10s      (10,000 drives)
+  zonestore sim cluster --nodes 400 --drives 25 --failure-zones 4 --coordination turns
   zonestore sim cluster --nodes 16 --drives 4 --redundancy 8+4 --object-size 4MiB --rebuild 200MiB
   zonestore sim cluster --drive st8000as0002 --clients 128 --reads 0
   zonestore sim cluster --news-delay 100ms --json
 
 A column for each way to coordinate. Proxies read one replica or as many fragments as it takes, and answer a
-write when enough replicas are durable (2 of 3; 9 of 8+4). Drives clean as ZoneStore does; one without zones
+write when all replicas are durable, or enough (2 of 3; 9 of 8+4) and --after-quorum has passed. Drives clean as ZoneStore does; one without zones
 has nothing to clean, but its translation layer may. Times of a drive are drawn from what its model takes for
 each job alone, and jobs are done in their order; with --models each drive is a model with its own queue,
 which is slow beyond some hundred drives. All objects are alike; docs/models.md has what is left out.
@@ -81,6 +83,9 @@ pub struct SimCluster {
     /// Drives of each machine
     #[arg(long, value_name = "N", default_value_t = 4, help_heading = "Cluster")]
     pub drives: u32,
+    /// Zones, such as racks, that the machines are in: the ring keeps an object's parts in different ones
+    #[arg(long, value_name = "N", default_value_t = 1, help_heading = "Cluster")]
+    pub failure_zones: u32,
     /// Machines in front of them [default: one for 32 drives]
     #[arg(long, value_name = "N", help_heading = "Cluster")]
     pub proxies: Option<u32>,
@@ -92,6 +97,24 @@ pub struct SimCluster {
         help_heading = "Cluster"
     )]
     pub network: Size,
+    /// From one machine to another, one way, besides the time of the bytes
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "50us",
+        value_parser = humantime::parse_duration,
+        help_heading = "Cluster"
+    )]
+    pub hop: std::time::Duration,
+    /// How long a proxy waits for the last replicas of a write once enough are durable
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "500ms",
+        value_parser = humantime::parse_duration,
+        help_heading = "Cluster"
+    )]
+    pub after_quorum: std::time::Duration,
     /// Replicas, or data+parity of an erasure code
     #[arg(
         long,
@@ -119,6 +142,15 @@ pub struct SimCluster {
     /// Each drive is a model, with a queue that it orders
     #[arg(long, help_heading = "Drives")]
     pub models: bool,
+    /// Times of a drive's jobs that were measured, in the place of its model's: JSON with lists of milliseconds, `read_ms` and
+    /// `write_ms`
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with = "models",
+        help_heading = "Drives"
+    )]
+    pub times: Option<PathBuf>,
     /// Zones for data of each drive: fewer than a real one has, and as full
     #[arg(long, value_name = "N", default_value_t = 100, help_heading = "Drives")]
     pub zones: u32,
@@ -162,6 +194,15 @@ pub struct SimCluster {
         help_heading = "Cleaning"
     )]
     pub news_delay: std::time::Duration,
+    /// How long a turn to clean is
+    #[arg(
+        long,
+        value_name = "TIME",
+        default_value = "30s",
+        value_parser = humantime::parse_duration,
+        help_heading = "Cleaning"
+    )]
+    pub turn: std::time::Duration,
     /// Per cent of all drives that clean at once with turns, but for those that must
     #[arg(
         long,

@@ -127,7 +127,7 @@ pub struct StoreScrub {
     /// Only say what it does and has done
     #[arg(long, conflicts_with = "deep")]
     pub status: bool,
-    /// Stop the server's scrub; it does not begin by itself until it is asked for, or the server is started again
+    /// Stop the server's scrub, also over restarts; it begins again when it is asked for, or the next pass is due from now
     #[arg(long, conflicts_with_all = ["deep", "status"])]
     pub stop: bool,
 }

@@ -73,7 +73,7 @@ impl From<ClientError> for CommandError {
             E::Answered { kind: Kind::NoSpace, .. } => NoSpace,
                 "remove objects through S3; `store df` shows the space";
             E::Answered { kind: Kind::Damaged, .. } => Damaged,
-                "stop the server, then `zonestore store fsck DRIVE` says what is damaged";
+                "`zonestore store scrub DRIVE --deep` finds all that is damaged, and `store health DRIVE` names it; a backup goes on with --skip-damaged";
             E::Answered { kind: Kind::Stopping | Kind::Busy | Kind::Gone, .. } => Busy, "try again";
             E::Answered { kind: Kind::NoDrive | Kind::NoPolicy, .. } => NotFound;
             E::Answered { kind: Kind::OtherPolicy, .. } => Usage;

@@ -178,7 +178,7 @@ impl From<store::Error> for CommandError {
             E::HostFull { free, .. } if *free < 1 << 20 => NoSpace, NO_HOST;
             E::HostFull { .. } => NoSpace,
                 "free space on the host's disk (`df -h` shows it), or remove objects";
-            E::ChecksumMismatch { .. } => Damaged,
+            E::ChecksumMismatch { .. } | E::Unreadable { .. } => Damaged,
                 WRITE_DOWN;
             E::CorruptMetadata { .. } | E::BelowMetadata { .. } => Damaged,
                 "keep a copy of the drive; `zonestore store fsck DRIVE` says what is damaged";

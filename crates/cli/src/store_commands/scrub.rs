@@ -67,7 +67,10 @@ fn here(store: &Store, deep: bool) -> CommandResult<ScrubStatus> {
     })?;
     drop(progress);
     if !done {
-        return fail!(Failed, "stopped before everything was looked at"; "the same command goes on");
+        if deep {
+            store.scrub_stop()?;
+        }
+        return fail!(Failed, "stopped before everything was looked at"; "the same command goes on, or a server when the next pass is due");
     }
     Ok(store.scrub_status()?)
 }

@@ -236,7 +236,7 @@ async fn order_scrub(
             match order {
                 Scrub::Metadata => daemon.store.scrub_start(false)?,
                 Scrub::Data => daemon.store.scrub_start(true)?,
-                Scrub::Stop => daemon.store.scrub_stop(),
+                Scrub::Stop => daemon.store.scrub_stop()?,
             }
             Ok(daemon.store.scrub_status()?)
         })

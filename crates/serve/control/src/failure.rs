@@ -63,6 +63,7 @@ impl From<store::Error> for Failure {
                 full
             }
             E::ChecksumMismatch { .. }
+            | E::Unreadable { .. }
             | E::CorruptMetadata { .. }
             | E::BelowMetadata { .. }
             | E::Kv(kv::Error::Corruption { .. }) => {

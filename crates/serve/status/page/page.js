@@ -314,8 +314,17 @@ function showHealth(health) {
     if (health.damaged_copies) add("Metadata in " + plural(health.damaged_copies, "zone") + " has a damaged copy; it is written anew.", "warn");
     if (!lines.length) add("Nothing is known to be lost or at risk.", "good");
     if (health.unusable_zones) add(plural(health.unusable_zones, "zone") + " out of use, with nothing in them.", "warn");
+    if (health.scrub) add(scrubWords(health.scrub), health.scrub.stopped_micros ? "warn" : "quiet");
   }
   $("health").replaceChildren(...lines);
+}
+
+function scrubWords(scrub) {
+  const when = (micros) => micros ? new Date(micros / 1000).toISOString().slice(0, 16).replace("T", " ") + " UTC" : "never";
+  let words = "Scrub: all metadata was looked at last: " + when(scrub.metadata_micros) + "; all data: " + when(scrub.data_micros) + ".";
+  if (scrub.began_micros) words += " A pass over the data has read " + bytes(scrub.bytes_read) + " of " + bytes(scrub.bytes_all) + ".";
+  if (scrub.stopped_micros) words += " It was stopped at " + when(scrub.stopped_micros) + ", and begins again by zonestore store scrub, or when the next pass is due.";
+  return words;
 }
 
 function rows(id, made) { $(id).tBodies[0].replaceChildren(...made); }

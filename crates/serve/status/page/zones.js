@@ -172,6 +172,8 @@ export class ZoneMap {
     else if (event.key === "End") zone = this.zones - 1;
     else return;
     event.preventDefault();
+    // A page may be more rows than there are.
+    if (event.key.startsWith("Page")) zone = Math.min(Math.max(zone, 0), this.zones - 1);
     if (zone >= 0 && zone < this.zones) this.choose(zone);
     const top = Math.floor(this.at / this.columns) * this.pitch, { scrollTop, clientHeight } = this.room;
     if (top < scrollTop || top + this.pitch > scrollTop + clientHeight) this.room.scrollTop = top - clientHeight / 2;

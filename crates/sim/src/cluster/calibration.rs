@@ -7,6 +7,7 @@ use super::service::Service;
 use super::translation::Translation;
 use drive_model::layer::LayerShape;
 use drive_model::{BLOCK_BYTES, Profile, ProfileError, Span, Time};
+use serde::Deserialize;
 
 /// Jobs of each kind.
 const JOBS: u64 = 500;
@@ -23,6 +24,36 @@ pub struct Sizes {
     /// Of what is written, the part of a band that is new when the drive's allocator has gone round: 1 while it is
     /// filled for the first time.
     pub band_part: f64,
+}
+
+/// Times that were measured elsewhere, such as in a real cluster whose drives had nothing else to do: in milliseconds,
+/// each as likely.
+#[derive(Clone, PartialEq, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Times {
+    /// Of an object or fragment that is read.
+    pub read_ms: Vec<f64>,
+    /// That is written.
+    pub write_ms: Vec<f64>,
+    /// A piece that the cleaner moves; none if nothing is cleaned.
+    #[serde(default)]
+    pub moved_ms: Vec<f64>,
+}
+
+impl From<Times> for Calibrated {
+    fn from(times: Times) -> Self {
+        let measured = |times: Vec<f64>| {
+            // Less than no time, and no number, is no time.
+            let span = |ms: f64| Span::from_millis(ms.clamp(0.0, 1e9));
+            Service::measured(times.into_iter().map(span).collect())
+        };
+        Self {
+            read: measured(times.read_ms),
+            write: measured(times.write_ms),
+            moved: measured(times.moved_ms),
+            translation: None,
+        }
+    }
 }
 
 /// Measures each kind of job on a drive of the profile, each alone and with the arm elsewhere before, for data that

@@ -2,7 +2,6 @@
 
 use super::job::{Job, Owner, Work};
 use super::space::Space;
-use super::turns::Need;
 use drive_model::{Span, Time};
 use std::time::Duration;
 use zone_alloc::{CleaningPolicy, Pacer, Pressure, Requests, Watermarks};
@@ -17,6 +16,15 @@ pub const fn piece_bytes(part_bytes: u64) -> u64 {
     } else {
         PIECE_BYTES / part_bytes * part_bytes
     }
+}
+
+/// How much a drive needs to clean.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Need {
+    /// It would like to, and can wait.
+    Wants,
+    /// It has to: writes wait, or soon will.
+    Must,
 }
 
 /// What is being moved.
@@ -92,18 +100,19 @@ impl Cleaner {
         above.is_some_and(|above| Duration::from_nanos(took.nanos()) > above)
     }
 
-    /// How much the drive needs to clean, and what a zone has to gain for it.
+    /// How much the drive needs to clean, and what a zone has to gain for it, where so many zones are to be free and so many
+    /// more will be filled until it may clean.
     pub fn need(
         &self,
         space: &Space,
-        free: Watermarks,
+        (free, filled): (Watermarks, u32),
         is_waited_for: bool,
     ) -> Option<(Need, Pressure)> {
         let zones = space.zones()?;
         if is_waited_for {
             return Some((Need::Must, Pressure::Any));
         }
-        match free.pressure(zones.free(), zones.zones()) {
+        match free.pressure_before(zones.free(), zones.zones(), filled) {
             Some(Pressure::Urgent) => Some((Need::Must, Pressure::Urgent)),
             Some(pressure) => Some((Need::Wants, pressure)),
             None if zones.has_victim() => Some((Need::Wants, Pressure::Ahead)),

@@ -1,8 +1,11 @@
 //! Who cleans, as far as others know, and who may.
 
 use super::drive::Drive;
+use super::groups::Groups;
 use super::scenario::Coordination;
-use super::turns::{Turn, Turns};
+use super::turns::{HOLD_SECONDS, Rules, Table, Told, decide};
+use drive_model::{Span, Time};
+use std::collections::{BTreeMap, BTreeSet};
 use zone_alloc::Watermarks;
 
 /// How drives came to clean, and reads to drives that clean.
@@ -10,9 +13,9 @@ use zone_alloc::Watermarks;
 pub struct Counts {
     /// Times that a drive began to clean.
     pub begun: u64,
-    /// Of these, times that it must, and a drive with a replica of its objects cleaned, or the budget was spent.
+    /// Of these, times that it must, and nobody had given it a turn.
     pub forced: u64,
-    /// Of those that were not forced, times that a drive with a replica cleaned.
+    /// Of those that were not forced, times that more such drives cleaned than may, of those with parts of an object.
     pub beside: u64,
     /// Turns that were taken back, for a drive with a replica that must.
     pub yielded: u64,
@@ -26,22 +29,33 @@ pub struct Counts {
 #[derive(Debug)]
 pub struct Coordinator {
     how: Coordination,
-    turns: Turns,
+    groups: Groups,
+    rules: Rules,
+    /// What was said last, and when.
+    table: Table,
+    said_at: Option<Time>,
     /// By drive: what proxies know.
     known: Vec<bool>,
-    cleaning: u32,
+    /// By group: how many of its drives clean that were not forced.
+    cleaning: Vec<u32>,
+    /// By drive: whether it cleans so.
+    counted: Vec<bool>,
     /// What was counted.
     pub counts: Counts,
 }
 
 impl Coordinator {
     /// Nobody cleans.
-    pub fn new(how: Coordination, turns: Turns, drives: u32) -> Self {
+    pub fn new(how: Coordination, groups: Groups, rules: Rules, drives: u32) -> Self {
         Self {
             how,
-            turns,
+            cleaning: groups.count(&BTreeSet::new()),
+            groups,
+            rules,
+            table: Table::default(),
+            said_at: None,
             known: vec![false; drives as usize],
-            cleaning: 0,
+            counted: vec![false; drives as usize],
             counts: Counts::default(),
         }
     }
@@ -56,51 +70,80 @@ impl Coordinator {
         self.how != Coordination::None
     }
 
+    /// In how many shifts drives clean, if they have their turns by shifts.
+    pub fn shifts(&self) -> Option<u32> {
+        self.groups.shift_count().filter(|_| self.gives_turns())
+    }
+
     /// Proxies hear whether a drive cleans.
     pub fn hears(&mut self, drive: u32, cleans: bool) {
         self.known[drive as usize] = cleans;
     }
 
-    /// Whether it cleans, as far as proxies know.
-    pub fn is_known_to_clean(&self, drive: u32) -> bool {
-        self.known[drive as usize]
+    /// Whether it cleans or has a turn, as far as proxies know: they read what is said when the drives do.
+    pub fn is_known_to_clean(&self, drive: u32, now: Time, drives: &[Drive]) -> bool {
+        self.known[drive as usize] || drives[drive as usize].turn_until > now
     }
 
-    /// Two drives share objects from now on.
-    pub fn share(&mut self, one: u32, other: u32) {
-        self.turns.share(one, other);
-    }
-
-    /// Whether a drive with a replica of its objects cleans.
-    pub fn is_beside(&self, drive: u32, drives: &[Drive]) -> bool {
-        let cleans = |other: &u32| drives[*other as usize].cleaner.since.is_some();
-        self.turns.sharing(drive).iter().any(cleans)
+    /// A drive has a part of a partition's objects from now on.
+    pub fn join(&mut self, drive: u32, partition: u32) {
+        let was_in = self.groups.of(drive).contains(&partition);
+        self.groups.join(drive, partition);
+        self.cleaning[partition as usize] += u32::from(!was_in && self.counted[drive as usize]);
     }
 
     /// A drive begins to clean; `forced` if it was not given a turn and cannot wait.
-    pub fn begins(&mut self, drive: u32, forced: bool, drives: &[Drive]) {
-        let is_beside = self.is_beside(drive, drives);
-        let is_beyond = self.gives_turns() && self.cleaning >= self.turns.budget();
-        self.cleaning += 1;
+    pub fn begins(&mut self, drive: u32, forced: bool) {
         self.counts.begun += 1;
-        if forced && (is_beside || is_beyond) {
-            self.counts.forced += 1;
-        } else {
-            self.counts.beside += u64::from(is_beside);
+        self.counts.forced += u64::from(forced);
+        self.counted[drive as usize] = !forced;
+        if forced {
+            return;
         }
+        let mut is_beside = false;
+        for group in self.groups.of(drive) {
+            let group = *group as usize;
+            self.cleaning[group] += 1;
+            is_beside |= self.cleaning[group] > self.groups.limit(group);
+        }
+        self.counts.beside += u64::from(is_beside);
     }
 
     /// A drive does not clean any more.
-    pub const fn ends(&mut self) {
-        self.cleaning -= 1;
+    pub fn ends(&mut self, drive: u32) {
+        if std::mem::take(&mut self.counted[drive as usize]) {
+            for group in self.groups.of(drive) {
+                self.cleaning[*group as usize] -= 1;
+            }
+        }
     }
 
-    /// Who cleans from now on.
-    pub fn choose(&self, drives: &[Drive], free: Watermarks) -> Vec<Turn> {
-        let all = (0..).zip(drives).filter(|(_, drive)| !drive.is_lost);
-        let wishes: Vec<_> = all
-            .filter_map(|(number, drive)| drive.wish(number, free))
-            .collect();
-        self.turns.choose(&wishes)
+    /// Drives hear what was said last; then they tell how they are, and of that follows what is said next.
+    pub fn goes_on(&mut self, drives: &mut [Drive], free: Watermarks, now: Time) {
+        if let Some(at) = self.said_at {
+            for (number, drive) in (0..).zip(&mut *drives) {
+                let turn = self.table.turn_of(number);
+                let had = drive.turn_until > now;
+                let until = now + Span::from_seconds(turn.unwrap_or(0.0));
+                self.counts.yielded +=
+                    u64::from(had && turn.is_none() && drive.cleaner.since.is_some());
+                drive.turn_until = until;
+                drive.hold_until = until + Span::from_seconds(HOLD_SECONDS);
+                drive.followed = self.table.round;
+                drive.looks_ahead(now);
+            }
+            let told: BTreeMap<u32, Told> = (0..)
+                .zip(&*drives)
+                .filter(|(_, drive)| !drive.is_lost)
+                .map(|(number, drive)| (number, drive.told(free, now)))
+                .collect();
+            let elapsed = now.since(at).seconds();
+            self.table = decide(&self.groups, &told, &self.table, elapsed, &self.rules);
+        } else {
+            for drive in drives {
+                drive.hold_until = now + Span::from_seconds(HOLD_SECONDS);
+            }
+        }
+        self.said_at = Some(now);
     }
 }

@@ -139,6 +139,7 @@ pub fn targets(
 
 #[cfg(test)]
 mod tests {
+    use super::super::ring::Places;
     use super::*;
 
     #[test]
@@ -174,7 +175,12 @@ mod tests {
     fn parts_go_to_drives_that_have_none_of_the_partition() {
         let mut random = fastrand::Rng::with_seed(1);
         for (nodes, per_node) in [(8, 1), (4, 2), (3, 4)] {
-            let ring = Ring::new((nodes, per_node), (3, 100), &mut random);
+            let places = Places {
+                nodes,
+                drives_per_node: per_node,
+                failure_zones: 1,
+            };
+            let ring = Ring::new(places, (3, 100), &mut random);
             let targets = targets(&ring, 1, nodes * per_node, per_node, &mut random);
             assert_eq!(targets.len(), ring.parts_of(1).len());
             for (part, to) in targets {

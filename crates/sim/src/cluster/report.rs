@@ -14,11 +14,13 @@ pub struct Cleaned {
     pub zones: u64,
     /// The part of the time that a drive cleaned, of all drives.
     pub time_part: f64,
+    /// In how many shifts drives clean, if they have their turns by shifts.
+    pub shifts: Option<u32>,
     /// Times that a drive began.
     pub begun: u64,
-    /// Of these, times that it was forced to, beside a replica that was cleaned or beyond the budget.
+    /// Of these, times that it had to, for it has hardly any zone, and had no turn.
     pub forced: u64,
-    /// Times that it began beside a replica without being forced to.
+    /// Of the others, times that it began beside more of them than may clean at once of those with parts of an object.
     pub beside: u64,
     /// Turns that were taken back for a drive that must.
     pub yielded: u64,
@@ -100,7 +102,7 @@ impl Report {
         fn percent(part: f64) -> String {
             format!("{:.1}", part * 100.0)
         }
-        const CELLS: [Cell; 27] = [
+        const CELLS: [Cell; 28] = [
             ("reads a second", |r| {
                 Some(format!("{:.1}", r.reads_per_second))
             }),
@@ -129,6 +131,9 @@ impl Report {
                 Some(format!("{:.2}", r.cleaning?.write_amplification))
             }),
             ("zones cleaned", |r| Some(r.cleaning?.zones.to_string())),
+            ("shifts of drives that clean together", |r| {
+                Some(r.cleaning?.shifts?.to_string())
+            }),
             ("cleaning begun, times", |r| {
                 Some(r.cleaning?.begun.to_string())
             }),

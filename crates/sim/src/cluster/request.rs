@@ -40,6 +40,8 @@ pub struct Request {
     pub under_way: u32,
     /// Whether it is counted.
     pub counts: bool,
+    /// Whether it has its answer.
+    pub answered: bool,
 }
 
 /// Requests by their numbers, which are used again.

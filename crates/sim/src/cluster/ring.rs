@@ -1,5 +1,7 @@
 //! Which drives have an object: partitions, as in a ring of OpenStack Swift.
 
+use super::groups::Groups;
+
 /// See the head of this file.
 #[derive(Clone, Debug)]
 pub struct Ring {
@@ -17,47 +19,108 @@ pub struct Part {
     pub index: u32,
 }
 
+/// Machines, their drives, and what may fail as a whole.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Places {
+    /// Machines.
+    pub nodes: u32,
+    /// Drives of each.
+    pub drives_per_node: u32,
+    /// Zones, such as racks, that the machines are in by turns.
+    pub failure_zones: u32,
+}
+
+impl Places {
+    /// Drives in all.
+    pub const fn drives(self) -> u32 {
+        self.nodes * self.drives_per_node
+    }
+
+    /// The machine of a drive.
+    pub const fn node_of(self, drive: u32) -> u32 {
+        drive / self.drives_per_node
+    }
+
+    /// The zone of a drive.
+    pub const fn zone_of(self, drive: u32) -> u32 {
+        self.node_of(drive) % self.failure_zones
+    }
+}
+
+/// Things that are dealt out in turn, in an order of its own each time round.
+struct Deck {
+    all: std::ops::Range<u32>,
+    step: usize,
+    left: Vec<u32>,
+}
+
+impl Deck {
+    const fn new(all: std::ops::Range<u32>, step: usize) -> Self {
+        Self {
+            all,
+            step,
+            left: Vec::new(),
+        }
+    }
+
+    /// The next one that may be. Where there is none, what is left has its turn in the next round.
+    fn deal(&mut self, random: &mut fastrand::Rng, may_be: impl Fn(u32) -> bool) -> Option<u32> {
+        let place = |left: &[u32]| left.iter().rposition(|each| may_be(*each));
+        if place(&self.left).is_none() {
+            let mut round: Vec<u32> = self.all.clone().step_by(self.step).collect();
+            random.shuffle(&mut round);
+            round.append(&mut self.left);
+            self.left = round;
+        }
+        place(&self.left).map(|place| self.left.remove(place))
+    }
+}
+
 impl Ring {
-    /// `width` drives for each partition, and so many partitions a drive at least: on different nodes where there are so many, else different drives. All
-    /// drives have as many partitions, but for a few.
+    /// `width` drives for each partition, and so many partitions a drive at least: in different zones where there are so
+    /// many, else on different nodes, else different drives. All drives have as many partitions, but for a few.
     pub fn new(
-        (nodes, drives_per_node): (u32, u32),
+        places: Places,
         (width, partitions_a_drive): (u32, u32),
         random: &mut fastrand::Rng,
     ) -> Self {
-        let drives = nodes * drives_per_node;
-        let partitions = (drives * partitions_a_drive)
+        let (zones, each) = (places.failure_zones, places.drives_per_node);
+        let partitions = (places.drives() * partitions_a_drive)
             .div_ceil(width)
             .next_power_of_two();
-        let mut decks: Vec<Vec<u32>> = vec![Vec::new(); nodes as usize];
-        let mut deck: Vec<u32> = Vec::new();
+        let mut of_zones = Deck::new(0..zones, 1);
+        let mut of_nodes: Vec<Deck> = (0..zones)
+            .map(|zone| Deck::new(zone..places.nodes, zones as usize))
+            .collect();
+        let mut of_drives: Vec<Deck> = (0..places.nodes)
+            .map(|node| Deck::new(node * each..(node + 1) * each, 1))
+            .collect();
         let mut rows = Vec::with_capacity((partitions * width) as usize);
         for _ in 0..partitions {
             let mut row: Vec<u32> = Vec::with_capacity(width as usize);
-            while row.len() < width as usize {
-                if deck.is_empty() {
-                    deck = (0..nodes).collect();
-                    random.shuffle(&mut deck);
-                }
-                // The next node that has none yet; where all have one, any.
-                let has = |node: u32| row.iter().any(|drive| drive / drives_per_node == node);
-                let place = deck.iter().rposition(|node| !has(*node));
-                let node = match place {
-                    Some(place) => deck.remove(place),
-                    None if row.len() < nodes as usize => {
-                        deck.clear();
-                        continue;
-                    }
-                    None => deck.pop().unwrap_or_default(),
+            // As few as can be where others are.
+            let count = |row: &[u32], is_there: &dyn Fn(u32) -> bool| {
+                row.iter().filter(|drive| is_there(**drive)).count() as u32
+            };
+            while (row.len() as u32) < width {
+                let (had, nodes) = (row.len() as u32, places.nodes / zones);
+                let in_zone = |zone: u32| count(&row, &|drive| places.zone_of(drive) == zone);
+                let Some(zone) = of_zones.deal(random, |zone| in_zone(zone) <= had / zones) else {
+                    break;
                 };
-                // Its drives in turn, in an order of its own each time.
-                let drives = &mut decks[node as usize];
-                if !drives.iter().any(|drive| !row.contains(drive)) {
-                    *drives = (node * drives_per_node..(node + 1) * drives_per_node).collect();
-                    random.shuffle(drives);
-                }
-                if let Some(place) = drives.iter().rposition(|drive| !row.contains(drive)) {
-                    row.push(drives.remove(place));
+                let most = in_zone(zone) / nodes.max(1);
+                let in_node = |node: u32| count(&row, &|drive| places.node_of(drive) == node);
+                let Some(node) = of_nodes[zone as usize].deal(random, |node| in_node(node) <= most)
+                else {
+                    break;
+                };
+                match of_drives[node as usize].deal(random, |drive| !row.contains(&drive)) {
+                    Some(drive) => row.push(drive),
+                    // All of its drives have one.
+                    None => match (0..places.drives()).find(|drive| !row.contains(drive)) {
+                        Some(drive) => row.push(drive),
+                        None => break,
+                    },
                 }
             }
             rows.extend(row);
@@ -95,20 +158,15 @@ impl Ring {
         self.rows[part.partition as usize * self.width + part.index as usize] = to;
     }
 
-    /// By drive: the others that have a part of one of its partitions.
-    pub fn sharing(&self, drives: u32) -> Vec<Vec<u32>> {
-        let mut sharing = vec![Vec::new(); drives as usize];
-        for row in self.rows.chunks(self.width) {
-            for drive in row {
-                let others = row.iter().filter(|other| *other != drive);
-                sharing[*drive as usize].extend(others);
-            }
-        }
-        for all in &mut sharing {
-            all.sort_unstable();
-            all.dedup();
-        }
-        sharing
+    /// Who has parts of the same objects, and how many of each may clean at once.
+    pub fn groups(&self, places: Places, limit: u32) -> Groups {
+        let drives = places.drives();
+        let tiers: [Vec<u32>; 2] = [
+            (0..drives).map(|drive| places.zone_of(drive)).collect(),
+            (0..drives).map(|drive| places.node_of(drive)).collect(),
+        ];
+        let rows = self.rows.chunks(self.width).map(|row| (row, limit));
+        Groups::new(drives, rows, &tiers)
     }
 }
 
@@ -116,41 +174,51 @@ impl Ring {
 mod tests {
     use super::*;
 
+    const fn places(nodes: u32, drives_per_node: u32, failure_zones: u32) -> Places {
+        Places {
+            nodes,
+            drives_per_node,
+            failure_zones,
+        }
+    }
+
     #[test]
-    fn parts_are_on_different_nodes_and_drives_have_as_many() {
-        for (nodes, per_node, width) in [
-            (8, 1, 3),
-            (4, 2, 3),
-            (20, 5, 12),
-            (3, 4, 3),
-            (2, 3, 3),
-            (2, 6, 9),
+    fn parts_are_apart_and_drives_have_as_many() {
+        for (nodes, per_node, zones, width) in [
+            (8, 1, 1, 3),
+            (4, 2, 1, 3),
+            (20, 5, 1, 12),
+            (3, 4, 1, 3),
+            (2, 3, 1, 3),
+            (2, 6, 1, 9),
+            (12, 4, 3, 3),
+            (30, 2, 5, 3),
+            (16, 2, 4, 12),
+            (4, 2, 2, 3),
         ] {
-            let ring = Ring::new(
-                (nodes, per_node),
-                (width, 100),
-                &mut fastrand::Rng::with_seed(1),
-            );
+            let places = places(nodes, per_node, zones);
+            let ring = Ring::new(places, (width, 100), &mut fastrand::Rng::with_seed(1));
             let drives = nodes * per_node;
             for partition in 0..ring.partitions() {
-                let mut row = ring.drives(partition).to_vec();
-                row.sort_unstable();
-                row.dedup();
-                assert_eq!(row.len(), width as usize, "{nodes} {per_node} {width}");
-                row.iter_mut().for_each(|drive| *drive /= per_node);
-                row.dedup();
-                assert_eq!(
-                    row.len() as u32,
-                    width.min(nodes),
-                    "{nodes} {per_node} {width}"
+                let row = ring.drives(partition);
+                let different = |of: &dyn Fn(u32) -> u32| {
+                    let of: std::collections::BTreeSet<u32> = row.iter().map(|n| of(*n)).collect();
+                    of.len() as u32
+                };
+                let found = (
+                    different(&|drive| drive),
+                    different(&|drive| places.node_of(drive)),
+                    different(&|drive| places.zone_of(drive)),
                 );
+                let wanted = (width, width.min(nodes), width.min(zones));
+                assert_eq!(found, wanted, "{places:?} {width}");
             }
             let fair = f64::from(ring.partitions() * width) / f64::from(drives);
             for drive in 0..drives {
                 let has = ring.parts_of(drive).len() as f64;
                 assert!(
                     (has / fair - 1.0).abs() < 0.06,
-                    "{nodes} {per_node} {width}: {has} of {fair}"
+                    "{places:?} {width}: {has} of {fair}"
                 );
             }
         }
@@ -158,12 +226,28 @@ mod tests {
 
     #[test]
     fn drives_share_what_partitions_they_have() {
-        let mut ring = Ring::new((2, 2), (2, 100), &mut fastrand::Rng::with_seed(1));
-        assert_eq!(ring.sharing(4)[0].len(), 2);
+        let places = places(2, 2, 1);
+        let mut ring = Ring::new(places, (2, 100), &mut fastrand::Rng::with_seed(1));
+        assert!(ring.groups(places, 1).has(0));
         for part in ring.parts_of(0) {
             ring.hand_over(part, 1);
         }
         assert!(ring.parts_of(0).is_empty());
-        assert!(ring.sharing(4)[0].is_empty());
+        assert!(!ring.groups(places, 1).has(0));
+    }
+
+    #[test]
+    fn a_zone_cleans_at_once_where_no_object_has_two_replicas_in_one() {
+        let of = |zones, width, limit| {
+            let places = places(60, 4, zones);
+            let ring = Ring::new(places, (width, 100), &mut fastrand::Rng::with_seed(1));
+            let groups = ring.groups(places, limit);
+            groups.shift_count()
+        };
+        assert_eq!(of(3, 3, 1), Some(3));
+        assert_eq!(of(6, 3, 1), Some(6), "any two zones share objects");
+        assert_eq!(of(12, 12, 3), Some(4), "three zones at once");
+        assert_eq!(of(1, 3, 1), None, "60 machines are too many");
+        assert_eq!(of(2, 3, 1), None, "two of three are in one");
     }
 }

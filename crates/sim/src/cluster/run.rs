@@ -28,6 +28,8 @@ pub struct Totals {
     pub waited: u64,
     /// In and out of nodes.
     pub node_bytes: u64,
+    /// In how many shifts drives clean; none without.
+    pub shifts: Option<u32>,
     /// Who cleaned beside whom.
     pub turns: coordinator::Counts,
 }
@@ -185,6 +187,7 @@ impl Run {
                 },
                 zones: last.zones - first.zones,
                 time_part: (last.cleaning - first.cleaning) / drive_seconds,
+                shifts: last.shifts,
                 begun: turns.begun - before.begun,
                 forced: turns.forced - before.forced,
                 beside: turns.beside - before.beside,

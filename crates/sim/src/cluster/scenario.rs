@@ -1,6 +1,7 @@
 //! What is simulated: the cluster, its drives, and what is asked of it.
 
 use super::model_disk::BackEnd;
+use super::ring::Places;
 use super::served_disk::Calibrated;
 use crate::policy::Policy;
 use drive_model::{BLOCK_BYTES, Profile, ProfileError, Span};
@@ -53,6 +54,16 @@ impl Redundancy {
         match self {
             Self::Replicas(count) => count / 2 + 1,
             Self::Erasure { data, .. } => data + 1,
+        }
+    }
+
+    /// Drives with parts of one object that may clean at once: as in OpenStack Swift, all replicas but one stay, and of a
+    /// code as many fragments besides those that it needs as leave one for a drive that fails.
+    pub const fn clean_at_once(self) -> u32 {
+        match self {
+            Self::Replicas(_) => 1,
+            Self::Erasure { parity, .. } if parity > 1 => parity - 1,
+            Self::Erasure { .. } => 1,
         }
     }
 
@@ -213,6 +224,8 @@ pub struct Scenario {
     pub nodes: u32,
     /// Drives of each.
     pub drives_per_node: u32,
+    /// Zones, such as racks, that these machines are in by turns: the ring keeps parts of an object apart.
+    pub failure_zones: u32,
     /// Machines in front of them.
     pub proxies: u32,
     /// Partitions of the ring that a drive has a part of, at least.
@@ -229,10 +242,14 @@ pub struct Scenario {
     pub link_bytes_per_second: u64,
     /// From one machine to another, beside the time of the bytes.
     pub hop: Span,
+    /// How long a proxy waits for the last parts of a write once enough are durable: half a second in OpenStack Swift.
+    pub after_quorum: Span,
     /// Who knows what.
     pub coordination: Coordination,
     /// How long after a drive begins or ends to clean the proxies know; and how often turns are given.
     pub news_delay: Span,
+    /// How long a turn is, and a shift while others wait.
+    pub turn: Span,
     /// Drives that clean at once at most, of a hundred, but for those that must.
     pub budget_percent: u32,
     /// A drive that is lost, if one is.
@@ -340,7 +357,16 @@ fn number(is_so: bool, what: &'static str, must: &'static str) -> Result<(), Imp
 impl Scenario {
     /// Drives in all.
     pub const fn drives(&self) -> u32 {
-        self.nodes * self.drives_per_node
+        self.places().drives()
+    }
+
+    /// Where the drives are.
+    pub const fn places(&self) -> Places {
+        Places {
+            nodes: self.nodes,
+            drives_per_node: self.drives_per_node,
+            failure_zones: self.failure_zones,
+        }
     }
 
     /// Bytes of a part of an object.
@@ -357,6 +383,16 @@ impl Scenario {
         if !(1..=MOST_DRIVES).contains(&drives) || self.proxies == 0 {
             return Err(Impossible::Size);
         }
+        number(
+            (1..=self.nodes).contains(&self.failure_zones),
+            "zones",
+            "1 to as many as there are nodes",
+        )?;
+        number(
+            (2.0..=240.0).contains(&self.turn.seconds()),
+            "a turn",
+            "2 to 240 seconds",
+        )?;
         number(
             (1..=10_000).contains(&self.partitions_a_drive),
             "partitions a drive",

@@ -1,6 +1,6 @@
 //! The cluster as it goes on, event by event.
 
-use super::cleaner::{Cleaner, Next};
+use super::cleaner::{Cleaner, Need, Next};
 use super::coordinator::Coordinator;
 use super::disk::Disk;
 use super::drive::Drive;
@@ -17,13 +17,13 @@ use super::scenario::{Coordination, Disks, Impossible, Layout, Load, Scenario};
 use super::served_disk::ServedDisk;
 use super::service::exponential;
 use super::space::Space;
-use super::turns::{Need, Turns};
+use super::turns::{AtOnce, Rules};
 use super::zone_slots::ZoneSlots;
 use crate::policy::Policy;
 use drive_model::{Span, Time};
 use std::collections::VecDeque;
 use std::ops::Range;
-use zone_alloc::{CleaningPolicy, Pace, Pacer, Watermarks};
+use zone_alloc::{CleaningPolicy, Filling, Pace, Pacer, Watermarks};
 
 /// Drives that are aged one by one; the others are like one of these, a little later.
 const AGED: u32 = 16;
@@ -52,6 +52,8 @@ enum Event {
     Received(u32),
     /// A part of a write is durable, as its proxy knows.
     Durable(u32),
+    /// The proxy does not wait any longer for the last parts of the write that began then.
+    Enough(u32, Time),
     /// What a lost part is made of has been sent to the node that gets it.
     Gathered(u32),
     /// Proxies hear that a drive cleans, or does not.
@@ -101,7 +103,7 @@ impl Simulation {
         let mut random = fastrand::Rng::with_seed(scenario.seed);
         let width = scenario.redundancy.width();
         let ring = Ring::new(
-            (scenario.nodes, scenario.drives_per_node),
+            scenario.places(),
             (width, scenario.partitions_a_drive),
             &mut random,
         );
@@ -114,8 +116,13 @@ impl Simulation {
                 ..
             } => (*free_zones, *pace, *policy),
         };
-        let budget = (u64::from(drives) * u64::from(scenario.budget_percent) / 100) as u32;
-        let turns = Turns::new(ring.sharing(drives), budget);
+        let rules = Rules {
+            turn_seconds: scenario.turn.seconds(),
+            at_once: AtOnce::Percent(f64::from(scenario.budget_percent)),
+            ..Rules::default()
+        };
+        let limit = scenario.redundancy.clean_at_once();
+        let groups = ring.groups(scenario.places(), limit);
         let mut simulation = Self {
             policy: policy.decides(scenario.seed),
             free,
@@ -129,7 +136,7 @@ impl Simulation {
                 scenario.hop,
             ),
             requests: Requests::default(),
-            coordinator: Coordinator::new(scenario.coordination, turns, drives),
+            coordinator: Coordinator::new(scenario.coordination, groups, rules, drives),
             rebuild: None,
             read_for_rebuild: 0,
             events: Events::default(),
@@ -203,7 +210,12 @@ impl Simulation {
                 free_seen: space.zones().map_or(0, ZoneSlots::free),
                 space,
                 cleaner: Cleaner::new(Pacer::new(pace)),
-                turn: None,
+                turn_until: Time::START,
+                hold_until: Time::START,
+                followed: 0,
+                written_bytes: 0,
+                filling: Filling::default(),
+                filled_before_turn: 0,
                 waiting: VecDeque::new(),
                 users: zone_alloc::Requests::default(),
                 is_lost: false,
@@ -323,6 +335,7 @@ impl Simulation {
             written_bytes: self.written_bytes,
             waited: self.waited,
             node_bytes: self.network.node_bytes(),
+            shifts: self.coordinator.shifts(),
             turns: self.coordinator.counts,
             ..Totals::default()
         };
@@ -380,6 +393,12 @@ impl Simulation {
                 }
             }
             Event::Received(number) | Event::Durable(number) => self.part_there(run, number),
+            Event::Enough(number, begun) => {
+                let is_it = |request: &&mut Request| request.begun == begun && !request.answered;
+                if self.requests.get(number).filter(is_it).is_some() {
+                    self.answer(run, number);
+                }
+            }
             Event::Gathered(number) => self.gathered(number),
             Event::News(drive, cleans) => self.coordinator.hears(drive, cleans),
             Event::Turns => self.give_turns(run),
@@ -415,6 +434,7 @@ impl Simulation {
             there: 0,
             under_way,
             counts: run.begin(reads, now),
+            answered: false,
         });
         let at = self.network.message(now);
         if reads {
@@ -439,7 +459,11 @@ impl Simulation {
             .collect();
         self.random.shuffle(&mut there);
         if self.coordinator.orders_reads() {
-            there.sort_by_key(|drive| self.coordinator.is_known_to_clean(*drive));
+            let now = self.events.now();
+            there.sort_by_key(|drive| {
+                self.coordinator
+                    .is_known_to_clean(*drive, now, &self.drives)
+            });
         }
         there.truncate(self.scenario.redundancy.to_read() as usize);
         there
@@ -485,6 +509,7 @@ impl Simulation {
             its.space.kill(&mut its.random);
         }
         self.written_bytes += self.part_bytes;
+        its.written_bytes += self.part_bytes;
         // Nobody goes before those who wait.
         match its.waiting.is_empty().then(|| its.space.write()).flatten() {
             Some(to) => self.take(drive, number, Work::Write, (0, to)),
@@ -581,55 +606,54 @@ impl Simulation {
         request.there += 1;
         request.under_way -= 1;
         let request = *request;
-        if request.there == request.needed {
-            let is_read = request.kind == Kind::Read;
-            let object = self.scenario.object_bytes;
-            let sent = match is_read {
-                true => self.network.proxy(request.proxy).sends.send(object, now),
-                false => now,
-            };
-            let at = self.network.message(sent);
-            run.answer(is_read, request.counts, request.begun, at);
-            if let Some(client) = request.client {
-                self.events.at(at, Event::Client(client));
-            }
+        let waits = self.scenario.after_quorum;
+        let is_whole = request.under_way == 0;
+        if request.there == request.needed && !is_whole && waits > Span::ZERO {
+            self.events
+                .at(now + waits, Event::Enough(number, request.begun));
+        } else if request.there >= request.needed
+            && !request.answered
+            && (is_whole || waits == Span::ZERO)
+        {
+            self.answer(run, number);
         }
-        if request.under_way == 0 {
+        if is_whole {
             self.requests.end(number);
         }
     }
 
-    /// Whether turns are given, and what they change.
-    fn give_turns(&mut self, run: &Run) {
-        let chosen = self.coordinator.choose(&self.drives, self.free);
-        let mut turns = vec![None; self.drives.len()];
-        chosen
-            .iter()
-            .for_each(|turn| turns[turn.drive as usize] = Some(turn.forced));
-        for (drive, turn) in turns.iter().enumerate() {
-            let its = &mut self.drives[drive];
-            let had = std::mem::replace(&mut its.turn, *turn);
-            if had.is_some() && turn.is_none() && its.cleaner.since.is_some() {
-                self.coordinator.counts.yielded += 1;
-            }
+    /// The user hears how it ended.
+    fn answer(&mut self, run: &mut Run, number: u32) {
+        let now = self.events.now();
+        let Some(request) = self.requests.get(number) else {
+            return;
+        };
+        request.answered = true;
+        let request = *request;
+        let is_read = request.kind == Kind::Read;
+        let object = self.scenario.object_bytes;
+        let sent = match is_read {
+            true => self.network.proxy(request.proxy).sends.send(object, now),
+            false => now,
+        };
+        let at = self.network.message(sent);
+        run.answer(is_read, request.counts, request.begun, at);
+        if let Some(client) = request.client {
+            self.events.at(at, Event::Client(client));
         }
-        // Those that stop stop first.
-        for is_begun in [false, true] {
-            for drive in (0..)
-                .zip(&turns)
-                .filter(|(_, turn)| turn.is_some() == is_begun)
-                .map(|(n, _)| n)
-            {
-                let has = self.drives[drive as usize].cleaner.since.is_some();
-                if is_begun || has {
-                    self.clean(drive);
-                }
-            }
+    }
+
+    /// What was said a moment ago holds from now on; then the next is said.
+    fn give_turns(&mut self, run: &Run) {
+        let now = self.events.now();
+        self.coordinator.goes_on(&mut self.drives, self.free, now);
+        for drive in 0..self.scenario.drives() {
+            self.clean(drive);
         }
         self.gives_turns = run.is_open;
         if self.gives_turns {
             let between = self.scenario.news_delay.max(LEAST_BETWEEN_TURNS);
-            self.events.at(self.events.now() + between, Event::Turns);
+            self.events.at(now + between, Event::Turns);
         }
     }
 
@@ -644,24 +668,18 @@ impl Simulation {
             let Some((need, pressure)) = its.need(self.free) else {
                 return self.stop_cleaning(drive);
             };
-            let forced =
-                self.coordinator.gives_turns() && need == Need::Must && its.turn != Some(false);
-            if self.coordinator.gives_turns() && its.turn.is_none() && need == Need::Wants {
+            if need == Need::Wants && its.is_held(now) {
                 return self.stop_cleaning(drive);
             }
             if its.cleaner.since.is_none() {
-                // Somebody may have been forced to, or be about to stop, since the turn was given.
-                let waits = self.coordinator.gives_turns() && need == Need::Wants;
-                if waits && self.coordinator.is_beside(drive, &self.drives) {
-                    return;
-                }
+                let forced = need == Need::Must && its.is_held(now);
                 let its = &mut self.drives[drive as usize];
                 if !its.space.begin(&*self.policy, pressure) {
                     // Nobody waits in vain where objects are overwritten.
                     self.is_full |= !its.waiting.is_empty();
                     return;
                 }
-                self.coordinator.begins(drive, forced, &self.drives);
+                self.coordinator.begins(drive, forced);
                 self.set_cleaning(drive, true);
             }
             let its = &mut self.drives[drive as usize];
@@ -704,7 +722,7 @@ impl Simulation {
 
     fn stop_cleaning(&mut self, drive: u32) {
         if self.drives[drive as usize].cleaner.since.is_some() {
-            self.coordinator.ends();
+            self.coordinator.ends(drive);
             self.set_cleaning(drive, false);
         }
     }
@@ -736,14 +754,7 @@ impl Simulation {
         for (part, to) in &targets {
             self.ring.hand_over(*part, *to);
             self.missing[part.partition as usize] = part.index as u8 + 1;
-            for other in self
-                .ring
-                .drives(part.partition)
-                .iter()
-                .filter(|other| **other != *to)
-            {
-                self.coordinator.share(*to, *other);
-            }
+            self.coordinator.join(*to, part.partition);
         }
         let its = &mut self.drives[drive as usize];
         its.is_lost = true;
@@ -782,6 +793,7 @@ impl Simulation {
             there: 0,
             under_way: needed,
             counts: false,
+            answered: false,
         });
         let at = self.network.message(now);
         for drive in self.read_from(partition) {

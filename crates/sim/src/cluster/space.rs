@@ -65,6 +65,11 @@ impl Space {
         }
     }
 
+    /// Bytes of a zone; 0 without.
+    pub const fn zone_bytes(&self) -> u64 {
+        self.zone_bytes
+    }
+
     /// The byte where a slot begins.
     pub fn byte(&self, slot: Slot) -> u64 {
         u64::from(slot.zone) * self.zone_bytes + u64::from(slot.number) * self.part_bytes

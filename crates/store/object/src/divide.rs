@@ -50,8 +50,8 @@ pub(crate) fn divide(extent: &Extent, left: u64, right: u64, block_size: u32) ->
     }
 }
 
-/// The bytes `from..to` of an extent. `from < to <= length`.
-pub(crate) fn part(extent: &Extent, from: u64, to: u64, block_size: u32) -> Extent {
+/// The bytes `from..to` of an extent. `from < to <= length`, and the same part of its blob, which is there whole.
+pub fn part(extent: &Extent, from: u64, to: u64, block_size: u32) -> Extent {
     // Only holes are longer than a blob, and they have nothing to skip.
     let forward = |skip: &u32| skip + from as u32;
     let content = match &extent.content {

@@ -17,6 +17,7 @@ mod staged;
 
 pub use accounts::{Accounts, Delta, Inline};
 pub use blob::{Blob, ChecksumBlock, ChecksumKind, Codec, MAX_STORED};
+pub use divide::part;
 pub use extent::{BlobId, BlobName, Content, Extent, MAX_INLINE, SharedBlob};
 pub use fragment::Fragment;
 pub use references::References;

@@ -6,6 +6,7 @@ use crate::data_cache::DataCache;
 use crate::format::key;
 use crate::rows::corrupt;
 use crate::{Error, Result};
+use appender::is_of_zone;
 use device::ZonedDevice;
 use object::{Blob, Codec};
 use std::fmt;
@@ -49,6 +50,11 @@ enum Cause {
         expected: u32,
         found: u32,
     },
+    Unreadable {
+        /// In the blob.
+        offset: u64,
+        error: ZoneError,
+    },
     Other(Error),
 }
 
@@ -65,7 +71,7 @@ impl ReadError {
     /// What the drive has answered, if that is why.
     pub const fn drive(&self) -> Option<&ZoneError> {
         match &self.cause {
-            Cause::Other(Error::Drive(error)) => Some(error),
+            Cause::Unreadable { error, .. } => Some(error),
             _ => None,
         }
     }
@@ -89,6 +95,13 @@ impl ReadError {
                 expected,
                 found,
             },
+            Cause::Unreadable { offset, error } if is_of_zone(&error) => Error::Unreadable {
+                object: object.to_owned(),
+                offset: base.saturating_add(offset),
+                at: self.at,
+                source: error,
+            },
+            Cause::Unreadable { error, .. } => error.into(),
             Cause::Other(error) => error.of_object(object),
         }
     }
@@ -106,6 +119,7 @@ impl fmt::Display for ReadError {
                 f,
                 "byte {offset} ({at}): {found:#010x}, expected {expected:#010x}"
             ),
+            Cause::Unreadable { error, .. } => error.fmt(f),
             Cause::Other(error) => error.fmt(f),
         }
     }
@@ -261,7 +275,11 @@ fn read_stored(
                 return Err(ReadError::corrupt(at, what, high));
             };
             let read = source.device.read(geometry.absolute(at), target);
-            read.map_err(|error| ReadError::other(at, error.into()))?;
+            read.map_err(|error| {
+                let offset = low.into();
+                let cause = Cause::Unreadable { offset, error };
+                ReadError { at, cause }
+            })?;
         }
         begins = ends;
     }

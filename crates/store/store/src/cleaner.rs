@@ -2,7 +2,7 @@
 
 use crate::cleaner_status::{CleanerStatus, Reason, ZoneInHand};
 use crate::cleaning_job::{CleaningJob, CleaningWork};
-use crate::cluster_turn::{ClusterTurn, Until};
+use crate::cluster_turn::{AHEAD, ClusterTurn, Until};
 use crate::gains::Gains;
 use crate::recent::Recent;
 use runtime::Runtime;
@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 use zone::ZoneId;
-use zone_alloc::{CleaningPolicy, Hours, Pace, Pacer, Pressure, Requests, Watermarks};
+use zone_alloc::{CleaningPolicy, Filling, Hours, Pace, Pacer, Pressure, Requests, Watermarks};
 
 /// Between two looks at the hour, where that matters.
 const LOOK_AT_HOURS: Duration = Duration::from_secs(20);
@@ -65,6 +65,8 @@ struct State {
     in_hours: bool,
     /// What the cluster said last.
     cluster: Until,
+    /// How fast users fill zones.
+    filling: Filling,
     /// It was held back at the last look.
     was_held: bool,
     /// There was a zone to clean when it was held back, and none has been looked for in vain since.
@@ -166,6 +168,7 @@ impl Cleaner {
             hours: Hours::ALWAYS,
             in_hours: true,
             cluster: Until::default(),
+            filling: Filling::default(),
             was_held: false,
             waits_for_turn: false,
             pacer: Pacer::new(Pace::Full),
@@ -286,9 +289,16 @@ impl Cleaner {
         &*self.policy
     }
 
-    /// What a zone has to gain to be cleaned while `free` zones are, of `all`; `None` if enough are.
-    pub fn pressure(&self, free: u32, all: u32) -> Option<Pressure> {
-        self.state.lock().free_zones.pressure(free, all)
+    /// What a zone has to gain to be cleaned while `free` zones of so many bytes are, of `all`; `None` if enough are. In a
+    /// cluster that has drives clean in turns, more have to be: as many as will be filled until the turn comes. Users have
+    /// `written` so many bytes.
+    pub fn pressure(&self, free: u32, all: u32, zone_bytes: u64, written: u64) -> Option<Pressure> {
+        let now = self.runtime.now();
+        let mut state = self.state.lock();
+        let zones = (zone_bytes, all);
+        let filled = state.filling.zones_in(AHEAD, (now, written), zones);
+        let filled = if state.cluster.speaks(now) { filled } else { 0 };
+        state.free_zones.pressure_before(free, all, filled)
     }
 
     /// Waits until nobody else cleans; `None` once there is no need to any more. After each zone those

@@ -239,16 +239,26 @@ impl CleanerStatus {
             format!("; {factor:.2} bytes written for each of users'")
         });
         let all = CleaningWork {
-            zones_cleaned: self.zones_cleaned + u64::from(self.mount_zones_reset),
+            zones_cleaned: self.zones_cleaned,
             bytes_moved: self.bytes_moved,
-            bytes_freed: self.bytes_freed + self.mount_bytes_freed,
+            bytes_freed: self.bytes_freed,
+        };
+        let at_start = match self.mount_zones_reset {
+            0 => String::new(),
+            zones => format!(
+                "; the start has reset {} with {}",
+                count(zones.into(), "zone"),
+                Bytes(self.mount_bytes_freed)
+            ),
         };
         let mut lines = vec![format!("cleaner: {doing}"), self.held_to()];
         if self.requested || self.started != CleaningWork::default() {
             let so_far = if self.requested { " so far" } else { "" };
             lines.push(format!("for --start{so_far}: {}", self.started));
         }
-        lines.push(format!("since the server's start: {all}{amplification}"));
+        lines.push(format!(
+            "since the server's start: {all}{amplification}{at_start}"
+        ));
         lines
     }
 }

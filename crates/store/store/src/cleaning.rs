@@ -165,7 +165,9 @@ impl Inner {
 
     fn pressure(&self) -> Option<Pressure> {
         let (free, all) = (self.pool.free_for_data(), self.pool.data_zones());
-        self.cleaner.pressure(free, all)
+        let zone_bytes = self.pool.geometry().zone_capacity;
+        let written = self.lifetimes.written_bytes();
+        self.cleaner.pressure(free, all, zone_bytes, written)
     }
 
     /// Whether somebody will soon wait for a zone.

@@ -10,6 +10,9 @@ use std::time::Duration;
 /// The longest time that may be said at once, in seconds: a cluster that goes away is missed no longer.
 pub const MAX_SECONDS: u32 = 300;
 
+/// So long a drive may have to wait for its turn: it asks for it before what will be filled meanwhile is missing.
+pub(crate) const AHEAD: Duration = Duration::from_secs(60);
+
 /// It is this drive's turn for so long; behind that it is not, until so long from now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Said", into = "Said")]
@@ -88,6 +91,11 @@ impl Until {
         self.turn <= now && now < self.hold
     }
 
+    /// Whether the cluster says when to clean, be it now.
+    pub fn speaks(self, now: Duration) -> bool {
+        now < self.turn.max(self.hold)
+    }
+
     /// When this may next be otherwise, if ever.
     pub fn changes(self, now: Duration) -> Option<Duration> {
         [self.turn, self.hold]
@@ -124,6 +132,8 @@ mod tests {
         assert_eq!(until.left(at(105)), (5, 25));
         assert_eq!(until.left(at(200)), (0, 0));
         assert!(!Until::default().holds(Duration::ZERO));
+        let speaks = [100, 129, 130].map(|now| until.speaks(at(now)));
+        assert_eq!(speaks, [true, true, false]);
         let only_held = ClusterTurn::new(0, 5).unwrap().at(at(7));
         assert!(only_held.holds(at(7)) && !only_held.holds(at(12)));
         assert!(!ClusterTurn::new(0, 0).unwrap().at(at(7)).holds(at(7)));

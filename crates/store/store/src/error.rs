@@ -268,6 +268,18 @@ pub enum Error {
         /// What failed.
         reason: String,
     },
+    /// The drive does not give bytes of an object.
+    #[error("object {object:?} at byte {offset} cannot be read ({at}): {source}")]
+    Unreadable {
+        /// COLLECTION/OBJECT.
+        object: String,
+        /// In front of these bytes, in the object.
+        offset: u64,
+        /// Where they lie.
+        at: ZoneAddress,
+        /// What the drive answers.
+        source: ZoneError,
+    },
     /// The drive.
     #[error("drive: {0}")]
     Drive(#[from] ZoneError),
@@ -326,7 +338,9 @@ impl Error {
     /// With the name of the object that it was met in.
     pub(crate) fn of_object(mut self, name: &str) -> Self {
         match &mut self {
-            Self::ChecksumMismatch { object, .. } => name.clone_into(object),
+            Self::ChecksumMismatch { object, .. } | Self::Unreadable { object, .. } => {
+                name.clone_into(object);
+            }
             Self::CorruptMetadata { object, .. } => *object = Some(name.to_owned()),
             _ => {}
         }

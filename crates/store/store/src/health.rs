@@ -176,7 +176,7 @@ impl Inner {
             metadata_copies: usage.copies,
             damaged_copies: usage.damaged_copies,
             set_aside_bytes: self.freelist.set_aside_bytes(),
-            unusable_zones: self.pool.counts().unusable,
+            unusable_zones: self.of_drive(self.pool.unusable()).len() as u32,
             ..Health::default()
         }
     }
@@ -189,8 +189,8 @@ impl Inner {
             lost.extend(self.look_at_zones(health));
         }
         health.wear = Wear {
-            zones: self.device.geometry().zone_count,
-            zones_lost: lost.len() as u32,
+            zones: self.device.geometry().drive_zones(),
+            zones_lost: self.of_drive(lost).len() as u32,
             failed_commands: self.freelist.failed_commands(),
             reads_repeated: self.reads_repeated.load(Ordering::Relaxed),
             slow_commands: self.slow_commands.load(Ordering::Relaxed) + health.waiting.len() as u64,
@@ -201,6 +201,13 @@ impl Inner {
             true => Grade::Failing,
             false => Grade::of(&health.wear),
         };
+    }
+
+    /// Parts of a conventional zone fail together, and are one zone to whoever looks at the drive.
+    fn of_drive(&self, zones: impl IntoIterator<Item = ZoneId>) -> BTreeSet<ZoneId> {
+        let geometry = self.device.geometry();
+        let zones = zones.into_iter();
+        zones.map(|zone| geometry.zone_of_drive(zone).0).collect()
     }
 
     /// Zones of the drive that are read-only or offline, whoever has them.
@@ -220,12 +227,15 @@ impl Inner {
         let purposes: BTreeMap<ZoneId, ZonePurpose> = self.fs.zones().into_iter().collect();
         let of_metadata = zones.iter().filter_map(|told| {
             Some(MetadataZone {
-                zone: told.id,
+                zone: geometry.zone_of_drive(told.id).0,
                 purpose: *purposes.get(&told.id)?,
                 condition: told.condition,
             })
         });
         health.metadata_zones = of_metadata.collect();
+        // Of the parts of a conventional zone one is named.
+        health.metadata_zones.sort_by_key(|told| told.zone);
+        health.metadata_zones.dedup_by_key(|told| told.zone);
         let zones: Vec<ZoneId> = zones.into_iter().map(|zone| zone.id).collect();
         for ring in BlueFs::superblock_zones(geometry).chunks(2) {
             if let [one, other] = ring

@@ -76,8 +76,11 @@ pub struct Statfs {
     /// Of these, what new data leaves for deletes.
     #[serde(default)]
     pub host_kept_bytes: u64,
-    /// Zones of the drive.
+    /// Zones of the drive, each part of a conventional one by itself.
     pub zones: u32,
+    /// In how many parts conventional zones are used.
+    #[serde(default)]
+    pub conventional_parts: u32,
     /// Zones that are free.
     pub free_zones: u32,
     /// Of these, zones that new data may take.

@@ -156,7 +156,9 @@ impl Inner {
     pub fn set_aside_unreadable(&self, zone: ZoneId, error: &Error) {
         let of_zone = match error {
             Error::Drive(error) => is_of_zone(error),
-            Error::ChecksumMismatch { .. } | Error::CorruptMetadata { .. } => true,
+            Error::ChecksumMismatch { .. }
+            | Error::Unreadable { .. }
+            | Error::CorruptMetadata { .. } => true,
             _ => false,
         };
         if of_zone
@@ -220,7 +222,6 @@ impl Inner {
             return Ok(false);
         }
         self.data_cache.zone_is_reset(zone);
-        self.met.zone_is_reset(zone);
         match self.device.reset(zone) {
             Ok(()) if self.freelist.failures(zone) < MAX_FAILURES => {
                 self.freelist.forget(zone);

@@ -167,3 +167,82 @@ impl Inner {
         Ok(self.kv()?.write(&batch, Durability::Synced)?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    // A failed unwrap is a failed test.
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::{Attributes, MkfsOptions, MountOptions, Store, Transaction};
+    use device::MemoryDrive;
+    use kv_log::KvLog;
+    use runtime::Runtime;
+    use std::sync::Arc;
+    use zone::{Geometry, ZoneKind};
+
+    fn put(store: &Store, name: &str) {
+        let mut writer = store.writer(None).unwrap();
+        writer.write(&[7; 100_000]).unwrap();
+        let mut tx = Transaction::new();
+        tx.put("c", name, writer.finish().unwrap(), Attributes::new());
+        store.commit(tx).unwrap();
+    }
+
+    /// Between a look at bytes and the row about them their object may go, and its zone be reset and written again.
+    #[test]
+    fn what_is_gone_since_it_was_found_is_not_written_down() {
+        let geometry = Geometry {
+            block_size: 4096,
+            zone_size: 1 << 20,
+            zone_capacity: 1 << 20,
+            zone_count: 96,
+            conventional_zones: 4,
+            conventional_parts: 1,
+            sequential_kind: ZoneKind::SequentialWriteRequired,
+            max_open_zones: 0,
+            max_active_zones: 0,
+            max_append_bytes: 0,
+        };
+        let drive = Arc::new(MemoryDrive::new(geometry).unwrap());
+        Store::mkfs(drive.clone(), &MkfsOptions::new(KvLog)).unwrap();
+        let options = MountOptions {
+            background: false,
+            runtime: Runtime::seeded(0),
+            ..MountOptions::new(KvLog)
+        };
+        let store = Store::mount(drive, options).unwrap();
+        let mut tx = Transaction::new();
+        tx.create_collection("c", Attributes::new());
+        store.commit(tx).unwrap();
+        put(&store, "first");
+        let zone = store.zones()[0].zone;
+        let inner = &store.inner;
+        let found = || -> DamageFound {
+            let all = 0..u64::MAX;
+            let placed = inner.placed_in(zone, std::slice::from_ref(&all)).unwrap();
+            let damage = |(offset, name)| {
+                let (at, length) = (ZoneAddress::new(zone, offset), 4096);
+                let (is_mismatch, found_micros) = (true, 1);
+                let record = DamageRecord {
+                    length,
+                    is_mismatch,
+                    found_micros,
+                };
+                (at, (record, at, name))
+            };
+            placed.into_iter().map(damage).collect()
+        };
+        let (before, rows) = (found(), || inner.damage_rows(None).unwrap().len());
+        assert!(!before.is_empty());
+        let mut tx = Transaction::new();
+        tx.remove("c", "first");
+        store.commit(tx).unwrap();
+        inner.write_damage(zone, &before, false).unwrap();
+        assert_eq!(rows(), 0);
+        put(&store, "second");
+        let now = found();
+        inner.write_damage(zone, &now, false).unwrap();
+        assert!(!now.is_empty() && rows() == now.len());
+    }
+}

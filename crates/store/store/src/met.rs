@@ -2,7 +2,7 @@
 
 use runtime::sync::Mutex;
 use std::collections::BTreeSet;
-use zone::{ZoneAddress, ZoneId};
+use zone::ZoneAddress;
 
 /// Most places that wait; a scrub finds the others.
 const MOST: usize = 1000;
@@ -21,10 +21,5 @@ impl Met {
     /// All, which wait here no longer.
     pub fn take(&self) -> BTreeSet<ZoneAddress> {
         std::mem::take(&mut self.0.lock())
-    }
-
-    /// What lies there from now on is something else.
-    pub fn zone_is_reset(&self, zone: ZoneId) {
-        self.0.lock().retain(|at| at.zone != zone);
     }
 }

@@ -91,6 +91,8 @@ pub(crate) fn mount_opened(
         };
         decode_number(&value).ok_or_else(|| corrupt(key, "no number", value.len()))
     };
+    let stopped = kv.get(key::SUPER_SCRUB_STOPPED)?;
+    let stopped = stopped.and_then(|value| decode_number(&value)).unwrap_or(0);
     let next_collection = u32::try_from(number(key::SUPER_NEXT_COLLECTION)?).unwrap_or(u32::MAX);
     let (uncopied, until) = uncopied::at_mount(&kv, &mut recovery)?;
     let open_maps = OpenMaps::default();
@@ -126,7 +128,11 @@ pub(crate) fn mount_opened(
             options.runtime.clone(),
         )),
         readers: Default::default(),
-        scrubber: Arc::new(Scrubber::new(options.scrub, options.runtime.clone())),
+        scrubber: Arc::new(Scrubber::new(
+            options.scrub,
+            stopped,
+            options.runtime.clone(),
+        )),
         requests: UserRequests::new(options.runtime.clone()),
         runtime: options.runtime.clone(),
         acknowledged: AtomicU64::new(0),

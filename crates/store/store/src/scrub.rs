@@ -331,7 +331,8 @@ impl Inner {
         if batch.changes().next().is_none() {
             return Ok(());
         }
-        Ok(kv.write(&batch, Durability::Buffered)?)
+        // Known to who comes behind a kill, too.
+        Ok(kv.write(&batch, Durability::Synced)?)
     }
 }
 

@@ -1,27 +1,38 @@
 //! The scrub of a mounted store, as its users control it.
 
 use crate::Result;
+use crate::format::key;
 use crate::inner::Inner;
 use crate::scrubber::ScrubStatus;
 use crate::store::Store;
+use kv::{Batch, Durability};
 
 impl Store {
     /// Looks at all metadata now, and if `deep` at all data, in the place where the last pass was left. `goes` is asked in
     /// front of each piece of so many bytes, and ends it with false; the answer is false then.
     pub fn scrub(&self, deep: bool, mut goes: impl FnMut(u64) -> bool) -> Result<bool> {
+        self.inner.check_writable()?;
+        self.inner.release_scrub()?;
         self.inner.scrub(deep, &mut goes)
     }
 
     /// Asks the thread of a store that was mounted with `background` to do that.
     pub fn scrub_start(&self, deep: bool) -> Result<()> {
         self.inner.check_writable()?;
+        self.inner.release_scrub()?;
         self.inner.scrubber.request(deep);
         Ok(())
     }
 
-    /// Ends what is under way behind the piece in hand. It begins by itself no more until it is asked for.
-    pub fn scrub_stop(&self) {
-        self.inner.scrubber.stop();
+    /// Ends what is under way behind the piece in hand. It begins again when it is asked for, or by itself when the next
+    /// pass is due, counted from now; also in a later mount, unless this answers an error.
+    pub fn scrub_stop(&self) -> Result<()> {
+        let _alone = self.inner.scrubber.changing.lock();
+        let now = self.inner.runtime.unix_micros().max(1);
+        self.inner.scrubber.stop(now);
+        self.inner.check_writable()?;
+        self.inner
+            .set_scrub_stopped(|batch, key| batch.put(key, &now.to_le_bytes()))
     }
 
     /// Writes the rows that a crash has left in no segment summary to one; a store that was mounted with `background` does
@@ -39,6 +50,20 @@ impl Store {
 }
 
 impl Inner {
+    fn release_scrub(&self) -> Result<()> {
+        let _alone = self.scrubber.changing.lock();
+        if self.scrubber.release() {
+            self.set_scrub_stopped(|batch, key| batch.delete(key))?;
+        }
+        Ok(())
+    }
+
+    fn set_scrub_stopped(&self, change: impl FnOnce(&mut Batch, &[u8])) -> Result<()> {
+        let mut batch = Batch::default();
+        change(&mut batch, key::SUPER_SCRUB_STOPPED);
+        Ok(self.kv()?.write(&batch, Durability::Synced)?)
+    }
+
     pub(crate) fn scrub_status(&self) -> Result<ScrubStatus> {
         // In this order: who sees that it runs no more sees how far it came.
         let mut status = self.scrubber.status();
@@ -47,6 +72,10 @@ impl Inner {
         status.began_micros = some(record.began_micros);
         status.metadata_micros = some(record.metadata_micros);
         status.data_micros = some(record.data_micros);
+        // A pass that has ended since was the next one.
+        status.stopped_micros = status
+            .stopped_micros
+            .filter(|at| !status.running && *at > record.data_micros);
         if !status.running {
             status.bytes_read = record.bytes_read;
         }

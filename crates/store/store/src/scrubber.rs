@@ -41,6 +41,22 @@ impl ScrubPlan {
         data_every: Some(Duration::from_hours(24 * 30)),
         pace: Pace::Rate(16 << 20),
     };
+
+    /// Whether it is time for a look, and whether for one at the data too. A stop counts as the end of a pass, so what was
+    /// stopped rests until the one behind it.
+    fn is_due(&self, seen: &Seen, stopped_micros: u64, now_micros: u64) -> (bool, bool) {
+        let is_due = |every: Option<Duration>, last: u64| {
+            let since = now_micros.saturating_sub(last.max(stopped_micros));
+            every.is_some_and(|every| since >= every.as_micros() as u64)
+        };
+        // What a kill has cut short goes on by itself, unless nothing is to.
+        let goes_on = seen.is_under_way && stopped_micros == 0 && self.data_every.is_some();
+        let deep = goes_on || is_due(self.data_every, seen.data_micros);
+        (
+            deep || is_due(self.metadata_every, seen.metadata_micros),
+            deep,
+        )
+    }
 }
 
 /// What the scrub does and has done. Times are Unix time in microseconds.
@@ -59,6 +75,8 @@ pub struct ScrubStatus {
     pub bytes_all: u64,
     /// When this pass began; the next start of a server goes on with it.
     pub began_micros: Option<u64>,
+    /// When somebody stopped it: it begins when it is asked for, or when the next pass is due, counted from here.
+    pub stopped_micros: Option<u64>,
     /// When all metadata had been looked at for the last time.
     pub metadata_micros: Option<u64>,
     /// When all data had been.
@@ -95,8 +113,9 @@ struct State {
     requested: Option<bool>,
     /// What is under way ends behind what is being read.
     ends: bool,
-    /// It does not begin by the plan before somebody asks for it. Damaged copies are looked after.
-    plan_rests: bool,
+    /// When somebody stopped it, and nobody has asked for it since; 0: so it is not. It begins by the plan as if a pass had
+    /// ended then. Damaged copies are looked after.
+    stopped_micros: u64,
     /// When databases were allowed to look at both copies of their files again.
     heal_allowed: Duration,
     /// It has failed, and does not begin by itself before this moment.
@@ -113,17 +132,25 @@ pub(crate) struct Scrubber {
     wake: Condvar,
     /// Held by whoever does the work.
     pub working: Mutex<()>,
+    /// Held by whoever starts or stops it, until that is written down.
+    pub changing: Mutex<()>,
 }
 
 impl Scrubber {
-    pub fn new(plan: ScrubPlan, runtime: Runtime) -> Self {
+    /// `stopped_micros`: when an earlier mount was told to stop; 0: it was not.
+    pub fn new(plan: ScrubPlan, stopped_micros: u64, runtime: Runtime) -> Self {
+        let state = State {
+            stopped_micros,
+            ..State::default()
+        };
         Self {
             runtime,
             plan,
             pacer: Mutex::new(Pacer::new(plan.pace)),
-            state: Mutex::default(),
+            state: Mutex::new(state),
             wake: Condvar::new(),
             working: Mutex::new(()),
+            changing: Mutex::new(()),
         }
     }
 
@@ -132,6 +159,7 @@ impl Scrubber {
         let state = self.state.lock();
         ScrubStatus {
             requested: state.requested.is_some(),
+            stopped_micros: Some(state.stopped_micros).filter(|micros| *micros > 0),
             ..state.status
         }
     }
@@ -140,19 +168,24 @@ impl Scrubber {
         change(&mut self.state.lock().status);
     }
 
+    /// It is stopped no more; true if it was.
+    pub fn release(&self) -> bool {
+        std::mem::take(&mut self.state.lock().stopped_micros) > 0
+    }
+
     /// Asks the thread for a look at everything.
     pub fn request(&self, deep: bool) {
         let mut state = self.state.lock();
         state.requested = Some(deep | state.requested.unwrap_or(false));
-        (state.ends, state.plan_rests) = (false, false);
+        state.ends = false;
         self.wake.notify_all();
     }
 
     /// Ends what is under way behind the piece in hand.
-    pub fn stop(&self) {
+    pub fn stop(&self, now_micros: u64) {
         let mut state = self.state.lock();
         state.requested = None;
-        (state.ends, state.plan_rests) = (true, true);
+        (state.ends, state.stopped_micros) = (true, now_micros);
         self.wake.notify_all();
     }
 
@@ -176,20 +209,14 @@ impl Scrubber {
         loop {
             let seen = see();
             let now = self.runtime.unix_micros();
-            let is_due = |every: Option<Duration>, last: u64| {
-                every.is_some_and(|every| now.saturating_sub(last) >= every.as_micros() as u64)
-            };
             let mut state = self.state.lock();
             if state.shutdown {
                 return None;
             }
-            // What a kill has cut short goes on by itself, unless nothing is to.
-            let goes_on = seen.is_under_way && self.plan.data_every.is_some();
-            let deep = goes_on || is_due(self.plan.data_every, seen.data_micros);
-            let is_due = deep || is_due(self.plan.metadata_every, seen.metadata_micros);
+            let (is_due, deep) = self.plan.is_due(&seen, state.stopped_micros, now);
             let asked = state.requested.take();
             let is_damaged = self.is_damaged(&mut state, seen.damaged_copies);
-            let may_begin = !state.plan_rests && self.runtime.now() >= state.not_before;
+            let may_begin = self.runtime.now() >= state.not_before;
             if asked.is_some() || is_damaged || is_due && may_begin {
                 // A stop was of what went before.
                 state.ends = false;
@@ -260,7 +287,7 @@ mod tests {
     fn every_ten_minutes_the_database_may_look_again() {
         let clock = Arc::new(SimulatedClock::default());
         let runtime = Runtime::seeded(0).with_clock(clock.clone());
-        let scrubber = Scrubber::new(ScrubPlan::NEVER, runtime);
+        let scrubber = Scrubber::new(ScrubPlan::NEVER, 0, runtime);
         assert!(!scrubber.may_heal_again());
         clock.advance(DAMAGED);
         assert!(scrubber.may_heal_again());
@@ -269,5 +296,30 @@ mod tests {
         assert!(!scrubber.may_heal_again());
         clock.advance(DAMAGED / 2);
         assert!(scrubber.may_heal_again());
+    }
+
+    #[test]
+    fn what_was_stopped_rests_until_the_next_pass_is_due() {
+        let day = Duration::from_hours(24).as_micros() as u64;
+        let begun = |data_days: u64, metadata_days: u64| Seen {
+            metadata_micros: metadata_days * day,
+            data_micros: data_days * day,
+            is_under_way: true,
+            damaged_copies: 0,
+        };
+        let due = |seen: &Seen, stopped: u64, now: u64| {
+            ScrubPlan::DEFAULT.is_due(seen, stopped * day, now * day)
+        };
+        // Cut short by a kill, and by somebody, in a pass that was due.
+        assert_eq!(due(&begun(60, 99), 0, 99), (true, true));
+        assert_eq!(due(&begun(60, 99), 99, 99), (false, false));
+        assert_eq!(due(&begun(60, 99), 99, 100), (true, false));
+        assert_eq!(due(&begun(60, 128), 99, 128), (false, false));
+        assert_eq!(due(&begun(60, 128), 99, 129), (true, true));
+        // One that was not due, but asked for.
+        assert_eq!(due(&begun(90, 99), 0, 99), (true, true));
+        assert_eq!(due(&begun(90, 119), 99, 120), (true, false));
+        let never = ScrubPlan::NEVER;
+        assert_eq!(never.is_due(&begun(0, 0), 0, 999 * day), (false, false));
     }
 }

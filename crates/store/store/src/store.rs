@@ -23,6 +23,7 @@ use kv::Durability;
 use runtime::sync::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use zone::ZoneKind;
 
 /// A mounted store. Cheap to clone; every method may be called from many threads, and may block.
 ///
@@ -245,7 +246,14 @@ impl Store {
         let metadata = zones(counts.bluefs_sequential.min(inner.reservation.lock().zones));
         let available_bytes = data_capacity - (totals.live + totals.in_flight);
         let dead_bytes = totals.dead().min(available_bytes);
-        let unusable = zones(counts.unusable);
+        // What conventional zones were for is metadata: data has no less without them.
+        let (mut unusable, mut unusable_of_data) = (0, 0);
+        for zone in inner.pool.unusable() {
+            unusable += geometry.capacity(zone);
+            if geometry.kind(zone) != ZoneKind::Conventional {
+                unusable_of_data += geometry.capacity(zone);
+            }
+        }
         let host_free_bytes = inner.device.host_free_bytes();
         // What is dead gives its place on the host's disk back when it is cleaned.
         let on_host = host_free_bytes.map_or(u64::MAX, |free| {
@@ -268,13 +276,14 @@ impl Store {
             },
             metadata_bytes: metadata + conventional(counts.bluefs_conventional) + totals.summaries,
             reserve_bytes: sequential.saturating_sub(
-                data_capacity + metadata + totals.summaries + unusable + totals.set_aside,
+                data_capacity + metadata + totals.summaries + unusable_of_data + totals.set_aside,
             ),
             conventional_free_bytes: conventional(counts.free_conventional),
             unusable_bytes: unusable,
             set_aside_bytes: totals.set_aside,
             unwritten_tail_bytes: totals.tails,
             zones: geometry.zone_count,
+            conventional_parts: geometry.conventional_parts,
             free_zones: counts.free_conventional + counts.free_sequential,
             free_zones_for_data: inner.pool.free_for_data(),
             store_zones: counts.store,

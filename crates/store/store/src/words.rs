@@ -61,8 +61,12 @@ impl Statfs {
     /// What the table does not say: a line each.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = vec![format!(
-            "{} zones: {} with objects, {} of metadata, {} free, {} of them for objects",
+            "{} zones{}: {} with objects, {} of metadata, {} free, {} of them for objects",
             self.zones,
+            match self.conventional_parts {
+                ..=1 => String::new(),
+                parts => format!(" (conventional ones in {parts} parts)"),
+            },
             self.store_zones,
             self.metadata_zones,
             self.free_zones,
@@ -275,10 +279,13 @@ impl ScrubStatus {
             let zone = self
                 .zone
                 .map_or(String::new(), |z| format!(", in zone {z}"));
-            let running = if self.running {
-                ""
-            } else {
-                ", not at work now"
+            let running = match self.stopped_micros {
+                _ if self.running => String::new(),
+                None => ", not at work now".to_owned(),
+                at => format!(
+                    ", and was stopped at {}: `store scrub --deep` goes on, or the next pass that is due",
+                    when(at)
+                ),
             };
             lines.push(format!(
                 "scrub: a pass over the data since {} has read {} of {}{zone}{running}",

@@ -7,11 +7,12 @@ mod common;
 
 use bluefs::ZonePurpose;
 use common::*;
+use device::divided::Divided;
 use device::{MemoryDrive, ZonedDevice};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use store::{Grade, MkfsOptions, MountOptions, Store};
-use zone::{ZoneCondition, ZoneId, ZoneKind};
+use zone::{Geometry, ZoneCondition, ZoneId, ZoneKind};
 
 fn drive() -> MemoryDrive {
     let drive = Arc::new(MemoryDrive::new(geometry(96)).unwrap());
@@ -119,5 +120,62 @@ fn what_the_mount_has_mended_is_counted() {
         // Nothing may be in a log.
         assert!(is_told || purpose != ZonePurpose::Data, "zone {zone}");
         store.unmount().unwrap();
+    }
+}
+
+/// The zones that a drive counts are its own, not the parts that the file system makes of conventional ones.
+#[test]
+fn a_conventional_zone_is_one_zone_whatever_it_is_divided_into() {
+    let divided = Geometry {
+        zone_size: 8 << 20,
+        zone_capacity: 8 << 20,
+        zone_count: 150,
+        conventional_zones: 3,
+        ..geometry(150)
+    };
+    let drive = Arc::new(MemoryDrive::new(divided).unwrap());
+    let device: Arc<dyn ZonedDevice> = drive.clone();
+    let in_parts = Arc::new(Divided::new(device.clone(), 8).unwrap());
+    let made = MkfsOptions {
+        metadata_copies: Some(2),
+        ..MkfsOptions::new(kv_rocksdb::RocksDb)
+    };
+    Store::mkfs(in_parts, &made).unwrap();
+    let store = mount(&device);
+    create_collection(&store);
+    put(&store, "o", &pattern(1, 300_000)).unwrap();
+    let space = store.statfs();
+    assert_eq!(space.conventional_parts, 8);
+    store.unmount().unwrap();
+    for zone in (0..3).map(ZoneId) {
+        let drive = drive.snapshot();
+        drive.set_condition(zone, ZoneCondition::Offline).unwrap();
+        let device: Arc<dyn ZonedDevice> = Arc::new(drive);
+        for round in 0..3 {
+            let store = mount(&device);
+            let health = store.health().unwrap();
+            let what = format!("zone {zone}, mount {round}: {health:?}");
+            assert_eq!(
+                (health.wear.zones, health.wear.zones_lost),
+                (150, 1),
+                "{what}"
+            );
+            assert_eq!(health.grade, Grade::Worn, "{what}");
+            assert!(
+                health.metadata_zones.iter().all(|lost| lost.zone == zone),
+                "{what}"
+            );
+            assert!(
+                health.metadata_zones.len() <= 1 && health.unusable_zones <= 1,
+                "{what}"
+            );
+            assert!(store.scrub(true, |_| true).unwrap());
+            // Space for metadata is lost, and no more than there was.
+            let now = store.statfs();
+            assert!(now.unusable_bytes <= 8 << 20, "{what}: {now:?}");
+            put(&store, "o", &pattern(2, 300_000)).unwrap();
+            assert_eq!(store.health().unwrap().wear.zones_lost, 1, "{what}");
+            store.unmount().unwrap();
+        }
     }
 }

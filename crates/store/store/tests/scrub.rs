@@ -450,7 +450,7 @@ fn a_running_scrub_is_stopped_and_goes_on_where_it_was() {
     store.scrub_start(true).unwrap();
     let running = wait_for(&store, |status| status.bytes_read > 0);
     assert!(running.running && running.began_micros.is_some());
-    store.scrub_stop();
+    store.scrub_stop().unwrap();
     let stopped = wait_for(&store, |status| !status.running);
     assert!(!stopped.requested && stopped.data_micros.is_none());
     assert_eq!(stopped.began_micros, running.began_micros);
@@ -461,7 +461,7 @@ fn a_running_scrub_is_stopped_and_goes_on_where_it_was() {
     let again = wait_for(&store, |status| status.zone.is_some());
     assert_eq!(again.began_micros, running.began_micros);
     assert!(again.bytes_read >= read, "{again:?}");
-    store.scrub_stop();
+    store.scrub_stop().unwrap();
     wait_for(&store, |status| !status.running);
     store.unmount().unwrap();
     // So it is behind a mount.
@@ -777,12 +777,20 @@ fn what_a_read_meets_is_known_at_the_next_mount() {
                 }
             }
             assert!(!met.is_empty());
+            // A server that is killed once it has written that down is no exception.
+            let killed: Arc<dyn ZonedDevice> = match background {
+                false => device.clone(),
+                true => {
+                    wait_for(&store, |status| status.damaged_places >= met.len() as u64);
+                    Arc::new(drive.snapshot())
+                }
+            };
             store.unmount().unwrap();
             let options = MountOptions {
                 read_only: true,
                 ..options()
             };
-            let store = Store::mount(device.clone(), options).unwrap();
+            let store = Store::mount(killed, options).unwrap();
             let health = store.health().unwrap();
             let told: Vec<&String> = health.losses.iter().map(|loss| &loss.object).collect();
             assert_eq!(told, met.iter().collect::<Vec<_>>(), "{health:?}");
@@ -887,5 +895,64 @@ fn a_pass_that_was_cut_short_goes_on_by_itself() {
         status.began_micros.is_none() && !status.running
     });
     assert!(done.data_micros > last, "{done:?}");
+    store.unmount().unwrap();
+}
+
+/// What somebody has stopped is not begun by a restart, but by the plan as if a pass had ended then, and by whoever asks.
+#[test]
+fn a_pass_that_was_stopped_stays_so_over_restarts() {
+    let (_, device, store) = fresh();
+    put(&store, "o", &pattern(1, 300_000)).unwrap();
+    assert!(
+        !store
+            .scrub(true, |_| store.scrub_status().unwrap().zone.is_none())
+            .unwrap()
+    );
+    store.scrub_stop().unwrap();
+    let stopped = store.scrub_status().unwrap();
+    assert!(stopped.began_micros.is_some() && stopped.stopped_micros.is_some());
+    store.unmount().unwrap();
+    let with = |hours: u64| {
+        let every = Some(std::time::Duration::from_hours(hours));
+        let how = MountOptions {
+            background: true,
+            scrub: ScrubPlan {
+                metadata_every: every,
+                data_every: every,
+                pace: Pace::Full,
+            },
+            ..MountOptions::new(kv_rocksdb::RocksDb)
+        };
+        Store::mount(device.clone(), how).unwrap()
+    };
+    // Of the time in which nothing is due.
+    let year = 24 * 365 * 100;
+    let store = with(year);
+    assert_eq!(store.scrub_status().unwrap(), stopped);
+    store.scrub_start(true).unwrap();
+    wait_for(&store, |status| status.data_micros.is_some());
+    store.scrub_stop().unwrap();
+    store.unmount().unwrap();
+    let store = with(year);
+    assert!(store.scrub_status().unwrap().stopped_micros.is_some());
+    store.scrub_start(false).unwrap();
+    wait_for(&store, |status| {
+        status.metadata_micros > stopped.metadata_micros
+    });
+    store.unmount().unwrap();
+    let store = with(year);
+    assert_eq!(store.scrub_status().unwrap().stopped_micros, None);
+    assert!(
+        !store
+            .scrub(true, |_| store.scrub_status().unwrap().zone.is_none())
+            .unwrap()
+    );
+    store.scrub_stop().unwrap();
+    let stopped = store.scrub_status().unwrap();
+    store.unmount().unwrap();
+    // The next pass is due, and it is the same one.
+    let store = with(0);
+    let done = wait_for(&store, |status| status.data_micros > stopped.data_micros);
+    assert!(done.stopped_micros.is_none(), "{done:?}");
     store.unmount().unwrap();
 }

@@ -6,7 +6,7 @@
 
 mod common;
 
-use common::{create_collection, geometry, mkfs, mount, pattern, put, read};
+use common::{create_collection, geometry, mkfs, mount, pattern, put, read, set_back};
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
 use store::{MountOptions, Store, Transaction};
@@ -35,20 +35,6 @@ fn filled() -> (Arc<MemoryDrive>, Vec<(ZoneId, u64)>) {
     let zones = zones.map(|z| (z.zone, z.written_bytes)).collect();
     store.unmount().unwrap();
     (drive, zones)
-}
-
-/// The zone holds only its first bytes.
-fn set_back(drive: &MemoryDrive, zone: ZoneId, to: u64) {
-    let mut bytes = vec![0; to as usize];
-    let start = drive.geometry().start(zone);
-    if to > 0 {
-        drive.read(start, &mut bytes).unwrap();
-    }
-    drive.reset(zone).unwrap();
-    if to > 0 {
-        drive.write(start, &bytes).unwrap();
-    }
-    drive.power_cycle();
 }
 
 /// Objects that can be read; those are right.

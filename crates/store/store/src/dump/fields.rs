@@ -112,6 +112,7 @@ fn super_key(key: &[u8]) -> Option<Value> {
         key::SUPER_NEXT_COLLECTION,
         key::SUPER_INLINE,
         key::SUPER_SCRUB,
+        key::SUPER_SCRUB_STOPPED,
         key::SUPER_SUMMARIES,
         key::SUPER_SALVAGE,
         key::SUPER_RETIRED,

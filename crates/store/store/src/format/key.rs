@@ -41,6 +41,8 @@ pub(crate) const SUPER_NEXT_COLLECTION: &[u8] = b"Snext_collection";
 pub(crate) const SUPER_INLINE: &[u8] = b"Sinline_bytes";
 /// The key of how far the check of all bytes is.
 pub(crate) const SUPER_SCRUB: &[u8] = b"Sscrub";
+/// The key of when somebody stopped that; there is none once it was asked for again.
+pub(crate) const SUPER_SCRUB_STOPPED: &[u8] = b"Sscrub_stopped";
 /// The key of up to which batch segment summaries have everything.
 pub(crate) const SUPER_SUMMARIES: &[u8] = b"Ssummaries";
 /// The key of how far a salvage in place is; there is none once it is through.

@@ -109,22 +109,27 @@ impl Inner {
                     places.entry(at.zone).or_default().push(bytes);
                 }
             }
-            let named = self.objects_in(&places, &mut |loss| {
-                if report.details.len() < MAX_DETAILS {
-                    let words = format!("{}: {kind}: {}", loss.object, loss.words());
-                    report.details.push(words);
-                } else {
-                    report.unnamed += 1;
-                }
-            });
-            // What the database cannot give is an error of its own, and may hide objects.
-            let problems = match named {
-                Ok(problems) => problems,
-                Err(error) => vec![error.to_string()],
-            };
-            report.unnamed += problems.len() as u64;
-            report.details.extend(problems);
+            self.name_objects(kind, &places, report);
         }
         Ok(())
+    }
+
+    /// Puts what objects have in these places into words.
+    pub(super) fn name_objects(&self, kind: &str, places: &Places, report: &mut FsckReport) {
+        let named = self.objects_in(places, &mut |loss| {
+            if report.details.len() < MAX_DETAILS {
+                let words = format!("{}: {kind}: {}", loss.object, loss.words());
+                report.details.push(words);
+            } else {
+                report.unnamed += 1;
+            }
+        });
+        // What the database cannot give is an error of its own, and may hide objects.
+        let problems = match named {
+            Ok(problems) => problems,
+            Err(error) => vec![error.to_string()],
+        };
+        report.unnamed += problems.len() as u64;
+        report.details.extend(problems);
     }
 }

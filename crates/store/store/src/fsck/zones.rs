@@ -5,6 +5,7 @@ use crate::Result;
 use crate::format::key;
 use crate::format::record::{decode_counters, decode_name};
 use crate::inner::Inner;
+use crate::losses::Places;
 use object::BlobName;
 use std::collections::BTreeMap;
 use zone::{ZoneAddress, ZoneId};
@@ -90,6 +91,7 @@ impl Inner {
                 });
             }
         }
+        let mut lost = Places::new();
         for (zone, (bytes, end)) in &live {
             if !recorded.contains_key(zone) {
                 report.error("zone with extents not in the freelist", || zone.to_string());
@@ -103,6 +105,9 @@ impl Inner {
                 report.error("extent above the write pointer", || {
                     format!("zone {zone}: {end} > {}", drive.write_pointer)
                 });
+                lost.entry(*zone)
+                    .or_default()
+                    .push(drive.write_pointer..*end);
             }
             if self.pool.owner(*zone) != Some(Owner::Store) {
                 report.error("zone with extents not owned by the store", || {
@@ -118,6 +123,7 @@ impl Inner {
                 });
             }
         }
+        self.name_objects("bytes above the write pointer", &lost, report);
         let (kept, counted) = self.freelist.audit();
         if kept != counted {
             report.error("the freelist's sums differ from its zones", || {

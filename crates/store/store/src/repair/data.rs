@@ -8,11 +8,11 @@ use crate::format::onode::Onode;
 use crate::format::{blob, extent};
 use crate::rows::{read_blob_row, read_extent_row};
 use crate::{Name, Result};
-use object::{Blob, BlobId, BlobName, Content, Extent};
+use object::{Blob, BlobId, BlobName, Content, Extent, part};
 use runtime::{HashMap, HashSet};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use zone::ZoneAddress;
+use zone::{ZoneAddress, ZoneId};
 use zone_alloc::Owner;
 
 /// Where objects go that lost some of their bytes; their names have their collections' in front.
@@ -31,6 +31,8 @@ struct Blobs {
     shared: HashMap<BlobId, Shared>,
     /// Blobs in places where they cannot be.
     bad: HashSet<BlobName>,
+    /// Raw bytes of divisible blobs that are in such places, with what is under the same checksums.
+    lost: HashMap<BlobName, Vec<Range<u32>>>,
 }
 
 /// A blob with a row of its own.
@@ -72,7 +74,7 @@ impl Repair {
             match (id, blob::decode_shared(value)) {
                 (Some(id), Some(found)) => {
                     blobs.shared.insert(id, shared(&found.blob));
-                    self.lay(&found.blob, BlobName::Shared(id), &mut lies, &mut blobs.bad);
+                    self.lay(&found.blob, BlobName::Shared(id), &mut lies, &mut blobs);
                 }
                 _ => undecodable.push(key.to_vec()),
             }
@@ -91,7 +93,7 @@ impl Repair {
             };
             match decoded(end, value).map(|extent| extent.content) {
                 Some(Content::Own { blob, .. }) => {
-                    self.lay(&blob, BlobName::Own { map, end }, &mut lies, &mut blobs.bad);
+                    self.lay(&blob, BlobName::Own { map, end }, &mut lies, &mut blobs);
                 }
                 Some(Content::Shared { blob, .. }) => {
                     shown.insert(blob);
@@ -124,28 +126,41 @@ impl Repair {
         Ok(blobs)
     }
 
-    /// Enters the places of a blob; one that lies where nothing of it can be is bad.
-    fn lay(&self, blob: &Blob, name: BlobName, lies: &mut Vec<Lies>, bad: &mut HashSet<BlobName>) {
+    /// Enters the places of a blob. What of it lies where nothing of it can be is lost, and with it what cannot be read
+    /// without that.
+    fn lay(&self, blob: &Blob, name: BlobName, lies: &mut Vec<Lies>, blobs: &mut Blobs) {
         let geometry = self.opened.device.geometry();
+        let block = geometry.block_size;
+        let mut ends = 0;
         for fragment in &blob.fragments {
+            let begins = ends;
+            ends += fragment.length;
             let Some(at) = fragment.at else { continue };
-            let end = at
-                .offset
-                .saturating_add(fragment.padded(geometry.block_size));
-            let zone = self.opened.report.get(at.zone.index());
-            let is_there = zone.is_some_and(|zone| {
-                let written = match zone.write_pointer_valid() {
-                    true => zone.write_pointer,
-                    false => zone.capacity,
-                };
-                end <= written && self.opened.pool.owner(at.zone) != Some(Owner::BlueFs)
-            });
-            match is_there {
-                true => lies.push(Lies { at, end, name }),
-                false => {
-                    bad.insert(name);
+            let end = at.offset.saturating_add(fragment.padded(block));
+            let written = self.written(at.zone);
+            if end <= written {
+                lies.push(Lies { at, end, name });
+            } else if !blob.is_divisible() {
+                blobs.bad.insert(name);
+            } else {
+                let there = written.saturating_sub(at.offset);
+                let lost = blob.units(begins + there as u32, ends, block);
+                if let Some(kept @ 1..) = lost.start.checked_sub(begins) {
+                    let end = at.offset + geometry.round_up(kept.into());
+                    lies.push(Lies { at, end, name });
                 }
+                blobs.lost.entry(name).or_default().push(lost);
             }
+        }
+    }
+
+    /// Bytes of a zone that may be ours.
+    fn written(&self, zone: ZoneId) -> u64 {
+        match self.opened.report.get(zone.index()) {
+            None => 0,
+            Some(_) if self.opened.pool.owner(zone) == Some(Owner::BlueFs) => 0,
+            Some(told) if told.write_pointer_valid() => told.write_pointer,
+            Some(told) => told.capacity,
         }
     }
 
@@ -172,6 +187,7 @@ impl Repair {
         let mut lost = Lost::new();
         let mut done: HashMap<u64, u64> = HashMap::default();
         let mut todo: Vec<Row> = Vec::new();
+        let block = self.opened.device.geometry().block_size;
         self.rows(key::EXTENT, |key, value| {
             let (verdict, map, end) = match key::parse_extent(key) {
                 None => (Verdict::Drop("undecodable extent"), 0, 0),
@@ -179,7 +195,11 @@ impl Repair {
                     None => (Verdict::Drop("extent without an object"), map, end),
                     Some((first, last)) => match verdict(blobs, map, end, value) {
                         // On its way out, but not if that would fail.
-                        Verdict::Keep(_) if first == last => return Ok(()),
+                        Verdict::Keep(extent)
+                            if first == last && blobs.lost_of(map, end, &extent).is_none() =>
+                        {
+                            return Ok(());
+                        }
                         verdict => (verdict, map, end),
                     },
                 },
@@ -194,11 +214,28 @@ impl Repair {
             let (first, last) = names.maps.get(&map).copied().unwrap_or_default();
             let next = done.entry(map).or_insert(first);
             let start = end - extent.length;
-            if start < *next {
+            let parts = if start < *next {
                 todo.push((key.to_vec(), None, "extents overlap in an object"));
+                Vec::new()
             } else if start >= last {
                 todo.push((key.to_vec(), None, "extent behind the end of an object"));
+                Vec::new()
+            } else if let Some(lost) = blobs.lost_of(map, end, &extent) {
+                let why = "extent where it cannot be";
+                todo.push((key.to_vec(), None, why));
+                let parts = parts_without(lost, &extent, block);
+                let parts = parts.map(|(from, part)| (start + from, part));
+                let parts: Vec<_> = parts.filter(|(start, _)| *start < last).collect();
+                todo.extend(parts.iter().map(|(start, part)| {
+                    let key = key::extent(map, start + part.length);
+                    (key, Some(extent::encode(part)), why)
+                }));
+                parts
             } else {
+                vec![(start, extent)]
+            };
+            for (start, extent) in parts {
+                let end = start + extent.length;
                 if start > *next {
                     lost.entry(map).or_default().push(*next..start);
                 }
@@ -206,7 +243,7 @@ impl Repair {
                 if end > last {
                     let shorter = extent::encode(&shortened(extent, last - start));
                     let why = "extent behind the end of an object";
-                    todo.push((key.to_vec(), None, why));
+                    todo.push((key::extent(map, end), None, why));
                     todo.push((key::extent(map, last), Some(shorter), why));
                 }
             }
@@ -294,6 +331,40 @@ impl Repair {
         }
         Ok(())
     }
+}
+
+impl Blobs {
+    /// The raw bytes that are lost of the blob that an extent shows.
+    fn lost_of(&self, map: u64, end: u64, extent: &Extent) -> Option<&[Range<u32>]> {
+        let name = match extent.content {
+            Content::Own { .. } => BlobName::Own { map, end },
+            Content::Shared { blob, .. } => BlobName::Shared(blob),
+            _ => return None,
+        };
+        self.lost.get(&name).map(Vec::as_slice)
+    }
+}
+
+/// What is left of an extent without these raw bytes of its blob, in order, with the offsets in it.
+fn parts_without(
+    lost: &[Range<u32>],
+    extent: &Extent,
+    block: u32,
+) -> impl Iterator<Item = (u64, Extent)> {
+    let (Content::Own { skip, .. } | Content::Shared { skip, .. }) = extent.content else {
+        return Vec::new().into_iter();
+    };
+    let place = |raw: u32| u64::from(raw.saturating_sub(skip)).min(extent.length);
+    let (mut parts, mut from) = (Vec::new(), 0);
+    // Fragments are in order, and so is what is lost of them; behind all is the extent's end.
+    let lost = lost.iter().map(|lost| place(lost.start)..place(lost.end));
+    for lost in lost.chain(std::iter::once(extent.length..extent.length)) {
+        if from < lost.start {
+            parts.push((from, part(extent, from, lost.start, block)));
+        }
+        from = from.max(lost.end);
+    }
+    parts.into_iter()
 }
 
 fn shared(blob: &Blob) -> Shared {

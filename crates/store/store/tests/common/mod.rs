@@ -202,3 +202,17 @@ pub fn hit(device: &Arc<dyn ZonedDevice>, zone: ZoneId, wanted: &[u8]) {
     device.reset(zone).unwrap();
     device.write(start, &bytes).unwrap();
 }
+
+/// The zone holds only its first bytes.
+pub fn set_back(drive: &MemoryDrive, zone: ZoneId, to: u64) {
+    let mut bytes = vec![0; to as usize];
+    let start = drive.geometry().start(zone);
+    if to > 0 {
+        drive.read(start, &mut bytes).unwrap();
+    }
+    drive.reset(zone).unwrap();
+    if to > 0 {
+        drive.write(start, &bytes).unwrap();
+    }
+    drive.power_cycle();
+}

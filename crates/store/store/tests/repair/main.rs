@@ -17,7 +17,8 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use store::{
-    Attributes, GivenUp, HashPrefix, HashSource, Hashed, RepairReport, Store, Transaction,
+    Attributes, GivenUp, HashPrefix, HashSource, Hashed, MountOptions, RepairReport, Store,
+    Transaction,
 };
 use zone::ZoneCommand;
 
@@ -354,4 +355,85 @@ fn damaged_objects_whose_names_come_out_the_same_are_both_kept() {
     let sizes: Vec<_> = kept.iter().map(|o| (o.name.to_string(), o.size)).collect();
     let (one, other) = ("a/b/c".to_owned(), "a/b/c-2".to_owned());
     assert_eq!(sizes, [(one, 50_000), (other, 60_000)]);
+}
+
+/// A zone that went back to its middle costs what was behind that and what is under the same checksums: all that could be read
+/// still can, and what is put afterwards is in order.
+#[test]
+fn a_zone_that_went_back_costs_no_more_than_it_had() {
+    const STEP: usize = 4096;
+    let (whole, before) = drive();
+    let device: Arc<dyn ZonedDevice> = Arc::new(whole.snapshot());
+    let store = mount(&device);
+    let zones: Vec<_> = store
+        .zones()
+        .iter()
+        .map(|z| (z.zone, z.written_bytes))
+        .collect();
+    store.unmount().unwrap();
+    let mut kept = 0;
+    for (zone, written) in zones {
+        for part in [0, 1, 2] {
+            let to = written * part / 3 / 4096 * 4096;
+            let what = format!("zone {zone} of {written} back to {to}");
+            let drive = Arc::new(whole.snapshot());
+            let device: Arc<dyn ZonedDevice> = drive.clone();
+            set_back(&drive, zone, to);
+            let reads = MountOptions {
+                read_only: true,
+                ..options()
+            };
+            let store = Store::mount(device.clone(), reads).unwrap();
+            let mut readable = BTreeMap::new();
+            for ((collection, name), data) in &before {
+                let object = store.open(collection, name).unwrap();
+                let parts = data.chunks(STEP).enumerate().map(|(number, part)| {
+                    let mut found = vec![0; part.len()];
+                    let is_read = object.read_at((number * STEP) as u64, &mut found).is_ok();
+                    assert!(!is_read || found == part, "{what}");
+                    is_read
+                });
+                readable.insert((collection, name), parts.collect::<Vec<_>>());
+            }
+            // A check that reads no data names them too.
+            let report = store.fsck(false, &mut |_, _| {}).unwrap();
+            let is_seen = report.errors.contains_key("extent above the write pointer");
+            assert!(is_seen, "{what}: {report:?}");
+            let is_named = |collection: &String, name: &Vec<u8>| {
+                let name = format!("{collection}/{}: ", String::from_utf8_lossy(name));
+                report.details.iter().any(|words| words.starts_with(&name))
+            };
+            for ((collection, name), parts) in &readable {
+                let is_whole = parts.iter().all(|is_read| *is_read);
+                assert!(is_whole || is_named(collection, name), "{what}: {report:?}");
+            }
+            assert_eq!(report.unnamed, 0, "{what}");
+            store.unmount().unwrap();
+            repair(&device);
+            let store = assert_repaired(&device, &what);
+            for ((collection, name), parts) in readable {
+                let data = &before[&(collection.clone(), name.clone())];
+                let is_whole = parts.iter().all(|is_read| *is_read);
+                let damaged = [collection.as_bytes(), b"/", name].concat();
+                let object = store.open(collection, name);
+                assert!(object.is_ok() || !is_whole, "{what}");
+                let object = object.or_else(|_| store.open("fsck-damaged", &damaged));
+                let object = object.unwrap();
+                for (number, part) in data.chunks(STEP).enumerate().filter(|(n, _)| parts[*n]) {
+                    let mut found = vec![0; part.len()];
+                    let read = object.read_at((number * STEP) as u64, &mut found);
+                    read.unwrap_or_else(|error| panic!("{what}: {error}"));
+                    assert!(found == part, "{what}: {collection} {number}");
+                    kept += u32::from(!is_whole);
+                }
+            }
+            for number in 0..20 {
+                put(&store, &format!("new {number}"), &pattern(number, 200_000)).unwrap();
+            }
+            let health = store.health().unwrap();
+            assert_eq!(health.lost_objects, 0, "{what}: {health:?}");
+            store.unmount().unwrap();
+        }
+    }
+    assert!(kept > 50, "{kept}");
 }

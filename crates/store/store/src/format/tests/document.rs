@@ -337,6 +337,7 @@ fn namespaces() {
         key::SUPER_NEXT_COLLECTION.to_vec(),
         key::SUPER_INLINE.to_vec(),
         key::SUPER_SCRUB.to_vec(),
+        key::SUPER_SCRUB_STOPPED.to_vec(),
         key::SUPER_SUMMARIES.to_vec(),
         key::SUPER_SALVAGE.to_vec(),
         key::SUPER_RETIRED.to_vec(),
