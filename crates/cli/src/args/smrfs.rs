@@ -26,7 +26,7 @@ Example:
   zonestore smrfs mkfs d.zoned && zonestore smrfs mount d.zoned /mnt
 
 Metadata goes to the conventional zones; where there are none, to the first sequential ones. Mounting takes
-memory for all of it: about 300 bytes a file, and 4 bytes a block of data.
+memory for all of it: about 1 KiB a file, and 5 bytes a block of data.
 
   zonestore drive create c.zoned --profile test-small --size 1GiB --zone-size 1MiB --conventional 1024
   zonestore smrfs mkfs c.zoned --kind caveat --isolation-distance 16 --no-overlap-range 6

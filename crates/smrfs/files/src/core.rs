@@ -250,7 +250,8 @@ impl Core {
         }
         let most = (MAX_PIECE / self.block) as u64;
         while let Some(first) = self.dirty.next(ino, 0) {
-            let mut data = Vec::new();
+            let count = self.dirty.of(ino).take(most as usize).count();
+            let mut data = Vec::with_capacity(count * self.block);
             let mut end = first;
             for (block, bytes) in self.dirty.of(ino) {
                 if block != end || end - first == most {
