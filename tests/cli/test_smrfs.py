@@ -96,7 +96,9 @@ def test_files_on_a_caveat_scriptor_drive(zonestore, caveat, tmp_path):
         for n in range(40):
             (place / str(n)).write_bytes(os.urandom(100_000))
         wanted = (place / "7").read_bytes()
-        os.sync()
+        # sync(2) does not reach file systems of FUSE; what is removed before it is written leaves no hole.
+        with open(place / "1", "rb") as file:
+            os.fsync(file.fileno())
         for n in range(0, 40, 2):
             (place / str(n)).unlink()
         mounted = zonestore("smrfs", "df", str(place), "--json").json

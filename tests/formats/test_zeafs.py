@@ -36,5 +36,6 @@ def test_program(zonestore, name):
     count = "import plyvel; db = plyvel.DB('/db'); print(sum(1 for _ in db)); db.put(b'c', b'd', sync=True)"
     run = ("leveldb", "--fs", "zeafs", drive, "--", "/usr/bin/python3", "-c", count)
     before = int(zonestore(*run).out)
-    assert before >= 40
+    # Synced with the one before the last: a torn frame takes what came behind it.
+    assert before >= 37
     assert int(zonestore(*run).out) == before + 1

@@ -5,6 +5,7 @@ use device::profile::ProfileError;
 use device::{DriveError, FileDriveError, HostDriveError};
 use inspect::LookError;
 use skylight::target::host::HostError;
+use std::io;
 use zone::{GeometryError, ZoneError};
 
 /// Errors that are one of several others.
@@ -136,6 +137,8 @@ impl From<ZoneError> for CommandError {
         let made = sorted! { error:
             ZoneError::OutOfRange { .. } => NotFound;
             ZoneError::Offline { .. } => Damaged;
+            // A drive that knows by itself that its bytes are not what was written.
+            ZoneError::Io { source, .. } if source.kind() == io::ErrorKind::InvalidData => Damaged;
             error if error.is_host_full() => NoSpace, NO_HOST;
             _ => Failed;
         };

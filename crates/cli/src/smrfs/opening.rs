@@ -12,6 +12,8 @@ use std::time::Duration;
 
 /// How often a drive is tried that a mount is about to let go.
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
+/// How often one is tried that nobody seems to have.
+const TRIES_UNASKED: u32 = 50;
 
 /// Where file systems of a source are mounted, as the kernel lists it: of a kind of ours.
 pub fn mounts() -> Vec<(PathBuf, PathBuf)> {
@@ -45,30 +47,40 @@ fn unescaped(text: &str) -> PathBuf {
     PathBuf::from(std::ffi::OsString::from_vec(bytes))
 }
 
-/// Whether a mount has the drive that is not in the tree any more: it does its last commit.
-fn is_ending(path: &Path) -> bool {
+/// Whether a mount has the drive that is not in the tree any more: it does its last commit. `None` if nobody is there to
+/// be asked: who had it may have ended since, or be about to.
+fn is_ending(path: &Path) -> Option<bool> {
     let User::Process { pid, .. } = User::of(path) else {
-        return false;
+        return None;
     };
-    // Nobody else has these words.
     let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    if line.is_empty() {
+        return None;
+    }
+    // Nobody else has these words.
     let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
     let is_mount = words
         .windows(2)
         .any(|pair| pair == [&b"smrfs"[..], b"mount"]);
     let canonical = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    is_mount && !mounts().iter().any(|(source, _)| *source == canonical)
+    Some(is_mount && !mounts().iter().any(|(source, _)| *source == canonical))
 }
 
 /// Opens a drive. Behind `umount`, the process that had it mounted may still be at its last commit: that is waited for.
 pub fn open_drive(path: &Path, read_only: bool) -> CommandResult<Drive> {
+    let mut unasked = 0;
     loop {
         let opened = match read_only {
             true => drive_file::open_read_only(path),
             false => drive_file::open(path),
         };
         match opened {
-            Err(error) if error.exit == Exit::Busy && is_ending(path) => {
+            Err(error) if error.exit == Exit::Busy => {
+                let is_ending = is_ending(path);
+                unasked += u32::from(is_ending.is_none());
+                if !is_ending.unwrap_or(unasked <= TRIES_UNASKED) {
+                    return Err(error);
+                }
                 std::thread::sleep(BETWEEN_TRIES);
             }
             opened => return opened,
