@@ -44,6 +44,17 @@ def test_objects_come_back_from_a_drive_without_metadata(zonestore, tmp_path):
     assert (tmp_path / "lost.zoned").read_bytes() == before
 
 
+def test_a_drive_that_is_too_small_for_what_is_salvaged_is_named(zonestore, tmp_path):
+    make(zonestore, "lost.zoned")
+    for n in range(12):
+        zonestore("store", "put", "lost.zoned", "-", f"c/{n}", stdin=os.urandom(6 << 20))
+    overwrite_superblocks(tmp_path / "lost.zoned")
+    zonestore("drive", "create", "small.zoned", "--profile", "test-small", "--size", "64MiB")
+    zonestore("store", "mkfs", "small.zoned")
+    said = zonestore.try_("store", "salvage", "lost.zoned", "--to", "small.zoned").failed(5)
+    assert "small.zoned: no space" in said and "a larger one" in said
+
+
 def test_damaged_objects_are_named_and_copied_when_asked_for(zonestore, tmp_path):
     make(zonestore, "lost.zoned")
     body = os.urandom(700_000)

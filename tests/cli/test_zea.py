@@ -50,6 +50,8 @@ def test_leveldb_has_its_files_on_extents(zonestore, drive):
     assert zonestore(*on, "import plyvel; print(len(plyvel.DB('/db').get(b'k')))").text.strip() == "99"
     assert "ZEAFS" in zonestore.try_("zea", "mkfs", drive).failed(8)
     assert "ZEAFS" in zonestore.try_("zea", "put", drive, "-", "--address", 1, stdin=b"x").failed(8)
+    # Whichever is on the drive, where none is named.
+    assert zonestore("leveldb", drive, *on[4:], "import plyvel; print(plyvel.DB('/db').get(b'k')[:1])").text.strip() == "b'v'"
     # A program that opens nothing, and a drive of the other kind.
     zonestore.try_("leveldb", "--fs", "zeafs", drive, "--", "true").failed(1)
     zonestore("fs", "mkfs", "--force", drive)

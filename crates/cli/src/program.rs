@@ -4,6 +4,8 @@ use crate::args::{LeveldbArguments, ProgramArguments, ProgramFiles};
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, sorted};
 use control::Opened;
+use device::Drive;
+use inspect::Content;
 use launch::FileSystem;
 
 /// Runs a RocksDB program and ends as it did; comes back only with an error.
@@ -24,8 +26,12 @@ pub fn leveldb(arguments: &LeveldbArguments) -> CommandResult {
     let ProgramArguments { drive, program } = &arguments.program;
     drive_file::check_kind(drive)?;
     let file_system = match arguments.fs {
-        ProgramFiles::Bluefs => FileSystem::BlueFs,
-        ProgramFiles::Zeafs => FileSystem::ZeaFs,
+        Some(ProgramFiles::Bluefs) => FileSystem::BlueFs,
+        Some(ProgramFiles::Zeafs) => FileSystem::ZeaFs,
+        None => match Content::of(&Drive::observe(drive)?) {
+            Content::ZeaFs => FileSystem::ZeaFs,
+            _ => FileSystem::BlueFs,
+        },
     };
     let program = launch::leveldb::launch(drive, file_system, program)?;
     program.run()?.repeat()

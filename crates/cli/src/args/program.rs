@@ -25,9 +25,9 @@ pub enum ProgramFiles {
 
 #[derive(Args, Debug)]
 pub struct LeveldbArguments {
-    /// The file system that is on the drive
-    #[arg(long, value_name = "NAME", default_value = "bluefs")]
-    pub fs: ProgramFiles,
+    /// The file system that has to be on the drive; whichever it is, if none is named
+    #[arg(long, value_name = "NAME")]
+    pub fs: Option<ProgramFiles>,
     #[command(flatten)]
     pub program: ProgramArguments,
 }
@@ -61,7 +61,7 @@ Examples:
   zonestore leveldb d.zoned -- /usr/bin/python3 -c \\
     'import plyvel; plyvel.DB(\"/db\", create_if_missing=True).put(b\"k\", b\"v\", sync=True)'
   zonestore leveldb d.zoned -- ./program-with-leveldb
-  zonestore zea mkfs --fs z.zoned && zonestore leveldb --fs zeafs z.zoned -- ./program-with-leveldb
+  zonestore zea mkfs --fs z.zoned && zonestore leveldb z.zoned -- ./program-with-leveldb
 
 A library is preloaded into PROGRAM that answers leveldb::Env::Default() by the plug-in, so that all its
 databases lie on the drive; their paths are paths on the drive. PROGRAM has to be linked with

@@ -3,7 +3,7 @@
 use super::{Access, mounted, options};
 use crate::args::StoreSalvage;
 use crate::drive_file;
-use crate::errors::{CommandError, CommandResult, fail};
+use crate::errors::{CommandError, CommandResult, Exit, fail};
 use crate::output::Output;
 use crate::question::confirm;
 use device::ZonedDevice;
@@ -79,6 +79,13 @@ fn to_other(arguments: &StoreSalvage) -> CommandResult<SalvageReport> {
                 in_place: false,
             };
             read(&scan(drive)?, options)
+        })
+        .map_err(|error| match error.exit {
+            Exit::NoSpace => error.context(to.display()).hint(
+                "what is salvaged does not fit on this drive: give the same command with a larger one, with a store \
+                 on it (zonestore store mkfs)",
+            ),
+            _ => error,
         }),
     }
 }
