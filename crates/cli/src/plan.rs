@@ -91,7 +91,8 @@ fn check_drive(drive: Option<&Path>, creates: bool, shape: &NewDrive) -> Command
             let drive = Drive::observe(path)?;
             drive_file::check_shape(&drive, shape)?;
             match Content::of(&drive) {
-                Content::Store => Ok(()),
+                // What cannot be told is for the mount to judge, which has more to go by.
+                Content::Store | Content::Unknown(_) => Ok(()),
                 Content::Empty if creates => try_store(drive.geometry().clone()),
                 content => {
                     let shown = path.display();
