@@ -113,7 +113,7 @@ class Page:
         self.run(f"document.querySelector({json.dumps(selector)}).click()")
 
     def press(self, key, modifiers=0):
-        codes = {"Tab": 9, "Enter": 13, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowRight": 39, "ArrowDown": 40, "ArrowUp": 38}
+        codes = {"Tab": 9, "Enter": 13, "PageUp": 33, "PageDown": 34, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowRight": 39, "ArrowDown": 40, "ArrowUp": 38}
         event = {"key": key, "code": key, "windowsVirtualKeyCode": codes[key], "modifiers": modifiers}
         if key == "Enter":
             event["text"] = "\r"
