@@ -26,6 +26,16 @@ class Journal:
         self.incompatible = struct.unpack(">I", superblock[40:44])[0]
         self.uuid = superblock[48:64]
 
+    def start_at(self, offset):
+        """An empty log is to be gone on with from there, as if it had transactions in front of that."""
+        superblock = bytearray(self.block(0))
+        superblock[24:32] = struct.pack(">II", self.sequence + 1, offset)
+        if self.incompatible & 0x18:
+            superblock[252:256] = bytes(4)
+            superblock[252:256] = struct.pack(">I", crc32c(0xFFFFFFFF, superblock[:1024]))
+        self.put(0, bytes(superblock))
+        self.read_superblock()
+
     def block(self, offset):
         with open(self.image, "rb") as file:
             file.seek(self.places[offset] * self.block_size)

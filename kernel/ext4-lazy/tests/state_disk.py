@@ -19,7 +19,8 @@ class Mounted:
         self.options, self.flags, self.device = options, flags, device
 
     def __enter__(self):
-        if LIBC.mount(self.device.encode(), bytes(MOUNT), b"ext4", self.flags, self.options.encode()):
+        kind = os.environ.get("LAZY_TYPE", "ext4").encode() if "lazy" in self.options else b"ext4"
+        if LIBC.mount(self.device.encode(), bytes(MOUNT), kind, self.flags, self.options.encode()):
             raise Wrong(f"mount -o {self.options}: {os.strerror(ctypes.get_errno())}")
 
     def __exit__(self, *_):

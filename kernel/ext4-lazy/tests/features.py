@@ -1,0 +1,134 @@
+"""Tests of what ext4 may have beside lazy writeback: features, external and large journals, resizing."""
+
+import random
+import re
+import shutil
+import subprocess
+
+from bench import KILLS, SEED, STATISTICS, check, program, statistics
+
+# What mke2fs is to do, by the name of the feature.
+FEATURES = {
+    "inline data": ("-O", "inline_data", "-I", "256"),
+    "clusters": ("-O", "bigalloc", "-C", "16384"),
+    "quota": ("-O", "quota", "-E", "quotatype=usrquota:grpquota:prjquota"),
+    "orphan file": ("-O", "orphan_file"),
+    "large attributes": ("-O", "ea_inode"),
+    "checksum seed": ("-O", "metadata_csum_seed"),
+    "no checksums": ("-O", "^metadata_csum,^64bit"),
+    "blocks by lists": ("-O", "^extents,^64bit,^flex_bg"),
+    "large directories": ("-O", "large_dir,project,casefold"),
+}
+
+
+def test_features(bench):
+    """With each feature: a storm that wraps the log, remounts, a replay; e2fsck finds nothing."""
+    for name, options in FEATURES.items():
+        bench.empty_share()
+        bench.mkfs(size="96M", journal=4, extra=options)
+        said = bench.guest(f"""
+            lazy /dev/ubda /mnt; storm storm /mnt $LAZY_SHARE --seed {SEED} --operations 400 --drop-every 80
+            head -c 200000 /dev/urandom >/tmp/value; : >/mnt/large
+            python3 -c 'import os, sys; os.setxattr("/mnt/large", "user.large", open("/tmp/value", "rb").read(60000))' || true
+            {STATISTICS}; storm verify /mnt $LAZY_SHARE; umount /mnt
+            lazy /dev/ubda /mnt; storm verify /mnt $LAZY_SHARE; umount /mnt""")
+        numbers = statistics(said)
+        check(numbers["cleaned"] > 0 and numbers["mapped"] > 0, f"{name}: {numbers}")
+        bench.fsck(bench.copy("replayed"))
+        bench.guest("mount -t ext4 -o ro /dev/ubda /mnt; storm verify /mnt $LAZY_SHARE", disks=[bench.folder / "replayed"])
+        print(f"   {name}: {numbers['published']} blocks logged, {numbers['cleaned']} written home", flush=True)
+
+
+def test_quota_is_kept(bench):
+    """Limits of users are kept over remounts and a kill, and e2fsck counts what the quota files say."""
+    bench.mkfs(extra=FEATURES["quota"])
+    bench.guest("""
+        lazy /dev/ubda /mnt; mkdir -m 777 /mnt/d; touch /mnt/d/f; chown 1000 /mnt/d/f
+        for i in $(seq 1 200); do echo $i >/mnt/d/$i; chown $((1000 + i % 7)) /mnt/d/$i; done; sync
+        rm /mnt/d/1*; umount /mnt; lazy /dev/ubda /mnt
+        for i in $(seq 300 400); do echo $i >/mnt/d/$i; chown 1003 /mnt/d/$i; done; sync
+        : >$LAZY_SHARE/done; sleep 1000""", code=124, kill_when=bench.share / "done")
+    bench.fsck(bench.copy("replayed"))
+    bench.guest("lazy /dev/ubda /mnt; rm /mnt/d/2*; umount /mnt")
+    bench.fsck(bench.image)
+
+
+def test_external_journal(bench):
+    """The journal is another device: storms, remounts, a kill; then lazy mount and replay have the same tree."""
+    log = bench.folder / "log"
+    for image, megabytes in ((bench.image, 192), (log, 8)):
+        with open(image, "wb") as file:
+            file.truncate(megabytes << 20)
+    disks = [bench.image, log]
+    said = bench.guest(f"""
+        mke2fs -q -F -O journal_dev -b 4096 /dev/ubdb; mke2fs -q -F -t ext4 -b 4096 -I 1024 -J device=/dev/ubdb /dev/ubda
+        lazy /dev/ubda /mnt; storm storm /mnt $LAZY_SHARE --seed {SEED} --operations 600 --drop-every 100
+        {STATISTICS}; umount /mnt
+        lazy /dev/ubda /mnt; storm verify /mnt $LAZY_SHARE
+        fsfreeze -f /mnt; {STATISTICS} | grep -qx 'mapped 0'; fsfreeze -u /mnt; umount /mnt""", disks=disks)
+    numbers = statistics(said)
+    check(numbers["cleaned"] > 0 and numbers["mapped"] > 0, f"the log was not used: {numbers}")
+    chance = random.Random(SEED)
+    for number in range(max(2, KILLS // 2)):
+        bench.guest(f"""
+            lazy /dev/ubda /mnt; storm verify /mnt $LAZY_SHARE; storm forget-touched /mnt $LAZY_SHARE
+            storm storm /mnt $LAZY_SHARE --seed {SEED}{number} --operations 1000000 --sync-every 20 --drop-every 100
+            """, disks=disks, code=124, kill_after=chance.uniform(0.3, 4.0))
+        # e2fsck looks for the journal by what its own copy of the device is called, and takes the first.
+        copies = [bench.copy("replayed"), bench.copy("log", "replayed-log")]
+        bench.guest("e2fsck -E journal_only -y -j /dev/ubdb /dev/ubda || [ $? -le 1 ]; e2fsck -f -n -j /dev/ubdb /dev/ubda; "
+                    "mount -t ext4 /dev/ubda /mnt; storm verify /mnt $LAZY_SHARE; storm digest /mnt >$LAZY_SHARE/digest",
+                    disks=copies)
+        copies = [bench.copy("other"), bench.copy("log", "other-log")]
+        bench.guest("lazy /dev/ubda /mnt; storm verify /mnt $LAZY_SHARE; storm digest /mnt | cmp - $LAZY_SHARE/digest",
+                    disks=copies)
+
+
+def test_resize(bench):
+    """A mounted file system is made larger, in the middle of writing; the guest is killed at any moment of that."""
+    program("resize2fs")
+    chance = random.Random(SEED)
+    for number in range(max(2, KILLS // 2)):
+        bench.empty_share()
+        bench.mkfs(size="64M", journal=4, extra=("-E", "resize=200000"))
+        with open(bench.image, "r+b") as file:
+            file.truncate(400 << 20)
+        bench.guest(f"""
+            lazy /dev/ubda /mnt; storm storm /mnt $LAZY_SHARE --seed {SEED}{number} --operations 60
+            [ {number} = 0 ] || : >$LAZY_SHARE/begins
+            for size in 100 150 260 400; do
+                resize2fs /dev/ubda ${{size}}M; storm storm /mnt $LAZY_SHARE --seed $size --operations 30
+            done
+            storm verify /mnt $LAZY_SHARE; [ $(stat -f -c %b /mnt) -gt 80000 ]
+            umount /mnt; lazy /dev/ubda /mnt; storm verify /mnt $LAZY_SHARE; [ $(stat -f -c %b /mnt) -gt 80000 ]
+            : >$LAZY_SHARE/begins; sleep 1000""", code=124, kill_when=bench.share / "begins",
+                    kill_after=bench.slower * chance.uniform(0, 1.5))
+        bench.fsck(bench.copy("replayed"))
+        # Interrupted, all is written home, and the mount has to be tried again.
+        bench.guest("""lazy /dev/ubda /mnt || lazy /dev/ubda /mnt; storm verify /mnt $LAZY_SHARE; resize2fs /dev/ubda
+            umount /mnt; lazy /dev/ubda /mnt; storm verify /mnt $LAZY_SHARE; [ $(stat -f -c %b /mnt) -gt 80000 ]; umount /mnt
+            """)
+        bench.fsck(bench.image)
+
+
+def test_large_journal(bench):
+    """A journal of 8 GiB: blocks behind 4 GiB of it are mapped, and it wraps."""
+    with open(bench.image, "wb") as file:
+        file.truncate(24 << 30)
+    subprocess.run([program("mke2fs"), "-q", "-F", "-t", "ext4", "-J", "size=8192", "-N", "100000",
+                    "-E", "lazy_journal_init=1,lazy_itable_init=1", str(bench.image)], check=True)
+    bench.guest("lazy /dev/ubda /mnt; touch /mnt/first; sync; fsfreeze -f /mnt; fsfreeze -u /mnt; umount /mnt")
+    log = bench.journal()
+    # What is in the log goes home; then it goes on near its end.
+    bench.fsck(bench.image)
+    log.start_at(log.maxlen - 1500)
+    subprocess.run([program("debugfs"), "-w", "-R", "feature needs_recovery", str(bench.image)], check=True, capture_output=True)
+    said = bench.guest(f"""
+        lazy /dev/ubda /mnt; ls /mnt/first
+        storm storm /mnt $LAZY_SHARE --seed {SEED} --operations 1500 --drop-every 300; {STATISTICS}
+        grep -E '^(jmap|buffer_head)' /proc/slabinfo || true
+        umount /mnt; lazy /dev/ubda /mnt; storm verify /mnt $LAZY_SHARE; {STATISTICS}; umount /mnt""")
+    numbers = statistics(said.rsplit("mapped ", 1)[0])
+    check(numbers["published"] > 1500 and numbers["cleaned"] == 0, f"it did not wrap: {numbers}")
+    bench.fsck(bench.copy("replayed"))
+    print(f"   {numbers}", flush=True)
