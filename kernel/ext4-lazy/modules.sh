@@ -101,7 +101,9 @@ modules() {
     case $version in 6.1) ;; *) kbuild=linux-kbuild-${release%-amd64} ;; esac
     headers
     sources
-    if ! nice -n 10 make -C "$objects/headers/usr/src/linux-headers-$release" M="$objects/src" -j"${JOBS:-2}" modules >"$log" 2>&1; then
+    # Type information would need pahole.
+    if ! nice -n 10 make -C "$objects/headers/usr/src/linux-headers-$release" M="$objects/src" -j"${JOBS:-2}" \
+        CONFIG_DEBUG_INFO_BTF_MODULES= modules >"$log" 2>&1; then
         grep -E -m 5 'error|Error|ERROR' "$log" >&2 || tail "$log" >&2
         die "the modules do not build" "the whole of it is in $log"
     fi
