@@ -223,10 +223,10 @@ impl BlueFs {
     }
 
     /// Uses none of these zones again, once what it has in them is gone.
-    pub fn keep_out_of(&self, zones: impl IntoIterator<Item = ZoneId>) {
-        zones
-            .into_iter()
-            .for_each(|zone| self.shared.worn_out.add(zone));
+    pub fn keep_out_of(&self, zones: impl IntoIterator<Item = ZoneId>) -> Result<()> {
+        let zones = zones.into_iter();
+        zones.for_each(|zone| self.shared.worn_out.add(zone));
+        self.shared.give_worn_out()
     }
 
     /// What [`MountOptions::cleaning`] does in the background, once: moves the live data out of one

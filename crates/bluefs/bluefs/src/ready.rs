@@ -147,6 +147,27 @@ impl Shared {
         Ok(resets)
     }
 
+    /// Zones that are worn out, and that a mount has taken without knowing it, are out of use.
+    pub fn give_worn_out(&self) -> Result<()> {
+        if self.read_only {
+            return Ok(());
+        }
+        let mut state = self.state.lock();
+        let ready = state.zones.iter().filter(|(_, stage)| stage.is_ready());
+        let ready = ready.map(|(zone, _)| zone);
+        let worn_out: Vec<ZoneId> = ready.filter(|zone| self.is_worn_out(*zone)).collect();
+        if worn_out.is_empty() {
+            return Ok(());
+        }
+        for zone in worn_out {
+            let batch = state.next_batch;
+            state.zones.give(zone, batch)?;
+            state.operate(JournalOperation::Give { zone });
+        }
+        drop(state);
+        self.commit()
+    }
+
     /// A zone that was taken for the journal was not needed.
     pub fn put_back(&self, zones: &mut ZoneTable, aside: SetAside) {
         let zone = aside.zone;

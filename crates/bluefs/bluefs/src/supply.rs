@@ -43,7 +43,10 @@ impl Shared {
 
     pub fn give_back(&self, zone: ZoneId) {
         for zone in self.device.part(zone) {
-            self.pool.give_back(zone);
+            match self.worn_out.contains(zone) {
+                true => self.pool.retire(zone),
+                false => self.pool.give_back(zone),
+            }
         }
     }
 

@@ -35,7 +35,7 @@ impl Retired {
                 pool.retire(*zone);
             }
         }
-        fs.keep_out_of(zones.iter().copied());
+        fs.keep_out_of(zones.iter().copied())?;
         Ok(Self(Mutex::new(zones)))
     }
 
