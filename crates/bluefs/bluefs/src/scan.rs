@@ -47,7 +47,7 @@ pub(crate) fn scan_log(
         if let Some(offset) = run.stop.filter(|_| next < segment.limit) {
             let (at, run_id) = (ZoneAddress::new(segment.at.zone, offset), segment.run_id);
             let known = match segment.end {
-                u64::MAX => log_lacks(device, at, run_id).unwrap_or(0),
+                u64::MAX => log_lacks(device, segment.at.offset, at, run_id).unwrap_or(0),
                 end => end,
             };
             stops.push(Stop {
