@@ -7,6 +7,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod accept;
+mod both_copies;
 mod copies;
 mod counted;
 mod drives;
