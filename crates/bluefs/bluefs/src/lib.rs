@@ -71,6 +71,7 @@ mod state;
 mod statistics;
 mod supply;
 mod tenants;
+mod torn;
 mod truncate;
 pub mod unsynced;
 mod wake;

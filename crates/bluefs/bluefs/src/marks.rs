@@ -35,7 +35,7 @@ pub(crate) struct Stop {
     pub length: u64,
     pub at: ZoneAddress,
     pub run_id: u32,
-    /// So far it reached when an earlier mount looked.
+    /// So far it reached when an earlier mount looked, or as the write pointer tells.
     pub known: u64,
 }
 
