@@ -48,7 +48,13 @@ fn run(device: &Arc<Faults<Arc<MemoryDrive>>>, runtime: &Runtime, seed: u64) -> 
         match &answer {
             Err(error) if error.errno() == libc::EIO => {
                 // Not done, or a write of which a part may be; nothing else fails for it.
-                if matches!(operation, Operation::Write(..) | Operation::Punch(..)) {
+                if matches!(
+                    operation,
+                    Operation::Write(..)
+                        | Operation::Punch(..)
+                        | Operation::Preallocate(..)
+                        | Operation::Zero(..)
+                ) {
                     return Some(allowed_after(allowed, &after));
                 }
                 continue;
