@@ -252,9 +252,13 @@ impl Log {
                 continue;
             }
             if chosen.is_some() {
-                // What the older slot says of its end.
+                // What the older slot says of its end. A checkpoint that was begun there may have taken any part of it.
                 let nothing = &mut |_: &Shape, _: &Record| Ok(());
-                moved = scan(&*device, &layout, index, nothing)?.and_then(|found| found.moved);
+                moved = match scan(&*device, &layout, index, nothing) {
+                    Ok(found) => found.and_then(|found| found.moved),
+                    Err(Error::DamagedMetadata { .. }) => None,
+                    Err(error) => return Err(error),
+                };
                 continue;
             }
             let mut state = None;

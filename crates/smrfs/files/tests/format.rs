@@ -110,7 +110,6 @@ fn a_decoder_made_from_the_document_reads_every_record() {
         .unwrap();
     fs.sync().unwrap();
     fs.truncate(ino, 5_000).unwrap();
-    fs.preallocate(ino, 0, 30_000, true).unwrap();
     fs.remove_xattr(ino, b"user.a").unwrap();
     fs.symlink(ROOT, b"link", b"file", (0, 0)).unwrap();
     fs.unlink(ROOT, b"file").unwrap();
@@ -128,4 +127,18 @@ fn a_decoder_made_from_the_document_reads_every_record() {
     for kind in 1..=10 {
         assert!(kinds.contains(&kind), "{kind}: {kinds:?}");
     }
+    assert_eq!(number(&slots[1], 8, 2), 1);
+    // What is preallocated makes a copy of version 2.
+    let ino = fs.create(ROOT, b"file", new).unwrap().ino;
+    fs.preallocate(ino, 0, 30_000, true).unwrap();
+    fs.sync().unwrap();
+    fs.write(ino, 10_000, b"one").unwrap();
+    fs.preallocate(ino, 50_000, 1, true).unwrap();
+    fs.sync().unwrap();
+    device.read(ByteOffset(0), &mut slots[0]).unwrap();
+    assert_eq!(number(&slots[0], 8, 2), 2);
+    let (later, kinds) = decode(&slots[0]);
+    assert_eq!(later, generation + 1);
+    let counted = kinds.iter().filter(|kind| **kind == 12).count();
+    assert_eq!(counted, 2, "{kinds:?}");
 }
