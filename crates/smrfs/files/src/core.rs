@@ -296,7 +296,8 @@ impl Core {
             let preallocated = all - others + demand.preallocated;
             return self.space.admits(others + demand.blocks, preallocated);
         }
-        let added = demand.blocks + demand.preallocated;
+        // What it overwrites is written with it once.
+        let added = demand.new;
         let has_more = self.dirty.has(ino);
         let files = self.dirty.files().chain((!has_more).then_some(ino));
         let sizes = files.map(|file| {
