@@ -97,9 +97,13 @@ class ZonedManager(diskfile.BaseDiskFileManager):
         return None if skip_rehash else hashes
 
     def invalidate_hash(self, suffix_dir):
-        """Swift calls this when an old tombstone may go: hashing the suffix again removes it."""
+        """Swift calls this when an old tombstone may go."""
         place = self.locate(suffix_dir)
-        self.drive(place.device).hashes(place.policy, place.partition, [place.suffix], self.reclaim_age, self.commit_window)
+        self._hash_again(place.policy, place.device, place.partition, place.suffix)
+
+    def _hash_again(self, policy, device, partition, suffix):
+        """What is too old goes with it."""
+        self.drive(device).hashes(policy, partition, [suffix], self.reclaim_age, self.commit_window)
 
     def consolidate_hashes(self, partition_dir):
         place = self.locate(partition_dir)
@@ -119,11 +123,16 @@ class ZonedManager(diskfile.BaseDiskFileManager):
         if suffixes is None:
             suffixes = drive.suffixes(policy, partition)
         for suffix in suffixes:
+            reclaims = False
             for object_hash, files in drive.objects(policy, partition, suffix):
                 info = self._surviving(files, policy=policy, **kwargs)
+                reclaims = reclaims or "old" in info
                 times = {key: info[role][what] for key, role, what in TIMES if what in info.get(role, {})}
                 if "ts_data" in times:
                     yield object_hash, times
+            if reclaims:
+                # A handoff hands nothing over that is too old: nothing else would ever touch its suffix.
+                self._hash_again(policy, device, partition, suffix)
 
     def _surviving(self, files, datadir="", **kwargs):
         """What counts of an object's files, without tombstones that are old enough to go."""
@@ -131,7 +140,7 @@ class ZonedManager(diskfile.BaseDiskFileManager):
         left = sorted(files, reverse=True)
         tombstone = info.get("ts_info")
         if tombstone and time.time() - float(tombstone["timestamp"]) > self.reclaim_age:
-            del info["ts_info"]
+            info["old"] = info.pop("ts_info")
             left.remove(tombstone["filename"])
         for gone in info.get("obsolete", []):
             left.remove(gone["filename"])

@@ -17,6 +17,7 @@ import struct
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,8 +67,9 @@ class Ballast:
         return written
 
     def remove(self):
-        for placed in self.objects:
-            placed.remove("0000000001.00000.data")
+        """Many at once, which share commits: one by one takes minutes."""
+        with ThreadPoolExecutor(16) as threads:
+            list(threads.map(lambda placed: placed.remove("0000000001.00000.data"), self.objects))
 
 
 def plan(arguments):

@@ -1,6 +1,7 @@
 """What a whole Swift needs on this machine: a Python with it, its source, and an /etc/swift that nobody else sees."""
 
 import ctypes
+import itertools
 import os
 import subprocess
 import sys
@@ -118,6 +119,18 @@ def show(found, backend):
     for test, outcome in found.items():
         if outcome == "failed":
             print(f"  failed: {test}", flush=True)
+
+
+def show_files(found):
+    """For each file of tests what came of it with each back end, side by side."""
+    counts = {}
+    for backend, ends in found.items():
+        for test, outcome in ends.items():
+            module = ".".join(itertools.takewhile(lambda part: not part[:1].isupper(), test.split(".")[:-1]))
+            counts.setdefault(module, {each: Counter() for each in found})[backend][outcome] += 1
+    for module, ends in counts.items():
+        print(f"{module}:", "; ".join(
+            f"{backend} " + ", ".join(f"{ends[backend][word]} {word}" for word in ("passed", "failed", "skipped")) for backend in found), flush=True)
 
 
 def compare(stock, ours):

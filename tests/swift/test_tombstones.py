@@ -77,12 +77,15 @@ def test_young_tombstones_stay(backend, policy):
     assert objects.names() == [Timestamp(now).internal + ".ts"]
 
 
-def test_old_tombstones_are_offered_to_nobody(backend, policy):
+def test_old_tombstones_are_offered_to_nobody_and_go(backend, policy):
+    """Their suffix has been hashed, and nothing else changes it: so a handoff would keep them."""
     young = Objects(backend, policy)
     young.delete(at=0)
+    assert len(young.hashes()) == 1
     old = Objects(backend, policy, partition=young.partition, reclaim_age="1000")
     assert len(list(young.manager.yield_hashes(DEVICE, young.partition, policy))) == 1
     assert list(old.manager.yield_hashes(DEVICE, old.partition, policy)) == []
+    assert old.names() == []
 
 
 def test_metadata_without_data_go_when_they_are_old(backend, policy):

@@ -75,7 +75,12 @@ impl FilledStore {
 
     /// Puts one more object.
     pub fn add(&mut self) -> Result<(), Stopped> {
-        self.put(self.objects)?;
+        self.add_with(Attributes::new())
+    }
+
+    /// Puts one more object, with attributes.
+    pub fn add_with(&mut self, attributes: Attributes) -> Result<(), Stopped> {
+        self.put(self.objects, attributes)?;
         self.objects += 1;
         Ok(())
     }
@@ -94,7 +99,7 @@ impl FilledStore {
         space.live_bytes as f64 / space.capacity_bytes as f64
     }
 
-    fn put(&self, object: u64) -> Result<(), Stopped> {
+    fn put(&self, object: u64, attributes: Attributes) -> Result<(), Stopped> {
         let name = object.to_string();
         let mut writer = self
             .store
@@ -104,7 +109,7 @@ impl FilledStore {
         writer.write(&vec![0; self.object_bytes as usize])?;
         let data = writer.finish()?;
         let mut transaction = Transaction::new();
-        transaction.put(COLLECTION, &name, data, Attributes::new());
+        transaction.put(COLLECTION, &name, data, attributes);
         self.store.commit(transaction)?;
         while self.store.tend()? {}
         Ok(())
@@ -124,11 +129,12 @@ impl FilledStore {
             }
             let few = (self.objects as f64 * hot.unwrap_or(1.0)) as u64;
             let is_hot = hot.is_none_or(|hot| random.below(1_000) as f64 >= hot * 1_000.0);
-            self.put(if is_hot {
+            let object = if is_hot {
                 random.below(few)
             } else {
                 few + random.below(self.objects - few)
-            })?;
+            };
+            self.put(object, Attributes::new())?;
         }
         Ok(())
     }

@@ -21,6 +21,7 @@ mod guest_trace;
 mod host;
 mod leveldb_trace;
 mod lsm;
+mod object_creation;
 mod persistent_cache;
 mod registry;
 mod reliability;

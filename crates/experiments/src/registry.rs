@@ -3,9 +3,9 @@
 use crate::experiment::Experiment;
 use crate::{
     block_interface_tax, cache_place, caveat_tables, cleaning_policies, cleaning_time, cliff,
-    cluster, drive_type, ext4_lazy, ext4_postmark, persistent_cache, reliability, skylight_tables,
-    smrfs_figures, store_capacity, store_cleaning, store_latency, translation_layers, zea,
-    zea_leveldb, zn540, zone_structure,
+    cluster, drive_type, ext4_lazy, ext4_postmark, object_creation, persistent_cache, reliability,
+    skylight_tables, smrfs_figures, store_capacity, store_cleaning, store_latency,
+    translation_layers, zea, zea_leveldb, zn540, zone_structure,
 };
 use serde::Serialize;
 
@@ -54,6 +54,7 @@ pub const ALL: &[Experiment] = &[
     skylight_tables::WD40NMZW,
     skylight_tables::KINDS,
     cliff::FIGURE_3_1,
+    object_creation::FIGURE_4_3,
     block_interface_tax::FIGURE_5_11,
     block_interface_tax::FIGURE_5_12,
     cluster::FIGURE_5_13_A,

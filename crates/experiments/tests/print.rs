@@ -119,6 +119,7 @@ each! {
     wd40nmzw: "wd40nmzw",
     drive_kinds: "drive-kinds",
     figure_3_1: "figure-3.1",
+    figure_4_3: "figure-4.3",
     figure_5_11: "figure-5.11",
     figure_5_12: "figure-5.12",
     figure_5_13a: "figure-5.13a",
