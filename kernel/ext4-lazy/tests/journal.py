@@ -12,8 +12,11 @@ SAME_UUID, LAST_TAG = 2, 8
 class Journal:
     def __init__(self, debugfs, image):
         self.image = image
-        words = subprocess.run([debugfs, "-R", "blocks <8>", str(image)], capture_output=True, text=True, check=True).stdout
-        self.places = [int(number) for number in re.findall(r"\d+", words)]
+        # The leaves alone: a large journal has blocks of its extent tree as well.
+        words = subprocess.run([debugfs, "-R", "dump_extents -l <8>", str(image)], capture_output=True, text=True, check=True).stdout
+        self.places = []
+        for first, last in re.findall(r"^ *\d+/ *\d+ +\d+/ *\d+ +\d+ *- *\d+ +(\d+) *- *(\d+) ", words, re.M):
+            self.places += range(int(first), int(last) + 1)
         self.read_superblock()
 
     def read_superblock(self):
