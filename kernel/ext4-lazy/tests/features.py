@@ -1,18 +1,15 @@
 """Tests of what ext4 may have beside lazy writeback: features, external and large journals, resizing."""
 
 import random
-import re
-import shutil
 import subprocess
 
-from bench import KILLS, SEED, STATISTICS, check, program, statistics
+from bench import KILLS, OPERATIONS, SEED, STATISTICS, check, program, statistics
 
 # What mke2fs is to do, by the name of the feature.
 FEATURES = {
     "inline data": ("-O", "inline_data", "-I", "256"),
     "clusters": ("-O", "bigalloc", "-C", "16384"),
     "quota": ("-O", "quota", "-E", "quotatype=usrquota:grpquota:prjquota"),
-    "orphan file": ("-O", "orphan_file"),
     "large attributes": ("-O", "ea_inode"),
     "checksum seed": ("-O", "metadata_csum_seed"),
     "no checksums": ("-O", "^metadata_csum,^64bit"),
@@ -121,14 +118,13 @@ def test_large_journal(bench):
     log = bench.journal()
     # What is in the log goes home; then it goes on near its end.
     bench.fsck(bench.image)
-    log.start_at(log.maxlen - 1500)
+    log.start_at(log.maxlen - 60)
     subprocess.run([program("debugfs"), "-w", "-R", "feature needs_recovery", str(bench.image)], check=True, capture_output=True)
     said = bench.guest(f"""
         lazy /dev/ubda /mnt; ls /mnt/first
-        storm storm /mnt $LAZY_SHARE --seed {SEED} --operations 1500 --drop-every 300; {STATISTICS}
-        grep -E '^(jmap|buffer_head)' /proc/slabinfo || true
+        storm storm /mnt $LAZY_SHARE --seed {SEED} --operations {OPERATIONS // 5} --drop-every 60; {STATISTICS}
         umount /mnt; lazy /dev/ubda /mnt; storm verify /mnt $LAZY_SHARE; {STATISTICS}; umount /mnt""")
     numbers = statistics(said.rsplit("mapped ", 1)[0])
-    check(numbers["published"] > 1500 and numbers["cleaned"] == 0, f"it did not wrap: {numbers}")
+    check(numbers["published"] > 60 and numbers["cleaned"] == 0, f"it did not wrap: {numbers}")
     bench.fsck(bench.copy("replayed"))
     print(f"   {numbers}", flush=True)
