@@ -27,7 +27,7 @@ def test_features(bench):
             lazy /dev/ubda /mnt; storm storm /mnt $LAZY_SHARE --seed {SEED} --operations 400 --drop-every 80
             head -c 200000 /dev/urandom >/tmp/value; : >/mnt/large
             python3 -c 'import os, sys; os.setxattr("/mnt/large", "user.large", open("/tmp/value", "rb").read(60000))' || true
-            {STATISTICS}; storm verify /mnt $LAZY_SHARE; umount /mnt
+            sync; rm /mnt/large; {STATISTICS}; storm verify /mnt $LAZY_SHARE; umount /mnt
             lazy /dev/ubda /mnt; storm verify /mnt $LAZY_SHARE; umount /mnt""")
         numbers = statistics(said)
         check(numbers["cleaned"] > 0 and numbers["mapped"] > 0, f"{name}: {numbers}")
@@ -121,7 +121,7 @@ def test_large_journal(bench):
     log.start_at(log.maxlen - 60)
     subprocess.run([program("debugfs"), "-w", "-R", "feature needs_recovery", str(bench.image)], check=True, capture_output=True)
     said = bench.guest(f"""
-        lazy /dev/ubda /mnt; ls /mnt/first
+        lazy /dev/ubda /mnt; ls /mnt/first; rm /mnt/first
         storm storm /mnt $LAZY_SHARE --seed {SEED} --operations {OPERATIONS // 5} --drop-every 60; {STATISTICS}
         umount /mnt; lazy /dev/ubda /mnt; storm verify /mnt $LAZY_SHARE; {STATISTICS}; umount /mnt""")
     numbers = statistics(said.rsplit("mapped ", 1)[0])
