@@ -2,6 +2,8 @@
 
 import json
 import random
+import subprocess
+import threading
 import time
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 import status
 import zonestore
 from drive_zones import OFFLINE, READ_ONLY, set_condition
+from flushes import Flushes
 
 MARKUP = "<img src=x onerror=\"document.title='owned'\"><b>bold</b>"
 
@@ -144,6 +147,92 @@ def test_a_zone_of_the_metadata_that_is_lost(make_server, open_page, picture):
     page.press("Home")
     page.until_text("#fact", "Zone 0: offline; how much is written is not known, dead bytes not known.")
     picture(page)
+
+
+def test_objects_that_are_lost_or_at_risk(make_server, open_page, picture):
+    broken = []
+
+    def break_zones(drive):
+        server = zonestore.Server(drive).start()
+        put(server, "photos", 12, 700_000)
+        server.stop()
+        zones = json.loads(zonestore.run("fs", "top", drive, "--json").stdout)["zones"]
+        broken.extend(zone["zone"] for zone in zones if zone["owner"] == "objects")
+        set_condition(drive, broken[0], OFFLINE)
+        set_condition(drive, broken[1], READ_ONLY)
+
+    server = make_server(prepare=break_zones)
+    page = open_page(server)
+    page.until_text("#health", "that are lost: photos/000")
+    health = page.text("#health")
+    told = status.document(server)["drive"]["health"]
+    assert f"{told['lost_objects']} objects with" in health
+    assert "The drive is failing." in health and f"Zone {broken[0]}: unreadable, " in health
+    picture(page)
+    # Once they are stored again there is no loss, and the zones are out of use.
+    put(server, "photos", 12, 700_000, seed=2)
+    page.until_text("#health", "2 zones out of use, with nothing in them.")
+    assert "that are lost" not in page.text("#health")
+    space = status.document(server)["drive"]["space"]
+    assert (space["unusable_bytes"], space["set_aside_bytes"]) == (2 << 20, 0)
+    values, _ = status.metrics(server)
+    assert values["zonestore_unusable_zones", frozenset()] == 2
+
+
+def test_metadata_that_is_damaged(make_server, open_page, picture):
+    def break_zones(drive):
+        for zone in (0, 1):
+            set_condition(drive, zone, OFFLINE)
+
+    page = open_page(make_server(prepare=break_zones))
+    page.until_text("#health", "Metadata: superblock zones 0 and 1 are out of use")
+    page.until_text("#health", "The drive is failing.")
+    picture(page)
+
+
+def test_a_server_that_can_write_nothing(make_server, open_page, picture, tmp_path, monkeypatch):
+    flushes = Flushes(tmp_path, monkeypatch)
+    server = make_server()
+    page = open_page(server)
+    s3 = put(server, "photos", 1, 100_000)
+    flushes.fail()
+    with pytest.raises(s3.exceptions.ClientError):
+        s3.put_object(Bucket="photos", Key="new", Body=bytes(100_000))
+    page.until_text("#state", "not ready")
+    page.until_text("#alerts", "Objects cannot be stored: ")
+    page.until_text("#health", "Nothing can be written before a restart: ")
+    picture(page)
+    server.kill()
+
+
+def test_a_drive_that_does_not_answer(make_server, open_page, picture, tmp_path, monkeypatch):
+    flushes = Flushes(tmp_path, monkeypatch)
+    server = make_server()
+    page = open_page(server)
+    s3 = put(server, "photos", 1, 100_000)
+    flushes.hang()
+    waits = threading.Thread(target=lambda: s3.put_object(Bucket="photos", Key="new", Body=bytes(100_000)))
+    waits.start()
+    page.until_text("#health", "The drive has not answered a command (flush) for ")
+    page.until_text("#state", "not ready")
+    picture(page)
+    flushes.go_on()
+    waits.join()
+    page.until_text("#state", "ready")
+    page.until_text("#health", "The drive is worn.")
+
+
+def test_a_scrub_that_runs_and_is_stopped(make_server, open_page, picture):
+    server = make_server("--scrub-every", "never", "--scrub-pace", "400KiB/s")
+    put(server, "photos", 12, 1_000_000)
+    page = open_page(server)
+    page.until_text("#health", "all data: never")
+    asked = subprocess.Popen([zonestore.BINARY, "store", "scrub", server.drive, "--deep"], stderr=subprocess.DEVNULL)
+    page.until_text("#health", "A pass over the data has read ")
+    picture(page)
+    zonestore.run("store", "scrub", server.drive, "--stop")
+    asked.wait(timeout=zonestore.TIMEOUT)
+    page.until_text("#health", "It was stopped at ")
 
 
 @pytest.mark.parametrize("dark", [False, True])

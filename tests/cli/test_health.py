@@ -4,12 +4,17 @@ import http.client
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from conftest import TIMEOUT
 from test_serve import s3cmd
 from test_store import put
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "browser"))
+
+from drive_zones import OFFLINE, set_condition
 
 # fdatasync fails as long as the file that FAIL_FLUSHES names is there.
 FAILING_FLUSHES = r"""
@@ -142,3 +147,20 @@ def test_a_server_ends_when_nothing_can_be_written(zonestore, serve, store, fail
         putting.kill()
         putting.wait()
     assert "flush" in server.process.stderr.read()
+
+
+def test_a_lost_conventional_zone_costs_about_a_zone(zonestore, tmp_path):
+    """What was to lie in small parts of it does not take as many large zones."""
+    zonestore("drive", "create", "w.zoned", "--size", "64GiB")
+    zonestore("store", "mkfs", "w.zoned")
+    put(zonestore, "w.zoned", "c/o", os.urandom(300_000))
+
+    def capacity():
+        return zonestore("store", "df", "w.zoned", "--json").json["capacity_bytes"]
+
+    before = capacity()
+    set_condition(tmp_path / "w.zoned", 2, OFFLINE)
+    assert before - capacity() <= 2 << 28
+    put(zonestore, "w.zoned", "c/again", os.urandom(300_000))
+    assert before - capacity() <= 2 << 28
+    assert health(zonestore, "w.zoned")[1]["wear"]["zones_lost"] == 1

@@ -1,6 +1,7 @@
 """`store salvage`: objects of a drive that cannot be mounted any more."""
 
 import os
+import re
 
 MAGIC = b"ZSBLUEFS"
 
@@ -46,13 +47,24 @@ def test_objects_come_back_from_a_drive_without_metadata(zonestore, tmp_path):
 
 def test_a_drive_that_is_too_small_for_what_is_salvaged_is_named(zonestore, tmp_path):
     make(zonestore, "lost.zoned")
-    for n in range(12):
-        zonestore("store", "put", "lost.zoned", "-", f"c/{n}", stdin=os.urandom(6 << 20))
+    bodies = [os.urandom(6 << 20) for _ in range(12)]
+    for n, body in enumerate(bodies):
+        zonestore("store", "put", "lost.zoned", "-", f"c/{n}", stdin=body)
     overwrite_superblocks(tmp_path / "lost.zoned")
     zonestore("drive", "create", "small.zoned", "--profile", "test-small", "--size", "64MiB")
     zonestore("store", "mkfs", "small.zoned")
     said = zonestore.try_("store", "salvage", "lost.zoned", "--to", "small.zoned").failed(5)
-    assert "small.zoned: no space" in said and "a larger one" in said
+    assert "small.zoned is full" in said and "a larger drive" in said and "remove objects" not in said
+    there = len(zonestore("store", "ls", "small.zoned", "c").text.split())
+    assert 0 < there < 12
+    # What is missing is no less than what is left has to have.
+    left, room, missing = (float(number) for number in re.findall(r"([0-9.]+) MiB", said)[:3])
+    assert left == 6 * (12 - there) and room < 6 and abs(missing - (left - room)) < 0.2
+    make(zonestore, "large.zoned")
+    report = zonestore("store", "salvage", "lost.zoned", "--to", "large.zoned", "--json").json
+    assert report["objects"] == 12
+    for n, body in enumerate(bodies):
+        assert zonestore("store", "get", "large.zoned", f"c/{n}", "-").out == body
 
 
 def test_damaged_objects_are_named_and_copied_when_asked_for(zonestore, tmp_path):

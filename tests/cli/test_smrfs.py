@@ -1,6 +1,7 @@
 """zonestore smrfs: mkfs, mount, unmount, fsck, df, top, dump, clean; zonestore age."""
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -218,3 +219,56 @@ def test_a_directory_ages_the_same_for_the_same_seed(zonestore, tmp_path):
     assert "another run" in refused.failed(8)
     (tmp_path / "sizes").write_text("8192 1\nmany 2\n")
     assert "line 2" in zonestore.try_(*age[:-1], "three", "--sizes", "sizes").failed(2)
+
+
+@mounting
+@pytest.mark.skipif(not (shutil.which("cc") and shutil.which("make")), reason="a compiler and make")
+@pytest.mark.parametrize("kind", ["drive", "caveat"])
+def test_a_tree_is_unpacked_made_and_removed(zonestore, kind, request, tmp_path):
+    """In small; `TREE=… scripts/posix` does it with a kernel."""
+    path, place, source = request.getfixturevalue(kind), tmp_path / "mnt", tmp_path / "tree"
+    place.mkdir()
+    for n in range(60):
+        folder = source / f"part{n % 6}"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"f{n}.c").write_text(f"int f{n}(int x) {{ return x * {n}; }}\n" + "/* " + "words " * 50 * n + "*/\n")
+    rules = "objects = $(patsubst %.c,%.o,$(wildcard part*/*.c))\nall.a: $(objects)\n\tar -rc $@ $^\n"
+    (source / "Makefile").write_text(rules)
+    tar = tmp_path / "tree.tar"
+    subprocess.run(["tar", "-cf", tar, "-C", source, "."], check=True)
+    zonestore("smrfs", "mount", path, str(place))
+    try:
+        subprocess.run(["tar", "-xf", tar, "-C", place], check=True)
+        subprocess.run(["make", "-s", "-j2", "-C", place], check=True)
+        made = (place / "all.a").read_bytes()
+        unmount(zonestore, path, place)
+        assert "no errors" in zonestore("smrfs", "fsck", path, "--deep").text
+        zonestore("smrfs", "mount", path, str(place))
+        assert (place / "all.a").read_bytes() == made
+        subprocess.run(["diff", "-r", "-x", "*.o", "-x", "all.a", source, place], check=True)
+        subprocess.run(["make", "-q", "-C", place], check=True)
+        shutil.rmtree(place, ignore_errors=True)
+    finally:
+        space = unmount(zonestore, path, place)["space"]
+    assert (space["inodes"], space["used_bytes"]) == (1, 0)
+
+
+@mounting
+@pytest.mark.parametrize("kind", ["drive", "caveat"])
+def test_space_is_set_aside(zonestore, kind, request, tmp_path):
+    path, place = request.getfixturevalue(kind), tmp_path / "mnt"
+    place.mkdir()
+    zonestore("smrfs", "mount", path, str(place))
+    try:
+        with open(place / "file", "wb") as file:
+            os.posix_fallocate(file.fileno(), 0, 8 << 20)
+            told = zonestore("smrfs", "df", str(place)).text
+            assert ["preallocated", "8", "MiB"] in [line.split() for line in told.splitlines()]
+            with pytest.raises(OSError):
+                (place / "rest").write_bytes(bytes(64 << 20))
+            file.write(b"x" * (8 << 20))
+            os.fsync(file.fileno())
+    finally:
+        space = unmount(zonestore, path, place)["space"]
+    assert space["preallocated_bytes"] == 0
+    assert "no errors" in zonestore("smrfs", "fsck", path, "--deep").text

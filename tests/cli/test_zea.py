@@ -40,6 +40,9 @@ def test_extents_go_in_and_come_out(zonestore, extents, tmp_path):
 @pytest.mark.skipif(not os.path.exists("/usr/bin/python3"), reason="Debian's Python has plyvel")
 def test_leveldb_has_its_files_on_extents(zonestore, drive):
     zonestore("zea", "mkfs", "--fs", drive)
+    # Its zones are made when it needs them; nobody is told to make others.
+    assert "no zone has extents" in zonestore("zea", "dump", drive).text
+    assert "no extent allocator" in zonestore.try_("zea", "dump", drive, "--zone", 5).failed(7)
     put = "import plyvel; plyvel.DB('/db', create_if_missing=True).put(b'k', b'v' * 99, sync=True)"
     on = ("leveldb", "--fs", "zeafs", drive, "--", "/usr/bin/python3", "-c")
     zonestore(*on, put)

@@ -4,7 +4,7 @@ Needs ZONESTORE_BIN with its libraries beside it, and Debian's python3-plyvel.
 
     ZONESTORE_BIN=target/debug/zonestore tests/formats/make_golden.py [NAME…]
 
-With names (bluefs, bluefs_copies, drive_file, unsynced, backup, model_state, smrfs, store, store_archive, zea, zeafs) only those. A new version of a format gets
+With names (bluefs, bluefs_copies, drive_file, unsynced, backup, model_state, smrfs, smrfs_2, store, store_archive, zea, zeafs) only those. A new version of a format gets
 new images in a folder of its own; those of versions that are not read any more stay, as refused ones."""
 
 import lzma
@@ -25,6 +25,7 @@ import golden_bluefs_zones
 import golden_drive_file
 import golden_model_state
 import golden_smrfs
+import golden_smrfs_2
 import golden_store
 import golden_store_archive
 import golden_unsynced
@@ -41,6 +42,7 @@ MAKERS = {
     "backup": golden_backup,
     "model_state": golden_model_state,
     "smrfs": golden_smrfs,
+    "smrfs_2": golden_smrfs_2,
     "store": golden_store,
     "store_archive": golden_store_archive,
     "zea": golden_zea,

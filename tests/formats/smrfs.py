@@ -86,6 +86,7 @@ class Smrfs:
         (length,) = struct.unpack_from("<H", head, 58)
         self.label = head[60 : 60 + length].decode()
         self.inodes, self.names, self.extents, self.targets = {1: None}, {}, {}, {}
+        self.preallocated = {}
         for record in records:
             self._apply(record)
 
@@ -94,8 +95,10 @@ class Smrfs:
         at, sequence, previous, head, records, group = 0, 0, 0, None, b"", b""
         while slot[at : at + 8] == b"ZSTRAPPD":
             version, kind, last, length = struct.unpack_from("<HBBI", slot, at + 8)
-            if version != 1:
+            if version not in (1, 2):
                 raise OtherVersion(version)
+            if version != slot[8]:
+                break
             generation, number, _, before, _, own = struct.unpack_from("<QQQQQQ", slot, at + 16)
             if (number, before) != (sequence, previous) or head and generation != head[0]:
                 break
@@ -116,7 +119,7 @@ class Smrfs:
             inode, mode, size = fields
             self.inodes[inode] = (mode, size)
         elif kind == 2:
-            for table in (self.inodes, self.extents, self.targets):
+            for table in (self.inodes, self.extents, self.targets, self.preallocated):
                 table.pop(fields[0], None)
         elif kind == 3:
             directory, inode, name = fields
@@ -127,10 +130,17 @@ class Smrfs:
             inode, first, zone, start, sums = fields
             blocks = self.extents.setdefault(inode, {})
             blocks.update({first + n: (zone, start + n, crc) for n, crc in enumerate(sums)})
+            self.preallocated.get(inode, set()).difference_update(blocks)
         elif kind == 6:
             inode, first, end = fields
             kept = self.extents.get(inode, {}).items()
             self.extents[inode] = {n: place for n, place in kept if not first <= n < end}
+            aside = self.preallocated.get(inode, set())
+            aside.difference_update([n for n in aside if first <= n < end])
+        elif kind == 12:
+            inode, first, end = fields
+            aside = set(range(first, end)) - self.extents.get(inode, {}).keys()
+            self.preallocated.setdefault(inode, set()).update(aside)
         elif kind == 9:
             self.targets[fields[0]] = fields[1]
 
@@ -188,7 +198,7 @@ def split(records):
         elif kind == 5:
             inode, first, zone, start, count = (field(code) for code in "QQIII")
             yield kind, inode, first, zone, start, [field("I") for _ in range(count)]
-        elif kind == 6:
+        elif kind in (6, 12):
             yield kind, field("Q"), field("Q"), field("Q")
         elif kind == 7:
             yield kind, field("Q"), text(), text()

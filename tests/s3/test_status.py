@@ -3,6 +3,7 @@
 import http.client
 import json
 import os
+import pathlib
 import socket
 import threading
 import time
@@ -12,7 +13,8 @@ import pytest
 import status
 import zonestore
 
-PAGE = ["/-/", "/-/page.js", "/-/zones.js", "/-/page.css", "/-/icon.svg"]
+PAGE_FILES = pathlib.Path(__file__).parents[2] / "crates/serve/status/page"
+PAGE = ["/-/", *(f"/-/{file.name}" for file in sorted(PAGE_FILES.iterdir()) if file.name != "index.html")]
 TOLD = ["/-/status.json", "/-/zones.json", "/-/zone.json?zone=0", "/-/metrics"]
 OWN = {"X-ZoneStore": "test"}
 START = json.dumps({"action": "start"}).encode()

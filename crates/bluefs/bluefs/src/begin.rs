@@ -6,6 +6,7 @@ use crate::format::superblock::Role;
 use crate::shared::Shared;
 use crate::slot::Class;
 use crate::state::State;
+use crate::worn_out::{UNREADABLE_PLACES, is_worn_out};
 use crate::zone_failures::damaged_files;
 use device::ZonedDevice;
 use std::collections::BTreeSet;
@@ -70,7 +71,14 @@ impl Shared {
         let left = self.damaged_places(state);
         self.counters.add_mended(known.saturating_sub(left));
         if state.superblock.role == Role::Alone {
-            let outcome = self.reset(&self.pool.unclaimed())?;
+            let unclaimed = self.pool.unclaimed();
+            for zone in &unclaimed {
+                let front = UNREADABLE_PLACES as u64 * u64::from(self.drive.geometry().block_size);
+                if is_worn_out(&*self.drive, *zone, front)? {
+                    self.worn_out.add(*zone);
+                }
+            }
+            let outcome = self.reset(&unclaimed)?;
             self.recycle(state, outcome)?;
         }
         // Go on in zones that are partly written; what is too many is finished, so that it holds

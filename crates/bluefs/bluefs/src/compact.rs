@@ -103,7 +103,7 @@ impl Shared {
         superblock.journal_epoch = journal.epoch;
         superblock.journal_zone = journal.zones[0];
         superblock.journal_frames = journal.next_frame;
-        superblock.spare_zone = old.zones[0];
+        superblock.spare_zone = self.next_spare(old.zones[0]);
         superblock.journal_twin = self.device.twin(superblock.journal_zone);
         superblock.spare_twin = self.device.twin(superblock.spare_zone);
         self.unsynced.epoch_begins(journal.epoch);
@@ -122,14 +122,22 @@ impl Shared {
             self.is_in_journal(&mut state, number, 0);
         }
         // The next one begins in the first of them, and none has readers.
-        let gone: Vec<ZoneId> = old
-            .zones
-            .into_iter()
-            .chain(old.next)
-            .chain(in_vain)
-            .collect();
+        let gone = old.zones.into_iter().chain(old.next).chain(in_vain);
+        // The spare one has to do, worn out or not, where there is no other.
+        let is_kept = |zone: &ZoneId| *zone == superblock.spare_zone && self.is_worn_out(*zone);
+        let gone: Vec<ZoneId> = gone.filter(|zone| !is_kept(zone)).collect();
         let outcome = self.reset(&gone)?;
         self.recycle(&mut self.state.lock(), outcome)
+    }
+
+    /// Where the journal after the next begins: where this one did, unless nothing is to be put there again.
+    fn next_spare(&self, old: ZoneId) -> ZoneId {
+        if !self.is_worn_out(old) {
+            return old;
+        }
+        let zone = self.journal_zone(&mut self.state.lock().zones);
+        // Without any other it has to do.
+        zone.map_or(old, |aside| aside.zone)
     }
 
     /// Begins the journal of the next epoch: in the spare zone or, should that fail, in another. `zones` are

@@ -1,13 +1,13 @@
 //! Whole frames of the journal behind damage in it.
 
-use crate::format::journal::{DecodedFrame, decode_frame};
+use crate::format::journal::{DecodedFrame, FrameHeader, decode_frame, decode_header};
 use crate::format::operation::JournalOperation;
 use crate::journal::{Journal, first_header};
-use crate::marks::{Found, search, search_end};
+use crate::marks::{Found, search_by, search_end};
+use crate::mirror::Mirror;
 use crate::namespace::Namespace;
-use device::ZonedDevice;
 use std::collections::{BTreeMap, BTreeSet};
-use zone::{ZoneDescriptor, ZoneId, ZoneKind};
+use zone::{ZoneAddress, ZoneDescriptor, ZoneId, ZoneKind, ZoneResult};
 
 /// A whole frame behind the journal's end.
 pub(crate) struct Frame {
@@ -20,9 +20,10 @@ pub(crate) struct Frame {
 
 /// The whole frames of the journal's epoch that lie behind its end, by their numbers: in the zone where
 /// it ends, in those that they name, and in others where the journal may have gone on. An epoch may have
-/// been begun twice; only frames count that were written after its superblock, and those that lead to one.
+/// been begun twice; only frames count that were written after its superblock, and those that lead to one. Of a pair both
+/// zones are looked at: each may have frames that the other has lost.
 pub(crate) fn frames_behind(
-    device: &dyn ZonedDevice,
+    device: &dyn Mirror,
     journal: &Journal,
     names: &Namespace,
     report: &[ZoneDescriptor],
@@ -32,7 +33,7 @@ pub(crate) fn frames_behind(
     let mut found: BTreeMap<u64, Vec<Frame>> = BTreeMap::new();
     let mut places = vec![(end.zone, end.offset)];
     let begins = |zone: &ZoneId| {
-        first_header(device, *zone).is_some_and(|header| header.place.epoch == journal.epoch)
+        first_headers(device, *zone).any(|header| header.place.epoch == journal.epoch)
     };
     let conventional = g
         .zones()
@@ -40,7 +41,8 @@ pub(crate) fn frames_behind(
     let others: BTreeSet<ZoneId> = conventional.chain(names.owned.iter().copied()).collect();
     let others = others
         .into_iter()
-        .filter(|zone| !journal.zones.contains(zone))
+        // A twin has what the zone has that it goes by.
+        .filter(|zone| device.goes_by(*zone) == *zone && !journal.zones.contains(zone))
         .filter(begins);
     places.extend(others.map(|zone| (zone, 0)));
     let mut searched = BTreeSet::new();
@@ -49,7 +51,7 @@ pub(crate) fn frames_behind(
             continue;
         }
         let to = search_end(report, zone, from);
-        search(device, zone, from, to, &mut |thing| {
+        let each = &mut |thing: Found| {
             let Found::Frame(header, frame) = thing else {
                 return;
             };
@@ -64,7 +66,14 @@ pub(crate) fn frames_behind(
                     }
                 }
                 let (previous, durable) = (place.previous, header.durable);
-                found.entry(place.sequence).or_default().push(Frame {
+                let known = found.entry(place.sequence).or_default();
+                if known
+                    .iter()
+                    .any(|known| known.zone == zone && known.sum == sum)
+                {
+                    return;
+                }
+                known.push(Frame {
                     zone,
                     previous,
                     durable,
@@ -72,7 +81,13 @@ pub(crate) fn frames_behind(
                     operations,
                 });
             }
-        });
+        };
+        let mut read = |at, bytes: &mut [u8]| device.read(g.absolute(at), bytes);
+        search_by(g, &mut read, (zone, from, to), each);
+        if device.twin(zone).is_some() {
+            let mut read = |at, bytes: &mut [u8]| read_other(device, at, bytes);
+            search_by(g, &mut read, (zone, from, to), each);
+        }
     }
     let mut counts: BTreeMap<u64, Frame> = BTreeMap::new();
     for (number, frames) in found.into_iter().rev() {
@@ -87,4 +102,17 @@ pub(crate) fn frames_behind(
         }
     }
     counts
+}
+
+/// The copy that is not read first, where there is one.
+fn read_other(device: &dyn Mirror, at: ZoneAddress, bytes: &mut [u8]) -> ZoneResult<()> {
+    device.read_other(at, bytes).unwrap_or(Ok(()))
+}
+
+/// The headers of the frames at the start of a zone, whole or not, in each copy.
+fn first_headers(device: &dyn Mirror, zone: ZoneId) -> impl Iterator<Item = FrameHeader> {
+    let mut block = vec![0; device.geometry().block_size as usize];
+    let other = read_other(device, ZoneAddress::new(zone, 0), &mut block);
+    let other = other.ok().and_then(|()| decode_header(&block));
+    first_header(device, zone).into_iter().chain(other)
 }

@@ -214,6 +214,21 @@ impl BlueFs {
         self.shared.owned(&self.shared.state.lock())
     }
 
+    /// Zones, but for those of superblocks, that take what is written and give nothing back, as scrubs have found: nothing is
+    /// put there again. Without a mount that is told of them ([`Self::keep_out_of`]) the next may.
+    pub fn worn_out(&self) -> Vec<ZoneId> {
+        let rings = Self::superblock_zones(self.shared.device.geometry());
+        let zones = self.shared.worn_out.all().into_iter();
+        zones.filter(|zone| !rings.contains(zone)).collect()
+    }
+
+    /// Uses none of these zones again, once what it has in them is gone.
+    pub fn keep_out_of(&self, zones: impl IntoIterator<Item = ZoneId>) -> Result<()> {
+        let zones = zones.into_iter();
+        zones.for_each(|zone| self.shared.worn_out.add(zone));
+        self.shared.give_worn_out()
+    }
+
     /// What [`MountOptions::cleaning`] does in the background, once: moves the live data out of one
     /// zone if few are free, it is worth it, and the allowance is not used up. False if there is
     /// nothing to do for now.

@@ -275,13 +275,18 @@ impl Journal {
             // Somebody else may be writing to it.
             forward.extend(written(device, self.zone())?);
         }
-        let start = forward.get(self.used, block)?.and_then(decode_header);
-        let Some(header) = start.filter(|header| header.place == self.place()) else {
+        let start = forward.get(self.used, block)?;
+        let Some(header) = start.and_then(|start| self.next_header(start)) else {
             return Ok(None);
         };
         let length = header.frame_length();
         let frame = forward.get(self.used, g.round_up(length as u64))?;
         Ok(frame.map(|frame| frame[..length].to_vec()))
+    }
+
+    /// The header of the next frame, if `start` begins with it.
+    pub fn next_header(&self, start: &[u8]) -> Option<FrameHeader> {
+        decode_header(start).filter(|header| header.place == self.place())
     }
 
     /// The same from the copy that is not read.
@@ -293,7 +298,7 @@ impl Journal {
             return None;
         }
         device.read_other(self.end(), &mut frame)?.ok()?;
-        let header = decode_header(&frame).filter(|header| header.place == self.place())?;
+        let header = self.next_header(&frame)?;
         let length = g.round_up(header.frame_length() as u64);
         if length > limit {
             return None;

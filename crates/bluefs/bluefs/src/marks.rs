@@ -14,7 +14,7 @@ use crate::{Error, Result};
 use device::ZonedDevice;
 use runtime::HashMap;
 use std::collections::BTreeMap;
-use zone::{ZoneAddress, ZoneDescriptor, ZoneId};
+use zone::{Geometry, ZoneAddress, ZoneDescriptor, ZoneId, ZoneResult};
 
 /// How far behind damage in a zone with a write pointer is searched. The next record, at most 1 MiB
 /// away, usually tells already.
@@ -35,7 +35,7 @@ pub(crate) struct Stop {
     pub length: u64,
     pub at: ZoneAddress,
     pub run_id: u32,
-    /// So far it reached when an earlier mount looked.
+    /// So far it reached when an earlier mount looked, or as the write pointer tells.
     pub known: u64,
 }
 
@@ -213,8 +213,19 @@ pub(crate) fn search(
     to: u64,
     each: &mut dyn FnMut(Found),
 ) {
-    const WINDOW: u64 = 1 << 20;
     let g = device.geometry();
+    let read = &mut |at, bytes: &mut [u8]| device.read(g.absolute(at), bytes);
+    search_by(g, read, (zone, from, to), each);
+}
+
+/// The same in what `read` reads.
+pub(crate) fn search_by(
+    g: &Geometry,
+    read: &mut dyn FnMut(ZoneAddress, &mut [u8]) -> ZoneResult<()>,
+    (zone, from, to): (ZoneId, u64, u64),
+    each: &mut dyn FnMut(Found),
+) {
+    const WINDOW: u64 = 1 << 20;
     let block = u64::from(g.block_size);
     let to = to - to % block;
     if from >= to {
@@ -225,10 +236,7 @@ pub(crate) fn search(
     while offset < to {
         window.resize(WINDOW.min(to - offset) as usize, 0);
         // A mark that cannot be read covers nothing.
-        if device
-            .read(g.absolute(ZoneAddress::new(zone, offset)), &mut window)
-            .is_err()
-        {
+        if read(ZoneAddress::new(zone, offset), &mut window).is_err() {
             offset += window.len() as u64;
             continue;
         }
@@ -250,10 +258,7 @@ pub(crate) fn search(
                 continue;
             }
             let mut whole = vec![0; padded as usize];
-            if device
-                .read(g.absolute(ZoneAddress::new(zone, at)), &mut whole)
-                .is_err()
-            {
+            if read(ZoneAddress::new(zone, at), &mut whole).is_err() {
                 continue;
             }
             let found = match (frame, record) {

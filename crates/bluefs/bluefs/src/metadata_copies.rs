@@ -8,8 +8,9 @@ use crate::format::journal::{DecodedFrame, HEADER, Place, decode_frame, decode_h
 use crate::format::operation::JournalOperation;
 use crate::journal::Journal;
 use crate::mirror::Mirror;
-use crate::ring::Rings;
+use crate::ring::{Rings, ring_zones};
 use crate::shared::Shared;
+use std::collections::BTreeSet;
 use zone::{ZoneAddress, ZoneError, ZoneId, ZoneResult};
 
 /// How often it is begun again because the journal or the superblock has changed meanwhile.
@@ -24,9 +25,10 @@ pub(crate) struct MetadataCopies {
     pub in_all: Vec<(ZoneAddress, u64)>,
     /// The first zones of rings that do not have the superblock as it was written last.
     pub superblocks: Vec<ZoneId>,
-    /// Copies that cannot be read, whatever is in them: of frames whose other copy is whole, and of superblocks. A zone
-    /// that takes writes and gives nothing back is used for the journal and superblocks again and again.
+    /// Copies that cannot be read, whatever is in them: of frames whose other copy is whole, and of superblocks.
     pub unreadable: u64,
+    /// Zones of the drive with something that cannot be read: pairs of the journal, and rings.
+    pub unread_in: BTreeSet<ZoneId>,
 }
 
 impl MetadataCopies {
@@ -110,7 +112,12 @@ impl Shared {
         for (ring, can_be_read) in Rings::not_as_written(&*self.drive, generation, may_be_behind)? {
             match can_be_read {
                 true => found.superblocks.push(ring),
-                false => found.unreadable += 1,
+                false => {
+                    found.unreadable += 1;
+                    let rings = ring_zones(self.drive.geometry()).into_iter();
+                    let ours = rings.filter(|zones| zones.contains(&ring));
+                    found.unread_in.extend(ours.flatten());
+                }
             }
         }
         Ok(found)
@@ -157,6 +164,10 @@ fn look_at_frames(
             };
             let is_unread = |copy: &Copy| matches!(copy, Copy::Unreadable);
             let has_unread = is_unread(&first) || other.as_ref().is_some_and(is_unread);
+            if has_unread {
+                found.unread_in.insert(*zone);
+                found.unread_in.extend(device.twin(*zone));
+            }
             let has_damaged = other.as_ref().is_some_and(|other| *other != first);
             let Some(frame) = first.frame().or(other.and_then(Copy::frame)) else {
                 gap = gap.or(Some(at));

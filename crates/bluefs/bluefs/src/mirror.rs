@@ -45,6 +45,10 @@ pub(crate) trait Mirror: ZonedDevice {
     /// Reads the copy that [`ZonedDevice::read`] does not; `None` where there is none.
     fn read_other(&self, at: ZoneAddress, buffer: &mut [u8]) -> Option<ZoneResult<()>>;
 
+    /// The zones of the copies of what begins at `at`, as the drive tells of them, each with what it holds there.
+    /// One that cannot be read is left out.
+    fn read_each(&self, at: ZoneAddress, length: usize) -> Vec<(ZoneDescriptor, Vec<u8>)>;
+
     /// Brings the copy of a sequential zone that has less up to the other one, in which what counts ends at
     /// `live_end`. Answers how many bytes were missing.
     fn catch_up(&self, zone: ZoneId, live_end: u64) -> ZoneResult<u64>;
@@ -213,6 +217,20 @@ impl<D: Deref<Target: ZonedDevice> + Send + Sync> Mirror for Mirrored<D> {
         Some(self.inner.read(other, buffer))
     }
 
+    fn read_each(&self, at: ZoneAddress, length: usize) -> Vec<(ZoneDescriptor, Vec<u8>)> {
+        let zones = std::iter::once(at.zone).chain(self.twin(at.zone));
+        let read = |zone| {
+            let told = self.inner.report_zone(zone).ok()?;
+            let mut bytes = vec![0; length];
+            let at = ZoneAddress::new(zone, at.offset);
+            self.inner
+                .read(self.geometry().absolute(at), &mut bytes)
+                .ok()?;
+            Some((told, bytes))
+        };
+        zones.filter_map(read).collect()
+    }
+
     fn catch_up(&self, zone: ZoneId, live_end: u64) -> ZoneResult<u64> {
         let Some(pair) = self.pair_of(zone) else {
             return Ok(0);
@@ -293,6 +311,9 @@ pub(crate) fn is_broken(zone: &ZoneDescriptor) -> bool {
 }
 
 impl<D: Deref<Target: ZonedDevice> + Send + Sync> ZonedDevice for Mirrored<D> {
+    fn keeps_prefixes(&self) -> bool {
+        self.inner.keeps_prefixes()
+    }
     fn host_memory(&self) -> Option<&HostMemory> {
         self.inner.host_memory()
     }

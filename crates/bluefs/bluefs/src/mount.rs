@@ -25,6 +25,7 @@ use crate::state::State;
 use crate::statistics::Counters;
 use crate::unsynced::Unsynced;
 use crate::wake::Wake;
+use crate::worn_out::WornOut;
 use crate::zone_table::ZoneTable;
 use crate::{Error, Result};
 use device::ZonedDevice;
@@ -144,6 +145,7 @@ pub(crate) fn mount(
         moving: Mutex::new(()),
         wake: Wake::default(),
         failing: Failing::default(),
+        worn_out: WornOut::default(),
         gate: Arc::default(),
         counters: Counters::default(),
         cache,

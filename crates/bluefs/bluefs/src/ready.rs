@@ -10,7 +10,7 @@ use crate::zone_table::{SetAside, Stage, ZoneTable};
 use crate::{Error, Result};
 use appender::Resets;
 use std::sync::atomic::Ordering;
-use zone::{ZoneId, ZoneResult};
+use zone::{ZoneCommand, ZoneCondition, ZoneError, ZoneId, ZoneResult};
 use zone_alloc::Purpose;
 
 /// Bytes that something recorded takes at most, but for a long path.
@@ -116,22 +116,56 @@ impl Shared {
         zones.set_aside(zone.ok_or(Error::NoSpace { free_zones: 0 })?)
     }
 
-    /// Resets one of our zones unless it is empty.
+    /// Resets one of our zones unless it is empty. A conventional one, which is not reset, has to be one that takes writes.
     pub fn empty(&self, zone: ZoneId) -> ZoneResult<()> {
-        if self.is_sequential(zone) && appender::reset_if_written(&*self.device, zone)? {
-            self.counters.resets.fetch_add(1, Ordering::Relaxed);
+        let command = ZoneCommand::Reset;
+        match self.is_sequential(zone) {
+            true if appender::reset_if_written(&*self.device, zone)? => {
+                self.counters.resets.fetch_add(1, Ordering::Relaxed);
+            }
+            true => {}
+            false => match self.device.report_zone(zone)?.condition {
+                ZoneCondition::Offline => return Err(ZoneError::Offline { command, zone }),
+                ZoneCondition::ReadOnly => return Err(ZoneError::ReadOnly { command, zone }),
+                _ => {}
+            },
         }
         self.device.begin_again(zone);
         Ok(())
     }
 
-    /// Resets zones in which nobody finds a place any more.
+    /// Resets zones in which nobody finds a place any more, but for those that are worn out.
     pub fn reset(&self, zones: &[ZoneId]) -> ZoneResult<Resets> {
-        appender::reset_or_retire(zones, |zone| {
+        let zones = zones.iter().copied();
+        let (worn_out, zones): (Vec<_>, Vec<_>) = zones.partition(|zone| self.is_worn_out(*zone));
+        let mut resets = appender::reset_or_retire(&zones, |zone| {
             // No reader stays.
             let _ = self.gate.wait_for_readers(zone);
             self.empty(zone)
-        })
+        })?;
+        resets.broken.extend(worn_out);
+        Ok(resets)
+    }
+
+    /// Zones that are worn out, and that a mount has taken without knowing it, are out of use.
+    pub fn give_worn_out(&self) -> Result<()> {
+        if self.read_only {
+            return Ok(());
+        }
+        let mut state = self.state.lock();
+        let ready = state.zones.iter().filter(|(_, stage)| stage.is_ready());
+        let ready = ready.map(|(zone, _)| zone);
+        let worn_out: Vec<ZoneId> = ready.filter(|zone| self.is_worn_out(*zone)).collect();
+        if worn_out.is_empty() {
+            return Ok(());
+        }
+        for zone in worn_out {
+            let batch = state.next_batch;
+            state.zones.give(zone, batch)?;
+            state.operate(JournalOperation::Give { zone });
+        }
+        drop(state);
+        self.commit()
     }
 
     /// A zone that was taken for the journal was not needed.

@@ -5,14 +5,17 @@ use crate::combine::combined;
 use crate::format::crc32c;
 use crate::format::log_record::HEADER;
 use crate::format::operation::Kind;
+use crate::metadata_copies::MetadataCopies;
 use crate::mirror::Mirror;
 use crate::move_log::{record_at, record_in_blocks};
 use crate::node::{Node, Piece, matches};
+use crate::ring::ring_zones;
 use crate::shared::Shared;
 use crate::tenants::Need;
+use crate::worn_out::is_worn_out;
 use crate::{Error, Result};
 use std::sync::atomic::Ordering;
-use zone::{ZoneAddress, ZoneError, ZoneResult};
+use zone::{ZoneAddress, ZoneError, ZoneId, ZoneResult};
 
 /// What the journal goes by among files that are lost.
 const JOURNAL: &str = "the journal";
@@ -123,6 +126,9 @@ impl Shared {
             superblocks = found.superblocks.len(),
             "copies of metadata are damaged"
         );
+        if !self.read_only {
+            self.find_worn_out(&found)?;
+        }
         let result = match (self.read_only, frames) {
             (true, _) => Ok(()),
             // With a superblock at its end.
@@ -142,6 +148,34 @@ impl Shared {
             lost.push(JOURNAL.to_owned());
         }
         Ok(found.count().saturating_sub(left.count()) as u32)
+    }
+
+    /// Keeps the journal and superblocks out of zones that take them and do not give them back.
+    fn find_worn_out(&self, found: &MetadataCopies) -> Result<()> {
+        // As far as the journal goes in a zone, and a ring.
+        const AS_FAR_AS: u64 = 4 << 20;
+        for zone in &found.unread_in {
+            if !self.reads_beside(*zone) {
+                // It is the drive, for now, or the way to it.
+                continue;
+            }
+            if !self.worn_out.contains(*zone) && is_worn_out(&*self.drive, *zone, AS_FAR_AS)? {
+                tracing::warn!(%zone, "a zone with metadata cannot be read; nothing is put there again");
+                self.worn_out.add(*zone);
+            }
+        }
+        // Nobody else is at the rings.
+        let _alone = self.journaling.lock();
+        self.state.lock().rings.keep_out_of(&self.worn_out);
+        Ok(())
+    }
+
+    /// Whether the drive answers reads at all: of a zone with superblocks, whatever this one does.
+    fn reads_beside(&self, zone: ZoneId) -> bool {
+        let g = self.drive.geometry();
+        let mut others = ring_zones(g).concat().into_iter().filter(|z| *z != zone);
+        let mut block = vec![0; g.block_size as usize];
+        others.any(|other| self.drive.read(g.start(other), &mut block).is_ok())
     }
 
     fn count_repaired(&self, found: u32, known: usize) {

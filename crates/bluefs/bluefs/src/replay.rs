@@ -13,6 +13,7 @@ use crate::options::MountOptions;
 use crate::ring::ring_zones;
 use crate::salvage::{not_all_is_known, salvage};
 use crate::scan::{self, scan_log};
+use crate::torn::journal_lacks;
 use crate::{Error, Result};
 use runtime::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
@@ -147,6 +148,10 @@ fn replay(
         let (epoch, zone) = (superblock.journal_epoch, superblock.journal_zone);
         let journal = Journal::replay(device, epoch, zone, &mut each)?;
         marks.hear(epoch, journal.durable);
+        // While that copy is read that led here. In front of data that is lacking it ends at a whole frame.
+        if stop == u64::MAX && journal_lacks(device, &journal).is_some() {
+            marks.hear(epoch, journal.next_frame + 1);
+        }
         // Behind the journal, which says which zones are pairs.
         let report = device.report(ZoneId(0), device.geometry().zone_count)?;
         let lost = names

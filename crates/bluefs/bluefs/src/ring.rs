@@ -7,10 +7,13 @@
 //! being written or the one before, and after the loss of a zone the other ring does.
 
 use crate::format::superblock::{Decoded, ENCODED, Superblock};
+use crate::worn_out::WornOut;
 use crate::{Error, FORMAT_VERSION, Result};
 use appender::{is_of_limit, is_of_zone};
 use device::ZonedDevice;
-use zone::{Geometry, ZoneAddress, ZoneCondition, ZoneDescriptor, ZoneError, ZoneId, ZoneKind};
+use zone::{
+    Geometry, ZoneAddress, ZoneCommand, ZoneCondition, ZoneDescriptor, ZoneError, ZoneId, ZoneKind,
+};
 
 /// Superblocks in a sequential zone at most: few resets, and a bound for a search.
 const SEQUENTIAL_SLOTS: u64 = 1024;
@@ -41,6 +44,8 @@ struct Ring {
     newest: Option<Superblock>,
     /// Nothing can be written to it during this mount.
     broken: bool,
+    /// Of its zones, those in which nothing can be read.
+    worn_out: [bool; 2],
 }
 
 fn slots(g: &Geometry, zone: ZoneId) -> u64 {
@@ -67,6 +72,7 @@ impl Rings {
             used: 0,
             newest: None,
             broken: false,
+            worn_out: [false; 2],
         }))
     }
 
@@ -156,6 +162,13 @@ impl Rings {
         Ok(wrong)
     }
 
+    /// Puts no superblock where none can be read, as long as there is another place.
+    pub fn keep_out_of(&mut self, zones: &WornOut) {
+        for ring in &mut self.0 {
+            ring.worn_out = ring.zones.map(|zone| zones.contains(zone));
+        }
+    }
+
     /// Appends a superblock to both rings; the caller flushes. One of them is enough: the other is
     /// given up for this mount, and the next one tries again.
     pub fn append(
@@ -166,6 +179,12 @@ impl Rings {
     ) -> Result<()> {
         let mut written = 0;
         let mut failed = None;
+        if self.0.iter().any(|ring| ring.broken) {
+            // The last ring takes all that it can.
+            self.0
+                .iter_mut()
+                .for_each(|ring| ring.worn_out = [false; 2]);
+        }
         for ring in self.0.iter_mut().filter(|ring| !ring.broken) {
             match ring.append(device, superblock) {
                 Ok(()) => written += 1,
@@ -278,8 +297,14 @@ impl Ring {
     }
 
     fn append(&mut self, device: &dyn ZonedDevice, superblock: &Superblock) -> Result<()> {
-        if self.used >= slots(device.geometry(), self.zone()) {
+        let is_full = self.used >= slots(device.geometry(), self.zone());
+        let [here, there] = [self.current, 1 - self.current].map(|index| self.worn_out[index]);
+        if here && !there || is_full && here == there {
             self.turn(device)?;
+        } else if is_full {
+            // It begins again in the one that is left, behind a superblock that the other ring has.
+            let (command, zone) = (ZoneCommand::Read, self.other());
+            return Err(ZoneError::ReadOnly { command, zone }.into());
         }
         match self.put(device, superblock) {
             // Where too many zones are active, another one of the ring fails as well, and would be erased for it.

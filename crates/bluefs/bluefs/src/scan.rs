@@ -6,6 +6,7 @@ use crate::forward::Forward;
 use crate::marks::{Marks, Stop};
 use crate::mirror::Mirror;
 use crate::node::{Node, Piece, Segment};
+use crate::torn::log_lacks;
 use zone::{Geometry, ZoneAddress, ZoneCondition, ZoneDescriptor};
 
 /// Bytes of logs that a mount keeps at most.
@@ -44,16 +45,16 @@ pub(crate) fn scan_log(
             .map_or(segment.file_offset, |p| p.file_offset + p.length);
         // What is missing behind a truncation is nothing.
         if let Some(offset) = run.stop.filter(|_| next < segment.limit) {
-            let known = if segment.end == u64::MAX {
-                0
-            } else {
-                segment.end
+            let (at, run_id) = (ZoneAddress::new(segment.at.zone, offset), segment.run_id);
+            let known = match segment.end {
+                u64::MAX => log_lacks(device, segment.at.offset, at, run_id).unwrap_or(0),
+                end => end,
             };
             stops.push(Stop {
                 inode: node.inode,
                 length: next,
-                at: ZoneAddress::new(segment.at.zone, offset),
-                run_id: segment.run_id,
+                at,
+                run_id,
                 known,
             });
         }

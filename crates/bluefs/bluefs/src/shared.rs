@@ -25,6 +25,7 @@ use crate::statistics::Counters;
 use crate::unsynced::Unsynced;
 use crate::wake::Wake;
 use crate::witness::Witness;
+use crate::worn_out::WornOut;
 use crate::zone_table::Stage;
 use crate::{Error, Result};
 use device::ZonedDevice;
@@ -66,6 +67,8 @@ pub(crate) struct Shared {
     pub wake: Wake,
     /// Zones that are read-only or offline.
     pub failing: Failing,
+    /// Zones in which nothing can be read.
+    pub worn_out: WornOut,
     /// Readers are in it from looking a place up to the end of the read.
     pub gate: Arc<ReadGate>,
     pub counters: Counters,

@@ -35,16 +35,27 @@ impl Shared {
         counts.free_sequential + counts.free_conventional
     }
 
+    /// Whether nothing is to be put into a zone, or one of a pair, again.
+    pub fn is_worn_out(&self, zone: ZoneId) -> bool {
+        let twin = self.device.twin(zone);
+        self.worn_out.any_of([zone].into_iter().chain(twin))
+    }
+
     pub fn give_back(&self, zone: ZoneId) {
         for zone in self.device.part(zone) {
-            self.pool.give_back(zone);
+            match self.worn_out.contains(zone) {
+                true => self.pool.retire(zone),
+                false => self.pool.give_back(zone),
+            }
         }
     }
 
     /// A zone is out of use. Of a pair both are before the next mount, and only what has failed is told to be lost.
     pub fn retire(&self, zone: ZoneId) {
-        let broken = self.device.broken_of(zone);
-        let broken: Vec<ZoneId> = broken.into_iter().map(|zone| zone.id).collect();
+        let broken = self.device.broken_of(zone).into_iter().map(|zone| zone.id);
+        let mut broken: Vec<ZoneId> = broken.collect();
+        let pair = [zone].into_iter().chain(self.device.twin(zone));
+        broken.extend(pair.filter(|zone| self.worn_out.contains(*zone)));
         // A twin that is sound stays ours, unused, and is nobody's at the next mount: the frame that gives it away may
         // not be durable yet.
         let is_sound = |zone: &ZoneId| !broken.is_empty() && !broken.contains(zone);

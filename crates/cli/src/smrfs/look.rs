@@ -78,6 +78,7 @@ fn pairs(status: &Status) -> Vec<(&'static str, String)> {
     let mut pairs = vec![
         ("capacity", human(space.capacity_bytes)),
         ("used", human(space.used_bytes)),
+        ("preallocated", human(space.preallocated_bytes)),
         (
             "free",
             human(space.capacity_bytes.saturating_sub(space.used_bytes)),

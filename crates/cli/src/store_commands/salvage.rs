@@ -9,10 +9,11 @@ use crate::question::confirm;
 use device::ZonedDevice;
 use runtime::Runtime;
 use serde_json::json;
+use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
-use store::{InPlaceOptions, Lost, Plan, Salvage, SalvageOptions, SalvageReport};
-use terminal::Progress;
+use store::{InPlaceOptions, Lost, Plan, Salvage, SalvageOptions, SalvageReport, Store};
+use terminal::{Progress, human};
 
 /// `store salvage`.
 pub fn salvage(arguments: &StoreSalvage, out: &mut Output) -> CommandResult {
@@ -78,16 +79,33 @@ fn to_other(arguments: &StoreSalvage) -> CommandResult<SalvageReport> {
                 damaged: arguments.damaged,
                 in_place: false,
             };
-            read(&scan(drive)?, options)
-        })
-        .map_err(|error| match error.exit {
-            Exit::NoSpace => error.context(to.display()).hint(
-                "what is salvaged does not fit on this drive: give the same command with a larger one, with a store \
-                 on it (zonestore store mkfs)",
-            ),
-            _ => error,
+            let (salvage, done) = (scan(drive)?, Cell::new(0));
+            let copied = copy(&salvage, options, &done);
+            copied.map_err(|error| of_target(error, to, store, salvage.bytes_behind(done.get())))
         }),
     }
+}
+
+/// What fails on the drive that objects are copied to while `left` bytes of them are still to come.
+fn of_target(error: CommandError, to: &Path, target: &Store, left: u64) -> CommandError {
+    if error.exit != Exit::NoSpace {
+        return error;
+    }
+    let (to, free) = (to.display(), target.statfs().available_bytes);
+    let (room, left, more) = (
+        human(free),
+        human(left),
+        human(left.saturating_sub(free).max(1)),
+    );
+    let why = error.message;
+    let message = format_args!(
+        "{to} is full: {left} of objects are still to be copied, there is room for {room}, and so {more} or more are \
+         missing ({why})"
+    );
+    CommandError::new(Exit::NoSpace, message).hint(format_args!(
+        "the same command goes on with a larger drive with a store on it (zonestore store mkfs): all objects are read \
+         again. What is on {to} is whole and stays there"
+    ))
 }
 
 /// Says what is going to be done, asks, and does it.
@@ -159,6 +177,18 @@ fn scan(drive: Arc<dyn ZonedDevice>) -> CommandResult<Salvage> {
 }
 
 fn read(salvage: &Salvage, options: SalvageOptions<'_>) -> CommandResult<SalvageReport> {
+    copy(salvage, options, &Cell::default())
+}
+
+/// How many objects it is done with is told in `reached`.
+fn copy(
+    salvage: &Salvage,
+    options: SalvageOptions<'_>,
+    reached: &Cell<u64>,
+) -> CommandResult<SalvageReport> {
     let progress = Progress::steps("reading objects", Some(0));
-    Ok(salvage.copy(options, &mut |done, all| progress.set_of(done, all))?)
+    Ok(salvage.copy(options, &mut |done, all| {
+        reached.set(done);
+        progress.set_of(done, all);
+    })?)
 }

@@ -38,6 +38,12 @@ pub fn dump(path: &Path, zone: Option<u32>, out: &mut Output) -> CommandResult {
     let wanted = all
         .iter()
         .filter(|i| zone.is_none_or(|zone| i.zone() == ZoneId(zone)));
+    let wanted: Vec<&Instance> = wanted.collect();
+    match (wanted.is_empty(), zone) {
+        (true, Some(zone)) => return Err(zea::Error::NotFormatted { zone: ZoneId(zone) }.into()),
+        (true, None) => out.line(format_args!("no zone has extents"))?,
+        _ => {}
+    }
     for instance in wanted {
         let checked = check(instance, false)?;
         let back_pointers = instance.options().back_pointers;

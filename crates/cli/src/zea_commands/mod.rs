@@ -105,11 +105,13 @@ fn mkfs(new: &ZeaMkfs, out: &mut Output) -> CommandResult {
 /// A zone whose instance cannot be opened, and why.
 type Refused = (ZoneId, zea::Error);
 
-/// All instances on a drive. Zones with something else are passed over, but a drive without any is an error.
+/// All instances on a drive. Zones with something else are passed over, but a drive without any is an error unless they
+/// are a ZEAFS's, which makes them when it needs them.
 fn instances(drive: Drive) -> CommandResult<(Vec<Instance>, Vec<Refused>)> {
     let g = drive.geometry().clone();
     let written = erase::written_zones(&drive, 0..g.zone_count)?;
     let path = drive.path().to_owned();
+    let is_file_system = Examined::is_there(&drive)?;
     let device: Arc<dyn ZonedDevice> = Arc::new(drive);
     let sequence = Sequence::default();
     let (mut found, mut refused) = (Vec::new(), Vec::new());
@@ -121,7 +123,7 @@ fn instances(drive: Drive) -> CommandResult<(Vec<Instance>, Vec<Refused>)> {
             Err(error) => refused.push((zone.id, error)),
         }
     }
-    if found.is_empty() && refused.is_empty() {
+    if found.is_empty() && refused.is_empty() && !is_file_system {
         let shown = path.display();
         return fail!(NotFormatted, "{shown}: no zone of it is an extent allocator"; "zonestore zea mkfs {shown}");
     }

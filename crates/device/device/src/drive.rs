@@ -144,6 +144,9 @@ impl From<FileDrive> for Drive {
 }
 
 impl ZonedDevice for Drive {
+    fn keeps_prefixes(&self) -> bool {
+        self.device().keeps_prefixes()
+    }
     fn host_memory(&self) -> Option<&HostMemory> {
         self.device().host_memory()
     }

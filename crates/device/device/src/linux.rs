@@ -49,6 +49,7 @@ pub struct LinuxDrive {
     file: File,
     geometry: Geometry,
     writable: bool,
+    is_hardware: bool,
     /// Bytes that reach the drive as one request.
     request_bytes: usize,
     buffers: Buffers,
@@ -165,6 +166,7 @@ impl LinuxDrive {
             file,
             geometry,
             writable,
+            is_hardware: queue.is_hardware,
             request_bytes: queue.request_bytes,
             buffers: Buffers::new(queue.request_bytes.max(parts::BATCH_BYTES)),
             rings: Rings::default(),
@@ -380,6 +382,10 @@ impl ZonedDevice for LinuxDrive {
 
     fn host_free_bytes(&self) -> Option<u64> {
         None
+    }
+    /// What the kernel makes of files or memory is as good as these.
+    fn keeps_prefixes(&self) -> bool {
+        self.is_hardware
     }
     fn host_memory(&self) -> Option<&HostMemory> {
         None

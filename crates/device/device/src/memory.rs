@@ -194,6 +194,9 @@ impl ZonedDevice for MemoryDrive {
     fn host_free_bytes(&self) -> Option<u64> {
         None
     }
+    fn keeps_prefixes(&self) -> bool {
+        true
+    }
     fn host_memory(&self) -> Option<&HostMemory> {
         None
     }

@@ -368,6 +368,9 @@ impl ZonedDevice for NvmeDrive {
     fn host_free_bytes(&self) -> Option<u64> {
         None
     }
+    fn keeps_prefixes(&self) -> bool {
+        true
+    }
     fn host_memory(&self) -> Option<&HostMemory> {
         None
     }

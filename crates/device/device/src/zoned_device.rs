@@ -56,6 +56,11 @@ pub trait ZonedDevice: Send + Sync {
     /// written; `None` where the drive has its space for itself.
     fn host_free_bytes(&self) -> Option<u64>;
 
+    /// Whether what lies below a write pointer is what was written there, whatever happened before. Not so where
+    /// blocks reach the medium in any order and a power cut may leave a write pointer above zeros: a drive in a
+    /// file once its host lost power (`docs/format/file-drive.md`).
+    fn keeps_prefixes(&self) -> bool;
+
     /// Where bytes that are not on the drive yet outlive the process: beside a drive in a file.
     fn host_memory(&self) -> Option<&HostMemory>;
 
@@ -106,6 +111,9 @@ impl<D: ZonedDevice + ?Sized> ZonedDevice for std::sync::Arc<D> {
     }
     fn host_free_bytes(&self) -> Option<u64> {
         (**self).host_free_bytes()
+    }
+    fn keeps_prefixes(&self) -> bool {
+        (**self).keeps_prefixes()
     }
     fn host_memory(&self) -> Option<&HostMemory> {
         (**self).host_memory()

@@ -198,6 +198,9 @@ impl<D: ZonedDevice, C: Clock> ZonedDevice for Timed<D, C> {
         self.data.host_free_bytes()
     }
 
+    fn keeps_prefixes(&self) -> bool {
+        self.data.keeps_prefixes()
+    }
     fn host_memory(&self) -> Option<&device::file::HostMemory> {
         self.data.host_memory()
     }

@@ -463,6 +463,10 @@ impl ZonedDevice for CaveatDevice {
         self.inner.host_free_bytes()
     }
 
+    /// Blocks can be written anew.
+    fn keeps_prefixes(&self) -> bool {
+        false
+    }
     fn host_memory(&self) -> Option<&HostMemory> {
         None
     }

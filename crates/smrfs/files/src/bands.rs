@@ -255,6 +255,11 @@ impl Placement for Bands {
         data: &[u8],
         together: bool,
     ) -> Result<Vec<Place>, Unplaced> {
+        // They lie where all others do.
+        let stream = match stream {
+            Stream::Preallocated => Stream::User,
+            stream => stream,
+        };
         let blocks = (data.len() as u64 / self.block) as u32;
         let mut places = Vec::new();
         let mut done = 0;
@@ -295,8 +300,13 @@ impl Placement for Bands {
         zones.saturating_sub(spare) * u64::from(self.zone_blocks)
     }
 
-    fn admits(&mut self, blocks: u64) -> bool {
-        self.room() >= blocks
+    fn admits(&mut self, blocks: u64, preallocated: u64) -> bool {
+        self.room() >= blocks + preallocated
+    }
+
+    /// What files have together is below the capacity, so cleaning makes room whenever it is needed.
+    fn set_aside(&mut self, _blocks: u64, _beside: u64) -> bool {
+        true
     }
 
     fn admits_whole(&mut self, sizes: &[u64]) -> bool {

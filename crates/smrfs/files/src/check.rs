@@ -35,6 +35,13 @@ pub fn check(core: &Core, deep: bool) -> Findings {
     if let Some(what) = core.space.misplaced(&core.state) {
         findings.add("place", what);
     }
+    let (aside, wanted) = (core.space.blocks_aside(), core.state.preallocated());
+    if let Some(aside) = aside.filter(|aside| *aside < wanted) {
+        findings.add(
+            "preallocated",
+            format!("{wanted} blocks are preallocated, and room is kept for {aside}"),
+        );
+    }
     // How many names lead to each inode, and directories in each.
     let mut names: BTreeMap<u64, u32> = BTreeMap::new();
     let mut children: BTreeMap<u64, u32> = BTreeMap::new();

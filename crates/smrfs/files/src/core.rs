@@ -4,7 +4,7 @@
 //! state that a crash can leave is the state at a commit, whole: nothing that was synced is missing, and of what was
 //! not, there is either all up to some moment or nothing.
 
-use crate::dirty::Dirty;
+use crate::dirty::{Dirty, Takes};
 use crate::error::{Error, Result};
 use crate::inode::{Content, Inode, Time};
 use crate::log::{self, Log};
@@ -31,6 +31,8 @@ pub struct Core {
     pub state: State,
     /// Records that are carried out and not durable.
     pub pending: Vec<Vec<u8>>,
+    /// The version of the format that has all of them.
+    pub pending_version: u16,
     /// The buffer.
     pub dirty: Dirty,
     /// Where data goes.
@@ -47,6 +49,21 @@ pub struct Core {
     pub block: usize,
     /// What happened since the mount.
     pub counts: Counts,
+}
+
+/// Bytes of metadata that a block may add, at most: an extent of its own, in the middle of another one or of what is
+/// preallocated.
+const BLOCK_METADATA: u64 = 64;
+
+/// Room that blocks of a file need which are not in the buffer.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Demand {
+    /// Blocks that space was not set aside for.
+    pub blocks: u64,
+    /// Of them, those that are holes.
+    pub new: u64,
+    /// Blocks that space was set aside for.
+    pub preallocated: u64,
 }
 
 /// What happened since a mount.
@@ -67,6 +84,17 @@ pub struct Counts {
 /// A checksum of a block: CRC-32C.
 pub fn sum(block: &[u8]) -> u32 {
     crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, block) as u32
+}
+
+/// What a block of a file will lie in if it is written.
+pub fn takes(map: &Map, block: u64) -> Takes {
+    if map.has(block) {
+        Takes::Old
+    } else if map.is_preallocated(block) {
+        Takes::Preallocated
+    } else {
+        Takes::New
+    }
 }
 
 impl Core {
@@ -112,13 +140,14 @@ impl Core {
             let mut bytes = Vec::new();
             record.encode(&mut bytes);
             self.pending.push(bytes);
+            self.pending_version = self.pending_version.max(record.version());
         }
     }
 
     /// Whether metadata may grow by so many bytes, beside what the buffer will take.
     pub fn check_metadata(&self, bytes: u64) -> Result<()> {
-        // Each block of the buffer may become an extent of its own.
-        let wanted = self.state.bytes() + bytes + self.dirty.blocks() * 48;
+        let blocks = self.dirty.not_preallocated() + self.state.preallocated();
+        let wanted = self.state.bytes() + bytes + blocks * BLOCK_METADATA;
         if wanted > log::checkpoint_room(self.log.layout()) {
             return Err(Error::NoMetadataSpace);
         }
@@ -151,13 +180,16 @@ impl Core {
         if self.pending.is_empty() {
             return Ok(());
         }
+        if self.pending_version > self.log.version() {
+            return self.checkpoint();
+        }
         match self.log.append(&self.pending) {
             Ok(true) => {
                 let flushed = self.device.flush();
                 self.fatal(flushed)?;
                 self.log.flushed();
                 self.counts.commits += 1;
-                self.pending.clear();
+                self.forget_pending();
                 self.reclaim()
             }
             Ok(false) => self.checkpoint(),
@@ -172,36 +204,83 @@ impl Core {
     /// Writes everything into the other slot. The buffer has to be empty.
     pub fn checkpoint(&mut self) -> Result<()> {
         let state = &self.state;
-        let written = self.log.checkpoint(|each| state.records(each));
+        let version = state.version();
+        let written = self.log.checkpoint(version, |each| state.records(each));
         self.fatal(written)?;
         self.counts.checkpoints += 1;
-        self.pending.clear();
+        self.forget_pending();
         self.reclaim()
+    }
+
+    fn forget_pending(&mut self) {
+        self.pending.clear();
+        self.pending_version = 1;
     }
 
     /// Gives back what no file has any more. What is durable has to say so.
     fn reclaim(&mut self) -> Result<()> {
         let freed = self.state.take_freed();
-        Ok(self.space.reclaim(&freed)?)
+        self.space.reclaim(&freed)?;
+        let beside = self.dirty.not_preallocated();
+        if !self.space.set_aside(self.state.preallocated(), beside) {
+            tracing::warn!("there is less room than was preallocated");
+        }
+        Ok(())
     }
 
-    /// Blocks that files have, those in the buffer too.
+    /// Blocks that files have, those in the buffer and those that are preallocated too.
     pub fn used(&self) -> u64 {
-        self.state.live() + self.dirty.new_blocks()
+        self.state.live() + self.state.preallocated() + self.dirty.new_blocks()
     }
 
-    /// Makes sure that `added` more blocks of `ino` find room when they are written, of which `new` are holes now.
-    pub fn make_room(&mut self, ino: u64, added: u64, new: u64) -> Result<()> {
-        if self.used() + new > self.space.capacity() {
+    /// What blocks of a file need that are not in the buffer.
+    pub fn demand(&self, ino: u64, blocks: &[u64]) -> Result<Demand> {
+        let map = self.map(ino)?;
+        let mut demand = Demand::default();
+        for block in blocks {
+            match takes(map, *block) {
+                Takes::Preallocated => demand.preallocated += 1,
+                Takes::Old => demand.blocks += 1,
+                Takes::New => {
+                    demand.blocks += 1;
+                    demand.new += 1;
+                }
+            }
+        }
+        Ok(demand)
+    }
+
+    /// Makes sure that so much more of `ino` finds room when it is written.
+    pub fn make_room(&mut self, ino: u64, demand: Demand) -> Result<()> {
+        if demand.new > 0 && self.used() + demand.new > self.space.capacity() {
             return Err(Error::NoSpace);
         }
-        self.check_metadata(added * 48)?;
-        if self.has_room(ino, added) {
+        if demand.blocks > 0 {
+            self.check_metadata(demand.blocks * BLOCK_METADATA)?;
+        }
+        self.clean_until(|this| this.has_room(ino, demand))
+    }
+
+    /// Sets space aside for `blocks` more that are holes.
+    pub fn set_aside(&mut self, blocks: u64) -> Result<()> {
+        if self.used().saturating_add(blocks) > self.space.capacity() {
+            return Err(Error::NoSpace);
+        }
+        self.check_metadata(blocks * BLOCK_METADATA)?;
+        self.clean_until(|this| {
+            let wanted = this.state.preallocated() + blocks;
+            this.space.set_aside(wanted, this.dirty.not_preallocated())
+        })
+    }
+
+    /// Commits, and cleans, until there is room.
+    fn clean_until(&mut self, mut has_room: impl FnMut(&mut Self) -> bool) -> Result<()> {
+        if has_room(self) {
             return Ok(());
         }
         self.commit()?;
         let mut tries = self.space.tries();
-        while !self.has_room(ino, added) {
+        while !has_room(self) {
             tries -= 1;
             if tries == 0 || !self.clean(zone_alloc::Pressure::Any)? {
                 return Err(Error::NoSpace);
@@ -210,15 +289,15 @@ impl Core {
         Ok(())
     }
 
-    /// Whether blocks can be written without making room.
-    pub fn has_room_for(&mut self, ino: u64, blocks: &[u64]) -> bool {
-        self.has_room(ino, blocks.len() as u64)
-    }
-
-    fn has_room(&mut self, ino: u64, added: u64) -> bool {
+    /// Whether so much of `ino` can be written without making room.
+    pub fn has_room(&mut self, ino: u64, demand: Demand) -> bool {
         if !self.log.shape().is_whole {
-            return self.space.admits(self.dirty.blocks() + added);
+            let (all, others) = (self.dirty.blocks(), self.dirty.not_preallocated());
+            let preallocated = all - others + demand.preallocated;
+            return self.space.admits(others + demand.blocks, preallocated);
         }
+        // What it overwrites is written with it once.
+        let added = demand.new;
         let has_more = self.dirty.has(ino);
         let files = self.dirty.files().chain((!has_more).then_some(ino));
         let sizes = files.map(|file| {
@@ -252,16 +331,23 @@ impl Core {
         while let Some(first) = self.dirty.next(ino, 0) {
             let count = self.dirty.of(ino).take(most as usize).count();
             let mut data = Vec::with_capacity(count * self.block);
-            let mut end = first;
-            for (block, bytes) in self.dirty.of(ino) {
-                if block != end || end - first == most {
+            let (mut end, mut stream) = (first, Stream::User);
+            for (block, bytes, takes) in self.dirty.of(ino) {
+                let into = match takes {
+                    Takes::Preallocated => Stream::Preallocated,
+                    Takes::Old | Takes::New => Stream::User,
+                };
+                if block == first {
+                    stream = into;
+                }
+                if block != end || end - first == most || into != stream {
                     break;
                 }
                 data.extend_from_slice(bytes);
                 end += 1;
             }
             let blocks: Vec<u64> = (first..end).collect();
-            self.place(ino, &blocks, &data, None, Stream::User, false)?;
+            self.place(ino, &blocks, &data, None, stream, false)?;
             self.dirty.cut(ino, first, end);
         }
         Ok(())

@@ -1,12 +1,14 @@
 //! Operations on the data of files.
 
-use crate::core::{Core, MAX_PIECE, sum};
+use crate::core::{Core, MAX_PIECE, sum, takes};
 use crate::error::{Error, Result};
 use crate::record::Record;
 use zone::ZoneId;
 
 /// Bytes of the largest file whatever the drive: block numbers stay far from their limits.
 const MAX_SIZE: u64 = 1 << 62;
+/// Bytes of metadata that a hole or something preallocated may add: one more extent, or one more range.
+const HOLE_METADATA: u64 = 32;
 
 impl Core {
     /// Bytes of the largest file here.
@@ -155,23 +157,19 @@ impl Core {
         if blocks.is_empty() {
             return Ok(());
         }
-        let new = |this: &Self, blocks: &[u64]| -> Result<u64> {
-            let map = this.map(ino)?;
-            Ok(blocks.iter().filter(|block| !map.has(**block)).count() as u64)
-        };
-        let holes = new(self, &blocks)?;
-        self.make_room(ino, blocks.len() as u64, holes)?;
+        let demand = self.demand(ino, &blocks)?;
+        self.make_room(ino, demand)?;
         // Making room may have written the buffer out.
         blocks = missing(self);
-        if !self.has_room_for(ino, &blocks) {
-            let holes = new(self, &blocks)?;
-            self.make_room(ino, blocks.len() as u64, holes)?;
+        let demand = self.demand(ino, &blocks)?;
+        if !self.has_room(ino, demand) {
+            self.make_room(ino, demand)?;
             blocks = missing(self);
         }
         for block in blocks {
             let bytes = load(self, block)?;
-            let is_new = !self.map(ino)?.has(block);
-            self.dirty.put(ino, block, bytes, is_new);
+            let takes = takes(self.map(ino)?, block);
+            self.dirty.put(ino, block, bytes, takes);
         }
         Ok(())
     }
@@ -222,7 +220,8 @@ impl Core {
         attributes.mtime = self.now();
         attributes.ctime = attributes.mtime;
         let mut records = vec![Record::Inode(attributes)];
-        if size < old {
+        // What is preallocated behind the end goes too, as on ext4.
+        if size <= old {
             let (from, to) = (size.div_ceil(self.block as u64), u64::MAX);
             self.dirty.cut(ino, from, to);
             records.push(Record::Hole { ino, from, to });
@@ -259,6 +258,9 @@ impl Core {
             part(self, offset, (from * width).min(end))?;
             part(self, (to * width).max(offset), end)?;
         }
+        if self.map(ino)?.is_split_by(from, to) {
+            self.check_metadata(HOLE_METADATA)?;
+        }
         let mut attributes = self.inode(ino)?.attributes;
         attributes.mtime = self.now();
         attributes.ctime = attributes.mtime;
@@ -269,6 +271,50 @@ impl Core {
         }
         self.change(&records);
         Ok(())
+    }
+
+    /// Sets space aside for bytes of a file that have none: writing them finds room from then on. The file becomes as
+    /// long as that unless `keep_size`.
+    pub fn preallocate(
+        &mut self,
+        ino: u64,
+        offset: u64,
+        length: u64,
+        keep_size: bool,
+    ) -> Result<()> {
+        self.check_writable()?;
+        self.map(ino)?;
+        if self.log.shape().is_whole {
+            // Each change writes the whole file to another place, which nobody can set aside for all time.
+            return Err(Error::Unsupported);
+        }
+        let end = offset.checked_add(length).filter(|_| length > 0);
+        let end = end.ok_or(Error::Invalid("no range of bytes"))?;
+        self.check_size(Some(end))?;
+        let old = self.inode(ino)?.attributes.size;
+        if end > old && !keep_size {
+            self.zero_tail(ino)?;
+        }
+        // What is in the buffer has its space already.
+        self.write_out(ino)?;
+        let width = self.block as u64;
+        let (from, to) = (offset / width, end.div_ceil(width));
+        let holes = self.map(ino)?.bare_holes(from, to);
+        let blocks: u64 = holes.iter().map(|(from, to)| to - from).sum();
+        let mut records = Vec::new();
+        if blocks > 0 {
+            self.set_aside(blocks)?;
+            records.push(Record::Preallocate { ino, from, to });
+        }
+        let mut attributes = self.inode(ino)?.attributes;
+        attributes.ctime = self.now();
+        if end > old && !keep_size {
+            attributes.size = end;
+            attributes.mtime = attributes.ctime;
+        }
+        records.push(Record::Inode(attributes));
+        self.change(&records);
+        self.check_writable()
     }
 
     /// The next byte at or behind `offset` that is in no hole, or that is in one (`hole`); the end of the file is one.

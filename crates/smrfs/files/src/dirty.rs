@@ -2,11 +2,21 @@
 
 use std::collections::BTreeMap;
 
+/// What a block of the buffer will lie in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Takes {
+    /// The space of what it overwrites, once that is free.
+    Old,
+    /// Space that its file does not have yet.
+    New,
+    /// Space that was set aside for it.
+    Preallocated,
+}
+
 #[derive(Debug)]
 struct Block {
     bytes: Box<[u8]>,
-    /// It is a hole on the drive.
-    is_new: bool,
+    takes: Takes,
 }
 
 /// See the head of this file.
@@ -14,8 +24,10 @@ struct Block {
 pub struct Dirty {
     files: BTreeMap<u64, BTreeMap<u64, Block>>,
     blocks: u64,
-    /// Of them, those that are holes on the drive.
+    /// Of them, those that take new space.
     new: u64,
+    /// And those that space was set aside for.
+    preallocated: u64,
 }
 
 impl Dirty {
@@ -27,6 +39,11 @@ impl Dirty {
     /// Of them, those that take space that their files do not have yet.
     pub const fn new_blocks(&self) -> u64 {
         self.new
+    }
+
+    /// Blocks that space was not set aside for.
+    pub const fn not_preallocated(&self) -> u64 {
+        self.blocks - self.preallocated
     }
 
     /// Whether a file has any.
@@ -45,13 +62,14 @@ impl Dirty {
         Some(&mut block.bytes)
     }
 
-    /// Takes a block in that is not there; `is_new` if it is a hole on the drive.
-    pub fn put(&mut self, ino: u64, block: u64, bytes: Box<[u8]>, is_new: bool) {
-        let entry = Block { bytes, is_new };
+    /// Takes a block in that is not there.
+    pub fn put(&mut self, ino: u64, block: u64, bytes: Box<[u8]>, takes: Takes) {
+        let entry = Block { bytes, takes };
         let old = self.files.entry(ino).or_default().insert(block, entry);
         debug_assert!(old.is_none());
         self.blocks += 1;
-        self.new += u64::from(is_new);
+        self.new += u64::from(takes == Takes::New);
+        self.preallocated += u64::from(takes == Takes::Preallocated);
     }
 
     /// Drops blocks of a file: they are on the drive, or wanted no more.
@@ -63,7 +81,8 @@ impl Dirty {
         for block in gone {
             if let Some(block) = file.remove(&block) {
                 self.blocks -= 1;
-                self.new -= u64::from(block.is_new);
+                self.new -= u64::from(block.takes == Takes::New);
+                self.preallocated -= u64::from(block.takes == Takes::Preallocated);
             }
         }
         if file.is_empty() {
@@ -89,14 +108,14 @@ impl Dirty {
     }
 
     /// Blocks of a file, in order.
-    pub fn of(&self, ino: u64) -> impl Iterator<Item = (u64, &[u8])> {
+    pub fn of(&self, ino: u64) -> impl Iterator<Item = (u64, &[u8], Takes)> {
         let file = self.files.get(&ino).into_iter().flatten();
-        file.map(|(number, block)| (*number, &*block.bytes))
+        file.map(|(number, block)| (*number, &*block.bytes, block.takes))
     }
 
-    /// Of the blocks of a file, those that are holes on the drive.
+    /// Of the blocks of a file, those that take new space.
     pub fn new_of(&self, ino: u64) -> u64 {
         let file = self.files.get(&ino).into_iter().flatten();
-        file.filter(|(_, block)| block.is_new).count() as u64
+        file.filter(|(_, block)| block.takes == Takes::New).count() as u64
     }
 }

@@ -4,6 +4,9 @@
 //! write has succeeded. So nothing that is live is ever damaged, neither for files as they are nor as the last commit
 //! has them: what files lose is free behind the next one.
 //!
+//! For what was preallocated runs of blocks are kept apart from the free ones, each with a footer at its end. What is written
+//! goes to the front of a run, whichever block of a file it is, so that it damages nothing but the rest of the run.
+//!
 //! Cleaning is implicit. If it is wanted, one extent is kept free besides. Once no write fits any more, the live blocks of
 //! a part of the drive move there; that part is kept free from then on, and what is left of the first is free.
 
@@ -53,6 +56,8 @@ pub struct Extents {
     /// Blocks that have to find room; as one piece if files are whole.
     promised: u64,
     is_whole: bool,
+    /// Runs that only what was preallocated is written to, footers included.
+    set_aside: Vec<Run>,
     /// Blocks that are kept free for cleaning; 0 if there is none.
     reserve_blocks: u64,
     reserve: Option<Run>,
@@ -86,6 +91,7 @@ impl Extents {
             last: 0,
             promised: 0,
             is_whole: shape.is_whole,
+            set_aside: Vec::new(),
             reserve_blocks,
             reserve: None,
             retired: 0,
@@ -153,17 +159,95 @@ impl Extents {
         (length > 0).then_some(run)
     }
 
+    /// Takes blocks of what is set aside, from the front of a run.
+    fn take_set_aside(&mut self, need: u64) -> Option<Run> {
+        let run = self.set_aside.iter_mut().max_by_key(|run| run.length)?;
+        let length = need.min(run.length.saturating_sub(self.footer));
+        let taken = Run {
+            start: run.start,
+            length,
+        };
+        run.start += length;
+        run.length -= length;
+        (length > 0).then_some(taken)
+    }
+
+    /// The run of what is set aside that begins at `start`.
+    fn rest_at(&mut self, start: u64) -> Option<usize> {
+        self.set_aside.iter().position(|run| run.start == start)
+    }
+
+    /// Behind a write to `run`; `false` if it was not taken of what is set aside.
+    fn took_set_aside(&mut self, run: Run, is_written: bool) -> bool {
+        let Some(rest) = self.rest_at(run.start + run.length) else {
+            return false;
+        };
+        if !is_written {
+            self.set_aside[rest].start = run.start;
+            self.set_aside[rest].length += run.length;
+        } else if self.set_aside[rest].length <= self.footer {
+            let rest = self.set_aside.swap_remove(rest);
+            self.free.give(rest.start, rest.length);
+        }
+        true
+    }
+
+    /// Sets so many blocks more aside: in one run if one is long enough.
+    fn set_more_aside(&mut self, blocks: u64) -> bool {
+        let mut rest = blocks;
+        let before = self.set_aside.len();
+        while rest > 0 {
+            let best = self.free.take(rest + self.footer, Fit::Best, 0);
+            let run = best.map(|start| (start, rest + self.footer)).or_else(|| {
+                let (start, size) = self.free.largest()?;
+                (size > self.footer && self.free.take_at(start, size)).then_some((start, size))
+            });
+            let Some((start, length)) = run else {
+                for run in self.set_aside.drain(before..) {
+                    self.free.give(run.start, run.length);
+                }
+                return false;
+            };
+            self.set_aside.push(Run { start, length });
+            rest -= length - self.footer;
+        }
+        true
+    }
+
+    /// Gives so many blocks back that are set aside.
+    fn set_less_aside(&mut self, blocks: u64) {
+        let mut rest = blocks;
+        while rest > 0 {
+            let Some(run) = self.set_aside.last_mut() else {
+                return;
+            };
+            let usable = run.length - self.footer;
+            let given = match usable <= rest {
+                true => run.length,
+                false => rest,
+            };
+            run.length -= given;
+            self.free.give(run.start + run.length, given);
+            rest -= rest.min(usable);
+            if run.length == 0 {
+                self.set_aside.pop();
+            }
+        }
+    }
+
     fn write(&mut self, run: Run, data: &[u8], stream: Stream) -> Result<Place, Unplaced> {
         self.is_unflushed = true;
         let at = self.at(ZONE, run.start as u32);
         if let Err(error) = self.drive.write(at, data) {
-            if stream == Stream::User && !appender::is_of_zone(&error) {
+            if !appender::is_of_zone(&error) {
                 // Nothing is wrong with these.
-                self.free.give(run.start, run.length + self.footer);
+                if stream != Stream::Moved && !self.took_set_aside(run, false) {
+                    self.free.give(run.start, run.length + self.footer);
+                }
             }
             return Err(error.into());
         }
-        if stream == Stream::User {
+        if stream != Stream::Moved && !self.took_set_aside(run, true) {
             self.free.give(run.start + run.length, self.footer);
             self.last = run.start + run.length;
         }
@@ -206,6 +290,16 @@ impl Placement for Extents {
         }
         self.free.give(end, self.blocks + self.footer - end);
         self.keep(None);
+        if !self.set_aside(state.preallocated(), 0) {
+            // What was promised to files goes first.
+            if let Some(reserve) = self.reserve.take() {
+                self.free.give(reserve.start, reserve.length);
+            }
+            if !self.set_aside(state.preallocated(), 0) {
+                tracing::warn!("there is less room than was preallocated");
+            }
+            self.keep(None);
+        }
         Ok(())
     }
 
@@ -256,12 +350,29 @@ impl Placement for Extents {
         }
     }
 
-    fn admits(&mut self, blocks: u64) -> bool {
+    fn admits(&mut self, blocks: u64, _preallocated: u64) -> bool {
         let does = self.free.room() >= blocks;
         if does {
             self.promised = blocks;
         }
         does
+    }
+
+    fn set_aside(&mut self, blocks: u64, beside: u64) -> bool {
+        let before = self.blocks_aside().unwrap_or(0);
+        if blocks <= before {
+            self.set_less_aside(before - blocks);
+            return true;
+        }
+        if !self.set_more_aside(blocks - before) {
+            return false;
+        }
+        if self.free.room() < beside {
+            self.set_less_aside(blocks - before);
+            return false;
+        }
+        self.promised = beside;
+        true
     }
 
     fn admits_whole(&mut self, sizes: &[u64]) -> bool {
@@ -275,6 +386,11 @@ impl Placement for Extents {
         does
     }
 
+    fn blocks_aside(&self) -> Option<u64> {
+        let usable = |run: &Run| run.length.saturating_sub(self.footer);
+        Some(self.set_aside.iter().map(usable).sum())
+    }
+
     fn reclaim(&mut self, freed: &Freed) -> ZoneResult<()> {
         for place in &freed.places {
             self.free.give(place.offset.into(), place.blocks.into());
@@ -285,7 +401,12 @@ impl Placement for Extents {
     fn victim(&self, state: &State, _policy: Policy, _pressure: Pressure) -> Option<Victim> {
         let reserve = self.reserve?;
         let most = reserve.length.checked_sub(self.footer)?;
-        let windows = Windows::new(Self::runs(state), self.footer, self.blocks);
+        // What is set aside is as good as live: nothing in it moves, and it is not free.
+        let set_aside = self.set_aside.iter();
+        let set_aside = set_aside.map(|run| (run.start, run.length.min(self.blocks - run.start)));
+        let mut runs: Vec<(u64, u64)> = Self::runs(state).chain(set_aside).collect();
+        runs.sort_unstable();
+        let windows = Windows::new(runs.into_iter(), self.footer, self.blocks);
         let barrier = reserve.start..reserve.start + reserve.length;
         let window = windows.best(self.reserve_blocks, most, &barrier)?;
         Some(Victim {
@@ -373,13 +494,26 @@ impl Zones for Allocating<'_> {
         let run = match self.stream {
             Stream::User => self.extents.take(self.need, self.together),
             Stream::Moved => self.extents.take_reserve(self.need),
+            // Where writing has failed, whatever is free has to do.
+            Stream::Preallocated => self
+                .extents
+                .take_set_aside(self.need)
+                .or_else(|| self.extents.take(self.need, self.together)),
         };
         run.ok_or(Unplaced::NoZone)
     }
 
     fn leave(&mut self, run: Run, why: Left<'_>) -> Result<(), Unplaced> {
-        if let (Left::Failed(_), Stream::User) = (why, self.stream) {
+        if let Left::Failed(_) = why
+            && self.stream != Stream::Moved
+        {
             // What is there, and what lies behind it, is used no more until the next mount.
+            if let Some(rest) = self.extents.rest_at(run.start + run.length) {
+                let rest = self.extents.set_aside.swap_remove(rest);
+                let behind = rest.length - self.extents.footer;
+                let start = rest.start + self.extents.footer;
+                self.extents.free.give(start, behind);
+            }
             self.extents.retired += run.length + self.extents.footer;
         }
         Ok(())

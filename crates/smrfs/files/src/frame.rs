@@ -4,8 +4,8 @@
 use codec::{Put, Reader};
 use xxhash_rust::xxh3::Xxh3;
 
-/// The version that is written, and the only one that is read.
-pub const VERSION: u16 = 1;
+/// The newest version. A slot is of the oldest one that has all that is in it, and all that are older are read.
+pub const VERSION: u16 = 2;
 /// The first eight bytes of each frame.
 pub const MAGIC: [u8; 8] = *b"ZSTRAPPD";
 /// Bytes in front of the payload.
@@ -28,6 +28,8 @@ pub enum Kind {
 /// The fields of a header but for the lengths and the hash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
+    /// The version of the format, the same in all frames of a slot.
+    pub version: u16,
     /// What the frame holds.
     pub kind: Kind,
     /// What came before it in its group counts with it.
@@ -70,7 +72,7 @@ pub enum NoFrame {
 pub fn encode(header: &Header, payload: &[u8], block: usize, out: &mut Vec<u8>) -> u64 {
     let start = out.len();
     out.extend_from_slice(&MAGIC);
-    out.put_u16(VERSION);
+    out.put_u16(header.version);
     out.push(match header.kind {
         Kind::Head => 1,
         Kind::Checkpoint => 2,
@@ -98,13 +100,13 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, NoFrame> {
         return Err(NoFrame::Nothing);
     }
     match reader.u16() {
-        Some(VERSION) => fields(&mut reader).ok_or(NoFrame::Damaged),
+        Some(version @ 1..=VERSION) => fields(version, &mut reader).ok_or(NoFrame::Damaged),
         Some(version) => Err(NoFrame::Version(version)),
         None => Err(NoFrame::Damaged),
     }
 }
 
-fn fields(reader: &mut Reader<'_>) -> Option<Parsed> {
+fn fields(version: u16, reader: &mut Reader<'_>) -> Option<Parsed> {
     let kind = match reader.u8()? {
         1 => Kind::Head,
         2 => Kind::Checkpoint,
@@ -121,6 +123,7 @@ fn fields(reader: &mut Reader<'_>) -> Option<Parsed> {
         return None;
     }
     let header = Header {
+        version,
         kind,
         is_commit,
         generation: reader.u64()?,
@@ -167,6 +170,7 @@ mod tests {
     #[test]
     fn a_frame_comes_back_and_no_changed_byte_of_it_counts() {
         let header = Header {
+            version: 2,
             kind: Kind::Journal,
             is_commit: true,
             generation: 7,
@@ -187,8 +191,8 @@ mod tests {
             let is_same = parse(&changed).is_ok_and(|parsed| is_whole(&parsed, &changed));
             assert!(!is_same, "byte {at}");
         }
-        bytes[8] = 2;
-        assert_eq!(parse(&bytes).unwrap_err(), NoFrame::Version(2));
+        bytes[8] = 3;
+        assert_eq!(parse(&bytes).unwrap_err(), NoFrame::Version(3));
         assert_eq!(parse(&bytes[..5]).unwrap_err(), NoFrame::Nothing);
     }
 }

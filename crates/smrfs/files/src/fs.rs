@@ -43,6 +43,8 @@ pub struct Space {
     pub capacity_bytes: u64,
     /// Bytes that files have, the buffer's too.
     pub used_bytes: u64,
+    /// Of them, bytes that are preallocated and were not written yet.
+    pub preallocated_bytes: u64,
     /// Bytes that can be written now or behind cleaning.
     pub available_bytes: u64,
     /// Bytes in bands that no file has any more, until they are cleaned.
@@ -82,6 +84,8 @@ pub struct Status {
     pub label: String,
     /// Distinguishes it from all others, in hexadecimal.
     pub uuid: String,
+    /// The version of the format that the current copy of the metadata is of.
+    pub version: u16,
     /// Whether it lies on a Caveat-Scriptor drive.
     pub is_caveat: bool,
     /// Whether each file lies in one place as a whole.
@@ -188,8 +192,8 @@ impl FileSystem {
         state.apply(&Record::Inode(root)).map_err(Error::metadata)?;
         let mut log = Log::new(Arc::clone(&device), layout, shape.clone(), nonce, highest);
         // Into both, so that nothing of what was there is left in either.
-        log.checkpoint(|each| state.records(each))?;
-        log.checkpoint(|each| state.records(each))?;
+        log.checkpoint(state.version(), |each| state.records(each))?;
+        log.checkpoint(state.version(), |each| state.records(each))?;
         Ok(shape)
     }
 
@@ -237,6 +241,7 @@ impl FileSystem {
             runtime,
             state,
             pending: Vec::new(),
+            pending_version: 1,
             dirty: Dirty::default(),
             space,
             log: found.log,
@@ -264,7 +269,10 @@ impl FileSystem {
     /// Units of 512 bytes that an inode's data takes, as `st_blocks`.
     pub fn sectors(&self, ino: u64) -> u64 {
         let core = self.core.read();
-        let blocks = core.map(ino).map_or(0, crate::map::Map::blocks) + core.dirty.new_of(ino);
+        let mapped = core
+            .map(ino)
+            .map_or(0, |map| map.blocks() + map.preallocated_size().blocks);
+        let blocks = mapped + core.dirty.new_of(ino);
         blocks * (core.block as u64 / 512)
     }
 
@@ -405,6 +413,23 @@ impl FileSystem {
         self.core.write().punch(ino, offset, length)
     }
 
+    /// Sets space aside for bytes of a file that have none: writing them finds room from then on. They are zeros, and
+    /// the file becomes as long as that unless `keep_size`.
+    pub fn preallocate(&self, ino: u64, offset: u64, length: u64, keep_size: bool) -> Result<()> {
+        self.core
+            .write()
+            .preallocate(ino, offset, length, keep_size)
+    }
+
+    /// Makes bytes of a file zeros that have space.
+    pub fn zero(&self, ino: u64, offset: u64, length: u64, keep_size: bool) -> Result<()> {
+        let mut core = self.core.write();
+        // First what may be refused.
+        core.preallocate(ino, offset, length, keep_size)?;
+        core.punch(ino, offset, length)?;
+        core.preallocate(ino, offset, length, true)
+    }
+
     /// The next byte at or behind `offset` that is in no hole, or that is in one; `None` behind the end.
     pub fn seek(&self, ino: u64, offset: u64, hole: bool) -> Result<Option<u64>> {
         self.core.read().seek(ino, offset, hole)
@@ -480,11 +505,12 @@ impl FileSystem {
         let available = capacity.saturating_sub(used);
         let room = usage
             .room
-            .map(|room| room.saturating_sub(core.dirty.blocks()));
+            .map(|room| room.saturating_sub(core.dirty.not_preallocated()));
         Space {
             block_size: block as u32,
             capacity_bytes: capacity * block,
             used_bytes: used * block,
+            preallocated_bytes: core.state.preallocated() * block,
             available_bytes: available.min(room.unwrap_or(available)) * block,
             dead_bytes: usage.dead * block,
             unusable_bytes: usage.unusable * block,
@@ -510,6 +536,7 @@ impl FileSystem {
             counts: core.counts,
             label: shape.label.clone(),
             uuid: shape.uuid_text(),
+            version: core.log.version(),
             is_caveat: shape.is_caveat,
             is_whole: shape.is_whole,
             open_inodes: core.opens.len() as u64,

@@ -29,6 +29,7 @@ mod medium;
 mod names;
 mod options;
 mod placement;
+mod ranges;
 mod record;
 mod state;
 mod window;

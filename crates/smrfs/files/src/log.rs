@@ -38,6 +38,8 @@ pub struct Log {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct End {
     slot: usize,
+    /// Of the format.
+    version: u16,
     generation: u64,
     /// Bytes of the slot behind which the next frame goes.
     position: u64,
@@ -168,6 +170,7 @@ impl Log {
             nonce,
             end: End {
                 slot: 1,
+                version: 1,
                 generation,
                 position: 0,
                 sequence: 0,
@@ -181,6 +184,11 @@ impl Log {
     /// What a file system was made with.
     pub const fn shape(&self) -> &Shape {
         &self.shape
+    }
+
+    /// The version of the format that the current slot is of: records of newer ones have to wait for a checkpoint.
+    pub const fn version(&self) -> u16 {
+        self.end.version
     }
 
     /// What lies where.
@@ -244,9 +252,13 @@ impl Log {
                 continue;
             }
             if chosen.is_some() {
-                // What the older slot says of its end.
+                // What the older slot says of its end. A checkpoint that was begun there may have taken any part of it.
                 let nothing = &mut |_: &Shape, _: &Record| Ok(());
-                moved = scan(&*device, &layout, index, nothing)?.and_then(|found| found.moved);
+                moved = match scan(&*device, &layout, index, nothing) {
+                    Ok(found) => found.and_then(|found| found.moved),
+                    Err(Error::DamagedMetadata { .. }) => None,
+                    Err(error) => return Err(error),
+                };
                 continue;
             }
             let mut state = None;
@@ -320,6 +332,7 @@ impl Log {
     /// counts, and nothing more may be written.
     pub fn checkpoint(
         &mut self,
+        version: u16,
         each: impl FnOnce(&mut dyn FnMut(&Record) -> Result<()>) -> Result<()>,
     ) -> Result<()> {
         let old = self.end;
@@ -330,6 +343,7 @@ impl Log {
         }
         let mut end = End {
             slot,
+            version,
             generation,
             position: 0,
             sequence: 0,
@@ -397,6 +411,7 @@ impl Log {
 
     fn frame(&self, end: &mut End, kind: Kind, is_commit: bool, payload: &[u8], out: &mut Vec<u8>) {
         let header = Header {
+            version: end.version,
             kind,
             is_commit,
             generation: end.generation,
@@ -452,6 +467,7 @@ fn scan(
     let shape = Shape::decode(payload, device.geometry(), index as u8)?;
     let mut at = End {
         slot: index,
+        version: head.header.version,
         generation: head.header.generation,
         position: frame::size(head.length, unit) as u64,
         sequence: 1,
@@ -472,6 +488,7 @@ fn scan(
             || header.sequence != at.sequence
             || header.previous != at.previous
             || header.kind != expected
+            || header.version != at.version
         {
             break;
         }

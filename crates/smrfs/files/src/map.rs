@@ -1,5 +1,6 @@
 //! Where the blocks of a file lie. Pure.
 
+use crate::ranges::Ranges;
 use std::collections::BTreeMap;
 
 /// Most blocks of one extent.
@@ -43,9 +44,21 @@ pub struct Changes {
     pub added: Vec<(u64, Place)>,
 }
 
-/// The extents of a file by their first block; what is in none is a hole.
+/// What a file has of preallocated blocks: how many, in how many ranges.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Preallocated {
+    /// Blocks.
+    pub blocks: u64,
+    /// Ranges that do not touch.
+    pub ranges: u64,
+}
+
+/// The extents of a file by their first block; what is in none is a hole. For some holes space is set aside.
 #[derive(Clone, Default, Debug)]
-pub struct Map(BTreeMap<u64, Extent>);
+pub struct Map {
+    extents: BTreeMap<u64, Extent>,
+    preallocated: Ranges,
+}
 
 fn place(extent: &Extent) -> Place {
     Place {
@@ -58,12 +71,12 @@ fn place(extent: &Extent) -> Place {
 impl Map {
     /// All extents in order.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &Extent)> {
-        self.0.iter().map(|(block, extent)| (*block, extent))
+        self.extents.iter().map(|(block, extent)| (*block, extent))
     }
 
     /// How many blocks are no holes.
     pub fn blocks(&self) -> u64 {
-        self.0.values().map(Extent::blocks).sum()
+        self.extents.values().map(Extent::blocks).sum()
     }
 
     /// Whether a block is no hole.
@@ -73,7 +86,7 @@ impl Map {
 
     /// The extent that holds a block, and where that begins in the file.
     pub fn find(&self, block: u64) -> Option<(u64, &Extent)> {
-        let (start, extent) = self.0.range(..=block).next_back()?;
+        let (start, extent) = self.extents.range(..=block).next_back()?;
         (block - start < extent.blocks()).then_some((*start, extent))
     }
 
@@ -82,19 +95,71 @@ impl Map {
         if self.has(block) {
             return Some(block);
         }
-        self.0.range(block..).next().map(|(start, _)| *start)
+        self.extents.range(block..).next().map(|(start, _)| *start)
     }
 
-    /// Makes `from..to` a hole.
+    /// Holes that space is set aside for, in order.
+    pub fn preallocated(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.preallocated.iter()
+    }
+
+    /// How much that is.
+    pub fn preallocated_size(&self) -> Preallocated {
+        Preallocated {
+            blocks: self.preallocated.total(),
+            ranges: self.preallocated.count(),
+        }
+    }
+
+    /// Whether a block is such a hole.
+    pub fn is_preallocated(&self, block: u64) -> bool {
+        self.preallocated.has(block)
+    }
+
+    /// Holes of `from..to` that no space is set aside for.
+    pub fn bare_holes(&self, from: u64, to: u64) -> Vec<(u64, u64)> {
+        let mut holes = Vec::new();
+        let mut at = from;
+        while at < to {
+            if let Some((start, extent)) = self.find(at) {
+                at = start + extent.blocks();
+                continue;
+            }
+            let end = self.next_data(at).map_or(to, |next| next.min(to));
+            holes.extend(self.preallocated.gaps(at, end));
+            at = end;
+        }
+        holes
+    }
+
+    /// Sets space aside for the holes of `from..to`.
+    pub fn preallocate(&mut self, from: u64, to: u64) {
+        for (from, to) in self.bare_holes(from, to) {
+            self.preallocated.insert(from, to);
+        }
+    }
+
+    /// Whether an extent begins in front of `from` and ends behind `to`.
+    pub fn is_split_by(&self, from: u64, to: u64) -> bool {
+        let found = self.find(from);
+        found.is_some_and(|(start, extent)| start < from && start + extent.blocks() > to)
+    }
+
+    /// Makes `from..to` a hole, without space that is set aside.
     pub fn cut(&mut self, from: u64, to: u64) -> Changes {
         let mut changes = Changes::default();
         if from >= to {
             return changes;
         }
+        self.preallocated.remove(from, to);
         let before = self.find(from).map_or(from, |(start, _)| start);
-        let touched: Vec<u64> = self.0.range(before..to).map(|(start, _)| *start).collect();
+        let touched: Vec<u64> = self
+            .extents
+            .range(before..to)
+            .map(|(start, _)| *start)
+            .collect();
         for start in touched {
-            let Some(extent) = self.0.remove(&start) else {
+            let Some(extent) = self.extents.remove(&start) else {
                 continue;
             };
             let end = start + extent.blocks();
@@ -108,7 +173,7 @@ impl Map {
                         sums: extent.sums[skip..(to - start) as usize].to_vec(),
                     };
                     changes.added.push((from, place(&part)));
-                    self.0.insert(from, part);
+                    self.extents.insert(from, part);
                 }
             };
             keep(start, from.min(end));
@@ -121,7 +186,7 @@ impl Map {
     /// it lies behind that on the drive too.
     pub fn put(&mut self, block: u64, extent: Extent) -> Changes {
         let mut changes = self.cut(block, block + extent.blocks());
-        if let Some((start, before)) = self.0.range_mut(..block).next_back()
+        if let Some((start, before)) = self.extents.range_mut(..block).next_back()
             && start + before.blocks() == block
             && before.zone == extent.zone
             && u64::from(before.offset) + before.blocks() == u64::from(extent.offset)
@@ -134,14 +199,15 @@ impl Map {
             return changes;
         }
         changes.added.push((block, place(&extent)));
-        self.0.insert(block, extent);
+        self.extents.insert(block, extent);
         changes
     }
 
     /// Empties it; all extents that were.
     pub fn clear(&mut self) -> Changes {
-        let removed = self.0.values().map(place).collect();
-        self.0.clear();
+        let removed = self.extents.values().map(place).collect();
+        self.extents.clear();
+        self.preallocated = Ranges::default();
         Changes {
             removed,
             added: Vec::new(),

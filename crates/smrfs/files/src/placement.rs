@@ -14,6 +14,8 @@ pub enum Stream {
     User,
     /// What the cleaner moves: it has lived longer, and will live longer.
     Moved,
+    /// What users write where space is set aside for it.
+    Preallocated,
 }
 
 /// Why data was not written.
@@ -113,11 +115,21 @@ pub trait Placement: Send + Sync {
     /// Blocks that files may have together.
     fn capacity(&self) -> u64;
 
-    /// Whether so many blocks of users find room, now and as long as no others are written.
-    fn admits(&mut self, blocks: u64) -> bool;
+    /// Whether so many blocks of users find room, now and as long as no others are written; beside them
+    /// `preallocated` ones that space is set aside for.
+    fn admits(&mut self, blocks: u64, preallocated: u64) -> bool;
+
+    /// Sets space aside for so many blocks of [`Stream::Preallocated`] in all, and leaves room for `beside` others;
+    /// `false` if there is none, and nothing has changed. Blocks that are written are none of them any more.
+    fn set_aside(&mut self, blocks: u64, beside: u64) -> bool;
 
     /// Whether pieces of these sizes, each in one place, find room in this order.
     fn admits_whole(&mut self, sizes: &[u64]) -> bool;
+
+    /// Blocks that are set aside, if that is done in places.
+    fn blocks_aside(&self) -> Option<u64> {
+        None
+    }
 
     /// Takes back what was freed. What is durable says so.
     fn reclaim(&mut self, freed: &Freed) -> ZoneResult<()>;

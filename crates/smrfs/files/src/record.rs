@@ -80,6 +80,15 @@ pub enum Record {
         /// The next one.
         ino: u64,
     },
+    /// Space is set aside for those blocks of a file that are holes, until they are written or become holes again.
+    Preallocate {
+        /// The file's inode.
+        ino: u64,
+        /// The first block.
+        from: u64,
+        /// The block behind the last.
+        to: u64,
+    },
     /// Nothing more comes in this slot: the other one goes on with this generation.
     Moved {
         /// Its generation.
@@ -88,6 +97,14 @@ pub enum Record {
 }
 
 impl Record {
+    /// The first version of the format that has it.
+    pub const fn version(&self) -> u16 {
+        match self {
+            Self::Preallocate { .. } => 2,
+            _ => 1,
+        }
+    }
+
     /// Appends it.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
@@ -163,6 +180,12 @@ impl Record {
                 out.push(11);
                 out.put_u64(*generation);
             }
+            Self::Preallocate { ino, from, to } => {
+                out.push(12);
+                out.put_u64(*ino);
+                out.put_u64(*from);
+                out.put_u64(*to);
+            }
         }
     }
 
@@ -215,6 +238,11 @@ impl Record {
             10 => Self::Next { ino: reader.u64()? },
             11 => Self::Moved {
                 generation: reader.u64()?,
+            },
+            12 => Self::Preallocate {
+                ino: reader.u64()?,
+                from: reader.u64()?,
+                to: reader.u64()?,
             },
             _ => return None,
         })
@@ -317,6 +345,11 @@ mod tests {
             },
             Record::Next { ino },
             Record::Moved { generation: 3 },
+            Record::Preallocate {
+                ino,
+                from: 4,
+                to: 6,
+            },
         ];
         for record in records {
             let mut bytes = Vec::new();

@@ -2,7 +2,7 @@
 //! read, and a mistake of ours when it was just made.
 
 use crate::inode::{Attributes, Content, Directory, Entry, Inode, ROOT};
-use crate::map::{Changes, Extent, MAX_EXTENT, Place};
+use crate::map::{Changes, Extent, MAX_EXTENT, Map, Place, Preallocated};
 use crate::record::Record;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,6 +13,8 @@ const INODE_BYTES: u64 = 93;
 const NAME_BYTES: u64 = 21;
 /// Bytes of an extent's record without its checksums.
 const EXTENT_BYTES: u64 = 29;
+/// Bytes of a record of preallocated blocks.
+const PREALLOCATE_BYTES: u64 = 25;
 /// Bytes of an attribute's record without name and value, or of a target's.
 const BYTES: u64 = 17;
 
@@ -65,6 +67,8 @@ pub struct State {
     next: u64,
     cookie: u64,
     live: u64,
+    /// Blocks of holes that space is set aside for.
+    preallocated: u64,
     /// Bytes of all its records.
     bytes: u64,
     /// Places that lost live blocks; some of them may be live again in another extent.
@@ -87,6 +91,7 @@ impl State {
             // 0 is the beginning of a listing, 1 and 2 are "." and "..".
             cookie: 3,
             live: 0,
+            preallocated: 0,
             bytes: 0,
             removed: Vec::new(),
             orphans: BTreeSet::new(),
@@ -127,6 +132,16 @@ impl State {
     /// Blocks of all files.
     pub const fn live(&self) -> u64 {
         self.live
+    }
+
+    /// Blocks of all files that are holes and that space is set aside for.
+    pub const fn preallocated(&self) -> u64 {
+        self.preallocated
+    }
+
+    /// The oldest version of the format that has all of it.
+    pub const fn version(&self) -> u16 {
+        if self.preallocated > 0 { 2 } else { 1 }
     }
 
     /// Bytes of all records of a checkpoint, at least.
@@ -193,10 +208,19 @@ impl State {
                 offset,
                 sums,
             } => self.extent(*ino, *block, *zone, *offset, sums),
-            Record::Hole { ino, from, to } => {
-                let changes = self.map(*ino)?.cut(*from, *to);
-                self.follow(*ino, &changes);
-                Ok(())
+            Record::Hole { ino, from, to } => self.change(*ino, |map| map.cut(*from, *to)),
+            Record::Preallocate { ino, from, to } => {
+                let most = u64::from(self.bounds.zones) * u64::from(self.bounds.zone_blocks);
+                let holes = self.map(*ino)?.bare_holes(*from, *to);
+                let mut added = holes.iter().map(|(from, to)| to - from);
+                let total = added.try_fold(self.preallocated, |sum, more| sum.checked_add(more));
+                if *to > u64::MAX / 2 || total.is_none_or(|total| total > most) {
+                    return Err("more space is set aside than there is");
+                }
+                self.change(*ino, |map| {
+                    map.preallocate(*from, *to);
+                    Changes::default()
+                })
             }
             Record::Xattr { ino, name, value } => {
                 let cost = BYTES + (name.len() + value.len()) as u64;
@@ -249,6 +273,9 @@ impl State {
                             sums: extent.sums.as_slice().into(),
                         })?;
                     }
+                    for (from, to) in map.preallocated() {
+                        each(&Record::Preallocate { ino, from, to })?;
+                    }
                 }
                 Content::Link(target) => each(&Record::Target {
                     ino,
@@ -275,7 +302,7 @@ impl State {
         self.inodes.get_mut(&ino).ok_or("there is no such inode")
     }
 
-    fn map(&mut self, ino: u64) -> Result<&mut crate::map::Map, Misfit> {
+    fn map(&mut self, ino: u64) -> Result<&mut Map, Misfit> {
         match &mut self.get(ino)?.content {
             Content::File(map) => Ok(map),
             _ => Err("blocks of what is no file"),
@@ -332,6 +359,7 @@ impl State {
         }
         match &mut inode.content {
             Content::File(map) => {
+                self.count_preallocated(map.preallocated_size(), Preallocated::default());
                 let changes = map.clear();
                 self.follow(ino, &changes);
             }
@@ -399,9 +427,24 @@ impl State {
         }
         let sums = sums.to_vec();
         let extent = Extent { zone, offset, sums };
-        let changes = self.map(ino)?.put(block, extent);
+        self.change(ino, |map| map.put(block, extent))
+    }
+
+    /// Changes where the blocks of a file lie.
+    fn change(&mut self, ino: u64, how: impl FnOnce(&mut Map) -> Changes) -> Result<(), Misfit> {
+        let map = self.map(ino)?;
+        let before = map.preallocated_size();
+        let changes = how(map);
+        let after = map.preallocated_size();
+        self.count_preallocated(before, after);
         self.follow(ino, &changes);
         Ok(())
+    }
+
+    fn count_preallocated(&mut self, before: Preallocated, after: Preallocated) {
+        self.preallocated = self.preallocated + after.blocks - before.blocks;
+        self.bytes =
+            self.bytes + after.ranges * PREALLOCATE_BYTES - before.ranges * PREALLOCATE_BYTES;
     }
 
     /// What lies in zones, behind a change of a map.

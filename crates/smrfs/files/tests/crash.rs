@@ -32,6 +32,7 @@ enum Step {
 fn plan(case: Case) -> (Vec<Step>, Vec<Seen>) {
     let mut random = fastrand::Rng::with_seed(case.seed);
     let mut model = Model::default();
+    model.is_whole = case.whole_files;
     let mut steps = Vec::new();
     let mut states = Vec::new();
     let mut note = |model: &Model| {

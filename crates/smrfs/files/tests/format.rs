@@ -59,7 +59,8 @@ fn decode(slot: &[u8]) -> (u64, Vec<u8>) {
     while slot[at..at + 8] == *b"ZSTRAPPD" {
         let frame = &slot[at..];
         let length = number(frame, 12, 4) as usize;
-        assert_eq!(number(frame, 8, 2), 1);
+        // The version, in all frames of a slot.
+        assert_eq!(number(frame, 8, 2), number(slot, 8, 2));
         let hashed = [&frame[..56], &frame[64..64 + length]].concat();
         assert_eq!(number(frame, 56, 8), xxhash_rust::xxh3::xxh3_64(&hashed));
         if number(frame, 16, 8) != generation || number(frame, 24, 8) != sequence {
@@ -77,7 +78,7 @@ fn decode(slot: &[u8]) -> (u64, Vec<u8>) {
                 3 => 16 + text(17),
                 4 | 8 | 9 => 8 + text(9),
                 5 => 8 + 8 + 4 + 4 + 4 + 4 * number(rest, 25, 4) as usize,
-                6 => 24,
+                6 | 12 => 24,
                 7 => 8 + text(9) + text(9 + text(9)),
                 other => panic!("record {other}"),
             };
@@ -126,4 +127,18 @@ fn a_decoder_made_from_the_document_reads_every_record() {
     for kind in 1..=10 {
         assert!(kinds.contains(&kind), "{kind}: {kinds:?}");
     }
+    assert_eq!(number(&slots[1], 8, 2), 1);
+    // What is preallocated makes a copy of version 2.
+    let ino = fs.create(ROOT, b"file", new).unwrap().ino;
+    fs.preallocate(ino, 0, 30_000, true).unwrap();
+    fs.sync().unwrap();
+    fs.write(ino, 10_000, b"one").unwrap();
+    fs.preallocate(ino, 50_000, 1, true).unwrap();
+    fs.sync().unwrap();
+    device.read(ByteOffset(0), &mut slots[0]).unwrap();
+    assert_eq!(number(&slots[0], 8, 2), 2);
+    let (later, kinds) = decode(&slots[0]);
+    assert_eq!(later, generation + 1);
+    let counted = kinds.iter().filter(|kind| **kind == 12).count();
+    assert_eq!(counted, 2, "{kinds:?}");
 }

@@ -30,9 +30,17 @@ fn lockstep(seed: u64, kind: Kind, whole_files: bool) {
     };
     let mount = || FileSystem::mount_on(&medium, runtime.clone(), mount_options).unwrap();
     let (mut fs, mut model) = (mount(), Model::default());
+    model.is_whole = whole_files;
     for turn in 0..900 {
         let operation = model.random(&mut random);
         if model.bytes() > 2_000_000 && matches!(operation, common::Operation::Write(..)) {
+            continue;
+        }
+        let is_aside = matches!(
+            operation,
+            common::Operation::Preallocate(..) | common::Operation::Zero(..)
+        );
+        if is_aside && fs.space().used_bytes > 3_000_000 {
             continue;
         }
         let answer = carry_out(&fs, &operation).map_err(|error| error.errno());

@@ -472,14 +472,15 @@ impl Filesystem for Adaptor {
         mode: i32,
         reply: ReplyEmpty,
     ) {
-        // Space cannot be set aside for writes that go somewhere else each time; the C library writes zeros then.
-        let punch = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-        let zero = libc::FALLOC_FL_ZERO_RANGE | libc::FALLOC_FL_KEEP_SIZE;
-        if mode != punch && mode != zero {
-            reply.error(Errno::EOPNOTSUPP);
-            return;
-        }
-        done("fallocate", self.fs.punch(ino.0, offset, length), reply);
+        let keep_size = mode & libc::FALLOC_FL_KEEP_SIZE != 0;
+        let made = match mode & !libc::FALLOC_FL_KEEP_SIZE {
+            0 => self.fs.preallocate(ino.0, offset, length, keep_size),
+            libc::FALLOC_FL_ZERO_RANGE => self.fs.zero(ino.0, offset, length, keep_size),
+            libc::FALLOC_FL_PUNCH_HOLE if keep_size => self.fs.punch(ino.0, offset, length),
+            // What moves the bytes of a file is seldom asked for, and all programs do without.
+            _ => Err(smrfs::Error::Unsupported),
+        };
+        done("fallocate", made, reply);
     }
 
     fn lseek(

@@ -255,6 +255,50 @@ fn space_is_counted_and_a_full_mount_can_be_emptied() {
 }
 
 #[test]
+fn preallocated_space_is_there_on_a_full_mount() {
+    if !can_mount() {
+        return;
+    }
+    for mut place in Place::both(16) {
+        let path = place.at("wanted");
+        let size = 4 << 20;
+        let file = File::create(&path).unwrap();
+        // As posix_fallocate does; the C library writes nothing then.
+        let none = rustix::fs::FallocateFlags::empty();
+        let before = rustix::fs::statvfs(place.path()).unwrap();
+        rustix::fs::fallocate(&file, none, 0, size).unwrap();
+        let after = rustix::fs::statvfs(place.path()).unwrap();
+        assert_eq!(before.f_bfree - after.f_bfree, size / 4096);
+        let seen = file.metadata().unwrap();
+        assert_eq!((seen.len(), seen.blocks()), (size, size / 512));
+        let device = place.mounted.as_ref().unwrap().fs().space();
+        assert_eq!((device.preallocated_bytes, device.device_bytes), (size, 0));
+        let block = vec![3; 1 << 20];
+        let mut count = 0;
+        while fs::write(place.at(&format!("{count}")), &block).is_ok() {
+            count += 1;
+        }
+        drop(file);
+        place.remount();
+        let file = File::options().write(true).open(&path).unwrap();
+        for n in (0..size / 65_536).rev() {
+            file.write_all_at(&block[..65_536], n * 65_536).unwrap();
+        }
+        file.sync_all().unwrap();
+        assert!(fs::read(&path).unwrap().iter().all(|byte| *byte == 3));
+        // Zeros that have space, and what is not for such a file system.
+        let zero = rustix::fs::FallocateFlags::ZERO_RANGE;
+        rustix::fs::fallocate(&file, zero, 0, size / 2).unwrap();
+        assert_eq!(fs::read(&path).unwrap()[..2 << 20], vec![0; 2 << 20]);
+        assert_eq!(file.metadata().unwrap().blocks(), size / 512);
+        let collapse = rustix::fs::FallocateFlags::COLLAPSE_RANGE;
+        let refused = rustix::fs::fallocate(&file, collapse, 0, 4096);
+        assert_eq!(refused, Err(rustix::io::Errno::OPNOTSUPP));
+        place.assert_clean();
+    }
+}
+
+#[test]
 fn two_are_mounted_at_once() {
     if !can_mount() {
         return;

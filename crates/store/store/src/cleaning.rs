@@ -131,12 +131,17 @@ impl Inner {
     }
 
     /// Moves the data out of a zone that can only be read, before it cannot even be read any more, as long as there is
-    /// room for it beside what users may still store; false if there is none to move.
+    /// room for it beside what users may still store; and resets one that is set aside with nothing left in it. False if
+    /// there is none of either.
     fn drain(&self, pieces: &mut Pieces<'_>) -> Result<bool> {
         if self.check_writable().is_err() {
             return Ok(false);
         }
-        let Some(zone) = self.freelist.to_drain().filter(|z| self.has_room(z.live)) else {
+        let Some(zone) = self
+            .freelist
+            .to_drain()
+            .filter(|z| z.live == 0 || self.has_room(z.live))
+        else {
             return Ok(false);
         };
         let Some(_turn) = self.cleaner.turn(|| true) else {

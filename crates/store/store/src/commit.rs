@@ -162,6 +162,9 @@ impl Inner {
         self.summaries.note(number, &batch);
         let inline = staging.rows.accounts.inline.growth();
         self.freelist.apply(&staging.rows.accounts.deltas, inline);
+        if staging.changes_who_shows() {
+            self.shows.fetch_add(1, Ordering::Release);
+        }
         self.garbage.fetch_add(staging.garbage(), Ordering::Relaxed);
         drop(holds);
         Ok(waits)

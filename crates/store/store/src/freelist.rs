@@ -129,6 +129,20 @@ impl Freelist {
         table.change_failures(zone, |failures| failures.set_aside(zone, why, error))
     }
 
+    /// The same of a zone of which the drive says that it is offline or can only be read: it is out of use once
+    /// nothing is wanted of it.
+    pub fn set_aside_for_good(&self, zone: ZoneId, why: SetAside, error: String) -> bool {
+        let is_new = self.set_aside(zone, why, error);
+        let mut table = self.table.lock();
+        table.change_failures(zone, |failures| failures.is_for_good(zone));
+        is_new
+    }
+
+    /// Zones that take nothing any more and in which nothing is wanted, lowest first.
+    pub fn out_of_use(&self) -> Vec<ZoneId> {
+        self.table.lock().out_of_use()
+    }
+
     /// Forgets what has failed: the next who needs a zone tries again.
     pub fn try_all_again(&self) {
         self.table.lock().forget_failures();
@@ -168,7 +182,7 @@ impl Freelist {
         zones.filter(|zone| zone.live > 0).collect()
     }
 
-    /// A zone that can only be read, and whose data could be moved.
+    /// A zone that can only be read, and whose data could be moved, or one that is set aside with nothing in it.
     pub fn to_drain(&self) -> Option<Candidate> {
         self.table.lock().to_drain()
     }
@@ -207,12 +221,7 @@ impl Freelist {
     /// Live and reserved bytes in zones, and what nobody can have: summaries, and zones that are set aside.
     pub fn wanted(&self) -> u64 {
         let totals = self.totals();
-        totals.live + totals.in_flight + totals.summaries + totals.set_aside
-    }
-
-    /// Capacity of zones that are set aside, less what is live in them.
-    pub fn set_aside_bytes(&self) -> u64 {
-        self.table.lock().totals.set_aside
+        totals.live + totals.in_flight + totals.summaries + totals.given_up()
     }
 
     /// Reserves `bytes` to a writer if no more than `capacity` bytes would then be live.

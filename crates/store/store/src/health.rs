@@ -127,6 +127,8 @@ pub(crate) struct PlacesAtRisk {
     pub lost: Places,
     /// What is live in these zones: an object that is put again or removed changes it.
     pub live: Vec<(ZoneId, u64)>,
+    /// How often bytes got or lost an object that shows them: a clone of one in these zones changes nothing else.
+    pub shows: u64,
 }
 
 impl PlacesAtRisk {
@@ -175,15 +177,15 @@ impl Inner {
             zones: zones.collect(),
             metadata_copies: usage.copies,
             damaged_copies: usage.damaged_copies,
-            set_aside_bytes: self.freelist.set_aside_bytes(),
-            unusable_zones: self.of_drive(self.pool.unusable()).len() as u32,
+            set_aside_bytes: self.freelist.totals().set_aside,
+            unusable_zones: self.of_drive(self.out_of_use()).len() as u32,
             ..Health::default()
         }
     }
 
     /// What the drive is worth, from all that has been found.
     pub(crate) fn judge(&self, health: &mut Health) {
-        let mut lost = BTreeSet::from_iter(self.pool.unusable());
+        let mut lost = self.out_of_use();
         lost.extend(health.zones.iter().map(|zone| zone.zone));
         if health.waiting.is_empty() {
             lost.extend(self.look_at_zones(health));
@@ -201,6 +203,13 @@ impl Inner {
             true => Grade::Failing,
             false => Grade::of(&health.wear),
         };
+    }
+
+    /// Zones that are read-only, offline or out of use, with nothing in them: whoever counts them or their bytes asks here.
+    /// The store's own are among them as soon as they are empty, whether the cleaner has come to them or not.
+    pub(crate) fn out_of_use(&self) -> BTreeSet<ZoneId> {
+        let emptied = self.freelist.out_of_use();
+        self.pool.unusable().into_iter().chain(emptied).collect()
     }
 
     /// Parts of a conventional zone fail together, and are one zone to whoever looks at the drive.
@@ -265,6 +274,8 @@ impl Inner {
 
     /// Where bytes of objects are at risk or lost.
     pub(crate) fn places_at_risk(&self, health: &Health) -> Result<PlacesAtRisk> {
+        // Taken first: what comes meanwhile is looked for again.
+        let shows = self.shows.load(Ordering::Acquire);
         let mut lost = self.damaged_places()?;
         let mut at_risk = Places::new();
         for zone in &health.zones {
@@ -282,6 +293,7 @@ impl Inner {
             live: live.collect(),
             at_risk,
             lost,
+            shows,
         })
     }
 

@@ -7,8 +7,8 @@ use crate::health::{Health, ObjectsAtRisk, PlacesAtRisk};
 use crate::inner::Inner;
 use std::time::Duration;
 
-/// A pass takes at most this part of the time while places change, and while they do not: an object that shares damaged
-/// bytes with others may go without a change to any place.
+/// A pass takes at most this part of the time while places change, or objects that share bytes come and go, and while
+/// nothing does.
 const PART_CHANGED: u32 = 5;
 const PART_UNCHANGED: u32 = 50;
 
@@ -97,7 +97,13 @@ impl Inner {
 
 #[cfg(test)]
 mod tests {
+    // A failed unwrap is a failed test.
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
+    use crate::test_drive::{drive, mount, put};
+    use crate::zone_failures::SetAside;
+    use crate::{Store, Transaction};
     use zone::ZoneId;
 
     #[test]
@@ -109,6 +115,10 @@ mod tests {
                 live => vec![(ZoneId(7), live)],
             },
             ..PlacesAtRisk::default()
+        };
+        let cloned = PlacesAtRisk {
+            shows: 1,
+            ..places(9)
         };
         let found = Found {
             places: places(9),
@@ -129,11 +139,39 @@ mod tests {
                 "{live} {at}"
             );
         }
+        assert!(found.holds(&cloned, seconds(109)) && !found.holds(&cloned, seconds(110)));
         // What costs nothing is never old.
         let quick = Found {
             took: Duration::ZERO,
             ..found
         };
         assert!(!quick.holds(&places(9), seconds(100)));
+    }
+
+    /// A clone moves nothing and writes nothing, and shows what its source has lost.
+    #[test]
+    fn a_clone_of_what_is_damaged_is_a_change() {
+        let store = mount(&drive());
+        put(&store, "source");
+        store.seal_open_zones().unwrap();
+        let zone = store.zones()[0].zone;
+        let freelist = &store.inner.freelist;
+        assert!(freelist.set_aside(zone, SetAside::Unreadable, String::new()));
+        let places = |store: &Store| {
+            let health = store.inner.health_by_zones();
+            store.inner.places_at_risk(&health).unwrap()
+        };
+        let before = places(&store);
+        assert!(!before.is_empty());
+        put(&store, "elsewhere");
+        assert!(places(&store) == before, "which touches nothing of it");
+        let mut tx = Transaction::new();
+        tx.clone_object(("c", "source"), ("c", "clone"));
+        store.commit(tx).unwrap();
+        assert!(places(&store) != before);
+        assert_eq!(
+            store.health().unwrap().object_names,
+            ["c/clone", "c/source"]
+        );
     }
 }

@@ -44,7 +44,7 @@ use runtime::sync::{MappedRwLockReadGuard, Mutex, RwLock, RwLockReadGuard, read_
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
-use zone::ZoneId;
+use zone::{ZoneError, ZoneId};
 use zone_alloc::{Owner, ReadGate, ZonePool};
 
 /// How often writes and resets of a zone may fail before it is out of use until the next mount.
@@ -86,6 +86,8 @@ pub(crate) struct Inner {
     pub runtime: Runtime,
     /// Number of a batch that has been acknowledged.
     pub acknowledged: AtomicU64,
+    /// How often bytes that were there got or lost an object that shows them.
+    pub shows: AtomicU64,
     pub reservation: Mutex<Reservation>,
     pub retired: Retired,
     pub met: Met,
@@ -161,11 +163,17 @@ impl Inner {
             | Error::CorruptMetadata { .. } => true,
             _ => false,
         };
-        if of_zone
-            && self
-                .freelist
-                .set_aside(zone, SetAside::Unreadable, error.to_string())
-        {
+        if !of_zone {
+            return;
+        }
+        let (why, what) = (SetAside::Unreadable, error.to_string());
+        let is_new = match error {
+            Error::Drive(ZoneError::Offline { .. }) => {
+                self.freelist.set_aside_for_good(zone, why, what)
+            }
+            _ => self.freelist.set_aside(zone, why, what),
+        };
+        if is_new {
             tracing::error!(%error, %zone, "a zone with data that cannot be read is set aside");
             self.data.leave(zone);
             self.moved.leave(zone);

@@ -174,47 +174,12 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::{Attributes, MkfsOptions, MountOptions, Store, Transaction};
-    use device::MemoryDrive;
-    use kv_log::KvLog;
-    use runtime::Runtime;
-    use std::sync::Arc;
-    use zone::{Geometry, ZoneKind};
-
-    fn put(store: &Store, name: &str) {
-        let mut writer = store.writer(None).unwrap();
-        writer.write(&[7; 100_000]).unwrap();
-        let mut tx = Transaction::new();
-        tx.put("c", name, writer.finish().unwrap(), Attributes::new());
-        store.commit(tx).unwrap();
-    }
+    use crate::test_drive::{drive, mount, put, remove};
 
     /// Between a look at bytes and the row about them their object may go, and its zone be reset and written again.
     #[test]
     fn what_is_gone_since_it_was_found_is_not_written_down() {
-        let geometry = Geometry {
-            block_size: 4096,
-            zone_size: 1 << 20,
-            zone_capacity: 1 << 20,
-            zone_count: 96,
-            conventional_zones: 4,
-            conventional_parts: 1,
-            sequential_kind: ZoneKind::SequentialWriteRequired,
-            max_open_zones: 0,
-            max_active_zones: 0,
-            max_append_bytes: 0,
-        };
-        let drive = Arc::new(MemoryDrive::new(geometry).unwrap());
-        Store::mkfs(drive.clone(), &MkfsOptions::new(KvLog)).unwrap();
-        let options = MountOptions {
-            background: false,
-            runtime: Runtime::seeded(0),
-            ..MountOptions::new(KvLog)
-        };
-        let store = Store::mount(drive, options).unwrap();
-        let mut tx = Transaction::new();
-        tx.create_collection("c", Attributes::new());
-        store.commit(tx).unwrap();
+        let store = mount(&drive());
         put(&store, "first");
         let zone = store.zones()[0].zone;
         let inner = &store.inner;
@@ -235,9 +200,7 @@ mod tests {
         };
         let (before, rows) = (found(), || inner.damage_rows(None).unwrap().len());
         assert!(!before.is_empty());
-        let mut tx = Transaction::new();
-        tx.remove("c", "first");
-        store.commit(tx).unwrap();
+        remove(&store, "first");
         inner.write_damage(zone, &before, false).unwrap();
         assert_eq!(rows(), 0);
         put(&store, "second");

@@ -88,6 +88,8 @@ mod streams;
 mod stripes;
 mod summaries;
 mod summary_writer;
+#[cfg(test)]
+mod test_drive;
 mod transaction;
 mod uncopied;
 mod unsynced;

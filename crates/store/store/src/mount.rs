@@ -64,7 +64,7 @@ pub(crate) fn mount_opened(
     let geometry = device.geometry().clone();
     let freelist = Arc::new(Freelist::new(geometry.zone_count, geometry.zone_capacity));
     let ZonesFound { partly, lost } = load_freelist(&kv, &report, &pool, &freelist)?;
-    let retired = Retired::load(&kv, &pool)?;
+    let retired = Retired::load(&kv, &fs, &pool)?;
     freelist.apply(&BTreeMap::new(), inline_bytes(&kv)?.cast_signed());
     let stream = |purpose| Stream::new(device.clone(), pool.clone(), freelist.clone(), purpose);
     let streams = ByLifetime::within(pool.store_streams());
@@ -98,6 +98,7 @@ pub(crate) fn mount_opened(
     let open_maps = OpenMaps::default();
     open_maps.doom(load_doomed(&kv)?);
     let inner = Arc::new(Inner {
+        shows: AtomicU64::default(),
         numbers: Numbers::new(number(key::SUPER_NEXT_NUMBER)?),
         shared_blobs: Mutex::default(),
         unsynced: Default::default(),

@@ -21,7 +21,7 @@ use object::ChecksumKind;
 use runtime::HashMap;
 use runtime::sync::Mutex;
 use std::sync::Arc;
-use zone::{ZoneAddress, ZoneDescriptor};
+use zone::{ZoneAddress, ZoneDescriptor, ZoneId};
 
 /// What the log said.
 #[derive(Default, Debug)]
@@ -167,6 +167,22 @@ fn first_lost(
     for (index, note) in notes.iter().enumerate() {
         latest.extend(note.pieces.iter().map(|p| (p.at, index)));
     }
+    // Acknowledged data in a zone tell that its last reset was not lost. Other bytes below its write pointer than were
+    // written there are damage then.
+    let is_prefix = |zone: ZoneId| -> Result<bool> {
+        let told = report.get(zone.index());
+        if !device.keeps_prefixes() || !told.is_some_and(ZoneDescriptor::write_pointer_valid) {
+            return Ok(false);
+        }
+        for (index, note) in notes[..durable].iter().enumerate() {
+            for piece in note.pieces.iter().filter(|p| p.at.zone == zone) {
+                if latest.get(&piece.at) == Some(&index) && is_live(piece.at)? {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    };
     // What is missing of the others has been damaged since, and costs the objects that it was of.
     for (index, note) in notes.iter().enumerate().skip(durable) {
         for piece in note
@@ -177,7 +193,9 @@ fn first_lost(
             if !is_live(piece.at)? {
                 continue;
             }
-            if !below_write_pointer(device, report, piece) || !intact(device, piece)? {
+            let is_lost = !below_write_pointer(device, report, piece)
+                || !intact(device, piece)? && !is_prefix(piece.at.zone)?;
+            if is_lost {
                 return Ok(Some(note.number));
             }
         }
@@ -222,7 +240,7 @@ mod tests {
     use super::*;
     use device::MemoryDrive;
     use object::ChecksumBlock;
-    use zone::{Geometry, ZoneId, ZoneKind};
+    use zone::{Geometry, ZoneKind};
 
     const GEOMETRY: Geometry = Geometry {
         block_size: 4096,
@@ -236,6 +254,40 @@ mod tests {
         max_active_zones: 0,
         max_append_bytes: 0,
     };
+
+    /// The last batch was never known to be acknowledged, and its bytes are others than were written.
+    #[test]
+    fn damage_behind_acknowledged_data_takes_no_batch_back() {
+        let device = MemoryDrive::new(GEOMETRY).unwrap();
+        device.write(zone::ByteOffset(0), &[1; 8192]).unwrap();
+        let report = device.report(ZoneId(0), 1).unwrap();
+        let kind = ChecksumKind::Crc32c;
+        let sums = |byte| checksum::of_blocks(kind, ChecksumBlock::DEFAULT, &[byte; 4096]);
+        let piece = |offset, byte| Piece {
+            at: ZoneAddress::new(ZoneId(0), offset),
+            length: 4096,
+            checksum_kind: kind,
+            checksum_block: ChecksumBlock::DEFAULT,
+            checksums: sums(byte),
+        };
+        let note = |number, acknowledged, piece| BatchNote {
+            number,
+            acknowledged,
+            pieces: vec![piece],
+        };
+        let lost = |notes: &[BatchNote], live: &[u64]| {
+            let is_live = |at: ZoneAddress| Ok(live.contains(&at.offset));
+            first_lost(&device, &report, &is_live, notes).unwrap()
+        };
+        let damaged = [note(1, 0, piece(0, 1)), note(2, 1, piece(4096, 2))];
+        assert_eq!(lost(&damaged, &[0, 4096]), None);
+        // The zone may have been reset since, and this reset may be lost.
+        assert_eq!(lost(&damaged, &[4096]), Some(2));
+        let over_it = [note(1, 0, piece(4096, 1)), note(2, 1, piece(4096, 2))];
+        assert_eq!(lost(&over_it, &[4096]), Some(2));
+        let alone = [note(2, 0, piece(4096, 2))];
+        assert_eq!(lost(&alone, &[4096]), Some(2));
+    }
 
     /// Two batches had one flush, so neither knows that the other was acknowledged. The second removed
     /// what the first had put, and the zone was reset.

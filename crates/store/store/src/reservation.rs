@@ -14,8 +14,9 @@ const DATA_PER_METADATA: u64 = 512;
 pub(crate) struct Reservation {
     /// Sequential zones, more than there are left of them where data came first.
     pub zones: u32,
-    /// Zones that it would do with; how many it had when that was last worked out, and bytes in its tables.
-    owned: u32,
+    /// Zones that its tables fill, or are expected to; how many it had when that was last worked out, and bytes
+    /// in its tables.
+    tables: u32,
     seen: Option<(u32, u32, u64)>,
     stored: u64,
 }
@@ -105,7 +106,7 @@ impl Reservation {
         let dense = Self::dense(geometry, self.stored.saturating_sub(garbage));
         // One more than expected, so that what is declared of a small drive can be stored with long names too.
         let expected = Self::expected(geometry) + 1;
-        self.owned = dense.max(expected).saturating_add(bluefs::LEAST_ZONES);
+        self.tables = dense.max(expected);
         before.saturating_sub(self.stored)
     }
 
@@ -117,14 +118,23 @@ impl Reservation {
     /// Lets the reservation follow. Conventional zones are all BlueFS's and count first.
     pub fn follow(&mut self, geometry: &Geometry, copies: u32, counts: &PoolCounts) {
         let headroom = Self::headroom(geometry, copies);
-        let all = bluefs::zones_for(self.owned.saturating_add(headroom), copies);
-        let more = all.saturating_sub(counts.bluefs_conventional + counts.free_conventional);
-        // A sequential zone holds as much as several parts of conventional ones, but is one zone, and some are
-        // wanted by number.
-        let bytes = u64::from(more) * geometry.least_capacity();
-        let by_bytes = bytes.div_ceil(geometry.zone_capacity) as u32;
-        let by_number = more.min(headroom.saturating_mul(copies));
-        self.zones = by_bytes.max(by_number).max(bluefs::SEQUENTIAL_ZONES);
+        let wanted = self.tables.saturating_add(bluefs::LEAST_ZONES + headroom);
+        let all = bluefs::zones_for(wanted, copies);
+        let conventional = counts.bluefs_conventional + counts.free_conventional;
+        let more = all.saturating_sub(conventional);
+        if geometry.conventional_parts == 1 {
+            self.zones = more.max(bluefs::SEQUENTIAL_ZONES);
+            return;
+        }
+        // A sequential zone holds as much as several parts of conventional ones, and files share it.
+        let shared = u64::from(more.saturating_sub(bluefs::SEQUENTIAL_ZONES));
+        let by_bytes = (shared * geometry.least_capacity()).div_ceil(geometry.zone_capacity) as u32;
+        // The journal, and what is written to at one time, share none. Tables may have the conventional ones.
+        let tables = self.tables.saturating_mul(copies);
+        let alone = bluefs::zones_for(bluefs::LEAST_ZONES, copies) - bluefs::SEQUENTIAL_ZONES;
+        let by_number = alone.saturating_sub(conventional.saturating_sub(tables));
+        let beside_superblocks = by_bytes.max(by_number).next_multiple_of(copies);
+        self.zones = bluefs::SEQUENTIAL_ZONES + beside_superblocks;
     }
 }
 
@@ -133,12 +143,8 @@ mod tests {
     use super::*;
     use zone::ZoneKind;
 
-    fn parts(zone_mib: u64, zone_count: u32, conventional_zones: u32) -> u32 {
-        parts_for(1, zone_mib, zone_count, conventional_zones)
-    }
-
-    fn parts_for(copies: u32, zone_mib: u64, zone_count: u32, conventional_zones: u32) -> u32 {
-        let geometry = Geometry {
+    fn drive(zone_mib: u64, zone_count: u32, conventional_zones: u32) -> Geometry {
+        Geometry {
             block_size: 4096,
             zone_size: zone_mib << 20,
             zone_capacity: zone_mib << 20,
@@ -149,7 +155,15 @@ mod tests {
             max_open_zones: 128,
             max_active_zones: 0,
             max_append_bytes: 0,
-        };
+        }
+    }
+
+    fn parts(zone_mib: u64, zone_count: u32, conventional_zones: u32) -> u32 {
+        parts_for(1, zone_mib, zone_count, conventional_zones)
+    }
+
+    fn parts_for(copies: u32, zone_mib: u64, zone_count: u32, conventional_zones: u32) -> u32 {
+        let geometry = drive(zone_mib, zone_count, conventional_zones);
         Reservation::conventional_parts(&geometry, copies)
     }
 
@@ -168,5 +182,39 @@ mod tests {
         assert_eq!(parts(1077, 904, 0), 1);
         assert_eq!(parts(256, 52_156, 1), 1);
         assert_eq!(parts(4, 256, 3), 1);
+    }
+
+    /// What was to lie in small parts of a conventional zone does not take as many large ones.
+    #[test]
+    fn a_lost_conventional_zone_costs_about_a_zone() {
+        for copies in [1, 2] {
+            let whole = drive(256, 256, 3);
+            let parts = Reservation::conventional_parts(&whole, copies);
+            let geometry = divided(&whole, parts).unwrap();
+            let reserved = |lost: u32, tables: u32| {
+                let counts = PoolCounts {
+                    free_conventional: (3 - lost) * parts,
+                    ..PoolCounts::default()
+                };
+                let bytes = u64::from(tables) * geometry.least_capacity() / 16 * 15;
+                let mut reservation = Reservation::default();
+                reservation.look(&counts, &geometry, 0, || bytes);
+                reservation.follow(&geometry, copies, &counts);
+                reservation.zones
+            };
+            let whole = reserved(0, 0);
+            assert_eq!(whole, bluefs::SEQUENTIAL_ZONES);
+            assert!(reserved(1, 0) <= whole + copies, "{}", reserved(1, 0));
+            // As long as there is no more than expected, nothing changes.
+            let expected = Reservation::expected(&geometry);
+            for lost in 0..3 {
+                assert_eq!(reserved(lost, expected), reserved(lost, 0));
+            }
+            // With tables in all conventional zones, what cannot share a zone has its own.
+            for lost in 0..=3 {
+                let alone = bluefs::zones_for(bluefs::LEAST_ZONES, copies);
+                assert!(reserved(lost, 3 * parts) >= alone);
+            }
+        }
     }
 }

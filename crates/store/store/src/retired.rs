@@ -7,14 +7,12 @@ use crate::Result;
 use crate::format::key;
 use crate::format::retired::{decode, encode};
 use crate::format::scrub::DamageRecord;
-use kv::{Batch, Kv};
+use bluefs::{BlueFs, UNREADABLE_PLACES};
+use kv::{Batch, Durability, Kv};
 use runtime::sync::{Mutex, MutexGuard};
 use std::collections::BTreeSet;
 use zone::ZoneId;
 use zone_alloc::ZonePool;
-
-/// Places of a zone that cannot be read. Fewer may be sectors that the drive puts elsewhere when they are written again.
-const UNREADABLE: usize = 4;
 
 /// Zones that are out of use for good.
 #[derive(Default)]
@@ -22,12 +20,12 @@ pub(crate) struct Retired(Mutex<BTreeSet<ZoneId>>);
 
 /// Whether so much of a zone could not be read that nothing should be put there again.
 pub(crate) fn is_worn_out<'a>(damage: impl Iterator<Item = &'a DamageRecord>) -> bool {
-    damage.filter(|damage| !damage.is_mismatch).count() >= UNREADABLE
+    damage.filter(|damage| !damage.is_mismatch).count() >= UNREADABLE_PLACES
 }
 
 impl Retired {
     /// Takes the zones that nobody has and that are out of use from the pool.
-    pub fn load(kv: &Kv, pool: &ZonePool) -> Result<Self> {
+    pub fn load(kv: &Kv, fs: &BlueFs, pool: &ZonePool) -> Result<Self> {
         let value = kv.get(key::SUPER_RETIRED)?;
         // Damaged: a zone may be tried once more.
         let zones = value.and_then(|value| decode(&value)).unwrap_or_default();
@@ -37,7 +35,23 @@ impl Retired {
                 pool.retire(*zone);
             }
         }
+        fs.keep_out_of(zones.iter().copied())?;
         Ok(Self(Mutex::new(zones)))
+    }
+
+    /// Adds zones that the metadata is not put into any more.
+    pub fn learn(&self, kv: &Kv, worn_out: Vec<ZoneId>) -> Result<()> {
+        let known = self.0.lock().clone();
+        let new: Vec<ZoneId> = worn_out
+            .into_iter()
+            .filter(|zone| !known.contains(zone))
+            .collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        let mut batch = Batch::default();
+        let _until_written = self.add_all(&new, &mut batch);
+        Ok(kv.write(&batch, Durability::Synced)?)
     }
 
     /// Adds a zone to the row; to be held until the batch is written.

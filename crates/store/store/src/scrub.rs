@@ -144,6 +144,7 @@ impl Inner {
             tracing::error!(%path, "metadata is damaged in all copies");
         }
         self.remember_lost_files(&report.lost)?;
+        self.retired.learn(&*self.kv()?, self.fs.worn_out())?;
         if report.repaired > 0 {
             // What the database could not read before may be readable.
             self.kv()?.heal_again();

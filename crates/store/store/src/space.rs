@@ -65,7 +65,7 @@ impl Inner {
         let reserved = self.reservation.lock().zones;
         let zones = self.pool.shared_zones().saturating_sub(reserved);
         let bytes = u64::from(zones) * self.pool.geometry().zone_capacity;
-        bytes.saturating_sub(self.freelist.set_aside_bytes())
+        bytes.saturating_sub(self.freelist.totals().given_up())
     }
 
     /// Reserves `bytes` of data space to a writer.

@@ -170,6 +170,11 @@ impl<'a> Staging<'a> {
             && self.doomed.is_empty()
     }
 
+    /// Whether bytes that are there get or lose an object that shows them: they are shared, or change their name.
+    pub fn changes_who_shows(&self) -> bool {
+        self.rows.changed_blobs().next().is_some() || self.onodes.values().any(Option::is_none)
+    }
+
     /// Bytes of rows that go.
     pub fn garbage(&self) -> u64 {
         let onodes = self.onodes.values().filter(|onode| onode.is_none());

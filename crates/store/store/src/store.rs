@@ -248,7 +248,7 @@ impl Store {
         let dead_bytes = totals.dead().min(available_bytes);
         // What conventional zones were for is metadata: data has no less without them.
         let (mut unusable, mut unusable_of_data) = (0, 0);
-        for zone in inner.pool.unusable() {
+        for zone in inner.out_of_use() {
             unusable += geometry.capacity(zone);
             if geometry.kind(zone) != ZoneKind::Conventional {
                 unusable_of_data += geometry.capacity(zone);

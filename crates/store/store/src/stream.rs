@@ -291,7 +291,7 @@ pub(crate) fn judge(
         },
     };
     if let Some(why) = why
-        && freelist.set_aside(zone, why, error.to_string())
+        && freelist.set_aside_for_good(zone, why, error.to_string())
     {
         tracing::error!(%error, %zone, ?why, "a zone is set aside");
     }

@@ -71,7 +71,7 @@ pub(crate) fn load_freelist(
         if let Some(why) = why_set_aside(drive.condition) {
             let what = format!("zone {zone} is {:?}", drive.condition);
             tracing::error!(%zone, ?why, "a zone with object data is set aside");
-            freelist.set_aside(zone, why, what);
+            freelist.set_aside_for_good(zone, why, what);
         }
         if drive.write_pointer_valid() && written < drive.capacity {
             if live_end(kv, pool, zone, written)? > written {
@@ -202,47 +202,15 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::{Attributes, MkfsOptions, MountOptions, Store, Transaction};
-    use device::MemoryDrive;
-    use kv_log::KvLog;
-    use runtime::Runtime;
-    use std::sync::Arc;
-    use zone::{Geometry, ZoneCondition, ZoneKind};
-
-    fn mount(drive: &Arc<MemoryDrive>) -> Store {
-        let options = MountOptions {
-            background: false,
-            runtime: Runtime::seeded(0),
-            ..MountOptions::new(KvLog)
-        };
-        Store::mount(drive.clone(), options).unwrap()
-    }
+    use crate::test_drive::{drive, mount, put, remove};
+    use zone::ZoneCondition;
 
     /// The metadata have it as soon as the drive is mounted, and may give it back at any time.
     #[test]
     fn a_lost_zone_that_the_metadata_gives_back_is_the_stores() {
-        let geometry = Geometry {
-            block_size: 4096,
-            zone_size: 1 << 20,
-            zone_capacity: 1 << 20,
-            zone_count: 96,
-            conventional_zones: 4,
-            conventional_parts: 1,
-            sequential_kind: ZoneKind::SequentialWriteRequired,
-            max_open_zones: 0,
-            max_active_zones: 0,
-            max_append_bytes: 0,
-        };
-        let drive = Arc::new(MemoryDrive::new(geometry).unwrap());
-        Store::mkfs(drive.clone(), &MkfsOptions::new(KvLog)).unwrap();
+        let drive = drive();
         let store = mount(&drive);
-        let mut writer = store.writer(None).unwrap();
-        writer.write(&[7; 100_000]).unwrap();
-        let data = writer.finish().unwrap();
-        let mut tx = Transaction::new();
-        tx.create_collection("c", Attributes::new());
-        tx.put("c", "lost", data, Attributes::new());
-        store.commit(tx).unwrap();
+        put(&store, "lost");
         let zone = store.zones()[0].zone;
         store.unmount().unwrap();
         drive.reset(zone).unwrap();
@@ -259,9 +227,7 @@ mod tests {
         pool.give_back(zone);
         assert_eq!(pool.owner(zone), Some(Owner::Store));
         // Without the lost object it is free like any other.
-        let mut tx = Transaction::new();
-        tx.remove("c", "lost");
-        store.commit(tx).unwrap();
+        remove(&store, "lost");
         while store.clean_one().unwrap() {}
         assert_eq!(pool.owner(zone), None);
     }

@@ -122,3 +122,45 @@ fn cleaning_all_leaves_zones_that_can_only_be_read() {
     assert!(contents(&store) == all);
     assert_clean(&store);
 }
+
+/// What is in them is stored again: from then on each of both is out of use, whoever is asked, and whether the cleaner has
+/// come to it or not.
+#[test]
+fn emptied_zones_that_take_nothing_are_out_of_use_for_everybody() {
+    let (drive, store) = filled(40);
+    store.seal_open_zones().unwrap();
+    let zones = store.zones().into_iter().filter(|z| z.live_bytes > 0);
+    let zones: Vec<_> = zones.map(|zone| zone.zone).collect();
+    store.unmount().unwrap();
+    for (zone, condition) in zones
+        .iter()
+        .zip([ZoneCondition::Offline, ZoneCondition::ReadOnly])
+    {
+        drive.set_condition(*zone, condition).unwrap();
+    }
+    let device: Arc<dyn ZonedDevice> = drive;
+    let store = mount(&device);
+    let at_risk = store.health().unwrap();
+    assert_eq!((at_risk.zones.len(), at_risk.unusable_zones), (2, 0));
+    for number in 0..40 {
+        put(&store, &number.to_string(), &pattern(number, OBJECT)).unwrap();
+    }
+    let check = |store: &Store, when: &str| {
+        let (health, space) = (store.health().unwrap(), store.statfs());
+        assert!(health.is_healthy(), "{when}: {health:?}");
+        assert_eq!(health.wear.zones_lost, 2, "{when}");
+        assert_eq!(health.unusable_zones, 2, "{when}");
+        assert_eq!(space.unusable_bytes, 2 << 20, "{when}");
+        assert_eq!(space.set_aside_bytes, 0, "{when}");
+        assert_eq!(health.set_aside_bytes, 0, "{when}");
+        assert_eq!(store.clean_status().set_aside_zones, 0, "{when}");
+        space.capacity_bytes
+    };
+    let capacity = check(&store, "stored again");
+    while store.tend().unwrap() {}
+    assert_eq!(check(&store, "cleaned"), capacity);
+    store.unmount().unwrap();
+    let store = mount(&device);
+    assert_eq!(check(&store, "mounted again"), capacity);
+    assert_clean(&store);
+}

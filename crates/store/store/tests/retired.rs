@@ -1,4 +1,4 @@
-//! A zone that can be written and not be read: once empty it is used no more.
+//! A zone that can be written and not be read: once empty it is used no more, whoever had it.
 
 // A failed unwrap is a failed test.
 #![allow(clippy::unwrap_used)]
@@ -72,5 +72,29 @@ fn a_zone_that_cannot_be_read_in_many_places_is_used_no_more() {
             check(&store);
         }
         store.unmount().unwrap();
+    }
+}
+
+#[test]
+fn a_zone_of_the_journal_that_cannot_be_read_is_used_no_more() {
+    let (drive, mut store) = on_failing_drive(96);
+    put_some(&store, 0, 5);
+    let zone = store.bluefs().info().journal_zone;
+    let fault = Fault::Io(ErrorKind::Other);
+    drive.add(Plan::from(ZoneCommand::Read, 1, fault).in_zone(zone));
+    assert!(store.scrub(false, |_| true).unwrap());
+    let device: Arc<dyn ZonedDevice> = drive.clone();
+    for round in 0..4 {
+        let health = store.health().unwrap();
+        assert_eq!(health.unusable_zones, 1, "{round}");
+        assert_eq!(health.wear.zones_lost, 1, "{round}");
+        assert!(health.is_healthy(), "{round}: {health:?}");
+        let zones = store.bluefs().zones();
+        assert!(zones.iter().all(|(used, _)| *used != zone), "{round}");
+        put_some(&store, 100 * (round + 1), 30);
+        remove_all(&store);
+        assert_clean(&store);
+        store.unmount().unwrap();
+        store = mount(&device);
     }
 }

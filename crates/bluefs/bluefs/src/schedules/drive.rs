@@ -70,6 +70,9 @@ impl<D: ZonedDevice> ZonedDevice for Interleaved<D> {
     fn host_free_bytes(&self) -> Option<u64> {
         self.inner.host_free_bytes()
     }
+    fn keeps_prefixes(&self) -> bool {
+        self.inner.keeps_prefixes()
+    }
     fn host_memory(&self) -> Option<&device::file::HostMemory> {
         self.inner.host_memory()
     }

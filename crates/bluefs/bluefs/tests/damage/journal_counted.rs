@@ -32,7 +32,7 @@ fn u64_at(block: &[u8], at: usize) -> u64 {
 }
 
 /// Frames of an epoch by their numbers.
-fn frames(device: &MemoryDrive, epoch: u64) -> BTreeMap<u64, Vec<ZoneAddress>> {
+pub(super) fn frames(device: &MemoryDrive, epoch: u64) -> BTreeMap<u64, Vec<ZoneAddress>> {
     let which = |block: &[u8]| (u64_at(block, 8) == epoch).then(|| u64_at(block, 16));
     blocks(device, b"BFJL", &which)
 }
@@ -43,7 +43,7 @@ fn superblocks(device: &MemoryDrive) -> Vec<ZoneAddress> {
     all.into_values().next_back().unwrap()
 }
 
-fn flip(device: &MemoryDrive, at: ZoneAddress, random: &mut Random) {
+pub(super) fn flip(device: &MemoryDrive, at: ZoneAddress, random: &mut Random) {
     // In a header.
     let at = ZoneAddress::new(at.zone, at.offset + random.below(40));
     device.decay(at, 1, |bytes| bytes[0] ^= 1 << random.below(8));

@@ -358,6 +358,10 @@ impl FileDrive {
 }
 
 impl ZonedDevice for FileDrive {
+    /// Where the file beside it says that the host has run ever since: a power loss keeps any blocks.
+    fn keeps_prefixes(&self) -> bool {
+        self.beside.left_behind().is_some()
+    }
     fn host_memory(&self) -> Option<&HostMemory> {
         Some(&self.beside)
     }

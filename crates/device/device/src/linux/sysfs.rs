@@ -17,6 +17,8 @@ pub(super) struct Queue {
     pub limits: Limits,
     /// Bytes that reach the device as one request, so that nothing can change their order.
     pub request_bytes: usize,
+    /// Whether the device is a drive, and not one of the kernel's own making (null_blk, zloop, device mapper).
+    pub is_hardware: bool,
 }
 
 /// Reads the queue of the open device.
@@ -60,8 +62,11 @@ pub(super) fn queue(path: &Path, file: &File) -> Result<Queue, HostDriveError> {
         max_append_bytes: 0,
     };
     let blocks = (request / block_size.max(1)).max(1);
+    let place = folder.canonicalize().map_err(failed)?;
+    let is_virtual = place.components().any(|part| part.as_os_str() == "virtual");
     Ok(Queue {
         limits,
+        is_hardware: !is_virtual,
         request_bytes: (blocks * block_size) as usize,
     })
 }

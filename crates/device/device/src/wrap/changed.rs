@@ -71,6 +71,9 @@ impl<D: ZonedDevice, C: Change<D>> ZonedDevice for Changed<D, C> {
     fn host_free_bytes(&self) -> Option<u64> {
         self.change.host_free_bytes(&self.drive)
     }
+    fn keeps_prefixes(&self) -> bool {
+        self.drive.keeps_prefixes()
+    }
     fn host_memory(&self) -> Option<&HostMemory> {
         self.drive.host_memory()
     }

@@ -115,6 +115,9 @@ impl<D: ZonedDevice> ZonedDevice for Part<D> {
     fn host_free_bytes(&self) -> Option<u64> {
         self.inner.host_free_bytes()
     }
+    fn keeps_prefixes(&self) -> bool {
+        self.inner.keeps_prefixes()
+    }
     /// None: what is beside the drive belongs to one file system, and parts may hold several.
     fn host_memory(&self) -> Option<&HostMemory> {
         None

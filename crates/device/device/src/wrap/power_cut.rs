@@ -307,6 +307,9 @@ impl ZonedDevice for PowerCut {
     fn host_free_bytes(&self) -> Option<u64> {
         None
     }
+    fn keeps_prefixes(&self) -> bool {
+        true
+    }
     fn host_memory(&self) -> Option<&HostMemory> {
         None
     }

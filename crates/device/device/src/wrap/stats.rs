@@ -197,6 +197,9 @@ impl<D: ZonedDevice> ZonedDevice for Stats<D> {
     fn host_free_bytes(&self) -> Option<u64> {
         self.inner.host_free_bytes()
     }
+    fn keeps_prefixes(&self) -> bool {
+        self.inner.keeps_prefixes()
+    }
     fn host_memory(&self) -> Option<&HostMemory> {
         self.inner.host_memory()
     }

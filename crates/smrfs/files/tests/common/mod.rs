@@ -101,6 +101,9 @@ pub enum Operation {
     Write(u64, u64, Vec<u8>),
     Truncate(u64, u64),
     Punch(u64, u64, u64),
+    /// With or without the size.
+    Preallocate(u64, u64, u64, bool),
+    Zero(u64, u64, u64, bool),
     Mode(u64, u32),
     Xattr(u64, Vec<u8>, Vec<u8>, SetXattr),
     NoXattr(u64, Vec<u8>),
@@ -129,6 +132,8 @@ struct Inode {
 pub struct Model {
     inodes: BTreeMap<u64, Inode>,
     pub opens: BTreeMap<u64, u32>,
+    /// Files lie in one place as a whole, so that no space can be set aside for them.
+    pub is_whole: bool,
     next: u64,
 }
 
@@ -157,6 +162,7 @@ impl Default for Model {
         Self {
             inodes: BTreeMap::from([(ROOT, root)]),
             opens: BTreeMap::new(),
+            is_whole: false,
             next: 2,
         }
     }
@@ -333,6 +339,27 @@ impl Model {
                     part.fill(0);
                 }
             }
+            Operation::Preallocate(ino, offset, length, keeps)
+            | Operation::Zero(ino, offset, length, keeps) => {
+                let is_whole = self.is_whole;
+                let bytes = self.file(*ino)?;
+                if is_whole {
+                    return Err(libc::EOPNOTSUPP);
+                }
+                if *length == 0 {
+                    return Err(libc::EINVAL);
+                }
+                let end = (offset + length) as usize;
+                if !keeps {
+                    bytes.resize(bytes.len().max(end), 0);
+                }
+                let end = end.min(bytes.len());
+                if let (Operation::Zero(..), Some(part)) =
+                    (operation, bytes.get_mut(*offset as usize..end))
+                {
+                    part.fill(0);
+                }
+            }
             Operation::Mode(ino, mode) => {
                 let inode = self.get(*ino)?;
                 self.at(*ino).mode = inode.mode & libc::S_IFMT | mode;
@@ -477,7 +504,12 @@ impl Model {
             0 => random.u64(0..40) * 4096,
             _ => random.u64(0..160 * KIB),
         };
-        match random.u8(0..40) {
+        match random.u8(0..43) {
+            40 | 41 => {
+                let length = random.u64(0..40_000);
+                Operation::Preallocate(file, offset, length, random.bool())
+            }
+            42 => Operation::Zero(file, offset, random.u64(0..40_000), random.bool()),
             0..4 => Operation::Create(dir, first, libc::S_IFREG | 0o644),
             4..6 => Operation::Create(dir, first, libc::S_IFDIR | 0o755),
             6 => Operation::Create(dir, first, libc::S_IFIFO | 0o600),
@@ -535,6 +567,10 @@ pub fn carry_out(fs: &FileSystem, operation: &Operation) -> Result<(), Error> {
         Operation::Write(ino, offset, data) => fs.write(*ino, *offset, data),
         Operation::Truncate(ino, size) => fs.truncate(*ino, *size),
         Operation::Punch(ino, offset, length) => fs.punch(*ino, *offset, *length),
+        Operation::Preallocate(ino, offset, length, keeps) => {
+            fs.preallocate(*ino, *offset, *length, *keeps)
+        }
+        Operation::Zero(ino, offset, length, keeps) => fs.zero(*ino, *offset, *length, *keeps),
         Operation::Mode(ino, mode) => {
             let set = SetAttributes {
                 mode: Some(*mode),

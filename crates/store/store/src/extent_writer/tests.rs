@@ -1,4 +1,5 @@
 use super::*;
+use crate::test_drive::geometry;
 use zone::ZoneId;
 
 fn at(offset: u64) -> ZoneAddress {
@@ -70,18 +71,7 @@ fn what_cannot_be_compressed_stays_in_one_run() {
         ..DataOptions::default()
     };
     let shape = Shape::new(&options, WriteHints::default());
-    let geometry = Geometry {
-        block_size: 4096,
-        zone_size: 1 << 20,
-        zone_capacity: 1 << 20,
-        zone_count: 1,
-        conventional_zones: 0,
-        conventional_parts: 1,
-        sequential_kind: zone::ZoneKind::SequentialWriteRequired,
-        max_open_zones: 0,
-        max_active_zones: 0,
-        max_append_bytes: 0,
-    };
+    let geometry = geometry(1, 0);
     let sizes = |bytes: &[u8]| -> Vec<(Codec, u32)> {
         let stored = shape.stored(bytes, &geometry);
         stored

@@ -23,6 +23,8 @@ pub(crate) struct Totals {
     pub tails: u64,
     /// Capacity of zones that are set aside, less what is live or uncommitted in them.
     pub set_aside: u64,
+    /// Capacity of zones that take nothing any more, with nothing in them.
+    pub out_of_use: u64,
     pub dirty_zones: u32,
     /// Live or uncommitted in these.
     pub dirty_live: u64,
@@ -34,12 +36,18 @@ impl Totals {
         (self.written + self.tails).saturating_sub(self.live + self.in_flight)
     }
 
+    /// What objects cannot fill before others are removed, or never again.
+    pub const fn given_up(&self) -> u64 {
+        self.set_aside + self.out_of_use
+    }
+
     fn add(&mut self, part: &Self) {
         self.live += part.live;
         self.written += part.written;
         self.summaries += part.summaries;
         self.tails += part.tails;
         self.set_aside += part.set_aside;
+        self.out_of_use += part.out_of_use;
         self.dirty_zones += part.dirty_zones;
         self.dirty_live += part.dirty_live;
     }
@@ -50,6 +58,7 @@ impl Totals {
         self.summaries -= part.summaries;
         self.tails -= part.tails;
         self.set_aside -= part.set_aside;
+        self.out_of_use -= part.out_of_use;
         self.dirty_zones -= part.dirty_zones;
         self.dirty_live -= part.dirty_live;
     }
@@ -257,6 +266,12 @@ impl Table {
             summaries: zone.row.summaries.into(),
             ..Totals::default()
         };
+        if self.is_out_of_use(id) {
+            return Totals {
+                out_of_use: self.rows.capacity,
+                ..Totals::default()
+            };
+        }
         if self.failures.why(id).is_some() {
             return Totals {
                 written: zone.wanted(),
@@ -275,6 +290,19 @@ impl Table {
         }
     }
 
+    /// Whether a zone takes nothing any more, and nothing is wanted of it.
+    fn is_out_of_use(&self, id: ZoneId) -> bool {
+        let zone = self.zone(id);
+        let is_empty = zone.wanted() == 0 && zone.now.pins == 0;
+        zone.row.is_ours() && is_empty && self.failures.takes_nothing(id)
+    }
+
+    /// All of these, lowest first.
+    pub fn out_of_use(&self) -> Vec<ZoneId> {
+        let zones = self.failures.all_set_aside().map(|(zone, ..)| zone);
+        zones.filter(|zone| self.is_out_of_use(*zone)).collect()
+    }
+
     /// The zone, if it could be cleaned: it is sealed, and no write to it under way. One that is set aside
     /// is only when nothing in it is wanted, and one that is held for a moment not at all. What is uncommitted
     /// counts as live, for it is moved. The tail that was never written counts as dead, for cleaning gives it back.
@@ -288,11 +316,15 @@ impl Table {
         self.movable(id).filter(|zone| zone.live == 0 || !set_aside)
     }
 
-    /// A zone that can only be read, and whose data could be moved.
+    /// A zone that can only be read, and whose data could be moved, or one that is set aside with nothing in it.
     pub fn to_drain(&self) -> Option<Candidate> {
         let zones = self.failures.all_set_aside();
-        let mut zones = zones.filter(|(_, why, _)| *why == SetAside::ReadOnly);
-        zones.find_map(|(zone, ..)| self.movable(zone))
+        let mut zones = zones.filter_map(|(zone, why, _)| Some((self.movable(zone)?, why)));
+        let found = zones.find(|(zone, why)| {
+            let is_held = self.holds.has(zone.zone);
+            *why == SetAside::ReadOnly && zone.live > 0 || zone.live == 0 && !is_held
+        });
+        found.map(|(zone, _)| zone)
     }
 
     /// The same of any zone that is sealed.

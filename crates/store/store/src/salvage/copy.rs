@@ -40,6 +40,12 @@ impl Salvage {
         self.copy_but(options, &BTreeMap::new(), progress)
     }
 
+    /// Bytes of the objects that are left when [`Self::copy`] has done so many, whole or not.
+    pub fn bytes_behind(&self, done: u64) -> u64 {
+        let objects = self.found.objects().skip(done as usize);
+        objects.map(|object| object.onode.size()).sum()
+    }
+
     /// But for these keys, for which there is no room.
     pub(super) fn copy_but(
         &self,

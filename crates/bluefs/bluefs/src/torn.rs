@@ -1,0 +1,91 @@
+//! Whether a power cut can have left what lies at the end of a log or of the journal.
+//!
+//! Of the last write it leaves the first blocks, and the write pointer behind them. So where something was
+//! written behind the end, it begins with the header of a record that goes on above the write pointer.
+//! Anything else is damage, even if nothing says that it was durable. A zone without a write pointer tells
+//! nothing, and neither does a full one, which may have been finished.
+
+use crate::format::{journal, log_record};
+use crate::journal::Journal;
+use crate::mirror::Mirror;
+use zone::{ZoneAddress, ZoneCondition, ZoneId};
+
+/// What the first block behind the end says.
+enum Begins {
+    /// A write of so many bytes.
+    Write(usize),
+    /// Something that is not for us to judge.
+    Other,
+    /// Nothing that was ever written there.
+    Nothing,
+}
+
+/// Up to where the zone of a log was written, if records of a run are in it from `first` on, end at `at`, and
+/// that is no tear. What is neither zeros nor a record may be a file's that came behind the log.
+pub(crate) fn log_lacks(
+    device: &dyn Mirror,
+    first: u64,
+    at: ZoneAddress,
+    run_id: u32,
+) -> Option<u64> {
+    let is_ours =
+        |start: &[u8]| log_record::decode_header(start).is_some_and(|h| h.run_id == run_id);
+    let begins = |start: &[u8]| match log_record::decode_header(start) {
+        Some(header) if header.at != at => Begins::Nothing,
+        Some(header) if header.run_id == run_id => Begins::Write(header.record_length()),
+        None if start.iter().all(|byte| *byte == 0) => Begins::Nothing,
+        Some(_) | None => Begins::Other,
+    };
+    let is_whole =
+        |record: &[u8]| log_record::decode_header(record).is_some_and(|h| h.fits(record));
+    lacks(device, (first, &is_ours), at, &begins, &is_whole)
+}
+
+/// The same of the journal's last zone, in which nothing but frames lies.
+pub(crate) fn journal_lacks(device: &dyn Mirror, journal: &Journal) -> Option<u64> {
+    let is_ours = |start: &[u8]| {
+        journal::decode_header(start).is_some_and(|header| header.place.epoch == journal.epoch)
+    };
+    let begins = |start: &[u8]| match journal.next_header(start) {
+        Some(header) => Begins::Write(header.frame_length()),
+        None => Begins::Nothing,
+    };
+    let is_whole = |frame: &[u8]| journal::decode_header(frame).is_some_and(|h| h.fits(frame));
+    lacks(device, (0, &is_ours), journal.end(), &begins, &is_whole)
+}
+
+/// `is_ours`: whether a block at the offset is of this life of the zone. A copy of an earlier one tells nothing.
+fn lacks(
+    device: &dyn Mirror,
+    (first, is_ours): (u64, &dyn Fn(&[u8]) -> bool),
+    at: ZoneAddress,
+    begins: &dyn Fn(&[u8]) -> Begins,
+    is_whole: &dyn Fn(&[u8]) -> bool,
+) -> Option<u64> {
+    if !device.keeps_prefixes() || first >= at.offset {
+        return None;
+    }
+    let g = device.geometry();
+    let read_each = |at, length: u64| device.read_each(at, g.round_up(length) as usize);
+    let block = |at| read_each(at, g.block_size.into());
+    let of_this_life = block(ZoneAddress::new(at.zone, first)).into_iter();
+    let of_this_life = of_this_life.filter(|(_, start)| is_ours(start));
+    let of_this_life: Vec<ZoneId> = of_this_life.map(|(zone, _)| zone.id).collect();
+    let damaged = block(at).into_iter().filter(|(zone, start)| {
+        let has_end = zone.write_pointer_valid() && zone.condition != ZoneCondition::Full;
+        let rest = zone.write_pointer.saturating_sub(at.offset);
+        has_end
+            && rest > 0
+            && of_this_life.contains(&zone.id)
+            && match begins(start) {
+                Begins::Nothing => true,
+                Begins::Other => false,
+                Begins::Write(length) => {
+                    // Somebody else may have written it since the end was found.
+                    let mut copies = read_each(at, length as u64).into_iter();
+                    g.round_up(length as u64) <= rest && !copies.any(|(_, bytes)| is_whole(&bytes))
+                }
+            }
+    });
+    damaged.map(|(zone, _)| zone.write_pointer).max()
+}

@@ -1,0 +1,118 @@
+//! Where every zone has a write pointer, damage to the very last step before an unclean stop is told from a tear:
+//! a power cut takes the end of a write, and the write pointer with it.
+
+use super::*;
+use device::FileDrive;
+
+/// What else changes an undamaged last record or frame: its header names another place, its content is another.
+const CHANGED: [usize; 4] = [5, 73, 80, 300];
+
+fn past(history: History<'_>, copies: u32) -> Past {
+    Past::in_copies(copies, history, 0, 0, false)
+}
+
+#[test]
+fn damage_to_the_very_last_step_is_no_tear() {
+    for history in HISTORIES {
+        let (past, mut seen) = (past(history, 1), Seen::default());
+        for at in &past.blocks {
+            past.examine(&format!("{at} zeroed"), &[(*at, vec![0; BLOCK])], &mut seen);
+            let good = block(&past.device, *at);
+            for byte in CHANGED {
+                let mut bad = good.clone();
+                bad[byte] ^= 16;
+                past.examine(&format!("{at} byte {byte}"), &[(*at, bad)], &mut seen);
+            }
+        }
+        assert_eq!(seen.last_step_missing, 0, "{}: {seen:?}", past.name);
+    }
+}
+
+/// Everything behind some place of one copy, while the other one went back: no mark is left that covers it.
+#[test]
+fn what_both_copies_lack_and_one_was_written_for_is_no_tear() {
+    for history in HISTORIES {
+        let past = past(history, 2);
+        let g = past.device.geometry();
+        let report = past.device.report(ZoneId(0), g.zone_count).unwrap();
+        let twins = BlueFs::observe(&*past.device, &report).unwrap().twins;
+        let mut refused = 0;
+        for (zone, twin) in twins {
+            for (zeroed, back) in [(zone, twin), (twin, zone)] {
+                let end = report[zeroed.index()].write_pointer;
+                for from in (0..end).step_by(BLOCK) {
+                    let at = |offset| ZoneAddress::new(zeroed, offset);
+                    let tail = (from..end).step_by(BLOCK).map(|o| (at(o), vec![0; BLOCK]));
+                    let drive = changed(&past.device, &tail.collect::<Vec<_>>());
+                    roll_back(&drive, back, from);
+                    let told = format!("{}: {zeroed} from {from} on", past.name);
+                    match mount(drive) {
+                        Ok(fs) if readable(&fs).is_ok_and(|found| found == past.all) => {}
+                        Ok(fs) => assert!(!fs.check(true).unwrap().is_clean(), "{told}"),
+                        Err(error) => {
+                            assert!(error.is_damage(), "{told}: {error}");
+                            refused += 1;
+                        }
+                    }
+                }
+            }
+        }
+        assert!(refused > 0);
+    }
+}
+
+/// One copy is of an earlier life of its zone, and longer than the other one ever was in this.
+#[test]
+fn a_copy_of_an_earlier_life_tells_nothing() {
+    for history in HISTORIES {
+        let past = past(history, 2);
+        let g = past.device.geometry();
+        let report = past.device.report(ZoneId(0), g.zone_count).unwrap();
+        let twins = BlueFs::observe(&*past.device, &report).unwrap().twins;
+        for zone in twins.into_iter().flat_map(|(zone, twin)| [zone, twin]) {
+            for bytes in [0, 7] {
+                let drive = past.device.snapshot();
+                drive.reset(zone).unwrap();
+                let earlier = vec![bytes; (g.zone_capacity - 512) as usize];
+                drive.write(g.start(zone), &earlier).unwrap();
+                let fs = mount(Arc::new(drive)).unwrap();
+                assert_eq!(readable(&fs).unwrap(), past.all, "{}: {zone}", past.name);
+            }
+        }
+    }
+}
+
+/// A power loss of the host leaves zeros below a write pointer, so these are no reason to refuse a mount.
+#[test]
+fn a_drive_in_a_file_may_end_in_zeros() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("drive.zoned");
+    let device = Arc::new(FileDrive::create(&path, &geometry(40, 0, 0), "").unwrap());
+    format_copies(&*device, Role::Alone, 1);
+    let fs = mount(device.clone()).unwrap();
+    let mut log = fs.create("/1.log").unwrap();
+    for part in [[1; 300], [2; 300]] {
+        log.append(&part).unwrap();
+        log.sync().unwrap();
+    }
+    // A kill.
+    drop((log, fs, device));
+    let mut bytes = std::fs::read(&path).unwrap();
+    let last = bytes.windows(4).rposition(|window| window == b"BFWR");
+    bytes[last.unwrap()..][..BLOCK].fill(0);
+    std::fs::write(&path, bytes).unwrap();
+    let fs = mount(Arc::new(FileDrive::open(&path).unwrap())).unwrap();
+    assert_eq!(read(&fs, "/1.log").unwrap(), [1; 300]);
+}
+
+fn roll_back(drive: &MemoryDrive, zone: ZoneId, end: u64) {
+    let start = drive.geometry().start(zone);
+    let mut bytes = vec![0; end as usize];
+    if end > 0 {
+        drive.read(start, &mut bytes).unwrap();
+    }
+    drive.reset(zone).unwrap();
+    if end > 0 {
+        drive.write(start, &bytes).unwrap();
+    }
+}

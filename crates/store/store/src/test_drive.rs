@@ -1,0 +1,64 @@
+//! What unit tests of the store share: a small drive, and a store on it that does nothing by itself.
+
+// A failed unwrap is a failed test.
+#![allow(clippy::unwrap_used)]
+
+use crate::{Attributes, MkfsOptions, MountOptions, Store, Transaction};
+use device::MemoryDrive;
+use kv_log::KvLog;
+use runtime::Runtime;
+use std::sync::Arc;
+use zone::{Geometry, ZoneKind};
+
+/// Of `zones` zones of 1 MiB, of which so many are conventional.
+pub(crate) fn geometry(zones: u32, conventional: u32) -> Geometry {
+    Geometry {
+        block_size: 4096,
+        zone_size: 1 << 20,
+        zone_capacity: 1 << 20,
+        zone_count: zones,
+        conventional_zones: conventional,
+        conventional_parts: 1,
+        sequential_kind: ZoneKind::SequentialWriteRequired,
+        max_open_zones: 0,
+        max_active_zones: 0,
+        max_append_bytes: 0,
+    }
+}
+
+/// A drive with an empty store that has a collection `c`.
+pub(crate) fn drive() -> Arc<MemoryDrive> {
+    let drive = Arc::new(MemoryDrive::new(geometry(96, 4)).unwrap());
+    Store::mkfs(drive.clone(), &MkfsOptions::new(KvLog)).unwrap();
+    let store = mount(&drive);
+    let mut tx = Transaction::new();
+    tx.create_collection("c", Attributes::new());
+    store.commit(tx).unwrap();
+    store.unmount().unwrap();
+    drive
+}
+
+pub(crate) fn mount(drive: &Arc<MemoryDrive>) -> Store {
+    let options = MountOptions {
+        background: false,
+        runtime: Runtime::seeded(0),
+        ..MountOptions::new(KvLog)
+    };
+    Store::mount(drive.clone(), options).unwrap()
+}
+
+/// Puts an object of 100,000 bytes into `c`.
+pub(crate) fn put(store: &Store, name: &str) {
+    let mut writer = store.writer(None).unwrap();
+    writer.write(&[7; 100_000]).unwrap();
+    let mut tx = Transaction::new();
+    tx.put("c", name, writer.finish().unwrap(), Attributes::new());
+    store.commit(tx).unwrap();
+}
+
+/// Removes an object of `c`.
+pub(crate) fn remove(store: &Store, name: &str) {
+    let mut tx = Transaction::new();
+    tx.remove("c", name);
+    store.commit(tx).unwrap();
+}

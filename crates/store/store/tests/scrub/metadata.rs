@@ -1,0 +1,336 @@
+//! Damage to the metadata: written anew from another copy, or known to `store health`.
+
+use super::all;
+use crate::common::{create_collection, geometry, mount, options, pattern, put, seed};
+use device::{MemoryDrive, ZonedDevice};
+use std::sync::Arc;
+use store::{Attributes, MkfsOptions, MountOptions, ScrubPlan, Store, Transaction};
+use zone::{ZoneAddress, ZoneId, ZoneKind};
+
+/// A store with one copy of its metadata, and its tables.
+fn with_one_copy(objects: u64) -> (Arc<MemoryDrive>, Arc<dyn ZonedDevice>) {
+    let drive = Arc::new(MemoryDrive::new(geometry(128)).unwrap());
+    let device: Arc<dyn ZonedDevice> = drive.clone();
+    let made = MkfsOptions {
+        engine: options().engine,
+        uuid: [7; 16],
+        runtime: options().runtime,
+        metadata_copies: Some(1),
+        ..MkfsOptions::new(kv_rocksdb::RocksDb)
+    };
+    Store::mkfs(device.clone(), &made).unwrap();
+    let store = mount(&device);
+    create_collection(&store);
+    for number in 0..objects {
+        put(&store, &format!("o{number}"), &pattern(number, 9000)).unwrap();
+        // A table that no read takes as a whole, so that a mount passes by what is damaged in its middle.
+        let large = Attributes::from([("large".to_owned(), pattern(number, 40_000))]);
+        let mut tx = Transaction::new();
+        tx.set_attributes("c", format!("o{number}"), large);
+        store.commit(tx).unwrap();
+    }
+    store.unmount().unwrap();
+    (drive, device)
+}
+
+/// Places at the begin of each large table: RocksDB reads the end of a table to open it.
+fn in_tables(store: &Store) -> Vec<ZoneAddress> {
+    let fs = store.bluefs();
+    let tables = fs.list("/db").unwrap().into_iter();
+    let tables = tables.filter(|name| name.ends_with(".sst"));
+    let extents = tables.flat_map(|table| fs.extents(&format!("/db/{table}")).unwrap());
+    let large = extents.filter(|extent| extent.length > 400_000);
+    large
+        .map(|e| ZoneAddress::new(e.at.zone, e.at.offset + 4096))
+        .collect()
+}
+
+/// Flips a bit in each place; again, and it is as it was.
+fn flip_bits(drive: &MemoryDrive, places: &[ZoneAddress]) {
+    for at in places {
+        drive.decay(*at, 1, |bytes| bytes[0] ^= 1);
+    }
+}
+
+/// A store with two copies of its metadata, and as many active zones as anybody wants.
+fn with_two_copies() -> Arc<MemoryDrive> {
+    let free = zone::Geometry {
+        max_open_zones: 0,
+        max_active_zones: 0,
+        ..geometry(200)
+    };
+    let drive = Arc::new(MemoryDrive::new(free).unwrap());
+    let made = MkfsOptions {
+        uuid: [7; 16],
+        metadata_copies: Some(2),
+        ..MkfsOptions::new(kv_rocksdb::RocksDb)
+    };
+    Store::mkfs(drive.clone(), &made).unwrap();
+    drive
+}
+
+#[test]
+fn damaged_metadata_is_written_anew_by_a_thread() {
+    let drive = with_two_copies();
+    let store = Store::mount(drive.clone(), options()).unwrap();
+    create_collection(&store);
+    for number in 0..200 {
+        put(&store, &format!("object {number}"), &pattern(number, 1000)).unwrap();
+    }
+    store.unmount().unwrap();
+    let options = MountOptions {
+        background: true,
+        scrub: ScrubPlan {
+            metadata_every: Some(std::time::Duration::from_secs(3600)),
+            data_every: None,
+            pace: store::Pace::Full,
+        },
+        ..MountOptions::new(kv_rocksdb::RocksDb)
+    };
+    let store = Store::mount(drive.clone(), options).unwrap();
+    let wait = |is_so: &dyn Fn(&store::ScrubStatus) -> bool| {
+        for _ in 0..2000 {
+            let status = store.scrub_status().unwrap();
+            if !status.running && is_so(&status) {
+                return status;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        panic!("{:?}", store.scrub_status());
+    };
+    // It was never done: it begins by itself.
+    let first = wait(&|status| status.metadata_micros.is_some());
+    assert_eq!(first.copies_repaired, 0);
+    // A bit of each block of a table, in one zone.
+    let view = bluefs::BlueFs::view(drive.clone()).unwrap();
+    let report = view.report(ZoneId(0), u32::MAX).unwrap();
+    let of_fs = bluefs::BlueFs::observe(&*view, &report).unwrap().zones;
+    let g = drive.geometry();
+    let with_data = of_fs.into_keys().find(|zone| {
+        let mut head = vec![0; 4096];
+        g.kind(*zone) != ZoneKind::Conventional
+            && drive.report_zone(*zone).unwrap().write_pointer > 0
+            && drive.read(g.start(*zone), &mut head).is_ok()
+            && !head.starts_with(b"BF")
+    });
+    let zone = with_data.expect("a zone with a table");
+    let written = drive.report_zone(zone).unwrap().write_pointer;
+    drive.decay(ZoneAddress::new(zone, 0), written as usize, |bytes| {
+        bytes.iter_mut().step_by(4096).for_each(|byte| *byte ^= 1);
+    });
+    store.scrub_start(false).unwrap();
+    let status = wait(&|status| status.copies_repaired > 0);
+    assert_eq!(status.metadata_lost, 0);
+    let report = store.fsck(true, &mut |_, _| {}).unwrap();
+    assert!(report.is_clean(), "{:?}", report.details);
+}
+
+/// A compaction that meets a damaged block fails, and no reader may ever ask for that block. Without the other copy, writes
+/// end when level 0 is full.
+#[test]
+fn what_a_compaction_meets_has_both_copies_looked_at() {
+    const LOST: &str = "m: nobody reads it";
+    let drive = with_two_copies();
+    let mounted = |background| {
+        let options = MountOptions {
+            background,
+            scrub: ScrubPlan::NEVER,
+            ..MountOptions::new(kv_rocksdb::RocksDb)
+        };
+        Store::mount(drive.clone(), options).unwrap()
+    };
+    // Each attribute fills blocks of its own, so no other row is in a damaged one.
+    let touch = |store: &Store, name: &str, seed: u64| {
+        let large = Attributes::from([("large".to_owned(), pattern(seed, 40_000))]);
+        let mut tx = Transaction::new();
+        tx.touch("c", name).set_attributes("c", name, large);
+        store.commit(tx).unwrap();
+    };
+    let store = mounted(false);
+    create_collection(&store);
+    for name in ["a", LOST, "z"] {
+        touch(&store, name, 1);
+    }
+    store.unmount().unwrap();
+    // One copy of it, in the table that the unmount has written.
+    let store = mounted(false);
+    let fs = store.bluefs();
+    let tables = fs.list("/db").unwrap().into_iter();
+    let mut damaged = 0;
+    for table in tables.filter(|name| name.ends_with(".sst")) {
+        for extent in fs.extents(&format!("/db/{table}")).unwrap() {
+            let mut bytes = vec![0; extent.length.next_multiple_of(4096) as usize];
+            let from = drive.geometry().absolute(extent.at);
+            drive.read(from, &mut bytes).unwrap();
+            let name = LOST.as_bytes();
+            let found = bytes.windows(name.len()).position(|found| found == name);
+            if let Some(at) = found {
+                // Behind its key, in its value.
+                let at = extent.at.offset + at as u64 + 20_000;
+                let at = ZoneAddress::new(extent.at.zone, at);
+                drive.decay(at, 1, |bytes| bytes[0] ^= 1);
+                damaged += 1;
+            }
+        }
+    }
+    assert_eq!(damaged, 1);
+    store.unmount().unwrap();
+    // Tables are written until there is a compaction, which fails, or finds the other copy by itself.
+    let store = mounted(true);
+    // Only a failing test waits for so long.
+    for seed in 2..6000 {
+        let status = store.scrub_status().unwrap();
+        if status.copies_repaired > 0 {
+            break;
+        }
+        touch(&store, if seed % 2 == 0 { "a" } else { "z" }, seed);
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    let status = store.scrub_status().unwrap();
+    assert!(status.copies_repaired > 0, "{status:?}");
+    assert_eq!((status.metadata_lost, status.data_micros), (0, None));
+    store.unmount().unwrap();
+    let store = mounted(false);
+    let report = store.fsck(true, &mut |_, _| {}).unwrap();
+    assert!(report.is_clean(), "{:?}", report.details);
+    store.unmount().unwrap();
+}
+
+/// With one copy, nothing can mend a table. What a scrub has said of it, health says at any later mount, until it is so no more.
+#[test]
+fn what_a_scrub_finds_of_the_metadata_is_known_to_health() {
+    let (drive, device) = with_one_copy(60);
+    let read_only = || {
+        let options = MountOptions {
+            read_only: true,
+            ..options()
+        };
+        Store::mount(device.clone(), options)
+    };
+    let store = mount(&device);
+    assert!(store.health().unwrap().is_healthy());
+    let places = in_tables(&store);
+    let damaged = places.len();
+    assert!(damaged > 0);
+    flip_bits(&drive, &places);
+    // Reading rows may meet it as well.
+    let done = store.scrub(true, |_| true);
+    let status = store.scrub_status().unwrap();
+    assert!(
+        status.metadata_lost >= damaged as u64,
+        "{done:?} {status:?}"
+    );
+    drop(store);
+    for _ in 0..2 {
+        // A short table is read whole where the database opens, and refuses that: no less known.
+        let Ok(store) = read_only() else { return };
+        let health = store.health().unwrap();
+        assert!(
+            !health.is_healthy() && health.metadata.len() >= damaged,
+            "{health:?}"
+        );
+        let words = health.metadata.join("\n");
+        assert!(words.contains(".sst is damaged in all copies"), "{words}");
+        assert_eq!(
+            store.scrub_status().unwrap().metadata_lost,
+            status.metadata_lost
+        );
+        assert!(health.summary().contains("damaged metadata"));
+    }
+    // A look that finds it again keeps it, and one that was cut short does as well.
+    let store = mount(&device);
+    assert!(!store.scrub(false, |_| false).unwrap());
+    assert!(!store.health().unwrap().is_healthy());
+    // The drive gives the right bytes again. A mount may have written other tables meanwhile.
+    flip_bits(&drive, &places);
+    all(&store);
+    assert!(store.health().unwrap().is_healthy(), "{:?}", store.health());
+    assert_eq!(store.scrub_status().unwrap().metadata_lost, 0);
+    store.unmount().unwrap();
+    assert!(read_only().unwrap().health().unwrap().is_healthy());
+}
+
+/// Several damages at once, of any part of the metadata: what a scrub does not mend, health tells, and what it does mend, a
+/// check finds no more.
+#[test]
+fn several_damages_of_one_copy_are_mended_or_known_to_health() {
+    for round in 0..12 {
+        let mut random = fastrand::Rng::with_seed(seed() + round);
+        let (drive, device) = with_one_copy(20);
+        let store = mount(&device);
+        put(&store, "last", &pattern(1, 9000)).unwrap();
+        let zones = store.bluefs().zones();
+        for _ in 0..random.usize(2..5) {
+            let (zone, _) = zones[random.usize(..zones.len())];
+            let written = device.report_zone(zone).unwrap().write_pointer;
+            let end = if written == 0 { 1 << 16 } else { written };
+            let at = ZoneAddress::new(zone, random.u64(..end) / 4096 * 4096);
+            drive.decay(at, 4096, |bytes| bytes.fill(random.u8(..)));
+        }
+        let done = store.scrub(true, |_| true);
+        let health = store.health().unwrap();
+        let report = store.fsck(true, &mut |_, _| {}).unwrap();
+        let is_known = !health.is_healthy();
+        assert_eq!(
+            is_known,
+            !report.is_clean() || done.is_err(),
+            "round {round}: {done:?} {health:?} {:?}",
+            report.details
+        );
+    }
+}
+
+/// The database's log for people is no loss: a scrub, a repair and health agree on that.
+#[test]
+fn a_damaged_text_log_is_no_loss() {
+    let (drive, device) = with_one_copy(5);
+    // So that there is an old one.
+    mount(&device).unmount().unwrap();
+    for repairs in [false, true] {
+        let copy = Arc::new(drive.snapshot());
+        let device: Arc<dyn ZonedDevice> = copy.clone();
+        let store = mount(&device);
+        let fs = store.bluefs();
+        let names = fs.list("/db").unwrap().into_iter();
+        let logs: Vec<String> = names.filter(|name| name.starts_with("LOG")).collect();
+        assert!(
+            logs.iter().any(|name| name.starts_with("LOG.old.")),
+            "{logs:?}"
+        );
+        let mut hit = 0;
+        for extent in logs
+            .iter()
+            .flat_map(|log| fs.extents(&format!("/db/{log}")).unwrap())
+        {
+            copy.decay(extent.at, 1, |bytes| bytes[0] ^= 1);
+            hit += 1;
+        }
+        assert!(hit > 0);
+        assert!(!store.fsck(true, &mut |_, _| {}).unwrap().is_clean());
+        let store = match repairs {
+            true => {
+                store.unmount().unwrap();
+                let report = Store::repair(device.clone(), &options(), &mut |given_up| {
+                    given_up.is_empty()
+                });
+                assert!(report.unwrap().is_done);
+                mount(&device)
+            }
+            false => {
+                all(&store);
+                assert!(store.health().unwrap().is_healthy());
+                assert_eq!(store.scrub_status().unwrap().metadata_lost, 0);
+                // What was written to goes with the next scrub.
+                store.unmount().unwrap();
+                let store = mount(&device);
+                all(&store);
+                store
+            }
+        };
+        assert!(store.health().unwrap().is_healthy());
+        assert_eq!(store.scrub_status().unwrap().metadata_lost, 0);
+        let report = store.fsck(true, &mut |_, _| {}).unwrap();
+        assert!(report.is_clean(), "{:?}", report.details);
+        store.unmount().unwrap();
+    }
+}
