@@ -16,7 +16,8 @@ use device::trace::{Event, Trace};
 use device::{MemoryDrive, ZonedDevice};
 use drive_model::{Lba, Profile, Request, RequestKind};
 use runtime::Runtime;
-use std::sync::{Arc, Mutex, PoisonError};
+use runtime::sync::Mutex;
+use std::sync::Arc;
 use zone::{Geometry, ZoneCommand, ZoneKind};
 
 const DISK: &str = "seagate-cmr";
@@ -111,20 +112,16 @@ fn of_the_store(run: &Run<'_>, objects: u64) -> Result<Vec<Traced>, Stopped> {
     let requests = Arc::new(Mutex::new(Vec::new()));
     let sink = requests.clone();
     let tell = move |event: &Event| {
-        let mut requests = sink.lock().unwrap_or_else(PoisonError::into_inner);
-        requests.extend(request(event));
+        sink.lock().extend(request(event));
     };
     let memory = MemoryDrive::new(geometry).map_err(Stopped::store)?;
     let drive: Arc<dyn ZonedDevice> = Arc::new(Trace::new(memory, Arc::new(tell)));
     let mut filled = FilledStore::on(drive, OBJECT, Runtime::seeded(run.seed))?;
-    requests
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .clear();
+    requests.lock().clear();
     for _ in 0..objects {
         filled.add_with([("metadata".to_owned(), vec![1; METADATA])].into())?;
     }
-    let asked = std::mem::take(&mut *requests.lock().unwrap_or_else(PoisonError::into_inner));
+    let asked = std::mem::take(&mut *requests.lock());
     Ok(asked)
 }
 
