@@ -38,7 +38,7 @@ pub(crate) fn log_lacks(
     };
     let is_whole =
         |record: &[u8]| log_record::decode_header(record).is_some_and(|h| h.fits(record));
-    lacks(device, (first, &is_ours), at, &begins, &is_whole)
+    lacks(device, first, &is_ours, at, &begins, &is_whole)
 }
 
 /// The same of the journal's last zone, in which nothing but frames lies.
@@ -51,13 +51,14 @@ pub(crate) fn journal_lacks(device: &dyn Mirror, journal: &Journal) -> Option<u6
         None => Begins::Nothing,
     };
     let is_whole = |frame: &[u8]| journal::decode_header(frame).is_some_and(|h| h.fits(frame));
-    lacks(device, (0, &is_ours), journal.end(), &begins, &is_whole)
+    lacks(device, 0, &is_ours, journal.end(), &begins, &is_whole)
 }
 
 /// `is_ours`: whether a block at the offset is of this life of the zone. A copy of an earlier one tells nothing.
 fn lacks(
     device: &dyn Mirror,
-    (first, is_ours): (u64, &dyn Fn(&[u8]) -> bool),
+    first: u64,
+    is_ours: &dyn Fn(&[u8]) -> bool,
     at: ZoneAddress,
     begins: &dyn Fn(&[u8]) -> Begins,
     is_whole: &dyn Fn(&[u8]) -> bool,
