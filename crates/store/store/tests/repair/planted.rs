@@ -172,7 +172,7 @@ fn own_onode(all: &[Row]) -> Vec<u8> {
     let has_one_map = |value: &[u8]| value[20..24] == 1_u32.to_le_bytes();
     let mut onodes = all
         .iter()
-        .filter(|(key, value)| key[0] == b'O' && value.len() > 50 && has_one_map(value));
+        .filter(|(key, value)| key[0] == b'O' && has_one_map(value));
     onodes.next().unwrap().1.clone()
 }
 
