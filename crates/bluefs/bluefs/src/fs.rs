@@ -85,6 +85,9 @@ impl BlueFs {
                 Err(error) => tracing::warn!(%error, "what was not synced is not on the drive yet"),
             }
         }
+        if !fs.shared.read_only {
+            fs.shared.unsynced.vouch();
+        }
         Ok(fs)
     }
 

@@ -150,6 +150,15 @@ impl Unsynced {
         }
     }
 
+    /// After a kill the next mount may take the drive's write pointers at their word, for the host runs on.
+    pub fn vouch(&self) {
+        if let Some(memory) = self.device.host_memory()
+            && let Err(error) = memory.vouch()
+        {
+            tracing::debug!(%error, "nothing can be kept beside the drive");
+        }
+    }
+
     /// Everything that was noted is durable.
     pub fn clear(&self) {
         if let Some(memory) = self.device.host_memory()

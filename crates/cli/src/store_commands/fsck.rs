@@ -49,6 +49,13 @@ pub fn fsck(arguments: &StoreFsck, out: &mut Output) -> CommandResult {
                     path.display(), others(&report)
                 ))
             }
+            // Nothing else can be opened before.
+            false if report.errors.keys().any(|kind| kind == DAMAGED_FILE_SYSTEM) => error.hint(format_args!(
+                "keep a copy of the drive; `zonestore fs fsck {path} --repair` gives up what the metadata lack, and \
+                 `zonestore store fsck {path} --repair` then puts records in order; until then only what reads with \
+                 --accept-damage opens the store",
+                path = path.display()
+            )),
             // A check changes nothing.
             false => error.hint(format_args!(
                 "keep a copy of the drive; `zonestore store fsck {path} --repair` puts records in order, and \
@@ -65,6 +72,9 @@ pub fn fsck(arguments: &StoreFsck, out: &mut Output) -> CommandResult {
     }
     Ok(())
 }
+
+/// Of what only a mount that accepts it gets past.
+const DAMAGED_FILE_SYSTEM: &str = "file system: damage to what was durable";
 
 /// What can be told of the objects that are not named.
 fn others(report: &FsckReport) -> &'static str {

@@ -4,7 +4,7 @@
 
 use super::mapped::MappedFile;
 use runtime::sync::Mutex;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -39,6 +39,18 @@ impl HostMemory {
     pub fn left_behind(&self) -> Option<Vec<u8>> {
         let mut bytes = std::fs::read(&self.path).ok()?;
         (bytes.get(..HEADER)? == header().ok()?.as_slice()).then(|| bytes.split_off(HEADER))
+    }
+
+    /// Whether the process that wrote to the drive last ran since the host was started.
+    pub(super) fn is_of_this_boot(&self) -> bool {
+        let mut start = [0; HEADER];
+        let read = File::open(&self.path).and_then(|file| file.read_exact_at(&mut start, 0));
+        read.is_ok() && header().is_ok_and(|header| header == start)
+    }
+
+    /// Says that a process writes to the drive: whatever it leaves is there as long as the host runs.
+    pub fn vouch(&self) -> io::Result<()> {
+        self.write(0, &[])
     }
 
     /// Writes bytes at an offset; what lies between what was written reads as zeros.

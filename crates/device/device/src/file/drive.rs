@@ -44,6 +44,7 @@ pub struct FileDrive {
     header: Header,
     data_offset: u64,
     writable: bool,
+    keeps_prefixes: bool,
     table: Mutex<ZoneTable>,
     /// Held over a write to a sequential zone.
     zone_locks: Vec<Mutex<Ahead>>,
@@ -126,7 +127,8 @@ impl FileDrive {
         })?;
         let header = read_header(path, &file)?;
         let (table, prepared) = read_table(path, &file, &header)?;
-        let drive = Self::new(path, file, header, table, writable);
+        let mut drive = Self::new(path, file, header, table, writable);
+        drive.keeps_prefixes = drive.beside.is_of_this_boot();
         for (zone, end) in prepared {
             // Whether the entry that was found is durable, a killed process did not tell.
             let flush = drive.flushes.next();
@@ -152,6 +154,7 @@ impl FileDrive {
             data_offset: format::data_offset(zone_count),
             header,
             writable,
+            keeps_prefixes: true,
             table: Mutex::new(table),
             zone_locks: (0..zone_count).map(|_| Mutex::default()).collect(),
             flushes: Flushes::default(),
@@ -358,9 +361,9 @@ impl FileDrive {
 }
 
 impl ZonedDevice for FileDrive {
-    /// Where the file beside it says that the host has run ever since: a power loss keeps any blocks.
+    /// Where the file beside it said, when it was opened, that the host has run ever since: a power loss keeps any blocks.
     fn keeps_prefixes(&self) -> bool {
-        self.beside.left_behind().is_some()
+        self.keeps_prefixes
     }
     fn host_memory(&self) -> Option<&HostMemory> {
         Some(&self.beside)
