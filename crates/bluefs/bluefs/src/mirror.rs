@@ -45,8 +45,8 @@ pub(crate) trait Mirror: ZonedDevice {
     /// Reads the copy that [`ZonedDevice::read`] does not; `None` where there is none.
     fn read_other(&self, at: ZoneAddress, buffer: &mut [u8]) -> Option<ZoneResult<()>>;
 
-    /// The zones of the copies of what begins at `at`, as the drive tells of them, each with what it holds there.
-    /// One that cannot be read is left out.
+    /// The zones of the copies of what begins at `at`, as the drive tells of them, each with what it holds there: those that
+    /// have a write pointer behind it and can be read.
     fn read_each(&self, at: ZoneAddress, length: usize) -> Vec<(ZoneDescriptor, Vec<u8>)>;
 
     /// Brings the copy of a sequential zone that has less up to the other one, in which what counts ends at
@@ -221,6 +221,9 @@ impl<D: Deref<Target: ZonedDevice> + Send + Sync> Mirror for Mirrored<D> {
         let zones = std::iter::once(at.zone).chain(self.twin(at.zone));
         let read = |zone| {
             let told = self.inner.report_zone(zone).ok()?;
+            if !told.write_pointer_valid() || told.write_pointer <= at.offset {
+                return None;
+            }
             let mut bytes = vec![0; length];
             let at = ZoneAddress::new(zone, at.offset);
             self.inner

@@ -69,19 +69,21 @@ fn lacks(
     let g = device.geometry();
     let read_each = |at, length: u64| device.read_each(at, g.round_up(length) as usize);
     let block = |at| read_each(at, g.block_size.into());
+    let mut behind = block(at);
+    behind.retain(|(zone, _)| zone.condition != ZoneCondition::Full);
+    if behind.is_empty() {
+        return None;
+    }
     let of_this_life = block(ZoneAddress::new(at.zone, first)).into_iter();
     let of_this_life = of_this_life.filter(|(_, start)| is_ours(start));
     let of_this_life: Vec<ZoneId> = of_this_life.map(|(zone, _)| zone.id).collect();
-    let damaged = block(at).into_iter().filter(|(zone, start)| {
-        let has_end = zone.write_pointer_valid() && zone.condition != ZoneCondition::Full;
-        let rest = zone.write_pointer.saturating_sub(at.offset);
-        has_end
-            && rest > 0
-            && of_this_life.contains(&zone.id)
+    let damaged = behind.into_iter().filter(|(zone, start)| {
+        of_this_life.contains(&zone.id)
             && match begins(start) {
                 Begins::Nothing => true,
                 Begins::Other => false,
                 Begins::Write(length) => {
+                    let rest = zone.write_pointer - at.offset;
                     // Somebody else may have written it since the end was found.
                     let mut copies = read_each(at, length as u64).into_iter();
                     g.round_up(length as u64) <= rest && !copies.any(|(_, bytes)| is_whole(&bytes))
