@@ -110,6 +110,10 @@ pub(crate) fn load_freelist(
                 continue;
             }
             freelist.adopt(zone, written, 0);
+            if let Some(why) = why_set_aside(drive.condition) {
+                let what = format!("zone {zone} is {:?}", drive.condition);
+                freelist.set_aside_for_good(zone, why, what);
+            }
             if is_partly {
                 found.partly.push((zone, written));
             }

@@ -164,3 +164,23 @@ fn emptied_zones_that_take_nothing_are_out_of_use_for_everybody() {
     assert_eq!(check(&store, "mounted again"), capacity);
     assert_clean(&store);
 }
+
+/// A zone may hold nothing but a summary of what is elsewhere: nobody waits for its reset either.
+#[test]
+fn a_zone_with_nothing_but_summaries_is_out_of_use_as_well() {
+    let (drive, store) = filled(0);
+    // Of the collection.
+    assert!(store.scrub(true, |_| true).unwrap());
+    store.seal_open_zones().unwrap();
+    let zone = store.zones()[0];
+    assert_eq!((store.zones().len(), zone.live_bytes), (1, 0));
+    put(&store, "o", &pattern(1, OBJECT)).unwrap();
+    store.unmount().unwrap();
+    let offline = ZoneCondition::Offline;
+    drive.set_condition(zone.zone, offline).unwrap();
+    let device: Arc<dyn ZonedDevice> = drive;
+    let store = mount(&device);
+    let (health, space) = (store.health().unwrap(), store.statfs());
+    assert_eq!((health.unusable_zones, health.wear.zones_lost), (1, 1));
+    assert_eq!((space.unusable_bytes, space.set_aside_bytes), (1 << 20, 0));
+}
