@@ -24,6 +24,13 @@ struct Files {
     beside: PathBuf,
 }
 
+impl Files {
+    /// A header alone says that the host runs.
+    fn has_notes(&self) -> bool {
+        std::fs::metadata(&self.beside).is_ok_and(|told| told.len() > 64)
+    }
+}
+
 fn files() -> Files {
     let directory = TempDir::new().unwrap();
     let drive = directory.path().join("d.zoned");
@@ -200,7 +207,7 @@ fn what_was_flushed_survives_the_process() {
         old.close().unwrap();
         drop((log, other, old));
         drop(fs);
-        assert!(files.beside.exists());
+        assert!(files.has_notes());
 
         let fs = if n % 2 == 0 {
             plain(&files.drive)
@@ -213,7 +220,7 @@ fn what_was_flushed_survives_the_process() {
         assert!(read(&fs, "/000002.log").unwrap() == bytes(0, 2000));
         assert_clean(&fs);
         // It is durable before its copy goes, and then needs no copy.
-        assert!(!files.beside.exists());
+        assert!(!files.has_notes());
         drop(fs);
         assert!(read(&plain(&files.drive), LOG).unwrap() == bytes(0, size));
     }
@@ -261,7 +268,7 @@ fn what_is_of_another_time_does_not_count() {
     assert_eq!(read(&plain(&files.drive), LOG).unwrap().len(), 1000);
     std::fs::write(&files.beside, kept).unwrap();
     assert_eq!(read(&plain(&files.drive), LOG).unwrap().len(), 1000);
-    assert!(!files.beside.exists());
+    assert!(!files.has_notes());
 }
 
 /// After a restart of the host the page cache is not what it was.

@@ -52,8 +52,7 @@ pub fn fsck(arguments: &StoreFsck, out: &mut Output) -> CommandResult {
             // Nothing else can be opened before.
             false if report.errors.keys().any(|kind| kind == DAMAGED_FILE_SYSTEM) => error.hint(format_args!(
                 "keep a copy of the drive; `zonestore fs fsck {path} --repair` gives up what the metadata lack, and \
-                 `zonestore store fsck {path} --repair` then puts records in order; until then only what reads with \
-                 --accept-damage opens the store",
+                 `zonestore store fsck {path} --repair` then puts records in order",
                 path = path.display()
             )),
             // A check changes nothing.
