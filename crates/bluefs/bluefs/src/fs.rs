@@ -4,7 +4,7 @@
 use crate::check::CheckReport;
 use crate::cleaner::Cleaner;
 use crate::failing::DamagedFile;
-use crate::format::superblock::Superblock;
+use crate::format::superblock::{Role, Superblock};
 use crate::handle::Handle;
 use crate::info::{Usage, ZonePurpose};
 use crate::loss::Loss;
@@ -85,10 +85,19 @@ impl BlueFs {
                 Err(error) => tracing::warn!(%error, "what was not synced is not on the drive yet"),
             }
         }
-        if !fs.shared.read_only {
-            fs.shared.unsynced.vouch();
+        // Beside a store it is for the store to say, which has a log of its own to go through.
+        if fs.info().role == Role::Alone {
+            fs.vouch();
         }
         Ok(fs)
+    }
+
+    /// What was torn on the drive before this mount is dealt with, durably: if the process is killed, the next mount may take
+    /// the drive's write pointers at their word as long as the host runs ([`ZonedDevice::keeps_prefixes`]).
+    pub fn vouch(&self) {
+        if !self.shared.read_only {
+            self.shared.unsynced.vouch();
+        }
     }
 
     /// Makes everything durable, also what open writers still keep, and stops; later calls fail.

@@ -150,7 +150,7 @@ impl Unsynced {
         }
     }
 
-    /// After a kill the next mount may take the drive's write pointers at their word, for the host runs on.
+    /// Says so beside the drive ([`crate::BlueFs::vouch`]).
     pub fn vouch(&self) {
         if let Some(memory) = self.device.host_memory()
             && let Err(error) = memory.vouch()

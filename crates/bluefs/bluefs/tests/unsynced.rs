@@ -226,6 +226,24 @@ fn what_was_flushed_survives_the_process() {
     }
 }
 
+/// After a power loss of the host a store has a log of its own to go through before anything on the drive is believed.
+#[test]
+fn a_file_system_beside_a_store_does_not_say_that_the_host_runs() {
+    for (role, says) in [(Role::Alone, true), (Role::Shared, false)] {
+        let directory = TempDir::new().unwrap();
+        let path = directory.path().join("d.zoned");
+        let device = Arc::new(FileDrive::create(&path, &geometry(200, 2, 8), "test").unwrap());
+        format(&*device, role);
+        let fs = mount(device).unwrap();
+        let beside = directory.path().join("d.zoned.unsynced");
+        assert_eq!(beside.exists(), says, "{role:?}");
+        fs.vouch();
+        assert!(beside.exists());
+        fs.unmount().unwrap();
+        assert!(!beside.exists());
+    }
+}
+
 #[test]
 fn what_was_cut_does_not_come_back() {
     let files = files();

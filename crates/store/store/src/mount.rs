@@ -183,6 +183,8 @@ pub(crate) fn mount_opened(
                 .ok();
         }
     }
+    // Its log is replayed, and what of it does not count is gone from it.
+    inner.fs.vouch();
     Ok((inner, threads))
 }
 

@@ -519,7 +519,11 @@ impl ZonedDevice for FileDrive {
         }
         self.flushes
             .run(|| self.file.sync_data())
-            .map_err(|source| io_failed(ZoneCommand::Flush, ByteOffset(0), source))
+            .map_err(|source| {
+                // The host may have let go of any blocks, and shows others once they are not in its memory.
+                let _ = self.beside.clear();
+                io_failed(ZoneCommand::Flush, ByteOffset(0), source)
+            })
     }
 }
 
