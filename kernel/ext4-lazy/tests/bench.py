@@ -11,9 +11,10 @@ import journal
 HERE = pathlib.Path(__file__).resolve().parents[1]
 RUN, STORM = HERE / "run", HERE / "tests" / "storm.py"
 SEED = int(os.environ.get("LAZY_SEED", "1"))
+ROUNDS = int(os.environ.get("LAZY_ROUNDS", "1"))
 KILLS = int(os.environ.get("LAZY_KILLS", "6"))
 CUTS = int(os.environ.get("LAZY_CUTS", "300"))
-STATES_OF_A_LOG = 500
+STATES_OF_A_LOG = int(os.environ.get("LAZY_STATES_OF_A_LOG", "500"))
 STRESS_SECONDS = int(os.environ.get("LAZY_STRESS_SECONDS", "1"))
 BAD_BLOCKS = int(os.environ.get("LAZY_BAD_BLOCKS", "40"))
 OPERATIONS = int(os.environ.get("LAZY_OPERATIONS", "1500"))
@@ -75,6 +76,14 @@ class Bench:
         source = self.folder / names[0] if len(names) == 2 else self.image
         subprocess.run(["cp", "--sparse=always", str(source), str(self.folder / names[-1])], check=True)
         return self.folder / names[-1]
+
+    def metadata(self, image):
+        """Blocks of an image without a log that hold metadata, and not zeros alone: those that e2image copies."""
+        copy = self.folder / "metadata"
+        subprocess.run([program("e2image"), "-r", str(image), str(copy)], check=True, capture_output=True)
+        size = self.journal().block_size
+        with open(copy, "rb") as file:
+            return {number for number, block in enumerate(iter(lambda: file.read(size), b"")) if any(block)}
 
     def empty_share(self):
         for old in list(self.share.iterdir()):
