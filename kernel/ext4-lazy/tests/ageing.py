@@ -67,7 +67,7 @@ def test_ageing(bench):
                     case $number in 1) {between[0]} ;; 2) {between[1]} ;; esac
                     storm verify /mnt $LAZY_SHARE
                 done
-                {STATISTICS}; umount /mnt""")
+                {STATISTICS}; umount /mnt""", timeout=240 + OPERATIONS)
             numbers = statistics(said)
             published, cleaned, mapped = published + numbers["published"], cleaned + numbers["cleaned"], max(mapped, numbers["mapped"])
             go_on(bench, seed, bench.slower * chance.uniform(0.3, 4.0), "--fsync")
