@@ -250,6 +250,36 @@ fn what_a_scrub_finds_of_the_metadata_is_known_to_health() {
     assert!(read_only().unwrap().health().unwrap().is_healthy());
 }
 
+/// The look at known damage reads rows itself, and the damage may be in its way.
+#[test]
+fn health_names_a_row_that_it_cannot_read() {
+    let (drive, device) = with_one_copy(5);
+    let store = mount(&device);
+    let before = in_tables(&store);
+    // In no cache yet.
+    for number in 0..20 {
+        put(&store, &format!("new{number}"), &pattern(number, 9000)).unwrap();
+        let large = Attributes::from([("large".to_owned(), pattern(number, 40_000))]);
+        let mut tx = Transaction::new();
+        tx.set_attributes("c", format!("new{number}"), large);
+        store.commit(tx).unwrap();
+    }
+    store.flush().unwrap();
+    let mut places = in_tables(&store);
+    places.retain(|place| !before.contains(place));
+    assert!(!places.is_empty());
+    flip_bits(&drive, &places);
+    let status = store.scrub_status().unwrap();
+    assert!(status.metadata_lost > 0, "{status:?}");
+    let health = store.health().unwrap();
+    let words = health.metadata.join("\n");
+    assert!(words.contains("checksum mismatch"), "{health:?}");
+    flip_bits(&drive, &places);
+    assert!(store.health().unwrap().is_healthy(), "{:?}", store.health());
+    assert_eq!(store.scrub_status().unwrap().metadata_lost, 0);
+    store.unmount().unwrap();
+}
+
 /// Several damages at once, of any part of the metadata: what a scrub does not mend, health tells, and what it does mend, a
 /// check finds no more.
 #[test]
