@@ -14,10 +14,10 @@ use super::flushes::Flushes;
 use super::format::{self, DriveUuid, Entry, Header};
 use super::host::{self, LockedFile};
 use super::opening::{look_again, read_header, read_table};
-use crate::ZonedDevice;
 use crate::access::Access;
 use crate::rings::{ReadFailed, Rings};
 use crate::rules::{PlannedWrite, RestedZone, ZoneTable};
+use crate::{Keeps, ZonedDevice};
 use runtime::sync::{Mutex, MutexGuard};
 use std::fs::{OpenOptions, TryLockError};
 use std::io;
@@ -44,7 +44,7 @@ pub struct FileDrive {
     header: Header,
     data_offset: u64,
     writable: bool,
-    keeps_prefixes: bool,
+    keeps: Keeps,
     table: Mutex<ZoneTable>,
     /// Held over a write to a sequential zone.
     zone_locks: Vec<Mutex<Ahead>>,
@@ -128,7 +128,10 @@ impl FileDrive {
         let header = read_header(path, &file)?;
         let (table, prepared) = read_table(path, &file, &header)?;
         let mut drive = Self::new(path, file, header, table, writable);
-        drive.keeps_prefixes = drive.beside.is_of_this_boot();
+        drive.keeps = match drive.beside.is_of_this_boot() {
+            true => Keeps::Writes,
+            false => Keeps::Blocks,
+        };
         for (zone, end) in prepared {
             // Whether the entry that was found is durable, a killed process did not tell.
             let flush = drive.flushes.next();
@@ -154,7 +157,7 @@ impl FileDrive {
             data_offset: format::data_offset(zone_count),
             header,
             writable,
-            keeps_prefixes: true,
+            keeps: Keeps::Writes,
             table: Mutex::new(table),
             zone_locks: (0..zone_count).map(|_| Mutex::default()).collect(),
             flushes: Flushes::default(),
@@ -362,8 +365,8 @@ impl FileDrive {
 
 impl ZonedDevice for FileDrive {
     /// Where the file beside it said, when it was opened, that the host has run ever since: a power loss keeps any blocks.
-    fn keeps_prefixes(&self) -> bool {
-        self.keeps_prefixes
+    fn keeps(&self) -> Keeps {
+        self.keeps
     }
     fn host_memory(&self) -> Option<&HostMemory> {
         Some(&self.beside)
