@@ -21,16 +21,22 @@ fn with_one_copy(objects: u64) -> (Arc<MemoryDrive>, Arc<dyn ZonedDevice>) {
     Store::mkfs(device.clone(), &made).unwrap();
     let store = mount(&device);
     create_collection(&store);
-    for number in 0..objects {
-        put(&store, &format!("o{number}"), &pattern(number, 9000)).unwrap();
-        // A table that no read takes as a whole, so that a mount passes by what is damaged in its middle.
-        let large = Attributes::from([("large".to_owned(), pattern(number, 40_000))]);
-        let mut tx = Transaction::new();
-        tx.set_attributes("c", format!("o{number}"), large);
-        store.commit(tx).unwrap();
-    }
+    put_large(&store, "o", objects);
     store.unmount().unwrap();
     (drive, device)
+}
+
+/// Objects with so large attributes that no read takes a table of them as a whole: a mount passes by what is damaged in
+/// its middle.
+fn put_large(store: &Store, name: &str, objects: u64) {
+    for number in 0..objects {
+        let name = format!("{name}{number}");
+        put(store, &name, &pattern(number, 9000)).unwrap();
+        let large = Attributes::from([("large".to_owned(), pattern(number, 40_000))]);
+        let mut tx = Transaction::new();
+        tx.set_attributes("c", name, large);
+        store.commit(tx).unwrap();
+    }
 }
 
 /// Places at the begin of each large table: RocksDB reads the end of a table to open it.
@@ -257,13 +263,7 @@ fn health_names_a_row_that_it_cannot_read() {
     let store = mount(&device);
     let before = in_tables(&store);
     // In no cache yet.
-    for number in 0..20 {
-        put(&store, &format!("new{number}"), &pattern(number, 9000)).unwrap();
-        let large = Attributes::from([("large".to_owned(), pattern(number, 40_000))]);
-        let mut tx = Transaction::new();
-        tx.set_attributes("c", format!("new{number}"), large);
-        store.commit(tx).unwrap();
-    }
+    put_large(&store, "new", 20);
     store.flush().unwrap();
     let mut places = in_tables(&store);
     places.retain(|place| !before.contains(place));
