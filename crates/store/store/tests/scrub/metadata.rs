@@ -66,7 +66,7 @@ impl Engine for Settled {
     }
 }
 
-/// Places at the begin of each large table: RocksDB reads the end of a table to open it.
+/// Places in the middle of each large table: RocksDB reads the end of a table to open it, and a mount some of the first rows.
 fn in_tables(store: &Store) -> Vec<ZoneAddress> {
     let fs = store.bluefs();
     let tables = fs.list("/db").unwrap().into_iter();
@@ -74,7 +74,7 @@ fn in_tables(store: &Store) -> Vec<ZoneAddress> {
     let extents = tables.flat_map(|table| fs.extents(&format!("/db/{table}")).unwrap());
     let large = extents.filter(|extent| extent.length > 400_000);
     large
-        .map(|e| ZoneAddress::new(e.at.zone, e.at.offset + 4096))
+        .map(|e| ZoneAddress::new(e.at.zone, e.at.offset + e.length / 2 / 4096 * 4096))
         .collect()
 }
 
@@ -257,8 +257,7 @@ fn what_a_scrub_finds_of_the_metadata_is_known_to_health() {
     );
     drop(store);
     for _ in 0..2 {
-        // A short table is read whole where the database opens, and refuses that: no less known.
-        let Ok(store) = read_only() else { return };
+        let store = read_only().unwrap();
         let health = store.health().unwrap();
         assert!(
             !health.is_healthy() && health.metadata.len() >= damaged,
