@@ -24,22 +24,23 @@ fn with_one_copy(objects: u64) -> (Arc<MemoryDrive>, Arc<dyn ZonedDevice>) {
     Store::mkfs(device.clone(), &made).unwrap();
     let store = mount(&device);
     create_collection(&store);
-    put_large(&store, "o", objects);
+    for number in 0..objects {
+        let name = format!("o{number}");
+        put(&store, &name, &pattern(number, 9000)).unwrap();
+        set_attributes(&store, &[(&name, 40_000)]);
+    }
     store.unmount().unwrap();
     (drive, device)
 }
 
-/// Objects with so large attributes that no read takes a table of them as a whole: a mount passes by what is damaged in
-/// its middle.
-fn put_large(store: &Store, name: &str, objects: u64) {
-    for number in 0..objects {
-        let name = format!("{name}{number}");
-        put(store, &name, &pattern(number, 9000)).unwrap();
-        let large = Attributes::from([("large".to_owned(), pattern(number, 40_000))]);
-        let mut tx = Transaction::new();
-        tx.set_attributes("c", name, large);
-        store.commit(tx).unwrap();
+/// Attributes of so many bytes, in one batch.
+fn set_attributes(store: &Store, sizes: &[(&str, usize)]) {
+    let mut tx = Transaction::new();
+    for (name, bytes) in sizes {
+        let large = Attributes::from([("large".to_owned(), pattern(1, *bytes))]);
+        tx.set_attributes("c", *name, large);
     }
+    store.commit(tx).unwrap();
 }
 
 /// RocksDB when it has compacted what is to be compacted, so that tables stay.
@@ -66,17 +67,20 @@ impl Engine for Settled {
     }
 }
 
-/// Places in the middle of each large table: RocksDB reads the end of a table to open it, and a mount some of the first rows.
+/// Places in the rows of objects with `LARGE` bytes of attributes: RocksDB reads 512 KiB at the end of a table to open it, and a
+/// mount reads some of the first rows.
 fn in_tables(store: &Store) -> Vec<ZoneAddress> {
     let fs = store.bluefs();
     let tables = fs.list("/db").unwrap().into_iter();
     let tables = tables.filter(|name| name.ends_with(".sst"));
     let extents = tables.flat_map(|table| fs.extents(&format!("/db/{table}")).unwrap());
-    let large = extents.filter(|extent| extent.length > 400_000);
+    let large = extents.filter(|extent| extent.length > LARGE as u64);
     large
-        .map(|e| ZoneAddress::new(e.at.zone, e.at.offset + e.length / 2 / 4096 * 4096))
+        .map(|e| ZoneAddress::new(e.at.zone, e.at.offset + 65_536))
         .collect()
 }
+
+const LARGE: usize = 900_000;
 
 /// Flips a bit in each place; again, and it is as it was.
 fn flip_bits(drive: &MemoryDrive, places: &[ZoneAddress]) {
@@ -232,7 +236,7 @@ fn what_a_compaction_meets_has_both_copies_looked_at() {
 /// With one copy, nothing can mend a table. What a scrub has said of it, health says at any later mount, until it is so no more.
 #[test]
 fn what_a_scrub_finds_of_the_metadata_is_known_to_health() {
-    let (drive, device) = with_one_copy(60);
+    let (drive, device) = with_one_copy(2);
     let mount = |read_only| {
         let options = MountOptions {
             read_only,
@@ -244,6 +248,10 @@ fn what_a_scrub_finds_of_the_metadata_is_known_to_health() {
     let read_only = || mount(true);
     let store = mount(false).unwrap();
     assert!(store.health().unwrap().is_healthy());
+    // In one table, and not in its first block.
+    set_attributes(&store, &[("o0", 40_000), ("o1", LARGE)]);
+    store.unmount().unwrap();
+    let store = mount(false).unwrap();
     let places = in_tables(&store);
     let damaged = places.len();
     assert!(damaged > 0);
