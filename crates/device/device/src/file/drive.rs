@@ -537,3 +537,42 @@ fn io_failed(command: ZoneCommand, at: ByteOffset, source: io::Error) -> ZoneErr
         source: Arc::new(source),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    // A failed unwrap is a failed test.
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use std::os::fd::OwnedFd;
+    use zone::ZoneKind;
+
+    const GEOMETRY: Geometry = Geometry {
+        block_size: 4096,
+        zone_size: 1 << 20,
+        zone_capacity: 1 << 20,
+        zone_count: 4,
+        conventional_zones: 1,
+        conventional_parts: 1,
+        sequential_kind: ZoneKind::SequentialWriteRequired,
+        max_open_zones: 0,
+        max_active_zones: 0,
+        max_append_bytes: 0,
+    };
+
+    #[test]
+    fn behind_a_failed_flush_nobody_vouches_for_what_the_host_keeps() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut drive =
+            FileDrive::create(folder.path().join("d.zoned"), &GEOMETRY, "test").unwrap();
+        let beside = folder.path().join("d.zoned.unsynced");
+        drive.beside.vouch().unwrap();
+        drive.flush().unwrap();
+        assert!(beside.exists());
+        // A pipe cannot be flushed.
+        let (_, pipe) = io::pipe().unwrap();
+        drive.file = LockedFile::without_lock(OwnedFd::from(pipe).into());
+        drive.flush().unwrap_err();
+        assert!(!beside.exists());
+    }
+}
