@@ -343,3 +343,71 @@ fn a_zone_that_cannot_be_cleaned_is_left() {
     assert!(fs.space().cleaned_bands > before.cleaned_bands);
     assert_eq!(fs.check(true).errors, lost);
 }
+
+/// What was synced is there, whichever commands fail beside it, again and again; of what failed nobody knows.
+#[test]
+fn every_kth_command_fails() {
+    let commands = [
+        ZoneCommand::Write,
+        ZoneCommand::Read,
+        ZoneCommand::Flush,
+        ZoneCommand::Reset,
+        ZoneCommand::Finish,
+    ];
+    let cases = commands
+        .into_iter()
+        .flat_map(|of| [(of, 2), (of, 3), (of, 7), (of, 20)]);
+    for (command, every) in cases {
+        for kind in KINDS {
+            let told = format!("every {every}th {command:?}, {kind:?}");
+            let mut random = Rng::with_seed(every);
+            let (inner, bits, runtime, mut files) = filled(kind, false, &mut random);
+            let drive = Arc::new(Faults::new(inner.clone()));
+            for kth in (1..300).map(|n| n * every) {
+                drive.add(Plan::at(command, kth, Fault::Io(ErrorKind::Other)));
+            }
+            let medium = kind.medium(drive.clone(), bits);
+            let mount = || FileSystem::mount_on(&medium, runtime.clone(), mount_options()).ok();
+            let mut mounted = mount();
+            for n in 0..120_u8 {
+                let Some(fs) = &mounted else {
+                    mounted = mount();
+                    continue;
+                };
+                let name = format!("f{}", random.u32(0..25)).into_bytes();
+                let bytes = vec![n; random.usize(1..60_000)];
+                let is_removed = random.u32(0..4) == 0;
+                let done = match is_removed {
+                    true => fs.unlink(ROOT, &name).or_else(|error| match error {
+                        Error::NotFound => Ok(()),
+                        error => Err(error),
+                    }),
+                    false => fs
+                        .lookup(ROOT, &name)
+                        .or_else(|_| fs.create(ROOT, &name, new_file()))
+                        .and_then(|found| {
+                            fs.truncate(found.ino, 0)?;
+                            fs.write(found.ino, 0, &bytes)
+                        }),
+                };
+                match done.and_then(|()| fs.sync()) {
+                    Ok(()) if is_removed => _ = files.remove(&name),
+                    Ok(()) => _ = files.insert(name, bytes),
+                    // It is as it was, or it is not.
+                    Err(error) => {
+                        files.remove(&name);
+                        if matches!(error, Error::Stopped(_)) {
+                            mounted = None;
+                        }
+                    }
+                }
+            }
+            drop(mounted);
+            drive.clear();
+            let fs = FileSystem::mount_on(&medium, runtime.clone(), mount_options());
+            let fs = fs.unwrap_or_else(|error| panic!("{told}: {error}"));
+            assert_eq!(judge(&fs, &files, &told).1, 0, "{told}");
+            assert!(fs.check(true).errors.is_empty(), "{told}");
+        }
+    }
+}
