@@ -189,6 +189,9 @@ fn zones_are_damaged_in_an_image() {
                     match write(&fs, &name, &data) {
                         Ok(()) => _ = more.insert(name, data),
                         Err(error) => {
+                            let full = matches!(error, Error::NoSpace);
+                            let stopped = matches!(error, Error::Stopped { .. });
+                            assert!(full || stopped && zone.0 < 2, "{told}: {error}");
                             *seen
                                 .entry(group(&format!("new file: {error}")))
                                 .or_default() += 1
