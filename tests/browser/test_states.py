@@ -173,7 +173,7 @@ def test_objects_that_are_lost_or_at_risk(make_server, open_page, picture):
     picture(page)
     # Once they are stored again there is no loss, and the zones are out of use.
     put(server, "photos", 12, 700_000, seed=2)
-    page.until_text("#health", "2 zones out of use, with nothing in them.")
+    page.until_text("#health", "2 zones out of use and empty.")
     assert "that are lost" not in page.text("#health")
     space = status.document(server)["drive"]["space"]
     assert (space["unusable_bytes"], space["set_aside_bytes"]) == (2 << 20, 0)

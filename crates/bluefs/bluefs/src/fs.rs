@@ -93,7 +93,7 @@ impl BlueFs {
     }
 
     /// What was torn on the drive before this mount is dealt with, durably: if the process is killed, the next mount may take
-    /// the drive's write pointers at their word as long as the host runs ([`ZonedDevice::keeps_prefixes`]).
+    /// the drive's write pointers at their word as long as the host runs ([`ZonedDevice::keeps`]).
     pub fn vouch(&self) {
         if !self.shared.read_only {
             self.shared.unsynced.vouch();

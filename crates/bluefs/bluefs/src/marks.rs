@@ -10,6 +10,7 @@ use crate::format::log_record::{self, RecordHeader};
 use crate::format::superblock::{Decoded, Superblock};
 use crate::journal::Journal;
 use crate::namespace::Namespace;
+use crate::node::{Body, Piece};
 use crate::{Error, Result};
 use device::ZonedDevice;
 use runtime::HashMap;
@@ -111,6 +112,21 @@ impl Marks {
         let frames = said.filter(|(frame, _)| *frame < self.frames);
         let records = self.runs.get(&run).copied().unwrap_or(0);
         frames.map(|(_, offset)| *offset).fold(records, u64::max)
+    }
+
+    /// So many bytes of a log were durable.
+    pub fn durable_bytes(&self, log: &Body) -> u64 {
+        // Whoever writes a log writes its runs one behind the other, and a flush covers all that was written.
+        let is_covered = |piece: &&Piece| {
+            let end = piece.at.offset.saturating_add(piece.length);
+            let mut runs = log
+                .segments
+                .iter()
+                .filter(|run| run.at.zone == piece.at.zone);
+            runs.any(|run| end <= self.durable(run.at.zone, run.run_id))
+        };
+        let last = log.pieces.iter().rev().find(is_covered);
+        last.map_or(0, |piece| piece.file_offset + piece.length)
     }
 
     /// Searches behind the ends of runs.

@@ -6,8 +6,8 @@
 //! one of the two, and to the other if that fails. After a power cut each holds a prefix of what was written,
 //! so the longer one counts. Which zones are pairs is in the journal, and whoever replays it says so here.
 
-use device::ZonedDevice;
 use device::file::HostMemory;
+use device::{Keeps, ZonedDevice};
 use runtime::sync::RwLock;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
@@ -314,8 +314,8 @@ pub(crate) fn is_broken(zone: &ZoneDescriptor) -> bool {
 }
 
 impl<D: Deref<Target: ZonedDevice> + Send + Sync> ZonedDevice for Mirrored<D> {
-    fn keeps_prefixes(&self) -> bool {
-        self.inner.keeps_prefixes()
+    fn keeps(&self) -> Keeps {
+        self.inner.keeps()
     }
     fn host_memory(&self) -> Option<&HostMemory> {
         self.inner.host_memory()

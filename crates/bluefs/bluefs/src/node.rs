@@ -61,6 +61,8 @@ pub(crate) struct Body {
     pub segments: Vec<Segment>,
     /// Of a log, its first bytes as the mount found them: whoever opens it then reads them all.
     pub found: Vec<u8>,
+    /// Of a log, how many of its bytes marks said to be durable when it was mounted.
+    pub marked: u64,
     /// Bytes that are not written yet. Whoever writes them has a clone, and not the file's lock.
     pub tail: Arc<Vec<u8>>,
     /// When the first of them was appended, by the mount's clock.

@@ -71,6 +71,14 @@ impl BlueFs {
         state.names.is_directory(&path) || state.names.names.contains_key(&path)
     }
 
+    /// How many bytes of a log were durable before this mount, as what was written later tells; what lies behind them may
+    /// have been as well.
+    pub fn marked_durable(&self, path: &str) -> Result<u64> {
+        let path = normal(path)?;
+        let node = self.readable()?.names.node(&path)?.clone();
+        Ok(node.body.read().marked)
+    }
+
     /// What is known of a file or directory.
     pub fn metadata(&self, path: &str) -> Result<Metadata> {
         let path = normal(path)?;

@@ -202,6 +202,10 @@ fn find_damage(
         }
     }
     marks.search_for_frames(device, report, journal, live.into_iter())?;
+    for node in names.nodes.values().filter(|n| n.kind == Kind::Log) {
+        let mut body = node.body.write();
+        body.marked = marks.durable_bytes(&body);
+    }
     Ok(stops
         .iter()
         .filter_map(|stop| marks.damage(stop, names))

@@ -8,6 +8,7 @@
 use crate::format::{journal, log_record};
 use crate::journal::Journal;
 use crate::mirror::Mirror;
+use device::Keeps;
 use zone::{ZoneAddress, ZoneCondition, ZoneId};
 
 /// What the first block behind the end says.
@@ -63,7 +64,7 @@ fn lacks(
     begins: &dyn Fn(&[u8]) -> Begins,
     is_whole: &dyn Fn(&[u8]) -> bool,
 ) -> Option<u64> {
-    if !device.keeps_prefixes() || first >= at.offset {
+    if device.keeps() < Keeps::Prefixes || first >= at.offset {
         return None;
     }
     let g = device.geometry();

@@ -1,7 +1,9 @@
 //! Whatever a path leads to, opened as a zoned drive: a drive file or a zoned device of the host.
 
 use crate::file::HostMemory;
-use crate::{FileDrive, FileDriveError, HostDriveError, LinuxDrive, NvmeDrive, ZonedDevice, nvme};
+use crate::{
+    FileDrive, FileDriveError, HostDriveError, Keeps, LinuxDrive, NvmeDrive, ZonedDevice, nvme,
+};
 use std::io;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
@@ -144,8 +146,8 @@ impl From<FileDrive> for Drive {
 }
 
 impl ZonedDevice for Drive {
-    fn keeps_prefixes(&self) -> bool {
-        self.device().keeps_prefixes()
+    fn keeps(&self) -> Keeps {
+        self.device().keeps()
     }
     fn host_memory(&self) -> Option<&HostMemory> {
         self.device().host_memory()

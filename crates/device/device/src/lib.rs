@@ -7,6 +7,7 @@ mod drive;
 pub mod erase;
 pub mod facts;
 pub mod file;
+mod keeps;
 pub mod linux;
 pub mod memory;
 pub mod nvme;
@@ -20,6 +21,7 @@ mod zoned_device;
 
 pub use drive::{Drive, DriveError, is_host_device};
 pub use file::{FileDrive, FileDriveError};
+pub use keeps::Keeps;
 pub use linux::{HostDriveError, LinuxDrive};
 pub use memory::MemoryDrive;
 pub use nvme::NvmeDrive;

@@ -17,10 +17,10 @@ mod sysfs;
 pub use error::HostDriveError;
 pub(crate) use ioctl::KernelZone;
 
-use crate::ZonedDevice;
 use crate::access::Access;
 use crate::file::HostMemory;
 use crate::rings::{Place, ReadFailed, Rings};
+use crate::{Keeps, ZonedDevice};
 use aligned::{Buffers, is_aligned};
 use ioctl::Management;
 use judge::Refusal;
@@ -384,8 +384,11 @@ impl ZonedDevice for LinuxDrive {
         None
     }
     /// What the kernel makes of files or memory is as good as these.
-    fn keeps_prefixes(&self) -> bool {
-        self.is_hardware
+    fn keeps(&self) -> Keeps {
+        match self.is_hardware {
+            true => Keeps::Prefixes,
+            false => Keeps::Blocks,
+        }
     }
     fn host_memory(&self) -> Option<&HostMemory> {
         None

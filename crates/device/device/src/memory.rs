@@ -4,10 +4,10 @@
 //! the zone table is locked for the moment of a decision, a zone's bytes while they are copied.
 //! Lock order: a zone's bytes, then the table.
 
-use crate::ZonedDevice;
 use crate::file::HostMemory;
 use crate::rules::{PlannedWrite, ZoneTable};
 use crate::sparse::SparseBytes;
+use crate::{Keeps, ZonedDevice};
 use runtime::sync::{Mutex, RwLock};
 use std::sync::Arc;
 use zone::{
@@ -194,8 +194,8 @@ impl ZonedDevice for MemoryDrive {
     fn host_free_bytes(&self) -> Option<u64> {
         None
     }
-    fn keeps_prefixes(&self) -> bool {
-        true
+    fn keeps(&self) -> Keeps {
+        Keeps::Prefixes
     }
     fn host_memory(&self) -> Option<&HostMemory> {
         None

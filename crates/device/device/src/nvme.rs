@@ -8,13 +8,13 @@ mod identify;
 mod passthrough;
 mod status;
 
-use crate::ZonedDevice;
 use crate::access::Access;
 use crate::file::HostMemory;
 use crate::linux::aligned::{Buffers, is_aligned};
 use crate::linux::{HostDriveError, KernelZone, ZoneMemory, io_failed, lock, open_failed};
 use crate::linux::{parts, ranges, shape};
 use crate::rings::Place;
+use crate::{Keeps, ZonedDevice};
 use passthrough::{CommandRings, Data, Failure, Queue, Words, submit, submit_many};
 use rustix::fs::OFlags;
 use status::{Refusal, explain};
@@ -368,8 +368,8 @@ impl ZonedDevice for NvmeDrive {
     fn host_free_bytes(&self) -> Option<u64> {
         None
     }
-    fn keeps_prefixes(&self) -> bool {
-        true
+    fn keeps(&self) -> Keeps {
+        Keeps::Prefixes
     }
     fn host_memory(&self) -> Option<&HostMemory> {
         None

@@ -4,6 +4,7 @@
 //! is durable only after [`ZonedDevice::flush`]. Every method may be called from many threads at
 //! once; writes into one zone are put in order by the caller, appends by the drive.
 
+use crate::Keeps;
 use crate::file::HostMemory;
 use zone::{ByteOffset, Geometry, ZoneDescriptor, ZoneId, ZoneResult};
 
@@ -56,10 +57,8 @@ pub trait ZonedDevice: Send + Sync {
     /// written; `None` where the drive has its space for itself.
     fn host_free_bytes(&self) -> Option<u64>;
 
-    /// Whether what lies below a write pointer is what was written there, whatever happened before. Not so where
-    /// blocks reach the medium in any order and a power cut may leave a write pointer above zeros: a drive in a
-    /// file once its host lost power (`docs/format/file-drive.md`).
-    fn keeps_prefixes(&self) -> bool;
+    /// What is there of writes that were answered, and that no flush has covered, whatever happened before.
+    fn keeps(&self) -> Keeps;
 
     /// Where bytes that are not on the drive yet outlive the process: beside a drive in a file.
     fn host_memory(&self) -> Option<&HostMemory>;
@@ -112,8 +111,8 @@ impl<D: ZonedDevice + ?Sized> ZonedDevice for std::sync::Arc<D> {
     fn host_free_bytes(&self) -> Option<u64> {
         (**self).host_free_bytes()
     }
-    fn keeps_prefixes(&self) -> bool {
-        (**self).keeps_prefixes()
+    fn keeps(&self) -> Keeps {
+        (**self).keeps()
     }
     fn host_memory(&self) -> Option<&HostMemory> {
         (**self).host_memory()

@@ -10,7 +10,7 @@
 use crate::model::Model;
 use crate::request::{BLOCK_BYTES, Lba, Request, RequestKind};
 use crate::time::Time;
-use device::{MemoryDrive, ZonedDevice};
+use device::{Keeps, MemoryDrive, ZonedDevice};
 use runtime::Clock;
 use runtime::sync::{Mutex, MutexGuard};
 use std::time::Duration;
@@ -198,8 +198,8 @@ impl<D: ZonedDevice, C: Clock> ZonedDevice for Timed<D, C> {
         self.data.host_free_bytes()
     }
 
-    fn keeps_prefixes(&self) -> bool {
-        self.data.keeps_prefixes()
+    fn keeps(&self) -> Keeps {
+        self.data.keeps()
     }
     fn host_memory(&self) -> Option<&device::file::HostMemory> {
         self.data.host_memory()

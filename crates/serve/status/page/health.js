@@ -18,7 +18,7 @@ export function showHealth(health) {
     if (health.grade !== "good") add("The drive is " + health.grade + ".", health.grade === "failing" ? "bad" : "warn");
     if (health.damaged_copies) add("Metadata in " + plural(health.damaged_copies, "zone") + " has a damaged copy; it is written anew.", "warn");
     if (!lines.length) add("Nothing is known to be lost or at risk.", "good");
-    if (health.unusable_zones) add(plural(health.unusable_zones, "zone") + " out of use, with nothing in them.", "warn");
+    if (health.unusable_zones) add(plural(health.unusable_zones, "zone") + " out of use and empty.", "warn");
     if (health.scrub) add(scrubWords(health.scrub), health.scrub.stopped_micros ? "warn" : "quiet");
   }
   $("health").replaceChildren(...lines);

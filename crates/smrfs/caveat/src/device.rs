@@ -11,8 +11,8 @@
 use crate::bits::Bits;
 use crate::drive::{CaveatDrive, CaveatError, Parameters};
 use crate::format::{self, Header, NoHeader};
-use device::ZonedDevice;
 use device::file::HostMemory;
+use device::{Keeps, ZonedDevice};
 use runtime::sync::Mutex;
 use std::collections::BTreeSet;
 use std::io;
@@ -464,8 +464,8 @@ impl ZonedDevice for CaveatDevice {
     }
 
     /// Blocks can be written anew.
-    fn keeps_prefixes(&self) -> bool {
-        false
+    fn keeps(&self) -> Keeps {
+        Keeps::Blocks
     }
     fn host_memory(&self) -> Option<&HostMemory> {
         None

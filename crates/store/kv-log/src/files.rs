@@ -6,10 +6,10 @@
 //! writing removes.
 
 use crate::answer::{answer, corrupt};
-use crate::format::{Current, Stop, record, records};
+use crate::format::{Current, HEADER_BYTES, Stop, record, records};
 use crate::rows::{Merges, Rows, check};
 use bluefs::{BlueFs, SharedWriter};
-use kv::{Batch, Change, Error, Replay, ReplayFilter, Result};
+use kv::{Batch, Change, Error, LoggedBatch, Replay, ReplayFilter, Result};
 
 /// About how much of a snapshot is one record.
 const SNAPSHOT_RECORD: usize = 64 << 10;
@@ -97,8 +97,12 @@ impl Files {
     ) -> Result<bool> {
         let path = self.log(current.generation);
         let bytes = self.read_named(&path)?;
+        let mut end = 0;
         for batch in records(&bytes) {
             let bad = || corrupt(&path, "has a record that is no batch");
+            if let Ok(batch) = batch {
+                end += (HEADER_BYTES + batch.len()) as u64;
+            }
             let batch = match batch {
                 Ok(batch) => Batch::from_bytes(batch).ok_or_else(bad)?,
                 Err(Stop::Torn) => break,
@@ -113,7 +117,13 @@ impl Files {
                     Change::Merge(..) => {}
                 }
             }
-            let says = |filter: &mut Box<dyn ReplayFilter>| filter.batch(&keys, &blobs);
+            let logged = LoggedBatch {
+                log: &path,
+                end,
+                keys: &keys,
+                log_data: &blobs,
+            };
+            let says = |filter: &mut Box<dyn ReplayFilter>| filter.batch(&logged);
             if filter.as_mut().map(says) == Some(Replay::Stop) {
                 break;
             }

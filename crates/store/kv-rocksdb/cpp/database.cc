@@ -67,13 +67,13 @@ class ReplayFilter final : public rocksdb::WalFilter {
  public:
   explicit ReplayFilter(rust::Box<Filter> filter) : filter_(std::move(filter)) {}
   const char* Name() const override { return "zonestore.ReplayFilter"; }
-  WalProcessingOption LogRecordFound(unsigned long long, const std::string&,
+  WalProcessingOption LogRecordFound(unsigned long long, const std::string& log,
                                      const rocksdb::WriteBatch& batch, rocksdb::WriteBatch*,
                                      bool*) override {
     // Once it has stopped, logs behind are not for us either.
     if (stopped_) return WalProcessingOption::kStopReplay;
     Shown shown(*filter_);
-    filter_->begin();
+    filter_->begin(FromSlice(log), batch.GetDataSize());
     if (!batch.Iterate(&shown).ok()) return WalProcessingOption::kCorruptedRecord;
     stopped_ = !filter_->end();
     return stopped_ ? WalProcessingOption::kStopReplay

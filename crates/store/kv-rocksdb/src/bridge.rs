@@ -54,7 +54,7 @@ pub(crate) mod ffi {
 
     extern "Rust" {
         type Filter;
-        fn begin(self: &mut Filter);
+        fn begin(self: &mut Filter, log: &[u8], length: usize);
         fn key(self: &mut Filter, key: &[u8]);
         fn blob(self: &mut Filter, blob: &[u8]);
         fn end(self: &mut Filter) -> bool;

@@ -1,10 +1,19 @@
 //! Shows the batches of RocksDB's log to a filter.
 
-use kv::{Replay, ReplayFilter};
+use kv::{LoggedBatch, Replay, ReplayFilter};
+
+/// A log is written in blocks of so many bytes.
+const BLOCK: u64 = 32 << 10;
+/// In front of each part of a record, of which no two are in one block.
+const HEADER: u64 = 7;
 
 /// Collects a batch's keys and blobs from the C++ side.
 pub(crate) struct Filter {
     filter: Option<Box<dyn ReplayFilter>>,
+    /// The log's path.
+    log: String,
+    /// Behind the batch, in the log.
+    end: u64,
     keys: Vec<Vec<u8>>,
     blobs: Vec<Vec<u8>>,
 }
@@ -13,12 +22,20 @@ impl Filter {
     pub fn new(filter: Option<Box<dyn ReplayFilter>>) -> Self {
         Self {
             filter,
+            log: String::new(),
+            end: 0,
             keys: Vec::new(),
             blobs: Vec::new(),
         }
     }
 
-    pub fn begin(&mut self) {
+    /// The next batch of a log is of so many bytes.
+    pub fn begin(&mut self, log: &[u8], length: usize) {
+        if self.log.as_bytes() != log {
+            self.log = String::from_utf8_lossy(log).into_owned();
+            self.end = 0;
+        }
+        self.end = end_of_record(self.end, length as u64);
         self.keys.clear();
         self.blobs.clear();
     }
@@ -38,6 +55,29 @@ impl Filter {
         };
         let keys: Vec<&[u8]> = self.keys.iter().map(Vec::as_slice).collect();
         let blobs: Vec<&[u8]> = self.blobs.iter().map(Vec::as_slice).collect();
-        filter.batch(&keys, &blobs) == Replay::Continue
+        let logged = LoggedBatch {
+            log: &self.log,
+            end: self.end,
+            keys: &keys,
+            log_data: &blobs,
+        };
+        filter.batch(&logged) == Replay::Continue
+    }
+}
+
+/// Where a record of so many bytes ends if the one in front of it does at `end` (RocksDB's wiki, "Write Ahead Log File Format").
+fn end_of_record(mut end: u64, mut length: u64) -> u64 {
+    loop {
+        let room = BLOCK - end % BLOCK;
+        if room < HEADER {
+            end += room;
+            continue;
+        }
+        let part = length.min(room - HEADER);
+        end += HEADER + part;
+        length -= part;
+        if length == 0 {
+            return end;
+        }
     }
 }

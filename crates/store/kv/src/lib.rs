@@ -17,4 +17,4 @@ pub use engine::{Engine, Kv};
 pub use error::{Error, Result};
 pub use moment::{Moment, View};
 pub use options::{Durability, MergeOperator, Options};
-pub use replay::{Replay, ReplayFilter};
+pub use replay::{LoggedBatch, Replay, ReplayFilter};

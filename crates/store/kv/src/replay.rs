@@ -9,8 +9,21 @@ pub enum Replay {
     Stop,
 }
 
+/// A batch of the log, or several that were written as one.
+#[derive(Clone, Copy, Debug)]
+pub struct LoggedBatch<'a> {
+    /// The log's path.
+    pub log: &'a str,
+    /// How many bytes of the log there are up to its end.
+    pub end: u64,
+    /// The keys that it sets or removes.
+    pub keys: &'a [&'a [u8]],
+    /// The blobs that [`crate::Batch::log_data`] put into it.
+    pub log_data: &'a [&'a [u8]],
+}
+
 /// Looks at the batches of the log, in order.
 pub trait ReplayFilter: Send {
-    /// A batch: the keys that it sets or removes, and the blobs that [`crate::Batch::log_data`] put into it.
-    fn batch(&mut self, keys: &[&[u8]], log_data: &[&[u8]]) -> Replay;
+    /// Whether this one counts.
+    fn batch(&mut self, logged: &LoggedBatch<'_>) -> Replay;
 }

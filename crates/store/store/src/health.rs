@@ -5,6 +5,7 @@ use crate::database::is_text_log;
 use crate::grade::{Grade, Wear};
 use crate::inner::Inner;
 use crate::losses::{Loss, Places};
+use crate::metadata_damage::or_name;
 use crate::scrubber::ScrubStatus;
 use crate::watchdog::PATIENCE;
 use crate::zone_failures::SetAside;
@@ -273,10 +274,10 @@ impl Inner {
     }
 
     /// Where bytes of objects are at risk or lost.
-    pub(crate) fn places_at_risk(&self, health: &Health) -> Result<PlacesAtRisk> {
+    pub(crate) fn places_at_risk(&self, health: &mut Health) -> Result<PlacesAtRisk> {
         // Taken first: what comes meanwhile is looked for again.
         let shows = self.shows.load(Ordering::Acquire);
-        let mut lost = self.damaged_places()?;
+        let mut lost = or_name(self.damaged_places(), &mut health.metadata)?;
         let mut at_risk = Places::new();
         for zone in &health.zones {
             let all = 0..self.device.geometry().capacity(zone.zone);
@@ -322,8 +323,9 @@ impl Inner {
         let files = files.filter(|file| !is_text_log(&file.path));
         let files = files.map(|file| format!("{} (zone {})", file.path, file.zone));
         health.metadata.extend(damage.chain(files));
-        health.metadata.extend(self.metadata_damage());
-        health.scrub = Some(self.scrub_status()?);
+        let (scrub, damage) = self.look_at_scrub()?;
+        health.metadata.extend(damage);
+        health.scrub = Some(scrub);
         Ok(())
     }
 }

@@ -61,7 +61,7 @@ impl Inner {
         // What follows may need what the drive does not answer.
         let found = match health.waiting.is_empty() {
             true => {
-                let places = self.places_at_risk(&health)?;
+                let places = self.places_at_risk(&mut health)?;
                 let begin = self.runtime.now();
                 let found = match known.filter(|known| known.holds(&places, begin)) {
                     Some(known) => known,
@@ -158,8 +158,8 @@ mod tests {
         let freelist = &store.inner.freelist;
         assert!(freelist.set_aside(zone, SetAside::Unreadable, String::new()));
         let places = |store: &Store| {
-            let health = store.inner.health_by_zones();
-            store.inner.places_at_risk(&health).unwrap()
+            let mut health = store.inner.health_by_zones();
+            store.inner.places_at_risk(&mut health).unwrap()
         };
         let before = places(&store);
         assert!(!before.is_empty());

@@ -13,6 +13,20 @@ const FILE: &str = "/damage";
 /// It is written here first.
 const NEW: &str = "/damage.new";
 
+/// To whoever looks at what is damaged, a row that cannot be read is a finding too: it is named, once.
+pub(crate) fn or_name<T: Default>(looked: Result<T>, damage: &mut Vec<String>) -> Result<T> {
+    match looked {
+        Err(error) if error.is_damage() => {
+            let what = error.to_string();
+            if !damage.contains(&what) {
+                damage.push(what);
+            }
+            Ok(T::default())
+        }
+        looked => looked,
+    }
+}
+
 impl Inner {
     /// What is known, in words.
     pub(crate) fn metadata_damage(&self) -> Vec<String> {

@@ -92,7 +92,7 @@ impl Opened {
                 &kv_options,
             )?;
             kv_options.read_only = options.read_only;
-            let filter = Some(recovery::filter(&recovery));
+            let filter = Some(recovery::filter(&recovery, &fs));
             let kv = Kv::open(&*options.engine, &fs, DIRECTORY, &kv_options, filter)?;
             Ok((recovery, kv))
         };

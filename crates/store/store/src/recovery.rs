@@ -2,10 +2,11 @@
 //!
 //! Data and the batch that points to it become durable by one flush, so that after a cut a batch
 //! may be there without its data. Such a batch was never acknowledged; it and everything behind
-//! it is rolled back. A dry run replays the log read-only and looks at the batches that no later one
-//! knows to be acknowledged: what is live of them *at the log's end* must lie below its zone's write
-//! pointer and match its checksums. (What is dead at the end is not looked at: its zone may have
-//! been reset since, which happens only after the batch that killed it was durable.)
+//! it is rolled back. A dry run replays the log read-only and looks at the batches that nothing written later
+//! knows to be durable, neither a batch nor a mark of BlueFS: what is live of them *at the log's end* must lie below its
+//! zone's write pointer and match its checksums. (What is dead at the end is not looked at: its zone may have
+//! been reset since, which happens only after the batch that killed it was durable.) Where a process died and
+//! the drive's host did not, nothing is missing but what was damaged since.
 
 use crate::checksum;
 use crate::format::note::{BatchNote, Piece};
@@ -15,11 +16,12 @@ use crate::logged::Logged;
 use crate::rows::corrupt;
 use crate::{Error, Result};
 use bluefs::BlueFs;
-use device::ZonedDevice;
-use kv::{Engine, Kv, Options, Replay, ReplayFilter};
+use device::{Keeps, ZonedDevice};
+use kv::{Engine, Kv, LoggedBatch, Options, Replay, ReplayFilter};
 use object::ChecksumKind;
 use runtime::HashMap;
 use runtime::sync::Mutex;
+use std::ops::Range;
 use std::sync::Arc;
 use zone::{ZoneAddress, ZoneDescriptor, ZoneId};
 
@@ -40,20 +42,46 @@ pub(crate) struct Recovery {
 struct StopAt {
     stop: Option<u64>,
     seen: Arc<Mutex<Seen>>,
+    fs: BlueFs,
+    /// A log, and how many bytes of it were durable.
+    marked: (String, u64),
 }
 
 /// What the log had in it.
 #[derive(Default)]
 struct Seen {
     notes: Vec<BatchNote>,
+    /// How many of them, and the data in front of them, marks of BlueFS say to be durable.
+    marked: usize,
     logged: Logged,
 }
 
+impl StopAt {
+    fn new(stop: Option<u64>, fs: &BlueFs) -> Self {
+        Self {
+            stop,
+            seen: Arc::default(),
+            fs: fs.clone(),
+            marked: Default::default(),
+        }
+    }
+
+    /// Whether a flush was through before something behind the batch was written.
+    fn is_marked(&mut self, batch: &LoggedBatch<'_>) -> bool {
+        if self.marked.0 != batch.log {
+            let bytes = self.fs.marked_durable(batch.log).unwrap_or(0);
+            self.marked = (batch.log.to_owned(), bytes);
+        }
+        batch.end <= self.marked.1
+    }
+}
+
 impl ReplayFilter for StopAt {
-    fn batch(&mut self, keys: &[&[u8]], log_data: &[&[u8]]) -> Replay {
+    fn batch(&mut self, batch: &LoggedBatch<'_>) -> Replay {
+        let is_marked = self.is_marked(batch);
         let mut seen = self.seen.lock();
         let before = seen.notes.len();
-        for blob in log_data {
+        for blob in batch.log_data {
             // A note that cannot be decoded is of a batch that was damaged; the log's own
             // checksum makes that all but impossible, and stopping is the safe side.
             let Some(note) = BatchNote::decode(blob) else {
@@ -64,18 +92,18 @@ impl ReplayFilter for StopAt {
             }
             seen.notes.push(note);
         }
-        let Seen { notes, logged } = &mut *seen;
-        logged.add(notes[before..].iter().map(|note| note.number), keys);
+        if is_marked {
+            seen.marked = seen.notes.len();
+        }
+        let Seen { notes, logged, .. } = &mut *seen;
+        logged.add(notes[before..].iter().map(|note| note.number), batch.keys);
         Replay::Continue
     }
 }
 
 /// A filter for the real opening of the database.
-pub(crate) fn filter(recovery: &Recovery) -> Box<dyn ReplayFilter> {
-    Box::new(StopAt {
-        stop: recovery.stop,
-        seen: Arc::default(),
-    })
+pub(crate) fn filter(recovery: &Recovery, fs: &BlueFs) -> Box<dyn ReplayFilter> {
+    Box::new(StopAt::new(recovery.stop, fs))
 }
 
 /// Runs the log dry and finds where it has to stop.
@@ -97,20 +125,24 @@ pub(crate) fn dry_run(
         return Ok(recovery);
     }
     loop {
-        let seen = Arc::<Mutex<Seen>>::default();
-        let filter = Box::new(StopAt {
-            stop: recovery.stop,
-            seen: seen.clone(),
-        });
+        let filter = Box::new(StopAt::new(recovery.stop, fs));
+        let seen = filter.seen.clone();
         let view = Kv::open(engine, fs, directory, &options, Some(filter))?;
-        let Seen { notes, logged } = std::mem::take(&mut *seen.lock());
+        let Seen {
+            notes,
+            marked,
+            logged,
+        } = std::mem::take(&mut *seen.lock());
         let highest = notes.iter().map(|n| n.number).max().unwrap_or(0);
         recovery.highest = recovery.highest.max(highest);
         recovery.replayed = notes.len();
         recovery.logged = logged;
         // Before a note is believed: another version's may mean anything.
-        let is_live = |at| Ok(view.get(&key::cleaning(at))?.is_some());
-        let lost = check_format(&view).and_then(|_| first_lost(device, report, &is_live, &notes));
+        let drive = Told { device, report };
+        let any_live =
+            |zone, offsets, is: &dyn Fn(ZoneAddress) -> bool| any_live(&view, zone, offsets, is);
+        let lost =
+            check_format(&view).and_then(|_| first_lost(&drive, &any_live, (&notes, marked)));
         view.close()?;
         match lost? {
             Some(number) => {
@@ -150,51 +182,76 @@ fn has_no_log(fs: &BlueFs, directory: &str) -> Result<bool> {
     Ok(true)
 }
 
-/// The first batch that points to live data which is not there.
+/// Whether anything live begins at these offsets of a zone, and is what is asked for.
+type AnyLive<'a> = &'a dyn Fn(ZoneId, Range<u64>, &dyn Fn(ZoneAddress) -> bool) -> Result<bool>;
+
+fn any_live(
+    view: &Kv,
+    zone: ZoneId,
+    offsets: Range<u64>,
+    is: &dyn Fn(ZoneAddress) -> bool,
+) -> Result<bool> {
+    let key = |offset| key::cleaning(ZoneAddress::new(zone, offset));
+    for row in view.scan(&key(offsets.start), Some(&key(offsets.end))) {
+        let (key, _) = row?;
+        if key::parse_cleaning(&key).is_some_and(is) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The first batch that points to live data which is not there. Of as many notes as `marked` says it is known that they are
+/// durable.
 fn first_lost(
-    device: &dyn ZonedDevice,
-    report: &[ZoneDescriptor],
-    is_live: &dyn Fn(ZoneAddress) -> Result<bool>,
-    notes: &[BatchNote],
+    drive: &Told<'_>,
+    any_live: AnyLive<'_>,
+    (notes, marked): (&[BatchNote], usize),
 ) -> Result<Option<u64>> {
-    // Everything up to the last batch that a later one knows to be acknowledged is durable.
+    if drive.device.keeps() == Keeps::Writes {
+        return Ok(None);
+    }
+    // So is everything up to the last batch that a later one knows to be acknowledged.
     let acknowledged = notes.iter().map(|n| n.acknowledged).max().unwrap_or(0);
-    let durable = notes
-        .iter()
-        .position(|n| n.number == acknowledged)
-        .map_or(0, |i| i + 1);
+    let position = notes.iter().position(|n| n.number == acknowledged);
+    let durable = position.map_or(0, |i| i + 1).max(marked);
     let mut latest: HashMap<ZoneAddress, usize> = HashMap::default();
     for (index, note) in notes.iter().enumerate() {
         latest.extend(note.pieces.iter().map(|p| (p.at, index)));
     }
-    // Acknowledged data in a zone tell that its last reset was not lost. Other bytes below its write pointer than were
-    // written there are damage then.
-    let is_prefix = |zone: ZoneId| -> Result<bool> {
-        let told = report.get(zone.index());
-        if !device.keeps_prefixes() || !told.is_some_and(ZoneDescriptor::write_pointer_valid) {
-            return Ok(false);
-        }
-        for (index, note) in notes[..durable].iter().enumerate() {
-            for piece in note.pieces.iter().filter(|p| p.at.zone == zone) {
-                if latest.get(&piece.at) == Some(&index) && is_live(piece.at)? {
-                    return Ok(true);
-                }
-            }
-        }
-        Ok(false)
+    let others: Vec<&Piece> = notes[durable..].iter().flat_map(|n| &n.pieces).collect();
+    // The same transaction may have cut a piece into several.
+    let has = |piece: &Piece, at: ZoneAddress| {
+        let end = piece.at.offset.saturating_add(piece.length.into());
+        piece.at.zone == at.zone && (piece.at.offset..end).contains(&at.offset)
     };
-    // What is missing of the others has been damaged since, and costs the objects that it was of.
+    let is_durable = |at: ZoneAddress| !others.iter().any(|piece| has(piece, at));
+    // Durable data in a zone tell that its last reset was not lost. Other bytes below its write pointer than were
+    // written there are damage then.
+    let is_prefix = |zone: ZoneId| match drive.pointer(zone) {
+        Some(end) if drive.device.keeps() >= Keeps::Prefixes => any_live(zone, 0..end, &is_durable),
+        _ => Ok(false),
+    };
+    // A zone that has lost durable data has not lost the rest in a power cut.
+    let is_set_back = |zone: ZoneId| match drive.pointer(zone) {
+        Some(end) => any_live(zone, end..u64::MAX, &is_durable),
+        None => Ok(false),
+    };
+    // What is missing of the durable ones has been damaged since, and costs the objects that it was of.
     for (index, note) in notes.iter().enumerate().skip(durable) {
         for piece in note
             .pieces
             .iter()
             .filter(|p| latest.get(&p.at) == Some(&index))
         {
-            if !is_live(piece.at)? {
+            let (zone, offset) = (piece.at.zone, piece.at.offset);
+            if !any_live(zone, offset..offset.saturating_add(1), &|_| true)? {
                 continue;
             }
-            let is_lost = !below_write_pointer(device, report, piece)
-                || !intact(device, piece)? && !is_prefix(piece.at.zone)?;
+            let is_lost = match drive.reaches(piece) {
+                false => !is_set_back(zone)?,
+                true => !intact(drive.device, piece)? && !is_prefix(zone)?,
+            };
             if is_lost {
                 return Ok(Some(note.number));
             }
@@ -203,16 +260,27 @@ fn first_lost(
     Ok(None)
 }
 
-fn below_write_pointer(device: &dyn ZonedDevice, report: &[ZoneDescriptor], piece: &Piece) -> bool {
-    let padded = device.geometry().round_up(u64::from(piece.length));
-    report.get(piece.at.zone.index()).is_some_and(|zone| {
-        let end = piece.at.offset.saturating_add(padded);
-        if zone.write_pointer_valid() {
-            end <= zone.write_pointer
-        } else {
-            end <= zone.capacity
-        }
-    })
+/// A drive, and what it has said of its zones.
+struct Told<'a> {
+    device: &'a dyn ZonedDevice,
+    report: &'a [ZoneDescriptor],
+}
+
+impl Told<'_> {
+    /// The write pointer of a zone that has one.
+    fn pointer(&self, zone: ZoneId) -> Option<u64> {
+        let zone = self.report.get(zone.index())?;
+        zone.write_pointer_valid().then_some(zone.write_pointer)
+    }
+
+    /// Whether a piece has been written, as far as its zone tells.
+    fn reaches(&self, piece: &Piece) -> bool {
+        let padded = self.device.geometry().round_up(u64::from(piece.length));
+        self.report.get(piece.at.zone.index()).is_some_and(|zone| {
+            let end = piece.at.offset.saturating_add(padded);
+            end <= self.pointer(zone.id).unwrap_or(zone.capacity)
+        })
+    }
 }
 
 fn intact(device: &dyn ZonedDevice, piece: &Piece) -> Result<bool> {
@@ -255,60 +323,120 @@ mod tests {
         max_append_bytes: 0,
     };
 
+    fn drive(zones: u32) -> MemoryDrive {
+        MemoryDrive::new(Geometry {
+            zone_count: zones,
+            ..GEOMETRY
+        })
+        .unwrap()
+    }
+
+    /// A block with `byte` everywhere.
+    fn piece(zone: u32, offset: u64, byte: u8) -> Piece {
+        let (kind, block) = (ChecksumKind::Crc32c, ChecksumBlock::DEFAULT);
+        Piece {
+            at: ZoneAddress::new(ZoneId(zone), offset),
+            length: 4096,
+            checksum_kind: kind,
+            checksum_block: block,
+            checksums: checksum::of_blocks(kind, block, &[byte; 4096]),
+        }
+    }
+
+    fn note(number: u64, acknowledged: u64, piece: Option<Piece>) -> BatchNote {
+        BatchNote {
+            number,
+            acknowledged,
+            pieces: piece.into_iter().collect(),
+        }
+    }
+
+    /// What is lost, if these places are live.
+    fn lost(
+        device: &dyn ZonedDevice,
+        notes: &[BatchNote],
+        marked: usize,
+        live: &[ZoneAddress],
+    ) -> Option<u64> {
+        let report = device
+            .report(ZoneId(0), device.geometry().zone_count)
+            .unwrap();
+        let drive = Told {
+            device,
+            report: &report,
+        };
+        let any = |zone, offsets: Range<u64>, is: &dyn Fn(ZoneAddress) -> bool| {
+            let there = |at: &&ZoneAddress| at.zone == zone && offsets.contains(&at.offset);
+            Ok(live.iter().filter(there).any(|at| is(*at)))
+        };
+        first_lost(&drive, &any, (notes, marked)).unwrap()
+    }
+
     /// The last batch was never known to be acknowledged, and its bytes are others than were written.
     #[test]
     fn damage_behind_acknowledged_data_takes_no_batch_back() {
-        let device = MemoryDrive::new(GEOMETRY).unwrap();
+        let device = drive(1);
         device.write(zone::ByteOffset(0), &[1; 8192]).unwrap();
-        let report = device.report(ZoneId(0), 1).unwrap();
-        let kind = ChecksumKind::Crc32c;
-        let sums = |byte| checksum::of_blocks(kind, ChecksumBlock::DEFAULT, &[byte; 4096]);
-        let piece = |offset, byte| Piece {
-            at: ZoneAddress::new(ZoneId(0), offset),
-            length: 4096,
-            checksum_kind: kind,
-            checksum_block: ChecksumBlock::DEFAULT,
-            checksums: sums(byte),
-        };
-        let note = |number, acknowledged, piece| BatchNote {
-            number,
-            acknowledged,
-            pieces: vec![piece],
-        };
-        let lost = |notes: &[BatchNote], live: &[u64]| {
-            let is_live = |at: ZoneAddress| Ok(live.contains(&at.offset));
-            first_lost(&device, &report, &is_live, notes).unwrap()
-        };
-        let damaged = [note(1, 0, piece(0, 1)), note(2, 1, piece(4096, 2))];
-        assert_eq!(lost(&damaged, &[0, 4096]), None);
+        let at = |offset| ZoneAddress::new(ZoneId(0), offset);
+        let (front, behind) = (piece(0, 0, 1), piece(0, 4096, 2));
+        let damaged = [
+            note(1, 0, Some(front.clone())),
+            note(2, 1, Some(behind.clone())),
+        ];
+        assert_eq!(lost(&device, &damaged, 0, &[at(0), at(4096)]), None);
         // The zone may have been reset since, and this reset may be lost.
-        assert_eq!(lost(&damaged, &[4096]), Some(2));
-        let over_it = [note(1, 0, piece(4096, 1)), note(2, 1, piece(4096, 2))];
-        assert_eq!(lost(&over_it, &[4096]), Some(2));
-        let alone = [note(2, 0, piece(4096, 2))];
-        assert_eq!(lost(&alone, &[4096]), Some(2));
+        assert_eq!(lost(&device, &damaged, 0, &[at(4096)]), Some(2));
+        let over_it = [
+            note(1, 0, Some(piece(0, 4096, 1))),
+            note(2, 1, Some(behind.clone())),
+        ];
+        assert_eq!(lost(&device, &over_it, 0, &[at(4096)]), Some(2));
+        let alone = [note(2, 0, Some(behind.clone()))];
+        assert_eq!(lost(&device, &alone, 0, &[at(4096)]), Some(2));
+        // What the log does not have any more has been written out, and was durable.
+        assert_eq!(lost(&device, &alone, 0, &[at(0), at(4096)]), None);
+        // The rest of its own piece, of which it has cut something out, tells nothing.
+        let long = Piece {
+            length: 8192,
+            ..behind
+        };
+        let alone = [note(2, 0, Some(long))];
+        assert_eq!(lost(&device, &alone, 0, &[at(4096), at(8192)]), Some(2));
+    }
+
+    /// Two writers were under way together, so that neither batch knows of the other. Behind the first was a flush.
+    #[test]
+    fn what_a_mark_covers_is_not_taken_back() {
+        let device = drive(2);
+        let at = |zone| ZoneAddress::new(ZoneId(zone), 0);
+        let notes = [
+            note(1, 0, Some(piece(0, 0, 1))),
+            note(2, 0, Some(piece(1, 0, 2))),
+        ];
+        let live = [at(0), at(1)];
+        assert_eq!(lost(&device, &notes, 0, &live), Some(1));
+        assert_eq!(lost(&device, &notes, 1, &live), Some(2));
+        assert_eq!(lost(&device, &notes, 2, &live), None);
+    }
+
+    /// A zone that has lost what was durable has not lost the rest before it was acknowledged.
+    #[test]
+    fn a_zone_that_went_back_takes_no_batch_back() {
+        let device = drive(1);
+        device.write(zone::ByteOffset(0), &[1; 4096]).unwrap();
+        let at = |block: u64| ZoneAddress::new(ZoneId(0), block * 4096);
+        let last = [note(7, 6, Some(piece(0, 2 * 4096, 2)))];
+        assert_eq!(lost(&device, &last, 0, &[at(0), at(2)]), Some(7));
+        assert_eq!(lost(&device, &last, 0, &[at(0), at(1), at(2)]), None);
     }
 
     /// Two batches had one flush, so neither knows that the other was acknowledged. The second removed
     /// what the first had put, and the zone was reset.
     #[test]
     fn what_is_dead_at_the_end_may_be_gone() {
-        let device = MemoryDrive::new(GEOMETRY).unwrap();
-        let report = device.report(ZoneId(0), 1).unwrap();
-        let put = Piece {
-            at: ZoneAddress::new(ZoneId(0), 0),
-            length: 4096,
-            checksum_kind: ChecksumKind::Crc32c,
-            checksum_block: ChecksumBlock::DEFAULT,
-            checksums: vec![0],
-        };
-        let note = |number, pieces| BatchNote {
-            number,
-            acknowledged: 0,
-            pieces,
-        };
-        let notes = [note(1, vec![put]), note(2, Vec::new())];
-        let lost = |is_live| first_lost(&device, &report, &|_| Ok(is_live), &notes).unwrap();
-        assert_eq!((lost(true), lost(false)), (Some(1), None));
+        let notes = [note(1, 0, Some(piece(0, 0, 1))), note(2, 0, None)];
+        let lost = |live| lost(&drive(1), &notes, 0, live);
+        let at = ZoneAddress::new(ZoneId(0), 0);
+        assert_eq!((lost(&[at]), lost(&[])), (Some(1), None));
     }
 }

@@ -3,6 +3,7 @@
 use crate::Result;
 use crate::format::key;
 use crate::inner::Inner;
+use crate::metadata_damage::or_name;
 use crate::scrubber::ScrubStatus;
 use crate::store::Store;
 use kv::{Batch, Durability};
@@ -45,7 +46,7 @@ impl Store {
 
     /// What the scrub does and has done.
     pub fn scrub_status(&self) -> Result<ScrubStatus> {
-        self.inner.scrub_status()
+        Ok(self.inner.look_at_scrub()?.0)
     }
 }
 
@@ -64,10 +65,12 @@ impl Inner {
         Ok(self.kv()?.write(&batch, Durability::Synced)?)
     }
 
-    pub(crate) fn scrub_status(&self) -> Result<ScrubStatus> {
+    /// What the scrub does and has done, and which rows of that are damaged: what they said is left out.
+    pub(crate) fn look_at_scrub(&self) -> Result<(ScrubStatus, Vec<String>)> {
         // In this order: who sees that it runs no more sees how far it came.
         let mut status = self.scrubber.status();
-        let record = self.scrub_record()?;
+        let mut damage = self.metadata_damage();
+        let record = or_name(self.scrub_record(), &mut damage)?;
         let some = |micros: u64| Some(micros).filter(|micros| *micros > 0);
         status.began_micros = some(record.began_micros);
         status.metadata_micros = some(record.metadata_micros);
@@ -84,8 +87,8 @@ impl Inner {
         let counted = self.fs.statistics();
         status.mended_at_mount = counted.mended_at_mount;
         status.copies_repaired = counted.copies_repaired;
-        status.metadata_lost = self.metadata_damage().len() as u64;
-        status.damaged_places = self.live_damage()?;
-        Ok(status)
+        status.damaged_places = or_name(self.live_damage(), &mut damage)?;
+        status.metadata_lost = damage.len() as u64;
+        Ok((status, damage))
     }
 }

@@ -196,7 +196,7 @@ impl Health {
         }
         if self.unusable_zones > 0 {
             let zones = count(self.unusable_zones.into(), "zone");
-            lines.push(format!("{zones} out of use, with nothing in them"));
+            lines.push(format!("{zones} out of use and empty"));
         }
         lines.extend(self.scrub.iter().flat_map(ScrubStatus::lines));
         lines

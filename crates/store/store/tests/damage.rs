@@ -261,6 +261,88 @@ fn the_last_put_before_a_kill_is_not_taken_back_by_a_flipped_bit() {
     assert_eq!(found(true).unwrap(), pattern(1, 300_000));
 }
 
+/// Puts an object twice, does what `then` does, and stops uncleanly. Which zones the second put has written to, and how far
+/// they were written before.
+fn put_twice(device: &Arc<dyn ZonedDevice>, then: impl Fn(&Store)) -> Vec<(ZoneId, u64)> {
+    mkfs(device);
+    let store = mount(device);
+    create_collection(&store);
+    put(&store, "o", &pattern(1, 9000)).unwrap();
+    let written = |zone| device.report_zone(zone).unwrap().write_pointer;
+    let before: Vec<u64> = device.geometry().zones().map(written).collect();
+    put(&store, "o", &pattern(2, 9000)).unwrap();
+    then(&store);
+    let zones = store.zones().into_iter().map(|zone| zone.zone);
+    let zones = zones.map(|zone| (zone, before[zone.index()]));
+    zones.filter(|(zone, to)| written(*zone) > *to).collect()
+}
+
+fn set_all_back(device: &dyn ZonedDevice, zones: &[(ZoneId, u64)]) {
+    assert!(!zones.is_empty());
+    for (zone, to) in zones {
+        let start = device.geometry().start(*zone);
+        let mut bytes = vec![0; *to as usize];
+        if *to > 0 {
+            device.read(start, &mut bytes).unwrap();
+        }
+        device.reset(*zone).unwrap();
+        if *to > 0 {
+            device.write(start, &bytes).unwrap();
+        }
+    }
+}
+
+/// Whether the second put is lost, or else taken back.
+fn is_lost(device: Arc<dyn ZonedDevice>) -> bool {
+    let read_only = MountOptions {
+        read_only: true,
+        ..options()
+    };
+    let store = Store::mount(device, read_only).unwrap();
+    let lost = store.health().unwrap().lost_objects;
+    match read(&store, "o") {
+        Ok(found) => assert_eq!((found, lost), (pattern(1, 9000), 0)),
+        Err(_) => assert_eq!(lost, 1),
+    }
+    lost > 0
+}
+
+/// The zone of the last put goes back to where it was before. A mark that is of later says that the put was durable.
+#[test]
+fn the_last_put_is_not_taken_back_where_a_later_record_is_on_the_drive() {
+    for has_later in [false, true] {
+        let memory = Arc::new(MemoryDrive::new(geometry(40)).unwrap());
+        let device: Arc<dyn ZonedDevice> = memory.clone();
+        let zones = put_twice(&device, |store| {
+            if has_later {
+                let mut other = store.bluefs().create("/other.log").unwrap();
+                for _ in 0..2 {
+                    other.append(b"later").unwrap();
+                    other.sync().unwrap();
+                }
+            }
+        });
+        set_all_back(&*device, &zones);
+        memory.power_cycle();
+        // Without it, nothing tells.
+        assert_eq!(is_lost(device), has_later);
+    }
+}
+
+/// On a drive file whose host has run since, nothing that a killed process wrote goes back by itself.
+#[test]
+fn the_last_put_before_a_kill_is_not_taken_back_by_a_zone_that_went_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("d.zoned");
+    drop(FileDrive::create(&path, &geometry(128), "").unwrap());
+    let open = || -> Arc<dyn ZonedDevice> { Arc::new(FileDrive::open(&path).unwrap()) };
+    let zones = put_twice(&open(), |_| {});
+    set_all_back(&*open(), &zones);
+    assert!(is_lost(open()));
+    std::fs::remove_file(folder.path().join("d.zoned.unsynced")).unwrap();
+    assert!(!is_lost(open()));
+}
+
 /// A store with an object of which the first block has a flipped bit, and where that is.
 fn with_a_flipped_bit() -> (Store, ZoneAddress) {
     let memory = Arc::new(MemoryDrive::new(geometry(128)).unwrap());

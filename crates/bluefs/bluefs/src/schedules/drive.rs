@@ -1,6 +1,6 @@
 //! A drive that lets others run in the middle of each command.
 
-use device::ZonedDevice;
+use device::{Keeps, ZonedDevice};
 use runtime::schedules::pause;
 use zone::{ByteOffset, Geometry, ZoneDescriptor, ZoneError, ZoneId, ZoneKind, ZoneResult};
 
@@ -70,8 +70,8 @@ impl<D: ZonedDevice> ZonedDevice for Interleaved<D> {
     fn host_free_bytes(&self) -> Option<u64> {
         self.inner.host_free_bytes()
     }
-    fn keeps_prefixes(&self) -> bool {
-        self.inner.keeps_prefixes()
+    fn keeps(&self) -> Keeps {
+        self.inner.keeps()
     }
     fn host_memory(&self) -> Option<&device::file::HostMemory> {
         self.inner.host_memory()

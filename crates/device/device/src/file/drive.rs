@@ -14,10 +14,10 @@ use super::flushes::Flushes;
 use super::format::{self, DriveUuid, Entry, Header};
 use super::host::{self, LockedFile};
 use super::opening::{look_again, read_header, read_table};
-use crate::ZonedDevice;
 use crate::access::Access;
 use crate::rings::{ReadFailed, Rings};
 use crate::rules::{PlannedWrite, RestedZone, ZoneTable};
+use crate::{Keeps, ZonedDevice};
 use runtime::sync::{Mutex, MutexGuard};
 use std::fs::{OpenOptions, TryLockError};
 use std::io;
@@ -44,7 +44,7 @@ pub struct FileDrive {
     header: Header,
     data_offset: u64,
     writable: bool,
-    keeps_prefixes: bool,
+    keeps: Keeps,
     table: Mutex<ZoneTable>,
     /// Held over a write to a sequential zone.
     zone_locks: Vec<Mutex<Ahead>>,
@@ -128,7 +128,10 @@ impl FileDrive {
         let header = read_header(path, &file)?;
         let (table, prepared) = read_table(path, &file, &header)?;
         let mut drive = Self::new(path, file, header, table, writable);
-        drive.keeps_prefixes = drive.beside.is_of_this_boot();
+        drive.keeps = match drive.beside.is_of_this_boot() {
+            true => Keeps::Writes,
+            false => Keeps::Blocks,
+        };
         for (zone, end) in prepared {
             // Whether the entry that was found is durable, a killed process did not tell.
             let flush = drive.flushes.next();
@@ -154,7 +157,7 @@ impl FileDrive {
             data_offset: format::data_offset(zone_count),
             header,
             writable,
-            keeps_prefixes: true,
+            keeps: Keeps::Writes,
             table: Mutex::new(table),
             zone_locks: (0..zone_count).map(|_| Mutex::default()).collect(),
             flushes: Flushes::default(),
@@ -362,8 +365,8 @@ impl FileDrive {
 
 impl ZonedDevice for FileDrive {
     /// Where the file beside it said, when it was opened, that the host has run ever since: a power loss keeps any blocks.
-    fn keeps_prefixes(&self) -> bool {
-        self.keeps_prefixes
+    fn keeps(&self) -> Keeps {
+        self.keeps
     }
     fn host_memory(&self) -> Option<&HostMemory> {
         Some(&self.beside)
@@ -532,5 +535,44 @@ fn io_failed(command: ZoneCommand, at: ByteOffset, source: io::Error) -> ZoneErr
         command,
         at,
         source: Arc::new(source),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    // A failed unwrap is a failed test.
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use std::os::fd::OwnedFd;
+    use zone::ZoneKind;
+
+    const GEOMETRY: Geometry = Geometry {
+        block_size: 4096,
+        zone_size: 1 << 20,
+        zone_capacity: 1 << 20,
+        zone_count: 4,
+        conventional_zones: 1,
+        conventional_parts: 1,
+        sequential_kind: ZoneKind::SequentialWriteRequired,
+        max_open_zones: 0,
+        max_active_zones: 0,
+        max_append_bytes: 0,
+    };
+
+    #[test]
+    fn behind_a_failed_flush_nobody_vouches_for_what_the_host_keeps() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut drive =
+            FileDrive::create(folder.path().join("d.zoned"), &GEOMETRY, "test").unwrap();
+        let beside = folder.path().join("d.zoned.unsynced");
+        drive.beside.vouch().unwrap();
+        drive.flush().unwrap();
+        assert!(beside.exists());
+        // A pipe cannot be flushed.
+        let (_, pipe) = io::pipe().unwrap();
+        drive.file = LockedFile::without_lock(OwnedFd::from(pipe).into());
+        drive.flush().unwrap_err();
+        assert!(!beside.exists());
     }
 }

@@ -1,7 +1,7 @@
 //! A drive that does a few of its commands otherwise: what is in the way of a test, without the rest.
 
-use crate::ZonedDevice;
 use crate::file::HostMemory;
+use crate::{Keeps, ZonedDevice};
 use zone::{ByteOffset, Geometry, ZoneDescriptor, ZoneId, ZoneResult};
 
 /// What a drive does otherwise; everything that is not said here, it does as it always did. Many reads are
@@ -71,8 +71,8 @@ impl<D: ZonedDevice, C: Change<D>> ZonedDevice for Changed<D, C> {
     fn host_free_bytes(&self) -> Option<u64> {
         self.change.host_free_bytes(&self.drive)
     }
-    fn keeps_prefixes(&self) -> bool {
-        self.drive.keeps_prefixes()
+    fn keeps(&self) -> Keeps {
+        self.drive.keeps()
     }
     fn host_memory(&self) -> Option<&HostMemory> {
         self.drive.host_memory()

@@ -3,8 +3,8 @@
 //! Places on the drive stay what they are; only numbers and sizes of conventional zones differ. Errors name
 //! zones as the drive does.
 
-use crate::ZonedDevice;
 use crate::file::HostMemory;
+use crate::{Keeps, ZonedDevice};
 use zone::{ByteOffset, Geometry, GeometryError, ZoneDescriptor, ZoneId, ZoneResult};
 
 /// A drive with divided conventional zones.
@@ -95,8 +95,8 @@ impl<D: ZonedDevice> ZonedDevice for Divided<D> {
     fn host_free_bytes(&self) -> Option<u64> {
         self.inner.host_free_bytes()
     }
-    fn keeps_prefixes(&self) -> bool {
-        self.inner.keeps_prefixes()
+    fn keeps(&self) -> Keeps {
+        self.inner.keeps()
     }
     fn host_memory(&self) -> Option<&HostMemory> {
         self.inner.host_memory()

@@ -9,8 +9,8 @@
 //! before its read, behind those in front of it, and what would come after a failed one does not
 //! count.
 
-use crate::ZonedDevice;
 use crate::file::HostMemory;
+use crate::{Keeps, ZonedDevice};
 use runtime::sync::{Condvar, Mutex};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -375,8 +375,8 @@ impl<D: ZonedDevice> ZonedDevice for Faults<D> {
     fn host_free_bytes(&self) -> Option<u64> {
         self.inner.host_free_bytes()
     }
-    fn keeps_prefixes(&self) -> bool {
-        self.inner.keeps_prefixes()
+    fn keeps(&self) -> Keeps {
+        self.inner.keeps()
     }
     fn host_memory(&self) -> Option<&HostMemory> {
         self.inner.host_memory()

@@ -2,8 +2,8 @@
 //!
 //! These pass for read-only: they can be read, and no command changes them.
 
-use crate::ZonedDevice;
 use crate::file::HostMemory;
+use crate::{Keeps, ZonedDevice};
 use std::collections::BTreeSet;
 use zone::{
     ByteOffset, Geometry, ZoneCommand, ZoneCondition, ZoneDescriptor, ZoneError, ZoneId, ZoneResult,
@@ -81,8 +81,8 @@ impl<D: ZonedDevice> ZonedDevice for Kept<D> {
     fn host_free_bytes(&self) -> Option<u64> {
         self.inner.host_free_bytes()
     }
-    fn keeps_prefixes(&self) -> bool {
-        self.inner.keeps_prefixes()
+    fn keeps(&self) -> Keeps {
+        self.inner.keeps()
     }
     fn host_memory(&self) -> Option<&HostMemory> {
         self.inner.host_memory()

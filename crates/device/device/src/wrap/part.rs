@@ -2,9 +2,9 @@
 //!
 //! Places and zones are counted from the first of them; errors name them as the whole drive does.
 
-use crate::ZonedDevice;
 use crate::file::HostMemory;
 use crate::linux::ranges;
+use crate::{Keeps, ZonedDevice};
 use zone::{ByteOffset, Geometry, GeometryError, ZoneCommand, ZoneDescriptor, ZoneId, ZoneResult};
 
 /// A part of a drive. Its limits are the drive's: who uses the rest can use them up.
@@ -115,8 +115,8 @@ impl<D: ZonedDevice> ZonedDevice for Part<D> {
     fn host_free_bytes(&self) -> Option<u64> {
         self.inner.host_free_bytes()
     }
-    fn keeps_prefixes(&self) -> bool {
-        self.inner.keeps_prefixes()
+    fn keeps(&self) -> Keeps {
+        self.inner.keeps()
     }
     /// None: what is beside the drive belongs to one file system, and parts may hold several.
     fn host_memory(&self) -> Option<&HostMemory> {

@@ -19,7 +19,7 @@ pub use crash_state::{CrashLimits, CrashState, ZoneChoice};
 use crate::file::HostMemory;
 use crate::rules::{PlannedWrite, RestedZone, ZoneTable};
 use crate::sparse::SparseBytes;
-use crate::{MemoryDrive, ZonedDevice};
+use crate::{Keeps, MemoryDrive, ZonedDevice};
 use runtime::sync::{Mutex, MutexGuard};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -307,8 +307,8 @@ impl ZonedDevice for PowerCut {
     fn host_free_bytes(&self) -> Option<u64> {
         None
     }
-    fn keeps_prefixes(&self) -> bool {
-        true
+    fn keeps(&self) -> Keeps {
+        Keeps::Prefixes
     }
     fn host_memory(&self) -> Option<&HostMemory> {
         None

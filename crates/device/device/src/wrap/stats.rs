@@ -3,8 +3,8 @@
 //! Only what the drive did counts, not what it refused. Counters are independent of each other: a
 //! snapshot taken while commands run may have one and not yet the other of a command's two.
 
-use crate::ZonedDevice;
 use crate::file::HostMemory;
+use crate::{Keeps, ZonedDevice};
 use serde::Serialize;
 use std::ops::Sub;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -197,8 +197,8 @@ impl<D: ZonedDevice> ZonedDevice for Stats<D> {
     fn host_free_bytes(&self) -> Option<u64> {
         self.inner.host_free_bytes()
     }
-    fn keeps_prefixes(&self) -> bool {
-        self.inner.keeps_prefixes()
+    fn keeps(&self) -> Keeps {
+        self.inner.keeps()
     }
     fn host_memory(&self) -> Option<&HostMemory> {
         self.inner.host_memory()

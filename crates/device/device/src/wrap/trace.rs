@@ -3,8 +3,8 @@
 //! Sequence numbers are given when a command comes back, under no lock: commands that ran at the
 //! same time may reach the sink in another order than that of their numbers.
 
-use crate::ZonedDevice;
 use crate::file::HostMemory;
+use crate::{Keeps, ZonedDevice};
 use serde::Serialize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -163,8 +163,8 @@ impl<D: ZonedDevice> ZonedDevice for Trace<D> {
     fn host_free_bytes(&self) -> Option<u64> {
         self.inner.host_free_bytes()
     }
-    fn keeps_prefixes(&self) -> bool {
-        self.inner.keeps_prefixes()
+    fn keeps(&self) -> Keeps {
+        self.inner.keeps()
     }
     fn host_memory(&self) -> Option<&HostMemory> {
         self.inner.host_memory()

@@ -3,8 +3,8 @@
 //!
 //! Costs two short locks and a look at the clock for each command.
 
-use crate::ZonedDevice;
 use crate::file::HostMemory;
+use crate::{Keeps, ZonedDevice};
 use runtime::Runtime;
 use runtime::sync::Mutex;
 use std::sync::Arc;
@@ -174,8 +174,8 @@ impl<D: ZonedDevice> ZonedDevice for Watch<D> {
     fn host_free_bytes(&self) -> Option<u64> {
         self.inner.host_free_bytes()
     }
-    fn keeps_prefixes(&self) -> bool {
-        self.inner.keeps_prefixes()
+    fn keeps(&self) -> Keeps {
+        self.inner.keeps()
     }
     fn host_memory(&self) -> Option<&HostMemory> {
         self.inner.host_memory()

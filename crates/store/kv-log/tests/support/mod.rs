@@ -4,7 +4,7 @@
 
 use bluefs::{BlueFs, FormatOptions, MountOptions, Role};
 use device::ZonedDevice;
-use kv::{Batch, Kv, MergeOperator, Options, Replay, ReplayFilter, Result};
+use kv::{Batch, Kv, LoggedBatch, MergeOperator, Options, Replay, ReplayFilter, Result};
 use kv_log::KvLog;
 use runtime::Runtime;
 use std::sync::Arc;
@@ -95,8 +95,8 @@ pub fn numbers(kv: &Kv) -> Vec<u32> {
 pub struct StopAt(pub Option<u32>, pub std::sync::mpsc::Sender<u32>);
 
 impl ReplayFilter for StopAt {
-    fn batch(&mut self, _: &[&[u8]], log_data: &[&[u8]]) -> Replay {
-        let number = u32::from_le_bytes(log_data[0].try_into().unwrap());
+    fn batch(&mut self, logged: &LoggedBatch<'_>) -> Replay {
+        let number = u32::from_le_bytes(logged.log_data[0].try_into().unwrap());
         self.1.send(number).unwrap();
         if self.0 == Some(number) {
             return Replay::Stop;

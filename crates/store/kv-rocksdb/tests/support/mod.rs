@@ -6,7 +6,7 @@ use bluefs::{BlueFs, FormatOptions, MountOptions, Role};
 use device::changed::{Change, Changed};
 use device::stats::Stats;
 use device::{MemoryDrive, ZonedDevice};
-use kv::{Batch, Kv, MergeOperator, Options, Replay, ReplayFilter};
+use kv::{Batch, Kv, LoggedBatch, MergeOperator, Options, Replay, ReplayFilter};
 use kv_rocksdb::RocksDb;
 use runtime::Runtime;
 use std::io;
@@ -165,11 +165,26 @@ pub fn numbers(kv: &Kv) -> Vec<u32> {
 /// Records what it is shown and stops at a number.
 pub struct StopAt {
     stop: Option<u32>,
+    ends: Option<Ends>,
     seen: Arc<Mutex<Vec<Vec<u32>>>>,
 }
 
 /// The numbers of the batches that a filter saw, each with those of its blobs.
 pub type Seen = Arc<Mutex<Vec<Vec<u32>>>>;
+
+/// Where each batch ends, and in which log.
+pub type Ends = Arc<Mutex<Vec<(String, u64)>>>;
+
+/// A filter that only looks where batches end.
+pub fn ends() -> (Box<dyn ReplayFilter>, Ends) {
+    let ends = Ends::default();
+    let filter = StopAt {
+        stop: None,
+        ends: Some(ends.clone()),
+        seen: Seen::default(),
+    };
+    (Box::new(filter), ends)
+}
 
 /// A filter, and what it was shown: the numbers in each record.
 pub fn stop_at(stop: Option<u32>) -> (Box<dyn ReplayFilter>, Seen) {
@@ -177,6 +192,7 @@ pub fn stop_at(stop: Option<u32>) -> (Box<dyn ReplayFilter>, Seen) {
     (
         Box::new(StopAt {
             stop,
+            ends: None,
             seen: seen.clone(),
         }),
         seen,
@@ -184,8 +200,13 @@ pub fn stop_at(stop: Option<u32>) -> (Box<dyn ReplayFilter>, Seen) {
 }
 
 impl ReplayFilter for StopAt {
-    fn batch(&mut self, _: &[&[u8]], log_data: &[&[u8]]) -> Replay {
-        let numbers: Vec<u32> = log_data
+    fn batch(&mut self, logged: &LoggedBatch<'_>) -> Replay {
+        if let Some(ends) = &self.ends {
+            let end = (logged.log.to_owned(), logged.end);
+            ends.lock().unwrap().push(end);
+        }
+        let numbers: Vec<u32> = logged
+            .log_data
             .iter()
             .map(|blob| u32::from_le_bytes((*blob).try_into().unwrap()))
             .collect();
