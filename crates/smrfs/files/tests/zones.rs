@@ -6,15 +6,16 @@ mod common;
 
 use caveat::Bits;
 use common::{KIB, Kind, contents, damage as damaged_blocks, seeds};
+use device::MemoryDrive;
 use device::faults::{Fault, Faults, Plan};
-use device::{MemoryDrive, ZonedDevice};
+use device::zone_damage::ZoneDamage;
 use fastrand::Rng;
 use runtime::Runtime;
 use smrfs::{Error, FileSystem, Medium, MkfsOptions, MountOptions, NewInode, ROOT};
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::sync::Arc;
-use zone::{ZoneCommand, ZoneCondition, ZoneId, ZoneKind};
+use zone::{ZoneCommand, ZoneId};
 use zone_alloc::Pressure;
 
 const KINDS: [Kind; 4] = [
@@ -32,27 +33,6 @@ const KINDS: [Kind; 4] = [
     },
 ];
 const ZONES: u32 = 40;
-
-/// What happened to a zone.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Damage {
-    Offline,
-    ReadOnly,
-    /// Every read of it fails.
-    Unreadable,
-    /// Its write pointer is where it was before, a part of the way or at the start.
-    WentBack,
-    /// It is full, with zeros at its end.
-    Filled,
-}
-
-const DAMAGES: [Damage; 5] = [
-    Damage::Offline,
-    Damage::ReadOnly,
-    Damage::Unreadable,
-    Damage::WentBack,
-    Damage::Filled,
-];
 
 fn new_file() -> NewInode {
     NewInode {
@@ -121,45 +101,9 @@ fn mount_options() -> MountOptions {
     }
 }
 
-fn harm(
-    drive: &Faults<Arc<MemoryDrive>>,
-    inner: &MemoryDrive,
-    zone: ZoneId,
-    damage: Damage,
-    random: &mut Rng,
-) {
-    let is_conventional = inner.geometry().kind(zone) == ZoneKind::Conventional;
-    match damage {
-        Damage::Offline => inner.set_condition(zone, ZoneCondition::Offline).unwrap(),
-        Damage::ReadOnly => inner.set_condition(zone, ZoneCondition::ReadOnly).unwrap(),
-        Damage::Unreadable => drive.add(Plan {
-            command: Some(ZoneCommand::Read),
-            zone: Some(zone),
-            kth: 1,
-            for_ever: true,
-            fault: Fault::Io(ErrorKind::Other),
-        }),
-        Damage::WentBack if !is_conventional => {
-            let written = inner.report_zone(zone).unwrap().write_pointer;
-            let blocks = written / 4096;
-            let kept = if blocks == 0 {
-                0
-            } else {
-                random.u64(0..blocks) * 4096
-            };
-            let mut bytes = vec![0; kept as usize];
-            let start = inner.geometry().start(zone);
-            if kept > 0 {
-                inner.read(start, &mut bytes).unwrap();
-            }
-            inner.reset(zone).unwrap();
-            if kept > 0 {
-                inner.write(start, &bytes).unwrap();
-            }
-        }
-        Damage::Filled if !is_conventional => inner.finish(zone).unwrap(),
-        Damage::WentBack | Damage::Filled => {}
-    }
+/// How much of so many blocks of a zone that goes back is left.
+fn kept(random: &mut Rng) -> impl FnOnce(u64) -> u64 {
+    move |blocks| random.u64(0..blocks.max(1))
 }
 
 /// Files that are as they were, and the others; panics at other bytes.
@@ -205,12 +149,14 @@ fn zones_are_damaged_in_an_image() {
         let whole_files = !kind.is_cleaned() && random.u32(0..4) == 0;
         let (inner, bits, runtime, files) = filled(kind, whole_files, &mut random);
         for zone in 0..ZONES {
-            for damage in DAMAGES {
+            for damage in ZoneDamage::ALL {
                 let told =
                     format!("seed {seed}, {kind:?}, whole {whole_files}, zone {zone}, {damage:?}");
                 let image = Arc::new(inner.snapshot());
                 let drive = Arc::new(Faults::new(image.clone()));
-                harm(&drive, &image, ZoneId(zone), damage, &mut random);
+                damage
+                    .strike(&drive, ZoneId(zone), kept(&mut random))
+                    .unwrap();
                 let medium = kind.medium(drive.clone(), bits.clone());
                 let group = |what: &str| format!("{kind:?} {damage:?}: {what}");
                 let fs = match FileSystem::mount_on(&medium, runtime.clone(), mount_options()) {
@@ -228,7 +174,7 @@ fn zones_are_damaged_in_an_image() {
                     }
                 };
                 // Frames of the journal that are gone look like those that a crash has not let be written.
-                if damage == Damage::WentBack && zone < metadata_zones(kind) {
+                if damage == ZoneDamage::WentBack && zone < metadata_zones(kind) {
                     let _ = fs.check(true);
                     continue;
                 }
@@ -244,7 +190,11 @@ fn zones_are_damaged_in_an_image() {
                 // It goes on.
                 let mut more = Files::new();
                 // What is written into a zone that cannot be read is lost with it.
-                let new_files = if damage == Damage::Unreadable { 0 } else { 12 };
+                let new_files = if damage == ZoneDamage::Unreadable {
+                    0
+                } else {
+                    12
+                };
                 for n in 0..new_files {
                     let name = format!("new{n}").into_bytes();
                     let bytes = vec![n; 40_000];
@@ -326,13 +276,9 @@ fn a_zone_that_cannot_be_cleaned_is_left() {
         }
     }
     fs.sync().unwrap();
-    harm(
-        &drive,
-        &inner,
-        ZoneId(4),
-        Damage::Unreadable,
-        &mut Rng::with_seed(1),
-    );
+    ZoneDamage::Unreadable
+        .strike(&drive, ZoneId(4), |all| all)
+        .unwrap();
     let (before, lost) = (fs.space(), fs.check(true).errors);
     assert!(!lost.is_empty());
     for n in 0..count / 4 {

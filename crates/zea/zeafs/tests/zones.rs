@@ -5,6 +5,7 @@
 mod support;
 
 use device::faults::{Fault, Faults, Plan};
+use device::zone_damage::ZoneDamage;
 use device::{MemoryDrive, ZonedDevice};
 use fastrand::Rng;
 use std::collections::BTreeMap;
@@ -12,24 +13,7 @@ use std::io::ErrorKind;
 use std::sync::Arc;
 use support::{bytes, format, geometry, mount, number, read, write};
 use zeafs::{Error, Examined, ZeaFs};
-use zone::{Geometry, ZoneCommand, ZoneCondition, ZoneId, ZoneKind};
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Damage {
-    Offline,
-    ReadOnly,
-    Unreadable,
-    WentBack,
-    Filled,
-}
-
-const DAMAGES: [Damage; 5] = [
-    Damage::Offline,
-    Damage::ReadOnly,
-    Damage::Unreadable,
-    Damage::WentBack,
-    Damage::Filled,
-];
+use zone::{Geometry, ZoneCommand};
 
 type Files = BTreeMap<String, Vec<u8>>;
 
@@ -62,44 +46,9 @@ fn filled(g: &Geometry, random: &mut Rng) -> (Arc<MemoryDrive>, Files) {
     (device, files)
 }
 
-fn harm(
-    drive: &Faults<Arc<MemoryDrive>>,
-    inner: &MemoryDrive,
-    zone: ZoneId,
-    damage: Damage,
-    random: &mut Rng,
-) {
-    let is_conventional = inner.geometry().kind(zone) == ZoneKind::Conventional;
-    match damage {
-        Damage::Offline => inner.set_condition(zone, ZoneCondition::Offline).unwrap(),
-        Damage::ReadOnly => inner.set_condition(zone, ZoneCondition::ReadOnly).unwrap(),
-        Damage::Unreadable => drive.add(Plan {
-            command: Some(ZoneCommand::Read),
-            zone: Some(zone),
-            kth: 1,
-            for_ever: true,
-            fault: Fault::Io(ErrorKind::Other),
-        }),
-        Damage::WentBack if !is_conventional => {
-            let blocks = inner.report_zone(zone).unwrap().write_pointer / 512;
-            let kept = if blocks == 0 {
-                0
-            } else {
-                random.u64(..blocks) * 512
-            };
-            let mut data = vec![0; kept as usize];
-            let start = inner.geometry().start(zone);
-            if kept > 0 {
-                inner.read(start, &mut data).unwrap();
-            }
-            inner.reset(zone).unwrap();
-            if kept > 0 {
-                inner.write(start, &data).unwrap();
-            }
-        }
-        Damage::Filled if !is_conventional => inner.finish(zone).unwrap(),
-        Damage::WentBack | Damage::Filled => {}
-    }
+/// How much of so many blocks of a zone that goes back is left.
+fn kept(random: &mut Rng) -> impl FnOnce(u64) -> u64 {
+    move |blocks| random.u64(0..blocks.max(1))
 }
 
 /// Names of files that cannot be read; panics at other bytes.
@@ -134,18 +83,18 @@ fn zones_are_damaged_in_an_image() {
         let g = geometries()[seed as usize % 2].clone();
         let (inner, files) = filled(&g, &mut random);
         for zone in g.zones() {
-            for damage in DAMAGES {
+            for damage in ZoneDamage::ALL {
                 let told = format!("seed {seed}, zone {zone}, {damage:?}");
                 let group = |what: &str| {
                     format!("{} conventional, {damage:?}: {what}", g.conventional_zones)
                 };
                 let image = Arc::new(inner.snapshot());
                 let drive = Arc::new(Faults::new(image.clone()));
-                harm(&drive, &image, zone, damage, &mut random);
+                damage.strike(&drive, zone, kept(&mut random)).unwrap();
                 let told_lost = examined(&*drive);
                 if let Ok(examined) = Examined::of(&*drive) {
                     let contradictions = examined.contradictions(&*drive);
-                    if damage == Damage::ReadOnly {
+                    if damage == ZoneDamage::ReadOnly {
                         assert!(
                             contradictions.as_ref().is_ok_and(Vec::is_empty),
                             "{told}: {contradictions:?}"
@@ -168,7 +117,7 @@ fn zones_are_damaged_in_an_image() {
                         continue;
                     }
                 };
-                if damage == Damage::WentBack && g.conventional_zones == 0 && zone.0 < 2 {
+                if damage == ZoneDamage::WentBack && g.conventional_zones == 0 && zone.0 < 2 {
                     continue;
                 }
                 let gone = lost(&fs, &files, &told);
@@ -180,7 +129,7 @@ fn zones_are_damaged_in_an_image() {
                 *seen
                     .entry(group(&format!("mounted, files lost: {}", !gone.is_empty())))
                     .or_default() += 1;
-                if damage == Damage::Unreadable {
+                if damage == ZoneDamage::Unreadable {
                     continue;
                 }
                 let mut more = Files::new();
