@@ -54,9 +54,13 @@ pub struct Head {
     pub date: String,
     pub seed: u64,
     pub partition_blocks: u64,
+    /// Of ext4-lazy and what it is compared with, as what follows.
+    #[serde(default)]
     pub journal_mib: u64,
     /// Entries of the map at the end, and blocks of the journal between its tail and its head.
+    #[serde(default)]
     pub mapped: u64,
+    #[serde(default)]
     pub log_used: u64,
 }
 

@@ -4,7 +4,7 @@ use crate::experiment::Experiment;
 use crate::{
     block_interface_tax, cache_place, caveat_tables, cleaning_policies, cleaning_time, cliff,
     cluster, drive_type, ext4_lazy, ext4_postmark, object_creation, persistent_cache, reliability,
-    skylight_tables, smrfs_figures, store_capacity, store_cleaning, store_latency,
+    skylight_tables, smrfs_cleaning, smrfs_figures, store_capacity, store_cleaning, store_latency,
     translation_layers, zea, zea_leveldb, zn540, zone_structure,
 };
 use serde::Serialize;
@@ -84,7 +84,7 @@ pub const ALL: &[Experiment] = &[
     caveat_tables::TABLE_5_2,
     smrfs_figures::LARGE_FILES,
     smrfs_figures::SMALL_FILES,
-    smrfs_figures::CLEANING,
+    smrfs_cleaning::CLEANING,
 ];
 
 /// The experiment of this id.

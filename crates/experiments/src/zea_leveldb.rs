@@ -26,13 +26,17 @@ const TRACES: [&[u8]; 3] = [
 ];
 
 /// A file system on a drive: which trace, the drive, words for both, and whether the host's page cache is in front of the
-/// drive. In the paper it was where zones were emulated on HDB; what was recorded of ext4 has been through it.
-const BEDS: [(usize, &str, &str, bool); 4] = [
+/// drive. In the paper it was where zones were emulated on HDB; what was recorded of ext4 has been through it. Below ext4, HDA
+/// has no zones, as with its own firmware.
+const BEDS: [(usize, &str, &str, bool); 5] = [
     (0, HDB, "ext4 on HDB", false),
     (1, HDB, "ZEAFS on HDB", true),
+    (0, HDA, "ext4 on HDA", false),
     (1, HDA, "ZEAFS on HDA", false),
     (2, HDA, "BlueFS on HDA", false),
 ];
+/// Those of ext4, behind which ZEAFS is on the same drive.
+const OF_EXT4: [(usize, &str); 2] = [(0, "HDB"), (2, "HDA")];
 
 /// Blocks that the page cache reads at least: Linux's 128 KiB.
 const READ_AHEAD: u32 = 32;
@@ -49,13 +53,20 @@ pub const FIGURE_4: Experiment = Experiment {
     title: "LevelDB on ZEAFS is at least as fast as on ext4",
     source: "Manzanares et al., ZEA, A Data Management Approach for SMR, figure 4; a quarter of the load",
     expected: || {
-        let row = |kind: &'static str| {
-            SIZES.map(|size| {
-                let what = format!("{kind} of {} KiB on HDB: ZEAFS ÷ ext4", size >> 10);
-                Expected::at_least(what, "", 1.0).by(0.05)
-            })
+        let row = |(kind, disk): (usize, &str)| {
+            let (words, _, reads) = KINDS[kind];
+            let row = move |size: u64| {
+                let what = format!("{words} of {} KiB on {disk}: ZEAFS ÷ ext4", size >> 10);
+                // There ZEAFS has nobody who reads ahead, but for one size.
+                if reads && disk == "HDA" && size != 256 << 10 {
+                    Expected::at_most(what, "", 1.0).by(0.05)
+                } else {
+                    Expected::at_least(what, "", 1.0).by(0.05)
+                }
+            };
+            SIZES.map(row)
         };
-        KINDS.into_iter().flat_map(|(kind, ..)| row(kind)).collect()
+        compared().flat_map(row).collect()
     },
     measure: |run| {
         let traces = TRACES.map(LevelDbTrace::decode);
@@ -66,15 +77,18 @@ pub const FIGURE_4: Experiment = Experiment {
                 "{words}, recorded {} with Linux {}",
                 traces[trace].head.date, traces[trace].head.kernel
             ))?;
-            rates.push(measured(run, &traces[trace], drive, cached)?);
+            let mut profile = Profile::named(drive)?;
+            if trace == 0 {
+                profile.zones = None;
+            }
+            rates.push(measured(run, &traces[trace], &profile, cached)?);
         }
-        let ratios = (0..KINDS.len()).flat_map(|kind| {
-            let (ext4, zeafs) = (&rates[0][kind], &rates[1][kind]);
-            zeafs
-                .iter()
-                .zip(ext4)
-                .map(|(zeafs, ext4)| zeafs / ext4)
-                .collect::<Vec<_>>()
+        let ratios = OF_EXT4.iter().flat_map(|(bed, _)| {
+            let (ext4, zeafs) = (
+                rates[*bed].iter().flatten(),
+                rates[bed + 1].iter().flatten(),
+            );
+            zeafs.zip(ext4).map(|(zeafs, ext4)| zeafs / ext4)
         });
         let outcome = Outcome::from(ratios.collect::<Vec<f64>>());
         let panels = KINDS.iter().enumerate().map(|(kind, (title, ..))| {
@@ -101,17 +115,23 @@ pub const FIGURE_4: Experiment = Experiment {
     },
 };
 
+/// Kinds on disks, in the order of the rows.
+fn compared() -> impl Iterator<Item = (usize, &'static str)> {
+    let of = |(_, disk)| (0..KINDS.len()).map(move |kind| (kind, disk));
+    OF_EXT4.into_iter().flat_map(of)
+}
+
 /// MiB/s of values, for each kind and size.
 fn measured(
     run: &mut Run<'_>,
     trace: &LevelDbTrace,
-    drive: &str,
+    drive: &Profile,
     cached: bool,
 ) -> Result<[Vec<f64>; 3], Stopped> {
     let mut rates: [Vec<f64>; 3] = Default::default();
     for value in SIZES {
         for synced in [false, true] {
-            let mut player = Player::new(Profile::named(drive)?.drive(run.seed)?);
+            let mut player = Player::new(drive.drive(run.seed)?);
             for (kind, (_, of_synced, reads)) in KINDS.iter().enumerate() {
                 if *of_synced == synced {
                     let stage = trace.stage(Load { value, synced }, *reads)?;

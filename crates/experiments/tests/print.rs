@@ -42,6 +42,63 @@ const CONTRADICTED: &[(&str, &str)] = &[
     ("zea-figure-4", "gets of 32 KiB on HDB: ZEAFS ÷ ext4"),
     ("zea-figure-4", "gets of 256 KiB on HDB: ZEAFS ÷ ext4"),
     ("zea-figure-4", "gets of 2048 KiB on HDB: ZEAFS ÷ ext4"),
+    ("zea-figure-4", "puts of 4 KiB on HDA: ZEAFS ÷ ext4"),
+    ("zea-figure-4", "puts of 32 KiB on HDA: ZEAFS ÷ ext4"),
+    ("zea-figure-4", "puts of 256 KiB on HDA: ZEAFS ÷ ext4"),
+    ("zea-figure-4", "puts of 2048 KiB on HDA: ZEAFS ÷ ext4"),
+    (
+        "zea-figure-4",
+        "synced puts of 256 KiB on HDA: ZEAFS ÷ ext4",
+    ),
+    (
+        "zea-figure-4",
+        "synced puts of 2048 KiB on HDA: ZEAFS ÷ ext4",
+    ),
+    ("zea-figure-4", "gets of 256 KiB on HDA: ZEAFS ÷ ext4"),
+    (
+        "caveat-figure-5.1",
+        "100 MB file, written (figure 5.2): Caveat-Scriptor ÷ ext4",
+    ),
+    (
+        "caveat-figure-5.1",
+        "100 MB file, written (figure 5.2): Caveat-Scriptor ÷ NILFS2",
+    ),
+    (
+        "caveat-figure-5.1",
+        "100 MB file, read (figure 5.1): Caveat-Scriptor ÷ NILFS2",
+    ),
+    (
+        "caveat-figure-5.1",
+        "100 MB file, overwritten at random (figure 5.2): Caveat-Scriptor ÷ ext4",
+    ),
+    (
+        "caveat-figure-5.1",
+        "100 MB file, overwritten at random (figure 5.2): Caveat-Scriptor ÷ NILFS2",
+    ),
+    (
+        "caveat-figure-5.1",
+        "500 MB file, written (figure 5.4): Caveat-Scriptor ÷ ext4",
+    ),
+    (
+        "caveat-figure-5.1",
+        "500 MB file, written (figure 5.4): Caveat-Scriptor ÷ NILFS2",
+    ),
+    (
+        "caveat-figure-5.1",
+        "500 MB file, read (figure 5.3): Caveat-Scriptor ÷ NILFS2",
+    ),
+    (
+        "caveat-figure-5.1",
+        "500 MB file, overwritten at random (figure 5.4): Caveat-Scriptor ÷ ext4",
+    ),
+    (
+        "caveat-figure-5.1",
+        "500 MB file, overwritten at random (figure 5.4): Caveat-Scriptor ÷ NILFS2",
+    ),
+    ("caveat-figure-5.5", "small files: Caveat-Scriptor ÷ ext4"),
+    ("caveat-figure-5.5", "PostMark: Caveat-Scriptor ÷ ext4"),
+    ("caveat-figure-5.5", "PostMark: Caveat-Scriptor ÷ NILFS2"),
+    ("caveat-figure-5.5", "compiling: ext4 ÷ NILFS2"),
     ("caveat-table-5.1", "best fit: more than the data needs"),
     ("caveat-table-5.1", "best fit: blocks that cannot be used"),
     ("caveat-table-5.1", "first fit: more than the data needs"),

@@ -49,6 +49,7 @@ impl From<Error> for CommandError {
             E::NoSpace | E::NoMetadataSpace => NoSpace, "mount it and remove files";
             E::DamagedMetadata { .. } | E::DamagedData { .. } => Damaged,
                 "nothing was changed; keep a copy of the drive, and restore from a backup";
+            E::Unwritable(_) => Damaged, "mount it with --read-only, and copy the files to another drive";
             E::Version { .. } => Failed, "use the program version that made the file system";
             E::Shape(_) => Usage, "make another drive: `zonestore help drive create`";
             _ => Failed;

@@ -27,5 +27,5 @@ pub use memory::MemoryDrive;
 pub use nvme::NvmeDrive;
 pub use shape_request::{ShapeError, ShapeRequest};
 pub use wrap::power_cut::PowerCut;
-pub use wrap::{changed, divided, faults, kept, part, power_cut, stats, trace, watch};
+pub use wrap::{changed, divided, faults, kept, part, power_cut, stats, trace, watch, zone_damage};
 pub use zoned_device::ZonedDevice;

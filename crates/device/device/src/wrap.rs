@@ -9,3 +9,4 @@ pub mod power_cut;
 pub mod stats;
 pub mod trace;
 pub mod watch;
+pub mod zone_damage;

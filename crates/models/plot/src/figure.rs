@@ -27,6 +27,8 @@ pub struct Panel {
     pub y: String,
     /// Whether equal distances upwards are equal factors.
     pub logarithmic: bool,
+    /// What stands at 0, 1, 2 and so on. Where there are such names, series are bars.
+    pub names: Vec<String>,
     /// What is drawn.
     pub series: Vec<Series>,
 }
@@ -50,7 +52,16 @@ impl Panel {
             x: x.into(),
             y: y.into(),
             logarithmic: false,
+            names: Vec::new(),
             series: Vec::new(),
+        }
+    }
+
+    /// A panel of bars, in groups of these names, without series.
+    pub fn bars(title: impl Into<String>, names: &[&str], y: &str) -> Self {
+        Self {
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
+            ..Self::new(title, "", y)
         }
     }
 

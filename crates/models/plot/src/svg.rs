@@ -88,17 +88,22 @@ fn range(panel: &Panel, of: fn(&(f64, f64)) -> f64) -> (f64, f64) {
 fn draw(area: &Area<'_>, panel: &Panel) -> Drawn {
     let (strip, plot) = area.split_vertically(STRIP);
     legend(&strip, panel)?;
-    let (left, right) = range(panel, |point| point.0);
+    let (left, right) = match panel.names.len() {
+        0 => range(panel, |point| point.0),
+        groups => (-0.5, groups as f64 - 0.5),
+    };
     let (low, high) = range(panel, |point| point.1);
     if panel.logarithmic {
         // Whole decades, so that there are ticks.
         let low = 10f64.powf(low.max(high / 1e6).max(1e-6).log10().floor());
         let high = 10f64.powf(high.max(2.0 * low).log10().ceil());
         let y = (low..high).log_scale();
-        return axes(&plot, panel, left..right.max(left + 1e-9), y);
+        return axes(&plot, panel, left..right.max(left + 1e-9), low, y);
     }
     // From nothing on, unless differences that matter would be a small part of the picture.
-    let floor = if low > 0.85 * high && high - low > 0.01 * high {
+    let floor = if !panel.names.is_empty() {
+        0.0
+    } else if low > 0.85 * high && high - low > 0.01 * high {
         low - (high - low) * 0.3
     } else {
         low.min(0.0)
@@ -109,10 +114,11 @@ fn draw(area: &Area<'_>, panel: &Panel) -> Drawn {
         floor
     };
     let top = high + (high - floor).max(1e-9) * 0.06;
-    axes(&plot, panel, left..right.max(left + 1e-9), floor..top)
+    let x = left..right.max(left + 1e-9);
+    axes(&plot, panel, x, floor, floor..top)
 }
 
-fn axes<Y>(plot: &Area<'_>, panel: &Panel, x: std::ops::Range<f64>, y: Y) -> Drawn
+fn axes<Y>(plot: &Area<'_>, panel: &Panel, x: std::ops::Range<f64>, floor: f64, y: Y) -> Drawn
 where
     Y: AsRangedCoord<Value = f64>,
     Y::CoordDescType: Ranged<ValueType = f64> + ValueFormatter<f64>,
@@ -131,15 +137,22 @@ where
         .y_desc(&panel.y)
         .x_labels(10)
         .y_labels(6)
-        .x_label_formatter(&|value| number(*value))
+        .x_label_formatter(&|value| label(panel, *value))
         .y_label_formatter(&|value| number(*value))
         .light_line_style(TRANSPARENT)
         .bold_line_style(GRID.mix(0.35))
         .label_style((FONT, TEXT))
         .axis_desc_style((FONT, TEXT))
         .draw()?;
-    for (series, colour) in panel.series.iter().zip(COLOURS.iter().cycle()) {
-        if series.line {
+    let width = 0.8 / panel.series.len().max(1) as f64;
+    for (place, (series, colour)) in panel.series.iter().zip(COLOURS.iter().cycle()).enumerate() {
+        if !panel.names.is_empty() {
+            let bar = |&(group, value): &(f64, f64)| {
+                let left = group - 0.4 + width * place as f64;
+                Rectangle::new([(left, floor), (left + width, value)], colour.filled())
+            };
+            chart.draw_series(series.points.iter().map(bar))?;
+        } else if series.line {
             let style = ShapeStyle::from(colour).stroke_width(3);
             chart.draw_series(LineSeries::new(series.points.iter().copied(), style))?;
         } else {
@@ -148,6 +161,16 @@ where
         }
     }
     Ok(())
+}
+
+/// What stands at a tick of the horizontal axis.
+fn label(panel: &Panel, value: f64) -> String {
+    if panel.names.is_empty() {
+        return number(value);
+    }
+    let is_group = value >= 0.0 && value.fract() == 0.0;
+    let name = is_group.then(|| panel.names.get(value as usize)).flatten();
+    name.cloned().unwrap_or_default()
 }
 
 /// The panel's title and the names of its series, from left to right.

@@ -123,6 +123,22 @@ impl Bands {
         self.free.len() as u64
     }
 
+    fn zones(&self) -> std::ops::Range<u32> {
+        self.first..self.first + self.bands.len() as u32
+    }
+
+    /// What files have in a zone that is not below its write pointer.
+    fn missing(&self, state: &State, zone: u32) -> Option<String> {
+        let (offset, owner) = state.holding(zone)?.owners.last_key_value()?;
+        let (end, written) = (offset + owner.blocks, self.written(zone));
+        (end > written).then(|| {
+            format!(
+                "inode {} has data in zone {zone} up to block {end}, of which {written} are written",
+                owner.ino
+            )
+        })
+    }
+
     /// Blocks that users' data may take now.
     fn room(&self) -> u64 {
         let zones = self.free().saturating_sub(self.reserved);
@@ -234,8 +250,21 @@ impl Bands {
 }
 
 impl Placement for Bands {
-    fn load(&mut self, _state: &State) -> ZoneResult<()> {
+    /// A zone that has less than its files have in it went back. Nothing is written over what they had there.
+    fn load(&mut self, state: &State) -> ZoneResult<()> {
+        for zone in self.zones() {
+            if self.missing(state, zone).is_some() {
+                self.leave(zone);
+            }
+        }
         Ok(())
+    }
+
+    fn leave(&mut self, zone: u32) -> bool {
+        self.free.remove(&zone);
+        self.partial.remove(&zone);
+        self.band_mut(zone).is_retired = true;
+        true
     }
 
     fn begin(&mut self, state: &State) -> ZoneResult<()> {
@@ -382,17 +411,7 @@ impl Placement for Bands {
 
     /// The first extent that lies behind what is written of its zone.
     fn misplaced(&self, state: &State) -> Option<String> {
-        let zones = self.first..self.first + self.bands.len() as u32;
-        zones.into_iter().find_map(|zone| {
-            let (offset, owner) = state.holding(zone)?.owners.last_key_value()?;
-            let (end, written) = (offset + owner.blocks, self.written(zone));
-            (end > written && !self.band(zone).is_retired).then(|| {
-                format!(
-                    "inode {} has data in zone {zone} up to block {end}, of which {written} are written",
-                    owner.ino
-                )
-            })
-        })
+        self.zones().find_map(|zone| self.missing(state, zone))
     }
 
     fn is_unflushed(&self) -> bool {

@@ -51,7 +51,14 @@ impl Core {
         let skip = (owner.block - start) as usize;
         let sums = extent.sums[skip..skip + count].to_vec();
         let mut data = vec![0; count * self.block];
-        self.read_raw(zone, offset, &mut data)?;
+        if let Err(error) = self.read_raw(zone, offset, &mut data) {
+            // Else it would be the next victim again, and no other zone would be cleaned.
+            if self.space.leave(zone) {
+                tracing::warn!(zone, %error, "a zone cannot be cleaned, and is left as it is");
+                return Ok(false);
+            }
+            return Err(error);
+        }
         let blocks: Vec<u64> = (owner.block..owner.block + count as u64).collect();
         self.place(owner.ino, &blocks, &data, Some(&sums), Stream::Moved, false)?;
         self.counts.moved_bytes += data.len() as u64;

@@ -348,7 +348,10 @@ impl Core {
             }
             let blocks: Vec<u64> = (first..end).collect();
             self.place(ino, &blocks, &data, None, stream, false)?;
-            self.dirty.cut(ino, first, end);
+            let size = self.inode(ino)?.attributes.size;
+            let width = self.block as u64;
+            let tail = (size % width > 0).then_some(size / width);
+            self.dirty.written(ino, first, end, tail);
         }
         Ok(())
     }
@@ -465,6 +468,11 @@ impl Core {
         let mut bytes = vec![0; self.block].into_boxed_slice();
         if let Some((start, extent)) = self.map(ino)?.find(block) {
             let skip = (block - start) as usize;
+            if let Some(tail) = self.dirty.tail(ino, block)
+                && sum(tail) == extent.sums[skip]
+            {
+                return Ok(tail.into());
+            }
             self.read_raw(extent.zone, extent.offset + skip as u32, &mut bytes)?;
             if sum(&bytes) != extent.sums[skip] {
                 return Err(Error::DamagedData {

@@ -118,10 +118,11 @@ impl Core {
         let width = self.block as u64;
         let end = offset + data.len() as u64;
         let (first, last) = (offset / width, (end - 1) / width + 1);
+        let size = self.inode(ino)?.attributes.size;
         self.buffer_blocks(ino, first, last, |this, block| {
             let (start, stop) = (block * width, (block + 1) * width);
-            // A block that is written from start to end is not read.
-            if start >= offset && stop <= end {
+            // A block is not read of which all that the file has is written.
+            if start >= offset && stop.min(size) <= end {
                 return Ok(vec![0; this.block].into());
             }
             this.load(ino, block)
@@ -176,12 +177,14 @@ impl Core {
 
     /// Writes out what is above the limit of the buffer.
     fn bound_buffer(&mut self) -> Result<()> {
-        while self.dirty.blocks() * self.block as u64 > self.options.buffer_bytes {
+        let most = self.options.buffer_bytes / self.block as u64;
+        while self.dirty.blocks() > most {
             let Some(largest) = self.dirty.largest() else {
                 break;
             };
             self.write_out(largest)?;
         }
+        self.dirty.keep(most);
         Ok(())
     }
 

@@ -1,6 +1,10 @@
 //! Blocks that were written and are not on the drive yet: the buffer cache. Its size is bounded by whoever writes.
+//!
+//! Where they leave room, it keeps the last blocks of files that end within one, for whoever appends to the file next: the
+//! kernel sends the new bytes alone, and each would cost a read.
 
-use std::collections::BTreeMap;
+use runtime::HashMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// What a block of the buffer will lie in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,9 +32,48 @@ pub struct Dirty {
     new: u64,
     /// And those that space was set aside for.
     preallocated: u64,
+    /// By file; what is in `order` and not here was dropped since.
+    tails: HashMap<u64, (u64, Box<[u8]>)>,
+    /// Files in the order in which their tails came; one may be there again.
+    order: VecDeque<u64>,
 }
 
 impl Dirty {
+    /// What is kept of a block that is on the drive, as it was written.
+    pub fn tail(&self, ino: u64, block: u64) -> Option<&[u8]> {
+        let (of, bytes) = self.tails.get(&ino)?;
+        (*of == block).then_some(bytes)
+    }
+
+    /// Drops blocks of a file that are on the drive now, but keeps the one where it ends.
+    pub fn written(&mut self, ino: u64, from: u64, to: u64, tail: Option<u64>) {
+        let kept = tail.filter(|block| (from..to).contains(block));
+        let bytes = kept.and_then(|block| Some((block, self.get(ino, block)?.into())));
+        self.cut(ino, from, to);
+        if let Some(kept) = bytes {
+            self.tails.insert(ino, kept);
+            self.order.push_back(ino);
+        }
+    }
+
+    /// Drops the oldest of what is kept until that and all blocks are no more than `most`.
+    pub fn keep(&mut self, most: u64) {
+        let room = most.saturating_sub(self.blocks) as usize;
+        while self.tails.len() > room || self.order.len() > 2 * room {
+            let Some(oldest) = self.order.pop_front() else {
+                break;
+            };
+            self.tails.remove(&oldest);
+        }
+    }
+
+    fn forget_tail(&mut self, ino: u64, from: u64, to: u64) {
+        let is_there = |(block, _): &(u64, Box<[u8]>)| (from..to).contains(block);
+        if self.tails.get(&ino).is_some_and(is_there) {
+            self.tails.remove(&ino);
+        }
+    }
+
     /// Blocks of all files.
     pub const fn blocks(&self) -> u64 {
         self.blocks
@@ -64,6 +107,7 @@ impl Dirty {
 
     /// Takes a block in that is not there.
     pub fn put(&mut self, ino: u64, block: u64, bytes: Box<[u8]>, takes: Takes) {
+        self.forget_tail(ino, block, block + 1);
         let entry = Block { bytes, takes };
         let old = self.files.entry(ino).or_default().insert(block, entry);
         debug_assert!(old.is_none());
@@ -74,6 +118,7 @@ impl Dirty {
 
     /// Drops blocks of a file: they are on the drive, or wanted no more.
     pub fn cut(&mut self, ino: u64, from: u64, to: u64) {
+        self.forget_tail(ino, from, to);
         let Some(file) = self.files.get_mut(&ino) else {
             return;
         };

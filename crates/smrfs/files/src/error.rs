@@ -61,6 +61,9 @@ pub enum Error {
     /// What the journal says is not known any more, so nothing more is written. A new mount finds the last sync.
     #[error("writing stopped after an error of the drive ({0}); mount again")]
     Stopped(Box<str>),
+    /// It cannot be mounted for writing.
+    #[error("the metadata cannot be written: {0}")]
+    Unwritable(Box<str>),
     /// Not here.
     #[error("not supported")]
     Unsupported,
@@ -119,6 +122,7 @@ impl Error {
             Self::ReadOnly => libc::EROFS,
             Self::Unsupported => libc::EOPNOTSUPP,
             Self::Stopped(_)
+            | Self::Unwritable(_)
             | Self::DamagedData { .. }
             | Self::DamagedMetadata { .. }
             | Self::NotFormatted

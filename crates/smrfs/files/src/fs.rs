@@ -251,10 +251,18 @@ impl FileSystem {
             block: block_size as usize,
             counts: Counts::default(),
         };
-        let misplaced = core.space.misplaced(&core.state);
-        misplaced.map_or(Ok(()), |what| Err(Error::metadata(what)))?;
+        if let Some(what) = core.space.misplaced(&core.state) {
+            // Its checksums tell what is left of that; all else is as it was.
+            tracing::error!(what, "data is lost: `smrfs fsck --deep` says which");
+        }
         if !options.read_only {
-            core.begin(found.is_torn)?;
+            if let Some(why) = found.unreadable {
+                return Err(Error::Unwritable(why.into()));
+            }
+            core.begin(found.is_torn).map_err(|error| match error {
+                Error::Drive(error) => Error::Unwritable(error.to_string().into()),
+                error => error,
+            })?;
         }
         Ok(Self {
             core: RwLock::new(core),

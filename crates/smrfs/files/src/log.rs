@@ -57,6 +57,8 @@ pub struct Found {
     pub log: Log,
     /// Nothing can be appended before a checkpoint: the current slot does not end cleanly.
     pub is_torn: bool,
+    /// Why the slot that is not current cannot be read. It should not be written then: nobody knows what it has.
+    pub unreadable: Option<String>,
 }
 
 /// What a slot said.
@@ -217,9 +219,19 @@ impl Log {
         apply: impl Fn(&mut S, &Record) -> std::result::Result<(), &'static str>,
     ) -> Result<(Found, S)> {
         let mut heads = [None, None];
-        let mut seen = None;
+        let (mut seen, mut unreadable) = (None, None);
         for (index, slot) in layout.slots.iter().enumerate() {
-            match frames(&*device, slot).frame(0)? {
+            let mut frames = frames(&*device, slot);
+            let head = match frames.frame(0) {
+                Ok(head) => head,
+                Err(error) => {
+                    let what = format!("copy {index} cannot be read: {error}");
+                    seen.get_or_insert(Error::metadata(what.clone()));
+                    unreadable = Some(what);
+                    continue;
+                }
+            };
+            match head {
                 Ok((parsed, _)) if parsed.header.kind == Kind::Head => {
                     heads[index] = Some(parsed.header.generation);
                 }
@@ -257,6 +269,10 @@ impl Log {
                 moved = match scan(&*device, &layout, index, nothing) {
                     Ok(found) => found.and_then(|found| found.moved),
                     Err(Error::DamagedMetadata { .. }) => None,
+                    Err(Error::Drive(error)) => {
+                        unreadable = Some(format!("copy {index} cannot be read: {error}"));
+                        None
+                    }
                     Err(error) => return Err(error),
                 };
                 continue;
@@ -266,7 +282,13 @@ impl Log {
                 let state = state.get_or_insert_with(|| start(shape));
                 apply(state, record)
             };
-            let scanned = scan(&*device, &layout, index, &mut take)?;
+            let scanned =
+                scan(&*device, &layout, index, &mut take).map_err(|error| match error {
+                    Error::Drive(error) => {
+                        Error::metadata(format!("copy {index} cannot be read: {error}"))
+                    }
+                    error => error,
+                })?;
             match (scanned, state) {
                 (Some(scanned), Some(state)) if scanned.is_complete => {
                     chosen = Some((scanned, state));
@@ -282,8 +304,9 @@ impl Log {
         let end = scanned.end;
         let later = scanned.moved.into_iter().chain(moved).max();
         if let Some(later) = later.filter(|later| *later > end.generation) {
+            let why = unreadable.map_or_else(String::new, |why| format!(" ({why})"));
             return Err(Error::metadata(format!(
-                "checkpoint {later} was written and cannot be read; {} is older",
+                "checkpoint {later} was written and cannot be read{why}; {} is older",
                 end.generation
             )));
         }
@@ -307,7 +330,12 @@ impl Log {
             end,
             highest,
         };
-        Ok((Found { log, is_torn }, state))
+        let found = Found {
+            log,
+            is_torn,
+            unreadable,
+        };
+        Ok((found, state))
     }
 
     /// Appends a group of records, each encoded; they count together or not at all. `false` if the slot has no room.

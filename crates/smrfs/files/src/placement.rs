@@ -137,6 +137,12 @@ pub trait Placement: Send + Sync {
     /// What to clean, if anything is worth it.
     fn victim(&self, state: &State, policy: Policy, pressure: Pressure) -> Option<Victim>;
 
+    /// Takes a zone that is not open out of use until the next mount, for a part of it cannot be read; `false` if there is no
+    /// other one.
+    fn leave(&mut self, _zone: u32) -> bool {
+        false
+    }
+
     /// What was to be cleaned has nothing live any more, durably.
     fn cleaned(&mut self, victim: &Victim);
 

@@ -9,7 +9,7 @@ use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
 use support::{Model, bytes, format, geometry, number, put};
 use zea::{Error, Instance, Sequence};
-use zone::{ZoneAddress, ZoneId, ZoneKind};
+use zone::{ZoneAddress, ZoneCondition, ZoneId, ZoneKind};
 
 const ZONE: ZoneId = ZoneId(1);
 
@@ -186,4 +186,60 @@ fn garbage_is_no_instance() {
         let opened = Instance::open(Arc::new(drive), ZONE, Sequence::default());
         assert!(opened.is_err());
     }
+}
+
+/// The write pointer is where it was before: what lies in front of it is there, and what is put next.
+#[test]
+fn a_zone_that_went_back() {
+    let (drive, model) = filled(3);
+    let end = drive.report_zone(ZONE).unwrap().write_pointer;
+    let start = drive.geometry().start(ZONE);
+    for written in (0..end).step_by(512) {
+        let image = Arc::new(drive.snapshot());
+        let mut kept = vec![0; written as usize];
+        if written > 0 {
+            image.read(start, &mut kept).unwrap();
+        }
+        image.reset(ZONE).unwrap();
+        if written > 0 {
+            image.write(start, &kept).unwrap();
+        }
+        let instance = match Instance::open(image.clone(), ZONE, Sequence::default()) {
+            Ok(instance) => instance,
+            Err(Error::NotFormatted { .. }) if written < 1024 => continue,
+            Err(error) => panic!("{written}: {error}"),
+        };
+        let is_there = |(placed, _): &&(zea::Placed, Vec<u8>)| {
+            // Its block of metadata is behind it.
+            placed.at.offset + placed.stored <= written
+        };
+        let mut left = Model {
+            extents: model.extents.iter().filter(is_there).cloned().collect(),
+        };
+        put(&instance, &mut left, 99, bytes(99, 700));
+        support::assert_same(&instance, &left);
+        drop(instance);
+        let again = Instance::open(image, ZONE, Sequence::default()).unwrap();
+        support::assert_same(&again, &left);
+    }
+}
+
+/// A zone that is offline says so.
+#[test]
+fn a_zone_that_is_gone() {
+    let (drive, model) = filled(3);
+    let open = || Instance::open(drive.clone(), ZONE, Sequence::default());
+    let instance = open().unwrap();
+    drive.set_condition(ZONE, ZoneCondition::Offline).unwrap();
+    let says_so = |error: Error| error.to_string().contains("zone 1 is offline");
+    let (first, _) = &model.extents[0];
+    assert!(instance.get(first.lba, first.length).is_err_and(says_so));
+    assert!(
+        instance
+            .put(zea::LogicalAddress(1), &[1])
+            .is_err_and(says_so)
+    );
+    assert!(instance.forward().all(|extent| extent.is_err_and(says_so)));
+    assert!(zea::check(&instance, true).is_err_and(says_so));
+    assert!(open().is_err_and(says_so));
 }

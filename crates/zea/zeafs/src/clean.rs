@@ -75,7 +75,7 @@ impl Inner {
             turns = turns.checked_sub(1).ok_or(Error::NoSpace)?;
             let victim = self.victim(&damaged).ok_or(Error::NoSpace)?;
             match self.clean(victim) {
-                Err(error @ Error::Corrupt { .. }) => {
+                Err(error) if error.is_of_place() => {
                     tracing::warn!(%error, zone = %victim, "a zone is not cleaned");
                     damaged.insert(victim);
                 }
@@ -144,7 +144,7 @@ impl Inner {
             match self.move_run(&run) {
                 // What is not gathered is in the map as it was.
                 Err(Error::NoSpace) => return Ok(()),
-                Err(error @ Error::Corrupt { .. }) => {
+                Err(error) if error.is_of_place() => {
                     tracing::warn!(%error, "pieces of a file stay apart");
                 }
                 moved => moved?,

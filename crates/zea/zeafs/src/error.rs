@@ -1,7 +1,7 @@
 //! What the file system answers when it does not do as it was told.
 
 use thiserror::Error;
-use zone::{ZoneAddress, ZoneError};
+use zone::{ZoneAddress, ZoneCommand, ZoneError};
 
 /// The result of a call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -38,7 +38,7 @@ pub enum Error {
     #[error("metadata has {bytes} bytes, and there is room for {room}")]
     MetadataFull { bytes: u64, room: u64 },
     /// Metadata could not be written, so nothing is taken any more until the next mount.
-    #[error("metadata could not be written before: {cause}")]
+    #[error("metadata cannot be written ({cause}); files can be read: copy them to another drive")]
     Stopped { cause: String },
     /// Nothing of ours is on the drive.
     #[error("the drive holds no ZEAFS")]
@@ -85,6 +85,17 @@ impl Error {
             self,
             Self::Corrupt { .. } | Self::Zea(zea::Error::Corrupt { .. })
         )
+    }
+
+    /// What was to be read is damaged, or the drive cannot read it; other places may be as they were.
+    pub(crate) fn is_of_place(&self) -> bool {
+        let is_read = |error: &ZoneError| match error {
+            ZoneError::Io { command, .. } | ZoneError::Offline { command, .. } => {
+                *command == ZoneCommand::Read
+            }
+            _ => false,
+        };
+        self.is_damage() || self.of_drive().is_some_and(is_read)
     }
 
     /// What the drive said.

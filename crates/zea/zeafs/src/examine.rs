@@ -8,7 +8,7 @@ use crate::newest::Newest;
 use crate::reader::read_pieces;
 use device::ZonedDevice;
 use std::collections::BTreeMap;
-use zone::ZoneId;
+use zone::{ZoneCondition, ZoneId};
 
 /// The file system as of its last commit.
 #[derive(Debug)]
@@ -116,7 +116,7 @@ impl Examined {
         for (zone, mut pieces) in ends {
             pieces.sort_unstable();
             let written = match self.newest.zones.contains(&zone) {
-                true => device.report_zone(zone)?.write_pointer,
+                true => readable(device, zone)?,
                 false => 0,
             };
             let mut free = 0;
@@ -133,19 +133,23 @@ impl Examined {
         Ok(found)
     }
 
-    /// Compares all bytes of a file with their checksums; answers what is damaged.
-    ///
-    /// # Errors
-    /// The drive.
-    pub fn verify(device: &dyn ZonedDevice, file: &ExaminedFile<'_>) -> Result<Vec<Error>> {
-        let mut damage = Vec::new();
-        for (place, piece) in file.file.pieces.iter().enumerate() {
+    /// Compares all bytes of a file with their checksums; answers what is damaged or cannot be read.
+    pub fn verify(device: &dyn ZonedDevice, file: &ExaminedFile<'_>) -> Vec<Error> {
+        let pieces = file.file.pieces.iter().enumerate();
+        let damage = pieces.filter_map(|(place, piece)| {
             let length = file.file.end_of(place) - piece.file_offset;
-            match read_pieces(device, &[(piece.clone(), 0, length)]) {
-                Err(error @ Error::Corrupt { .. }) => damage.push(error),
-                read => _ = read?,
-            }
-        }
-        Ok(damage)
+            read_pieces(device, &[(piece.clone(), 0, length)]).err()
+        });
+        damage.collect()
     }
+}
+
+/// Bytes of a zone that can have been written: all of it if it has no write pointer any more and can be read.
+fn readable(device: &dyn ZonedDevice, zone: ZoneId) -> Result<u64> {
+    let report = device.report_zone(zone)?;
+    Ok(match report.condition {
+        ZoneCondition::ReadOnly => device.geometry().zone_capacity,
+        ZoneCondition::Offline => 0,
+        _ => report.write_pointer,
+    })
 }

@@ -42,7 +42,8 @@ impl ZeaFs {
         Ok(())
     }
 
-    /// Finds the file system as of its last commit, and goes on with a new checkpoint of it.
+    /// Finds the file system as of its last commit, and goes on with a new checkpoint of it. If that cannot be written because a
+    /// zone for metadata is broken, files can be read, and all else answers [`Error::Stopped`].
     pub fn mount(device: Arc<dyn ZonedDevice>, runtime: Runtime) -> Result<Self> {
         Self::mount_with(device, runtime, WRITE_BUFFER)
     }
@@ -88,7 +89,13 @@ impl ZeaFs {
             moved_bytes: 0,
             stopped: None,
         };
-        inner.checkpoint()?;
+        match inner.checkpoint() {
+            // A zone for metadata is broken: what is there can be read, and nothing can be written.
+            Err(Error::Drive(error)) if appender::is_of_zone(&error) => {
+                inner.stopped = Some(error.to_string());
+            }
+            done => done?,
+        }
         Ok(Self {
             shared: Arc::new(Shared {
                 inner: Mutex::new(inner),

@@ -1,0 +1,88 @@
+//! What cleaning costs the two file systems of the Caveat-Scriptor thesis.
+
+use crate::expected::Expected;
+use crate::experiment::{Experiment, Run, Stopped};
+use crate::smrfs_bed::{Bed, Kind, MIB};
+use caveat::{Sizes, Step, Workload};
+use smrfs::{MkfsOptions, ROOT};
+
+pub const CLEANING: Experiment = Experiment {
+    id: "caveat-cleaning",
+    title: "Files come and go at 80 %: bands are cleaned, a Caveat-Scriptor drive cleans implicitly or nearly so",
+    source: "Caveat-Scriptor (thesis, Carnegie Mellon, 2014), section 5.3 and chapter 6",
+    expected: || {
+        let row = |removed: &str, how: &str| {
+            format!("{removed} removed, {how}: bytes to the drive ÷ of users")
+        };
+        vec![
+            Expected::at_least(row("the oldest", "strict append"), "", 1.0),
+            Expected::value(row("the oldest", "Caveat-Scriptor"), "", 1.0).part(0.01),
+            Expected::at_least(row("any", "strict append"), "", 1.02),
+            Expected::at_most(
+                "any removed: the same, Caveat-Scriptor that is cleaned when full ÷ strict append",
+                "",
+                1.0,
+            ),
+        ]
+    },
+    measure: |run| {
+        let mut measured = Vec::new();
+        // As in table 5.1, where that fits without cleaning; and as it does not.
+        for (percent, clean_when_full) in [(5, false), (100, true)] {
+            for kind in Kind::BOTH {
+                run.next(&format!("{}, {percent} % of any age", kind.name()))?;
+                measured.push(aging(run, kind, percent, clean_when_full)?);
+            }
+        }
+        measured[3] /= measured[2];
+        Ok(measured.into())
+    },
+};
+
+/// Bytes to the drive for each of users', behind the first fill: files of the thesis's sizes, 80 % of the drive.
+fn aging(
+    run: &mut Run<'_>,
+    kind: Kind,
+    percent: u8,
+    clean_when_full: bool,
+) -> Result<f64, Stopped> {
+    let options = MkfsOptions {
+        clean_when_full: clean_when_full && matches!(kind, Kind::Caveat),
+        ..MkfsOptions::default()
+    };
+    let bed = Bed::new(run, kind, 4 * MIB, &options)?;
+    let fs = &bed.fs;
+    let drive = 60 * 4 * MIB;
+    let work = Workload::new(Sizes::thesis(), drive / 10 * 8, 4096, run.seed);
+    let mut work = work.with_random_removals(percent);
+    let data = vec![9; 4 * MIB as usize];
+    let (mut left, mut before) = (run.scaled(40_000, 12_000), None);
+    while left > 0 {
+        if before.is_none() && work.is_steady() {
+            fs.sync()?;
+            before = Some(fs.space());
+        }
+        left -= u64::from(before.is_some());
+        match work.step() {
+            Some(Step::Create { file, bytes }) => {
+                let ino = bed.make(ROOT, file, libc::S_IFREG)?;
+                fs.write(ino, 0, &data[..bytes as usize])?;
+            }
+            Some(Step::Remove { file }) => {
+                fs.unlink(ROOT, file.to_string().as_bytes())?;
+            }
+            None => break,
+        }
+        if left % 200 == 0 {
+            fs.sync()?;
+            if run.is_interrupted() {
+                return Err(Stopped::Interrupted);
+            }
+        }
+    }
+    fs.sync()?;
+    let (after, before) = (fs.space(), before.ok_or(Stopped::Interrupted)?);
+    let device = after.device_bytes - before.device_bytes;
+    let users = device - (after.moved_bytes - before.moved_bytes);
+    Ok(device as f64 / users as f64)
+}
