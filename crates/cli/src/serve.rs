@@ -27,6 +27,8 @@ use store::{MountOptions, ScrubPlan, Store};
 use terminal::{Apart, LogFiles, Logging};
 use traces::Collector;
 
+const NO_DRIVE: &str = "no drive is named";
+
 /// Serves until a signal comes.
 pub fn run(
     arguments: &ServeArguments,
@@ -39,12 +41,15 @@ pub fn run(
     let said_here = arguments.said();
     let plan = Plan::of(settings.as_ref(), said_here.clone())?;
     let judge: Judge = Box::new(move |settings| {
-        let plan = Plan::of(Some(settings), said_here.clone());
-        plan.map(drop).map_err(|error| error.message)
+        let plan = Plan::of(Some(settings), said_here.clone()).map_err(|error| error.message)?;
+        plan.serve
+            .drive
+            .map(drop)
+            .ok_or_else(|| NO_DRIVE.to_owned())
     });
     let (serve, shape, address) = (plan.serve, plan.shape, plan.address);
     let Some(path) = serve.drive.clone() else {
-        return fail!(Usage, "no drive is named"; "name one, or say drive = in [serve] of the configuration");
+        return fail!(Usage, "{NO_DRIVE}"; "name one, or say drive = in [serve] of the configuration");
     };
     let (logs, collector) = log(&plan.log, log_format, &plan.trace)?;
     // Before anything is made: without it there is nothing to serve.

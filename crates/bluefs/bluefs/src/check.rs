@@ -216,6 +216,18 @@ impl Shared {
         Ok(())
     }
 
+    /// Whether the last write to a log was under way when a process was killed, and one copy does not have it. Who mounts for
+    /// writing brings it up.
+    fn is_cut_short(&self, node: &Node, piece: &Piece) -> bool {
+        let (at, length) = place(self.device.geometry(), node.kind, piece);
+        let is_last = || node.body.read().marked < piece.file_offset + piece.length;
+        let is_inside = |end: u64| (at.offset..at.offset + length).contains(&end);
+        self.read_only
+            && node.kind == Kind::Log
+            && is_last()
+            && self.device.shorter_end(at.zone).is_some_and(is_inside)
+    }
+
     /// What the drive says of a piece.
     fn check_piece(
         &self,
@@ -255,6 +267,7 @@ impl Shared {
         match (first, device.twin(piece.at.zone).is_some(), other) {
             (Ok(true), _, true) => report.bytes_verified += piece.length,
             _ if !file.still_has(piece) => {}
+            (Ok(true), ..) | (_, true, true) if self.is_cut_short(node, piece) => {}
             (Ok(true), ..) | (_, true, true) => report.error("one of two copies is damaged", place),
             _ if combined(device, piece).is_some() => {
                 report.error("both copies are damaged, and whole together", place);

@@ -106,9 +106,9 @@ impl Shared {
 
     fn compare_with(&self, journal: &Journal, generation: u64) -> Result<MetadataCopies> {
         let mut found = MetadataCopies::default();
-        look_at_frames(&*self.device, journal, &mut found)?;
-        // A power cut between the two leaves one of them a generation behind.
+        // A kill or a power cut between the two leaves one of them a write behind.
         let may_be_behind = self.read_only;
+        look_at_frames(&*self.device, journal, may_be_behind, &mut found)?;
         for (ring, can_be_read) in Rings::not_as_written(&*self.drive, generation, may_be_behind)? {
             match can_be_read {
                 true => found.superblocks.push(ring),
@@ -127,6 +127,7 @@ impl Shared {
 fn look_at_frames(
     device: &dyn Mirror,
     journal: &Journal,
+    may_be_behind: bool,
     found: &mut MetadataCopies,
 ) -> Result<()> {
     let g = device.geometry();
@@ -178,7 +179,13 @@ fn look_at_frames(
             if let Some(at) = gap.take() {
                 found.in_all.push((at, frame.place.sequence - next));
             }
-            match (has_damaged, has_unread) {
+            let written = offset..offset + frame.length;
+            let is_short = may_be_behind
+                && frame.place.sequence >= journal.durable
+                && device
+                    .shorter_end(*zone)
+                    .is_some_and(|end| written.contains(&end));
+            match (has_damaged && !is_short, has_unread) {
                 (true, true) => found.unreadable += 1,
                 (true, false) => found.in_one.push(at),
                 (false, _) => {}

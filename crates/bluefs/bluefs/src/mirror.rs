@@ -49,6 +49,10 @@ pub(crate) trait Mirror: ZonedDevice {
     /// have a write pointer behind it and can be read.
     fn read_each(&self, at: ZoneAddress, length: usize) -> Vec<(ZoneDescriptor, Vec<u8>)>;
 
+    /// Where the shorter copy of a pair ends, if both have a write pointer. A process that is killed leaves one in front of
+    /// its last write, and the other one behind it.
+    fn shorter_end(&self, zone: ZoneId) -> Option<u64>;
+
     /// Brings the copy of a sequential zone that has less up to the other one, in which what counts ends at
     /// `live_end`. Answers how many bytes were missing.
     fn catch_up(&self, zone: ZoneId, live_end: u64) -> ZoneResult<u64>;
@@ -232,6 +236,14 @@ impl<D: Deref<Target: ZonedDevice> + Send + Sync> Mirror for Mirrored<D> {
             Some((told, bytes))
         };
         zones.filter_map(read).collect()
+    }
+
+    fn shorter_end(&self, zone: ZoneId) -> Option<u64> {
+        let end = |zone| {
+            let told = self.inner.report_zone(zone).ok()?;
+            told.write_pointer_valid().then_some(told.write_pointer)
+        };
+        Some(end(zone)?.min(end(self.twin(zone)?)?))
     }
 
     fn catch_up(&self, zone: ZoneId, live_end: u64) -> ZoneResult<u64> {

@@ -4,6 +4,9 @@
 //! written behind the end, it begins with the header of a record that goes on above the write pointer.
 //! Anything else is damage, even if nothing says that it was durable. A zone without a write pointer tells
 //! nothing, and neither does a full one, which may have been finished.
+//!
+//! The write pointer of a drive in a file may be where its last byte is that is not zero (`docs/format/file-drive.md`), so damage
+//! behind the end moves it. There the pointer of one copy alone tells nothing, nor does a single byte.
 
 use crate::format::{journal, log_record};
 use crate::journal::Journal;
@@ -70,6 +73,10 @@ fn lacks(
     let g = device.geometry();
     let read_each = |at, length: u64| device.read_each(at, g.round_up(length) as usize);
     let block = |at| read_each(at, g.block_size.into());
+    let from_bytes = device.keeps() == Keeps::Writes;
+    if from_bytes && device.shorter_end(at.zone) == Some(at.offset) {
+        return None;
+    }
     let mut behind = block(at);
     behind.retain(|(zone, _)| zone.condition != ZoneCondition::Full);
     if behind.is_empty() {
@@ -78,10 +85,14 @@ fn lacks(
     let of_this_life = block(ZoneAddress::new(at.zone, first)).into_iter();
     let of_this_life = of_this_life.filter(|(_, start)| is_ours(start));
     let of_this_life: Vec<ZoneId> = of_this_life.map(|(zone, _)| zone.id).collect();
+    let is_a_byte = |length| {
+        let mut copies = read_each(at, length).into_iter();
+        copies.all(|(_, bytes)| bytes.iter().filter(|byte| **byte != 0).count() <= 1)
+    };
     let damaged = behind.into_iter().filter(|(zone, start)| {
         of_this_life.contains(&zone.id)
             && match begins(start) {
-                Begins::Nothing => true,
+                Begins::Nothing => !from_bytes || !is_a_byte(zone.write_pointer - at.offset),
                 Begins::Other => false,
                 Begins::Write(length) => {
                     let rest = zone.write_pointer - at.offset;

@@ -10,7 +10,7 @@ use crate::scrubber::Goes;
 use crate::summary_writer::{Why, read_places};
 use kv::{Batch, Durability};
 use object::Content;
-use runtime::HashSet;
+use runtime::{HashMap, HashSet};
 use std::hash::BuildHasher;
 use zone::ZoneId;
 
@@ -40,6 +40,8 @@ impl Part {
 /// Hashes of the rows of a part that summaries have.
 pub(crate) struct Copied {
     hashes: HashSet<u64>,
+    /// By the hashes of keys of collections and onodes: the last summary with such a row, and whether it is there by that.
+    names: HashMap<u64, (u64, bool)>,
     part: Part,
 }
 
@@ -53,6 +55,26 @@ impl Copied {
     fn hash(&self, key: &[u8], value: &[u8]) -> u64 {
         self.hashes.hasher().hash_one((key, value))
     }
+
+    fn hear_name(&mut self, sequence: u64, key: &[u8], is_there: bool) {
+        let hash = self.hash(key, &[]);
+        if is_name(key) && self.part.has(hash) {
+            let latest = self.names.entry(hash).or_default();
+            *latest = (sequence, is_there).max(*latest);
+        }
+    }
+
+    /// Whether a row is there by the last summary with its key, which is this one.
+    fn is_named_last(&self, sequence: u64, key: &[u8]) -> bool {
+        is_name(key) && self.names.get(&self.hash(key, &[])) == Some(&(sequence, true))
+    }
+}
+
+/// Whether a salvage has something back by this row alone, if it does not hear that it is gone.
+fn is_name(key: &[u8]) -> bool {
+    let names = [key::COLLECTION, key::ONODE, key::HASHED_ONODE];
+    key.first()
+        .is_some_and(|namespace| names.contains(namespace))
 }
 
 impl Inner {
@@ -63,8 +85,11 @@ impl Inner {
         part: Part,
         goes: Goes<'_>,
     ) -> Result<Option<(Copied, u64)>> {
-        let hashes = HashSet::default();
-        let mut copied = Copied { hashes, part };
+        let mut copied = Copied {
+            hashes: HashSet::default(),
+            names: HashMap::default(),
+            part,
+        };
         let mut lost = 0;
         for zone in zones {
             if !goes(self.freelist.summary_bytes_in(*zone)) {
@@ -72,7 +97,12 @@ impl Inner {
             }
             let (found, unreadable) = self.summaries_in(&*self.kv()?, *zone)?;
             lost += unreadable as u64;
-            for (key, value) in found.into_iter().flat_map(|summary| summary.rows) {
+            let rows = found.into_iter().flat_map(|summary| {
+                let rows = summary.rows.into_iter();
+                rows.map(move |(key, value)| (summary.sequence, key, value))
+            });
+            for (sequence, key, value) in rows {
+                copied.hear_name(sequence, &key, value.is_some());
                 if let Some(value) = value {
                     let hash = copied.hash(&key, &value);
                     if part.has(hash) {
@@ -126,7 +156,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Writes rows that no summary has to one. Answers how many these were; `None` if it was stopped.
+    /// Writes rows that no summary has to one, and of which none says that they are gone. Answers how many these were; `None`
+    /// if it was stopped.
     pub(crate) fn copy_rows_again(&self, goes: Goes<'_>) -> Result<Option<u64>> {
         let zones: Vec<ZoneId> = self.freelist.ours().into_iter().map(|(z, ..)| z).collect();
         let mut summaries = 0;
@@ -156,10 +187,42 @@ impl Inner {
                     self.write_summaries(self.moved.of(0), Why::Enough);
                 }
             }
+            for zone in &zones {
+                if !goes(self.freelist.summary_bytes_in(*zone)) {
+                    return Ok(None);
+                }
+                rows += self.copy_names_gone(*zone, &copied)?;
+                self.write_summaries(self.moved.of(0), Why::Enough);
+            }
         }
         *self.uncopied.lock() = None;
         self.all_rows_wait(misses)?;
         Ok(Some(rows))
+    }
+
+    /// Names that are in a summary of a zone, in no later one, and not in the database.
+    fn copy_names_gone(&self, zone: ZoneId, copied: &Copied) -> Result<u64> {
+        let (found, _) = self.summaries_in(&*self.kv()?, zone)?;
+        let mut rows = 0;
+        for summary in found {
+            // A commit that changes one of the rows is through, or comes behind this.
+            let _alone = self.mutators.write();
+            let kv = self.kv()?;
+            for (key, _) in summary.rows {
+                if !copied.is_named_last(summary.sequence, &key) {
+                    continue;
+                }
+                let is_there = match kv.get(&key)? {
+                    Some(value) => self.wants_copy(&key, &value)?,
+                    None => false,
+                };
+                if !is_there {
+                    self.summaries.keep(&key, None);
+                    rows += 1;
+                }
+            }
+        }
+        Ok(rows)
     }
 
     fn copy_rows_from(

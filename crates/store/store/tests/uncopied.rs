@@ -146,6 +146,39 @@ fn what_a_kill_left_in_no_summary_is_copied_and_salvage_finds_it() {
     }
 }
 
+/// The log is gone with the memtable, so that rows are looked for everywhere: also of those that are not there any more.
+#[test]
+fn what_was_removed_or_became_small_before_a_kill_does_not_come_back() {
+    let (device, mut model) = (fresh(96), Model::new());
+    let store = mount(&device);
+    for number in 0..20 {
+        let (name, data) = (format!("object-{number}"), pattern(number, 20_000));
+        put(&store, &name, &data).unwrap();
+        model.insert(name, data);
+    }
+    // All have a copy.
+    store.unmount().unwrap();
+    let store = mount(&device);
+    for number in 0..10 {
+        let name = format!("object-{number}");
+        remove(&store, &name);
+        model.remove(&name);
+    }
+    put(&store, "object-10", b"small").unwrap();
+    // Which are in the database alone.
+    model.remove("object-10");
+    store.flush().unwrap();
+    put(&store, "last", &pattern(99, 20_000)).unwrap();
+    model.insert("last".into(), pattern(99, 20_000));
+    store.flush().unwrap();
+    drop(store);
+    let store = mount(&device);
+    copy(&store);
+    let data = data_zones(&store);
+    drop(store);
+    assert!(salvaged(&device, &data) == model);
+}
+
 /// Every state that a power cut may leave, with summaries that were written and not flushed.
 #[test]
 fn what_a_power_cut_left_in_no_summary_is_copied_and_salvage_finds_it() {

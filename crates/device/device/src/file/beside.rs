@@ -5,7 +5,7 @@
 use super::mapped::MappedFile;
 use runtime::sync::Mutex;
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -37,15 +37,27 @@ impl HostMemory {
 
     /// What an earlier process has left since the host was started, if there is any.
     pub fn left_behind(&self) -> Option<Vec<u8>> {
-        let mut bytes = std::fs::read(&self.path).ok()?;
+        let mut bytes = Vec::new();
+        self.open_to_read().ok()?.read_to_end(&mut bytes).ok()?;
         (bytes.get(..HEADER)? == header().ok()?.as_slice()).then(|| bytes.split_off(HEADER))
     }
 
     /// Whether the process that wrote to the drive last ran since the host was started.
     pub(super) fn is_of_this_boot(&self) -> bool {
         let mut start = [0; HEADER];
-        let read = File::open(&self.path).and_then(|file| file.read_exact_at(&mut start, 0));
+        let read = self
+            .open_to_read()
+            .and_then(|mut file| file.read_exact(&mut start));
         read.is_ok() && header().is_ok_and(|header| header == start)
+    }
+
+    /// Nobody waits for what comes out of a pipe by that name.
+    fn open_to_read(&self) -> io::Result<File> {
+        let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+        OpenOptions::new()
+            .read(true)
+            .custom_flags(flags)
+            .open(&self.path)
     }
 
     /// Says that a process writes to the drive: whatever it leaves is there as long as the host runs.

@@ -63,6 +63,12 @@ impl Plan {
     /// In words.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = vec![format!("stay in place: {}", count(self.placed, "object"))];
+        if self.copies == 1 {
+            lines.push(
+                "metadata: in one copy from now on; for two, `store backup`, `store mkfs --metadata-copies 2` and `store restore`"
+                    .to_owned(),
+            );
+        }
         if self.copied > 0 {
             let copied = count(self.copied, "object");
             lines.push(format!("copied within the drive: {copied}"));
