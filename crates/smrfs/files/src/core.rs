@@ -273,6 +273,26 @@ impl Core {
         })
     }
 
+    /// Sets space aside for `from..to` of a file, whatever has space there: that is free behind the next commit only, and some
+    /// of it is a footer then. Where the range ends within blocks, these find room beside it.
+    pub fn set_all_aside(&mut self, ino: u64, from: u64, to: u64) -> Result<()> {
+        const ENDS: u64 = 3;
+        let map = self.map(ino)?;
+        let within = |(start, end): (u64, u64)| end.min(to).saturating_sub(start.max(from));
+        let blocks = to - from - map.preallocated().map(within).sum::<u64>();
+        let holes = map.bare_holes(from, to).into_iter();
+        let holes: u64 = holes.map(|(from, to)| to - from).sum();
+        if self.used().saturating_add(holes) > self.space.capacity() {
+            return Err(Error::NoSpace);
+        }
+        self.check_metadata((blocks + ENDS).saturating_mul(BLOCK_METADATA))?;
+        self.clean_until(|this| {
+            let wanted = this.state.preallocated() + blocks;
+            let beside = this.dirty.not_preallocated() + ENDS;
+            this.space.set_aside(wanted, beside)
+        })
+    }
+
     /// Commits, and cleans, until there is room.
     fn clean_until(&mut self, mut has_room: impl FnMut(&mut Self) -> bool) -> Result<()> {
         if has_room(self) {
