@@ -15,6 +15,7 @@ use crate::record::Record;
 use crate::state::State;
 use device::ZonedDevice;
 use runtime::{HashMap, Runtime};
+use std::ops::Range;
 use std::sync::Arc;
 use zone::ZoneId;
 
@@ -273,24 +274,42 @@ impl Core {
         })
     }
 
-    /// Sets space aside for `from..to` of a file, whatever has space there: that is free behind the next commit only, and some
-    /// of it is a footer then. Where the range ends within blocks, these find room beside it.
-    pub fn set_all_aside(&mut self, ino: u64, from: u64, to: u64) -> Result<()> {
-        const ENDS: u64 = 3;
+    /// Makes sure that space can be set aside for blocks of a file once those `within` them are a hole: beside what is there
+    /// now, or where that is.
+    pub fn check_zeros(&mut self, ino: u64, all: Range<u64>, within: Range<u64>) -> Result<()> {
         let map = self.map(ino)?;
-        let within = |(start, end): (u64, u64)| end.min(to).saturating_sub(start.max(from));
-        let blocks = to - from - map.preallocated().map(within).sum::<u64>();
-        let holes = map.bare_holes(from, to).into_iter();
-        let holes: u64 = holes.map(|(from, to)| to - from).sum();
+        // Those that are written in part, and the one where the file ended.
+        let ends = (all.start..within.start.min(all.end)).chain(within.end.max(all.start)..all.end);
+        let ends = 1 + ends.take(3).filter(|block| map.has(*block)).count() as u64;
+        let holes = map.bare_holes(all.start, all.end).into_iter();
+        let holes: u64 = holes.map(|(start, end)| end - start).sum();
         if self.used().saturating_add(holes) > self.space.capacity() {
             return Err(Error::NoSpace);
         }
-        self.check_metadata((blocks + ENDS).saturating_mul(BLOCK_METADATA))?;
-        self.clean_until(|this| {
+        let freed = |this: &Self| -> Result<Vec<(u64, u64)>> {
+            let extents = this.map(ino)?.iter();
+            let freed = extents.filter_map(|(block, extent)| {
+                let start = block.max(within.start);
+                let end = (block + extent.blocks()).min(within.end);
+                (start < end).then(|| (u64::from(extent.offset) + start - block, end - start))
+            });
+            Ok(freed.collect())
+        };
+        let data: u64 = freed(self)?.iter().map(|(_, blocks)| blocks).sum();
+        let blocks = data + holes;
+        self.check_metadata((blocks + ends).saturating_mul(BLOCK_METADATA))?;
+        let room = self.clean_until(|this| {
             let wanted = this.state.preallocated() + blocks;
-            let beside = this.dirty.not_preallocated() + ENDS;
-            this.space.set_aside(wanted, beside)
-        })
+            let beside = this.dirty.not_preallocated() + ends;
+            this.space.set_aside(wanted, beside) && this.space.admits(beside, 0)
+        });
+        if !matches!(room, Err(Error::NoSpace)) {
+            return room;
+        }
+        // Nothing waits to be written any more.
+        let wanted = self.state.preallocated() + blocks;
+        let will = self.space.will_set_aside(wanted, &freed(self)?, ends);
+        will.then_some(()).ok_or(Error::NoSpace)
     }
 
     /// Commits, and cleans, until there is room.

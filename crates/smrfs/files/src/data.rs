@@ -328,7 +328,8 @@ impl Core {
             self.check_size(Some(end))?;
             self.write_out(ino)?;
             let width = self.block as u64;
-            self.set_all_aside(ino, offset / width, end.div_ceil(width))?;
+            let within = offset.div_ceil(width)..end.min(self.inode(ino)?.attributes.size) / width;
+            self.check_zeros(ino, offset / width..end.div_ceil(width), within)?;
             self.punch(ino, offset, length)?;
         }
         self.preallocate(ino, offset, length, keep_size)
