@@ -14,6 +14,7 @@ FEATURES = {
     "checksum seed": ("-O", "metadata_csum_seed"),
     "no checksums": ("-O", "^metadata_csum,^64bit"),
     "blocks by lists": ("-O", "^extents,^64bit,^flex_bg"),
+    "orphan file": ("-O", "orphan_file"),
     "large directories": ("-O", "large_dir,project"),
 }
 

@@ -64,11 +64,14 @@ class Drive:
         elif entry.length and not entry.flags & MARK:
             self.cached.append(entry)
 
-    def cut(self, chance, kept, torn=4096):
-        """An image with every unit of what is not flushed there with the probability `kept`."""
+    def units(self, torn=4096):
+        """What is not flushed, in the units that are there as a whole or not at all."""
+        return [(entry, offset, min(torn, entry.length - offset)) for entry in self.cached for offset in range(0, entry.length, torn)]
+
+    def cut(self, units, part):
+        """An image with those of the units whose bit is set in `part`."""
         image = bytearray(self.durable)
-        for entry in self.cached:
-            for offset in range(0, entry.length, torn):
-                if chance.random() < kept:
-                    self.put(image, entry, offset, min(torn, entry.length - offset))
+        for number, unit in enumerate(units):
+            if part >> number & 1:
+                self.put(image, *unit)
         return image

@@ -2,9 +2,10 @@
 
 The model is a dictionary of paths: a directory's value is None, a file's is [size, seed], a symbolic link's its target.
 It is written to FOLDER/model at every sync, and what is touched after that to FOLDER/touched, so that after a kill
-everything can be compared that nobody was changing.
+everything can be compared that nobody was changing. A file of which fsync() has ended is in FOLDER/touched as well, as
+`=[name, [size, seed]]`: it has to be there as long as it is not touched again.
 
-    storm.py storm MOUNT FOLDER --seed N --operations N [--sync-every N] [--drop-every N]
+    storm.py storm MOUNT FOLDER --seed N --operations N [--sync-every N] [--drop-every N] [--fsync]
     storm.py verify MOUNT FOLDER
     storm.py digest MOUNT
 """
@@ -110,6 +111,16 @@ class Storm:
             self.path(name).rename(self.path(new))
             self.model[new] = self.model.pop(name)
 
+    def fsync(self):
+        """Of some files: one of them at a time is promised."""
+        for _ in range(self.random.choice((1, 1, 4))):
+            name = self.pick(lambda value: isinstance(value, list))
+            if name:
+                descriptor = os.open(self.path(name), os.O_RDONLY)
+                os.fsync(descriptor)
+                os.close(descriptor)
+                self.touch("=" + json.dumps([name, self.model[name]]))
+
     def remove_tree(self):
         top = self.pick(lambda value: value is None)
         if top:
@@ -127,9 +138,11 @@ class Storm:
             self.touch(name)
             os.setxattr(self.path(name), "user.a", b"v" * self.random.choice((10, 800)))
 
-    def run(self, operations, sync_every, drop_every):
+    def run(self, operations, sync_every, drop_every, fsync):
         self.sync()
         kinds = [self.create] * 8 + [self.unlink] * 5 + [self.rename] * 3 + [self.link, self.attribute]
+        if fsync:
+            kinds += [self.fsync] * 8
         for number in range(1, operations + 1):
             if number % 97 == 0:
                 self.remove_tree()
@@ -177,11 +190,26 @@ def is_right(path, value):
     return path.is_file() and path.read_bytes() == content(*value)
 
 
+def load_touched(folder):
+    """What was being changed since the last sync, and those files of it that are promised nevertheless."""
+    path = folder / "touched"
+    touched, promised = set(), {}
+    for line in path.read_text().splitlines() if path.exists() else ():
+        if line.startswith("="):
+            name, value = json.loads(line[1:])
+            promised[name] = value
+        else:
+            touched.add(line)
+            promised.pop(line, None)
+    return touched, promised
+
+
 def verify(mount, folder):
     """Returns what is wrong. After a kill, the model goes on from what is there of what was being changed."""
     model = load(folder)
-    path = folder / "touched"
-    touched = set(path.read_text().split("\n")) if path.exists() else set()
+    touched, promised = load_touched(folder)
+    touched -= set(promised)
+    model.update(promised)
     wrong = []
     found = dict(walk(mount))
     for name, value in model.items():
@@ -197,10 +225,8 @@ def verify(mount, folder):
 
 def forget_touched(mount, folder):
     """Removes what was being changed, so that the model is exact again."""
-    path = folder / "touched"
-    names = sorted(set(path.read_text().split("\n")) - {""}, reverse=True) if path.exists() else []
     model = load(folder)
-    for name in names:
+    for name in sorted(load_touched(folder)[0], reverse=True):
         target = mount / name
         if not target.is_symlink() and target.is_dir():
             for inside in sorted((n for n in model if n.startswith(name + "/")), reverse=True):
@@ -216,7 +242,7 @@ def forget_touched(mount, folder):
         model.pop(name)
     os.sync()
     save(folder, model)
-    with open(path, "w") as file:
+    with open(folder / "touched", "w") as file:
         keep(file)
 
 
@@ -250,11 +276,12 @@ def main():
     parser.add_argument("--operations", type=int, default=1000)
     parser.add_argument("--sync-every", type=int, default=50)
     parser.add_argument("--drop-every", type=int, default=0)
+    parser.add_argument("--fsync", action="store_true", help="of single files too")
     parser.add_argument("--mark", help="a device of dm-log-writes")
     options = parser.parse_args()
     if options.command == "storm":
         Storm(options.mount, options.folder, options.seed, options.mark).run(
-            options.operations, options.sync_every, options.drop_every)
+            options.operations, options.sync_every, options.drop_every, options.fsync)
     elif options.command == "digest":
         print(digest(options.mount))
     elif options.command == "forget-touched":
