@@ -15,6 +15,7 @@ use crate::record::Record;
 use crate::state::State;
 use device::ZonedDevice;
 use runtime::{HashMap, Runtime};
+use std::ops::Range;
 use std::sync::Arc;
 use zone::ZoneId;
 
@@ -271,6 +272,44 @@ impl Core {
             let wanted = this.state.preallocated() + blocks;
             this.space.set_aside(wanted, this.dirty.not_preallocated())
         })
+    }
+
+    /// Makes sure that space can be set aside for blocks of a file once those `within` them are a hole: beside what is there
+    /// now, or where that is.
+    pub fn check_zeros(&mut self, ino: u64, all: Range<u64>, within: Range<u64>) -> Result<()> {
+        let map = self.map(ino)?;
+        // Those that are written in part, and the one where the file ended.
+        let ends = (all.start..within.start.min(all.end)).chain(within.end.max(all.start)..all.end);
+        let ends = 1 + ends.take(3).filter(|block| map.has(*block)).count() as u64;
+        let holes = map.bare_holes(all.start, all.end).into_iter();
+        let holes: u64 = holes.map(|(start, end)| end - start).sum();
+        if self.used().saturating_add(holes) > self.space.capacity() {
+            return Err(Error::NoSpace);
+        }
+        let freed = |this: &Self| -> Result<Vec<(u64, u64)>> {
+            let extents = this.map(ino)?.iter();
+            let freed = extents.filter_map(|(block, extent)| {
+                let start = block.max(within.start);
+                let end = (block + extent.blocks()).min(within.end);
+                (start < end).then(|| (u64::from(extent.offset) + start - block, end - start))
+            });
+            Ok(freed.collect())
+        };
+        let data: u64 = freed(self)?.iter().map(|(_, blocks)| blocks).sum();
+        let blocks = data + holes;
+        self.check_metadata((blocks + ends).saturating_mul(BLOCK_METADATA))?;
+        let room = self.clean_until(|this| {
+            let wanted = this.state.preallocated() + blocks;
+            let beside = this.dirty.not_preallocated() + ends;
+            this.space.set_aside(wanted, beside) && this.space.admits(beside, 0)
+        });
+        if !matches!(room, Err(Error::NoSpace)) {
+            return room;
+        }
+        // Nothing waits to be written any more.
+        let wanted = self.state.preallocated() + blocks;
+        let will = self.space.will_set_aside(wanted, &freed(self)?, ends);
+        will.then_some(()).ok_or(Error::NoSpace)
     }
 
     /// Commits, and cleans, until there is room.

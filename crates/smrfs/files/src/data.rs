@@ -320,6 +320,21 @@ impl Core {
         self.check_writable()
     }
 
+    /// Makes bytes of a file zeros that have space. Without room for that nothing is changed.
+    pub fn zero(&mut self, ino: u64, offset: u64, length: u64, keep_size: bool) -> Result<()> {
+        let end = offset.checked_add(length).filter(|_| length > 0);
+        if let Some(end) = end.filter(|_| !self.log.shape().is_whole) {
+            self.check_writable()?;
+            self.check_size(Some(end))?;
+            self.write_out(ino)?;
+            let width = self.block as u64;
+            let within = offset.div_ceil(width)..end.min(self.inode(ino)?.attributes.size) / width;
+            self.check_zeros(ino, offset / width..end.div_ceil(width), within)?;
+            self.punch(ino, offset, length)?;
+        }
+        self.preallocate(ino, offset, length, keep_size)
+    }
+
     /// The next byte at or behind `offset` that is in no hole, or that is in one (`hole`); the end of the file is one.
     pub fn seek(&self, ino: u64, offset: u64, hole: bool) -> Result<Option<u64>> {
         let map = self.map(ino)?;

@@ -39,6 +39,7 @@ struct Run {
 }
 
 /// See the head of this file.
+#[derive(Clone)]
 pub struct Extents {
     drive: Arc<CaveatDevice>,
     /// Bytes of a block.
@@ -373,6 +374,21 @@ impl Placement for Extents {
         }
         self.promised = beside;
         true
+    }
+
+    fn will_set_aside(&self, blocks: u64, freed: &[(u64, u64)], others: u64) -> bool {
+        let mut then = self.clone();
+        for _ in 0..others {
+            let Some(run) = then.take(1, false) else {
+                return false;
+            };
+            then.free.give(run.start + run.length, then.footer);
+            then.last = run.start + run.length;
+        }
+        for (start, length) in freed {
+            then.free.give(*start, *length);
+        }
+        then.set_aside(blocks, 0)
     }
 
     fn admits_whole(&mut self, sizes: &[u64]) -> bool {

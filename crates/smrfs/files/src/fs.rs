@@ -431,11 +431,7 @@ impl FileSystem {
 
     /// Makes bytes of a file zeros that have space.
     pub fn zero(&self, ino: u64, offset: u64, length: u64, keep_size: bool) -> Result<()> {
-        let mut core = self.core.write();
-        // First what may be refused.
-        core.preallocate(ino, offset, length, keep_size)?;
-        core.punch(ino, offset, length)?;
-        core.preallocate(ino, offset, length, true)
+        self.core.write().zero(ino, offset, length, keep_size)
     }
 
     /// The next byte at or behind `offset` that is in no hole, or that is in one; `None` behind the end.

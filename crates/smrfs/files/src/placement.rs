@@ -123,6 +123,12 @@ pub trait Placement: Send + Sync {
     /// `false` if there is none, and nothing has changed. Blocks that are written are none of them any more.
     fn set_aside(&mut self, blocks: u64, beside: u64) -> bool;
 
+    /// Whether [`Self::set_aside`] will succeed once these blocks, from and how many, are free, and `others` more are written, each by
+    /// itself.
+    fn will_set_aside(&self, _blocks: u64, _freed: &[(u64, u64)], _others: u64) -> bool {
+        true
+    }
+
     /// Whether pieces of these sizes, each in one place, find room in this order.
     fn admits_whole(&mut self, sizes: &[u64]) -> bool;
 

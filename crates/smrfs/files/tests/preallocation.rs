@@ -254,3 +254,54 @@ fn extents_in_pieces_never_outgrow_the_metadata() {
         fs.sync().unwrap();
     }
 }
+
+/// On drives that are full in all degrees: zeros that have space, or nothing has changed.
+#[test]
+fn what_cannot_be_zeroed_is_as_it_was() {
+    let (mut zeroed, mut refused) = (0, 0);
+    let cases = KINDS.map(|kind| common::seeds(2).map(move |seed| (kind, seed)));
+    for (kind, seed) in cases.into_iter().flatten() {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let place = Place::new(kind, false, Fit::ALL[seed as usize % 5]);
+        let fs = place.mount();
+        fill(&fs, &mut random, "a");
+        fs.sync().unwrap();
+        for entry in fs.list(ROOT, 2, usize::MAX).unwrap() {
+            let told = format!("{kind:?}, seed {seed}, {}", entry.ino);
+            let before = contents(&fs, entry.ino).unwrap();
+            let preallocated = fs.space().preallocated_bytes;
+            let at = random.usize(0..=before.len());
+            let length = random.usize(1..=before.len() - at + 5000);
+            let keep_size = random.bool();
+            let answer = fs.zero(entry.ino, at as u64, length as u64, keep_size);
+            let mut expected = before;
+            match answer {
+                Ok(()) => {
+                    zeroed += 1;
+                    let end = at + length;
+                    let size = expected.len();
+                    expected[at..end.min(size)].fill(0);
+                    if !keep_size {
+                        expected.resize(size.max(end), 0);
+                    }
+                }
+                Err(Error::NoSpace) => {
+                    refused += 1;
+                    fs.sync().unwrap();
+                    assert_eq!(fs.space().preallocated_bytes, preallocated, "{told}");
+                }
+                Err(error) => panic!("{told}: {error}"),
+            }
+            assert!(contents(&fs, entry.ino).unwrap() == expected, "{told}");
+            if random.u8(0..8) == 0 {
+                fs.unlink(ROOT, &entry.name).unwrap();
+                fs.sync().unwrap();
+            }
+        }
+        fs.sync().unwrap();
+        assert_clean(&fs);
+        drop(fs);
+        assert_clean(&place.mount());
+    }
+    assert!(zeroed > 20 && refused > 20, "{zeroed} {refused}");
+}
