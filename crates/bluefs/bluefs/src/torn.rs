@@ -87,7 +87,7 @@ fn lacks(
     let of_this_life: Vec<ZoneId> = of_this_life.map(|(zone, _)| zone.id).collect();
     let is_a_byte = |length| {
         let mut copies = read_each(at, length).into_iter();
-        copies.all(|(_, bytes)| bytes.iter().filter(|byte| **byte != 0).count() <= 1)
+        copies.all(|(_, bytes)| bytes.iter().filter(|byte| **byte != 0).count() == 1)
     };
     let damaged = behind.into_iter().filter(|(zone, start)| {
         of_this_life.contains(&zone.id)

@@ -110,6 +110,88 @@ fn a_drive_in_a_file_may_end_in_zeros() {
     assert_eq!(read(&fs, "/1.log").unwrap(), [1; 300]);
 }
 
+/// Where nothing says how far a zone is written, a drive in a file takes its last byte that is not zero for that. What is
+/// damaged behind the end is no record that is missing: of one copy a byte, of two whatever it is.
+#[test]
+fn damage_behind_the_end_of_a_drive_in_a_file_is_no_record() {
+    for (copies, size) in [(1, 1), (2, 1), (2, BLOCK)] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("drive.zoned");
+        let device = Arc::new(FileDrive::create(&path, &geometry(40, 0, 0), "").unwrap());
+        format_copies(&*device, Role::Alone, copies);
+        let fs = mount(device.clone()).unwrap();
+        let mut log = fs.create("/1.log").unwrap();
+        for part in 0..8 {
+            log.append(&[part; 300]).unwrap();
+            log.sync().unwrap();
+        }
+        let expected = read(&fs, "/1.log").unwrap();
+        drop((log, fs, device));
+        let good = std::fs::read(&path).unwrap();
+        let ends = (0..good.len() - BLOCK).step_by(BLOCK).filter(|at| {
+            let is_record = good[*at..].starts_with(b"BFWR") || good[*at..].starts_with(b"BFJL");
+            is_record && good[at + BLOCK..][..BLOCK].iter().all(|byte| *byte == 0)
+        });
+        let mut moved = 0;
+        for end in ends.map(|at| at + BLOCK) {
+            for behind in [0, BLOCK] {
+                let mut bytes = good.clone();
+                bytes[end + behind + 100..][..size.min(BLOCK - 100)].fill(4);
+                std::fs::write(&path, bytes).unwrap();
+                let drive = Arc::new(FileDrive::open(&path).unwrap());
+                let read_only = MountOptions {
+                    read_only: true,
+                    ..MountOptions::default()
+                };
+                let fs = BlueFs::mount(drive.clone(), pool_of(&*drive), read_only).unwrap();
+                assert_eq!(
+                    read(&fs, "/1.log").unwrap(),
+                    expected,
+                    "{copies} {end} {behind}"
+                );
+                moved += 1;
+            }
+        }
+        assert!(moved > 0);
+    }
+}
+
+/// A process was killed while the last record was on its way to both copies. What a later record covers was in both.
+#[test]
+fn a_check_takes_the_last_write_in_one_copy_for_no_damage() {
+    let device = Arc::new(MemoryDrive::new(geometry(40, 0, 0)).unwrap());
+    format_copies(&*device, Role::Alone, 2);
+    let fs = mount(device.clone()).unwrap();
+    let mut log = fs.create("/1.log").unwrap();
+    for part in 0..8 {
+        log.append(&[part; 300]).unwrap();
+        log.sync().unwrap();
+    }
+    let at = fs.extents("/1.log").unwrap()[0].at.zone;
+    drop((log, fs));
+    let report = device.report(ZoneId(0), 40).unwrap();
+    let twins = BlueFs::observe(&*device, &report).unwrap().twins;
+    let is_log = |(zone, twin): &(ZoneId, ZoneId)| *zone == at || *twin == at;
+    let (zone, twin) = twins.into_iter().find(is_log).unwrap();
+    for short in [zone, twin] {
+        for lacks in [1, 2] {
+            let drive = Arc::new(device.snapshot());
+            let end = report[short.index()].write_pointer;
+            roll_back(&drive, short, end - lacks * BLOCK as u64);
+            let read_only = MountOptions {
+                read_only: true,
+                ..MountOptions::default()
+            };
+            let fs = BlueFs::mount(drive.clone(), pool_of(&*drive), read_only).unwrap();
+            let found = fs.check(true).unwrap();
+            assert_eq!(found.is_clean(), lacks == 1, "{short} {lacks}: {found:?}");
+            drop(fs);
+            let fs = mount(drive).unwrap();
+            assert!(fs.check(true).unwrap().is_clean());
+        }
+    }
+}
+
 fn roll_back(drive: &MemoryDrive, zone: ZoneId, end: u64) {
     let start = drive.geometry().start(zone);
     let mut bytes = vec![0; end as usize];
