@@ -14,6 +14,9 @@ use crate::mirror::Mirror;
 use device::Keeps;
 use zone::{ZoneAddress, ZoneCondition, ZoneId};
 
+/// So far ahead of its data a zone of a drive in a file may be prepared (`docs/format/file-drive.md`).
+const PREPARED: u64 = 1 << 20;
+
 /// What the first block behind the end says.
 enum Begins {
     /// A write of so many bytes.
@@ -85,9 +88,14 @@ fn lacks(
     let of_this_life = block(ZoneAddress::new(at.zone, first)).into_iter();
     let of_this_life = of_this_life.filter(|(_, start)| is_ours(start));
     let of_this_life: Vec<ZoneId> = of_this_life.map(|(zone, _)| zone.id).collect();
+    // What cannot be read, or reaches further than a file is prepared, is more than that.
     let is_a_byte = |length| {
-        let mut copies = read_each(at, length).into_iter();
-        copies.all(|(_, bytes)| bytes.iter().filter(|byte| **byte != 0).count() == 1)
+        let copies = match length <= PREPARED {
+            true => read_each(at, length),
+            false => Vec::new(),
+        };
+        let is_byte = |bytes: &[u8]| bytes.iter().filter(|byte| **byte != 0).count() == 1;
+        !copies.is_empty() && copies.iter().all(|(_, bytes)| is_byte(bytes))
     };
     let damaged = behind.into_iter().filter(|(zone, start)| {
         of_this_life.contains(&zone.id)
