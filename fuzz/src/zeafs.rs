@@ -1,5 +1,5 @@
 //! Frames and operations of ZEAFS (docs/format/zeafs.md), as they come, and in a frame with a right checksum on a drive
-//! that is mounted then.
+//! that is mounted then, and once more.
 
 #![no_main]
 
@@ -84,9 +84,16 @@ fn mounted(bytes: &[u8]) {
         let _ = reader.read_at(0, &mut some);
         let _ = reader.read_at(reader.size() / 2, &mut some);
     }
-    if let Ok(mut writer) = fs.create("new") {
-        let _ = writer.append(&[7; 3000]).and_then(|()| writer.sync());
-    }
+    let synced = fs.create("new").and_then(|mut writer| {
+        writer.append(&[7; 3000])?;
+        writer.sync()
+    });
     drop(fs);
     Examined::of(&*device).expect("it was mounted");
+    let fs = ZeaFs::mount(device, Runtime::seeded(2)).expect("it was mounted");
+    if synced.is_ok() {
+        let mut found = [0; 3000];
+        let reader = fs.open("new").expect("it was synced");
+        assert!(reader.read_at(0, &mut found).is_ok_and(|length| length == 3000) && found == [7; 3000]);
+    }
 }

@@ -93,7 +93,12 @@ impl Shared {
             mut rings,
         } = successor;
         old.finish(&*self.device)?;
-        let epoch = old.epoch + 1;
+        let epoch = old.epoch.checked_add(1).ok_or_else(|| Error::Invalid {
+            path: "/".to_owned(),
+            what: "the journal's epoch",
+            found: old.epoch,
+            allowed: u64::MAX - 1,
+        })?;
         let Written {
             journal,
             unused,

@@ -24,6 +24,15 @@ impl BlueFs {
             return Err(Error::IsDirectory { path });
         }
         let inode = state.names.next_inode;
+        // Only a drive that somebody has written so comes to that.
+        if inode == u64::MAX {
+            return Err(Error::Invalid {
+                path,
+                what: "the next inode",
+                found: inode,
+                allowed: inode - 1,
+            });
+        }
         let (kind, modified_micros) = (kind_of(&path), self.shared.now());
         state.operate(JournalOperation::Create {
             inode,

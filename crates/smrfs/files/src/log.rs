@@ -365,7 +365,8 @@ impl Log {
     ) -> Result<()> {
         let old = self.end;
         let slot = 1 - old.slot;
-        let generation = self.highest.max(old.generation) + 1;
+        let generation = self.highest.max(old.generation).checked_add(1);
+        let generation = generation.ok_or_else(|| Error::metadata("no generation is left"))?;
         for zone in self.layout.slots[slot].zones.clone() {
             appender::reset_if_written(&*self.device, zone)?;
         }

@@ -97,6 +97,10 @@ impl Core {
         }
         let size = target.map_or(0, <[u8]>::len) as u64;
         self.check_metadata(256 + name.len() as u64 + size)?;
+        // Only a drive that somebody has written so has used up its numbers.
+        if self.state.next() == u64::MAX {
+            return Err(Error::NoMetadataSpace);
+        }
         let parent = self.inode(dir)?.attributes;
         let (mut mode, mut gid) = (new.mode, new.gid);
         let is_directory = mode & libc::S_IFMT == libc::S_IFDIR;

@@ -292,9 +292,10 @@ impl MetadataLog {
     /// Writes a checkpoint into the other area and flushes it.
     pub fn checkpoint(&mut self, device: &dyn ZonedDevice, operations: &[u8]) -> Result<()> {
         let g = device.geometry();
+        let epoch = self.last.epoch.checked_add(1);
         let frame = Frame {
             uuid: self.last.uuid,
-            epoch: self.last.epoch + 1,
+            epoch: epoch.ok_or(Error::UsedUp { what: "epochs" })?,
             number: 0,
             length: operations.len() as u64,
             block_size: g.block_size,

@@ -31,6 +31,11 @@ pub enum Error {
     /// The lock is held.
     #[error("{name}: locked")]
     Locked { name: String },
+    /// Inodes, or epochs of metadata: 2⁶⁴ of them.
+    #[error(
+        "the drive's metadata has no more {what}, which only a drive that was written so comes to"
+    )]
+    UsedUp { what: &'static str },
     /// No zone is free, and none would be after cleaning.
     #[error("no space left on the drive")]
     NoSpace,

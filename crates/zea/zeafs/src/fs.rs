@@ -53,6 +53,9 @@ impl ZeaFs {
         check_name(name)?;
         let inode = self.change(|inner| {
             let inode = inner.map.next_inode;
+            if inode == u64::MAX {
+                return Err(Error::UsedUp { what: "inodes" });
+            }
             let name = name.to_owned();
             inner.change(Operation::Create { inode, name });
             Ok(inode)

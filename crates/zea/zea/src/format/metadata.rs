@@ -131,5 +131,6 @@ impl Metadata {
             && behind_each_other
             && self.back.iter().all(|block| *block > COPIES)
             && self.back.is_empty() == (self.number == 0)
+            && self.number < u64::from(self.block)
     }
 }
