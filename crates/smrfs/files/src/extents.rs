@@ -306,6 +306,29 @@ impl Extents {
         self.retired += run.length + self.footer;
     }
 
+    /// The same of all that is free in the zones of the drive below that a run lies in.
+    fn retire_beside(&mut self, run: Run) {
+        let bytes = u64::from(self.drive.modesense().block_size);
+        let block_at = |block: u64| (self.start + block * self.block) / bytes;
+        let beside = block_at(run.start)..block_at(run.start + run.length);
+        let beside = self.drive.beside(beside.start, beside.end);
+        let from = (beside.start * bytes)
+            .saturating_sub(self.start)
+            .div_ceil(self.block);
+        let to = (beside.end * bytes).saturating_sub(self.start) / self.block;
+        let free: Vec<(u64, u64)> = self
+            .free
+            .extents()
+            .map(|(start, length)| (start.max(from), (start + length).min(to)))
+            .filter(|(start, end)| start < end)
+            .collect();
+        for (start, end) in free {
+            if self.free.take_at(start, end - start) {
+                self.retired += end - start;
+            }
+        }
+    }
+
     /// Keeps an extent free for cleaning: this one, or the largest.
     fn keep(&mut self, wanted: Option<u64>) {
         let size = self.reserve_blocks;
@@ -369,6 +392,7 @@ impl Placement for Extents {
                 stream,
                 need: rest.len() as u64 / block,
                 together,
+                failed: 0,
             };
             let place = appender::append(&mut allocating, |allocating, run| {
                 let part = &rest[..(run.length * block) as usize];
@@ -576,6 +600,8 @@ struct Allocating<'a> {
     stream: Stream,
     need: u64,
     together: bool,
+    /// Runs to which writing has failed.
+    failed: u32,
 }
 
 impl Zones for Allocating<'_> {
@@ -601,6 +627,11 @@ impl Zones for Allocating<'_> {
             && self.stream != Stream::Moved
         {
             self.extents.retire(run);
+            self.failed += 1;
+            // It is not these blocks alone.
+            if self.failed > 1 {
+                self.extents.retire_beside(run);
+            }
         }
         Ok(())
     }

@@ -32,6 +32,7 @@ mod placement;
 mod ranges;
 mod record;
 mod state;
+mod tree;
 mod window;
 mod write_out;
 
