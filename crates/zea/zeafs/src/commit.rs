@@ -77,7 +77,7 @@ impl Inner {
     pub fn seal(&mut self) -> Result<()> {
         let (device, flusher) = (self.space.device.clone(), self.space.flusher.clone());
         let sealed = self.log.append(&*device, &flusher, &[]);
-        let sealed = sealed.map_err(Into::into).and_then(|_| self.space.flush());
+        let sealed = sealed.and_then(|_| self.space.flush());
         self.go_on(sealed)
     }
 
