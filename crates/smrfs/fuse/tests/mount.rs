@@ -362,6 +362,8 @@ fn a_file_is_what_was_written_however_it_is_accessed() {
         let is_cleaned = place.mounted.as_ref().unwrap().fs().shape().is_cleaned;
         if is_cleaned {
             leave_holes(&place);
+            // What the holes have no room for.
+            fs::write(place.at("large"), vec![8; 16 << 20]).unwrap();
         }
         let mut cleaned = 0;
         let mut random = fastrand::Rng::with_seed(11);
