@@ -11,12 +11,12 @@ import argparse
 import concurrent.futures
 import ctypes
 import hashlib
-import json
 import os
 import pathlib
 import random
 import subprocess
 import sys
+import tarfile
 import tempfile
 import threading
 import time
@@ -43,6 +43,7 @@ class Store:
     """The object store, served: several clients at once."""
 
     clients, keys, most = 4, 12, 1 << 20
+    puts_a_cut = 5, 40
 
     def __init__(self):
         self.server = ZoneStore()
@@ -88,9 +89,11 @@ class BlueFs:
     """Files that are copied in, each by a program of its own."""
 
     clients, keys, most = 1, 12, 1 << 20
+    puts_a_cut = 2, 12
 
     def __init__(self):
-        self.file = pathlib.Path(tempfile.mkdtemp(dir="/dev/shm")) / "file"
+        folder = pathlib.Path(tempfile.mkdtemp(dir="/dev/shm"))
+        self.file, self.archive = folder / "file", folder / "archive"
 
     def format(self):
         run(PROGRAM, "fs", "mkfs", "--force", DRIVE)
@@ -106,13 +109,10 @@ class BlueFs:
         run(PROGRAM, "fs", "rm", DRIVE, f"/{key}")
 
     def held(self, keys):
-        listed = json.loads(run(PROGRAM, "--json", "fs", "ls", DRIVE, "/"))["entries"]
-        held = dict.fromkeys(keys, GONE)
-        for key in held.keys() & {entry["name"] for entry in listed}:
-            self.file.unlink(missing_ok=True)
-            run(PROGRAM, "fs", "get", DRIVE, f"/{key}", self.file)
-            held[key] = self.file.read_bytes()
-        return held
+        run(PROGRAM, "fs", "backup", "--force", DRIVE, self.archive)
+        with tarfile.open(self.archive) as archive:
+            held = {file.name.strip("/"): archive.extractfile(file).read() for file in archive if file.isfile()}
+        return {key: held.get(key, GONE) for key in keys}
 
     def end(self):
         pass
@@ -127,6 +127,7 @@ class RocksDb:
     """Keys of a database on BlueFS, each synced; memtables are small, so that there are flushes and compactions."""
 
     clients, keys, most = 1, 200, 4096
+    puts_a_cut = 20, 160
 
     def format(self):
         run(PROGRAM, "fs", "mkfs", "--force", DRIVE)
@@ -251,7 +252,7 @@ def client(load, keys, chance, enough, gone):
 
 def cut(load, all_keys, chance, threads):
     """One round: some are acknowledged, then the power goes in the middle of what follows."""
-    wanted = chance.randrange(5, 40) * max(1, load.keys // 50)
+    wanted = chance.randrange(*load.puts_a_cut)
     before = sum(keys.acknowledged for keys in all_keys)
     reached, gone = threading.Event(), threading.Event()
 
