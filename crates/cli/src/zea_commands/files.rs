@@ -152,7 +152,7 @@ impl From<zeafs::Error> for CommandError {
             E::NotFormatted => NotFormatted, "`zonestore zea mkfs --fs DRIVE` makes one";
             E::UnsupportedVersion { .. } => Failed, "use the program version that made it";
             E::GeometryChanged { .. } => Damaged, "was the drive copied onto one of another shape?";
-            E::Corrupt { .. } => Damaged, "keep a copy; nothing has been changed";
+            E::Corrupt { .. } | E::UsedUp { .. } => Damaged, "keep a copy; nothing has been changed";
             E::DriveTooSmall { .. } | E::TooFewActiveZones { .. } => Usage, "take a larger drive";
             E::NotEmpty => Refused, "--force erases it";
             E::NoSpace | E::MetadataFull { .. } => NoSpace, "remove something, or take a larger drive";
