@@ -243,7 +243,9 @@ impl LinuxDrive {
         match found {
             Ok(Some(known)) => known,
             // The kernel's word for a write behind the end of a device: one that was removed has no bytes.
-            Err(_) if error.kind() == io::ErrorKind::StorageFull => failed(rustix::io::Errno::NODEV.into()),
+            Err(_) if error.kind() == io::ErrorKind::StorageFull => {
+                failed(rustix::io::Errno::NODEV.into())
+            }
             _ => failed(error),
         }
     }
