@@ -28,7 +28,7 @@ from files import Full  # noqa: E402
 from store import LOG, ZoneStore  # noqa: E402
 
 DRIVE = "/dev/zloop0"
-PROGRAM = os.environ.get("ZONESTORE_BIN", str(HERE.parent / "target/debug/zonestore"))
+PROGRAM = os.environ.setdefault("ZONESTORE_BIN", str(HERE.parent / "target/debug/zonestore"))
 GONE = None
 
 
