@@ -1,6 +1,7 @@
 """Tests of a file system that is used for long: killed, remounted, frozen, with a larger journal in each age."""
 
 import random
+import re
 import subprocess
 
 from bench import KILLS, OPERATIONS, ROUNDS, SEED, STATISTICS, check, program, statistics
@@ -48,7 +49,10 @@ BETWEEN = {
 
 
 def test_ageing(bench):
-    """Storms with fsync, and in between a kill, or two remounts or the like; nothing is lost in any journal's size."""
+    """
+    The journal is filled once; then storms with fsync, and in between a kill, or two remounts or the like; nothing is lost
+    in any journal's size.
+    """
     chance = random.Random(SEED)
     for age in AGES:
         bench.empty_share()
@@ -56,6 +60,8 @@ def test_ageing(bench):
             file.truncate((512 + 3 * age) << 20)
         subprocess.run([program("mke2fs"), "-q", "-F", "-t", "ext4", "-I", "1024", "-J", f"size={age}", "-E", "lazy_journal_init=1",
                         str(bench.image)], check=True)
+        said = bench.guest("lazy /dev/ubda /mnt; storm fill /mnt; umount /mnt", timeout=600)
+        print(f"   a journal of {age} MiB: {re.search('^filled .*', said, re.M).group(0)}", flush=True)
         published = cleaned = mapped = 0
         for number in range(ROUNDS):
             seed = f"{SEED}{age}{number}"
@@ -73,5 +79,5 @@ def test_ageing(bench):
             go_on(bench, seed, bench.slower * chance.uniform(0.3, 4.0), "--fsync")
             is_as_replayed(bench)
         check(mapped > 0, "nothing was in the log")
-        print(f"   a journal of {age} MiB: {published} blocks logged, {cleaned} written home by the last of several mounts; "
+        print(f"   then {published} blocks logged, {cleaned} written home by the last of several mounts; "
               f"{mapped} in the log at most", flush=True)

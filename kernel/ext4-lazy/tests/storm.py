@@ -8,6 +8,7 @@ everything can be compared that nobody was changing. A file of which fsync() has
     storm.py storm MOUNT FOLDER --seed N --operations N [--sync-every N] [--drop-every N] [--fsync]
     storm.py verify MOUNT FOLDER
     storm.py digest MOUNT
+    storm.py fill MOUNT          logs as many blocks as the log has, and a tenth more; what it made for that is gone at the end
 """
 
 import argparse
@@ -17,6 +18,7 @@ import json
 import os
 import pathlib
 import random
+import shutil
 import subprocess
 import sys
 
@@ -267,9 +269,37 @@ def digest(mount):
     return total.hexdigest()
 
 
+def statistics():
+    (path,) = pathlib.Path("/proc/fs").glob("jbd2*/*/lazy")
+    return {name: int(value) for name, value in (line.split() for line in path.read_text().splitlines())}
+
+
+def fill(mount):
+    start = statistics()
+    wanted = start["published"] + start["log_blocks"] * 11 // 10
+    # Some four inodes are in a block: ten times all of them are the log.
+    files, top = [], mount / "fill"
+    for number in range(start["log_blocks"] * 4 // 10):
+        if number % 500 == 0:
+            folder = top / str(number)
+            folder.mkdir(parents=True)
+        files.append(f"{folder}/{number}")
+        os.close(os.open(files[-1], os.O_CREAT))
+    rounds = 0
+    while statistics()["published"] < wanted:
+        rounds += 1
+        for file in files:
+            os.utime(file, (rounds, rounds))
+        os.sync()
+    shutil.rmtree(top)
+    os.sync()
+    end = statistics()
+    print(f"filled {end['published'] - start['published']} in {rounds} rounds, {end['mapped']} mapped, {end['cleaned']} written home")
+
+
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("command", choices=("storm", "verify", "forget-touched", "digest"))
+    parser.add_argument("command", choices=("storm", "verify", "forget-touched", "digest", "fill"))
     parser.add_argument("mount", type=pathlib.Path)
     parser.add_argument("folder", type=pathlib.Path, nargs="?")
     parser.add_argument("--seed", type=int, default=1)
@@ -284,6 +314,8 @@ def main():
             options.operations, options.sync_every, options.drop_every, options.fsync)
     elif options.command == "digest":
         print(digest(options.mount))
+    elif options.command == "fill":
+        fill(options.mount)
     elif options.command == "forget-touched":
         forget_touched(options.mount, options.folder)
     else:

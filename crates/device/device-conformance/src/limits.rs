@@ -34,7 +34,7 @@ fn the_zone_opened_longest_ago_is_closed_for_another(make: Make) {
     bench.expect("oi cl oi em");
     bench.write(b, 2, 1).unwrap();
     bench.expect("cl oi oi em");
-    bench.open(d).unwrap();
+    bench.open_in_place_of(d, c);
     bench.expect("cl oi cl oe");
     // Full and empty zones hold nothing.
     bench.write(b, 3, bench.capacity() - 3).unwrap();
@@ -60,7 +60,7 @@ fn explicitly_open_zones_are_not_closed_for_others(make: Make) {
     bench.close_untouched(b);
     bench.write(c, 0, 1).unwrap();
     bench.expect("oe em oi");
-    bench.open(b).unwrap();
+    bench.open_in_place_of(b, c);
     bench.expect("oe oe cl");
     // Conventional zones need no resource.
     if let Some([zone, _]) = bench.conventional() {

@@ -239,9 +239,14 @@ impl LinuxDrive {
             let all = || self.report(ZoneId(0), u32::MAX);
             judge::by_condition(&refusal, &self.geometry, &told, all)
         });
+        let failed = |error| io_failed(refusal.command, self.geometry.absolute(refusal.at), error);
         match found {
             Ok(Some(known)) => known,
-            _ => io_failed(refusal.command, self.geometry.absolute(refusal.at), error),
+            // The kernel's word for a write behind the end of a device: one that was removed has no bytes.
+            Err(_) if error.kind() == io::ErrorKind::StorageFull => {
+                failed(rustix::io::Errno::NODEV.into())
+            }
+            _ => failed(error),
         }
     }
 

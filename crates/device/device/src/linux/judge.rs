@@ -92,8 +92,11 @@ fn beyond_limits(
         u32::try_from(counted).unwrap_or(u32::MAX)
     };
     let reached = |limit: u32, count: u32| limit != 0 && count >= limit;
-    // Zones that were opened implicitly would have been closed for this one.
-    let held = count(|condition| condition == ZoneCondition::ExplicitOpen);
+    // Zones that were opened implicitly would have been closed for this one, but for zloop's explicit open.
+    let held = count(match refusal.command {
+        ZoneCommand::Open => ZoneCondition::is_open,
+        _ => |condition| condition == ZoneCondition::ExplicitOpen,
+    });
     Ok(
         if told.condition == ZoneCondition::Empty
             && reached(geometry.max_active_zones, count(ZoneCondition::is_active))
@@ -212,6 +215,8 @@ mod tests {
         assert_eq!(word(Reset, ReadOnly, &[]), "read-only");
         assert_eq!(word(Reset, Closed, &[]), "-");
         assert_eq!(word(Open, Empty, &[ExplicitOpen]), "too many open");
+        assert_eq!(word(Open, Empty, &[ImplicitOpen]), "too many open");
+        assert_eq!(word(Open, Empty, &[Closed]), "-");
         assert_eq!(word(Finish, Empty, &[Closed, Closed]), "too many active");
         assert_eq!(word(Read, Offline, &[]), "offline");
         assert_eq!(word(Read, ReadOnly, &[]), "-");
