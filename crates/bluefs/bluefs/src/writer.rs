@@ -267,7 +267,12 @@ impl Writer {
             return;
         }
         self.release(&mut stream);
-        let is_written = node.body.read().tail.is_empty();
+        let is_written = {
+            let mut body = node.body.write();
+            // A file that is only read from now on needs no room for a chunk.
+            Arc::make_mut(&mut body.tail).shrink_to_fit();
+            body.tail.is_empty()
+        };
         // Its notes go, so what the drive has instead must be named.
         if is_written && self.shared().unsynced.is_on() && node.kind == Kind::Log {
             self.put_into_frame(&mut stream);
@@ -344,5 +349,51 @@ fn is_vital(name: &str) -> bool {
 impl Drop for Writer {
     fn drop(&mut self) {
         self.leave();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{BlueFs, FormatOptions, MountOptions, Role};
+    use device::MemoryDrive;
+    use runtime::Runtime;
+    use std::sync::Arc;
+    use zone::{Geometry, ZoneKind};
+
+    #[test]
+    fn a_file_that_nobody_writes_has_no_room_for_a_chunk_in_memory() {
+        let geometry = Geometry {
+            block_size: 4096,
+            zone_size: 8 << 20,
+            zone_capacity: 8 << 20,
+            zone_count: 16,
+            conventional_zones: 0,
+            conventional_parts: 1,
+            sequential_kind: ZoneKind::SequentialWriteRequired,
+            max_open_zones: 0,
+            max_active_zones: 0,
+            max_append_bytes: 0,
+        };
+        let drive = Arc::new(MemoryDrive::new(geometry).unwrap());
+        let options = FormatOptions {
+            uuid: [3; 16],
+            role: Role::Alone,
+            copies: 1,
+            force: false,
+        };
+        BlueFs::format(&*drive, &options).unwrap();
+        let options = MountOptions {
+            runtime: Runtime::seeded(1),
+            ..MountOptions::default()
+        };
+        let fs = BlueFs::mount_alone(drive, options).unwrap();
+        for path in ["/1.sst", "/2.log"] {
+            let mut writer = fs.create(path).unwrap();
+            writer.append(&[7; 3 << 20]).unwrap();
+            writer.sync().unwrap();
+            let node = writer.handle.node.clone();
+            drop(writer);
+            assert_eq!(node.body.read().tail.capacity(), 0, "{path}");
+        }
     }
 }

@@ -123,7 +123,8 @@ impl Address {
         format!("{partition:010}/{suffix}")
     }
 
-    /// What the names of all files of the object begin with.
+    /// What the names of all files of the object begin with: as many bytes as the store can look for without reading
+    /// tables that have none ([`store::LISTED_NAME`]).
     pub(crate) fn folder(self) -> String {
         let suffix = Self::suffix_folder(self.partition, self.hash.suffix());
         format!("{suffix}{}/", self.hash)
@@ -149,4 +150,23 @@ pub(crate) fn parse_file(name: &str) -> Option<(ObjectHash, FileName)> {
     let hash: ObjectHash = parts.next()?.parse().ok()?;
     let file = parts.next()?.parse().ok()?;
     parts.next().is_none().then_some((hash, file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_files_of_an_object_are_looked_for_at_once() {
+        for partition in [0, u32::MAX] {
+            let hash = ObjectHash([0xab; 16]);
+            let policy = 7;
+            let address = Address {
+                policy,
+                partition,
+                hash,
+            };
+            assert_eq!(address.folder().len(), usize::from(store::LISTED_NAME));
+        }
+    }
 }

@@ -17,6 +17,10 @@ const MIN_TABLE: u64 = 256 << 10;
 /// More in memory takes long to replay from the log.
 const MAX_IN_MEMORY: u64 = 32 << 20;
 
+/// Bytes of a name. Those that begin so are listed without a look into tables that have none of them: Swift's drive daemon
+/// does that for each request (`swift-drive`).
+pub const LISTED_NAME: u8 = 48;
+
 /// For a drive of this geometry, with so many copies of the metadata.
 pub(crate) fn kv_options(geometry: &Geometry, copies: u32, block_cache_bytes: u64) -> Options {
     // Compaction writes before it deletes, so that all sizes follow from what is kept free for it.
@@ -35,8 +39,8 @@ pub(crate) fn kv_options(geometry: &Geometry, copies: u32, block_cache_bytes: u6
         ],
         // Numbers of maps and places only grow, and counters are added to again and again.
         ascending: vec![key::EXTENT, key::CLEANING, key::FREELIST, key::SUPER],
-        // The extents of a map.
-        scanned: vec![(key::EXTENT, 9)],
+        // The extents of a map; names of a collection that begin alike, such as Swift's of one object.
+        scanned: vec![(key::EXTENT, 9), (key::ONODE, 5 + LISTED_NAME)],
         listed: vec![key::ONODE, key::HASHED_ONODE, key::OMAP, key::DOOMED],
         ..Options::default()
     }

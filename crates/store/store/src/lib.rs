@@ -104,6 +104,7 @@ pub use cleaner_status::{CleanerStatus, Reason, ZoneInHand};
 pub use cleaning_job::{CleaningJob, CleaningReport, CleaningStep, CleaningWork};
 pub use cluster_turn::{ClusterTurn, MAX_SECONDS as MAX_CLUSTER_TURN_SECONDS, TooLong};
 pub use compression::{Compression, CompressionMode};
+pub use database::LISTED_NAME;
 pub use dump::{Dump, Dumped, RecordKind};
 pub use error::{Error, Result};
 pub use extent_reader::{ObjectAt, ObjectReader};

@@ -1,0 +1,98 @@
+//! Listing what begins with the first bytes of names, as Swift's drive daemon does for each request.
+
+// A failed unwrap is a failed test.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use common::*;
+use device::stats::Stats;
+use device::{MemoryDrive, ZonedDevice};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use store::{Attributes, LISTED_NAME, Store, Transaction};
+use zone::Geometry;
+
+const GROUPS: u64 = 30_000;
+
+/// Names that many of one length have in common, in no order.
+fn group(number: u64) -> Vec<u8> {
+    let mut name = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+    name[0] = 0x61;
+    // What is last decides where the names end that begin so.
+    let last = [0xff, b'a'][number as usize % 2];
+    let mut group = name.repeat(usize::from(LISTED_NAME) / name.len());
+    *group.last_mut().unwrap() = last;
+    group
+}
+
+fn names(number: u64) -> impl Iterator<Item = Vec<u8>> {
+    let files = (0..number % 3).map(|file| file.to_string());
+    files.map(move |file| [group(number), file.into_bytes()].concat())
+}
+
+fn listed(store: &Store, prefix: &[u8]) -> Vec<Vec<u8>> {
+    let found = store.list("c", prefix, b"", 10).unwrap();
+    found.iter().map(|o| o.name.as_ref().to_vec()).collect()
+}
+
+#[test]
+fn what_is_not_there_is_listed_without_a_read_of_what_is() {
+    let geometry = Geometry {
+        zone_size: 16 << 20,
+        zone_capacity: 16 << 20,
+        ..geometry(64)
+    };
+    let drive = Arc::new(Stats::new(MemoryDrive::new(geometry).unwrap()));
+    let device: Arc<dyn ZonedDevice> = drive.clone();
+    mkfs(&device);
+    let store = Store::mount(device.clone(), options()).unwrap();
+    create_collection(&store);
+    let mut all = BTreeSet::from([b"a".to_vec(), b"b/short".to_vec(), group(1)]);
+    all.extend((0..GROUPS).flat_map(names));
+    let in_no_order: Vec<&Vec<u8>> = all.iter().rev().collect();
+    for some in in_no_order.chunks(100) {
+        let mut tx = Transaction::new();
+        for name in some {
+            let data = written(&store, b"data").unwrap();
+            tx.put("c", name.as_slice(), data, Attributes::new());
+        }
+        store.commit(tx).unwrap();
+    }
+    let check = |store: &Store| {
+        for number in 0..GROUPS {
+            let prefix = group(number);
+            let there = all.range(prefix.clone()..);
+            let there = there.take_while(|name| name.starts_with(&prefix));
+            assert_eq!(listed(store, &prefix), there.cloned().collect::<Vec<_>>());
+        }
+        assert_eq!(listed(store, b"b/"), [b"b/short"]);
+        assert_eq!(store.list("c", b"", b"", 100_000).unwrap().len(), all.len());
+    };
+    check(&store);
+    store.unmount().unwrap();
+    let store = Store::mount(device, options()).unwrap();
+    check(&store);
+
+    // The database's cache holds next to nothing.
+    let reads = |numbers: std::ops::Range<u64>| {
+        let before = drive.snapshot();
+        for number in numbers {
+            let found = listed(&store, &group(number));
+            assert_eq!(
+                found.is_empty(),
+                number >= GROUPS || number % 3 == 0 && number != 1
+            );
+        }
+        drive.snapshot().since(&before).read.operations
+    };
+    let there: u64 = (1..300)
+        .step_by(3)
+        .map(|number| reads(number..number + 1))
+        .sum();
+    let missing = reads(GROUPS..GROUPS + 100);
+    assert!(
+        missing * 5 < there,
+        "{missing} reads of nothing, {there} of what is there"
+    );
+}
