@@ -219,7 +219,7 @@ impl Core {
     }
 
     /// Gives back what no file has any more. What is durable has to say so.
-    fn reclaim(&mut self) -> Result<()> {
+    pub fn reclaim(&mut self) -> Result<()> {
         let freed = self.state.take_freed();
         self.space.reclaim(&freed)?;
         let beside = self.dirty.not_preallocated();

@@ -104,7 +104,8 @@ fn begin(case: Case) -> Begun {
     };
     FileSystem::mkfs_on(&medium, &runtime, &options).unwrap();
     let mount_options = MountOptions {
-        buffer_bytes: 128 << 10,
+        // A small one is written out between syncs, too: what is freed meanwhile must not be used.
+        buffer_bytes: [16 << 10, 128 << 10][case.fit as usize % 2],
         fit: case.fit,
         ..MountOptions::default()
     };
@@ -165,7 +166,7 @@ fn every_cut(case: Case, stride: usize) {
     let (done, _) = run(&fs, &device, &steps);
     assert_eq!(done, steps.len());
     let total = device.operation_count() - start;
-    assert!(total > 10, "{total}");
+    assert!(total > 0, "{total}");
     assert!(case.syncs == 0 || fs.counts().checkpoints > 0);
     for cut in (1..=total).step_by(stride) {
         let Begun {
@@ -342,7 +343,7 @@ fn caveat_scriptor() {
             operations: 70,
             ..CASE
         };
-        seeds(1).for_each(|seed| {
+        seeds(4).for_each(|seed| {
             every_cut(
                 Case {
                     seed: 400 + 10 * n + seed,
