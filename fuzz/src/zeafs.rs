@@ -21,7 +21,7 @@ fuzz_target!(|input: &[u8]| {
     match choice % 4 {
         0 => _ = Frame::decode(bytes),
         1 => operations(bytes),
-        _ => mounted(bytes),
+        choice => mounted(bytes, choice == 2),
     }
 });
 
@@ -35,8 +35,9 @@ fn operations(bytes: &[u8]) {
     }
 }
 
-/// The frame behind the two that an empty file system has: it is refused, or what it says can be gone on with.
-fn mounted(bytes: &[u8]) {
+/// The frame behind the two that an empty file system has, which may call itself durable: it is refused, or left out, or what it
+/// says can be gone on with.
+fn mounted(bytes: &[u8], is_durable: bool) {
     // Refused by the first look, which is known.
     if Operation::decode_all(bytes).is_none() {
         return;
@@ -66,8 +67,10 @@ fn mounted(bytes: &[u8]) {
     let Decoded::Header(last, _) = Frame::decode(&block) else {
         panic!("frame 1 is not where the document says");
     };
+    let number = last.number + 1;
     let frame = Frame {
-        number: last.number + 1,
+        number,
+        durable: if is_durable { number } else { last.durable },
         ..last
     };
     device

@@ -4,6 +4,7 @@ records and notes, behind the byte that leads the target to their decoder.
 
     tests/formats/fuzz_corpus.py target/fuzz-corpus"""
 
+import struct
 import sys
 from pathlib import Path
 
@@ -70,11 +71,34 @@ def zea_zones():
 def zeafs_frames():
     for name in ("clean", "killed", "sequential"):
         for frame in zeafs.ZeaFs(DriveFile(golden.image("zeafs-1", name))).frames:
-            yield 3, frame.operations
+            yield from ((choice, frame.operations) for choice in (2, 3))
+
+
+def smrfs_records():
+    """Of what the target's drive has: inodes 2 to 5, all in the first zone for files."""
+    times = struct.pack("<qI", 1, 2) * 4
+    inode = lambda ino, mode, size: struct.pack("<BQIIIIIQ", 1, ino, mode, 0, 0, 0, 1, size) + times
+    text = lambda value: struct.pack("<I", len(value)) + value
+    name = lambda directory, ino, value: struct.pack("<BQQ", 3, directory, ino) + text(value)
+    extent = lambda ino, block, zone, at, count: struct.pack("<BQQIII", 5, ino, block, zone, at, count) + bytes(4 * count)
+    records = [
+        inode(6, 0o100644, 9000) + name(1, 6, b"c") + extent(6, 0, 4, 20, 3),
+        inode(6, 0o040755, 0) + name(1, 6, b"e") + name(6, 2, b"again"),
+        inode(6, 0o120777, 3) + struct.pack("<BQ", 9, 6) + text(b"a/b") + name(1, 6, b"s"),
+        struct.pack("<BQ", 4, 1) + text(b"a") + struct.pack("<BQ", 2, 2),
+        struct.pack("<BQQQ", 6, 2, 1, 3) + extent(2, 1, 4, 30, 2),
+        struct.pack("<BQ", 7, 2) + text(b"user.x") + text(b"value") + struct.pack("<BQ", 8, 2) + text(b"user.x"),
+        struct.pack("<BQ", 10, 100) + struct.pack("<BQ", 11, 7),
+        inode(2, 0o100644, 1 << 40) + struct.pack("<BQQQ", 12, 2, 5, 90),
+    ]
+    for record in records:
+        yield from ((choice, record) for choice in range(8))
+
+
 
 
 def main(folder):
-    pieces_of = {"drive_file": drive_file, "bluefs": bluefs, "unsynced": notes, "backup": backups, "zea": zea_zones, "zeafs": zeafs_frames}
+    pieces_of = {"drive_file": drive_file, "bluefs": bluefs, "unsynced": notes, "backup": backups, "zea": zea_zones, "zeafs": zeafs_frames, "smrfs": smrfs_records}
     for target, pieces in pieces_of.items():
         (folder / target).mkdir(parents=True, exist_ok=True)
         for number, (choice, piece) in enumerate(pieces()):

@@ -7,7 +7,7 @@ import zeafs
 from checksums import crc32c
 from drive_file import DriveFile
 
-FOLDER = "zeafs-1"
+FOLDER = "zeafs-2"
 PUT = "for n in range(40): db.put(b'%05d' % n, b'v' * 700, sync=n % 4 == 0)"
 
 
@@ -36,10 +36,25 @@ def make(golden):
     other = bytearray(whole)
     for copy in range(2):
         at = head + copy * block
-        other[at + 8 : at + 16] = (2).to_bytes(4, "little") + bytes(4)
+        other[at + 8 : at + 16] = (3).to_bytes(4, "little") + bytes(4)
         sum_ = crc32c(bytes(other[at : at + zeafs.HEADER]))
         other[at + 12 : at + 16] = sum_.to_bytes(4, "little")
-    refuse(golden, "version-2", bytes(other), 1, "version", "of a later version", ["version 2"])
+    refuse(golden, "version-3", bytes(other), 1, "version", "of a later version", ["version 3"])
+    # Nothing says that the last sync was done; a clean unmount does.
+    lost = flipped(whole, last_piece(whole))
+    keep(golden, "lost-extent", lost, "an extent of the last frame has not arrived", "killed")
+    assert len(zeafs.ZeaFs(DriveFile(lost)).frames) < len(fs.frames)
+    closed = kept["clean"]
+    damaged = flipped(closed, last_piece(closed))
+    golden.keep("damaged-extent", damaged, "clean", about="damage in what was unmounted", exit_code=6, says=["1 error"], damaged=True)
+
+
+def last_piece(content):
+    """A byte of the file's bytes that were named last."""
+    drive = DriveFile(content)
+    fs = zeafs.ZeaFs(drive)
+    piece = max((piece for file in fs.files.values() for piece in file.pieces), key=lambda piece: (piece.zone, piece.offset))
+    return drive.data_offset + drive.places[piece.zone] + piece.offset
 
 
 def leveldb(golden, drive, statements, code=0):

@@ -3,10 +3,11 @@
 import struct
 from dataclasses import dataclass, field
 
+import zea
 from checksums import crc32c
 
 MAGIC = b"ZSZEAFSM"
-VERSION = 1
+VERSIONS = (1, 2)
 HEADER = 80
 CHUNK = 16 << 10
 MIB = 1 << 20
@@ -40,6 +41,7 @@ class Frame:
     uuid: bytes
     epoch: int
     number: int
+    durable: int
     shape: tuple
     operations: bytes
     zone: int
@@ -69,6 +71,10 @@ class Fields:
         return Piece(file_offset, zone, offset, length, stored, sums)
 
 
+def sums(data):
+    return tuple(crc32c(data[at : at + CHUNK]) for at in range(0, len(data), CHUNK))
+
+
 class ZeaFs:
     def __init__(self, drive):
         self.drive, self.block = drive, drive.block_size
@@ -87,9 +93,33 @@ class ZeaFs:
         if last.shape != (self.block, drive.zone_count, drive.zone_capacity):
             raise Refused("shape")
         self._refuse_later(last, area)
-        self.names, self.files = {}, {}
-        for frame in self.frames:
-            self._apply(Fields(frame.operations))
+        known = 1 + min(max(frame.durable for frame in self.frames), last.number)
+        for count in range(len(self.frames), known - 1, -1):
+            self.names, self.files, self.named = {}, {}, set()
+            for frame in self.frames[:count]:
+                if frame.number == known:
+                    self.named.clear()
+                self._apply(Fields(frame.operations))
+            if count == known or all(self._arrived(*each) for each in self._pieces()):
+                self.frames = self.frames[:count]
+                return
+
+    def _pieces(self):
+        for inode, file in self.files.items():
+            yield from ((inode, piece) for piece in file.pieces if (piece.zone, piece.offset) in self.named)
+
+    def _arrived(self, inode, piece):
+        """On a drive in a file, whose host may have lost any blocks."""
+        end = self.drive.zones[piece.zone].readable_to
+        if end is None or piece.offset + piece.stored > end:
+            return end is None
+        try:
+            extents = zea.Zone(self.drive, piece.zone).extents
+        except zea.Refused:
+            return False
+        place = piece.offset // self.block
+        here = [each for each in extents if (each.first, each.address, len(each.data)) == (place, inode, piece.length)]
+        return bool(here) and sums(here[0].data) == piece.sums
 
     def _areas(self, conventional):
         if conventional:
@@ -106,7 +136,7 @@ class ZeaFs:
             block = self.drive.read(0, copy * self.block, self.block)
             if block[:8] != MAGIC:
                 continue
-            if struct.unpack_from("<I", block, 8)[0] != VERSION:
+            if struct.unpack_from("<I", block, 8)[0] not in VERSIONS:
                 why = "version"
             elif crc32c(block[:12] + bytes(4) + block[16:HEADER]) == struct.unpack_from("<I", block, 12)[0]:
                 return block[16:32]
@@ -114,16 +144,21 @@ class ZeaFs:
 
     def _frame(self, zone, at, end):
         head = self.drive.read(zone, at, self.block)
-        if at + self.block > end or head[:8] != MAGIC or struct.unpack_from("<I", head, 8)[0] != VERSION:
+        if at + self.block > end or head[:8] != MAGIC:
             return None
-        epoch, number, length, block, zones, capacity = struct.unpack_from("<QQQIIQ", head, 32)
+        (version,) = struct.unpack_from("<I", head, 8)
+        if version not in VERSIONS:
+            return None
+        epoch, number, length, block, zones, capacity, durable = struct.unpack_from("<QQQIIQQ", head, 32)
+        if version == 1:
+            durable = number
         if HEADER + length > end - at:
             return None
         whole = self.drive.read(zone, at, HEADER + length)
         if crc32c(whole[:12] + bytes(4) + whole[16:]) != struct.unpack_from("<I", whole, 12)[0]:
             return None
         size = -(-len(whole) // self.block) * self.block
-        return Frame(whole[16:32], epoch, number, (block, zones, capacity), whole[HEADER:], zone, at, size)
+        return Frame(whole[16:32], epoch, number, durable, (block, zones, capacity), whole[HEADER:], zone, at, size)
 
     def _frames(self, zone, at, end):
         before = None
@@ -143,7 +178,7 @@ class ZeaFs:
         while at + self.block <= end:
             frame = self._frame(zone, at, end)
             if frame and frame.uuid == last.uuid and frame.number > 0:
-                if (frame.epoch, frame.number) > (last.epoch, last.number + 1):
+                if (frame.epoch, min(frame.durable, frame.number - 1)) > (last.epoch, last.number):
                     raise Refused("damaged frame")
             at += frame.bytes if frame else self.block
 
@@ -164,6 +199,7 @@ class ZeaFs:
             elif kind == 4:
                 file, piece = self.files[fields.take("Q")], fields.piece()
                 assert piece.file_offset == file.size
+                self.named.add((piece.zone, piece.offset))
                 file.pieces.append(piece)
                 file.size += piece.length
             elif kind == 5:
@@ -173,7 +209,9 @@ class ZeaFs:
                 file.pieces = [piece for piece in file.pieces if piece.file_offset < size]
             elif kind == 6:
                 inode, offset, count = fields.take("QQI")
-                self._move(self.files[inode], offset, [fields.piece() for _ in range(count)])
+                pieces = [fields.piece() for _ in range(count)]
+                self.named.update((piece.zone, piece.offset) for piece in pieces)
+                self._move(self.files[inode], offset, pieces)
             else:
                 raise Refused("operation")
 
@@ -193,9 +231,8 @@ class ZeaFs:
         content = b""
         for place, piece in enumerate(file.pieces):
             data = self.drive.read(piece.zone, piece.offset, piece.length)
-            for number, told in enumerate(piece.sums):
-                if crc32c(data[number * CHUNK :][:CHUNK]) != told:
-                    raise Refused("checksum")
+            if sums(data) != piece.sums:
+                raise Refused("checksum")
             content += data[: file.end_of(place) - piece.file_offset]
         assert len(content) == file.size
         return content

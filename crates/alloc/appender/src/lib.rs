@@ -2,6 +2,10 @@
 //! one is tried in another. Which zones these are, and what becomes of one that is left, is the owner's
 //! business ([`Zones`]); so it does not matter here whether a table of zones stands behind it or a pool.
 
+mod flusher;
+
+pub use flusher::Flusher;
+
 use device::ZonedDevice;
 use std::borrow::Cow;
 use zone::{ZoneError, ZoneId, ZoneResult};

@@ -20,7 +20,6 @@ mod epochs;
 mod error;
 mod evacuate;
 mod failing;
-mod flusher;
 pub mod format;
 mod forward;
 mod frames_behind;

@@ -12,7 +12,6 @@
 
 use crate::cache::BlockCache;
 use crate::failing::Failing;
-use crate::flusher::Flusher;
 use crate::format::log_record;
 use crate::format::operation::JournalOperation;
 use crate::info::ZonePurpose;
@@ -28,6 +27,7 @@ use crate::witness::Witness;
 use crate::worn_out::WornOut;
 use crate::zone_table::Stage;
 use crate::{Error, Result};
+use appender::Flusher;
 use device::ZonedDevice;
 use runtime::Runtime;
 use runtime::sync::{Condvar, Mutex};

@@ -16,6 +16,7 @@ use device::{Keeps, ZonedDevice};
 use runtime::sync::Mutex;
 use std::collections::BTreeSet;
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 use thiserror::Error;
 use zone::{
@@ -276,6 +277,19 @@ impl CaveatDevice {
     /// The first of blocks `first..end` that may be damaged.
     pub fn damaged(&self, first: u64, end: u64) -> Option<u64> {
         self.state.lock().drive.damaged(first, end)
+    }
+
+    /// Blocks that lie in the same zones of the drive below as `first..end` do: where these cannot be written, those cannot
+    /// either.
+    pub fn beside(&self, first: u64, end: u64) -> Range<u64> {
+        let (zone, block) = (
+            self.inner.geometry().zone_size,
+            u64::from(self.geometry.block_size),
+        );
+        let from = (self.start + first * block) / zone * zone;
+        let to = (self.start + end * block).next_multiple_of(zone);
+        let from = from.saturating_sub(self.start).div_ceil(block);
+        from..((to - self.start) / block).min(self.header.0.blocks)
     }
 
     /// What may be damaged if the power goes now, whichever of the unflushed writes is lost.

@@ -1,7 +1,8 @@
 //! Compares metadata with itself, with the drive, and with data.
 
 use crate::core::{Core, MAX_PIECE, sum};
-use crate::inode::{Content, ROOT};
+use crate::inode::Content;
+use crate::tree;
 use std::collections::BTreeMap;
 
 /// So many findings are told in words.
@@ -42,53 +43,12 @@ pub fn check(core: &Core, deep: bool) -> Findings {
             format!("{wanted} blocks are preallocated, and room is kept for {aside}"),
         );
     }
-    // How many names lead to each inode, and directories in each.
-    let mut names: BTreeMap<u64, u32> = BTreeMap::new();
-    let mut children: BTreeMap<u64, u32> = BTreeMap::new();
-    for inode in core.state.inodes() {
-        let dir = inode.attributes.ino;
-        let Content::Directory(directory) = &inode.content else {
-            continue;
-        };
-        for (name, entry) in &directory.entries {
-            *names.entry(entry.ino).or_default() += 1;
-            let shown = String::from_utf8_lossy(name);
-            match core.state.inode(entry.ino).map(|inode| &inode.content) {
-                None => findings.add("name", format!("{shown} in {dir} leads nowhere")),
-                Some(Content::Directory(child)) => {
-                    *children.entry(dir).or_default() += 1;
-                    if child.parent != dir {
-                        findings.add("parent", format!("{shown} in {dir} has another parent"));
-                    }
-                }
-                Some(_) => {}
-            }
-        }
-    }
+    tree::contradictions(&core.state, |kind, detail| findings.add(kind, detail));
     let mut live: BTreeMap<u32, u64> = BTreeMap::new();
     for inode in core.state.inodes() {
         findings.inodes += 1;
         let attributes = inode.attributes;
         let ino = attributes.ino;
-        let count = names.get(&ino).copied().unwrap_or(0);
-        let expected = match &inode.content {
-            Content::Directory(_) if ino == ROOT => 2 + children.get(&ino).copied().unwrap_or(0),
-            Content::Directory(_) if count == 1 => 2 + children.get(&ino).copied().unwrap_or(0),
-            _ => count,
-        };
-        if attributes.nlink != expected {
-            let nlink = attributes.nlink;
-            findings.add(
-                "links",
-                format!("inode {ino} has {nlink} links, {expected} are found"),
-            );
-        }
-        if let Content::Directory(_) = inode.content
-            && !reaches_root(core, ino)
-            && attributes.nlink > 0
-        {
-            findings.add("tree", format!("directory {ino} is not below the root"));
-        }
         let Content::File(map) = &inode.content else {
             continue;
         };
@@ -115,21 +75,6 @@ pub fn check(core: &Core, deep: bool) -> Findings {
         }
     }
     findings
-}
-
-fn reaches_root(core: &Core, mut ino: u64) -> bool {
-    for _ in 0..=core.state.count() {
-        if ino == ROOT {
-            return true;
-        }
-        match core.state.inode(ino).map(|inode| &inode.content) {
-            Some(Content::Directory(directory)) if directory.parent != ino => {
-                ino = directory.parent
-            }
-            _ => return false,
-        }
-    }
-    false
 }
 
 fn read(core: &Core, ino: u64, block: u64, extent: &crate::map::Extent, findings: &mut Findings) {

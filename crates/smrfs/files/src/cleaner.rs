@@ -60,7 +60,7 @@ impl Core {
             return Err(error);
         }
         let blocks: Vec<u64> = (owner.block..owner.block + count as u64).collect();
-        self.place(owner.ino, &blocks, &data, Some(&sums), Stream::Moved, false)?;
+        self.place(owner.ino, &blocks, &data, &sums, Stream::Moved, false)?;
         self.counts.moved_bytes += data.len() as u64;
         Ok(true)
     }

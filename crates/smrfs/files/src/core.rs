@@ -8,9 +8,9 @@ use crate::dirty::{Dirty, Takes};
 use crate::error::{Error, Result};
 use crate::inode::{Content, Inode, Time};
 use crate::log::{self, Log};
-use crate::map::{Map, Place};
+use crate::map::Map;
 use crate::options::MountOptions;
-use crate::placement::{Placement, Stream, Unplaced};
+use crate::placement::Placement;
 use crate::record::Record;
 use crate::state::State;
 use device::ZonedDevice;
@@ -348,150 +348,8 @@ impl Core {
     }
 
     /// Blocks that a file takes when it is written as a whole.
-    fn whole_blocks(&self, ino: u64) -> u64 {
+    pub fn whole_blocks(&self, ino: u64) -> u64 {
         self.map(ino).map_or(0, Map::blocks) + self.dirty.new_of(ino)
-    }
-
-    /// Writes all of the buffer into bands.
-    pub fn write_out_all(&mut self) -> Result<()> {
-        let files: Vec<u64> = self.dirty.files().collect();
-        for ino in files {
-            self.write_out(ino)?;
-        }
-        Ok(())
-    }
-
-    /// Writes what the buffer has of a file into bands.
-    pub fn write_out(&mut self, ino: u64) -> Result<()> {
-        if self.log.shape().is_whole && self.write_whole(ino, Stream::User)? {
-            return Ok(());
-        }
-        let most = (MAX_PIECE / self.block) as u64;
-        while let Some(first) = self.dirty.next(ino, 0) {
-            let count = self.dirty.of(ino).take(most as usize).count();
-            let mut data = Vec::with_capacity(count * self.block);
-            let (mut end, mut stream) = (first, Stream::User);
-            for (block, bytes, takes) in self.dirty.of(ino) {
-                let into = match takes {
-                    Takes::Preallocated => Stream::Preallocated,
-                    Takes::Old | Takes::New => Stream::User,
-                };
-                if block == first {
-                    stream = into;
-                }
-                if block != end || end - first == most || into != stream {
-                    break;
-                }
-                data.extend_from_slice(bytes);
-                end += 1;
-            }
-            let blocks: Vec<u64> = (first..end).collect();
-            self.place(ino, &blocks, &data, None, stream, false)?;
-            let size = self.inode(ino)?.attributes.size;
-            let width = self.block as u64;
-            let tail = (size % width > 0).then_some(size / width);
-            self.dirty.written(ino, first, end, tail);
-        }
-        Ok(())
-    }
-
-    /// Writes a file as a whole into one band; `false` if a part of it cannot be read, and segments have to do.
-    pub fn write_whole(&mut self, ino: u64, stream: Stream) -> Result<bool> {
-        let total = self.whole_blocks(ino);
-        if total > u64::from(self.space.most_together()) {
-            return Ok(false);
-        }
-        let map = self.map(ino)?;
-        let mut blocks = Vec::with_capacity(total as usize);
-        let mut data = Vec::with_capacity(total as usize * self.block);
-        let mut sums = Vec::with_capacity(total as usize);
-        let mut next = 0;
-        loop {
-            let old = map.next_data(next);
-            let new = self.dirty.next(ino, next);
-            let Some(block) = old.into_iter().chain(new).min() else {
-                break;
-            };
-            next = block + 1;
-            blocks.push(block);
-            if let Some(bytes) = self.dirty.get(ino, block) {
-                data.extend_from_slice(bytes);
-                sums.push(sum(bytes));
-            } else if let Some((start, extent)) = map.find(block) {
-                let skip = (block - start) as usize;
-                let at = self.space.at(extent.zone, extent.offset + skip as u32);
-                let from = data.len();
-                data.resize(from + self.block, 0);
-                if self.device.read(at, &mut data[from..]).is_err() {
-                    return Ok(false);
-                }
-                // Whether it is right or not: its checksum goes with it.
-                sums.push(extent.sums[skip]);
-            }
-        }
-        self.place(ino, &blocks, &data, Some(&sums), stream, true)?;
-        self.dirty.cut(ino, 0, u64::MAX);
-        Ok(true)
-    }
-
-    /// Appends blocks of a file and enters where they lie.
-    pub fn place(
-        &mut self,
-        ino: u64,
-        blocks: &[u64],
-        data: &[u8],
-        sums: Option<&[u32]>,
-        stream: Stream,
-        together: bool,
-    ) -> Result<()> {
-        if blocks.is_empty() {
-            return Ok(());
-        }
-        let computed: Vec<u32>;
-        let sums = match sums {
-            Some(sums) => sums,
-            None => {
-                computed = data.chunks(self.block).map(sum).collect();
-                &computed
-            }
-        };
-        let places = match self.space.append(stream, data, together) {
-            Ok(places) => places,
-            Err(Unplaced::NoZone) => return Err(Error::NoSpace),
-            Err(Unplaced::Drive(error)) => return Err(error.into()),
-        };
-        let mut records = Vec::new();
-        let mut done = 0;
-        for Place {
-            zone,
-            offset,
-            blocks: count,
-        } in places
-        {
-            let end = done + count as usize;
-            let mut from = done;
-            while from < end {
-                // As many as follow each other in the file.
-                let mut to = from + 1;
-                while to < end
-                    && blocks[to] == blocks[to - 1] + 1
-                    && to - from < crate::map::MAX_EXTENT
-                {
-                    to += 1;
-                }
-                records.push(Record::Extent {
-                    ino,
-                    block: blocks[from],
-                    zone,
-                    offset: offset + (from - done) as u32,
-                    sums: sums[from..to].into(),
-                });
-                from = to;
-            }
-            done = end;
-        }
-        self.change(&records);
-        self.check_writable()
     }
 
     /// Reads blocks of an extent, as they are on the drive.

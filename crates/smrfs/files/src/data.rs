@@ -3,10 +3,9 @@
 use crate::core::{Core, MAX_PIECE, sum, takes};
 use crate::error::{Error, Result};
 use crate::record::Record;
+use crate::state::MAX_SIZE;
 use zone::ZoneId;
 
-/// Bytes of the largest file whatever the drive: block numbers stay far from their limits.
-const MAX_SIZE: u64 = 1 << 62;
 /// Bytes of metadata that a hole or something preallocated may add: one more extent, or one more range.
 const HOLE_METADATA: u64 = 32;
 

@@ -123,8 +123,14 @@ impl Extents {
 
     /// Takes blocks with their footer: all that are needed, or as many as the largest extent has.
     fn take(&mut self, need: u64, together: bool) -> Option<Run> {
+        self.take_behind(need, together, None)
+    }
+
+    /// The same, as if a write had ended at block `last`.
+    fn take_behind(&mut self, need: u64, together: bool, last: Option<u64>) -> Option<Run> {
         let (fit, behind) = match self.fit {
             Fit::Next | Fit::LastAccessed if !self.may_split(need) => (Fit::First, 0),
+            fit if last.is_some() => (fit, last.unwrap_or(0)),
             Fit::LastAccessed => {
                 let bytes = u64::from(self.drive.modesense().block_size);
                 let position = self.drive.position() * bytes;
@@ -145,6 +151,36 @@ impl Extents {
         let length = size.checked_sub(self.footer).filter(|length| *length > 0)?;
         self.free.take_at(start, size);
         Some(Run { start, length })
+    }
+
+    /// Takes as many of some pieces as lie one behind the other, if each is put where it would go by itself; how many.
+    fn take_some(&mut self, lengths: &[u64]) -> Option<(Run, usize)> {
+        let (first, others) = lengths.split_first()?;
+        let mut run = self.take(*first, false)?;
+        let mut count = 1;
+        for length in others {
+            let end = run.start + run.length;
+            if run.length < *first {
+                break;
+            }
+            // Its footer is free when it is written, which it is by the same write.
+            self.free.give(end, self.footer);
+            match self.take_behind(*length, false, Some(end)) {
+                Some(next) if (next.start, next.length) == (end, *length) => {
+                    run.length += length;
+                    count += 1;
+                }
+                other => {
+                    if let Some(other) = other {
+                        self.free.give(other.start, other.length + self.footer);
+                    }
+                    let is_free = self.free.take_at(end, self.footer);
+                    debug_assert!(is_free, "a footer that was given back");
+                    break;
+                }
+            }
+        }
+        Some((run, count))
     }
 
     /// Takes blocks of what is kept free.
@@ -260,6 +296,39 @@ impl Extents {
         })
     }
 
+    /// Writing to a run failed: what is there, and what lies behind it, is used no more until the next mount.
+    fn retire(&mut self, run: Run) {
+        if let Some(rest) = self.rest_at(run.start + run.length) {
+            let rest = self.set_aside.swap_remove(rest);
+            let behind = rest.length - self.footer;
+            self.free.give(rest.start + self.footer, behind);
+        }
+        self.retired += run.length + self.footer;
+    }
+
+    /// The same of all that is free in the zones of the drive below that a run lies in.
+    fn retire_beside(&mut self, run: Run) {
+        let bytes = u64::from(self.drive.modesense().block_size);
+        let block_at = |block: u64| (self.start + block * self.block) / bytes;
+        let beside = block_at(run.start)..block_at(run.start + run.length);
+        let beside = self.drive.beside(beside.start, beside.end);
+        let from = (beside.start * bytes)
+            .saturating_sub(self.start)
+            .div_ceil(self.block);
+        let to = (beside.end * bytes).saturating_sub(self.start) / self.block;
+        let free: Vec<(u64, u64)> = self
+            .free
+            .extents()
+            .map(|(start, length)| (start.max(from), (start + length).min(to)))
+            .filter(|(start, end)| start < end)
+            .collect();
+        for (start, end) in free {
+            if self.free.take_at(start, end - start) {
+                self.retired += end - start;
+            }
+        }
+    }
+
     /// Keeps an extent free for cleaning: this one, or the largest.
     fn keep(&mut self, wanted: Option<u64>) {
         let size = self.reserve_blocks;
@@ -323,6 +392,7 @@ impl Placement for Extents {
                 stream,
                 need: rest.len() as u64 / block,
                 together,
+                failed: 0,
             };
             let place = appender::append(&mut allocating, |allocating, run| {
                 let part = &rest[..(run.length * block) as usize];
@@ -332,6 +402,37 @@ impl Placement for Extents {
             places.push(place);
         }
         Ok(places)
+    }
+
+    fn append_some(
+        &mut self,
+        stream: Stream,
+        data: &[u8],
+        lengths: &[u64],
+    ) -> Result<(usize, Vec<Place>), Unplaced> {
+        let first = lengths.first().copied().unwrap_or(0);
+        if stream == Stream::User
+            && lengths.len() > 1
+            && let Some((run, count)) = self.take_some(lengths)
+        {
+            let part = &data[..(run.length * self.block) as usize];
+            match self.write(run, part, stream) {
+                Ok(place) if run.length >= first => return Ok((count, vec![place])),
+                Ok(place) => {
+                    let rest = &data[part.len()..(first * self.block) as usize];
+                    let mut places = self.append(stream, rest, false)?;
+                    places.insert(0, place);
+                    return Ok((1, places));
+                }
+                Err(Unplaced::Drive(error)) if appender::is_of_zone(&error) => {
+                    tracing::warn!(%error, "a write failed; going on elsewhere");
+                    self.retire(run);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let data = &data[..(first * self.block) as usize];
+        Ok((1, self.append(stream, data, false)?))
     }
 
     fn at(&self, _zone: u32, block: u32) -> ByteOffset {
@@ -499,6 +600,8 @@ struct Allocating<'a> {
     stream: Stream,
     need: u64,
     together: bool,
+    /// Runs to which writing has failed.
+    failed: u32,
 }
 
 impl Zones for Allocating<'_> {
@@ -523,14 +626,12 @@ impl Zones for Allocating<'_> {
         if let Left::Failed(_) = why
             && self.stream != Stream::Moved
         {
-            // What is there, and what lies behind it, is used no more until the next mount.
-            if let Some(rest) = self.extents.rest_at(run.start + run.length) {
-                let rest = self.extents.set_aside.swap_remove(rest);
-                let behind = rest.length - self.extents.footer;
-                let start = rest.start + self.extents.footer;
-                self.extents.free.give(start, behind);
+            self.extents.retire(run);
+            self.failed += 1;
+            // It is not these blocks alone.
+            if self.failed > 1 {
+                self.extents.retire_beside(run);
             }
-            self.extents.retired += run.length + self.extents.footer;
         }
         Ok(())
     }

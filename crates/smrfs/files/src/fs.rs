@@ -14,6 +14,7 @@ use crate::options::{MkfsOptions, MountOptions};
 use crate::placement::Free;
 use crate::record::Record;
 use crate::state::State;
+use crate::tree;
 use device::ZonedDevice;
 use runtime::sync::RwLock;
 use runtime::{HashMap, Runtime};
@@ -233,6 +234,13 @@ impl FileSystem {
             .is_none_or(|root| !root.attributes.is_directory())
         {
             return Err(Error::metadata("there is no root directory"));
+        }
+        let mut wrong = None;
+        tree::contradictions(&state, |_, what| {
+            wrong.get_or_insert(what);
+        });
+        if let Some(what) = wrong {
+            return Err(Error::metadata(what));
         }
         let mut space = medium.placement(&layout, shape, &options)?;
         space.load(&state)?;

@@ -32,7 +32,9 @@ mod placement;
 mod ranges;
 mod record;
 mod state;
+mod tree;
 mod window;
+mod write_out;
 
 pub use attributes::{SetAttributes, SetTime, SetXattr};
 pub use caveat::Fit;
@@ -47,6 +49,15 @@ pub use medium::Medium;
 pub use names::{NewInode, Rename};
 pub use options::{MkfsOptions, MountOptions, Policy};
 pub use placement::{BandSpace, ExtentSpace, Free};
+
+/// Appends a group to the journal that has these bytes for records, whatever they are, for the fuzz target.
+#[doc(hidden)]
+pub fn append_to_journal(medium: &Medium, records: &[u8]) -> Result<()> {
+    let (device, layout) = (medium.device(), medium.layout()?);
+    let (mut found, ()) = log::Log::read(device, layout, 1, |_| (), |(), _| Ok(()))?;
+    found.log.append(&[records.to_vec()])?;
+    Ok(())
+}
 
 /// Every decoder of the metadata's log, for the fuzz target: a frame's header, records, and a head.
 #[doc(hidden)]

@@ -86,6 +86,7 @@ impl Medium {
             first_zone: layout.first_zone,
             zones: layout.zones,
             zone_blocks: zone_blocks as u32,
+            file_blocks: crate::state::MAX_SIZE / block,
         }
     }
 

@@ -106,6 +106,16 @@ pub trait Placement: Send + Sync {
         together: bool,
     ) -> Result<Vec<Place>, Unplaced>;
 
+    /// Writes the first of some pieces, which have so many blocks each, one behind the other in as few writes as that takes,
+    /// but where they would go one by one: how many pieces, one at least, and where they lie, in order. One place may have
+    /// several pieces.
+    fn append_some(
+        &mut self,
+        stream: Stream,
+        data: &[u8],
+        lengths: &[u64],
+    ) -> Result<(usize, Vec<Place>), Unplaced>;
+
     /// Where a block of a zone is.
     fn at(&self, zone: u32, block: u32) -> ByteOffset;
 

@@ -7,6 +7,8 @@ use crate::record::Record;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// Bytes of the largest file whatever the drive: block numbers stay far from their limits.
+pub const MAX_SIZE: u64 = 1 << 62;
 /// Bytes that an inode takes in a checkpoint, and a header's share.
 const INODE_BYTES: u64 = 93;
 /// Bytes of a name's record without the name.
@@ -56,6 +58,8 @@ pub struct Bounds {
     pub zones: u32,
     /// Blocks of each.
     pub zone_blocks: u32,
+    /// Blocks of the largest file.
+    pub file_blocks: u64,
 }
 
 /// All inodes and what lies in zones.
@@ -214,7 +218,7 @@ impl State {
                 let holes = self.map(*ino)?.bare_holes(*from, *to);
                 let mut added = holes.iter().map(|(from, to)| to - from);
                 let total = added.try_fold(self.preallocated, |sum, more| sum.checked_add(more));
-                if *to > u64::MAX / 2 || total.is_none_or(|total| total > most) {
+                if *to > self.bounds.file_blocks || total.is_none_or(|total| total > most) {
                     return Err("more space is set aside than there is");
                 }
                 self.change(*ino, |map| {
@@ -321,6 +325,9 @@ impl State {
         if ino == 0 || ino == u64::MAX {
             return Err("the number of an inode cannot be");
         }
+        if attributes.size > MAX_SIZE {
+            return Err("a file larger than any can be");
+        }
         if let Some(inode) = self.inodes.get_mut(&ino) {
             if inode.attributes.kind() != attributes.kind() {
                 return Err("an inode becomes another kind");
@@ -413,7 +420,8 @@ impl State {
             return Err("an extent of no or too many blocks");
         }
         let blocks = sums.len() as u32;
-        if block > u64::MAX / 2 {
+        let end = block.checked_add(blocks.into());
+        if end.is_none_or(|end| end > self.bounds.file_blocks) {
             return Err("an extent behind the end of every file");
         }
         let end = offset.checked_add(blocks);

@@ -4,12 +4,12 @@
 mod common;
 
 use common::{
-    KIB, Model, Operation, Seen, assert_clean, carry_out, contents, geometry, seeds, seen,
+    KIB, Kind, Model, Operation, Seen, assert_clean, carry_out, contents, geometry, seeds, seen,
 };
 use device::faults::{Fault, Faults, Plan};
 use device::{MemoryDrive, ZonedDevice};
 use runtime::Runtime;
-use smrfs::{Error, FileSystem, MkfsOptions, MountOptions, NewInode, ROOT};
+use smrfs::{Error, FileSystem, Fit, MkfsOptions, MountOptions, NewInode, ROOT};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use zone::{ZoneAddress, ZoneCommand, ZoneCondition, ZoneId};
@@ -131,6 +131,52 @@ fn a_zone_that_cannot_be_written_is_left() {
     let bytes = contents(&fs, ino).unwrap();
     assert_eq!(bytes, [vec![1; 20_000], vec![2; 20_000]].concat());
     assert_clean(&fs);
+}
+
+#[test]
+fn a_zone_below_a_caveat_drive_that_cannot_be_written_is_left() {
+    for fit in [
+        Fit::Best,
+        Fit::First,
+        Fit::Next,
+        Fit::LastAccessed,
+        Fit::Worst,
+    ] {
+        let kind = Kind::Caveat {
+            distance: 3,
+            range: 1,
+            cleaned: false,
+        };
+        let inner = Arc::new(MemoryDrive::new(kind.geometry(30)).unwrap());
+        let medium = kind.medium(inner.clone(), None);
+        let runtime = Runtime::seeded(1);
+        FileSystem::mkfs_on(&medium, &runtime, &MkfsOptions::default()).unwrap();
+        let options = MountOptions {
+            fit,
+            ..MountOptions::default()
+        };
+        let fs = FileSystem::mount_on(&medium, runtime.clone(), options).unwrap();
+        let ino = fs.create(ROOT, b"file", new_file()).unwrap().ino;
+        let mut expected = Vec::new();
+        for turn in 0..40 {
+            // The one in which the file begins, behind the unshingled part, and one that it comes to.
+            if let Some(zone) = [(1, 4), (20, 6)].iter().find(|(at, _)| *at == turn) {
+                inner
+                    .set_condition(ZoneId(zone.1), ZoneCondition::ReadOnly)
+                    .unwrap();
+            }
+            let more = vec![turn as u8; 30_000];
+            fs.write(ino, expected.len() as u64, &more).unwrap();
+            expected.extend(more);
+            // A zone that cannot be written is no error of a call.
+            fs.sync()
+                .unwrap_or_else(|error| panic!("{fit:?}, {turn}: {error}"));
+        }
+        drop(fs);
+        let fs = FileSystem::mount_on(&medium, runtime, options).unwrap();
+        assert_eq!(contents(&fs, ino).unwrap(), expected);
+        assert_clean(&fs);
+    }
 }
 
 #[test]

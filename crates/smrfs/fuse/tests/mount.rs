@@ -34,6 +34,14 @@ fn run(command: &mut Command) -> bool {
     child.wait().unwrap().success()
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    Bands,
+    Caveat,
+    /// The same, cleaned when it is full.
+    Cleaned,
+}
+
 struct Place {
     directory: TempDir,
     medium: Medium,
@@ -42,15 +50,21 @@ struct Place {
 
 impl Place {
     fn new(zones: u32) -> Self {
-        Self::of_kind(zones, false)
+        Self::of_kind(zones, Kind::Bands)
     }
 
     /// On bands, and on a drive that takes writes anywhere.
     fn both(zones: u32) -> [Self; 2] {
-        [Self::new(zones), Self::of_kind(zones, true)]
+        [Self::new(zones), Self::of_kind(zones, Kind::Caveat)]
     }
 
-    fn of_kind(zones: u32, caveat: bool) -> Self {
+    /// And on one that is cleaned.
+    fn all(zones: u32) -> [Self; 3] {
+        [Kind::Bands, Kind::Caveat, Kind::Cleaned].map(|kind| Self::of_kind(zones, kind))
+    }
+
+    fn of_kind(zones: u32, kind: Kind) -> Self {
+        let caveat = kind != Kind::Bands;
         let geometry = Geometry {
             block_size: 4096,
             zone_size: 4 << 20,
@@ -74,7 +88,11 @@ impl Place {
             true => Medium::Caveat(Arc::new(CaveatDevice::create(drive, &shape).unwrap())),
             false => Medium::Bands(drive),
         };
-        FileSystem::mkfs_on(&medium, &Runtime::system(), &MkfsOptions::default()).unwrap();
+        let options = MkfsOptions {
+            clean_when_full: kind == Kind::Cleaned,
+            ..MkfsOptions::default()
+        };
+        FileSystem::mkfs_on(&medium, &Runtime::system(), &options).unwrap();
         let directory = tempfile::tempdir().unwrap();
         let mut place = Self {
             directory,
@@ -144,7 +162,7 @@ fn names_and_links_are_those_of_posix() {
     if !can_mount() {
         return;
     }
-    for mut place in Place::both(16) {
+    for mut place in Place::all(16) {
         let (a, b, d) = (place.at("a"), place.at("b"), place.at("d"));
         fs::write(&a, "one").unwrap();
         fs::hard_link(&a, &b).unwrap();
@@ -312,19 +330,49 @@ fn two_are_mounted_at_once() {
     assert_eq!(moved.unwrap_err().kind(), ErrorKind::CrossesDevices);
 }
 
+/// Fills a drive and removes every other file, so that no free extent has room for more than its footer.
+fn leave_holes(place: &Place) {
+    let name = |n: usize| place.at(&format!("fill{n}"));
+    let mut count = 0;
+    while fs::write(name(count), vec![9; 32 << 10]).is_ok() {
+        count += 1;
+        if count % 64 == 0 {
+            File::open(place.path()).unwrap().sync_all().unwrap();
+        }
+    }
+    for n in (0..=count).step_by(2) {
+        fs::remove_file(name(n)).unwrap();
+    }
+    File::open(place.path()).unwrap().sync_all().unwrap();
+}
+
+/// Turns of a random history: some, or as many as `SMRFS_TURNS` says.
+fn turns() -> usize {
+    let asked = std::env::var("SMRFS_TURNS").ok();
+    asked.and_then(|text| text.parse().ok()).unwrap_or(1_500)
+}
+
 /// As fsx does: random reads, writes, truncates, holes and mapped accesses of one file, beside a copy in memory.
 #[test]
 fn a_file_is_what_was_written_however_it_is_accessed() {
     if !can_mount() {
         return;
     }
-    for mut place in Place::both(24) {
+    for mut place in Place::all(24) {
+        let is_cleaned = place.mounted.as_ref().unwrap().fs().shape().is_cleaned;
+        if is_cleaned {
+            leave_holes(&place);
+            // What the holes have no room for.
+            fs::write(place.at("large"), vec![8; 16 << 20]).unwrap();
+        }
+        let mut cleaned = 0;
         let mut random = fastrand::Rng::with_seed(11);
         let path = place.at("file");
         let mut model: Vec<u8> = Vec::new();
         File::create(&path).unwrap();
-        for turn in 0..1_500 {
+        for turn in 0..turns() {
             if turn % 300 == 299 {
+                cleaned += place.mounted.as_ref().unwrap().fs().counts().cleaned_zones;
                 place.remount();
             }
             let file = File::options().read(true).write(true).open(&path).unwrap();
@@ -387,6 +435,7 @@ fn a_file_is_what_was_written_however_it_is_accessed() {
             assert_eq!(file.metadata().unwrap().len(), model.len() as u64);
         }
         assert!(fs::read(&path).unwrap() == model);
+        assert!(!is_cleaned || cleaned > 0, "nothing was cleaned");
         place.assert_clean();
     }
 }

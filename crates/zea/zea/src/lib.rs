@@ -9,6 +9,7 @@
 mod backward;
 mod check;
 mod error;
+mod extent_at;
 pub mod format;
 mod forward;
 pub mod garbage;
@@ -22,6 +23,7 @@ mod tail;
 pub use backward::Backward;
 pub use check::{Checked, Gap, check};
 pub use error::{Error, Result};
+pub use extent_at::extent_at;
 pub use forward::Forward;
 pub use instance::{Instance, Options};
 pub use placed::{LogicalAddress, Placed};

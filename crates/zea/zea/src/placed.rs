@@ -1,8 +1,9 @@
 //! Where an extent lies, and what its metadata says of it.
 
+use crate::format::metadata::Metadata;
 use serde::Serialize;
 use std::fmt;
-use zone::{ByteOffset, ZoneAddress};
+use zone::{ByteOffset, Geometry, ZoneAddress, ZoneId};
 
 /// A consumer's address of an extent ("ZBA" in the paper). ZEA keeps it and does not look at it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
@@ -34,4 +35,23 @@ pub struct Placed {
     pub number: u64,
     /// CRC-64/NVME of the data.
     pub checksum: u64,
+}
+
+impl Placed {
+    /// What metadata in a zone says.
+    pub(crate) fn of(metadata: &Metadata, zone: ZoneId, g: &Geometry) -> Self {
+        let block = u64::from(g.block_size);
+        let blocks = u64::from(metadata.block - metadata.start) + 1;
+        let at = ZoneAddress::new(zone, u64::from(metadata.start) * block);
+        Self {
+            address: LogicalAddress(metadata.address),
+            lba: g.absolute(at),
+            at,
+            length: metadata.length,
+            stored: blocks * block,
+            order: metadata.order,
+            number: metadata.number,
+            checksum: metadata.checksum,
+        }
+    }
 }

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::format::FORMAT_VERSION;
 use crate::format::label::{self, COPIES, Label};
 use crate::format::metadata::{Decoded, Metadata};
-use crate::placed::{LogicalAddress, Placed};
+use crate::placed::Placed;
 use device::ZonedDevice;
 use std::fmt;
 use std::sync::Arc;
@@ -77,50 +77,56 @@ pub(crate) fn written_blocks(g: &Geometry, report: &ZoneDescriptor) -> u32 {
     u32::try_from(bytes / u64::from(g.block_size)).unwrap_or(u32::MAX)
 }
 
-impl ZoneReader {
-    /// Looks for a label: the second copy counts where the first does not.
-    pub fn find(device: Arc<dyn ZonedDevice>, zone: ZoneId) -> Result<(Self, ZoneDescriptor)> {
-        let report = report(&*device, zone)?;
-        let g = device.geometry().clone();
-        if written_blocks(&g, &report) < COPIES {
-            return Err(Error::NotFormatted { zone });
-        }
-        let block_size = g.block_size as usize;
-        let mut blocks = vec![0; block_size * COPIES as usize];
-        device.read(g.start(zone), &mut blocks)?;
-        let mut refused = Error::NotFormatted { zone };
-        for (copy, block) in blocks.chunks(block_size).enumerate() {
-            match Label::decode(block) {
-                label::Decoded::Valid(label) => {
-                    is_of(&label, zone, &g)?;
-                    let reader = Self {
-                        device,
-                        zone,
-                        label,
-                    };
-                    return Ok((reader, report));
-                }
-                label::Decoded::OtherVersion(found) => {
-                    refused = Error::UnsupportedVersion {
-                        zone,
-                        found,
-                        supported: FORMAT_VERSION,
-                    };
-                }
-                label::Decoded::Damaged(told, found) => {
-                    if matches!(refused, Error::NotFormatted { .. }) {
-                        refused = Error::Corrupt {
-                            at: ZoneAddress::new(zone, (copy * block_size) as u64),
-                            what: "checksum of the label",
-                            expected: told.into(),
-                            found: found.into(),
-                        };
-                    }
-                }
-                label::Decoded::Nothing => {}
+/// Looks for a label: the second copy counts where the first does not.
+pub(crate) fn label_of(device: &dyn ZonedDevice, zone: ZoneId) -> Result<(Label, ZoneDescriptor)> {
+    let report = report(device, zone)?;
+    let g = device.geometry();
+    if written_blocks(g, &report) < COPIES {
+        return Err(Error::NotFormatted { zone });
+    }
+    let block_size = g.block_size as usize;
+    let mut blocks = vec![0; block_size * COPIES as usize];
+    device.read(g.start(zone), &mut blocks)?;
+    let mut refused = Error::NotFormatted { zone };
+    for (copy, block) in blocks.chunks(block_size).enumerate() {
+        match Label::decode(block) {
+            label::Decoded::Valid(label) => {
+                is_of(&label, zone, g)?;
+                return Ok((label, report));
             }
+            label::Decoded::OtherVersion(found) => {
+                refused = Error::UnsupportedVersion {
+                    zone,
+                    found,
+                    supported: FORMAT_VERSION,
+                };
+            }
+            label::Decoded::Damaged(told, found) => {
+                if matches!(refused, Error::NotFormatted { .. }) {
+                    refused = Error::Corrupt {
+                        at: ZoneAddress::new(zone, (copy * block_size) as u64),
+                        what: "checksum of the label",
+                        expected: told.into(),
+                        found: found.into(),
+                    };
+                }
+            }
+            label::Decoded::Nothing => {}
         }
-        Err(refused)
+    }
+    Err(refused)
+}
+
+impl ZoneReader {
+    /// Of a zone with a label.
+    pub fn find(device: Arc<dyn ZonedDevice>, zone: ZoneId) -> Result<(Self, ZoneDescriptor)> {
+        let (label, report) = label_of(&*device, zone)?;
+        let reader = Self {
+            device,
+            zone,
+            label,
+        };
+        Ok((reader, report))
     }
 
     pub fn geometry(&self) -> &Geometry {
@@ -178,17 +184,7 @@ impl ZoneReader {
 
     /// What metadata says, for the consumer.
     pub fn placed(&self, metadata: &Metadata) -> Placed {
-        let blocks = u64::from(metadata.block - metadata.start) + 1;
-        Placed {
-            address: LogicalAddress(metadata.address),
-            lba: self.place(metadata.start),
-            at: self.address(metadata.start),
-            length: metadata.length,
-            stored: blocks * self.block_size() as u64,
-            order: metadata.order,
-            number: metadata.number,
-            checksum: metadata.checksum,
-        }
+        Placed::of(metadata, self.zone, self.geometry())
     }
 
     /// Metadata that is not what it was.

@@ -1,13 +1,17 @@
 //! The metadata log: two areas, of which one has a checkpoint and the frames behind it.
 //!
-//! The next checkpoint goes into the other area, so a crash leaves one of the two whole. A frame is written only when
-//! the one before is durable: where a frame is not whole and a later one is, that is damage.
+//! The next checkpoint goes into the other area, so a crash leaves one of the two whole. It is written when all that it
+//! names is durable. A frame goes out behind the extents that it names, and one flush makes all of these durable; so a
+//! crash may leave it without them. Each says which of those before it were durable by then: where one of these is not
+//! whole, that is damage.
 
 use crate::error::{Error, Result};
 use crate::format::FORMAT_VERSION;
 use crate::format::frame::{Decoded, Frame, checksum};
 use crate::format::operation::Operation;
+use appender::Flusher;
 use device::ZonedDevice;
+use std::collections::VecDeque;
 use zone::{ByteOffset, Geometry, ZoneAddress, ZoneId, ZoneKind};
 
 /// How far behind the last whole frame is looked for a later one, where no write pointer says it.
@@ -65,13 +69,16 @@ pub(crate) fn areas(g: &Geometry) -> Result<([Area; 2], Vec<ZoneId>)> {
     Ok(([whole(zones[0]), whole(zones[1])], rest))
 }
 
+/// A frame and its operations.
+pub(crate) type Said = (Frame, Vec<Operation>);
+
 /// What an area holds.
 #[derive(Debug)]
 pub(crate) struct Found {
-    /// The last frame that is whole.
+    /// The checkpoint, which is frame 0, and all frames behind it that are whole.
+    pub frames: Vec<Said>,
+    /// The last one of these.
     pub last: Frame,
-    /// Of the checkpoint and all frames behind it.
-    pub operations: Vec<Operation>,
     /// Where it ends in the area.
     pub end: u64,
 }
@@ -139,12 +146,12 @@ impl Area {
 
     /// Reads the area; `None` where no checkpoint is whole.
     pub fn read(&self, device: &dyn ZonedDevice) -> Result<Option<Found>> {
-        let end = self.written(device)?;
+        let written = self.written(device)?;
         let g = device.geometry();
         let mut at = 0;
         let mut found: Option<Found> = None;
         loop {
-            let (frame, bytes) = match self.frame(device, at, end)? {
+            let (frame, bytes) = match self.frame(device, at, written)? {
                 Ok(whole) => whole,
                 Err(Some(version)) if at == 0 => {
                     return Err(Error::UnsupportedVersion {
@@ -171,29 +178,27 @@ impl Area {
                 expected: frame.number,
                 found: frame.length,
             })?;
+            let end = at + g.round_up(frame.bytes());
             match &mut found {
                 None => {
                     found = Some(Found {
+                        frames: vec![(frame, operations)],
                         last: frame,
-                        operations,
-                        end: 0,
+                        end,
                     });
                 }
                 Some(found) => {
-                    found.last = frame;
-                    found.operations.extend(operations);
+                    found.frames.push((frame, operations));
+                    (found.last, found.end) = (frame, end);
                 }
             }
-            at += g.round_up(frame.bytes());
-            if let Some(found) = &mut found {
-                found.end = at;
-            }
+            at = end;
         }
         Ok(found)
     }
 
-    /// Refuses a frame from `behind` on that was written after `last`, the last whole one of the newest checkpoint's, had become
-    /// durable: what was between them is damaged. The one that follows `last` may be torn. An area that a new checkpoint was being
+    /// Refuses a frame from `behind` on that says that one behind `last`, the last whole one of the newest checkpoint's, was
+    /// durable: that one is damaged. Those that were on their way with it may be torn. An area that a new checkpoint was being
     /// written over has older frames only.
     pub fn refuse_later(&self, device: &dyn ZonedDevice, behind: u64, last: &Frame) -> Result<()> {
         let end = self.written(device)?;
@@ -220,10 +225,9 @@ impl Area {
                 .is_some_and(|block| matches!(Frame::decode(block), Decoded::Header(..)));
             if may_begin && let Ok((frame, _)) = self.frame(device, at, end)? {
                 step = g.round_up(frame.bytes());
-                if frame.uuid == last.uuid
-                    && (frame.epoch, frame.number) > (last.epoch, last.number + 1)
-                    && frame.number > 0
-                {
+                let durable = frame.behind_durable();
+                let tells = |durable| (frame.epoch, durable) > (last.epoch, last.number);
+                if frame.uuid == last.uuid && durable.is_some_and(tells) {
                     return Err(Error::Corrupt {
                         at: self.address(at),
                         what: "frame behind a damaged one",
@@ -249,16 +253,25 @@ pub(crate) struct MetadataLog {
     last: Frame,
     /// Where the next frame goes.
     at: u64,
+    /// The last frame that is known to be durable.
+    durable: u64,
+    /// Those behind it: their numbers, and the flush of each that makes it durable.
+    on_the_way: VecDeque<(u64, u64)>,
+    /// The flush that makes all that was said durable.
+    covered_by: u64,
 }
 
 impl MetadataLog {
     /// Behind frame `last`, which lies in the area `current`. The next thing to write is a checkpoint.
-    pub const fn behind(areas: [Area; 2], current: usize, last: Frame) -> Self {
+    pub fn behind(areas: [Area; 2], current: usize, last: Frame) -> Self {
         Self {
             areas,
             current,
             last,
             at: u64::MAX,
+            durable: 0,
+            on_the_way: VecDeque::new(),
+            covered_by: 0,
         }
     }
 
@@ -271,12 +284,30 @@ impl MetadataLog {
         self.last.uuid
     }
 
+    /// The flush behind which everything is durable that was written so far.
+    pub const fn covered_by(&self) -> u64 {
+        self.covered_by
+    }
+
     /// Writes a frame; false if there is no room for it, and a checkpoint has to come first.
-    pub fn append(&mut self, device: &dyn ZonedDevice, operations: &[u8]) -> Result<bool> {
+    pub fn append(
+        &mut self,
+        device: &dyn ZonedDevice,
+        flusher: &Flusher,
+        operations: &[u8],
+    ) -> Result<bool> {
         let g = device.geometry();
+        let finished = flusher.finished();
+        while let Some((number, flush)) = self.on_the_way.front().copied()
+            && flush <= finished
+        {
+            self.durable = number;
+            self.on_the_way.pop_front();
+        }
         let frame = Frame {
             number: self.last.number + 1,
             length: operations.len() as u64,
+            durable: self.durable,
             ..self.last
         };
         let (area, bytes) = (self.areas[self.current], g.round_up(frame.bytes()));
@@ -286,11 +317,18 @@ impl MetadataLog {
         device.write(area.place(g, self.at), &frame.encode(operations))?;
         self.at += bytes;
         self.last = frame;
+        self.covered_by = flusher.next();
+        self.on_the_way.push_back((frame.number, self.covered_by));
         Ok(true)
     }
 
-    /// Writes a checkpoint into the other area and flushes it.
-    pub fn checkpoint(&mut self, device: &dyn ZonedDevice, operations: &[u8]) -> Result<()> {
+    /// Writes a checkpoint into the other area and flushes it. All that it names has to be durable.
+    pub fn checkpoint(
+        &mut self,
+        device: &dyn ZonedDevice,
+        flusher: &Flusher,
+        operations: &[u8],
+    ) -> Result<()> {
         let g = device.geometry();
         let epoch = self.last.epoch.checked_add(1);
         let frame = Frame {
@@ -298,6 +336,7 @@ impl MetadataLog {
             epoch: epoch.ok_or(Error::UsedUp { what: "epochs" })?,
             number: 0,
             length: operations.len() as u64,
+            durable: 0,
             block_size: g.block_size,
             zone_count: g.zone_count,
             zone_capacity: g.zone_capacity,
@@ -313,11 +352,14 @@ impl MetadataLog {
             appender::reset_if_written(device, area.zone)?;
         }
         device.write(area.place(g, 0), &frame.encode(operations))?;
-        device.flush()?;
+        flusher.flush(|| device.flush())?;
         let before = self.areas[self.current];
         (self.current, self.last, self.at) = (other, frame, bytes);
-        // Durable by the next flush: from then on, this checkpoint is known to have been whole.
-        self.append(device, &[])?;
+        self.durable = 0;
+        self.on_the_way.clear();
+        // With this one, the checkpoint is known to have been whole.
+        self.append(device, flusher, &[])?;
+        self.covered_by = 0;
         if before.is_sequential {
             appender::finish(device, before.zone);
         }

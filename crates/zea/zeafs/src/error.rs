@@ -52,7 +52,7 @@ pub enum Error {
     #[error("the drive is not empty; nothing has been changed")]
     NotEmpty,
     /// Metadata of another version.
-    #[error("ZEAFS format version {found}; this program reads version {supported}")]
+    #[error("ZEAFS format version {found}; this program reads versions 1 to {supported}")]
     UnsupportedVersion { found: u32, supported: u32 },
     /// The drive has another shape than when it was formatted.
     #[error("the drive's {what} is {found}, but it was formatted with {expected}")]

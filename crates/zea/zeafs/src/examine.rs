@@ -56,13 +56,13 @@ impl Examined {
 
     /// The file system's identity, as hexadecimal digits.
     pub fn identity(&self) -> String {
-        let uuid = self.newest.last.uuid.iter();
+        let uuid = self.newest.replayed.last.uuid.iter();
         uuid.map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// Grows with each checkpoint, of which a mount writes one.
     pub const fn epoch(&self) -> u64 {
-        self.newest.last.epoch
+        self.newest.replayed.last.epoch
     }
 
     /// Zones that are for files.
@@ -78,7 +78,7 @@ impl Examined {
     /// Bytes of each zone that files have, with padding and metadata of extents.
     pub fn live(&self) -> BTreeMap<ZoneId, u64> {
         let mut live = BTreeMap::new();
-        for piece in self.newest.map.files.values().flat_map(|file| &file.pieces) {
+        for (_, piece) in self.newest.replayed.map.pieces() {
             *live.entry(piece.at.zone).or_default() += piece.stored;
         }
         live
@@ -86,7 +86,7 @@ impl Examined {
 
     /// All files, by name.
     pub fn files(&self) -> impl Iterator<Item = ExaminedFile<'_>> {
-        let map = &self.newest.map;
+        let map = &self.newest.replayed.map;
         map.names.iter().filter_map(|(name, inode)| {
             let file = map.files.get(inode)?;
             Some(ExaminedFile {

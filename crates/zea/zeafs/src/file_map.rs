@@ -112,6 +112,12 @@ impl FileMap {
         }
     }
 
+    /// All pieces, with the inode of each.
+    pub fn pieces(&self) -> impl Iterator<Item = (u64, &Piece)> {
+        let files = self.files.iter();
+        files.flat_map(|(inode, file)| file.pieces.iter().map(|piece| (*inode, piece)))
+    }
+
     fn drop_file(&mut self, inode: Option<u64>) -> Vec<Piece> {
         let file = inode.and_then(|inode| self.files.remove(&inode));
         file.map_or_else(Vec::new, |file| file.pieces)

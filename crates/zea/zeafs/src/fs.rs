@@ -117,7 +117,7 @@ impl ZeaFs {
 
     /// Makes names durable, and what was written out of files with them.
     pub fn sync_metadata(&self) -> Result<()> {
-        self.change(Inner::commit)
+        Shared::commit(&mut self.shared.inner.lock())
     }
 
     /// Takes a lock by name, within the process.
@@ -158,7 +158,10 @@ impl ZeaFs {
     /// # Errors
     /// What finds no space stays buffered, and the rest is durable.
     pub fn sync(&self) -> Result<()> {
-        self.change(Inner::sync)
+        let mut inner = self.shared.inner.lock();
+        inner.check()?;
+        let written = inner.write_all_out();
+        Shared::commit(&mut inner).and(written)
     }
 
     /// Makes everything durable and leaves all zones. Nothing is taken any more.
@@ -167,7 +170,8 @@ impl ZeaFs {
     /// As [`Self::sync`]; what found no space is gone then.
     pub fn unmount(&self) -> Result<()> {
         self.change(|inner| {
-            let synced = inner.sync();
+            let written = inner.write_all_out();
+            let synced = inner.commit().and_then(|()| inner.seal()).and(written);
             inner.space.leave_all();
             inner.stopped = Some("it was unmounted".to_owned());
             synced

@@ -17,6 +17,7 @@ pub(crate) const fn nothing(uuid: [u8; 16], g: &Geometry) -> Frame {
         epoch: 0,
         number: 0,
         length: 0,
+        durable: 0,
         block_size: g.block_size,
         zone_count: g.zone_count,
         zone_capacity: g.zone_capacity,

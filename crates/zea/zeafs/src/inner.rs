@@ -6,7 +6,7 @@ use crate::file_map::{File, FileMap};
 use crate::format::operation::{Operation, Piece};
 use crate::space::Space;
 use crate::streams::{Lifetime, Stream};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// See the head of this file.
 #[derive(Debug)]
@@ -16,6 +16,8 @@ pub(crate) struct Inner {
     pub pending: Vec<u8>,
     /// Pieces that nobody has any more once the next frame is durable.
     pub doomed: Vec<Piece>,
+    /// The same of frames that are written, each with the flush that makes them durable.
+    pub leaving: VecDeque<(u64, Piece)>,
     pub log: MetadataLog,
     pub space: Space,
     /// By inode: bytes of files that are in no extent yet.
@@ -107,14 +109,14 @@ impl Inner {
         }
     }
 
-    /// Puts all that is buffered into extents, and makes everything durable.
-    pub fn sync(&mut self) -> Result<()> {
+    /// Puts all that is buffered into extents.
+    pub fn write_all_out(&mut self) -> Result<()> {
         let inodes: Vec<u64> = self.buffers.keys().copied().collect();
         let mut result = Ok(());
         for inode in inodes {
             result = result.and(self.write_out(inode, Lifetime::Short));
         }
-        self.commit().and(result)
+        result
     }
 
     /// Puts what is buffered of a file into extents.

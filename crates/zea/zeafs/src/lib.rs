@@ -2,11 +2,12 @@
 //! section 5).
 //!
 //! Names and the map from files to extents are a log of frames behind a checkpoint, in a conventional zone, or in two
-//! sequential ones where there is none ([`format`]). A commit flushes the extents, writes one frame with everything that
-//! changed since the last one, and flushes that. So what a crash leaves is the file system as of a commit: what was synced,
-//! and all that came before it.
+//! sequential ones where there is none ([`format`]). A commit writes one frame with everything that changed since the last
+//! one, behind the extents that it names, and flushes both; a mount leaves out a last frame whose extents a power cut has
+//! taken. So what a crash leaves is the file system as of a commit: what was synced, and all that came before it.
 
 mod area;
+mod arrived;
 mod clean;
 mod commit;
 mod directories;
@@ -20,6 +21,7 @@ mod inner;
 mod mount;
 mod newest;
 mod reader;
+mod replayed;
 mod shared;
 mod space;
 mod streams;

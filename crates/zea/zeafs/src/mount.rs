@@ -7,13 +7,15 @@ use crate::fs::ZeaFs;
 use crate::head;
 use crate::inner::Inner;
 use crate::newest::Newest;
+use crate::replayed::Replayed;
 use crate::shared::Shared;
 use crate::space::Space;
 use crate::writer::WRITE_BUFFER;
+use appender::Flusher;
 use device::{ZonedDevice, erase};
 use runtime::Runtime;
 use runtime::sync::Mutex;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use zone::{ZoneCondition, ZoneDescriptor, ZoneId};
 
@@ -34,7 +36,8 @@ impl ZeaFs {
             device.write(g.absolute(areas[1].address(0)), &block)?;
         }
         let mut log = MetadataLog::behind(areas, 1, head::nothing(uuid, g));
-        log.checkpoint(device, &FileMap::default().checkpoint())?;
+        let nothing = FileMap::default().checkpoint();
+        log.checkpoint(device, &Flusher::default(), &nothing)?;
         if is_conventional {
             head::write(device, uuid)?;
         }
@@ -61,25 +64,28 @@ impl ZeaFs {
             areas,
             zones,
             current,
-            last,
-            map,
+            replayed:
+                Replayed {
+                    last,
+                    map,
+                    left_out,
+                },
         } = Newest::find(&*device)?;
+        if left_out > 0 {
+            tracing::info!(frames = left_out, "a sync was cut short");
+        }
         let report = device.report(ZoneId(0), g.zone_count)?;
         let report: Vec<ZoneDescriptor> = report
             .into_iter()
             .filter(|zone| zones.binary_search(&zone.id).is_ok())
             .collect();
-        let live: BTreeSet<ZoneId> = map
-            .files
-            .values()
-            .flat_map(|file| &file.pieces)
-            .map(|piece| piece.at.zone)
-            .collect();
+        let live: BTreeSet<ZoneId> = map.pieces().map(|(_, piece)| piece.at.zone).collect();
         let space = settle(&device, &g, &report, &live, &map, runtime)?;
         let mut inner = Inner {
             map,
             pending: Vec::new(),
             doomed: Vec::new(),
+            leaving: VecDeque::new(),
             log: MetadataLog::behind(areas, current, last),
             space,
             buffers: BTreeMap::new(),
@@ -143,7 +149,7 @@ fn settle(
         .filter(|zone| ids.contains(&zone.id))
         .collect();
     let mut space = Space::new(device.clone(), &fresh, runtime);
-    for piece in map.files.values().flat_map(|file| &file.pieces) {
+    for (_, piece) in map.pieces() {
         space.claim(piece, written.get(&piece.at.zone).copied().unwrap_or(0));
     }
     Ok(space)

@@ -2,14 +2,13 @@
 
 use crate::area::{Area, Found, areas};
 use crate::error::{Error, Result};
-use crate::file_map::FileMap;
 use crate::format::frame::Frame;
-use crate::format::operation::Piece;
 use crate::head;
+use crate::replayed::Replayed;
 use device::ZonedDevice;
-use zone::{Geometry, ZoneId};
+use zone::ZoneId;
 
-/// The file system as of the last frame.
+/// The file system as of the last frame that counts.
 #[derive(Debug)]
 pub(crate) struct Newest {
     pub areas: [Area; 2],
@@ -17,8 +16,7 @@ pub(crate) struct Newest {
     pub zones: Vec<ZoneId>,
     /// The area that has it.
     pub current: usize,
-    pub last: Frame,
-    pub map: FileMap,
+    pub replayed: Replayed,
 }
 
 impl Newest {
@@ -46,43 +44,14 @@ impl Newest {
             let behind = if place == current { newest.end } else { 0 };
             area.refuse_later(device, behind, &newest.last)?;
         }
-        let mut map = FileMap::default();
-        for operation in newest.operations {
-            map.apply(operation).map_err(|_| Error::Corrupt {
-                at: areas[current].address(0),
-                what: "operations that do not follow from each other, epoch",
-                expected: newest.last.epoch,
-                found: newest.last.number,
-            })?;
-        }
-        for piece in map.files.values().flat_map(|file| &file.pieces) {
-            lies_in(piece, &zones, device.geometry())?;
-        }
+        let at = areas[current].address(0);
+        let replayed = Replayed::of(device, newest.frames, at, &zones)?;
         Ok(Self {
             areas,
             zones,
             current,
-            last: newest.last,
-            map,
+            replayed,
         })
-    }
-}
-
-/// Whether a piece can lie where it is said to.
-fn lies_in(piece: &Piece, zones: &[ZoneId], g: &Geometry) -> Result<()> {
-    let end = piece.at.offset.checked_add(piece.stored);
-    let is_possible = zones.binary_search(&piece.at.zone).is_ok()
-        && end.is_some_and(|end| end <= g.zone_capacity)
-        && piece.length <= piece.stored
-        && piece.at.offset.is_multiple_of(u64::from(g.block_size));
-    match is_possible {
-        true => Ok(()),
-        false => Err(Error::Corrupt {
-            at: piece.at,
-            what: "a piece that lies nowhere, bytes",
-            expected: g.zone_capacity,
-            found: piece.stored,
-        }),
     }
 }
 

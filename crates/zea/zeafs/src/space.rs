@@ -3,6 +3,7 @@
 use crate::error::{Error, Result};
 use crate::format::operation::{Piece, sums};
 use crate::streams::Stream;
+use appender::Flusher;
 use device::ZonedDevice;
 use runtime::Runtime;
 use std::collections::BTreeMap;
@@ -29,6 +30,7 @@ pub(crate) const fn ladder() -> Ladder<2> {
 /// The zones of files.
 pub(crate) struct Space {
     pub device: Arc<dyn ZonedDevice>,
+    pub flusher: Arc<Flusher>,
     sharing: Sharing<2>,
     sequence: Sequence,
     runtime: Runtime,
@@ -37,6 +39,8 @@ pub(crate) struct Space {
     live: BTreeMap<ZoneId, u64>,
     /// Bytes that were written to a zone that is appended to no more, labels left out.
     full: BTreeMap<ZoneId, u64>,
+    /// Zones that were reset, each with the flush that makes that durable.
+    fresh: BTreeMap<ZoneId, u64>,
 }
 
 impl fmt::Debug for Space {
@@ -55,13 +59,25 @@ impl Space {
         let sharing = Sharing::new(ladder(), device.geometry(), report);
         Self {
             device,
+            flusher: Arc::default(),
             sharing,
             sequence: Sequence::default(),
             runtime,
             streams: BTreeMap::new(),
             live: BTreeMap::new(),
             full: BTreeMap::new(),
+            fresh: BTreeMap::new(),
         }
+    }
+
+    /// Makes everything durable that was written so far.
+    pub fn flush(&self) -> Result<()> {
+        Ok(self.flusher.flush(|| self.device.flush())?)
+    }
+
+    /// Sees to it that a flush has been done.
+    pub fn reach(&self, flush: u64) -> Result<()> {
+        Ok(self.flusher.reach(flush, || self.device.flush())?)
     }
 
     /// A mount has found bytes of a file in a zone, of which so much is written.
@@ -95,6 +111,7 @@ impl Space {
             self.live.remove(zone);
         }
         for zone in resets.empty {
+            self.fresh.insert(zone, self.flusher.next());
             self.sharing.give_back(zone);
         }
         for zone in resets.broken {
@@ -165,6 +182,13 @@ impl Space {
             Stream::Files(_) => FILES,
         };
         let zone = self.sharing.take(tenant).ok_or(Error::NoSpace)?;
+        // A crash that takes the reset must not leave a write pointer above what the next frame names.
+        let reset = self.fresh.remove(&zone).unwrap_or(0);
+        if let Err(error) = self.reach(reset) {
+            self.fresh.insert(zone, reset);
+            self.sharing.give_back(zone);
+            return Err(error);
+        }
         let made = Instance::format(
             self.device.clone(),
             zone,

@@ -57,7 +57,7 @@ impl Writer {
         let mut inner = self.shared.inner.lock();
         inner.check()?;
         inner.write_out(self.inode, self.lifetime)?;
-        inner.commit()
+        Shared::commit(&mut inner)
     }
 
     /// Writes out what is buffered: it becomes durable with the next sync of any file.

@@ -36,6 +36,7 @@ fn frames() {
         epoch: 11,
         number: 12,
         length: 3,
+        durable: 10,
         block_size: 512,
         zone_count: 14,
         zone_capacity: 15,
@@ -63,7 +64,7 @@ fn frames() {
             "block" => 512,
             "zones" => 14,
             "capacity" => 15,
-            "reserved" => 0,
+            "durable" => 10,
             _ => continue,
         };
         assert_eq!(value, expected, "{}", row[2]);

@@ -5,17 +5,18 @@
 
 mod support;
 
+use device::changed::{Change, Changed};
 use device::faults::{Fault, Faults, Plan};
 use device::power_cut::CrashLimits;
-use device::{PowerCut, ZonedDevice};
+use device::{Keeps, MemoryDrive, PowerCut, ZonedDevice};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use support::Step::{self, *};
 use support::{Pair, format, geometry, mount, number, read};
 use zeafs::{Error, ZeaFs};
-use zone::{Geometry, ZoneCommand};
+use zone::{Geometry, ZoneAddress, ZoneCommand, ZoneId};
 
-const OPERATIONS: [(&str, &[Step]); 13] = [
+const OPERATIONS: [(&str, &[Step]); 14] = [
     ("file", &[Create(0), Append(0, 3000), Sync(0)]),
     (
         "file over zones",
@@ -56,6 +57,11 @@ const OPERATIONS: [(&str, &[Step]); 13] = [
     (
         "turn over",
         &[Create(3), Append(3, 20_000), Sync(3), Delete(3), SyncNames],
+    ),
+    // One frame names extents whose zones are reset behind it.
+    (
+        "come and gone",
+        &[Create(3), Append(3, 50_000), Close(3), Delete(3), SyncNames],
     ),
     ("clean restart", &[Remount]),
     ("unclean restart", &[Kill]),
@@ -101,6 +107,31 @@ fn judge(image: &Arc<dyn ZonedDevice>, pair: &Pair, told: &dyn Fn(&str) -> Strin
     }
 }
 
+/// A drive on which `steps` were done behind `before` until the power was cut at command `point`, and whether that came.
+fn cut(
+    g: &Geometry,
+    before: &[Step],
+    steps: &[Step],
+    point: u64,
+    worn: &dyn Fn(Arc<PowerCut>) -> Arc<dyn ZonedDevice>,
+) -> (Arc<PowerCut>, Pair, bool) {
+    let device = Arc::new(PowerCut::new(g.clone()).unwrap());
+    format(&*device);
+    let mut pair = Pair::new(worn(device.clone())).unwrap();
+    for step in before {
+        pair.step(*step).unwrap();
+    }
+    device.cut_after(point);
+    for step in steps {
+        if let Err(error) = pair.step(*step) {
+            assert!(device.is_cut(), "{step:?}: {error}");
+            break;
+        }
+    }
+    let is_cut = device.is_cut();
+    (device, pair, is_cut)
+}
+
 /// Cuts the power at each command of `steps`; answers how many cuts and states that were.
 fn enumerate(
     g: &Geometry,
@@ -109,23 +140,21 @@ fn enumerate(
     steps: &[Step],
     max_states: usize,
 ) -> (u64, u64) {
+    enumerate_on(g, name, before, steps, max_states, &|device| device)
+}
+
+/// The same on a drive that is made of that one.
+fn enumerate_on(
+    g: &Geometry,
+    name: &str,
+    before: &[Step],
+    steps: &[Step],
+    max_states: usize,
+    worn: &dyn Fn(Arc<PowerCut>) -> Arc<dyn ZonedDevice>,
+) -> (u64, u64) {
     let (mut cuts, mut states) = (0, 0);
     for point in 1.. {
-        let device = Arc::new(PowerCut::new(g.clone()).unwrap());
-        format(&*device);
-        let mut pair = Pair::new(device.clone()).unwrap();
-        for step in before {
-            pair.step(*step).unwrap();
-        }
-        device.cut_after(point);
-        let mut through = true;
-        for step in steps {
-            if let Err(error) = pair.step(*step) {
-                assert!(device.is_cut(), "{name}: {step:?}: {error}");
-                through = false;
-                break;
-            }
-        }
+        let (device, pair, is_cut) = cut(g, before, steps, point, worn);
         cuts += 1;
         let limits = CrashLimits {
             max_states,
@@ -139,7 +168,7 @@ fn enumerate(
                 format!("{name}: {what}, cut at command {point}, left {state:?}")
             });
         }
-        if through && !device.is_cut() {
+        if !is_cut {
             break;
         }
     }
@@ -233,47 +262,161 @@ fn checkpoints_and_mounting() {
         cuts += c;
         states += s;
     }
+    println!("checkpoints: {cuts} cuts, {states} states mounted and checked");
+}
+
+/// A sync is cut at each of its last commands, and so is the mount behind it: what that left out stays out, and what it took
+/// stays in.
+#[test]
+fn mounting_behind_a_sync_that_was_cut() {
+    let steps = [
+        Create(3),
+        Append(3, 9000),
+        Rename(0, 4),
+        Sync(1),
+        Delete(3),
+        Append(1, 700),
+        Create(2),
+        Append(2, 2500),
+        Sync(2),
+    ];
+    let few = CrashLimits {
+        max_states: 12,
+        ..CrashLimits::default()
+    };
+    let (mut cuts, mut states) = (0, 0);
     for g in geometries() {
-        for point in 1.. {
-            let device = Arc::new(PowerCut::new(g.clone()).unwrap());
-            format(&*device);
-            let mut pair = Pair::new(device.clone()).unwrap();
-            for step in BEFORE.into_iter().chain([
-                Create(3),
-                Append(3, 9000),
-                Rename(0, 4),
-                Sync(1),
-                Delete(3),
-            ]) {
-                pair.step(step).unwrap();
-            }
-            // The mount after a cut is cut too.
+        let (device, ..) = cut(&g, &BEFORE, &[], u64::MAX, &|device| device);
+        let before = device.operation_count();
+        let (device, ..) = cut(&g, &BEFORE, &steps, u64::MAX, &|device| device);
+        let commands = device.operation_count() - before;
+        for first in commands - 5..=commands + 1 {
+            let (device, pair, _) = cut(&g, &BEFORE, &steps, first, &|device| device);
             device.cut_after(0);
-            let again = device.crash_states(CrashLimits::default());
-            let mut any = false;
-            for state in &again {
-                let second = Arc::new(device.restart(state));
-                second.cut_after(point);
-                let _ = mount(second.clone());
-                any |= second.is_cut();
-                cuts += 1;
-                for left in second.crash_states(CrashLimits {
-                    max_states: 12,
-                    ..CrashLimits::default()
-                }) {
-                    states += 1;
-                    let image: Arc<dyn ZonedDevice> = Arc::new(second.image(&left));
-                    judge(&image, &pair, &|what| {
-                        format!("mounting: {what}, cut {point}, {left:?}")
-                    });
+            for state in device.crash_states(few) {
+                for point in 1.. {
+                    let second = Arc::new(device.restart(&state));
+                    second.cut_after(point);
+                    let _ = mount(second.clone());
+                    cuts += 1;
+                    for left in second.crash_states(few) {
+                        states += 1;
+                        let image: Arc<dyn ZonedDevice> = Arc::new(second.image(&left));
+                        judge(&image, &pair, &|what| {
+                            format!(
+                                "mounting: {what}, cut at {first}, left {state:?}, cut at {point}, left {left:?}"
+                            )
+                        });
+                    }
+                    if !second.is_cut() {
+                        break;
+                    }
                 }
-            }
-            if !any {
-                break;
             }
         }
     }
-    println!("checkpoints: {cuts} cuts, {states} states mounted and checked");
+    println!("mounting: {cuts} cuts, {states} states mounted and checked");
+}
+
+/// Zones keep the write pointers that they had: where one was reset, and a power cut takes that, it lies above what came there.
+#[test]
+fn zones_that_cannot_be_finished() {
+    let steps = [
+        Create(3),
+        Append(3, 50_000),
+        Sync(3),
+        Delete(3),
+        SyncNames,
+        Create(2),
+        Append(2, 30_000),
+        Sync(2),
+    ];
+    let worn = |device: Arc<PowerCut>| -> Arc<dyn ZonedDevice> {
+        let faults = Faults::new(device);
+        let broken = Fault::Io(ErrorKind::Other);
+        faults.add(Plan::from(ZoneCommand::Finish, 1, broken));
+        Arc::new(faults)
+    };
+    let (mut cuts, mut states) = (0, 0);
+    for g in [geometry(10, 1, 0), geometry(12, 0, 0)] {
+        let (c, s) = enumerate_on(&g, "not finished", &BEFORE, &steps, 12, &worn);
+        cuts += c;
+        states += s;
+    }
+    println!("not finished: {cuts} cuts, {states} states mounted and checked");
+}
+
+/// A drive in a file of a host.
+struct OfHost;
+impl Change<MemoryDrive> for OfHost {
+    fn keeps(&self, _: &MemoryDrive) -> Keeps {
+        Keeps::Blocks
+    }
+}
+
+/// The host of a drive in a file loses power: any blocks that no flush has covered are zeros, in front of the write pointer too.
+#[test]
+fn a_host_that_lost_power() {
+    let two = CrashLimits {
+        max_states: 2,
+        ..CrashLimits::default()
+    };
+    let (mut cuts, mut states) = (0, 0);
+    for g in [geometry(10, 1, 0), geometry(12, 0, 0)] {
+        for (name, steps) in OPERATIONS {
+            for point in 1.. {
+                let (device, pair, is_cut) = cut(&g, &BEFORE, steps, point, &|device| device);
+                let both = device.crash_states(two);
+                let (nothing, all) = (device.image(&both[0]), device.image(both.last().unwrap()));
+                let lost = differing(&nothing, &all);
+                cuts += 1;
+                for seed in 0..number("ZONESTORE_CRASH_STATES", 6) {
+                    let mut random = fastrand::Rng::with_seed(seed + 100 * point);
+                    let image = all.snapshot();
+                    let share = random.u32(1..4);
+                    for (at, before) in &lost {
+                        if random.u32(..4) < share {
+                            image.decay(*at, 512, |block| block.copy_from_slice(before));
+                        }
+                    }
+                    states += 1;
+                    let image: Arc<dyn ZonedDevice> = Arc::new(Changed {
+                        drive: image,
+                        change: OfHost,
+                    });
+                    judge(&image, &pair, &|what| {
+                        format!("{name}: {what}, cut at command {point}, seed {seed}")
+                    });
+                }
+                if !is_cut {
+                    break;
+                }
+            }
+        }
+    }
+    println!("host: {cuts} cuts, {states} states mounted and checked");
+}
+
+/// Where two drives differ in front of the second one's write pointers, and what the first one has there.
+fn differing(first: &MemoryDrive, second: &MemoryDrive) -> Vec<(ZoneAddress, Vec<u8>)> {
+    let g = first.geometry();
+    let mut found = Vec::new();
+    for zone in second.report(ZoneId(0), g.zone_count).unwrap() {
+        let end = match zone.write_pointer_valid() {
+            true => zone.write_pointer,
+            false => g.capacity(zone.id),
+        };
+        for offset in (0..end.min(g.capacity(zone.id))).step_by(512) {
+            let at = ZoneAddress::new(zone.id, offset);
+            let (mut before, mut now) = ([0; 512], [0; 512]);
+            first.read(g.absolute(at), &mut before).unwrap();
+            second.read(g.absolute(at), &mut now).unwrap();
+            if before != now {
+                found.push((at, before.to_vec()));
+            }
+        }
+    }
+    found
 }
 
 /// The process ends at any command, and not the drive: what the drive has in its cache the next mount sees, and it may

@@ -1,7 +1,7 @@
 //! Flushes that callers share: nobody goes on before a flush that began behind what he wrote.
 
-use crate::flusher::Flusher;
 use crate::slot::{Class, Slot};
+use appender::Flusher;
 use runtime::schedules::{explore, pause, spawn};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};

@@ -23,6 +23,10 @@ pub trait Change<D: ZonedDevice>: Send + Sync {
     fn flush(&self, drive: &D) -> ZoneResult<()> {
         drive.flush()
     }
+    /// What outlives an unclean stop.
+    fn keeps(&self, drive: &D) -> Keeps {
+        drive.keeps()
+    }
     /// What the host has left for it.
     fn host_free_bytes(&self, drive: &D) -> Option<u64> {
         drive.host_free_bytes()
@@ -72,7 +76,7 @@ impl<D: ZonedDevice, C: Change<D>> ZonedDevice for Changed<D, C> {
         self.change.host_free_bytes(&self.drive)
     }
     fn keeps(&self) -> Keeps {
-        self.drive.keeps()
+        self.change.keeps(&self.drive)
     }
     fn host_memory(&self) -> Option<&HostMemory> {
         self.drive.host_memory()

@@ -1,6 +1,6 @@
 //! Frames of the metadata log.
 
-use super::FORMAT_VERSION;
+use super::{FORMAT_VERSION, OLDEST_VERSION};
 use codec::{Put, Reader};
 use crc_fast::{CrcAlgorithm, Digest};
 
@@ -22,6 +22,8 @@ pub struct Frame {
     pub number: u64,
     /// Bytes of its operations.
     pub length: u64,
+    /// The last frame of which it is known that all it names is durable; this one itself if it names nothing else.
+    pub durable: u64,
     /// The drive's shape when it was written: block size, zones, and zone capacity.
     pub block_size: u32,
     /// Zones of the drive.
@@ -55,7 +57,7 @@ impl Frame {
         out.put_u32(self.block_size);
         out.put_u32(self.zone_count);
         out.put_u64(self.zone_capacity);
-        out.put_u64(0);
+        out.put_u64(self.durable);
         debug_assert_eq!(out.len(), HEADER);
         out.extend_from_slice(operations);
         let sum = checksum(&out);
@@ -68,10 +70,10 @@ impl Frame {
     pub fn decode(block: &[u8]) -> Decoded {
         let header = |fields: &mut Reader<'_>| {
             let (version, sum) = (fields.u32()?, fields.u32()?);
-            if version != FORMAT_VERSION {
+            if !(OLDEST_VERSION..=FORMAT_VERSION).contains(&version) {
                 return Some(Decoded::OtherVersion(version));
             }
-            let frame = Self {
+            let mut frame = Self {
                 uuid: fields.take(16)?.try_into().ok()?,
                 epoch: fields.u64()?,
                 number: fields.u64()?,
@@ -79,7 +81,11 @@ impl Frame {
                 block_size: fields.u32()?,
                 zone_count: fields.u32()?,
                 zone_capacity: fields.u64()?,
+                durable: fields.u64()?,
             };
+            if version == OLDEST_VERSION {
+                frame.durable = frame.number;
+            }
             Some(Decoded::Header(frame, sum))
         };
         let mut fields = Reader(block);
@@ -87,6 +93,11 @@ impl Frame {
             Some(magic) if magic == MAGIC => header(&mut fields).unwrap_or(Decoded::Nothing),
             _ => Decoded::Nothing,
         }
+    }
+
+    /// The last frame that was durable, with all that it names, before this one was written.
+    pub fn behind_durable(&self) -> Option<u64> {
+        Some(self.durable.min(self.number.checked_sub(1)?))
     }
 
     /// Bytes with header and operations, padding left out.

@@ -7,7 +7,7 @@
 use runtime::sync::{Condvar, Mutex, MutexGuard};
 use zone::{ZoneError, ZoneResult};
 
-#[derive(Default)]
+#[derive(Default, Debug)]
 struct State {
     started: u64,
     /// The last one that succeeded.
@@ -16,8 +16,9 @@ struct State {
     failed: Option<ZoneError>,
 }
 
-#[derive(Default)]
-pub(crate) struct Flusher {
+/// See the head of this file. Flushes are numbered from 1.
+#[derive(Default, Debug)]
+pub struct Flusher {
     state: Mutex<State>,
     done: Condvar,
 }
@@ -40,9 +41,29 @@ impl Flusher {
     }
 
     /// Makes everything durable that was written before the call; `flush` is how the drive does it.
+    ///
+    /// # Errors
+    /// The drive's; that of a flush that failed before, too.
     pub fn flush(&self, flush: impl Fn() -> ZoneResult<()>) -> ZoneResult<()> {
-        let mut state = self.state.lock();
+        let state = self.state.lock();
         let wanted = state.started + 1;
+        self.wait(state, wanted, flush)
+    }
+
+    /// Makes everything durable that was written before the flush `wanted`, which a call of [`Self::next`] answered.
+    ///
+    /// # Errors
+    /// As [`Self::flush`].
+    pub fn reach(&self, wanted: u64, flush: impl Fn() -> ZoneResult<()>) -> ZoneResult<()> {
+        self.wait(self.state.lock(), wanted, flush)
+    }
+
+    fn wait(
+        &self,
+        mut state: MutexGuard<'_, State>,
+        wanted: u64,
+        flush: impl Fn() -> ZoneResult<()>,
+    ) -> ZoneResult<()> {
         while state.finished < wanted {
             if let Some(error) = &state.failed {
                 return Err(error.clone());

@@ -1,0 +1,270 @@
+//! Syncs that overlap: who waits for whom, what the power may take, and what an unmount leaves.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use device::changed::{Change, Changed};
+use device::power_cut::CrashLimits;
+use device::{MemoryDrive, PowerCut, ZonedDevice};
+use runtime::sync::Mutex;
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{JoinHandle, spawn};
+use support::{bytes, format, geometry, mount, read, write};
+use zeafs::{Error, Lifetime, ZeaFs};
+use zone::{ByteOffset, ZoneAddress, ZoneId, ZoneResult};
+
+/// Its next flushes wait until they are told to go on.
+#[derive(Default)]
+struct Held {
+    next: Mutex<VecDeque<Hold>>,
+    flushes: AtomicU64,
+    /// Writes to the conventional zone, where frames go.
+    frames: AtomicU64,
+}
+
+/// Where a flush waits.
+struct Hold {
+    /// In front of what the drive does, not behind it.
+    before: bool,
+    reached: Sender<()>,
+    go_on: Receiver<()>,
+}
+
+impl Hold {
+    /// What is told when a flush waits, and what lets it go on.
+    fn new(before: bool) -> (Self, Receiver<()>, Sender<()>) {
+        let ((reached, is_reached), (may_go_on, go_on)) = (channel(), channel());
+        let hold = Self {
+            before,
+            reached,
+            go_on,
+        };
+        (hold, is_reached, may_go_on)
+    }
+
+    fn wait(&self) {
+        self.reached.send(()).unwrap();
+        self.go_on.recv().unwrap();
+    }
+}
+
+impl<D: ZonedDevice> Change<D> for Held {
+    fn write(&self, drive: &D, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
+        drive.write(at, data)?;
+        if at.0 < drive.geometry().zone_size {
+            self.frames.fetch_add(1, Ordering::SeqCst);
+        }
+        Ok(())
+    }
+
+    fn flush(&self, drive: &D) -> ZoneResult<()> {
+        let hold = self.next.lock().pop_front();
+        if let Some(hold) = hold.as_ref().filter(|hold| hold.before) {
+            hold.wait();
+        }
+        drive.flush()?;
+        self.flushes.fetch_add(1, Ordering::SeqCst);
+        if let Some(hold) = hold.filter(|hold| !hold.before) {
+            hold.wait();
+        }
+        Ok(())
+    }
+}
+
+type Drive<D> = Arc<Changed<Arc<D>, Held>>;
+
+fn drive<D: ZonedDevice>(device: Arc<D>) -> Drive<D> {
+    format(&*device);
+    Arc::new(Changed {
+        drive: device,
+        change: Held::default(),
+    })
+}
+
+/// Syncs a file behind some more bytes, in a thread of its own.
+fn sync(fs: &ZeaFs, name: &str, lifetime: Lifetime) -> JoinHandle<Result<(), Error>> {
+    let (fs, name) = (fs.clone(), name.to_owned());
+    spawn(move || {
+        let mut writer = fs.reopen(&name)?;
+        writer.set_lifetime(lifetime);
+        writer.append(&bytes(9, 900))?;
+        writer.sync()
+    })
+}
+
+/// A sync whose flush the drive has done and not answered, and what lets it answer.
+fn held<D: ZonedDevice + 'static>(
+    drive: &Drive<D>,
+    fs: &ZeaFs,
+) -> (JoinHandle<Result<(), Error>>, Sender<()>) {
+    let (hold, is_reached, go_on) = Hold::new(false);
+    drive.change.next.lock().push_back(hold);
+    let first = sync(fs, "a", Lifetime::Short);
+    is_reached.recv().unwrap();
+    (first, go_on)
+}
+
+/// Starts a sync, and comes back when its frame is out.
+fn behind<D: ZonedDevice>(
+    drive: &Drive<D>,
+    start: impl FnOnce() -> JoinHandle<Result<(), Error>>,
+) -> JoinHandle<Result<(), Error>> {
+    let before = drive.change.frames.load(Ordering::SeqCst);
+    let started = start();
+    while drive.change.frames.load(Ordering::SeqCst) == before {
+        std::thread::yield_now();
+    }
+    started
+}
+
+#[test]
+fn others_go_on_during_a_flush_and_share_the_next() {
+    let drive = drive(Arc::new(MemoryDrive::new(geometry(10, 1, 0)).unwrap()));
+    let fs = mount(drive.clone()).unwrap();
+    for name in ["a", "b", "c"] {
+        write(&fs, name, &bytes(1, 500)).unwrap();
+    }
+    let (first, go_on) = held(&drive, &fs);
+    let flushes = drive.change.flushes.load(Ordering::SeqCst);
+    // Nothing of this waits.
+    assert_eq!(read(&fs, "b").unwrap(), bytes(1, 500));
+    let mut writer = fs.create("d").unwrap();
+    writer.append(&bytes(2, 5000)).unwrap();
+    writer.close().unwrap();
+    fs.rename("d", "e").unwrap();
+    assert_eq!(read(&fs, "e").unwrap(), bytes(2, 5000));
+    let others = ["b", "c"].map(|name| behind(&drive, || sync(&fs, name, Lifetime::Long)));
+    assert!(!first.is_finished() && others.iter().all(|other| !other.is_finished()));
+    go_on.send(()).unwrap();
+    for sync in others.into_iter().chain([first]) {
+        sync.join().unwrap().unwrap();
+    }
+    assert_eq!(drive.change.flushes.load(Ordering::SeqCst), flushes + 1);
+}
+
+/// Frames go out while the flush of an earlier one is under way; then the power goes.
+#[test]
+fn the_power_takes_frames_that_overlap() {
+    for removes in [false, true] {
+        let power = Arc::new(PowerCut::new(geometry(10, 1, 0)).unwrap());
+        let drive = drive(power.clone());
+        let fs = mount(drive.clone()).unwrap();
+        for name in ["a", "b", "c"] {
+            write(&fs, name, &bytes(1, 500)).unwrap();
+        }
+        let (first, go_on) = held(&drive, &fs);
+        let second = behind(&drive, || sync(&fs, "b", Lifetime::Long));
+        let third = behind(&drive, || match removes {
+            false => sync(&fs, "c", Lifetime::Short),
+            true => {
+                fs.delete("b").unwrap();
+                let fs = fs.clone();
+                spawn(move || fs.sync_metadata())
+            }
+        });
+        let mut seen = BTreeSet::new();
+        let limits = CrashLimits {
+            max_states: 400,
+            max_choices_per_zone: 12,
+            seed: 1,
+        };
+        for state in power.crash_states(limits) {
+            let fs = mount(Arc::new(power.image(&state))).unwrap();
+            let size = |name| fs.metadata(name).map_or(0, |metadata| metadata.size);
+            for name in fs.list("") {
+                read(&fs, &name).unwrap_or_else(|e| panic!("{name}: {e}, left {state:?}"));
+            }
+            seen.insert(["a", "b", "c"].map(size));
+        }
+        // The first one is durable. Of the others, those up to one.
+        let expected = match removes {
+            false => [[1400, 500, 500], [1400, 1400, 500], [1400, 1400, 1400]],
+            true => [[1400, 500, 500], [1400, 1400, 500], [1400, 0, 500]],
+        };
+        assert_eq!(seen, BTreeSet::from(expected), "removes: {removes}");
+        go_on.send(()).unwrap();
+        for sync in [first, second, third] {
+            sync.join().unwrap().unwrap();
+        }
+    }
+}
+
+/// A sync that is done resets nothing that only a later frame gives up, whose flush is still to come.
+#[test]
+fn a_zone_is_reset_behind_the_flush_of_the_frame_that_gives_it_up() {
+    let power = Arc::new(PowerCut::new(geometry(10, 1, 0)).unwrap());
+    let drive = drive(power.clone());
+    let fs = mount(drive.clone()).unwrap();
+    let large = bytes(3, 40_000);
+    write(&fs, "a", &bytes(1, 500)).unwrap();
+    write(&fs, "large", &large).unwrap();
+    let (first, go_on) = held(&drive, &fs);
+    let second = behind(&drive, || {
+        fs.delete("large").unwrap();
+        let fs = fs.clone();
+        spawn(move || fs.sync_metadata())
+    });
+    let (hold, is_reached, then_go_on) = Hold::new(true);
+    drive.change.next.lock().push_back(hold);
+    go_on.send(()).unwrap();
+    first.join().unwrap().unwrap();
+    is_reached.recv().unwrap();
+    for state in power.crash_states(CrashLimits::default()) {
+        let fs = mount(Arc::new(power.image(&state))).unwrap();
+        match read(&fs, "large") {
+            Err(Error::NotFound { .. }) => {}
+            found => assert!(found.unwrap() == large, "left {state:?}"),
+        }
+    }
+    then_go_on.send(()).unwrap();
+    second.join().unwrap().unwrap();
+}
+
+/// A frame that names nothing is behind all others when an unmount is done: one of these that is damaged was not cut short.
+#[test]
+fn what_was_unmounted_is_never_taken_for_a_sync_that_was_cut() {
+    let device = Arc::new(MemoryDrive::new(geometry(10, 1, 0)).unwrap());
+    format(&*device);
+    let fs = mount(device.clone()).unwrap();
+    write(&fs, "a", &bytes(1, 500)).unwrap();
+    fs.unmount().unwrap();
+    // From the second area's start on: checkpoint, frame 1, the sync's and the last one.
+    let middle = 16 << 10;
+    for (frame, is_refused) in [(2, true), (3, false)] {
+        let image = device.snapshot();
+        image.decay(
+            ZoneAddress::new(ZoneId(0), middle + frame * 512),
+            512,
+            |block| {
+                block[90] ^= 1;
+            },
+        );
+        match mount(Arc::new(image)) {
+            Err(Error::Corrupt { .. }) => assert!(is_refused),
+            mounted => {
+                assert!(!is_refused);
+                assert_eq!(read(&mounted.unwrap(), "a").unwrap(), bytes(1, 500));
+            }
+        }
+    }
+}
+
+/// Damaged bytes below a write pointer were there: the sync counts, and its reader is told.
+#[test]
+fn damage_in_the_last_sync_is_no_sync_that_was_cut() {
+    let device = Arc::new(MemoryDrive::new(geometry(10, 1, 0)).unwrap());
+    format(&*device);
+    let fs = mount(device.clone()).unwrap();
+    write(&fs, "a", &bytes(1, 500)).unwrap();
+    // Behind the two labels of the first sequential zone.
+    device.decay(ZoneAddress::new(ZoneId(1), 2 * 512), 512, |block| {
+        block[7] ^= 1
+    });
+    let fs = mount(device).unwrap();
+    assert_eq!(fs.list(""), ["a"]);
+    assert!(matches!(read(&fs, "a"), Err(Error::Corrupt { .. })));
+}
