@@ -46,15 +46,8 @@ const CONTRADICTED: &[(&str, &str)] = &[
     ("zea-figure-4", "puts of 32 KiB on HDA: ZEAFS ÷ ext4"),
     ("zea-figure-4", "puts of 256 KiB on HDA: ZEAFS ÷ ext4"),
     ("zea-figure-4", "puts of 2048 KiB on HDA: ZEAFS ÷ ext4"),
-    (
-        "zea-figure-4",
-        "synced puts of 256 KiB on HDA: ZEAFS ÷ ext4",
-    ),
-    (
-        "zea-figure-4",
-        "synced puts of 2048 KiB on HDA: ZEAFS ÷ ext4",
-    ),
     ("zea-figure-4", "gets of 256 KiB on HDA: ZEAFS ÷ ext4"),
+    ("zea-figure-4", "gets of 2048 KiB on HDA: ZEAFS ÷ ext4"),
     (
         "caveat-figure-5.1",
         "100 MB file, written (figure 5.2): Caveat-Scriptor ÷ ext4",
@@ -96,6 +89,10 @@ const CONTRADICTED: &[(&str, &str)] = &[
         "500 MB file, overwritten at random (figure 5.4): Caveat-Scriptor ÷ NILFS2",
     ),
     ("caveat-figure-5.5", "small files: Caveat-Scriptor ÷ ext4"),
+    (
+        "caveat-figure-5.5",
+        "PostMark: Caveat-Scriptor ÷ strict append",
+    ),
     ("caveat-figure-5.5", "PostMark: Caveat-Scriptor ÷ ext4"),
     ("caveat-figure-5.5", "PostMark: Caveat-Scriptor ÷ NILFS2"),
     ("caveat-figure-5.5", "compiling: ext4 ÷ NILFS2"),

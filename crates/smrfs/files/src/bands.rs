@@ -402,7 +402,9 @@ impl Placement for Bands {
         })
     }
 
-    fn cleaned(&mut self, _victim: &Victim) {}
+    fn cleaned(&mut self, _victim: &Victim, _has_moved: bool) -> bool {
+        true
+    }
 
     fn tries(&self) -> u64 {
         2 * self.usable() + 8

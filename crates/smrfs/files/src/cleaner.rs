@@ -17,11 +17,14 @@ impl Core {
         let Some(victim) = victim else {
             return Ok(false);
         };
-        while self.move_piece(&victim)? {}
+        let mut has_moved = false;
+        while self.move_piece(&victim)? {
+            has_moved = true;
+        }
         self.commit()?;
-        self.space.cleaned(&victim);
-        self.counts.cleaned_zones += 1;
-        Ok(true)
+        let has_gained = self.space.cleaned(&victim, has_moved);
+        self.counts.cleaned_zones += u64::from(has_gained);
+        Ok(has_gained)
     }
 
     /// Moves one piece of what is live there; `false` if nothing is.

@@ -532,11 +532,13 @@ impl Placement for Extents {
         })
     }
 
-    fn cleaned(&mut self, victim: &Victim) {
+    fn cleaned(&mut self, victim: &Victim, has_moved: bool) -> bool {
         if let Some(rest) = self.reserve.take() {
             self.free.give(rest.start, rest.length);
         }
         self.keep(Some(victim.blocks.start.into()));
+        // What was free before is no gain, and would be chosen again: it may be too short to be kept.
+        has_moved
     }
 
     fn tries(&self) -> u64 {

@@ -159,8 +159,9 @@ pub trait Placement: Send + Sync {
         false
     }
 
-    /// What was to be cleaned has nothing live any more, durably.
-    fn cleaned(&mut self, victim: &Victim);
+    /// What was to be cleaned has nothing live any more, durably; something may have moved for it. Whether that gained
+    /// anything.
+    fn cleaned(&mut self, victim: &Victim, has_moved: bool) -> bool;
 
     /// How often cleaning may help at most.
     fn tries(&self) -> u64;

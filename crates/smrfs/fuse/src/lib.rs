@@ -6,7 +6,7 @@ mod translate;
 
 use adaptor::Adaptor;
 pub use adaptor::STATUS;
-use fuser::{BackgroundSession, Config, MountOption, SessionACL};
+use fuser::{Config, MountOption, SessionACL};
 use runtime::Runtime;
 use runtime::sync::{Condvar, Mutex};
 use runtime::thread::JoinHandle;
@@ -51,7 +51,8 @@ impl Default for Options {
 /// A mounted file system. Dropping it unmounts.
 #[derive(Debug)]
 pub struct Mounted {
-    session: Option<BackgroundSession>,
+    /// Answers the kernel's requests until it is unmounted.
+    answering: Option<JoinHandle<io::Result<()>>>,
     fs: Arc<FileSystem>,
     path: PathBuf,
     ticker: Option<JoinHandle<()>>,
@@ -99,7 +100,12 @@ pub fn mount(
     }
     config.n_threads = Some(options.threads.max(1));
     config.clone_fd = true;
-    let session = fuser::spawn_mount(Adaptor::new(Arc::clone(&fs)), path, &config)?;
+    let mut session = fuser::spawn_mount(Adaptor::new(Arc::clone(&fs)), path, &config)?;
+    let nothing = runtime.spawn("smrfs-mounted", || Ok(()))?;
+    let answering = std::mem::replace(&mut session.guard, nothing);
+    // fuser 0.18 takes a mount that is gone for one that is there, and when this is dropped unmounts whatever is at the
+    // path by then. So it stays until the process ends.
+    std::mem::forget(session);
     let stop = Arc::new(Stop::default());
     let ticker = match options.read_only {
         true => None,
@@ -109,7 +115,7 @@ pub fn mount(
         }
     };
     Ok(Mounted {
-        session: Some(session),
+        answering: Some(answering),
         fs,
         path: path.to_owned(),
         ticker,
@@ -165,33 +171,42 @@ impl Mounted {
 
     /// Waits until somebody unmounts it, and makes everything durable.
     pub fn wait(mut self) -> io::Result<()> {
-        let joined = self.session.take().map_or(Ok(()), BackgroundSession::join);
+        let answered = self.answered();
         self.end()?;
-        joined
+        answered
     }
 
     /// Unmounts it, and makes everything durable. Fails while files in it are open.
     pub fn unmount(mut self) -> io::Result<()> {
-        let is_gone = self.leave();
-        let left = self.session.take().map_or(Ok(()), |session| match is_gone {
-            true => session.join(),
-            false => session.umount_and_join(),
-        });
+        let left = self.leave().and_then(|()| self.answered());
+        self.answering = None;
         self.end()?;
         left
     }
 
-    /// Takes it from the tree. Somebody who looks at all mounts may keep it busy for a moment.
-    fn leave(&self) -> bool {
+    /// Waits until nothing is answered any more.
+    fn answered(&mut self) -> io::Result<()> {
+        let panicked = |_| Err(io::Error::other("what answers the kernel has panicked"));
+        let answering = self.answering.take();
+        answering.map_or(Ok(()), |thread| thread.join().unwrap_or_else(panicked))
+    }
+
+    /// Takes it from the tree, unless somebody has. Who looks at all mounts may keep it busy for a moment.
+    fn leave(&self) -> io::Result<()> {
+        use rustix::io::Errno;
         let mut is_wanted = self.stop.is_wanted.lock();
         for _ in 0..BUSY_TRIES {
-            let left = rustix::mount::unmount(&self.path, rustix::mount::UnmountFlags::empty());
-            if left != Err(rustix::io::Errno::BUSY) {
-                return left.is_ok();
+            if self.answering.as_ref().is_none_or(JoinHandle::is_finished) {
+                return Ok(());
+            }
+            match rustix::mount::unmount(&self.path, rustix::mount::UnmountFlags::empty()) {
+                Err(Errno::BUSY) => {}
+                Err(Errno::PERM) => return unmount(&self.path),
+                left => return Ok(left?),
             }
             self.stop.changed.wait_for(&mut is_wanted, BETWEEN_TRIES);
         }
-        false
+        Err(Errno::BUSY.into())
     }
 
     fn end(&mut self) -> io::Result<()> {
@@ -209,8 +224,8 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        if let Some(session) = self.session.take() {
-            let _ = session.umount_and_join();
+        if self.leave().is_ok() {
+            let _ = self.answered();
         }
         if let Err(error) = self.end() {
             tracing::error!(%error, "the last commit of a mount failed");

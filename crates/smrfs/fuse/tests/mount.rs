@@ -330,6 +330,25 @@ fn two_are_mounted_at_once() {
     assert_eq!(moved.unwrap_err().kind(), ErrorKind::CrossesDevices);
 }
 
+/// What a mount that has ended finds at its directory is somebody else's.
+#[test]
+fn a_mount_that_is_gone_unmounts_no_other() {
+    if !can_mount() {
+        return;
+    }
+    let (mut first, second) = (Place::new(16), Place::new(16));
+    let at = first.directory.path().to_owned();
+    smrfs_fuse::unmount(&at).unwrap();
+    let options = Options::default();
+    let fs = second.mounted.as_ref().unwrap().fs().clone();
+    let other = smrfs_fuse::mount(fs, &Runtime::system(), &at, &options).unwrap();
+    first.mounted.take().unwrap().wait().unwrap();
+    fs::write(at.join("here"), b"").unwrap();
+    assert!(second.directory.path().join("here").exists());
+    other.unmount().unwrap();
+    assert!(!at.join("here").exists());
+}
+
 /// Fills a drive and removes every other file, so that no free extent has room for more than its footer.
 fn leave_holes(place: &Place) {
     let name = |n: usize| place.at(&format!("fill{n}"));

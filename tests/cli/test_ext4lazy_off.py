@@ -1,0 +1,58 @@
+"""`ext4lazy off` on images whose journal has what is nowhere else. debugfs writes it, as a kernel would."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+OFF = Path(__file__).parents[2] / "kernel/ext4-lazy/ext4lazy"
+DESCRIPTOR = bytes.fromhex("c03b399800000001")
+BLOCK, PLACE = 1024, 9000
+
+pytestmark = pytest.mark.skipif(not shutil.which("debugfs", path="/usr/sbin:/sbin:/usr/bin"), reason="needs e2fsprogs")
+
+
+def run(*words, **options):
+    environment = {"PATH": "/usr/sbin:/sbin:/usr/bin:/bin"}
+    return subprocess.run([str(word) for word in words], capture_output=True, text=True, env=environment, **options)
+
+
+@pytest.fixture
+def image(tmp_path):
+    image, block, commands = tmp_path / "image", tmp_path / "block", tmp_path / "commands"
+    with open(image, "wb") as file:
+        file.truncate(64 << 20)
+    block.write_bytes(b"here" * (BLOCK // 4))
+    commands.write_text(f"jo -c\njw -b {PLACE} {block}\njc\n")
+    run("mke2fs", "-q", "-F", "-t", "ext4", "-b", BLOCK, "-J", "size=4", image, check=True)
+    run("debugfs", "-w", "-f", commands, image, check=True)
+    return image
+
+
+def at_home(image):
+    return image.read_bytes()[PLACE * BLOCK:][:4] == b"here"
+
+
+def test_everything_goes_home(image):
+    assert not at_home(image)
+    done = run(OFF, "off", image)
+    assert (done.returncode, at_home(image)) == (0, True), done.stderr
+    assert "everything is home" in done.stdout
+
+
+def test_a_damaged_journal_is_left_as_it_was(image):
+    whole = image.read_bytes()
+    damaged = bytearray(whole)
+    damaged[whole.index(DESCRIPTOR) + 20] ^= 1
+    image.write_bytes(damaged)
+    done = run(OFF, "off", image)
+    assert done.returncode == 1 and "is left as it was" in done.stderr, done.stdout + done.stderr
+    assert "everything is home" not in done.stdout
+    # What was said of it can be said again, and with the byte put right it goes home.
+    journal = whole.index(DESCRIPTOR)
+    kept = bytearray(image.read_bytes())
+    assert kept[journal:journal + 4 * BLOCK] == damaged[journal:journal + 4 * BLOCK]
+    kept[journal + 20] ^= 1
+    image.write_bytes(kept)
+    assert run(OFF, "off", image).returncode == 0 and at_home(image)
