@@ -50,6 +50,8 @@ pub struct Core {
     pub block: usize,
     /// What happened since the mount.
     pub counts: Counts,
+    /// Commits and checkpoints of this mount that the journal's end is sealed behind.
+    pub sealed: u64,
 }
 
 /// Bytes of metadata that a block may add, at most: an extent of its own, in the middle of another one or of what is
@@ -200,6 +202,22 @@ impl Core {
                 self.checkpoint()
             }
         }
+    }
+
+    /// Makes everything durable, and if anything was, says so with one more group that has no records: damage to the one in
+    /// front of it is then none that a crash may have left.
+    pub fn seal(&mut self) -> Result<()> {
+        self.commit()?;
+        let done = self.counts.commits + self.counts.checkpoints;
+        if std::mem::replace(&mut self.sealed, done) == done {
+            return Ok(());
+        }
+        // What was done is durable in any case.
+        let sealed = self.log.append(&[]).and_then(|_| self.device.flush());
+        if let Err(error) = sealed {
+            tracing::warn!(%error, "the end of the journal is not sealed");
+        }
+        Ok(())
     }
 
     /// Writes everything into the other slot. The buffer has to be empty.

@@ -258,6 +258,7 @@ impl FileSystem {
             stopped: None,
             block: block_size as usize,
             counts: Counts::default(),
+            sealed: 0,
         };
         if let Some(what) = core.space.misplaced(&core.state) {
             // Its checksums tell what is left of that; all else is as it was.
@@ -490,6 +491,11 @@ impl FileSystem {
             }
         }
         self.core.write().commit()
+    }
+
+    /// The same before an unmount: damage to what was written last is told from a crash by the next mount then.
+    pub fn seal(&self) -> Result<()> {
+        self.core.write().seal()
     }
 
     /// Cleans one band, or a part of a Caveat-Scriptor drive, if that is worth it; `false` if nothing is.

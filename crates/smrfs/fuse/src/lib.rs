@@ -218,7 +218,7 @@ impl Mounted {
         if self.fs.is_read_only() {
             return Ok(());
         }
-        self.fs.sync().map_err(io::Error::other)
+        self.fs.seal().map_err(io::Error::other)
     }
 }
 
