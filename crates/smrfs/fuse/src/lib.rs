@@ -12,6 +12,7 @@ use runtime::sync::{Condvar, Mutex};
 use runtime::thread::JoinHandle;
 use smrfs::FileSystem;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -55,6 +56,8 @@ pub struct Mounted {
     answering: Option<JoinHandle<io::Result<()>>>,
     fs: Arc<FileSystem>,
     path: PathBuf,
+    /// The number that the kernel gave it: at the path may be another one by and by.
+    device: u64,
     ticker: Option<JoinHandle<()>>,
     stop: Arc<Stop>,
 }
@@ -106,21 +109,22 @@ pub fn mount(
     // fuser 0.18 takes a mount that is gone for one that is there, and when this is dropped unmounts whatever is at the
     // path by then. So it stays until the process ends.
     std::mem::forget(session);
-    let stop = Arc::new(Stop::default());
-    let ticker = match options.read_only {
-        true => None,
-        false => {
-            let (fs, stop, every) = (Arc::clone(&fs), Arc::clone(&stop), options.commit_every);
-            Some(runtime.spawn("smrfs-commit", move || tick(&fs, &stop, every))?)
-        }
-    };
-    Ok(Mounted {
+    let there = std::fs::metadata(path).inspect_err(|_| _ = unmount(path))?;
+    let mut mounted = Mounted {
         answering: Some(answering),
         fs,
         path: path.to_owned(),
-        ticker,
-        stop,
-    })
+        device: there.dev(),
+        ticker: None,
+        stop: Arc::new(Stop::default()),
+    };
+    if !options.read_only {
+        let (fs, stop) = (Arc::clone(&mounted.fs), Arc::clone(&mounted.stop));
+        let every = options.commit_every;
+        let ticker = runtime.spawn("smrfs-commit", move || tick(&fs, &stop, every))?;
+        mounted.ticker = Some(ticker);
+    }
+    Ok(mounted)
 }
 
 /// Unmounts what is mounted at `path`, also while files in it are open: it goes from the tree at once, and ends when
@@ -198,6 +202,11 @@ impl Mounted {
         for _ in 0..BUSY_TRIES {
             if self.answering.as_ref().is_none_or(JoinHandle::is_finished) {
                 return Ok(());
+            }
+            if std::fs::metadata(&self.path).is_ok_and(|there| there.dev() != self.device) {
+                return Err(io::Error::other(
+                    "it is unmounted, and files in it are open",
+                ));
             }
             match rustix::mount::unmount(&self.path, rustix::mount::UnmountFlags::empty()) {
                 Err(Errno::BUSY) => {}
