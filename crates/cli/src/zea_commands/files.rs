@@ -18,6 +18,9 @@ pub fn mkfs(new: &ZeaMkfs, out: &mut Output) -> CommandResult {
     let path = &new.drive;
     let shown = path.display();
     let drive = drive_file::open(path)?;
+    if !new.force {
+        occupant::refuse_content(&drive)?;
+    }
     let uuid = Runtime::system().bytes()?;
     match ZeaFs::format(&drive, uuid, new.force) {
         Err(zeafs::Error::NotEmpty) => {

@@ -70,6 +70,9 @@ fn mkfs(new: &ZeaMkfs, out: &mut Output) -> CommandResult {
             "--zones {} or fewer", g.max_active_zones
         );
     }
+    if !new.force {
+        occupant::refuse_content(&drive)?;
+    }
     let written = erase::written_zones(&drive, 0..g.zone_count)?;
     if !written.is_empty() && !new.force {
         let what = occupant::describe(path).unwrap_or_else(|| "a drive with data".to_owned());
