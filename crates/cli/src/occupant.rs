@@ -55,7 +55,9 @@ fn commands(content: &Content, drive: &Path) -> Option<String> {
     let drive = drive.display();
     Some(match content {
         Content::Store => format!("`zonestore store ls|df|fsck {drive}` look at it"),
-        Content::BlueFs => format!("`zonestore fs ls|df|fsck {drive}` look at it"),
+        Content::BlueFs => format!(
+            "`zonestore fs ls|df|fsck {drive}` look at it, and `zonestore leveldb|rocksdb {drive} -- PROGRAM` run on it"
+        ),
         Content::Smrfs => format!(
             "`zonestore smrfs df|fsck {drive}` look at it, and `zonestore smrfs mount {drive} DIRECTORY` mounts it"
         ),

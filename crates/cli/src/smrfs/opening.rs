@@ -40,15 +40,18 @@ pub fn is_left(error: &io::Error) -> bool {
 /// Makes sure that a directory is there. One of which the file system's process has ended is there for nobody.
 pub fn check_directory(directory: &Path) -> CommandResult {
     let shown = directory.display();
-    match std::fs::metadata(directory) {
+    // The kernel still knows attributes, but asks the process how much space there is.
+    let asked = || Ok(rustix::fs::statvfs(directory)?);
+    match std::fs::metadata(directory).and_then(|found| asked().map(|_| found)) {
         Ok(found) if found.is_dir() => Ok(()),
-        Ok(_) => {
-            fail!(Usage, "{shown}: not a directory"; "a file system is mounted at a directory")
-        }
+        Ok(_) => fail!(Usage, "{shown}: not a directory"; "a file system is mounted at a directory"),
         Err(error) if is_left(&error) => fail!(
             Failed, "{shown}: a file system was mounted here, and its process has ended";
             "`umount -l {shown}` takes it away (`fusermount3 -uz {shown}` if you are not root); then mount the drive again"
         ),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            fail!(NotFound, "{shown}: no directory")
+        }
         Err(error) => Err(CommandError::file(directory, &error)),
     }
 }

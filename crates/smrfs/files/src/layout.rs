@@ -90,7 +90,8 @@ impl Layout {
         let count = geometry.drive_zones();
         let conventional = geometry.conventional_zones;
         if conventional >= count {
-            let what = "the drive has no sequential zones, which strict append needs";
+            let what = "the drive has no sequential zones, which strict append needs; --isolation-distance \
+                        makes it a Caveat-Scriptor drive";
             return Err(Error::Shape(what.into()));
         }
         let start = |zone: u32| geometry.start(ZoneId(zone));
