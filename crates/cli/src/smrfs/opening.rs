@@ -44,7 +44,9 @@ pub fn check_directory(directory: &Path) -> CommandResult {
     let asked = || Ok(rustix::fs::statvfs(directory)?);
     match std::fs::metadata(directory).and_then(|found| asked().map(|_| found)) {
         Ok(found) if found.is_dir() => Ok(()),
-        Ok(_) => fail!(Usage, "{shown}: not a directory"; "a file system is mounted at a directory"),
+        Ok(_) => {
+            fail!(Usage, "{shown}: not a directory"; "a file system is mounted at a directory")
+        }
         Err(error) if is_left(&error) => fail!(
             Failed, "{shown}: a file system was mounted here, and its process has ended";
             "`umount -l {shown}` takes it away (`fusermount3 -uz {shown}` if you are not root); then mount the drive again"
