@@ -17,6 +17,7 @@ CUTS = int(os.environ.get("LAZY_CUTS", "300"))
 STATES_OF_A_LOG = int(os.environ.get("LAZY_STATES_OF_A_LOG", "500"))
 STRESS_SECONDS = int(os.environ.get("LAZY_STRESS_SECONDS", "1"))
 BAD_BLOCKS = int(os.environ.get("LAZY_BAD_BLOCKS", "40"))
+DAMAGES = int(os.environ.get("LAZY_DAMAGES", "40"))
 OPERATIONS = int(os.environ.get("LAZY_OPERATIONS", "1500"))
 # What the kernel says when something is wrong with it. User-mode Linux itself looks at a new process's memory without RCU (6.1),
 # and has structures that are not aligned (6.12).
