@@ -92,13 +92,14 @@ class Bench:
         for old in list(self.share.iterdir()):
             shutil.rmtree(old) if old.is_dir() else old.unlink()
 
-    def fsck(self, image, replay=True):
+    def fsck(self, image, replay=True, external=None):
         """What `ext4lazy off` is: everything home by replaying the log; then the check may find nothing."""
         if replay:
             done = subprocess.run([program("e2fsck"), "-E", "journal_only", "-y", str(image)], capture_output=True,
                                   text=True, check=False)
             check(done.returncode in (0, 1), f"e2fsck does not replay: {done.stdout}{done.stderr}")
-        done = subprocess.run([program("e2fsck"), "-f", "-n", str(image)], capture_output=True, text=True, check=False)
+        options = ["-j", str(external)] if external else []
+        done = subprocess.run([program("e2fsck"), "-f", "-n", *options, str(image)], capture_output=True, text=True, check=False)
         check(done.returncode == 0, f"e2fsck is not content: {done.stdout}{done.stderr}")
 
 
