@@ -132,7 +132,7 @@ class Journal:
         offset, sequence, end = self.start, self.sequence, self.start
         while True:
             magic, kind, found = self.header(offset)
-            if magic != MAGIC or found != sequence or not self.is_whole(self.block(offset)):
+            if magic != MAGIC or found != sequence or kind not in (DESCRIPTOR, COMMIT, REVOKE) or not self.is_whole(self.block(offset)):
                 return end, sequence
             if kind == DESCRIPTOR:
                 offset = self.after(offset, 1 + len(self.tags(self.block(offset))))
