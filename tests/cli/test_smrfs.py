@@ -62,6 +62,36 @@ def test_other_drives_are_refused(zonestore, tmp_path):
     assert zonestore.try_("smrfs", "df", "none.zoned").code == 3
 
 
+def test_wrong_options_change_nothing(zonestore, drive, caveat):
+    wrong = ["--block-size 5KiB", "--clean-when-full", "--isolation-distance 4"]
+    for options in wrong:
+        said = zonestore.try_("smrfs", "mkfs", drive, "--force", *options.split()).failed(2)
+        assert "help smrfs mkfs" in said and "another drive" not in said or "isolation" in options
+    for options in ("--no-overlap-range 20", "--unshingled 64KiB", "--unshingled 1TiB"):
+        more = ["--force", "--isolation-distance", 16, *options.split()]
+        assert "help smrfs mkfs" in zonestore.try_("smrfs", "mkfs", caveat, *more).failed(2)
+    for made, label in ((drive, "photos"), (caveat, "mail")):
+        assert zonestore("smrfs", "df", made, "--json").json["label"] == label
+
+
+def test_a_damaged_header_of_a_caveat_scriptor_drive_is_no_other_drive(zonestore, caveat, tmp_path):
+    path = tmp_path / caveat
+    whole = path.read_bytes()
+    header = whole.index(b"ZSCAVEAT")
+    copy = whole.rindex(b"ZSCAVEAT")
+    assert copy > header
+    for places, code in (([header], 6), ([copy], 6), ([header, copy], 6)):
+        for at in (0, 8, 20):
+            content = bytearray(whole)
+            for place in places:
+                content[place + at] ^= 1
+            path.write_bytes(content)
+            said = zonestore.try_("smrfs", "fsck", caveat).failed(code)
+            assert not any(word in said for word in ("another drive", "mkfs", "program version")), said
+    path.write_bytes(whole)
+    zonestore("smrfs", "fsck", caveat)
+
+
 @mounting
 def test_files_are_there_behind_a_mount_and_the_drive_is_free(zonestore, drive, tmp_path):
     place = tmp_path / "mnt"
@@ -155,6 +185,30 @@ def test_a_mount_that_fails_says_why(zonestore, drive, tmp_path):
     assert "no directory" in zonestore.try_("smrfs", "mount", drive, str(tmp_path / "none")).failed(3)
     zonestore("drive", "create", "empty.zoned", *SHAPE)
     assert "mkfs" in zonestore.try_("smrfs", "mount", "empty.zoned", str(tmp_path)).failed(7)
+
+
+@mounting
+def test_what_is_mounted_or_left_says_what_to_do(zonestore, drive, caveat, tmp_path):
+    place, file = tmp_path / "mnt", tmp_path / "file"
+    place.mkdir()
+    file.write_bytes(b"")
+    assert "not a directory" in zonestore.try_("smrfs", "mount", drive, file).failed(2)
+    assert "--log" in zonestore.try_("smrfs", "mount", drive, place, "--log", tmp_path / "none/log").failed(3)
+    for command in ("top", "df", "unmount"):
+        assert "smrfs mount" in zonestore.try_("smrfs", command, place).failed(3)
+    # Options of the other kind.
+    assert "--policy" in zonestore.try_("smrfs", "mount", drive, place, "--fit", "next").failed(2)
+    assert "--fit" in zonestore.try_("smrfs", "mount", caveat, place, "--policy", "greedy").failed(2)
+    zonestore("smrfs", "mount", drive, place)
+    for command in ("smrfs fsck", "zea ls", "store df"):
+        assert f"smrfs top {place}" in zonestore.try_(*command.split(), drive).failed(4)
+    listed = subprocess.run(["fuser", tmp_path / drive], capture_output=True, text=True).stdout
+    os.kill(int(listed.split()[0]), 9)
+    for command in (["top"], ["df"], ["unmount"], ["mount", drive]):
+        while "umount -l" not in (said := zonestore.try_("smrfs", *command, place).failed(1)):
+            assert "in use" in said, said
+    subprocess.run(["umount", "-l", place], check=True)
+    zonestore("smrfs", "fsck", drive, "--deep")
 
 
 @mounting

@@ -1,6 +1,7 @@
 """`zonestore zea`: extents in and out, what is found of them, and damage."""
 
 import os
+import tarfile
 
 import pytest
 
@@ -37,7 +38,52 @@ def test_extents_go_in_and_come_out(zonestore, extents, tmp_path):
     assert zonestore("zea", "fsck", extents, "--deep", "--json").json["extents"] == 10
 
 
-@pytest.mark.skipif(not os.path.exists("/usr/bin/python3"), reason="Debian's Python has plyvel")
+plyvel = pytest.mark.skipif(not os.path.exists("/usr/bin/python3"), reason="Debian's Python has plyvel")
+
+
+@plyvel
+def test_damage_concerns_its_database_and_all_else_comes_out(zonestore, drive, tmp_path):
+    zonestore("zea", "mkfs", "--fs", drive)
+    on = ("leveldb", drive, "--", "/usr/bin/python3", "-c")
+    put = "import plyvel; plyvel.DB('/{0}', create_if_missing=True).put(b'k', b'{0} needle' * 99, sync=True)"
+    for database in ("one", "two"):
+        zonestore(*on, put.format(database))
+    path = tmp_path / drive
+    content = path.read_bytes()
+    damaged = content.replace(b"two needle", b"two noodle", 1)
+    assert damaged != content
+    path.write_bytes(damaged)
+    get = "import plyvel; print(len(plyvel.DB('/{}').get(b'k')))"
+    one = zonestore.try_(*on, get.format("one"))
+    assert (one.code, one.text.strip()) == (0, "990")
+    assert "warning" in one.err and "/two/" in one.err
+    two = zonestore.try_(*on, get.format("two"))
+    assert two.code == 1 and "/two/" in two.err.splitlines()[-1] and "checksum" in two.err
+    names = [file["name"] for file in zonestore("zea", "ls", drive, "--json").json["files"]]
+    log = next(name for name in names if name.startswith("/two/") and name.endswith(".log"))
+    assert log in zonestore.try_("zea", "cat", drive, log).failed(6)
+    assert log in zonestore.try_("zea", "get", drive, log, "out").failed(6)
+    assert not (tmp_path / "out").exists()
+    zonestore("zea", "get", drive, "/two/CURRENT", "out")
+    assert (tmp_path / "out").read_bytes() == zonestore("zea", "cat", drive, "/two/CURRENT").out == b"MANIFEST-000002\n"
+    backup = zonestore.try_("zea", "backup", drive, "all.tar")
+    assert backup.code == 6 and log in backup.err
+    with tarfile.open(tmp_path / "all.tar") as archive:
+        found = {"/" + member.name for member in archive if member.isfile()}
+    assert found - {"/.zonestore-backup"} == {name for name in names if not name.endswith("/")} - {log}
+    # It goes into any BlueFS, and its database is there.
+    zonestore(*"drive create b.zoned --profile test-small --size 128MiB".split())
+    zonestore("fs", "mkfs", "b.zoned")
+    zonestore("fs", "restore", "b.zoned", "all.tar")
+    assert zonestore("leveldb", "b.zoned", *on[2:], get.format("one")).text.strip() == "990"
+    # What cannot be read can be removed, and all is well then.
+    assert "-r" in zonestore.try_("zea", "rm", drive, "/two").failed(2)
+    zonestore("zea", "rm", "-r", "--yes", drive, "/two")
+    zonestore("zea", "fsck", "--deep", drive)
+    zonestore("zea", "backup", drive, "all.tar", "--force")
+
+
+@plyvel
 def test_leveldb_has_its_files_on_extents(zonestore, drive):
     zonestore("zea", "mkfs", "--fs", drive)
     # Its zones are made when it needs them; nobody is told to make others.
@@ -58,7 +104,8 @@ def test_leveldb_has_its_files_on_extents(zonestore, drive):
     # A program that opens nothing, and a drive of the other kind.
     zonestore.try_("leveldb", "--fs", "zeafs", drive, "--", "true").failed(1)
     zonestore("fs", "mkfs", "--force", drive)
-    assert "zea mkfs --fs" in zonestore.try_("leveldb", "--fs", "zeafs", drive, "--", "true").failed(7)
+    other = zonestore.try_("leveldb", "--fs", "zeafs", drive, "--", "true").failed(7)
+    assert "zonestore leveldb" in other and "mkfs" not in other
 
 
 def test_what_was_not_put_is_not_got(zonestore, extents):
@@ -77,7 +124,7 @@ def test_a_drive_with_something_else_is_left_alone(zonestore, drive):
     assert "--force" in zonestore.try_("zea", "mkfs", drive).failed(8)
     zonestore("fs", "fsck", drive)
     zonestore("zea", "mkfs", drive, "--force")
-    zonestore.try_("fs", "ls", drive).failed(6)
+    zonestore.try_("fs", "ls", drive).failed(7)
     assert zonestore("zea", "ls", drive, "--json").json["zones"][0]["extents"] == 0
 
 

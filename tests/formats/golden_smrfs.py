@@ -28,7 +28,7 @@ def make(golden):
     heads = [MIB, MIB + 512 * 1024]
     both = patched(patched(bands, heads[0] + 30, b"\xff"), heads[1] + 30, b"\xff")
     keep(golden, "heads", both, "bands", 6, "neither head can be read")
-    keep(golden, "caveat-version-2", patched(anywhere, MIB + 8, b"\2"), "caveat", 2, "a drive of another version")
+    keep(golden, "caveat-version-2", patched(anywhere, MIB + 8, b"\2"), "caveat", 6, "a changed byte of the drive's version")
     keep(golden, "caveat-header", patched(anywhere, MIB + 20, b"\xff"), "caveat", 6, "a changed byte of the header")
     keep(golden, "caveat-bitmap", patched(anywhere, MIB + 4096 + 7, b"\x55"), "caveat", 6, "a changed byte of the bitmap")
     bits = b"\xff" * 4092

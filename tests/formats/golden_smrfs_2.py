@@ -13,7 +13,7 @@ def make(golden):
     populated(golden, "caveat", 32, "--kind", "caveat", "--isolation-distance", 16, "--no-overlap-range", 6, "--unshingled", "1MiB")
     heads = [MIB, MIB + 512 * 1024]
     newer = next(at for at in heads if bands[at + 8] == 2)
-    keep(golden, "version-3", patched(bands, newer + 8, b"\3"), "bands", 1, "a head of another version")
+    keep(golden, "version-3", patched(bands, newer + 8, b"\3"), "bands", 6, "a changed byte of a head's version")
 
 
 def populated(golden, name, conventional, *options):

@@ -32,7 +32,7 @@ def make(golden):
     block = DriveFile(whole).block_size
     keep(golden, "head-copy", flipped(whole, head + 20), "one copy of the head", "killed")
     both = flipped(flipped(whole, head + 20), head + block + 20)
-    refuse(golden, "head-none", both, 7, "none", "both copies of the head")
+    refuse(golden, "head-none", both, 6, "none", "both copies of the head")
     other = bytearray(whole)
     for copy in range(2):
         at = head + copy * block

@@ -8,7 +8,8 @@ use device::profile::ProfileError;
 use device::{Drive, FileDrive, FileDriveError, ShapeError, ShapeRequest};
 use drive_model::AnyProfile;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use zone::Geometry;
 
 /// Opens a drive for this process alone.
@@ -88,8 +89,19 @@ pub fn check_shape(drive: &Drive, shape: &NewDrive) -> CommandResult {
     )
 }
 
+/// The drive that was opened last: what an error is told with.
+static LAST: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// The drive that this process opened last, or was about to.
+pub fn last() -> Option<PathBuf> {
+    LAST.lock().ok()?.clone()
+}
+
 /// Directories and the like get a clear word before the drive looks for its magic.
 pub fn check_kind(path: &Path) -> CommandResult {
+    if let Ok(mut last) = LAST.lock() {
+        *last = Some(path.to_owned());
+    }
     if path.as_os_str().as_bytes().ends_with(b"/") && path.components().as_path().is_file() {
         let shown = path.display();
         return fail!(Usage, "{shown}: a drive is a file"; "leave out the slash at its end");

@@ -82,6 +82,14 @@ fn run(command: Command, log_format: Option<Format>, out: &mut Output) -> Comman
         };
         terminal::log(logging, None).map_err(|error| CommandError::host(&error, &error))?;
     }
+    let wanted = occupant::wanted(&command);
+    carry_out(command, log_format, out).map_err(|error| match drive_file::last() {
+        Some(drive) => occupant::explain(error, wanted, &drive),
+        None => error,
+    })
+}
+
+fn carry_out(command: Command, log_format: Option<Format>, out: &mut Output) -> CommandResult {
     match command {
         Command::Drive(command) => drive::run(command, out),
         Command::Store(command) => store_commands::run(command, out),

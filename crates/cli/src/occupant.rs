@@ -1,7 +1,12 @@
-//! What must not be overwritten for being in the way: drives, and saved models.
+//! What is on a drive: what must not be overwritten for being in the way, and what a command is told that finds something
+//! else than it is for.
 
-use crate::errors::{CommandResult, fail};
+use crate::args::Command;
+use crate::errors::{CommandError, CommandResult, Exit, fail};
+use crate::smrfs;
+use device::{Drive, ZonedDevice};
 use drive_model::StateFile;
+use inspect::Content;
 use std::path::Path;
 
 /// Says what is at `path` if it is of ours. `None` for everything else, and where nothing is.
@@ -17,4 +22,93 @@ pub fn refuse(path: &Path) -> CommandResult {
     };
     let shown = path.display();
     fail!(Refused, "{shown}: {what}; it is not overwritten"; "name another file")
+}
+
+/// Refuses to make something on a drive that has what BlueFS does not know of. It may lie in conventional zones alone.
+pub fn refuse_content(drive: &dyn ZonedDevice) -> CommandResult {
+    match Content::of(drive) {
+        content @ (Content::Smrfs | Content::ZeaFs | Content::Zea) => fail!(
+            Refused, "the drive holds {}; nothing has been changed", content.words();
+            "--force erases it"
+        ),
+        Content::Store | Content::BlueFs | Content::Empty | Content::Unknown(_) => Ok(()),
+    }
+}
+
+/// What a command is for.
+pub fn wanted(command: &Command) -> &'static [Content] {
+    match command {
+        Command::Store(_)
+        | Command::Serve(_)
+        | Command::Daemon(_)
+        | Command::Fs(_)
+        | Command::Rocksdb(_) => &[Content::Store, Content::BlueFs],
+        Command::Leveldb(_) => &[Content::BlueFs, Content::ZeaFs],
+        Command::Smrfs(_) => &[Content::Smrfs],
+        Command::Zea(_) => &[Content::ZeaFs, Content::Zea],
+        _ => &[],
+    }
+}
+
+/// What looks at it, and what it is used by.
+fn commands(content: &Content, drive: &Path) -> Option<String> {
+    let drive = drive.display();
+    Some(match content {
+        Content::Store => format!("`zonestore store ls|df|fsck {drive}` look at it"),
+        Content::BlueFs => format!(
+            "`zonestore fs ls|df|fsck {drive}` look at it, and `zonestore leveldb|rocksdb {drive} -- PROGRAM` run on it"
+        ),
+        Content::Smrfs => format!(
+            "`zonestore smrfs df|fsck {drive}` look at it, and `zonestore smrfs mount {drive} DIRECTORY` mounts it"
+        ),
+        Content::ZeaFs => format!(
+            "`zonestore zea ls|df|get|backup|fsck {drive}` look at it, and `zonestore leveldb {drive} -- PROGRAM` runs on it"
+        ),
+        Content::Zea => format!("`zonestore zea ls|df|fsck {drive}` look at it"),
+        Content::Empty | Content::Unknown(_) => return None,
+    })
+}
+
+/// What a command's error says once it is known what its drive holds: a drive with something else is not damaged, and
+/// nobody is told to make another file system of one that has data.
+pub fn explain(error: CommandError, wanted: &[Content], path: &Path) -> CommandError {
+    if error.exit == Exit::Busy
+        && let Some(directory) = smrfs::mounted_at(path)
+    {
+        let at = directory.display();
+        return error.hint(format_args!(
+            "it is mounted at {at}: `zonestore smrfs top {at}` looks at it, `zonestore smrfs unmount {at}` ends that"
+        ));
+    }
+    let is_of_content = matches!(error.exit, Exit::NotFormatted | Exit::Damaged);
+    if wanted.is_empty() || !is_of_content {
+        return error;
+    }
+    let Ok(drive) = Drive::observe(path) else {
+        return error;
+    };
+    let shown = path.display();
+    let is_missing = error.exit == Exit::NotFormatted;
+    match Content::of(&drive) {
+        Content::Empty if is_missing && wanted.contains(&Content::ZeaFs) => {
+            let made = "`zonestore zea mkfs --fs` makes a ZEAFS of an empty drive";
+            let other = match wanted.contains(&Content::BlueFs) {
+                true => "`zonestore fs mkfs` a BlueFS",
+                false => "`zonestore zea mkfs` extent allocators",
+            };
+            error.hint(format_args!("{made}, {other}"))
+        }
+        Content::Unknown(what) if is_missing => error.hint(format_args!(
+            "it holds {what}; if it had one, keep a copy of the drive"
+        )),
+        content => match commands(&content, path) {
+            Some(commands) if !wanted.contains(&content) => {
+                let what = content.words();
+                CommandError::new(Exit::NotFormatted, format_args!("{shown} holds {what}"))
+                    .hint(commands)
+            }
+            Some(commands) if is_missing => error.hint(commands),
+            _ => error,
+        },
+    }
 }

@@ -34,6 +34,15 @@ pub fn leveldb(arguments: &LeveldbArguments) -> CommandResult {
         },
     };
     let program = launch::leveldb::launch(drive, file_system, program)?;
+    for damage in &program.damage {
+        eprintln!("zonestore: warning: {damage}");
+    }
+    if !program.damage.is_empty() {
+        let shown = drive.display();
+        eprintln!(
+            "hint: its database cannot be opened, all others can; `zonestore zea get|backup {shown}` read files out of it"
+        );
+    }
     program.run()?.repeat()
 }
 
@@ -64,7 +73,7 @@ impl From<launch::Error> for CommandError {
             );
             E::Damaged { .. } => Damaged,
                 "keep a copy; zonestore fs fsck says more, and --repair goes on without what is lost";
-            E::DamagedFile { .. } => Damaged, "keep a copy; zonestore zea fsck --deep says what else is damaged";
+            E::DamagedFile { .. } => Damaged;
             E::NotFound { from, .. } => NotFound, from;
             E::NoLibrary { variable: Some(variable), .. } => NotFound, format!(
                 "build it with `make run` or `cargo build --release --workspace`, or set {variable}"

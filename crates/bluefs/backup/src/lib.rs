@@ -13,5 +13,5 @@ pub mod tree;
 pub mod unpack;
 
 pub use error::{Error, Result};
-pub use pack::pack;
+pub use pack::{Packer, pack};
 pub use restore::{remove_left, restore};

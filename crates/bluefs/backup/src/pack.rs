@@ -5,8 +5,79 @@ use crate::format::{CHECKSUMS, Contents, Member};
 use crate::summed::Summed;
 use crate::tree::{Source, walk};
 use bluefs::BlueFs;
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use tar::{Builder, EntryType, Header};
+
+/// An archive that is being written, whatever file system its files are of.
+pub struct Packer<W: Write> {
+    builder: Builder<W>,
+    contents: Contents,
+}
+
+impl<W: Write> Packer<W> {
+    /// With nothing in it yet.
+    pub fn new(target: W) -> Self {
+        Self {
+            builder: Builder::new(target),
+            contents: Contents::default(),
+        }
+    }
+
+    /// A directory by its absolute path; `modified` is Unix time in seconds.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn directory(&mut self, path: &str, modified: u64) -> Result<()> {
+        let mut header = Header::new_gnu();
+        header.set_mtime(modified);
+        header.set_entry_type(EntryType::Directory);
+        header.set_mode(0o755);
+        header.set_size(0);
+        let name = format!("{}/", path.trim_start_matches('/'));
+        self.builder.append_data(&mut header, name, io::empty())?;
+        self.contents.directories.push(path.to_owned());
+        Ok(())
+    }
+
+    /// A file of `size` bytes; answers the crc32c of what `source` gave.
+    ///
+    /// # Errors
+    /// It has a name that the archive itself needs, cannot be read, or cannot be written.
+    pub fn file(&mut self, path: &str, modified: u64, size: u64, source: impl Read) -> Result<u32> {
+        let name = path.trim_start_matches('/');
+        if name == CHECKSUMS {
+            let path = path.to_owned();
+            return Err(Error::Reserved { path });
+        }
+        let mut source = Summed::new(source);
+        let mut header = Header::new_gnu();
+        header.set_mtime(modified);
+        header.set_mode(0o644);
+        header.set_size(size);
+        self.builder.append_data(&mut header, name, &mut source)?;
+        let crc32c = source.crc32c();
+        self.contents.files.push(Member {
+            path: path.to_owned(),
+            bytes: size,
+            crc32c,
+        });
+        Ok(crc32c)
+    }
+
+    /// Ends the archive with the checksums of all files.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    pub fn finish(mut self) -> Result<(W, Contents)> {
+        let text = self.contents.encode().map_err(io::Error::from)?;
+        let mut header = Header::new_gnu();
+        header.set_mode(0o644);
+        header.set_size(text.len() as u64);
+        self.builder
+            .append_data(&mut header, CHECKSUMS, &text[..])?;
+        Ok((self.builder.into_inner()?, self.contents))
+    }
+}
 
 /// Writes all files to `target`, each after it has been compared with its checksums. `progress` is told how
 /// many bytes of files were written so far.
@@ -18,48 +89,22 @@ pub fn pack<W: Write>(
     target: W,
     progress: &mut dyn FnMut(u64),
 ) -> Result<(W, Contents)> {
-    let mut builder = Builder::new(target);
-    let mut contents = Contents::default();
+    let mut packer = Packer::new(target);
     let mut bytes = 0;
     walk(fs, "/", &mut |path, found| {
-        let mut header = Header::new_gnu();
-        header.set_mtime(found.modified_micros / 1_000_000);
-        let name = path.trim_start_matches('/');
-        if name == CHECKSUMS {
-            let path = path.to_owned();
-            return Err(Error::Reserved { path });
-        }
+        let modified = found.modified_micros / 1_000_000;
         if found.is_directory {
-            header.set_entry_type(EntryType::Directory);
-            header.set_mode(0o755);
-            header.set_size(0);
-            builder.append_data(&mut header, format!("{name}/"), io::empty())?;
-            contents.directories.push(path.to_owned());
-            return Ok(());
+            return packer.directory(path, modified);
         }
         let (source, crc32c) = Source::verified(fs, path)?;
         let size = source.size();
-        let mut source = Summed::new(source);
-        header.set_mode(0o644);
-        header.set_size(size);
-        builder.append_data(&mut header, name, &mut source)?;
-        let path = path.to_owned();
-        if source.crc32c() != crc32c {
+        if packer.file(path, modified, size, source)? != crc32c {
+            let path = path.to_owned();
             return Err(Error::Changed { path });
         }
         bytes += size;
-        contents.files.push(Member {
-            path,
-            bytes: size,
-            crc32c,
-        });
         progress(bytes);
         Ok(())
     })?;
-    let text = contents.encode().map_err(io::Error::from)?;
-    let mut header = Header::new_gnu();
-    header.set_mode(0o644);
-    header.set_size(text.len() as u64);
-    builder.append_data(&mut header, CHECKSUMS, &text[..])?;
-    Ok((builder.into_inner()?, contents))
+    packer.finish()
 }

@@ -42,14 +42,14 @@ impl FileSystem {
     }
 
     /// Makes sure that the drive holds such a file system of its own, that nobody uses it, and that it is whole: a
-    /// program would take a log that is damaged for one that ends there.
+    /// program would take a log that is damaged for one that ends there. Answers what concerns a part of it only.
     ///
     /// # Errors
     /// What keeps a program from it.
-    pub fn check(self, path: &Path) -> Result<(), Error> {
+    pub fn check(self, path: &Path) -> Result<Vec<Error>, Error> {
         let writable = opened(path, Drive::open(path))?;
         if self == Self::ZeaFs {
-            return check_zeafs(path, &writable);
+            return damage_of_zeafs(path, &writable);
         }
         if BlueFs::probe(&writable)?.role == Role::Shared {
             let drive = path.to_owned();
@@ -64,7 +64,7 @@ impl FileSystem {
         let drive = opened(path, Drive::open_read_only(path))?;
         let missing = BlueFs::with_mounted(Arc::new(drive), options, |fs| fs.missing())?;
         match missing.into_iter().next() {
-            None => Ok(()),
+            None => Ok(Vec::new()),
             Some(damage) => Err(Error::Damaged {
                 drive: path.to_owned(),
                 damage,
@@ -73,20 +73,18 @@ impl FileSystem {
     }
 }
 
-fn check_zeafs(path: &Path, drive: &Drive) -> Result<(), Error> {
+/// What is damaged of databases: each is refused when it is opened, and the others are as they were.
+fn damage_of_zeafs(path: &Path, drive: &Drive) -> Result<Vec<Error>, Error> {
     let examined = Examined::of(drive)?;
-    // Of a damaged table LevelDB tells its readers, and its text log nobody reads.
-    let is_told = |name: &str| name.ends_with(".ldb") || name.ends_with(".sst");
-    let is_text = |name: &str| name.ends_with("/LOG") || name.ends_with("/LOG.old");
-    let counts = |name: &str| !is_told(name) && !is_text(name);
-    for file in examined.files().filter(|file| counts(file.name)) {
-        if let Some(damage) = Examined::verify(drive, &file).into_iter().next() {
-            return Err(Error::DamagedFile {
-                drive: path.to_owned(),
-                file: file.name.to_owned(),
-                damage,
-            });
-        }
-    }
-    Ok(())
+    let files = examined
+        .files()
+        .filter(|file| zeafs::is_taken_for_whole(file.name));
+    let damaged = files.filter_map(|file| {
+        Some(Error::DamagedFile {
+            drive: path.to_owned(),
+            file: file.name.to_owned(),
+            damage: Examined::verify(drive, &file).into_iter().next()?,
+        })
+    });
+    Ok(damaged.collect())
 }

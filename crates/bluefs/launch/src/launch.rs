@@ -35,6 +35,8 @@ pub struct Launch {
     file_system: FileSystem,
     way: Way,
     programs: &'static str,
+    /// What of the drive is damaged and concerns a part of it only.
+    pub damage: Vec<Error>,
 }
 
 impl Launch {
@@ -56,7 +58,7 @@ impl Launch {
             },
             _ => Error::File { path, source },
         })?;
-        file_system.check(&drive)?;
+        let damage = file_system.check(&drive)?;
         let path = library.find()?;
         let mut uri = OsString::from(file_system.scheme());
         uri.push(&drive);
@@ -81,6 +83,7 @@ impl Launch {
             file_system,
             way,
             programs: library.programs,
+            damage,
         })
     }
 

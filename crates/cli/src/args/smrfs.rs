@@ -84,9 +84,9 @@ A mounted file system does so by itself before bands run out. This is for one th
         /// Stop after so many bands; all that have dead data if it is not said
         #[arg(long, value_name = "COUNT")]
         bands: Option<u64>,
-        /// Which band is next
-        #[arg(long, default_value = "cost-benefit", value_parser = named(POLICIES))]
-        policy: Policy,
+        /// Which band is next; cost-benefit if it is not said
+        #[arg(long, value_parser = named(POLICIES))]
+        policy: Option<Policy>,
     },
 }
 
@@ -181,12 +181,12 @@ pub struct SmrfsMount {
     /// What was done is durable after so many seconds at the latest
     #[arg(long, value_name = "SECONDS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
     pub commit_seconds: u64,
-    /// Which band is cleaned next
-    #[arg(long, default_value = "cost-benefit", value_parser = named(POLICIES))]
-    pub policy: Policy,
-    /// Which free extent of a Caveat-Scriptor drive is taken next
-    #[arg(long, default_value = "best", value_parser = named(FITS))]
-    pub fit: Fit,
+    /// Which band is cleaned next; cost-benefit if it is not said
+    #[arg(long, value_parser = named(POLICIES))]
+    pub policy: Option<Policy>,
+    /// Which free extent of a Caveat-Scriptor drive is taken next; best if it is not said
+    #[arg(long, value_parser = named(FITS))]
+    pub fit: Option<Fit>,
     /// Where the log goes of a mount in the background; nowhere if it is not said
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,

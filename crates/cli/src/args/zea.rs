@@ -64,17 +64,60 @@ Exit code 0: clean; 6: something that was put is damaged or lost. What puts that
         #[arg(long, value_name = "N")]
         zone: Option<u32>,
     },
-    /// Read an extent, verified; place and length are those of one that was put
+    /// Read an extent, or copy a file of a ZEAFS out; either is verified
+    #[command(after_help = "\
+Examples:
+  zonestore zea get d.zoned 1048576 65536 photo.jpg
+  zonestore zea get z.zoned /db/CURRENT current.txt")]
     Get {
         /// The drive
         drive: PathBuf,
-        /// Its first byte on the drive, as `zea put` and `zea ls` show it
-        lba: u64,
-        /// Its length in bytes
-        length: u64,
-        /// Where to; - for standard output
+        /// The extent's first byte on the drive, as `zea put` and `zea ls` show it; of a ZEAFS, the file, as `zea ls` shows it
+        what: String,
+        /// The extent's length in bytes; of a ZEAFS, where to
+        #[arg(value_name = "LENGTH|FILE")]
+        length: Option<String>,
+        /// Where to; - for standard output, where it goes if nothing is said
+        file: Option<PathBuf>,
+    },
+    /// Print a file of a ZEAFS
+    Cat {
+        /// The drive
+        drive: PathBuf,
+        /// The file, as `zea ls` shows it
+        path: String,
+    },
+    /// Remove a file of a ZEAFS, or with -r a directory and all it holds
+    Rm {
+        /// The drive
+        drive: PathBuf,
+        /// The file or directory, as `zea ls` shows it
+        path: String,
+        /// A directory with all it holds; asks first
+        #[arg(long, short)]
+        recursive: bool,
+        /// Do not ask
+        #[arg(long, requires = "recursive")]
+        yes: bool,
+    },
+    /// Pack all files of a ZEAFS into a tar archive; damaged ones are left out and named
+    #[command(after_help = "\
+Examples:
+  zonestore zea backup z.zoned db.tar
+  zonestore zea backup z.zoned - | tar x -C files
+  zonestore fs mkfs new.zoned && zonestore fs restore new.zoned db.tar
+
+Exit code 0: all files are in it; 6: those that are named are not, for they are damaged or cannot be read. The archive
+appears under its name when all others are in it, and durable.")]
+    Backup {
+        /// The drive
+        drive: PathBuf,
+        /// The archive; - for standard output
         #[arg(default_value = "-")]
-        file: PathBuf,
+        archive: PathBuf,
+        /// Replace an archive of that name
+        #[arg(long)]
+        force: bool,
     },
     /// Measure puts, gets and start-up beside the plain drive
     Bench(ZeaBench),

@@ -9,8 +9,8 @@ use crate::args::{FsCommand, Mkfs, Tolerance};
 use crate::conformance;
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, fail};
+use crate::occupant;
 use crate::output::{Output, accept_damage, findings};
-use crate::smrfs;
 use crate::top;
 use backup::tree::entries;
 use bluefs::{BlueFs, FormatOptions, Loss, MountOptions, Role};
@@ -90,7 +90,7 @@ fn mkfs(new: &Mkfs, out: &mut Output) -> CommandResult {
     };
     let drive = drive_file::open(path)?;
     if !new.force {
-        smrfs::refuse(&drive)?;
+        occupant::refuse_content(&drive)?;
     }
     BlueFs::format(&drive, &options)?;
     let shown = path.display();

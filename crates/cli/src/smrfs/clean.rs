@@ -1,6 +1,7 @@
 //! `smrfs clean`: what a mounted file system does by itself, for one that is not mounted.
 
 use super::opening::open;
+use super::suits;
 use crate::errors::CommandResult;
 use crate::output::Output;
 use ::smrfs::{Free, MountOptions, Policy, Space};
@@ -10,12 +11,18 @@ use terminal::{Progress, count, human};
 use zone_alloc::Pressure;
 
 /// `smrfs clean`.
-pub fn clean(path: &Path, bands: Option<u64>, policy: Policy, out: &mut Output) -> CommandResult {
+pub fn clean(
+    path: &Path,
+    bands: Option<u64>,
+    policy: Option<Policy>,
+    out: &mut Output,
+) -> CommandResult {
     let options = MountOptions {
-        policy,
+        policy: policy.unwrap_or_default(),
         ..MountOptions::default()
     };
     let fs = open(path, options)?;
+    suits(&fs, policy.is_some(), false)?;
     let before = free_bands(&fs.space());
     let progress = Progress::steps("cleaning", bands);
     let mut cleaned = 0;

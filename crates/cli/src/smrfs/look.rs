@@ -1,6 +1,6 @@
 //! `smrfs fsck`, `df`, `top` and `dump`: what is there.
 
-use super::opening::{open, open_drive};
+use super::opening::{check_directory, is_left, not_mounted, open, open_drive};
 use crate::errors::{CommandError, CommandResult, fail};
 use crate::live_lines;
 use crate::output::{Output, findings};
@@ -48,13 +48,11 @@ pub fn fsck(path: &Path, deep: bool, out: &mut Output) -> CommandResult {
 
 /// What the file system says that is mounted at a directory.
 fn status(directory: &Path) -> CommandResult<Status> {
+    check_directory(directory)?;
     let mut bytes = vec![0; STATUS_MOST];
     let length = match rustix::fs::getxattr(directory, smrfs_fuse::STATUS, &mut bytes) {
         Ok(length) => length,
-        Err(Errno::NODATA | Errno::OPNOTSUPP) => {
-            let shown = directory.display();
-            return fail!(NotFound, "{shown}: no file system of smrfs is mounted here");
-        }
+        Err(Errno::NODATA | Errno::OPNOTSUPP) => return not_mounted(directory),
         Err(error) => return Err(CommandError::file(directory, &error.into())),
     };
     Ok(serde_json::from_slice(&bytes[..length])?)
@@ -62,7 +60,11 @@ fn status(directory: &Path) -> CommandResult<Status> {
 
 /// `smrfs df`.
 pub fn df(path: &Path, out: &mut Output) -> CommandResult {
-    let status = match path.is_dir() {
+    let is_directory = match std::fs::metadata(path) {
+        Ok(found) => found.is_dir(),
+        Err(error) => is_left(&error),
+    };
+    let status = match is_directory {
         true => status(path)?,
         false => open(path, READ_ONLY)?.status(),
     };
@@ -75,9 +77,15 @@ pub fn df(path: &Path, out: &mut Output) -> CommandResult {
 
 fn pairs(status: &Status) -> Vec<(&'static str, String)> {
     let space = &status.space;
+    let mut used = human(space.used_bytes);
+    if space.buffered_bytes > 0 {
+        // What is free of the drive itself is more by as much, until then.
+        let buffered = human(space.buffered_bytes);
+        used = format!("{used}, of which up to {buffered} wait in memory to be written");
+    }
     let mut pairs = vec![
         ("capacity", human(space.capacity_bytes)),
-        ("used", human(space.used_bytes)),
+        ("used", used),
         ("preallocated", human(space.preallocated_bytes)),
         (
             "free",

@@ -13,24 +13,19 @@ use serde_json::json;
 use std::sync::Arc;
 use terminal::human;
 
-/// Refuses to make something else where such a file system is. It may lie in conventional zones alone.
-pub fn refuse(drive: &dyn ZonedDevice) -> CommandResult {
-    if Content::of(drive) == Content::Smrfs {
-        let what = Content::Smrfs.words();
-        return fail!(Refused, "the drive holds {what}"; "--force erases it");
-    }
-    Ok(())
-}
-
-/// What the file system is to lie on.
-fn medium(drive: Drive, arguments: &SmrfsMkfs) -> CommandResult<Medium> {
+/// What the file system is to lie on. Nothing is erased before it is known that it can be made.
+fn medium(drive: Drive, arguments: &SmrfsMkfs, options: &MkfsOptions) -> CommandResult<Medium> {
     let shown = arguments.drive.display();
-    let has_caveat = caveat::is_there(&drive)?;
+    let drive = Arc::new(drive);
+    let refused = |what: &str| {
+        let refused = "nothing has been changed";
+        fail!(Refused, "{shown} holds {what}; {refused}"; "--force erases it")
+    };
     let is_wanted = arguments.kind != Some(SmrfsKind::StrictAppend);
-    if has_caveat && is_wanted && arguments.isolation_distance.is_none() {
-        let medium = Medium::of(Arc::new(drive))?;
+    if caveat::is_there(&*drive)? && is_wanted && arguments.isolation_distance.is_none() {
+        let medium = Medium::of(drive)?;
         if !arguments.force && medium.has_file_system()? {
-            return fail!(Refused, "{shown}: holds {}", Content::Smrfs.words(); "--force erases it");
+            return refused(&Content::Smrfs.words());
         }
         return Ok(medium);
     }
@@ -40,44 +35,46 @@ fn medium(drive: Drive, arguments: &SmrfsMkfs) -> CommandResult<Medium> {
             "say how far a write may damage: --isolation-distance BLOCKS"
         );
     }
-    if !arguments.force {
-        let content = Content::of(&drive);
-        let is_written = !erase::written_zones(&drive, 0..drive.geometry().zone_count)?.is_empty();
-        if content != Content::Empty || is_written {
-            let what = match content {
-                Content::Empty => "zones with data".to_owned(),
-                content => content.words(),
-            };
-            return fail!(Refused, "{shown}: holds {what}"; "--force erases it");
-        }
-    } else {
-        // Whatever it was known by is gone first.
-        let written = erase::written_zones(&drive, 0..drive.geometry().zone_count)?;
-        erase::reset(&drive, &written, true, &mut || ())?;
-    }
-    let Some(isolation_distance) = arguments.isolation_distance else {
-        return Ok(Medium::Bands(Arc::new(drive)));
-    };
     let bytes = drive.geometry().size_bytes();
-    let shape = CaveatShape {
+    let shape = arguments.isolation_distance.map(|distance| CaveatShape {
         block_size: 4096,
-        isolation_distance,
+        isolation_distance: distance,
         no_overlap_range: arguments.no_overlap_range,
         unshingled_bytes: arguments
             .unshingled
             .map_or((bytes / 32).max(1 << 20), |size| size.0),
+    });
+    // As it would be, with nothing kept.
+    let planned = match &shape {
+        None => Medium::Bands(drive.clone()),
+        Some(shape) => {
+            let planned = CaveatDevice::in_memory(drive.clone(), shape, None);
+            Medium::Caveat(Arc::new(planned.map_err(::smrfs::Error::from)?))
+        }
     };
-    let made = CaveatDevice::create(Arc::new(drive), &shape);
-    Ok(Medium::Caveat(Arc::new(
-        made.map_err(::smrfs::Error::from)?,
-    )))
+    FileSystem::check_mkfs(&planned, options)?;
+    let written = erase::written_zones(&*drive, 0..drive.geometry().zone_count)?;
+    if arguments.force {
+        // Whatever it was known by is gone first.
+        erase::reset(&*drive, &written, true, &mut || ())?;
+    } else {
+        match Content::of(&*drive) {
+            Content::Empty if written.is_empty() => {}
+            Content::Empty => return refused("zones with data"),
+            content => return refused(&content.words()),
+        }
+    }
+    let Some(shape) = shape else {
+        return Ok(planned);
+    };
+    let made = CaveatDevice::create(drive, &shape).map_err(::smrfs::Error::from)?;
+    Ok(Medium::Caveat(Arc::new(made)))
 }
 
 /// `smrfs mkfs`.
 pub fn mkfs(arguments: &SmrfsMkfs, out: &mut Output) -> CommandResult {
     let path = &arguments.drive;
     let shown = path.display();
-    let medium = medium(open_drive(path, false)?, arguments)?;
     let options = MkfsOptions {
         block_size: u32::try_from(arguments.block_size.0).unwrap_or(u32::MAX),
         whole_files: arguments.whole_files,
@@ -88,6 +85,7 @@ pub fn mkfs(arguments: &SmrfsMkfs, out: &mut Output) -> CommandResult {
             rustix::process::getgid().as_raw(),
         ),
     };
+    let medium = medium(open_drive(path, false)?, arguments, &options)?;
     let shape = FileSystem::mkfs_on(&medium, &Runtime::system(), &options)?;
     let (kind, files) = (
         if shape.is_caveat {

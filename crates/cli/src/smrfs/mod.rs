@@ -7,12 +7,12 @@ mod mount;
 mod opening;
 mod unmount;
 
-pub use mkfs::refuse;
+pub use opening::mounted_at;
 
 use crate::args::SmrfsCommand;
-use crate::errors::{CommandError, CommandResult, sorted};
+use crate::errors::{CommandError, CommandResult, fail, sorted};
 use crate::output::Output;
-use ::smrfs::Error;
+use ::smrfs::{Error, FileSystem};
 
 /// Carries out a command on a file system.
 pub fn run(command: SmrfsCommand, out: &mut Output) -> CommandResult {
@@ -37,6 +37,21 @@ pub fn run(command: SmrfsCommand, out: &mut Output) -> CommandResult {
     }
 }
 
+/// Refuses options that the file system has no use for.
+fn suits(fs: &FileSystem, has_policy: bool, has_fit: bool) -> CommandResult {
+    match fs.shape().is_caveat {
+        true if has_policy => fail!(
+            Usage, "--policy chooses bands, and a Caveat-Scriptor drive has none";
+            "leave it out; --fit chooses free extents"
+        ),
+        false if has_fit => fail!(
+            Usage, "--fit chooses free extents of a Caveat-Scriptor drive, and this file system has bands";
+            "leave it out; --policy chooses which band is cleaned next"
+        ),
+        _ => Ok(()),
+    }
+}
+
 impl From<Error> for CommandError {
     fn from(error: Error) -> Self {
         use Error as E;
@@ -51,7 +66,8 @@ impl From<Error> for CommandError {
                 "nothing was changed; keep a copy of the drive, and restore from a backup";
             E::Unwritable(_) => Damaged, "mount it with --read-only, and copy the files to another drive";
             E::Version { .. } => Failed, "use the program version that made the file system";
-            E::Shape(_) => Usage, "make another drive: `zonestore help drive create`";
+            E::Options(_) => Usage, "`zonestore help smrfs mkfs` says what there is";
+            E::Shape(_) => Usage, "take another drive; `zonestore help smrfs mkfs` says which";
             _ => Failed;
         }
     }

@@ -1,10 +1,11 @@
 //! `smrfs mount`: in this process, or in one in the background.
 
-use super::opening::open;
+use super::opening::{check_directory, open};
+use super::suits;
 use crate::args::SmrfsMount;
-use crate::errors::{CommandError, CommandResult, Exit, fail};
+use crate::errors::{CommandError, CommandResult, Exit};
 use crate::output::Output;
-use ::smrfs::MountOptions;
+use ::smrfs::{Fit, MountOptions};
 use runtime::Runtime;
 use serde_json::json;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -23,14 +24,16 @@ pub fn mount(arguments: &SmrfsMount, out: &mut Output) -> CommandResult {
     let options = MountOptions {
         read_only: arguments.read_only,
         buffer_bytes: arguments.buffer.0,
-        policy: arguments.policy,
-        fit: arguments.fit,
+        policy: arguments.policy.unwrap_or_default(),
+        fit: arguments.fit.unwrap_or(Fit::Best),
     };
     let shown = directory.display();
-    if !directory.is_dir() {
-        return fail!(NotFound, "{shown}: no directory"; "mkdir {shown} makes one");
-    }
+    check_directory(directory).map_err(|error| match error.exit {
+        Exit::NotFound => error.hint(format_args!("mkdir {shown} makes one")),
+        _ => error,
+    })?;
     let fs = Arc::new(open(path, options)?);
+    suits(&fs, arguments.policy.is_some(), arguments.fit.is_some())?;
     let options = smrfs_fuse::Options {
         // As whoever waits for the drive looks for it.
         source: path.canonicalize()?.display().to_string(),
@@ -77,7 +80,13 @@ pub fn mount_in_background(arguments: &SmrfsMount, out: &mut Output) -> CommandR
             .append(true)
             .read(true)
             .open(path)
-            .map_err(|error| CommandError::file(path, &error))?,
+            .map_err(|error| {
+                let made = CommandError::file(path, &error).context("--log");
+                match made.exit {
+                    Exit::NotFound => made.hint("name a file in a directory that is there"),
+                    _ => made,
+                }
+            })?,
         None => tempfile::tempfile()?,
     };
     let start = log.seek(std::io::SeekFrom::End(0))?;

@@ -1,11 +1,13 @@
 //! Opening the drive of a file system, or waiting for the last commit of a mount that ends.
 
 use crate::drive_file;
-use crate::errors::{CommandResult, Exit};
+use crate::errors::{CommandError, CommandResult, Exit, fail};
 use ::smrfs::{FileSystem, MountOptions};
 use device::Drive;
 use inspect::User;
 use runtime::Runtime;
+use rustix::io::Errno;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +21,50 @@ const TRIES_UNASKED: u32 = 50;
 pub fn mounts() -> Vec<(PathBuf, PathBuf)> {
     let list = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     list.lines().filter_map(mounted).collect()
+}
+
+/// Where a drive is mounted.
+pub fn mounted_at(drive: &Path) -> Option<PathBuf> {
+    let drive = drive.canonicalize().ok()?;
+    let mut mounts = mounts().into_iter();
+    mounts
+        .find(|(source, _)| *source == drive)
+        .map(|(_, directory)| directory)
+}
+
+/// Whether that is the answer of a mount whose process has ended.
+pub fn is_left(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::NOTCONN.raw_os_error())
+}
+
+/// Makes sure that a directory is there. One of which the file system's process has ended is there for nobody.
+pub fn check_directory(directory: &Path) -> CommandResult {
+    let shown = directory.display();
+    // The kernel still knows attributes, but asks the process how much space there is.
+    let asked = || Ok(rustix::fs::statvfs(directory)?);
+    match std::fs::metadata(directory).and_then(|found| asked().map(|_| found)) {
+        Ok(found) if found.is_dir() => Ok(()),
+        Ok(_) => {
+            fail!(Usage, "{shown}: not a directory"; "a file system is mounted at a directory")
+        }
+        Err(error) if is_left(&error) => fail!(
+            Failed, "{shown}: a file system was mounted here, and its process has ended";
+            "`umount -l {shown}` takes it away (`fusermount3 -uz {shown}` if you are not root); then mount the drive again"
+        ),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            fail!(NotFound, "{shown}: no directory")
+        }
+        Err(error) => Err(CommandError::file(directory, &error)),
+    }
+}
+
+/// Nothing of ours is mounted at a directory.
+pub fn not_mounted<T>(directory: &Path) -> CommandResult<T> {
+    let shown = directory.display();
+    fail!(
+        NotFound, "{shown}: no file system of smrfs is mounted here";
+        "`findmnt -t fuse.smrfs` lists those that are, and `zonestore smrfs mount DRIVE {shown}` mounts one"
+    )
 }
 
 /// Source and directory of a line like `36 35 0:50 / /mnt rw - fuse.smrfs /srv/d.zoned rw`.

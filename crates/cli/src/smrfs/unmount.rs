@@ -1,7 +1,7 @@
 //! `smrfs unmount`: behind it everything is on the drive, and the drive is free.
 
-use super::opening::{mounts, open_drive};
-use crate::errors::{CommandError, CommandResult, fail};
+use super::opening::{check_directory, mounts, not_mounted, open_drive};
+use crate::errors::{CommandError, CommandResult};
 use crate::output::Output;
 use serde_json::json;
 use std::fs::File;
@@ -12,12 +12,13 @@ use std::process::Command;
 /// `smrfs unmount`.
 pub fn unmount(directory: &Path, out: &mut Output) -> CommandResult {
     let shown = directory.display();
+    check_directory(directory)?;
     let canonical = directory.canonicalize();
     let canonical = canonical.map_err(|error| CommandError::file(directory, &error))?;
     let mounts = mounts();
     let found = mounts.iter().rev().find(|(_, place)| *place == canonical);
     let Some((drive, _)) = found else {
-        return fail!(NotFound, "{shown}: no file system of smrfs is mounted here");
+        return not_mounted(directory);
     };
     // Most of it becomes durable while it can still be said whether it did.
     let synced = File::open(&canonical).and_then(|root| root.sync_all());

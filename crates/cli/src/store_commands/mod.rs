@@ -16,8 +16,8 @@ mod top;
 use crate::args::{StoreCommand, Tolerance};
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult};
+use crate::occupant;
 use crate::output::Output;
-use crate::smrfs;
 use control::{Opened, StoreView};
 use device::{Drive, ZonedDevice};
 use kv_rocksdb::RocksDb;
@@ -64,7 +64,7 @@ pub fn make(
         ..MkfsOptions::new(RocksDb)
     };
     if !force {
-        smrfs::refuse(&*drive)?;
+        occupant::refuse_content(&*drive)?;
     }
     let made = Store::mkfs(drive, &options)?;
     Ok((uuid, made))

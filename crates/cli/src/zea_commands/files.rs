@@ -5,11 +5,13 @@ use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, fail, sorted};
 use crate::occupant;
 use crate::output::{Output, findings};
+use crate::question;
 use device::{Drive, ZonedDevice};
 use runtime::Runtime;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use terminal::{count, human};
 use zeafs::{Examined, ExaminedFile, ZeaFs};
 
@@ -18,6 +20,9 @@ pub fn mkfs(new: &ZeaMkfs, out: &mut Output) -> CommandResult {
     let path = &new.drive;
     let shown = path.display();
     let drive = drive_file::open(path)?;
+    if !new.force {
+        occupant::refuse_content(&drive)?;
+    }
     let uuid = Runtime::system().bytes()?;
     match ZeaFs::format(&drive, uuid, new.force) {
         Err(zeafs::Error::NotEmpty) => {
@@ -140,6 +145,39 @@ pub fn fsck(
     }
 }
 
+/// `zea rm`.
+pub fn remove(
+    path: &Path,
+    name: &str,
+    recursive: bool,
+    yes: bool,
+    out: &mut Output,
+) -> CommandResult {
+    let device: Arc<dyn ZonedDevice> = Arc::new(drive_file::open(path)?);
+    let fs = ZeaFs::mount(device, Runtime::system())?;
+    let folder = format!("{}/", name.trim_end_matches('/'));
+    let is_directory = fs.metadata(&folder).is_ok();
+    let names = match is_directory {
+        true if !recursive => {
+            return fail!(Usage, "{name}: a directory"; "-r removes it with all it holds");
+        }
+        true => fs.list(&folder),
+        false => vec![name.to_owned()],
+    };
+    if names.len() > 1 {
+        let files = count(names.len() as u64 - 1, "file");
+        let lost = format!("removing {folder} from {} destroys {files}", path.display());
+        question::confirm(yes, &lost)?;
+    }
+    for name in names.iter().rev() {
+        fs.delete(name)?;
+    }
+    fs.unmount()?;
+    let removed = (names.len() - usize::from(is_directory)) as u64;
+    out.line(format_args!("{name}: {} removed", count(removed, "file")))?;
+    out.value(&json!({ "path": name, "files_removed": removed }))
+}
+
 impl From<zeafs::Error> for CommandError {
     fn from(error: zeafs::Error) -> Self {
         use zeafs::Error as E;
@@ -152,7 +190,7 @@ impl From<zeafs::Error> for CommandError {
             E::NotFormatted => NotFormatted, "`zonestore zea mkfs --fs DRIVE` makes one";
             E::UnsupportedVersion { .. } => Failed, "use the program version that made it";
             E::GeometryChanged { .. } => Damaged, "was the drive copied onto one of another shape?";
-            E::Corrupt { .. } | E::UsedUp { .. } => Damaged, "keep a copy; nothing has been changed";
+            E::Corrupt { .. } | E::DamagedFile { .. } | E::UsedUp { .. } => Damaged, "keep a copy; nothing has been changed";
             E::DriveTooSmall { .. } | E::TooFewActiveZones { .. } => Usage, "take a larger drive";
             E::NotEmpty => Refused, "--force erases it";
             E::NoSpace | E::MetadataFull { .. } => NoSpace, "remove something, or take a larger drive";

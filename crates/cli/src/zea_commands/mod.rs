@@ -3,6 +3,7 @@
 mod bench;
 mod extents;
 mod files;
+mod taken_out;
 
 use crate::args::{ZeaCommand, ZeaMkfs};
 use crate::drive_file;
@@ -14,7 +15,7 @@ use device::{Drive, ZonedDevice, erase};
 use runtime::Runtime;
 use serde_json::json;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use terminal::{count, human};
 use zea::garbage::{Census, newest};
@@ -43,11 +44,51 @@ pub fn run(command: ZeaCommand, out: &mut Output) -> CommandResult {
         } => extents::put(&drive, &file, address, zone, out),
         ZeaCommand::Get {
             drive,
-            lba,
+            what,
             length,
             file,
-        } => extents::get(&drive, lba, length, &file, out),
+        } => get(&drive, &what, length, file, out),
+        ZeaCommand::Cat { drive, path } => taken_out::get(&drive, &path, Path::new("-"), out),
+        ZeaCommand::Rm {
+            drive,
+            path,
+            recursive,
+            yes,
+        } => files::remove(&drive, &path, recursive, yes, out),
+        ZeaCommand::Backup {
+            drive,
+            archive,
+            force,
+        } => taken_out::backup(&drive, &archive, force, out),
         ZeaCommand::Bench(arguments) => bench::run(&arguments, out),
+    }
+}
+
+/// `zea get`: an extent by two numbers, or a file by its name.
+fn get(
+    drive: &Path,
+    what: &str,
+    length: Option<String>,
+    file: Option<PathBuf>,
+    out: &mut Output,
+) -> CommandResult {
+    let number = |text: &str| text.parse::<u64>().ok();
+    let to_output = || PathBuf::from("-");
+    match (number(what), length.as_deref().map(number)) {
+        (Some(lba), Some(Some(length))) => {
+            extents::get(drive, lba, length, &file.unwrap_or_else(to_output), out)
+        }
+        (Some(_), _) => fail!(
+            Usage,
+            "an extent is named by its first byte and its length, and a file by its name"
+        ),
+        (None, _) if file.is_some() => {
+            fail!(Usage, "{what}: a file is named by its name alone"; "zonestore zea get DRIVE NAME FILE")
+        }
+        (None, _) => {
+            let to = length.map_or_else(to_output, PathBuf::from);
+            taken_out::get(drive, what, &to, out)
+        }
     }
 }
 
@@ -69,6 +110,9 @@ fn mkfs(new: &ZeaMkfs, out: &mut Output) -> CommandResult {
             Usage, "of {shown}, only {} zones can be partly written at a time", g.max_active_zones;
             "--zones {} or fewer", g.max_active_zones
         );
+    }
+    if !new.force {
+        occupant::refuse_content(&drive)?;
     }
     let written = erase::written_zones(&drive, 0..g.zone_count)?;
     if !written.is_empty() && !new.force {

@@ -10,7 +10,7 @@
 
 use crate::bits::Bits;
 use crate::drive::{CaveatDrive, CaveatError, Parameters};
-use crate::format::{self, Header, NoHeader};
+use crate::format::{self, Header, NoHeader, VERSION};
 use device::file::HostMemory;
 use device::{Keeps, ZonedDevice};
 use runtime::sync::Mutex;
@@ -42,9 +42,12 @@ pub enum CaveatDeviceError {
         /// Which.
         what: &'static str,
     },
-    /// It does not fit the drive below, or its own numbers do not fit each other.
+    /// It does not fit the drive below.
     #[error("{0}")]
     Shape(String),
+    /// The numbers that it is to be made with do not fit each other.
+    #[error("{0}")]
+    Options(String),
     /// The drive below failed.
     #[error(transparent)]
     Drive(#[from] ZoneError),
@@ -52,7 +55,7 @@ pub enum CaveatDeviceError {
 
 impl From<CaveatError> for CaveatDeviceError {
     fn from(error: CaveatError) -> Self {
-        Self::Shape(error.to_string())
+        Self::Options(error.to_string())
     }
 }
 
@@ -110,25 +113,49 @@ fn below(inner: &dyn ZonedDevice) -> Result<u64, CaveatDeviceError> {
     Ok(u64::from(geometry.conventional_zones) * geometry.zone_size)
 }
 
+/// The first block of the drive below, and its copy.
+fn places(inner: &dyn ZonedDevice) -> impl Iterator<Item = u64> {
+    std::iter::once(0).chain(format::copy_at(inner.geometry()))
+}
+
+/// What each copy of the header says; one that cannot be read is damaged, if another one can.
+fn headers(inner: &dyn ZonedDevice) -> ZoneResult<Vec<Result<Header, NoHeader>>> {
+    let mut bytes = vec![0; inner.geometry().block_size.max(4096) as usize];
+    let read = places(inner).map(|place| {
+        inner.read(ByteOffset(place), &mut bytes)?;
+        Ok(Header::decode(&bytes))
+    });
+    let read: Vec<ZoneResult<_>> = read.collect();
+    match read.iter().find_map(|read| read.as_ref().err()) {
+        Some(error) if read.iter().all(Result::is_err) => Err(error.clone()),
+        _ => Ok(read
+            .into_iter()
+            .map(|read| read.unwrap_or(Err(NoHeader::Damaged)))
+            .collect()),
+    }
+}
+
 /// Whether such a drive is on `inner`, whole or damaged.
 pub fn is_there(inner: &dyn ZonedDevice) -> ZoneResult<bool> {
-    if below(inner).is_err() {
-        return Ok(false);
-    }
-    let mut first = vec![0; inner.geometry().block_size.max(4096) as usize];
-    inner.read(ByteOffset(0), &mut first)?;
-    Ok(Header::decode(&first) != Err(NoHeader::Nothing))
+    let headers = match below(inner) {
+        Ok(_) => headers(inner)?,
+        Err(_) => return Ok(false),
+    };
+    Ok(headers
+        .iter()
+        .any(|header| *header != Err(NoHeader::Nothing)))
 }
 
 impl CaveatDevice {
     fn header(bytes: u64, shape: &CaveatShape, is_kept: bool) -> Result<Header, CaveatDeviceError> {
         let block_size = shape.block_size;
         if !block_size.is_power_of_two() || !(4096..=65_536).contains(&block_size) {
-            return Err(CaveatDeviceError::Shape(format!(
+            return Err(CaveatDeviceError::Options(format!(
                 "blocks of {block_size} bytes: a power of two from 4096 to 65536 is needed"
             )));
         }
         let blocks = match is_kept {
+            // The copy lies behind the drive.
             true => Header::fitting(bytes, block_size),
             false => Some(bytes / u64::from(block_size)),
         };
@@ -141,7 +168,10 @@ impl CaveatDevice {
             unshingled: shape.unshingled_bytes.div_ceil(block_size.into()),
         };
         parameters.validate()?;
-        Ok(Header(parameters))
+        Ok(Header {
+            drive: parameters,
+            version: VERSION,
+        })
     }
 
     /// Makes a drive on `inner`, of which every shingled block may be damaged (`caveat_create`).
@@ -152,8 +182,10 @@ impl CaveatDevice {
         inner: Arc<dyn ZonedDevice>,
         shape: &CaveatShape,
     ) -> Result<Self, CaveatDeviceError> {
-        let header = Self::header(below(&*inner)?, shape, true)?;
-        let damaged = header.0.new_bitmap();
+        let end = format::copy_at(inner.geometry());
+        let end = end.map_or_else(|| below(&*inner), Ok)?;
+        let header = Self::header(end, shape, true)?;
+        let damaged = header.drive.new_bitmap();
         let this = Self::of(inner, header, damaged, true)?;
         let state = this.state.lock();
         for piece in 0..header.pieces() {
@@ -162,9 +194,33 @@ impl CaveatDevice {
         drop(state);
         // It is one once the bitmap is there.
         this.inner.flush()?;
-        this.inner.write(ByteOffset(0), &header.encode())?;
-        this.inner.flush()?;
+        this.write_header()?;
         Ok(this)
+    }
+
+    fn write_header(&self) -> ZoneResult<()> {
+        let header = self.header.encode();
+        places(&*self.inner).try_for_each(|place| self.inner.write(ByteOffset(place), &header))?;
+        self.inner.flush()
+    }
+
+    /// Which of the header's copies, 0 or 1, is not as it was written.
+    pub fn damaged_header(&self) -> Option<usize> {
+        let is_here = self.is_kept && self.header.version > 1;
+        let all = is_here.then(|| headers(&*self.inner).unwrap_or_default())?;
+        all.iter().position(|header| *header != Ok(self.header))
+    }
+
+    /// Writes all copies of the header anew if one is not as it was written; whether that was so.
+    ///
+    /// # Errors
+    /// The drive below.
+    pub fn mend_header(&self) -> ZoneResult<bool> {
+        let is_damaged = self.damaged_header().is_some();
+        if is_damaged {
+            self.write_header()?;
+        }
+        Ok(is_damaged)
     }
 
     /// Opens the drive on `inner` (`caveat_open`).
@@ -173,16 +229,25 @@ impl CaveatDevice {
     /// There is none, or it cannot be read as it was written.
     pub fn open(inner: Arc<dyn ZonedDevice>) -> Result<Self, CaveatDeviceError> {
         let bytes = below(&*inner)?;
-        let mut first = vec![0; inner.geometry().block_size.max(4096) as usize];
-        inner.read(ByteOffset(0), &mut first)?;
-        let header = Header::decode(&first).map_err(|none| match none {
-            NoHeader::Nothing => CaveatDeviceError::NotThere,
-            NoHeader::Version(found) => CaveatDeviceError::Version { found },
-            NoHeader::Damaged => CaveatDeviceError::Damaged { what: "header" },
+        let headers = headers(&*inner)?;
+        let whole = headers.iter().flatten().next().copied();
+        let header = whole.ok_or_else(|| {
+            let others = headers.into_iter().filter_map(Result::err);
+            // A damaged one may be of any version.
+            let rank = |none: &NoHeader| match none {
+                NoHeader::Nothing => 0,
+                NoHeader::Damaged => 1,
+                NoHeader::Version(_) => 2,
+            };
+            match others.max_by_key(rank) {
+                None | Some(NoHeader::Nothing) => CaveatDeviceError::NotThere,
+                Some(NoHeader::Version(found)) => CaveatDeviceError::Version { found },
+                Some(NoHeader::Damaged) => CaveatDeviceError::Damaged { what: "header" },
+            }
         })?;
         let Parameters {
             blocks, block_size, ..
-        } = header.0;
+        } = header.drive;
         let end = (blocks * u64::from(block_size)).checked_add(header.data_offset());
         if end.is_none_or(|end| end > bytes) {
             return Err(CaveatDeviceError::Shape(
@@ -211,8 +276,8 @@ impl CaveatDevice {
         damaged: Option<Bits>,
     ) -> Result<Self, CaveatDeviceError> {
         let header = Self::header(below(&*inner)?, shape, false)?;
-        let damaged = damaged.filter(|bits| bits.count() == header.0.blocks);
-        let damaged = damaged.unwrap_or_else(|| header.0.new_bitmap());
+        let damaged = damaged.filter(|bits| bits.count() == header.drive.blocks);
+        let damaged = damaged.unwrap_or_else(|| header.drive.new_bitmap());
         Self::of(inner, header, damaged, false)
     }
 
@@ -224,7 +289,7 @@ impl CaveatDevice {
     ) -> Result<Self, CaveatDeviceError> {
         let Parameters {
             blocks, block_size, ..
-        } = header.0;
+        } = header.drive;
         if block_size < inner.geometry().block_size {
             return Err(CaveatDeviceError::Shape(format!(
                 "blocks of {block_size} bytes are smaller than those of the drive below"
@@ -243,7 +308,7 @@ impl CaveatDevice {
             max_active_zones: 0,
             max_append_bytes: 0,
         };
-        let drive = CaveatDrive::open(header.0, damaged.clone())?;
+        let drive = CaveatDrive::open(header.drive, damaged.clone())?;
         Ok(Self {
             start: if is_kept { header.data_offset() } else { 0 },
             inner,
@@ -261,7 +326,7 @@ impl CaveatDevice {
 
     /// What the drive is (`caveat_modesense`).
     pub const fn modesense(&self) -> Parameters {
-        self.header.0
+        self.header.drive
     }
 
     /// Where the head is: behind the last block that was read or written.
@@ -289,7 +354,7 @@ impl CaveatDevice {
         let from = (self.start + first * block) / zone * zone;
         let to = (self.start + end * block).next_multiple_of(zone);
         let from = from.saturating_sub(self.start).div_ceil(block);
-        from..((to - self.start) / block).min(self.header.0.blocks)
+        from..((to - self.start) / block).min(self.header.drive.blocks)
     }
 
     /// What may be damaged if the power goes now, whichever of the unflushed writes is lost.
@@ -309,7 +374,7 @@ impl CaveatDevice {
             });
         }
         let (first, end) = (at.0 / block, (at.0 / block).saturating_add(length / block));
-        if end > self.header.0.blocks {
+        if end > self.header.drive.blocks {
             return Err(ZoneError::OutOfRange {
                 command,
                 at,
@@ -354,7 +419,7 @@ impl CaveatDevice {
 
     /// Takes down what a write of these blocks damages, before it is done.
     fn damage(&self, state: &mut State, first: u64, end: u64) -> ZoneResult<()> {
-        let parameters = self.header.0;
+        let parameters = self.header.drive;
         let (from, to) = parameters.damage(first, end);
         let to = to.min(parameters.blocks);
         // Blocks that were damaged stay so until a flush.
@@ -554,6 +619,38 @@ mod tests {
             CaveatDevice::open(below),
             Err(CaveatDeviceError::Damaged { .. })
         ));
+    }
+
+    #[test]
+    fn either_copy_of_the_header_will_do() {
+        let copy = ByteOffset(19 * 16 * BLOCK as u64);
+        for (damaged, whole) in [(0, copy.0), (copy.0, 0)] {
+            let below = Arc::new(MemoryDrive::new(geometry(20)).unwrap());
+            let drive = CaveatDevice::create(below.clone(), &SHAPE).unwrap();
+            assert_eq!(drive.modesense().blocks, 18 * 16);
+            assert_eq!(drive.damaged_header(), None);
+            let end = drive.modesense().blocks - 1;
+            drive.write(at(end), &[1; BLOCK]).unwrap();
+            drive.flush().unwrap();
+            below.write(ByteOffset(damaged), &[0; BLOCK]).unwrap();
+            let drive = CaveatDevice::open(below.clone()).unwrap();
+            assert_eq!(drive.damaged_header(), Some(usize::from(damaged > 0)));
+            assert!(drive.mend_header().unwrap());
+            assert!(!drive.mend_header().unwrap());
+            let mut bytes = vec![0; BLOCK];
+            drive.read(at(end), &mut bytes).unwrap();
+            assert_eq!(bytes, [1; BLOCK]);
+            for place in [damaged, whole] {
+                let mut header = vec![7; BLOCK];
+                header[..8].copy_from_slice(b"ZSCAVEAT");
+                below.write(ByteOffset(place), &header).unwrap();
+            }
+            assert!(is_there(&*below).unwrap());
+            assert!(matches!(
+                CaveatDevice::open(below),
+                Err(CaveatDeviceError::Damaged { what: "header" })
+            ));
+        }
     }
 
     /// Writes of which none was flushed may all be lost, and their damage be done.

@@ -4,21 +4,39 @@
 use crate::bits::Bits;
 use crate::drive::Parameters;
 use codec::{Put, Reader};
+use zone::Geometry;
 
-/// The version that is written, and the only one that is read.
-pub const VERSION: u32 = 1;
+/// The version that is written. Version 1 is read too.
+pub const VERSION: u32 = 2;
 /// The first eight bytes.
 pub const MAGIC: [u8; 8] = *b"ZSCAVEAT";
+/// A drive of fewer zones has its header once.
+const ZONES_FOR_COPY: u32 = 16;
 /// Data begins at a multiple of this.
 const ALIGNMENT: u64 = 64 << 10;
 /// Bytes of the header that mean something.
 const HEADER: usize = 56;
 /// Bytes of a checksum.
 const SUM: usize = 4;
+/// Where the header's lies.
+const SUM_AT: usize = 12;
+/// What lies behind it.
+const FIELDS: usize = SUM_AT + SUM;
 
 /// What a header says: the drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Header(pub Parameters);
+pub struct Header {
+    /// The drive.
+    pub drive: Parameters,
+    /// The version of the format.
+    pub version: u32,
+}
+
+/// Where a header has its copy: where a zone begins, so that whoever wipes the beginning of every zone leaves none.
+pub fn copy_at(below: &Geometry) -> Option<u64> {
+    let last = below.conventional_zones.checked_sub(1)?;
+    (last + 1 >= ZONES_FOR_COPY).then(|| u64::from(last) * below.zone_size)
+}
 
 /// Why bytes are no header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,54 +70,65 @@ impl Header {
 
     /// Blocks of the bitmap.
     pub const fn pieces(&self) -> u64 {
-        Self::pieces_of(self.0.blocks, self.0.block_size)
+        Self::pieces_of(self.drive.blocks, self.drive.block_size)
     }
 
     /// Where block 0 lies.
     pub fn data_offset(&self) -> u64 {
-        let block = u64::from(self.0.block_size);
+        let block = u64::from(self.drive.block_size);
         ((1 + self.pieces()) * block).next_multiple_of(ALIGNMENT)
     }
 
     /// The first block of the drive below.
     pub fn encode(&self) -> Vec<u8> {
-        let mut fields = Vec::new();
-        fields.put_u32(self.0.block_size);
-        fields.put_u64(self.0.blocks);
-        fields.put_u64(self.0.unshingled);
-        fields.put_u64(self.0.isolation_distance);
-        fields.put_u64(self.0.no_overlap_range);
-        // Up to here without what comes first.
-        fields.put_u32(0);
         let mut out = MAGIC.to_vec();
-        out.put_u32(VERSION);
-        out.put_u32(sum(&fields));
-        out.extend_from_slice(&fields);
-        out.resize(self.0.block_size as usize, 0);
+        out.put_u32(self.version);
+        out.put_u32(0);
+        out.put_u32(self.drive.block_size);
+        out.put_u64(self.drive.blocks);
+        out.put_u64(self.drive.unshingled);
+        out.put_u64(self.drive.isolation_distance);
+        out.put_u64(self.drive.no_overlap_range);
+        out.put_u32(0);
+        let sum = match self.version {
+            1 => sum(&out[FIELDS..]),
+            _ => sum(&out),
+        };
+        out[SUM_AT..FIELDS].copy_from_slice(&sum.to_le_bytes());
+        out.resize(self.drive.block_size as usize, 0);
         out
     }
 
-    /// Reads what [`Self::encode`] wrote.
+    /// Reads what [`Self::encode`] wrote. Checksums tell what is of another version, or begins otherwise, from damage.
     pub fn decode(bytes: &[u8]) -> Result<Self, NoHeader> {
-        let mut reader = Reader(bytes);
-        if reader.take(8) != Some(&MAGIC) {
-            return Err(NoHeader::Nothing);
+        let begins = bytes.starts_with(&MAGIC);
+        let otherwise = match begins {
+            true => NoHeader::Damaged,
+            false => NoHeader::Nothing,
+        };
+        let header = bytes.get(..HEADER).ok_or(otherwise)?;
+        let mut reader = Reader(&header[MAGIC.len()..]);
+        let (Some(version), Some(expected)) = (reader.u32(), reader.u32()) else {
+            return Err(otherwise);
+        };
+        let mut covered = header.to_vec();
+        covered[..MAGIC.len()].copy_from_slice(&MAGIC);
+        covered[SUM_AT..FIELDS].fill(0);
+        let is_first = sum(&header[FIELDS..]) == expected;
+        let is_later = sum(&covered) == expected;
+        match version {
+            _ if !begins && (is_first || is_later) => Err(NoHeader::Damaged),
+            _ if !begins => Err(NoHeader::Nothing),
+            1 if is_first => Self::fields(version, &mut reader).ok_or(NoHeader::Damaged),
+            2..=VERSION if is_later => Self::fields(version, &mut reader).ok_or(NoHeader::Damaged),
+            version if version > VERSION && is_later => Err(NoHeader::Version(version)),
+            _ => Err(NoHeader::Damaged),
         }
-        match reader.u32() {
-            Some(VERSION) => {}
-            Some(version) => return Err(NoHeader::Version(version)),
-            None => return Err(NoHeader::Damaged),
-        }
-        Self::fields(&mut reader, bytes).ok_or(NoHeader::Damaged)
     }
 
-    fn fields(reader: &mut Reader<'_>, bytes: &[u8]) -> Option<Self> {
-        let expected = reader.u32()?;
-        if sum(bytes.get(16..HEADER)?) != expected {
-            return None;
-        }
+    fn fields(version: u32, reader: &mut Reader<'_>) -> Option<Self> {
         let block_size = reader.u32()?;
-        let parameters = Parameters {
+        let drive = Parameters {
             block_size,
             blocks: reader.u64()?,
             unshingled: reader.u64()?,
@@ -108,9 +137,9 @@ impl Header {
         };
         let is_right = block_size.is_power_of_two()
             && (4096..=65_536).contains(&block_size)
-            && parameters.blocks.checked_mul(block_size.into()).is_some()
-            && parameters.validate().is_ok();
-        is_right.then_some(Self(parameters))
+            && drive.blocks.checked_mul(block_size.into()).is_some()
+            && drive.validate().is_ok();
+        is_right.then_some(Self { drive, version })
     }
 }
 
@@ -143,25 +172,57 @@ pub fn decode_piece(bytes: &[u8], bits: &mut Bits, piece: u64) -> Option<()> {
 mod tests {
     use super::*;
 
+    fn header(version: u32, blocks: u64) -> Header {
+        Header {
+            drive: Parameters {
+                blocks,
+                block_size: 4096,
+                isolation_distance: 16,
+                no_overlap_range: 6,
+                unshingled: 128,
+            },
+            version,
+        }
+    }
+
     #[test]
     fn a_header_comes_back_and_no_changed_byte_of_it_counts() {
-        let header = Header(Parameters {
-            blocks: Header::fitting(1 << 24, 4096).unwrap(),
-            block_size: 4096,
-            isolation_distance: 16,
-            no_overlap_range: 6,
-            unshingled: 128,
-        });
-        assert_eq!((header.pieces(), header.0.blocks), (1, 4080));
+        let header = header(VERSION, Header::fitting(1 << 24, 4096).unwrap());
+        assert_eq!((header.pieces(), header.drive.blocks), (1, 4080));
         let bytes = header.encode();
         assert_eq!(Header::decode(&bytes), Ok(header));
         for at in 0..HEADER {
             let mut changed = bytes.clone();
             changed[at] ^= 1;
-            assert!(Header::decode(&changed).is_err(), "byte {at}");
+            assert_eq!(
+                Header::decode(&changed),
+                Err(NoHeader::Damaged),
+                "byte {at}"
+            );
         }
         assert_eq!(Header::decode(&bytes[..20]), Err(NoHeader::Damaged));
+        assert_eq!(Header::decode(&bytes[1..]), Err(NoHeader::Nothing));
+        assert_eq!(Header::decode(&[0; 4096]), Err(NoHeader::Nothing));
         assert_eq!(Header::fitting(8192, 4096), None);
+    }
+
+    #[test]
+    fn a_header_of_version_1_is_read_and_its_damage_is_none_of_another_version() {
+        let header = header(1, 1000);
+        let bytes = header.encode();
+        assert_eq!(Header::decode(&bytes), Ok(header));
+        for at in 0..HEADER {
+            let mut changed = bytes.clone();
+            changed[at] ^= 3;
+            let expected = NoHeader::Damaged;
+            assert_eq!(Header::decode(&changed), Err(expected), "byte {at}");
+        }
+    }
+
+    #[test]
+    fn a_later_version_is_told() {
+        let later = header(7, 1000).encode();
+        assert_eq!(Header::decode(&later), Err(NoHeader::Version(7)));
     }
 
     #[test]
@@ -170,14 +231,7 @@ mod tests {
         let block = document.split("```").nth(1).unwrap();
         let byte = |digits| u8::from_str_radix(digits, 16).unwrap();
         let example: Vec<u8> = block.split_whitespace().map(byte).collect();
-        let header = Header(Parameters {
-            blocks: 1000,
-            block_size: 4096,
-            isolation_distance: 16,
-            no_overlap_range: 6,
-            unshingled: 128,
-        });
-        assert_eq!(header.encode()[..HEADER], example);
+        assert_eq!(header(VERSION, 1000).encode()[..HEADER], example);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use crate::layout::Layout;
 use crate::map::Place;
 use crate::options::Policy;
+use crate::packing::Packing;
 use crate::placement::{BandSpace, Free, Placement, Stream, Unplaced, Usage, Victim};
 use crate::state::{Freed, State};
 use appender::{Left, Zones};
@@ -10,7 +11,7 @@ use device::ZonedDevice;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use zone::{ByteOffset, ZoneCondition, ZoneError, ZoneId, ZoneResult};
-use zone_alloc::{Candidate, CleaningPolicy, Pressure, ZoneView};
+use zone_alloc::{Candidate, CleaningPolicy, Greedy, Pressure, ZoneView};
 
 #[derive(Clone, Copy, Default, Debug)]
 struct Band {
@@ -21,6 +22,9 @@ struct Band {
     /// When it was left, counted in zones.
     filled_at: u64,
 }
+
+/// So many bands may be cleaned to gain one of whole files.
+const MOST_FOR_ONE: usize = 32;
 
 /// See the head of this file.
 pub struct Bands {
@@ -38,6 +42,9 @@ pub struct Bands {
     filled: u64,
     /// Zones that only the cleaner may take.
     reserved: u64,
+    is_whole: bool,
+    /// Zones to be cleaned next, the last one first: all of them together gain one.
+    chosen: Vec<u32>,
     is_unflushed: bool,
     bytes_written: u64,
 }
@@ -63,6 +70,8 @@ impl Bands {
             open: [None, None],
             filled: 0,
             reserved: if whole_files { 3 } else { 2 },
+            is_whole: whole_files,
+            chosen: Vec::new(),
             is_unflushed: false,
             bytes_written: 0,
             device,
@@ -235,17 +244,73 @@ impl Bands {
     }
 
     /// At most so many zones are neither empty nor full, beside the two that are open.
-    fn limit_partial(&mut self) {
-        let limit = match self.device.geometry().max_active_zones {
+    fn most_partial(&self) -> usize {
+        match self.device.geometry().max_active_zones {
             0 => 8,
             // Two for metadata, two that are open.
             active => active.saturating_sub(5).min(8) as usize,
-        };
-        while self.partial.len() > limit {
+        }
+    }
+
+    fn limit_partial(&mut self) {
+        while self.partial.len() > self.most_partial() {
             let least = self.partial.iter().min_by_key(|zone| self.room_of(**zone));
             let Some(zone) = least.copied() else { return };
             self.finish(zone);
         }
+    }
+}
+
+/// Blocks of each file that lies in a zone, in their order.
+fn files(state: &State, zone: u32) -> Vec<u32> {
+    let mut files: Vec<(u64, u32)> = Vec::new();
+    for owner in state.holding(zone).iter().flat_map(|h| h.owners.values()) {
+        match files.last_mut() {
+            Some((ino, blocks)) if *ino == owner.ino => *blocks += owner.blocks,
+            _ => files.push((owner.ino, owner.blocks)),
+        }
+    }
+    files.into_iter().map(|(_, blocks)| blocks).collect()
+}
+
+impl Bands {
+    /// The zone that `policy` chooses; of whole files, all of them that together gain an empty one, in reverse order.
+    fn choose(
+        &self,
+        state: &State,
+        zones: &[Candidate],
+        policy: &dyn CleaningPolicy,
+        pressure: Pressure,
+    ) -> Option<Vec<u32>> {
+        let choose = |zones: &[Candidate]| {
+            // The clock of `filled_at`.
+            let now = self.filled;
+            policy.choose(ZoneView { zones, now }, pressure)
+        };
+        if !self.is_whole {
+            return Some(vec![choose(zones)?.zone.0]);
+        }
+        let room = |zone: &u32| (*zone, self.room_of(*zone));
+        let mut packing = Packing {
+            free: self.free.clone(),
+            open: self.open[Stream::Moved as usize].as_ref().map(room),
+            partial: self.partial.iter().map(room).collect(),
+            most_partial: self.most_partial(),
+            band_blocks: self.zone_blocks,
+        };
+        let (mut zones, mut chosen) = (zones.to_vec(), Vec::new());
+        for _ in 0..MOST_FOR_ONE {
+            let zone = choose(&zones)?.zone;
+            chosen.insert(0, zone.0);
+            if !packing.clean(zone.0, files(state, zone.0)) {
+                return None;
+            }
+            if packing.free.len() > self.free.len() {
+                return Some(chosen);
+            }
+            zones.retain(|candidate| candidate.zone != zone);
+        }
+        None
     }
 }
 
@@ -377,7 +442,7 @@ impl Placement for Bands {
         self.reset(&freed.zones)
     }
 
-    fn victim(&self, state: &State, policy: Policy, pressure: Pressure) -> Option<Victim> {
+    fn victim(&mut self, state: &State, policy: Policy, pressure: Pressure) -> Option<Victim> {
         let zones: Vec<Candidate> = self
             .cleanable()
             .filter_map(|(zone, written, filled_at)| {
@@ -390,16 +455,28 @@ impl Placement for Bands {
                 })
             })
             .collect();
-        let view = ZoneView {
-            zones: &zones,
-            // The clock of `filled_at`.
-            now: self.filled,
-        };
-        let policy: &dyn CleaningPolicy = policy.get();
-        policy.choose(view, pressure).map(|candidate| Victim {
-            zone: candidate.zone.0,
+        let is_there = |zone: &u32| zones.iter().any(|candidate| candidate.zone.0 == *zone);
+        self.chosen.retain(is_there);
+        if self.chosen.is_empty() {
+            // Where somebody waits, age does not count.
+            let greedy = || match pressure {
+                Pressure::Any => self.choose(state, &zones, &Greedy, pressure),
+                _ => None,
+            };
+            let chosen = self.choose(state, &zones, policy.get(), pressure);
+            self.chosen = chosen.or_else(greedy).unwrap_or_default();
+        }
+        self.chosen.pop().map(|zone| Victim {
+            zone,
             blocks: 0..self.zone_blocks,
         })
+    }
+
+    /// What is moved out of a zone must not go back into what it has room for.
+    fn begin_cleaning(&mut self, victim: &Victim) {
+        if self.partial.contains(&victim.zone) {
+            self.finish(victim.zone);
+        }
     }
 
     fn cleaned(&mut self, _victim: &Victim, _has_moved: bool) -> bool {

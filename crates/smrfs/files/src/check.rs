@@ -36,6 +36,9 @@ pub fn check(core: &Core, deep: bool) -> Findings {
     if let Some(what) = core.space.misplaced(&core.state) {
         findings.add("place", what);
     }
+    for what in &core.damage {
+        findings.add("metadata", what.clone());
+    }
     let (aside, wanted) = (core.space.blocks_aside(), core.state.preallocated());
     if let Some(aside) = aside.filter(|aside| *aside < wanted) {
         findings.add(

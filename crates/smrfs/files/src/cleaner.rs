@@ -17,6 +17,7 @@ impl Core {
         let Some(victim) = victim else {
             return Ok(false);
         };
+        self.space.begin_cleaning(&victim);
         let mut has_moved = false;
         while self.move_piece(&victim)? {
             has_moved = true;

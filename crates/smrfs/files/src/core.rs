@@ -44,6 +44,8 @@ pub struct Core {
     pub opens: HashMap<u64, u32>,
     /// What mount was told.
     pub options: MountOptions,
+    /// What can be done without, and is not as it was written: in words.
+    pub damage: Vec<String>,
     /// Writing has stopped, why.
     pub stopped: Option<Box<str>>,
     /// Bytes of a block.
@@ -147,14 +149,29 @@ impl Core {
         }
     }
 
-    /// Whether metadata may grow by so many bytes, beside what the buffer will take.
-    pub fn check_metadata(&self, bytes: u64) -> Result<()> {
-        let blocks = self.dirty.not_preallocated() + self.state.preallocated();
-        let wanted = self.state.bytes() + bytes + blocks * BLOCK_METADATA;
-        if wanted > log::checkpoint_room(self.log.layout()) {
-            return Err(Error::NoMetadataSpace);
+    /// Makes sure that metadata may grow by so many bytes, beside what the buffer will take. How much that is nobody knows
+    /// before it is written, so that comes before a refusal.
+    pub fn check_metadata(&mut self, bytes: u64) -> Result<()> {
+        let room = log::checkpoint_room(self.log.layout());
+        let fits = |this: &Self, buffered: u64| {
+            let blocks = buffered.saturating_add(this.state.preallocated());
+            let wanted = blocks.saturating_mul(BLOCK_METADATA);
+            this.state
+                .bytes()
+                .saturating_add(wanted)
+                .saturating_add(bytes)
+                <= room
+        };
+        if fits(self, self.dirty.not_preallocated()) {
+            return Ok(());
         }
-        Ok(())
+        if self.dirty.blocks() > 0 && fits(self, 0) {
+            self.write_out_all()?;
+            if fits(self, 0) {
+                return Ok(());
+            }
+        }
+        Err(Error::NoMetadataSpace)
     }
 
     fn stop(&mut self, why: &str) {

@@ -87,13 +87,18 @@ pub enum Error {
     #[error("no file system of smrfs on this drive")]
     NotFormatted,
     /// The file system was made by a program that this one does not know.
-    #[error("format version {found}; this program knows version {known}")]
+    #[error("the {what} has version {found}; this program knows versions 1 to {known}")]
     Version {
+        /// Of what.
+        what: &'static str,
         /// On the drive.
-        found: u16,
-        /// What can be read.
-        known: u16,
+        found: u32,
+        /// The highest that can be read.
+        known: u32,
     },
+    /// It cannot be made or mounted with these options.
+    #[error("{0}")]
+    Options(String),
     /// The drive is too small, or of a shape that does not do.
     #[error("{0}")]
     Shape(String),
@@ -112,7 +117,7 @@ impl Error {
             Self::IsDirectory => libc::EISDIR,
             Self::NotEmpty => libc::ENOTEMPTY,
             Self::NameTooLong => libc::ENAMETOOLONG,
-            Self::Invalid(_) | Self::Shape(_) => libc::EINVAL,
+            Self::Invalid(_) | Self::Options(_) | Self::Shape(_) => libc::EINVAL,
             Self::NotPermitted => libc::EPERM,
             Self::NoSpace | Self::NoMetadataSpace => libc::ENOSPC,
             Self::TooLarge { .. } => libc::EFBIG,

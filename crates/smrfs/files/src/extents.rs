@@ -515,7 +515,7 @@ impl Placement for Extents {
         Ok(())
     }
 
-    fn victim(&self, state: &State, _policy: Policy, _pressure: Pressure) -> Option<Victim> {
+    fn victim(&mut self, state: &State, _policy: Policy, _pressure: Pressure) -> Option<Victim> {
         let reserve = self.reserve?;
         let most = reserve.length.checked_sub(self.footer)?;
         // What is set aside is as good as live: nothing in it moves, and it is not free.

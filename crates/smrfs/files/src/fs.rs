@@ -132,8 +132,21 @@ pub fn is_there(device: &dyn ZonedDevice) -> Result<bool> {
 /// What a file system was made with, and whether it can be read at all.
 pub fn shape(device: Arc<dyn ZonedDevice>) -> Result<Shape> {
     let medium = Medium::of(device)?;
-    let (found, ()) = Log::read(medium.device(), medium.layout()?, 0, |_| (), |(), _| Ok(()))?;
+    let layout = medium.layout().map_err(|_| Error::NotFormatted)?;
+    let (found, ()) = Log::read(medium.device(), layout, 0, |_| (), |(), _| Ok(()))?;
     Ok(found.log.shape().clone())
+}
+
+fn shape_of(medium: &Medium, options: &MkfsOptions) -> Shape {
+    Shape {
+        block_size: options.block_size,
+        is_whole: options.whole_files,
+        is_caveat: medium.is_caveat(),
+        is_cleaned: options.clean_when_full,
+        uuid: [0; 16],
+        label: options.label.clone(),
+        created: 0,
+    }
 }
 
 impl FileSystem {
@@ -146,23 +159,27 @@ impl FileSystem {
         Self::mkfs_on(&Medium::of(device)?, runtime, options)
     }
 
+    /// Whether a file system can be made with these options.
+    ///
+    /// # Errors
+    /// Why it cannot.
+    pub fn check_mkfs(medium: &Medium, options: &MkfsOptions) -> Result<()> {
+        medium.layout()?;
+        if options.label.len() > 255 {
+            return Err(Error::Options("a label has at most 255 bytes".into()));
+        }
+        shape_of(medium, options).validate(medium.device().geometry())
+    }
+
     /// Makes a file system. What was there is gone.
     pub fn mkfs_on(medium: &Medium, runtime: &Runtime, options: &MkfsOptions) -> Result<Shape> {
+        Self::check_mkfs(medium, options)?;
         let (device, layout) = (medium.device(), medium.layout()?);
-        let geometry = device.geometry().clone();
-        if options.label.len() > 255 {
-            return Err(Error::Shape("a label has at most 255 bytes".into()));
-        }
         let shape = Shape {
-            block_size: options.block_size,
-            is_whole: options.whole_files,
-            is_caveat: medium.is_caveat(),
-            is_cleaned: options.clean_when_full,
             uuid: random(runtime)?,
-            label: options.label.clone(),
             created: runtime.unix_micros(),
+            ..shape_of(medium, options)
         };
-        shape.validate(&geometry)?;
         // What is there already may have a generation, and must not count beside the new one's.
         let [a, b, c, d] = random(runtime)?;
         // Nor may frames of a file system whose heads were wiped, which are looked for behind the end.
@@ -209,7 +226,9 @@ impl FileSystem {
 
     /// Mounts what is there. For writing, what a crash left behind is removed.
     pub fn mount_on(medium: &Medium, runtime: Runtime, options: MountOptions) -> Result<Self> {
-        let (device, layout) = (medium.device(), medium.layout()?);
+        // On a drive that cannot have one is none.
+        let layout = medium.layout().map_err(|_| Error::NotFormatted)?;
+        let device = medium.device();
         let nonce = u64::from_le_bytes(random(&runtime)?);
         let start = |shape: &Shape| State::new(medium.bounds(&layout, shape.block_size));
         let read = Log::read(
@@ -255,6 +274,12 @@ impl FileSystem {
             log: found.log,
             opens: HashMap::default(),
             options,
+            damage: found
+                .unreadable
+                .iter()
+                .cloned()
+                .chain(medium.damage())
+                .collect(),
             stopped: None,
             block: block_size as usize,
             counts: Counts::default(),
@@ -268,6 +293,8 @@ impl FileSystem {
             if let Some(why) = found.unreadable {
                 return Err(Error::Unwritable(why.into()));
             }
+            medium.mend()?;
+            core.damage.clear();
             core.begin(found.is_torn).map_err(|error| match error {
                 Error::Drive(error) => Error::Unwritable(error.to_string().into()),
                 error => error,

@@ -89,6 +89,11 @@ impl Layout {
     pub fn of(geometry: &Geometry) -> Result<Self> {
         let count = geometry.drive_zones();
         let conventional = geometry.conventional_zones;
+        if conventional >= count {
+            let what = "the drive has no sequential zones, which strict append needs; --isolation-distance \
+                        makes it a Caveat-Scriptor drive";
+            return Err(Error::Shape(what.into()));
+        }
         let start = |zone: u32| geometry.start(ZoneId(zone));
         let slot = |from: u32, each: u32| {
             let zones = from..from + each;
@@ -126,9 +131,6 @@ impl Layout {
                 slots[0].size()
             )));
         }
-        if geometry.sequential_kind == ZoneKind::Conventional {
-            return Err(Error::Shape("the drive has no sequential zones".into()));
-        }
         Ok(Self {
             slots,
             first_zone,
@@ -143,7 +145,7 @@ impl Layout {
         let block = u64::from(parameters.block_size);
         let each = parameters.unshingled / 2 * block;
         if each < SLOT_LEAST {
-            return Err(Error::Shape(format!(
+            return Err(Error::Options(format!(
                 "the unshingled part of the drive is too small: {SLOT_LEAST} bytes are needed for each of two copies \
                  of the metadata"
             )));
@@ -187,7 +189,7 @@ impl Shape {
         let size = self.block_size;
         if !size.is_power_of_two() || !(4096..=65_536).contains(&size) || size < geometry.block_size
         {
-            return Err(Error::Shape(format!(
+            return Err(Error::Options(format!(
                 "blocks of {size} bytes: a power of two from 4096 to 65536 is needed, not below the drive's {}",
                 geometry.block_size
             )));
@@ -199,7 +201,7 @@ impl Shape {
             return Err(Error::Shape("zones hold too many blocks".into()));
         }
         if self.is_cleaned && (self.is_whole || !self.is_caveat) {
-            return Err(Error::Shape(
+            return Err(Error::Options(
                 "cleaning when it is full is for files in segments on a Caveat-Scriptor drive"
                     .into(),
             ));

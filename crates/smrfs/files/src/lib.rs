@@ -28,6 +28,7 @@ mod map;
 mod medium;
 mod names;
 mod options;
+mod packing;
 mod placement;
 mod ranges;
 mod record;

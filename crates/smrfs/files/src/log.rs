@@ -122,6 +122,9 @@ impl Frames<'_> {
         if !frame::is_whole(&parsed, bytes) {
             return Ok(Err(NoFrame::Damaged));
         }
+        if parsed.header.version > frame::VERSION {
+            return Ok(Err(NoFrame::Version(parsed.header.version)));
+        }
         Ok(Ok((parsed, &bytes[HEADER..])))
     }
 }
@@ -237,8 +240,9 @@ impl Log {
                 }
                 Err(NoFrame::Version(found)) => {
                     seen = Some(Error::Version {
-                        found,
-                        known: frame::VERSION,
+                        what: "metadata's format",
+                        found: found.into(),
+                        known: frame::VERSION.into(),
                     });
                 }
                 Ok(_) | Err(NoFrame::Damaged) => {

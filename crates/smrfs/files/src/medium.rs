@@ -33,9 +33,13 @@ impl From<CaveatDeviceError> for Error {
             CaveatDeviceError::Drive(error) => Self::Drive(error),
             CaveatDeviceError::NotThere => Self::NotFormatted,
             error @ CaveatDeviceError::Damaged { .. } => Self::metadata(error.to_string()),
-            error @ (CaveatDeviceError::Shape(_) | CaveatDeviceError::Version { .. }) => {
-                Self::Shape(error.to_string())
-            }
+            CaveatDeviceError::Version { found } => Self::Version {
+                what: "Caveat-Scriptor drive's format",
+                found,
+                known: caveat::VERSION,
+            },
+            CaveatDeviceError::Shape(what) => Self::Shape(what),
+            CaveatDeviceError::Options(what) => Self::Options(what),
         }
     }
 }
@@ -52,6 +56,27 @@ impl Medium {
     /// Whether a file system is there, whole or damaged.
     pub fn has_file_system(&self) -> Result<bool> {
         log::is_there(&*self.device(), &self.layout()?)
+    }
+
+    /// What of the drive itself is not as it was written, and has a copy that is.
+    pub(crate) fn damage(&self) -> Option<String> {
+        let Self::Caveat(device) = self else {
+            return None;
+        };
+        let copy = device.damaged_header()?;
+        Some(format!("copy {copy} of the Caveat-Scriptor drive's header"))
+    }
+
+    /// Mends that.
+    pub(crate) fn mend(&self) -> Result<()> {
+        if let Self::Caveat(device) = self
+            && device.mend_header()?
+        {
+            tracing::warn!(
+                "a copy of the Caveat-Scriptor drive's header was damaged and is written anew"
+            );
+        }
+        Ok(())
     }
 
     /// Whether it is a Caveat-Scriptor drive.

@@ -151,7 +151,10 @@ pub trait Placement: Send + Sync {
     fn reclaim(&mut self, freed: &Freed) -> ZoneResult<()>;
 
     /// What to clean, if anything is worth it.
-    fn victim(&self, state: &State, policy: Policy, pressure: Pressure) -> Option<Victim>;
+    fn victim(&mut self, state: &State, policy: Policy, pressure: Pressure) -> Option<Victim>;
+
+    /// What is live in a victim is about to move.
+    fn begin_cleaning(&mut self, _victim: &Victim) {}
 
     /// Takes a zone that is not open out of use until the next mount, for a part of it cannot be read; `false` if there is no
     /// other one.

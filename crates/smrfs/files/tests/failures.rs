@@ -3,6 +3,7 @@
 
 mod common;
 
+use caveat::{CaveatDevice, CaveatShape};
 use common::{
     KIB, Kind, Model, Operation, Seen, assert_clean, carry_out, contents, geometry, seeds, seen,
 };
@@ -12,7 +13,8 @@ use runtime::Runtime;
 use smrfs::{Error, FileSystem, Fit, MkfsOptions, MountOptions, NewInode, ROOT};
 use std::io::ErrorKind;
 use std::sync::Arc;
-use zone::{ZoneAddress, ZoneCommand, ZoneCondition, ZoneId};
+use xxhash_rust::xxh3::xxh3_64;
+use zone::{ByteOffset, Geometry, ZoneAddress, ZoneCommand, ZoneCondition, ZoneId};
 use zone_alloc::Pressure;
 
 fn new_file() -> NewInode {
@@ -403,8 +405,71 @@ fn other_versions_and_empty_drives_are_named() {
     assert!(!smrfs::is_there(&*device).unwrap());
     mkfs(&device, &MkfsOptions::default());
     assert!(smrfs::is_there(&*device).unwrap());
-    device.decay(ZoneAddress::new(ZoneId(0), 8), 1, |bytes| bytes[0] = 9);
+    // Of two copies one will do, and neither is of another version.
+    let version = |copy: u32| ZoneAddress::new(ZoneId(2 * copy), 8);
+    device.decay(version(0), 1, |bytes| bytes[0] = 9);
+    FileSystem::mount(device.clone(), runtime.clone(), MountOptions::default()).unwrap();
+    device.decay(version(0), 1, |bytes| bytes[0] = 9);
+    device.decay(version(1), 1, |bytes| bytes[0] = 9);
+    assert!(matches!(mount(&device), Error::DamagedMetadata { .. }));
+    let mut head = vec![0; 4096];
+    device.read(ByteOffset(0), &mut head).unwrap();
+    let payload = 64 + u32::from_le_bytes(head[12..16].try_into().unwrap()) as usize;
+    let covered = [&head[..56], &head[64..payload]].concat();
+    head[56..64].copy_from_slice(&xxh3_64(&covered).to_le_bytes());
+    device.write(ByteOffset(0), &head).unwrap();
     assert!(matches!(mount(&device), Error::Version { found: 9, .. }));
+}
+
+/// Whatever byte of a Caveat-Scriptor drive's header is changed: what is there is damaged, and never another drive. With its
+/// copy all is as it was, a check says so, and a mount mends it.
+#[test]
+fn a_damaged_header_of_a_caveat_drive_has_a_copy() {
+    for (zones, has_copy) in [(40, true), (12, false)] {
+        let below = || {
+            let geometry = Geometry {
+                zone_size: 256 * KIB * 40 / u64::from(zones) / 4096 * 4096,
+                ..geometry(zones, zones)
+            };
+            let zone_capacity = geometry.zone_size;
+            let geometry = Geometry {
+                zone_capacity,
+                ..geometry
+            };
+            Arc::new(MemoryDrive::new(geometry).unwrap())
+        };
+        let shape = CaveatShape {
+            block_size: 4096,
+            isolation_distance: 16,
+            no_overlap_range: 6,
+            unshingled_bytes: 1 << 20,
+        };
+        let device = below();
+        CaveatDevice::create(device.clone(), &shape).unwrap();
+        let runtime = mkfs(&device, &MkfsOptions::default());
+        let read_only = MountOptions {
+            read_only: true,
+            ..MountOptions::default()
+        };
+        let mount = |options| FileSystem::mount(device.clone(), runtime.clone(), options);
+        for byte in 0..56 {
+            let flip = || {
+                device.decay(ZoneAddress::new(ZoneId(0), byte), 1, |bytes| bytes[0] ^= 1);
+            };
+            flip();
+            assert!(smrfs::is_there(&*device).unwrap());
+            if !has_copy {
+                let error = mount(read_only).unwrap_err();
+                assert!(matches!(error, Error::DamagedMetadata { .. }), "{error}");
+                flip();
+                continue;
+            }
+            let fs = mount(read_only).unwrap();
+            assert_eq!(fs.check(true).errors.get("metadata"), Some(&1), "{byte}");
+            assert_clean(&mount(MountOptions::default()).unwrap());
+            assert_clean(&mount(read_only).unwrap());
+        }
+    }
 }
 
 /// A checkpoint resets the zones of the older copy one by one, and the power goes: whichever of them it took, the newer copy

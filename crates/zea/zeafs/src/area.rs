@@ -113,9 +113,9 @@ impl Area {
         }
         let mut bytes = vec![0; block as usize];
         device.read(self.place(g, at), &mut bytes)?;
-        let (frame, sum) = match Frame::decode(&bytes) {
-            Decoded::Header(frame, sum) => (frame, sum),
-            Decoded::OtherVersion(version) => return Ok(Err(Some(version))),
+        let (other, frame, sum) = match Frame::decode(&bytes) {
+            Decoded::Header(frame, sum) => (None, frame, sum),
+            Decoded::OtherVersion(version, frame, sum) => (Some(version), frame, sum),
             Decoded::Nothing => return Ok(Err(None)),
         };
         if frame.bytes() > end - at {
@@ -128,6 +128,9 @@ impl Area {
         bytes.truncate(frame.bytes() as usize);
         if checksum(&bytes) != sum {
             return Ok(Err(None));
+        }
+        if other.is_some() {
+            return Ok(Err(other));
         }
         bytes.drain(..crate::format::frame::HEADER);
         Ok(Ok((frame, bytes)))
@@ -273,6 +276,11 @@ impl MetadataLog {
             on_the_way: VecDeque::new(),
             covered_by: 0,
         }
+    }
+
+    /// Whether the areas are sequential zones.
+    pub const fn is_sequential(&self) -> bool {
+        self.areas[0].is_sequential
     }
 
     /// Bytes of the smaller area.

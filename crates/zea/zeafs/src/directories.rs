@@ -43,6 +43,13 @@ fn as_directory(path: &str) -> String {
     format!("{path}/")
 }
 
+/// Whether LevelDB takes what it can read of a file of that name for all of it, and goes on: of logs, of descriptors. Of a
+/// damaged table it tells its readers, and its text log nobody reads.
+pub fn is_taken_for_whole(name: &str) -> bool {
+    let ends = [".ldb", ".sst", "/LOG", "/LOG.old", "/"];
+    !ends.iter().any(|end| name.ends_with(end))
+}
+
 impl Directories {
     /// Of a mounted file system.
     pub const fn new(fs: ZeaFs) -> Self {
@@ -174,9 +181,31 @@ impl Directories {
         self.fs.rename(&from, &to)
     }
 
-    /// Takes a lock by name, within the process.
+    /// Takes a lock by name, within the process. Whoever opens a database locks it first, in its directory: one that has a
+    /// damaged file of those that are [taken for whole](is_taken_for_whole) is not locked, and no other one is concerned.
     pub fn lock(&self, path: &str) -> Result<()> {
-        self.fs.lock(&normal(path)?)
+        let path = normal(path)?;
+        self.fs.lock(&path)?;
+        let directory = path.rfind('/').map_or("", |at| &path[..at]);
+        let verified = self.verify_database(directory);
+        if verified.is_err() {
+            self.fs.unlock(&path);
+        }
+        verified
+    }
+
+    fn verify_database(&self, directory: &str) -> Result<()> {
+        let prefix = as_directory(directory);
+        let names = self.fs.list(&prefix).into_iter();
+        let here = names.filter(|name| !name[prefix.len()..].contains('/'));
+        here.filter(|name| is_taken_for_whole(name))
+            .try_for_each(|name| {
+                let verified = self.fs.open(&name).and_then(|file| file.verify());
+                verified.map_err(|damage| Error::DamagedFile {
+                    name,
+                    damage: Box::new(damage),
+                })
+            })
     }
 
     /// Gives it back.

@@ -75,6 +75,9 @@ pub enum Error {
         expected: u64,
         found: u64,
     },
+    /// A file that whoever is to use it would take for whole.
+    #[error("{name}: {damage}")]
+    DamagedFile { name: String, damage: Box<Error> },
     /// ZEA.
     #[error(transparent)]
     Zea(#[from] zea::Error),
@@ -88,7 +91,7 @@ impl Error {
     pub const fn is_damage(&self) -> bool {
         matches!(
             self,
-            Self::Corrupt { .. } | Self::Zea(zea::Error::Corrupt { .. })
+            Self::Corrupt { .. } | Self::DamagedFile { .. } | Self::Zea(zea::Error::Corrupt { .. })
         )
     }
 

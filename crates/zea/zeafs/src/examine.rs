@@ -5,10 +5,10 @@ use crate::error::{Error, Result};
 use crate::file_map::File;
 use crate::head;
 use crate::newest::Newest;
-use crate::reader::read_pieces;
+use crate::reader::{parts, read_pieces};
 use device::ZonedDevice;
 use std::collections::BTreeMap;
-use zone::{ZoneCondition, ZoneId};
+use zone::{ZoneAddress, ZoneCondition, ZoneId};
 
 /// The file system as of its last commit.
 #[derive(Debug)]
@@ -30,6 +30,13 @@ pub struct ExaminedFile<'a> {
     file: &'a File,
 }
 
+impl ExaminedFile<'_> {
+    /// Where its extents lie, in order.
+    pub fn places(&self) -> impl Iterator<Item = ZoneAddress> {
+        self.file.pieces.iter().map(|piece| piece.at)
+    }
+}
+
 impl Examined {
     /// Whether the drive's first bytes, or those of an area, are ours, of whatever version.
     ///
@@ -40,7 +47,7 @@ impl Examined {
             Ok((areas, _)) if areas[0].is_sequential => {
                 Ok(areas[0].begins(device)? || areas[1].begins(device)?)
             }
-            Ok(_) => head::is_there(device),
+            Ok((areas, _)) => Ok(head::is_there(device)? || areas[0].begins(device)?),
             Err(_) => Ok(false),
         }
     }
@@ -131,6 +138,25 @@ impl Examined {
             }
         }
         Ok(found)
+    }
+
+    /// The file of a name.
+    pub fn file(&self, name: &str) -> Option<ExaminedFile<'_>> {
+        self.files().find(|file| file.name == name)
+    }
+
+    /// Bytes of a file from `offset` on, each compared with its checksum; fewer than `length` only at its end.
+    ///
+    /// # Errors
+    /// Some are damaged, or cannot be read.
+    pub fn read(
+        device: &dyn ZonedDevice,
+        file: &ExaminedFile<'_>,
+        offset: u64,
+        length: u64,
+    ) -> Result<Vec<u8>> {
+        let end = offset.saturating_add(length);
+        read_pieces(device, &parts(file.file, offset, end))
     }
 
     /// Compares all bytes of a file with their checksums; answers what is damaged or cannot be read.

@@ -171,7 +171,12 @@ impl ZeaFs {
     pub fn unmount(&self) -> Result<()> {
         self.change(|inner| {
             let written = inner.write_all_out();
-            let synced = inner.commit().and_then(|()| inner.seal()).and(written);
+            let mut synced = inner.commit().and_then(|()| inner.seal());
+            // Either zone for metadata may go back to what it was once, and nothing is lost with that.
+            if synced.is_ok() && inner.log.is_sequential() {
+                synced = inner.checkpoint();
+            }
+            let synced = synced.and(written);
             inner.space.leave_all();
             inner.stopped = Some("it was unmounted".to_owned());
             synced

@@ -44,25 +44,23 @@ pub(crate) fn is_there(device: &dyn ZonedDevice) -> Result<bool> {
     Ok(blocks(device)?.iter().any(is_ours))
 }
 
-/// The UUID that frames have to have; either copy will do.
+/// The UUID that frames have to have; either copy will do. `None` if there is neither, or neither is whole.
 ///
 /// # Errors
-/// There is none, or one of another version.
-pub(crate) fn uuid(device: &dyn ZonedDevice) -> Result<[u8; 16]> {
-    let mut refused = Error::NotFormatted;
+/// There is one of another version.
+pub(crate) fn uuid(device: &dyn ZonedDevice) -> Result<Option<[u8; 16]>> {
     for block in blocks(device)? {
+        let is_whole = |sum| block.get(..HEADER).map(checksum) == Some(sum);
         match Frame::decode(&block) {
-            Decoded::Header(frame, sum) if checksum(&block[..HEADER]) == sum => {
-                return Ok(frame.uuid);
-            }
-            Decoded::OtherVersion(found) => {
-                refused = Error::UnsupportedVersion {
+            Decoded::Header(frame, sum) if is_whole(sum) => return Ok(Some(frame.uuid)),
+            Decoded::OtherVersion(found, _, sum) if is_whole(sum) => {
+                return Err(Error::UnsupportedVersion {
                     found,
                     supported: FORMAT_VERSION,
-                };
+                });
             }
-            Decoded::Header(..) | Decoded::Nothing => {}
+            _ => {}
         }
     }
-    Err(refused)
+    Ok(None)
 }

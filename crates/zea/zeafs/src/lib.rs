@@ -27,7 +27,7 @@ mod space;
 mod streams;
 mod writer;
 
-pub use directories::{Directories, Entry};
+pub use directories::{Directories, Entry, is_taken_for_whole};
 pub use error::{Error, Result};
 pub use examine::{Examined, ExaminedFile};
 pub use fs::{Metadata, Usage, ZeaFs};

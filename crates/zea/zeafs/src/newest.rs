@@ -6,7 +6,7 @@ use crate::format::frame::Frame;
 use crate::head;
 use crate::replayed::Replayed;
 use device::ZonedDevice;
-use zone::ZoneId;
+use zone::{ZoneAddress, ZoneId};
 
 /// The file system as of the last frame that counts.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Newest {
         let (areas, zones) = areas(device.geometry())?;
         let uuid = match areas[0].is_sequential {
             true => None,
-            false => Some(head::uuid(device)?),
+            false => Some(head_of(device, &areas[0])?),
         };
         let mut found: Vec<(usize, Found)> = Vec::new();
         for (place, area) in areas.iter().enumerate() {
@@ -52,6 +52,21 @@ impl Newest {
             current,
             replayed,
         })
+    }
+}
+
+/// The UUID that frames have to have. Who erases a drive wipes the head and what is behind it; where only the head is gone, or
+/// a part of it is left, it is damaged.
+fn head_of(device: &dyn ZonedDevice, behind: &Area) -> Result<[u8; 16]> {
+    match head::uuid(device)? {
+        Some(uuid) => Ok(uuid),
+        None if head::is_there(device)? || behind.begins(device)? => Err(Error::Corrupt {
+            at: ZoneAddress::new(behind.zone, 0),
+            what: "whole copies of the head",
+            expected: 1,
+            found: 0,
+        }),
+        None => Err(Error::NotFormatted),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Reading files: any range, chunk by chunk, each compared with its checksum.
 
 use crate::error::{Error, Result};
+use crate::file_map::File;
 use crate::format::operation::{CHUNK, Piece};
 use crate::inner::Inner;
 use crate::shared::Shared;
@@ -12,6 +13,9 @@ use zone::ZoneAddress;
 
 /// Bytes of a read that are kept for the next one, at most.
 const MOST_KEPT: u64 = 64 << 10;
+
+/// Bytes that are compared at once.
+const VERIFY_AT_ONCE: usize = 1 << 20;
 
 /// An open file. It can be read to the end of its life, also when its name is gone.
 #[derive(Debug)]
@@ -55,6 +59,21 @@ impl Reader {
     /// Bytes of the file, also those that are not durable yet.
     pub fn size(&self) -> u64 {
         self.shared.inner.lock().size(self.inode)
+    }
+
+    /// Compares all bytes with their checksums.
+    ///
+    /// # Errors
+    /// Some are damaged, or cannot be read.
+    pub fn verify(&self) -> Result<()> {
+        let mut buffer = vec![0; VERIFY_AT_ONCE];
+        let mut offset = 0;
+        loop {
+            match self.read_at(offset, &mut buffer)? {
+                0 => return Ok(()),
+                read => offset += read as u64,
+            }
+        }
     }
 
     /// Fills `buffer` from `offset`; fewer bytes come only at the end of the file.
@@ -110,6 +129,19 @@ fn find(inner: &Inner, inode: u64, offset: u64, length: u64) -> (Vec<Part>, Vec<
         return (Vec::new(), Vec::new());
     };
     let end = offset.saturating_add(length);
+    let parts = parts(file, offset, end);
+    let buffer = inner.buffers.get(&inode).map_or(&[][..], Vec::as_slice);
+    let within = |at: u64| (at.saturating_sub(file.size) as usize).min(buffer.len());
+    let buffered = if end > file.size {
+        buffer[within(offset)..within(end)].to_vec()
+    } else {
+        Vec::new()
+    };
+    (parts, buffered)
+}
+
+/// The parts of a file's pieces from `offset` to `end`.
+pub(crate) fn parts(file: &File, offset: u64, end: u64) -> Vec<Part> {
     let first = file
         .pieces
         .partition_point(|piece| piece.file_offset <= offset);
@@ -124,14 +156,7 @@ fn find(inner: &Inner, inode: u64, offset: u64, length: u64) -> (Vec<Part>, Vec<
             parts.push((piece.clone(), from - piece.file_offset, to - from));
         }
     }
-    let buffer = inner.buffers.get(&inode).map_or(&[][..], Vec::as_slice);
-    let within = |at: u64| (at.saturating_sub(file.size) as usize).min(buffer.len());
-    let buffered = if end > file.size {
-        buffer[within(offset)..within(end)].to_vec()
-    } else {
-        Vec::new()
-    };
-    (parts, buffered)
+    parts
 }
 
 /// The chunks of a piece that a part touches, and their checksums.

@@ -9,6 +9,7 @@ use runtime::Runtime;
 use std::sync::Arc;
 use support::Step::*;
 use support::{NAMES, Pair, bytes, format, geometry, mount, number, read, write};
+use zeafs::format::frame::checksum;
 use zeafs::{Error, Examined, ZeaFs};
 use zone::{ByteOffset, Geometry, ZoneAddress, ZoneId};
 
@@ -303,9 +304,20 @@ fn what_cannot_be_is_refused() {
         few,
         Err(Error::TooFewActiveZones { found: 3, .. })
     ));
-    // Another version, its checksum aside, in both copies of the head.
-    for copy in [0, 512] {
-        device.decay(ZoneAddress::new(ZoneId(0), copy), 512, |block| block[8] = 9);
+    // Another version in both copies of the head: without a right checksum, it is damage.
+    for is_right in [false, true] {
+        for copy in [0, 512] {
+            device.decay(ZoneAddress::new(ZoneId(0), copy), 512, |block| {
+                block[8] = 9;
+                let sum = if is_right { checksum(&block[..80]) } else { 7 };
+                block[12..16].copy_from_slice(&sum.to_le_bytes());
+            });
+        }
+        assert!(Examined::is_there(&*device).unwrap());
+        if !is_right {
+            let damaged = ZeaFs::mount(device.clone(), Runtime::seeded(1));
+            assert!(matches!(damaged, Err(Error::Corrupt { .. })), "{damaged:?}");
+        }
     }
     let other = ZeaFs::mount(device, Runtime::seeded(1));
     assert!(

@@ -37,8 +37,9 @@ pub struct Frame {
 pub enum Decoded {
     /// A frame, with the checksum of all its bytes.
     Header(Frame, u32),
-    /// One of another version; its checksum is the number behind it.
-    OtherVersion(u32),
+    /// One of another version, if its checksum is right; else one of any version that is damaged. All have length and
+    /// checksum in the same places.
+    OtherVersion(u32, Frame, u32),
     /// Nothing of ours.
     Nothing,
 }
@@ -70,9 +71,6 @@ impl Frame {
     pub fn decode(block: &[u8]) -> Decoded {
         let header = |fields: &mut Reader<'_>| {
             let (version, sum) = (fields.u32()?, fields.u32()?);
-            if !(OLDEST_VERSION..=FORMAT_VERSION).contains(&version) {
-                return Some(Decoded::OtherVersion(version));
-            }
             let mut frame = Self {
                 uuid: fields.take(16)?.try_into().ok()?,
                 epoch: fields.u64()?,
@@ -86,7 +84,10 @@ impl Frame {
             if version == OLDEST_VERSION {
                 frame.durable = frame.number;
             }
-            Some(Decoded::Header(frame, sum))
+            Some(match version {
+                OLDEST_VERSION..=FORMAT_VERSION => Decoded::Header(frame, sum),
+                version => Decoded::OtherVersion(version, frame, sum),
+            })
         };
         let mut fields = Reader(block);
         match fields.take(8) {

@@ -1,0 +1,137 @@
+//! `zea get|cat|backup` of a ZEAFS: files out of it, without a mount. Each is verified before anything of it is given.
+
+use super::file_system;
+use crate::errors::{CommandError, CommandResult, fail};
+use crate::local_file;
+use crate::output::Output;
+use backup::Packer;
+use device::Drive;
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::path::Path;
+use terminal::{Progress, count, human};
+use zeafs::{Examined, ExaminedFile};
+
+/// Bytes that are read at once.
+const PIECE: u64 = 1 << 20;
+
+/// A file as a source of bytes.
+struct Source<'a> {
+    drive: &'a Drive,
+    file: &'a ExaminedFile<'a>,
+    at: u64,
+    /// What is read and not given yet, in reverse order.
+    rest: io::Cursor<Vec<u8>>,
+}
+
+impl<'a> Source<'a> {
+    /// All of whose bytes are what their checksums say.
+    fn verified(drive: &'a Drive, file: &'a ExaminedFile<'a>) -> Result<Self, zeafs::Error> {
+        match Examined::verify(drive, file).into_iter().next() {
+            Some(damage) => Err(damage),
+            None => Ok(Self {
+                drive,
+                file,
+                at: 0,
+                rest: io::Cursor::default(),
+            }),
+        }
+    }
+}
+
+impl Read for Source<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.rest.position() == self.rest.get_ref().len() as u64 {
+            let read = Examined::read(self.drive, self.file, self.at, PIECE);
+            let bytes = read.map_err(io::Error::other)?;
+            self.at += bytes.len() as u64;
+            self.rest = io::Cursor::new(bytes);
+        }
+        self.rest.read(buffer)
+    }
+}
+
+/// The drive's files.
+fn opened(path: &Path) -> CommandResult<(Drive, Examined)> {
+    match file_system(path)? {
+        Some(found) => Ok(found),
+        None => Err(CommandError::from(zeafs::Error::NotFormatted).context(path.display())),
+    }
+}
+
+/// `zea get` and `zea cat`.
+pub fn get(path: &Path, name: &str, to: &Path, out: &mut Output) -> CommandResult {
+    let (drive, examined) = opened(path)?;
+    let shown = path.display();
+    let Some(file) = examined.file(name) else {
+        return match examined.file(&format!("{name}/")) {
+            Some(_) => {
+                fail!(Usage, "{name}: a directory"; "zonestore zea backup {shown} packs a whole file system")
+            }
+            None => {
+                fail!(NotFound, "{shown}: {name}: no such file"; "`zonestore zea ls {shown}` shows what there is")
+            }
+        };
+    };
+    let mut source = Source::verified(&drive, &file)
+        .map_err(|error| CommandError::from(error).context(format_args!("{shown}: {name}")))?;
+    let progress = Progress::bytes("reading", Some(file.size));
+    let mut destination = local_file::destination(to)?;
+    progress.copy(&mut source, local_file::target(&mut destination, out))?;
+    drop(progress);
+    let Some(destination) = destination else {
+        return Ok(());
+    };
+    destination.publish()?;
+    out.line(format_args!("{}: {} read", to.display(), human(file.size)))?;
+    out.value(&json!({ "file": to.display().to_string(), "bytes": file.size }))
+}
+
+/// `zea backup`.
+pub fn backup(path: &Path, archive: &Path, force: bool, out: &mut Output) -> CommandResult {
+    let (drive, examined) = opened(path)?;
+    let mut target = local_file::new_archive(archive, force)?;
+    let mut packer = Packer::new(local_file::target(&mut target, out));
+    let progress = Progress::bytes(
+        "reading",
+        Some(examined.files().map(|file| file.size).sum()),
+    );
+    let mut left_out = BTreeMap::new();
+    for file in examined.files() {
+        if let Some(directory) = file.name.strip_suffix('/') {
+            packer.directory(directory, 0)?;
+            continue;
+        }
+        match Source::verified(&drive, &file) {
+            Ok(source) => _ = packer.file(file.name, 0, file.size, source)?,
+            Err(damage) => _ = left_out.insert(file.name, damage.to_string()),
+        }
+        progress.advance(file.size);
+    }
+    let (_, contents) = packer.finish()?;
+    drop(progress);
+    for (name, damage) in &left_out {
+        eprintln!("zonestore: left out: {name}: {damage}");
+    }
+    let (files, bytes) = (contents.files.len() as u64, contents.bytes());
+    if let Some(target) = target {
+        target.publish_durably()?;
+        let shown = archive.display();
+        out.line(format_args!(
+            "{shown}: {}, {}",
+            count(files, "file"),
+            human(bytes)
+        ))?;
+        out.value(&json!({
+            "archive": archive, "files": files, "bytes": bytes, "left_out": left_out,
+        }))?;
+    }
+    match left_out.len() as u64 {
+        0 => Ok(()),
+        missing => fail!(
+            Damaged, "{}: {} left out", path.display(), count(missing, "damaged file");
+            "keep a copy of the drive; all others are in the archive"
+        ),
+    }
+}

@@ -1,0 +1,139 @@
+//! Damage that concerns a part, or that must not be taken for something else.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use device::{MemoryDrive, ZonedDevice};
+use std::sync::Arc;
+use support::{bytes, format, geometry, mount, read, write};
+use zeafs::{Directories, Error, Examined};
+use zone::{ZoneAddress, ZoneId};
+
+/// LevelDB takes what it can read of a damaged log for all of it. The database that has one is not opened, which begins with a
+/// lock; all others are.
+#[test]
+fn a_damaged_log_concerns_its_database_alone() {
+    for damaged in [
+        "000001.log",
+        "MANIFEST-000002",
+        "CURRENT",
+        "000003.ldb",
+        "LOG",
+    ] {
+        let device = Arc::new(MemoryDrive::new(geometry(12, 1, 0)).unwrap());
+        format(&*device);
+        let fs = Directories::new(mount(device.clone()).unwrap());
+        for database in ["/one", "/two"] {
+            fs.create_directory(database).unwrap();
+            for name in [
+                "000001.log",
+                "MANIFEST-000002",
+                "CURRENT",
+                "000003.ldb",
+                "LOG",
+            ] {
+                let name = format!("{database}/{name}");
+                let seed = name.bytes().map(u64::from).sum();
+                write(fs.fs(), &name, &bytes(seed, 900)).unwrap();
+            }
+        }
+        fs.fs().unmount().unwrap();
+        let name = format!("/two/{damaged}");
+        let at = |device: &MemoryDrive| {
+            let examined = Examined::of(device).unwrap();
+            examined.file(&name).unwrap().places().next().unwrap()
+        };
+        device.decay(at(&device), 900, |bytes| bytes[500] ^= 1);
+        let fs = Directories::new(mount(device.clone()).unwrap());
+        fs.lock("/one/LOCK").unwrap();
+        // Of a table LevelDB itself tells, and its text nobody reads.
+        let is_told = damaged.ends_with("ldb") || damaged == "LOG";
+        for _ in 0..2 {
+            match fs.lock("/two/LOCK") {
+                Ok(()) => assert!(is_told, "{name}"),
+                Err(Error::DamagedFile { name: found, .. }) => assert_eq!(found, name),
+                Err(error) => assert!(is_told, "{error}"),
+            }
+        }
+        // What is not damaged can be got out without a mount.
+        let examined = Examined::of(&*device).unwrap();
+        for file in examined.files().filter(|file| !file.name.ends_with('/')) {
+            let got = Examined::read(&*device, &file, 0, u64::MAX);
+            match got {
+                Ok(got) => assert_eq!(got.len(), 900),
+                Err(error) => assert!(file.name == name && error.is_damage(), "{error}"),
+            }
+        }
+        assert_eq!(Examined::of(&*device).unwrap().files().count(), 12);
+    }
+}
+
+/// Where only the head is gone, nothing was erased.
+#[test]
+fn a_drive_with_both_heads_damaged_is_damaged() {
+    for noise in [false, true] {
+        let device = Arc::new(MemoryDrive::new(geometry(9, 1, 0)).unwrap());
+        format(&*device);
+        write(&mount(device.clone()).unwrap(), "a", &bytes(1, 500)).unwrap();
+        device.decay(ZoneAddress::new(ZoneId(0), 0), 1024, |head| match noise {
+            true => fastrand::Rng::with_seed(3).fill(head),
+            false => head.fill(0),
+        });
+        assert!(Examined::is_there(&*device).unwrap());
+        assert!(matches!(mount(device), Err(Error::Corrupt { .. })));
+    }
+}
+
+/// A zone for metadata goes back to any state that it ever was in, behind a clean end: files are as they were.
+#[test]
+fn either_zone_for_metadata_may_go_back_behind_an_unmount() {
+    let device = Arc::new(MemoryDrive::new(geometry(11, 0, 0)).unwrap());
+    format(&*device);
+    let mut states = vec![device.snapshot()];
+    let mut expected = Vec::new();
+    for turn in 0..4 {
+        let fs = mount(device.clone()).unwrap();
+        expected.clear();
+        for n in 0..4 {
+            let (name, data) = (format!("db/{n}"), bytes(10 * turn + n, 700));
+            write(&fs, &name, &data).unwrap();
+            expected.push((name, data));
+            states.push(device.snapshot());
+        }
+        fs.unmount().unwrap();
+        states.push(device.snapshot());
+    }
+    let capacity = device.geometry().zone_capacity;
+    for (number, state) in states.iter().enumerate() {
+        for zone in [ZoneId(0), ZoneId(1)] {
+            let written = state.report_zone(zone).unwrap().write_pointer;
+            let written = written.min(capacity);
+            let mut old = vec![0; written as usize];
+            state
+                .read(
+                    state.geometry().absolute(ZoneAddress::new(zone, 0)),
+                    &mut old,
+                )
+                .unwrap();
+            // Also less than it ever had.
+            for kept in (0..=written / 512)
+                .rev()
+                .take(8)
+                .map(|n| 512 * n)
+                .chain([0])
+            {
+                let image = Arc::new(device.snapshot());
+                image.reset(zone).unwrap();
+                if kept > 0 {
+                    let at = image.geometry().absolute(ZoneAddress::new(zone, 0));
+                    image.write(at, &old[..kept as usize]).unwrap();
+                }
+                let told = format!("state {number}, zone {zone}, {kept} bytes");
+                let fs = mount(image).unwrap_or_else(|error| panic!("{told}: {error}"));
+                for (name, data) in &expected {
+                    assert!(read(&fs, name).unwrap() == *data, "{told}");
+                }
+            }
+        }
+    }
+}
