@@ -5,9 +5,10 @@
 
 use crate::error::Result;
 use crate::median::median;
+use crate::paced::{Pace, Paced};
 use crate::together::together;
 use crate::watch::Watch;
-use device::changed::{Change, Changed};
+use device::changed::Changed;
 use device::{MemoryDrive, ZonedDevice};
 use kv_rocksdb::RocksDb;
 use runtime::Runtime;
@@ -15,7 +16,7 @@ use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
 use store::{Attributes, MkfsOptions, MountOptions, Store, Transaction};
-use zone::{ByteOffset, Geometry, ZoneId, ZoneKind, ZoneResult};
+use zone::{Geometry, ZoneKind};
 
 const COLLECTION: &str = "append";
 /// What a drive may allow at least.
@@ -115,7 +116,10 @@ fn objects_per_second(
         max_append_bytes,
     })?;
     let clock = Runtime::system();
-    let change = Slow(clock.clone(), options.latency);
+    let change = Paced::new(Pace {
+        command: options.latency,
+        bytes_per_second: None,
+    });
     let device: Arc<dyn ZonedDevice> = Arc::new(Changed { drive, change });
     Store::mkfs(device.clone(), &MkfsOptions::new(RocksDb))?;
     let store = Store::mount(device, MountOptions::new(RocksDb))?;
@@ -134,32 +138,6 @@ fn objects_per_second(
         Ok(store.commit(transaction)?)
     })?;
     Ok(options.objects as f64 / (clock.now() - start).as_secs_f64())
-}
-
-/// Every command that writes takes so long.
-struct Slow(Runtime, Duration);
-
-impl Slow {
-    fn wait(&self) {
-        self.0.wait_until(self.0.now() + self.1);
-    }
-}
-
-impl Change<MemoryDrive> for Slow {
-    fn write(&self, drive: &MemoryDrive, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
-        self.wait();
-        drive.write(at, data)
-    }
-
-    fn append(&self, drive: &MemoryDrive, zone: ZoneId, data: &[u8]) -> ZoneResult<ByteOffset> {
-        self.wait();
-        drive.append(zone, data)
-    }
-
-    fn flush(&self, drive: &MemoryDrive) -> ZoneResult<()> {
-        self.wait();
-        drive.flush()
-    }
 }
 
 #[cfg(test)]

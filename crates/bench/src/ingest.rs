@@ -9,9 +9,11 @@ use crate::cold;
 use crate::error::{Error, Result};
 use crate::median::median;
 use crate::memory;
+use crate::paced::{Pace, Paced};
 use crate::raw::RawDrive;
 use crate::together::together;
 use crate::watch::Watch;
+use device::changed::Changed;
 use device::stats::Stats;
 use device::{Drive, ZonedDevice};
 use kv_rocksdb::RocksDb;
@@ -46,6 +48,8 @@ pub struct Options {
     pub concurrency: u32,
     /// Rounds of each kind, after one to warm up.
     pub rounds: u32,
+    /// Bytes that either drive reads and writes a second at most.
+    pub bytes_per_second: Option<u64>,
 }
 
 /// Bytes of an object and of a round of them, for rounds of so many bytes; 0 leaves objects of a size out.
@@ -197,7 +201,12 @@ struct Round {
 pub fn run(drive: Drive, options: &Options, watch: &dyn Watch) -> Result<Report> {
     let path = drive.path().to_owned();
     let (geometry, profile) = (drive.geometry().clone(), drive.profile_name().to_owned());
-    let device = Arc::new(Stats::new(drive));
+    let pace = Pace {
+        bytes_per_second: options.bytes_per_second,
+        ..Pace::default()
+    };
+    let change = Paced::new(pace);
+    let device = Arc::new(Stats::new(Changed { drive, change }));
     let store = Store::mount(device.clone(), MountOptions::new(RocksDb))?;
     let measured = || -> Result<Report> {
         let largest = options.sizes.iter().map(|(_, total)| *total).max();
@@ -213,7 +222,7 @@ pub fn run(drive: Drive, options: &Options, watch: &dyn Watch) -> Result<Report>
             tracing::warn!("objects of a benchmark that was killed are removed");
             remove_collection(&store)?;
         }
-        let raw = RawDrive::beside(&path, &geometry, &profile)?;
+        let raw = RawDrive::beside(&path, &geometry, &profile, pace)?;
         let bench = Bench {
             store: &store,
             device: &device,
@@ -282,7 +291,7 @@ fn check_space(store: &Store, total: u64) -> Result<()> {
 
 struct Bench<'a> {
     store: &'a Store,
-    device: &'a Stats<Drive>,
+    device: &'a Stats<Changed<Drive, Paced>>,
     raw: &'a RawDrive,
     options: &'a Options,
     path: &'a Path,

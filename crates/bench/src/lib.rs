@@ -13,6 +13,7 @@ mod error;
 pub mod ingest;
 mod median;
 mod memory;
+mod paced;
 mod place;
 mod raw;
 pub mod rocksdb;

@@ -3,8 +3,10 @@
 
 use crate::cold;
 use crate::error::{Error, Result};
+use crate::paced::{Pace, Paced};
 use crate::together::together;
 use crate::watch::Watch;
+use device::changed::Changed;
 use device::{FileDrive, ZonedDevice};
 use runtime::Runtime;
 use std::fs;
@@ -17,18 +19,26 @@ const SUFFIX: &str = ".bench-";
 
 /// A drive file of the same shape beside the store's; the file is removed in the end.
 pub struct RawDrive {
-    drive: FileDrive,
+    drive: Changed<FileDrive, Paced>,
     path: PathBuf,
 }
 
 impl RawDrive {
     /// Makes the drive beside `store_drive`.
-    pub fn beside(store_drive: &Path, geometry: &Geometry, profile: &str) -> Result<Self> {
+    pub fn beside(
+        store_drive: &Path,
+        geometry: &Geometry,
+        profile: &str,
+        pace: Pace,
+    ) -> Result<Self> {
         remove_left_overs(store_drive);
         let mut name = store_drive.as_os_str().to_owned();
         name.push(format!("{SUFFIX}{}", std::process::id()));
         let path = PathBuf::from(name);
-        let drive = FileDrive::create(&path, geometry, profile)?;
+        let drive = Changed {
+            drive: FileDrive::create(&path, geometry, profile)?,
+            change: Paced::new(pace),
+        };
         Ok(Self { drive, path })
     }
 
@@ -165,7 +175,7 @@ mod tests {
             .unwrap()
             .geometry(16 << 20, None)
             .unwrap();
-        let raw = RawDrive::beside(&path, &geometry, "test-small").unwrap();
+        let raw = RawDrive::beside(&path, &geometry, "test-small", Pace::default()).unwrap();
         raw.write(&vec![7; 768 << 10], 4, Some(2), &Nobody).unwrap();
         // Twice, as every round begins with an empty drive.
         raw.write(&vec![7; 768 << 10], 4, None, &Nobody).unwrap();

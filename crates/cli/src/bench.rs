@@ -61,6 +61,10 @@ fn ingest(arguments: &BenchIngest, interrupt: Interrupt, out: &mut Output) -> Co
         )?,
         concurrency: arguments.concurrency,
         rounds: arguments.rounds,
+        bytes_per_second: arguments
+            .drive_rate
+            .map(|rate| rate.0)
+            .filter(|rate| *rate > 0),
     };
     let drive = drive_file::open(&arguments.drive)?;
     let report = ingest::run(drive, &options, &Terminal::steps(interrupt))?;

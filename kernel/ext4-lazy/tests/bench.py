@@ -17,6 +17,7 @@ CUTS = int(os.environ.get("LAZY_CUTS", "300"))
 STATES_OF_A_LOG = int(os.environ.get("LAZY_STATES_OF_A_LOG", "500"))
 STRESS_SECONDS = int(os.environ.get("LAZY_STRESS_SECONDS", "1"))
 BAD_BLOCKS = int(os.environ.get("LAZY_BAD_BLOCKS", "40"))
+DAMAGES = int(os.environ.get("LAZY_DAMAGES", "40"))
 OPERATIONS = int(os.environ.get("LAZY_OPERATIONS", "1500"))
 # What the kernel says when something is wrong with it. User-mode Linux itself looks at a new process's memory without RCU (6.1),
 # and has structures that are not aligned (6.12).
@@ -91,13 +92,14 @@ class Bench:
         for old in list(self.share.iterdir()):
             shutil.rmtree(old) if old.is_dir() else old.unlink()
 
-    def fsck(self, image, replay=True):
+    def fsck(self, image, replay=True, external=None):
         """What `ext4lazy off` is: everything home by replaying the log; then the check may find nothing."""
         if replay:
             done = subprocess.run([program("e2fsck"), "-E", "journal_only", "-y", str(image)], capture_output=True,
                                   text=True, check=False)
             check(done.returncode in (0, 1), f"e2fsck does not replay: {done.stdout}{done.stderr}")
-        done = subprocess.run([program("e2fsck"), "-f", "-n", str(image)], capture_output=True, text=True, check=False)
+        options = ["-j", str(external)] if external else []
+        done = subprocess.run([program("e2fsck"), "-f", "-n", *options, str(image)], capture_output=True, text=True, check=False)
         check(done.returncode == 0, f"e2fsck is not content: {done.stdout}{done.stderr}")
 
 

@@ -3,7 +3,9 @@
 import random
 import subprocess
 
-from bench import KILLS, OPERATIONS, SEED, STATISTICS, check, program, statistics
+import journal
+from bench import HERE, KILLS, OPERATIONS, SEED, STATISTICS, check, program, statistics
+from damage import headers
 
 # What mke2fs is to do, by the name of the feature.
 FEATURES = {
@@ -80,6 +82,18 @@ def test_external_journal(bench):
         copies = [bench.copy("other"), bench.copy("log", "other-log")]
         bench.guest("lazy /dev/ubda /mnt; storm verify /mnt $LAZY_SHARE; storm digest /mnt | cmp - $LAZY_SHARE/digest",
                     disks=copies)
+    # Everything goes home from a journal in a file; with a commit record gone, nothing does.
+    log_file = journal.Journal(program("debugfs"), bench.image, log)
+    commit = next(offset for offset, kind in headers(log_file) if kind == journal.COMMIT)
+    kept = log_file.block(commit)
+    command = [str(HERE / "ext4lazy"), "off", "--journal", str(log), str(bench.image)]
+    log_file.put(commit, bytes(log_file.block_size))
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    check(done.returncode == 1 and "left out" in done.stdout, f"{done.stdout}{done.stderr}")
+    log_file.put(commit, kept)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    check(done.returncode == 0, f"{done.stdout}{done.stderr}")
+    bench.fsck(bench.image, replay=False, external=log)
 
 
 def test_resize(bench):

@@ -2,6 +2,7 @@
 
 use super::{Bench, Figure};
 use crate::error::Result;
+use crate::paced::Pace;
 use crate::raw::RawDrive;
 use bluefs::{BlueFs, Lifetime, MountOptions};
 use device::{Drive, ZonedDevice};
@@ -21,7 +22,12 @@ pub fn run(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     place.make_drive()?;
     let drive = Drive::open(&place.drive)?;
     let geometry = drive.geometry().clone();
-    let raw = RawDrive::beside(&place.drive, &geometry, drive.profile_name())?;
+    let raw = RawDrive::beside(
+        &place.drive,
+        &geometry,
+        drive.profile_name(),
+        Pace::default(),
+    )?;
     let fs = BlueFs::mount_alone(Arc::new(drive), MountOptions::default())?;
     let piece: Vec<u8> = (0..PIECE).map(|n| (n * 131 + n / 251) as u8).collect();
     let (mut rates, mut ratios) = (Vec::new(), Vec::new());

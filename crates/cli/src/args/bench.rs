@@ -138,6 +138,9 @@ pub struct BenchIngest {
     #[arg(long, value_name = "N", default_value_t = 15)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
+    /// Bytes a second that either drive takes at most, as a hard disk (250MiB) or a ZNS SSD (1GiB) does; 0: as many as it can
+    #[arg(long, value_name = "SIZE")]
+    pub drive_rate: Option<Size>,
 }
 
 #[derive(Args, Debug)]
