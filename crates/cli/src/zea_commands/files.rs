@@ -135,9 +135,16 @@ pub fn fsck(
         count(files, "file"),
         human(bytes)
     ))?;
+    let left_out = examined.left_out();
+    if left_out > 0 {
+        let what = count(left_out as u64, "sync");
+        out.line(format_args!(
+            "{what} at the end cut short, and left out: what was synced before is there"
+        ))?;
+    }
     findings(&errors, &details, deep, out)?;
     out.value(&json!({
-        "files": files, "bytes": bytes, "errors": errors, "details": details, "data_read": deep,
+        "left_out": left_out, "files": files, "bytes": bytes, "errors": errors, "details": details, "data_read": deep,
     }))?;
     match errors.is_empty() {
         true => Ok(()),

@@ -192,7 +192,12 @@ impl Mounted {
     fn answered(&mut self) -> io::Result<()> {
         let panicked = |_| Err(io::Error::other("what answers the kernel has panicked"));
         let answering = self.answering.take();
-        answering.map_or(Ok(()), |thread| thread.join().unwrap_or_else(panicked))
+        let answered = answering.map_or(Ok(()), |thread| thread.join().unwrap_or_else(panicked));
+        match answered {
+            // The last one who had a file open is gone, and a request that nobody waits for any more with him.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => Ok(()),
+            answered => answered,
+        }
     }
 
     /// Takes it from the tree, unless somebody has. Who looks at all mounts may keep it busy for a moment.

@@ -486,3 +486,44 @@ fn a_mount_tells_of_itself() {
         );
     }
 }
+
+/// Detached, a mount is nowhere to be seen, and is there for whoever has a file in it open. It ends with the last of them.
+#[test]
+fn open_files_outlive_a_mount_that_is_detached() {
+    if !can_mount() {
+        return;
+    }
+    for mut place in Place::all(24) {
+        let options = || {
+            OpenOptions::new()
+                .read(true)
+                .write(true)
+                .create(true)
+                .clone()
+        };
+        let path = place.at("file");
+        let file = options().open(&path).unwrap();
+        let removed = options().open(place.at("removed")).unwrap();
+        fs::remove_file(place.at("removed")).unwrap();
+        file.write_all_at(&[1; 300_000], 0).unwrap();
+        smrfs_fuse::unmount(place.path()).unwrap();
+        assert!(!path.exists());
+        for (n, file) in [&file, &removed].into_iter().enumerate() {
+            file.write_all_at(&[2; 5000], 299_000).unwrap();
+            file.sync_all().unwrap();
+            let mut end = vec![0; 5000];
+            file.read_exact_at(&mut end, 299_000).unwrap();
+            assert_eq!(end, [2; 5000], "{n}");
+        }
+        file.write_all_at(&[3; 7], 10).unwrap();
+        let mounted = place.mounted.take().unwrap();
+        drop((file, removed));
+        mounted.wait().unwrap();
+        place.mount();
+        let mut expected = [vec![1; 299_000], vec![2; 5000]].concat();
+        expected[10..17].fill(3);
+        assert!(fs::read(&path).unwrap() == expected);
+        let names = fs::read_dir(place.path()).unwrap();
+        assert_eq!(names.count(), 1);
+    }
+}

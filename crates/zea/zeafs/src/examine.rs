@@ -72,6 +72,11 @@ impl Examined {
         self.newest.replayed.last.epoch
     }
 
+    /// Frames of metadata behind the last one that counts: they name what has not arrived, as a sync that was cut short leaves.
+    pub const fn left_out(&self) -> usize {
+        self.newest.replayed.left_out
+    }
+
     /// Zones that are for files.
     pub fn zones(&self) -> &[ZoneId] {
         &self.newest.zones
