@@ -10,20 +10,22 @@ import journal
 from bench import DAMAGES, HERE, SEED, STATISTICS, check, program, statistics
 
 NAMES = {journal.DESCRIPTOR: "descriptor", journal.REVOKE: "revoke block", journal.COMMIT: "commit record"}
+# Directories that go leave revoke records.
 LOG = """
-    lazy /dev/ubda /mnt
-    for i in $(seq 1 40); do
-        mkdir /mnt/$i; echo $i >/mnt/$i/f; sync
-        # Directories that go leave revoke records.
-        case $i in *[369]) rm -r /mnt/$i; sync ;; esac
-    done"""
+    log() {
+        lazy /dev/ubda /mnt
+        for i in $(seq $1 $2); do
+            mkdir /mnt/$i; echo $i >/mnt/$i/f; sync
+            case $i in *[369]) rm -r /mnt/$i; sync ;; esac
+        done
+    }
+    log 1 40"""
 # One that is unmounted, one whose machine dies, and one that dies behind the end of an older one.
 ENDS = {
     "unmounted": (LOG + "; umount /mnt", False),
     "after a crash": (LOG + "; : >$LAZY_SHARE/done; sleep 1000", True),
     "after a crash of a second mount": (LOG + """
-        umount /mnt; lazy /dev/ubda /mnt; for i in $(seq 50 60); do mkdir /mnt/$i; sync; done
-        : >$LAZY_SHARE/done; sleep 1000""", True),
+        umount /mnt; log 50 79; : >$LAZY_SHARE/done; sleep 1000""", True),
 }
 
 
