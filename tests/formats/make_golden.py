@@ -4,7 +4,7 @@ Needs ZONESTORE_BIN with its libraries beside it, and Debian's python3-plyvel.
 
     ZONESTORE_BIN=target/debug/zonestore tests/formats/make_golden.py [NAME…]
 
-With names (bluefs, bluefs_copies, drive_file, unsynced, backup, model_state, smrfs, smrfs_2, store, store_archive, zea, zeafs) only those. A new version of a format gets
+With names (bluefs, bluefs_copies, drive_file, unsynced, backup, model_state, smrfs, smrfs_2, caveat_2, store, store_archive, zea, zeafs) only those. A new version of a format gets
 new images in a folder of its own; those of versions that are not read any more stay, as refused ones."""
 
 import lzma
@@ -22,6 +22,7 @@ import golden_bluefs
 import golden_bluefs_copies
 import golden_bluefs_superblocks
 import golden_bluefs_zones
+import golden_caveat_2
 import golden_drive_file
 import golden_model_state
 import golden_smrfs
@@ -37,6 +38,7 @@ MAKERS = {
     "bluefs_copies": golden_bluefs_copies,
     "bluefs_superblocks": golden_bluefs_superblocks,
     "bluefs_zones": golden_bluefs_zones,
+    "caveat_2": golden_caveat_2,
     "drive_file": golden_drive_file,
     "unsynced": golden_unsynced,
     "backup": golden_backup,

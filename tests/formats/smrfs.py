@@ -22,14 +22,16 @@ class Caveat:
     def __init__(self, drive):
         zones = range(drive.zone_count)
         below = b"".join(drive.read(zone, 0, drive.zone_size) for zone in zones)
-        if below[:8] != b"ZSCAVEAT":
-            raise Damaged("magic")
-        version, checksum = struct.unpack_from("<II", below, 8)
-        if version != 1:
-            raise OtherVersion(version)
-        if crc32c(below[16:56]) != checksum:
+        # Version 2 has a copy where the last zone begins.
+        copies = [0, (drive.zone_count - 1) * drive.zone_size]
+        headers = [below[at : at + 56] for at in copies if below[at : at + 8] == b"ZSCAVEAT"]
+        whole = [header for header in headers if self._sum(header) == struct.unpack_from("<I", header, 12)[0]]
+        if not whole:
             raise Damaged("header")
-        fields = struct.unpack_from("<IQQQQ", below, 16)
+        (version,) = struct.unpack_from("<I", whole[0], 8)
+        if version > 2:
+            raise OtherVersion(version)
+        fields = struct.unpack_from("<IQQQQ", whole[0], 16)
         self.block, self.blocks, self.unshingled, self.distance, self.range = fields
         width = self.block - 4
         pieces = -(-self.blocks // (8 * width))
@@ -42,6 +44,11 @@ class Caveat:
         self.damaged = [bits[n // 8] >> n % 8 & 1 for n in range(self.blocks)]
         start = -(-(1 + pieces) * self.block // 65536) * 65536
         self.content = below[start : start + self.blocks * self.block]
+
+    @staticmethod
+    def _sum(header):
+        is_first = struct.unpack_from("<I", header, 8)[0] == 1
+        return crc32c(header[16:] if is_first else header[:12] + bytes(4) + header[16:])
 
     def slots(self):
         each = self.unshingled // 2 * self.block

@@ -6,11 +6,13 @@ from drive_file import DriveFile
 from golden_smrfs import summary
 from smrfs import Damaged, OtherVersion, Smrfs
 
-FOLDERS = ["smrfs-1", "smrfs-2"]
+FOLDERS = ["smrfs-1", "smrfs-2", "caveat-2"]
 IMAGES = [(folder, name) for folder in FOLDERS for name in golden.names(folder)]
 WHOLE = [image for image in IMAGES if golden.expected(*image)["tree"]]
 # Of version 1.
 REFUSED = ["data", "caveat-version-2", "caveat-header", "caveat-bitmap", "caveat-live"]
+# A header and its copy.
+NEITHER = [("caveat-2", "both"), ("caveat-2", "version-3")]
 
 
 @pytest.mark.parametrize("image", WHOLE)
@@ -19,7 +21,7 @@ def test_oracle(image):
     assert {path: summary(what) for path, what in found.tree()} == golden.expected(*image)["tree"]
 
 
-@pytest.mark.parametrize("image", [*(("smrfs-1", name) for name in REFUSED), ("smrfs-2", "version-3")])
+@pytest.mark.parametrize("image", [*(("smrfs-1", name) for name in REFUSED), ("smrfs-2", "version-3"), *NEITHER])
 def test_oracle_refuses(image):
     with pytest.raises((Damaged, OtherVersion)):
         list(Smrfs(DriveFile(golden.image(*image))).tree())

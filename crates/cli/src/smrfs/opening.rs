@@ -34,7 +34,11 @@ pub fn mounted_at(drive: &Path) -> Option<PathBuf> {
 
 /// Whether that is the answer of a mount whose process has ended.
 pub fn is_left(error: &io::Error) -> bool {
-    error.raw_os_error() == Some(Errno::NOTCONN.raw_os_error())
+    // The second while it is ending.
+    let ended = [Errno::NOTCONN, Errno::CONNABORTED];
+    ended
+        .into_iter()
+        .any(|ended| error.raw_os_error() == Some(ended.raw_os_error()))
 }
 
 /// Makes sure that a directory is there. One of which the file system's process has ended is there for nobody.
