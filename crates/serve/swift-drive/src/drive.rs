@@ -88,8 +88,11 @@ impl SwiftDrive {
         if obsolete.contains(&file) {
             return Ok(Put::Obsolete);
         }
+        // A full drive can be emptied: what deletes takes the place of what it deletes.
+        let is_removal = file.kind == Kind::Tombstone && !there.is_empty();
         let data = match data {
             Some(data) => data,
+            None if is_removal => self.store.nothing()?,
             None => self.store.writer(Some(0))?.finish()?,
         };
         let mut transaction = Transaction::new();
@@ -101,7 +104,10 @@ impl SwiftDrive {
             attributes,
         );
         remove(&mut transaction, address, &obsolete);
-        mark(&mut transaction, address);
+        match is_removal {
+            true => self.mark_again(&mut transaction, address)?,
+            false => mark(&mut transaction, address),
+        }
         self.store.commit(transaction)?;
         Ok(Put::Done)
     }
@@ -141,7 +147,7 @@ impl SwiftDrive {
             address,
             &choose(&files, kind.policy()).obsolete,
         );
-        mark(&mut transaction, address);
+        self.mark_again(&mut transaction, address)?;
         Ok(self.store.commit(transaction)?)
     }
 
@@ -153,7 +159,7 @@ impl SwiftDrive {
         }
         let mut transaction = Transaction::new();
         remove(&mut transaction, address, &[file]);
-        mark(&mut transaction, address);
+        self.mark_again(&mut transaction, address)?;
         Ok(self.store.commit(transaction)?)
     }
 
@@ -174,8 +180,21 @@ impl SwiftDrive {
             transaction.remove_if_present(&to, &name);
             transaction.rename((&from, &name), (&to, &name));
         }
-        mark(&mut transaction, address);
+        self.mark_again(&mut transaction, address)?;
         Ok(self.store.commit(transaction)?)
+    }
+
+    /// As [`mark`], where there are files already. So there is a suffix, and a full drive lets deletes through.
+    fn mark_again(&self, transaction: &mut Transaction, address: Address) -> Result<()> {
+        let collection = Address::suffixes(address.policy);
+        let name = Address::suffix_name(address.partition, address.hash.suffix());
+        match self.store.stat(&collection, &name)? {
+            Some(_) => {
+                transaction.set_attributes(&collection, &name, Attributes::new());
+            }
+            None => mark(transaction, address),
+        }
+        Ok(())
     }
 
     /// The files of an object, in order of their names.

@@ -5,7 +5,7 @@ use crate::drive::{SwiftDrive, remove};
 use crate::error::Result;
 use crate::record::{hashed, hashes};
 use std::collections::BTreeMap;
-use store::Transaction;
+use store::{Attributes, Transaction};
 use swift_files::{Digest, FileName, Reclaim, SuffixHash, choose};
 
 /// Hashes by suffix, then by fragment; `None` is what is no fragment's.
@@ -82,23 +82,25 @@ impl SwiftDrive {
             Address::suffixes(policy),
             Address::suffix_name(partition, suffix),
         );
-        let found = (!is_empty).then(|| hash.finish(kind));
-        match &found {
-            Some(found) => {
-                transaction.touch(&collection, &name);
-                transaction.set_attributes(&collection, &name, hashed(found));
-            }
-            None => {
-                transaction.remove_if_present(&collection, &name);
-            }
-        }
-        if reclaims {
+        let Some(found) = (!is_empty).then(|| hash.finish(kind)) else {
+            transaction.remove_if_present(&collection, &name);
             self.store.commit(transaction)?;
-        } else {
-            // What a power cut takes of this is hashed again, so nobody waits for the drive.
-            drop(self.store.commit_readable(transaction)?);
+            return Ok(None);
+        };
+        if reclaims {
+            transaction.set_attributes(&collection, &name, Attributes::new());
+            self.store.commit(transaction)?;
         }
-        Ok(found)
+        let mut transaction = Transaction::new();
+        transaction.set_attributes(&collection, &name, hashed(&found));
+        // What a power cut takes of this is hashed again, so nobody waits for the drive. So is what a full
+        // drive has no room for: what leaves it for another one begins with the hashes.
+        match self.store.commit_readable(transaction) {
+            Ok(readable) => drop(readable),
+            Err(error) if error.is_no_space() => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(Some(found))
     }
 
     /// Whether a file was written since then, or nobody can tell.

@@ -214,9 +214,9 @@ impl Step {
             | Self::SetCollectionAttributes { .. }
             | Self::SplitCollection { .. }
             | Self::Touch { .. }
-            | Self::SetAttributes { .. }
             | Self::Clone { .. }
             | Self::CloneRange { .. } => true,
+            Self::SetAttributes { attributes, .. } => !attributes.is_empty(),
             Self::UpdateAttributes { set, .. } => !set.is_empty(),
             Self::Omap { step, .. } => matches!(step, OmapStep::Set(_)),
             Self::RemoveCollection { .. }

@@ -162,6 +162,17 @@ impl Store {
         Ok(ObjectWriter::new(self.inner.clone(), expected, shape))
     }
 
+    /// No bytes at all, for an object in the place of those that its transaction removes: a full drive takes it.
+    pub fn nothing(&self) -> Result<crate::Written> {
+        self.inner.check_writable()?;
+        ObjectWriter::new(
+            self.inner.clone(),
+            Some(0),
+            Shape::new(&self.inner.data_options, WriteHints::default()),
+        )
+        .finish()
+    }
+
     /// Whether an object of `size` bytes would fit, told without I/O to the drive. If not,
     /// [`Self::writer`] may still make room for it.
     pub fn has_room(&self, size: u64) -> bool {

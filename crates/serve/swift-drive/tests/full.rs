@@ -1,0 +1,93 @@
+//! A drive that has no room left: what takes objects away is done all the same.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use support::{formatted, mount};
+use swift_drive::{Address, Ages, Error, ObjectHash, PolicyKind, Put, SwiftDrive};
+use swift_files::{FileName, Kind, Reclaim, Timestamp};
+
+const AGES: Ages = Ages {
+    reclaim: Reclaim { age: 0, now: 0 },
+    committing_since: u64::MAX,
+};
+
+fn address(number: u64) -> Address {
+    let mut dice = fastrand::Rng::with_seed(number);
+    Address {
+        policy: 0,
+        partition: 7,
+        hash: ObjectHash::new(dice.u128(..).to_be_bytes()),
+    }
+}
+
+fn file(ticks: u64, kind: Kind) -> FileName {
+    let timestamp = Timestamp::new(ticks, 0).unwrap();
+    FileName { timestamp, kind }
+}
+
+/// Puts objects that are in the metadata alone until there is no room for one.
+fn fill(swift: &SwiftDrive, kind: Kind) -> u64 {
+    (0..)
+        .find(|&number| {
+            let metadata = vec![number as u8; 8 << 10];
+            match swift.put(address(number), file(1, kind), None, metadata) {
+                Ok(put) => {
+                    assert!(matches!(put, Put::Done));
+                    false
+                }
+                Err(Error::Store(error)) if error.is_no_space() => true,
+                Err(error) => panic!("{error}"),
+            }
+        })
+        .unwrap()
+}
+
+#[test]
+fn a_full_drive_is_emptied_hashed_and_looked_after() {
+    let drive = formatted();
+    let swift = SwiftDrive::new(mount(&drive));
+    swift.add_policy(0, PolicyKind::Replication).unwrap();
+    let count = fill(&swift, Kind::Data);
+    assert!(count > 100, "{count}");
+    let (hashes, computed) = swift.hashes(0, 7, &[], AGES).unwrap();
+    assert!(computed > 0 && hashes.len() == computed);
+    swift.quarantine(address(0)).unwrap();
+    let (deleted, purged) = (1..count / 2, count / 2..count);
+    for number in deleted.clone() {
+        let gone = file(2, Kind::Tombstone);
+        swift.put(address(number), gone, None, Vec::new()).unwrap();
+        assert_eq!(swift.files(address(number)).unwrap(), [gone]);
+    }
+    for number in purged {
+        swift.purge(address(number), file(1, Kind::Data)).unwrap();
+    }
+    let (_, computed) = swift.hashes(0, 7, &[], AGES).unwrap();
+    assert!(computed > 0);
+    let again = swift.hashes(0, 7, &[], AGES).unwrap();
+    let anew: Vec<_> = again.0.keys().copied().collect();
+    assert_eq!(again.0, swift.hashes(0, 7, &anew, AGES).unwrap().0);
+    // And there is room again.
+    swift
+        .put(address(count), file(3, Kind::Data), None, vec![1; 8 << 10])
+        .unwrap();
+}
+
+#[test]
+fn a_fragment_on_a_full_drive_is_made_durable() {
+    let drive = formatted();
+    let swift = SwiftDrive::new(mount(&drive));
+    swift.add_policy(0, PolicyKind::ErasureCoding).unwrap();
+    let named = |is_durable| Kind::Fragment {
+        index: 1,
+        is_durable,
+    };
+    let count = fill(&swift, named(false));
+    for number in 0..count {
+        swift
+            .make_durable(address(number), file(1, named(false)))
+            .unwrap();
+    }
+    let first = swift.files(address(0)).unwrap();
+    assert_eq!(first, [file(1, named(true))]);
+}
