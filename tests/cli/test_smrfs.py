@@ -212,6 +212,29 @@ def test_what_is_mounted_or_left_says_what_to_do(zonestore, drive, caveat, tmp_p
 
 
 @mounting
+def test_a_mount_in_the_background_keeps_nothing_of_its_callers(zonestore, drive, tmp_path):
+    (tmp_path / "mnt").mkdir()
+    mount = f'"{zonestore.path}" smrfs mount {drive} mnt'
+
+    def shell(script):
+        subprocess.run(["bash", "-ec", script], cwd=tmp_path, check=True, timeout=60)
+
+    try:
+        # A lock, the end of a pipe, and the directory that it was started in.
+        shell(f"exec 7>lock; flock -n 7; {mount}; exec 7>&-; flock -n lock true")
+        shell("umount mnt")
+        shell(f"mkfifo pipe; cat pipe & exec 8>pipe; {mount}; exec 8>&-; wait $!")
+        listed = subprocess.run(["fuser", tmp_path / drive], capture_output=True, text=True).stdout
+        assert os.readlink(f"/proc/{int(listed.split()[0])}/cwd") == "/"
+        # A file of the mount before: the drive is free when it is closed, and whoever gave up does not come back.
+        shell(f"exec 5>mnt/open; echo all >&5; umount -l mnt; ! timeout 1 {mount}; exec 5>&-; timeout 30 {mount}")
+        assert (tmp_path / "mnt/open").read_text() == "all\n"
+    finally:
+        unmount(zonestore, drive, tmp_path / "mnt")
+    assert "no errors" in zonestore("smrfs", "fsck", drive, "--deep").text
+
+
+@mounting
 def test_what_is_dead_is_cleaned(zonestore, drive, tmp_path):
     place = tmp_path / "mnt"
     place.mkdir()

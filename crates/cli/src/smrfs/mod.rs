@@ -1,6 +1,7 @@
 //! `zonestore smrfs …`: POSIX file systems on drives.
 
 mod clean;
+mod inherited;
 mod look;
 mod mkfs;
 mod mount;

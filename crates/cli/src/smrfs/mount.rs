@@ -1,12 +1,13 @@
 //! `smrfs mount`: in this process, or in one in the background.
 
-use super::opening::{check_directory, open};
-use super::suits;
+use super::opening::{check_directory, open_drive_while};
+use super::{inherited, suits};
 use crate::args::SmrfsMount;
 use crate::errors::{CommandError, CommandResult, Exit};
 use crate::output::Output;
-use ::smrfs::{Fit, MountOptions};
+use ::smrfs::{FileSystem, Fit, MountOptions};
 use runtime::Runtime;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::json;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -32,7 +33,11 @@ pub fn mount(arguments: &SmrfsMount, out: &mut Output) -> CommandResult {
         Exit::NotFound => error.hint(format_args!("mkdir {shown} makes one")),
         _ => error,
     })?;
-    let fs = Arc::new(open(path, options)?);
+    let directory = &directory.canonicalize()?;
+    // Whoever waits for the drive may have what keeps it from being free: a file of the mount before.
+    let is_wanted = || !arguments.ready || is_awaited();
+    let drive = Arc::new(open_drive_while(path, options.read_only, is_wanted)?);
+    let fs = Arc::new(FileSystem::mount(drive, runtime.clone(), options)?);
     suits(&fs, arguments.policy.is_some(), arguments.fit.is_some())?;
     let options = smrfs_fuse::Options {
         // As whoever waits for the drive looks for it.
@@ -56,13 +61,26 @@ pub fn mount(arguments: &SmrfsMount, out: &mut Output) -> CommandResult {
         }
     });
     if arguments.ready {
-        println!("ready");
+        // Nobody's directory is in use for a mount in the background.
+        std::env::set_current_dir("/")?;
+        if let Err(error) = writeln!(std::io::stdout(), "ready") {
+            mounted.unmount()?;
+            return Err(error.into());
+        }
     } else {
         say_mounted(arguments, out)?;
     }
     mounted
         .wait()
         .map_err(|error| CommandError::host(&format!("{}: {error}", path.display()), &error))
+}
+
+/// Whether whoever started this process still waits until it has mounted.
+fn is_awaited() -> bool {
+    let output = std::io::stdout();
+    let mut looked = [PollFd::new(&output, PollFlags::empty())];
+    let asked = poll(&mut looked, Some(&Timespec::default()));
+    asked.is_err() || !looked[0].revents().contains(PollFlags::ERR)
 }
 
 fn say_mounted(arguments: &SmrfsMount, out: &mut Output) -> CommandResult {
@@ -89,6 +107,7 @@ pub fn mount_in_background(arguments: &SmrfsMount, out: &mut Output) -> CommandR
             })?,
         None => tempfile::tempfile()?,
     };
+    inherited::keep()?;
     let start = log.seek(std::io::SeekFrom::End(0))?;
     let errors: File = log.try_clone()?;
     let mut child = Command::new(std::env::current_exe()?)

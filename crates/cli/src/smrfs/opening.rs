@@ -118,6 +118,15 @@ fn is_ending(path: &Path) -> Option<bool> {
 
 /// Opens a drive. Behind `umount`, the process that had it mounted may still be at its last commit: that is waited for.
 pub fn open_drive(path: &Path, read_only: bool) -> CommandResult<Drive> {
+    open_drive_while(path, read_only, || true)
+}
+
+/// The same for as long as somebody wants it.
+pub fn open_drive_while(
+    path: &Path,
+    read_only: bool,
+    is_wanted: impl Fn() -> bool,
+) -> CommandResult<Drive> {
     let mut unasked = 0;
     loop {
         let opened = match read_only {
@@ -128,7 +137,7 @@ pub fn open_drive(path: &Path, read_only: bool) -> CommandResult<Drive> {
             Err(error) if error.exit == Exit::Busy => {
                 let is_ending = is_ending(path);
                 unasked += u32::from(is_ending.is_none());
-                if !is_ending.unwrap_or(unasked <= TRIES_UNASKED) {
+                if !is_ending.unwrap_or(unasked <= TRIES_UNASKED) || !is_wanted() {
                     return Err(error);
                 }
                 std::thread::sleep(BETWEEN_TRIES);
