@@ -40,6 +40,9 @@ def test_other_contents_are_named(zonestore, content, tmp_path):
     for command in MKFS.values():
         said = zonestore.try_(*command.split(), "d.zoned").failed(8)
         assert content in ("bluefs", "store") or WORDS[content] in said, (command, said)
+    for named in {"bluefs", "zeafs"} - {content}:
+        said = zonestore.try_(*f"leveldb --fs {named} d.zoned -- true".split()).failed(8 if named == "bluefs" and content == "store" else 7)
+        assert WORDS[content] in said and "superblock" not in said and "salvage" not in said, said
     assert (tmp_path / "d.zoned").read_bytes() == before
 
 

@@ -1,7 +1,7 @@
 //! What is on a drive: what must not be overwritten for being in the way, and what a command is told that finds something
 //! else than it is for.
 
-use crate::args::Command;
+use crate::args::{Command, ProgramFiles};
 use crate::errors::{CommandError, CommandResult, Exit, fail};
 use crate::smrfs;
 use device::{Drive, ZonedDevice};
@@ -43,7 +43,11 @@ pub fn wanted(command: &Command) -> &'static [Content] {
         | Command::Daemon(_)
         | Command::Fs(_)
         | Command::Rocksdb(_) => &[Content::Store, Content::BlueFs],
-        Command::Leveldb(_) => &[Content::BlueFs, Content::ZeaFs],
+        Command::Leveldb(arguments) => match arguments.fs {
+            Some(ProgramFiles::Bluefs) => &[Content::BlueFs],
+            Some(ProgramFiles::Zeafs) => &[Content::ZeaFs],
+            None => &[Content::BlueFs, Content::ZeaFs],
+        },
         Command::Smrfs(_) => &[Content::Smrfs],
         Command::Zea(_) => &[Content::ZeaFs, Content::Zea],
         _ => &[],
