@@ -70,6 +70,8 @@ def test_wrong_options_change_nothing(zonestore, drive, caveat):
     for options in ("--no-overlap-range 20", "--unshingled 64KiB", "--unshingled 1TiB"):
         more = ["--force", "--isolation-distance", 16, *options.split()]
         assert "help smrfs mkfs" in zonestore.try_("smrfs", "mkfs", caveat, *more).failed(2)
+    both = "--kind strict-append --isolation-distance 4".split()
+    assert "leave one" in zonestore.try_("smrfs", "mkfs", caveat, "--force", *both).failed(2)
     for made, label in ((drive, "photos"), (caveat, "mail")):
         assert zonestore("smrfs", "df", made, "--json").json["label"] == label
 
@@ -194,6 +196,7 @@ def test_what_is_mounted_or_left_says_what_to_do(zonestore, drive, caveat, tmp_p
     file.write_bytes(b"")
     assert "not a directory" in zonestore.try_("smrfs", "mount", drive, file).failed(2)
     assert "--log" in zonestore.try_("smrfs", "mount", drive, place, "--log", tmp_path / "none/log").failed(3)
+    assert "name a file" in zonestore.try_("smrfs", "mount", drive, place, "--log", tmp_path).failed(1)
     for command in ("top", "df", "unmount"):
         assert "smrfs mount" in zonestore.try_("smrfs", command, place).failed(3)
     # Options of the other kind.
@@ -202,6 +205,12 @@ def test_what_is_mounted_or_left_says_what_to_do(zonestore, drive, caveat, tmp_p
     zonestore("smrfs", "mount", drive, place)
     for command in ("smrfs fsck", "zea ls", "store df"):
         assert f"smrfs top {place}" in zonestore.try_(*command.split(), drive).failed(4)
+    for command in ("fsck", "clean", "dump"):
+        said = zonestore.try_("smrfs", command, place).failed(2)
+        assert str(tmp_path / drive) in said and f"smrfs unmount {place}" in said, said
+    with open(place / "open", "wb"):
+        said = zonestore.try_("smrfs", "unmount", place).failed(4)
+        assert f"fuser -vm {place}" in said and "umount -l" in said, said
     listed = subprocess.run(["fuser", tmp_path / drive], capture_output=True, text=True).stdout
     os.kill(int(listed.split()[0]), 9)
     for command in (["top"], ["df"], ["unmount"], ["mount", drive]):

@@ -3,6 +3,7 @@
 use crate::args::NewDrive;
 use crate::errors::{CommandError, CommandResult, Exit, fail};
 use crate::occupant;
+use crate::smrfs;
 use control::Opened;
 use device::profile::ProfileError;
 use device::{Drive, FileDrive, FileDriveError, ShapeError, ShapeRequest};
@@ -107,6 +108,16 @@ pub fn check_kind(path: &Path) -> CommandResult {
         return fail!(Usage, "{shown}: a drive is a file"; "leave out the slash at its end");
     }
     match std::fs::metadata(path) {
+        Ok(metadata)
+            if metadata.is_dir()
+                && let Some(drive) = smrfs::drive_at(path) =>
+        {
+            let (shown, drive) = (path.display(), drive.display());
+            fail!(
+                Usage, "{shown}: a directory; {drive} is the drive that is mounted here";
+                "`zonestore smrfs df|top {shown}` look at it as it is; behind `zonestore smrfs unmount {shown}`, name the drive"
+            )
+        }
         Ok(metadata) if !metadata.is_file() && !device::is_host_device(path) => {
             let hint = "drives are made by `zonestore drive create`";
             fail!(Damaged, "{}: not a drive", path.display(); "{hint}")

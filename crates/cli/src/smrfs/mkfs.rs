@@ -85,6 +85,13 @@ pub fn mkfs(arguments: &SmrfsMkfs, out: &mut Output) -> CommandResult {
             rustix::process::getgid().as_raw(),
         ),
     };
+    let is_append = arguments.kind == Some(SmrfsKind::StrictAppend);
+    if is_append && arguments.isolation_distance.is_some() {
+        return fail!(
+            Usage, "--isolation-distance makes a Caveat-Scriptor drive, and --kind strict-append is for one with bands";
+            "leave one of the two out"
+        );
+    }
     let medium = medium(open_drive(path, false)?, arguments, &options)?;
     let shape = FileSystem::mkfs_on(&medium, &Runtime::system(), &options)?;
     let (kind, files) = (

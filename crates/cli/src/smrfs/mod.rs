@@ -8,7 +8,7 @@ mod mount;
 mod opening;
 mod unmount;
 
-pub use opening::mounted_at;
+pub use opening::{drive_at, mounted_at};
 
 use crate::args::SmrfsCommand;
 use crate::errors::{CommandError, CommandResult, fail, sorted};

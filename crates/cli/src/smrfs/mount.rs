@@ -12,7 +12,7 @@ use serde_json::json;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Read, Seek, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Seek, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -100,8 +100,12 @@ pub fn mount_in_background(arguments: &SmrfsMount, out: &mut Output) -> CommandR
             .open(path)
             .map_err(|error| {
                 let made = CommandError::file(path, &error).context("--log");
-                match made.exit {
-                    Exit::NotFound => made.hint("name a file in a directory that is there"),
+                match error.kind() {
+                    ErrorKind::NotFound => made.hint("name a file in a directory that is there"),
+                    ErrorKind::IsADirectory => {
+                        let file = path.join("smrfs.log");
+                        made.hint(format_args!("name a file, as {}", file.display()))
+                    }
                     _ => made,
                 }
             })?,

@@ -32,6 +32,16 @@ pub fn mounted_at(drive: &Path) -> Option<PathBuf> {
         .map(|(_, directory)| directory)
 }
 
+/// Which drive is mounted at a directory.
+pub fn drive_at(directory: &Path) -> Option<PathBuf> {
+    let directory = directory.canonicalize().ok()?;
+    // The last one hides those before.
+    let mut mounts = mounts().into_iter().rev();
+    mounts
+        .find(|(_, place)| *place == directory)
+        .map(|(drive, _)| drive)
+}
+
 /// Whether that is the answer of a mount whose process has ended.
 pub fn is_left(error: &io::Error) -> bool {
     // The second while it is ending.

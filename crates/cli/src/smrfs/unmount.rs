@@ -1,6 +1,6 @@
 //! `smrfs unmount`: behind it everything is on the drive, and the drive is free.
 
-use super::opening::{check_directory, mounts, not_mounted, open_drive};
+use super::opening::{check_directory, drive_at, not_mounted, open_drive};
 use crate::errors::{CommandError, CommandResult};
 use crate::output::Output;
 use serde_json::json;
@@ -15,18 +15,24 @@ pub fn unmount(directory: &Path, out: &mut Output) -> CommandResult {
     check_directory(directory)?;
     let canonical = directory.canonicalize();
     let canonical = canonical.map_err(|error| CommandError::file(directory, &error))?;
-    let mounts = mounts();
-    let found = mounts.iter().rev().find(|(_, place)| *place == canonical);
-    let Some((drive, _)) = found else {
+    let Some(drive) = drive_at(&canonical) else {
         return not_mounted(directory);
     };
     // Most of it becomes durable while it can still be said whether it did.
     let synced = File::open(&canonical).and_then(|root| root.sync_all());
     synced.map_err(|error| CommandError::file(directory, &error))?;
     leave(&canonical).map_err(|error| {
-        CommandError::host(&format!("{shown}: cannot be unmounted: {error}"), &error)
+        let made = CommandError::host(&format!("{shown}: cannot be unmounted: {error}"), &error);
+        match error.kind() {
+            // `fusermount3` says why, and no more than that it failed.
+            io::ErrorKind::ResourceBusy | io::ErrorKind::Other => made.hint(format_args!(
+                "`fuser -vm {shown}` names who has files or directories open in it; `umount -l {shown}` \
+                 (`fusermount3 -uz {shown}` if you are not root) takes it away now, and it ends with the last of them"
+            )),
+            _ => made,
+        }
     })?;
-    drop(open_drive(drive, true)?);
+    drop(open_drive(&drive, true)?);
     out.line(format_args!(
         "{shown} is unmounted, {} is free",
         drive.display()
