@@ -95,6 +95,11 @@ def test_leveldb_has_its_files_on_extents(zonestore, drive):
     names = {file["name"] for file in zonestore("zea", "ls", drive, "--json").json["files"]}
     assert {"/db/", "/db/CURRENT"} <= names
     assert zonestore("zea", "df", drive, "--json").json["files"] == len(names)
+    assert zonestore("zea", "df", drive, "--json").json["reserved_zones"] == 2
+    assert "2 of the empty ones" in zonestore("zea", "df", drive).text
+    for command in ("cat", "rm"):
+        said = zonestore.try_("zea", command, drive, "/nofile").failed(3)
+        assert str(drive) in said and "zonestore zea ls" in said, said
     assert zonestore("zea", "fsck", "--deep", drive, "--json").json["errors"] == {}
     assert zonestore(*on, "import plyvel; print(len(plyvel.DB('/db').get(b'k')))").text.strip() == "99"
     assert "ZEAFS" in zonestore.try_("zea", "mkfs", drive).failed(8)
@@ -106,6 +111,21 @@ def test_leveldb_has_its_files_on_extents(zonestore, drive):
     zonestore("fs", "mkfs", "--force", drive)
     other = zonestore.try_("leveldb", "--fs", "zeafs", drive, "--", "true").failed(7)
     assert "zonestore leveldb" in other and "mkfs" not in other
+
+
+@plyvel
+def test_a_full_file_system_names_a_way_out(zonestore, tmp_path):
+    zonestore(*"drive create f.zoned --profile test-small --size 16MiB --zone-size 1MiB --conventional 1".split())
+    zonestore(*"zea mkfs --fs f.zoned".split())
+    fill = "import os, plyvel; db = plyvel.DB('/db', create_if_missing=True); [db.put(b'%d' % n, os.urandom(100000)) for n in range(200)]"
+    full = zonestore.try_("leveldb", "f.zoned", "--", "/usr/bin/python3", "-c", fill)
+    assert full.code == 1 and "no space left" in full.err and "zonestore zea backup" in full.err
+    zonestore(*"zea backup f.zoned all.tar".split())
+    zonestore(*"drive create g.zoned --profile test-small --size 64MiB".split())
+    zonestore(*"fs mkfs g.zoned".split())
+    zonestore(*"fs restore g.zoned all.tar".split())
+    look = "import plyvel; print(sum(1 for _ in plyvel.DB('/db')) > 40)"
+    assert zonestore("leveldb", "g.zoned", "--", "/usr/bin/python3", "-c", look).text.strip() == "True"
 
 
 def test_what_was_not_put_is_not_got(zonestore, extents):

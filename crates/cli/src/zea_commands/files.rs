@@ -1,5 +1,6 @@
 //! `zea mkfs --fs`, and `zea ls|df|fsck` of a drive with ZEAFS.
 
+use super::taken_out::no_such_file;
 use crate::args::ZeaMkfs;
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, fail, sorted};
@@ -83,6 +84,7 @@ pub fn df(drive: &Drive, examined: &Examined, out: &mut Output) -> CommandResult
         examined.zones().len() as u64,
     );
     let live: u64 = live.values().sum();
+    let reserved = u64::from(ZeaFs::KEPT_FOR_CLEANER);
     out.pairs(&[
         ("file system", format!("ZEAFS {}", examined.identity())),
         ("files", format!("{files}, {}", human(bytes))),
@@ -92,10 +94,18 @@ pub fn df(drive: &Drive, examined: &Examined, out: &mut Output) -> CommandResult
             format!("{}: comes back when its zones are cleaned", human(dead)),
         ),
         ("zones", format!("{empty} of {zones} are empty")),
+        (
+            "reserve",
+            format!(
+                "{} of the empty ones, {}: cleaning has them, files do not",
+                empty.min(reserved),
+                human(empty.min(reserved) * drive.geometry().zone_capacity)
+            ),
+        ),
     ])?;
     out.value(&json!({
         "identity": examined.identity(), "files": files, "bytes": bytes, "live_bytes": live,
-        "written": written, "dead_bytes": dead, "zones": zones, "empty_zones": empty,
+        "written": written, "dead_bytes": dead, "zones": zones, "empty_zones": empty, "reserved_zones": reserved,
     }))
 }
 
@@ -169,6 +179,7 @@ pub fn remove(
             return fail!(Usage, "{name}: a directory"; "-r removes it with all it holds");
         }
         true => fs.list(&folder),
+        false if fs.metadata(name).is_err() => return Err(no_such_file(path, name)),
         false => vec![name.to_owned()],
     };
     if names.len() > 1 {
@@ -200,7 +211,9 @@ impl From<zeafs::Error> for CommandError {
             E::Corrupt { .. } | E::DamagedFile { .. } | E::UsedUp { .. } => Damaged, "keep a copy; nothing has been changed";
             E::DriveTooSmall { .. } | E::TooFewActiveZones { .. } => Usage, "take a larger drive";
             E::NotEmpty => Refused, "--force erases it";
-            E::NoSpace | E::MetadataFull { .. } => NoSpace, "remove something, or take a larger drive";
+            E::NoSpace | E::MetadataFull { .. } => NoSpace,
+                "remove something; or `zonestore zea backup DRIVE ARCHIVE` packs all files, and `zonestore fs restore` puts them on a \
+                 larger drive with BlueFS, where `zonestore leveldb` goes on with them";
             E::NotFound { .. } => NotFound;
             E::Exists { .. } | E::IsDirectory { .. } | E::NotEmptyDirectory { .. } | E::BadName { .. }
             | E::Longer { .. } | E::Locked { .. } | E::Stopped { .. } => Refused;

@@ -1,7 +1,7 @@
 //! `zea get|cat|backup` of a ZEAFS: files out of it, without a mount. Each is verified before anything of it is given.
 
 use super::file_system;
-use crate::errors::{CommandError, CommandResult, fail};
+use crate::errors::{CommandError, CommandResult, Exit, fail};
 use crate::local_file;
 use crate::output::Output;
 use backup::Packer;
@@ -60,6 +60,18 @@ fn opened(path: &Path) -> CommandResult<(Drive, Examined)> {
     }
 }
 
+/// Nothing has that name.
+pub fn no_such_file(path: &Path, name: &str) -> CommandError {
+    let shown = path.display();
+    CommandError::new(
+        Exit::NotFound,
+        format_args!("{shown}: {name}: no such file"),
+    )
+    .hint(format_args!(
+        "`zonestore zea ls {shown}` shows what there is"
+    ))
+}
+
 /// `zea get` and `zea cat`.
 pub fn get(path: &Path, name: &str, to: &Path, out: &mut Output) -> CommandResult {
     let (drive, examined) = opened(path)?;
@@ -69,9 +81,7 @@ pub fn get(path: &Path, name: &str, to: &Path, out: &mut Output) -> CommandResul
             Some(_) => {
                 fail!(Usage, "{name}: a directory"; "zonestore zea backup {shown} packs a whole file system")
             }
-            None => {
-                fail!(NotFound, "{shown}: {name}: no such file"; "`zonestore zea ls {shown}` shows what there is")
-            }
+            None => Err(no_such_file(path, name)),
         };
     };
     let mut source = Source::verified(&drive, &file)

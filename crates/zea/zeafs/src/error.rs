@@ -37,7 +37,9 @@ pub enum Error {
     )]
     UsedUp { what: &'static str },
     /// No zone is free, and none would be after cleaning.
-    #[error("no space left on the drive")]
+    #[error(
+        "no space left on the drive: remove files, or take them to a larger one (zonestore zea backup)"
+    )]
     NoSpace,
     /// Names and maps do not fit into half of the conventional zone, or into a zone.
     #[error("metadata has {bytes} bytes, and there is room for {room}")]

@@ -42,6 +42,9 @@ pub struct Usage {
 }
 
 impl ZeaFs {
+    /// Empty zones that are for cleaning alone: files that find no other one find no space.
+    pub const KEPT_FOR_CLEANER: u32 = crate::space::KEPT_FOR_CLEANER;
+
     fn change<T>(&self, change: impl FnOnce(&mut Inner) -> Result<T>) -> Result<T> {
         let mut inner = self.shared.inner.lock();
         inner.check()?;

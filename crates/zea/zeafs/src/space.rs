@@ -14,7 +14,7 @@ use zone::{Geometry, ZoneDescriptor, ZoneId};
 use zone_alloc::{Ladder, Tenant};
 
 /// Zones that one who moves live data may need before it gains one.
-const KEPT_FOR_CLEANER: u32 = 2;
+pub(crate) const KEPT_FOR_CLEANER: u32 = 2;
 /// Sequential zones without which nothing goes on: the cleaner's, and two for files.
 pub(crate) const LEAST_ZONES: u32 = KEPT_FOR_CLEANER + 2;
 /// So many zones may fail under one write before that fails.
