@@ -186,12 +186,9 @@ impl SwiftDrive {
 
     /// As [`mark`], where there are files already. So there is a suffix, and a full drive lets deletes through.
     fn mark_again(&self, transaction: &mut Transaction, address: Address) -> Result<()> {
-        let collection = Address::suffixes(address.policy);
-        let name = Address::suffix_name(address.partition, address.hash.suffix());
+        let (collection, name) = suffix_of(address);
         match self.store.stat(&collection, &name)? {
-            Some(_) => {
-                transaction.set_attributes(&collection, &name, Attributes::new());
-            }
+            Some(_) => hash_again(transaction, address),
             None => mark(transaction, address),
         }
         Ok(())
@@ -260,10 +257,21 @@ pub(crate) fn remove(transaction: &mut Transaction, address: Address, files: &[F
 
 /// The suffix is there, and has to be hashed again.
 fn mark(transaction: &mut Transaction, address: Address) {
-    let collection = Address::suffixes(address.policy);
-    let name = Address::suffix_name(address.partition, address.hash.suffix());
+    let (collection, name) = suffix_of(address);
     transaction.touch(&collection, &name);
+    hash_again(transaction, address);
+}
+
+/// The suffix that is there has to be hashed again.
+fn hash_again(transaction: &mut Transaction, address: Address) {
+    let (collection, name) = suffix_of(address);
     transaction.set_attributes(&collection, &name, Attributes::new());
+}
+
+/// The collection and the name of its suffix.
+fn suffix_of(address: Address) -> (String, String) {
+    let name = Address::suffix_name(address.partition, address.hash.suffix());
+    (Address::suffixes(address.policy), name)
 }
 
 /// The first name behind this one.
