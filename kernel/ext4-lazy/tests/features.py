@@ -149,6 +149,23 @@ def test_external_journal(bench):
     bench.fsck(bench.image, replay=False, external=log)
 
 
+def test_empty_external_journal(bench):
+    """Killed right behind its mount: nothing is in the journal on another device, and `ext4lazy off` says that all is home."""
+    log = bench.folder / "log"
+    for image, megabytes in ((bench.image, 32), (log, 8)):
+        with open(image, "wb") as file:
+            file.truncate(megabytes << 20)
+    bench.guest("""
+        mke2fs -q -F -O journal_dev -b 4096 /dev/ubdb; mke2fs -q -F -t ext4 -b 4096 -J device=/dev/ubdb /dev/ubda
+        lazy /dev/ubda /mnt; : >$LAZY_SHARE/done; sleep 1000""", disks=[bench.image, log], code=124, kill_when=bench.share / "done")
+    done = subprocess.run([str(HERE / "ext4lazy"), "off", "--journal", str(log), str(bench.image)], capture_output=True,
+                          text=True, check=False)
+    check(done.returncode == 0 and "everything is home" in done.stdout, f"{done.stdout}{done.stderr}")
+    bench.guest("lazy /dev/ubda /mnt; touch /mnt/f; umount /mnt; mount -t ext4 /dev/ubda /mnt; ls /mnt/f; umount /mnt",
+                disks=[bench.image, log])
+    bench.fsck(bench.image, replay=False, external=log)
+
+
 def test_resize(bench):
     """A mounted file system is made larger, in the middle of writing; the guest is killed at any moment of that."""
     program("resize2fs")
