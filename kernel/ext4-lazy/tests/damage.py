@@ -134,6 +134,23 @@ def off(image, *options):
     return subprocess.run([str(HERE / "ext4lazy"), "off", *options, str(image)], capture_output=True, text=True, check=False)
 
 
+def test_mounts_with_a_wrong_copy(bench):
+    """A copy that a mount needs is not what was logged: each mount is refused, and each says why, however many there are."""
+    bench.mkfs()
+    bench.guest("lazy /dev/ubda /mnt; mkdir /mnt/a; sync; umount /mnt")
+    log = bench.journal()
+    # The group descriptors.
+    place = log.copies()[1]
+    good = log.block(place)
+    log.put(place, good[:100] + bytes([good[100] ^ 1]) + good[101:])
+    said = bench.guest("for i in $(seq 30); do ! mount -t $LAZY_TYPE -o lazy /dev/ubda /mnt; done", expect_errors=True)
+    told = said.split("-- kernel")[1].count(f"wrong checksum of log block {log.places[place]}, the copy of block 1")
+    check(told == 30, f"of 30 mounts {told} say why")
+    log.put(place, good)
+    bench.guest("lazy /dev/ubda /mnt; ls -d /mnt/a; umount /mnt")
+    bench.fsck(bench.image)
+
+
 def test_left_overs(bench):
     """What older logs have left behind the end is no damage: those of a replay, of another file system, of a log begun anew."""
     bench.mkfs(size="64M", journal=4)
