@@ -7,7 +7,7 @@ import struct
 import subprocess
 
 import journal
-from bench import DAMAGES, HERE, SEED, STATISTICS, check, program, statistics
+from bench import DAMAGES, HERE, KILLS, SEED, STATISTICS, check, program, statistics
 
 NAMES = {journal.DESCRIPTOR: "descriptor", journal.REVOKE: "revoke block", journal.COMMIT: "commit record"}
 # Directories that go leave revoke records.
@@ -71,8 +71,9 @@ def damages(log, chance, crashed):
         check(len(offsets) > 5, f"the log has {len(offsets)} of kind {name}")
         for offset in {offsets[0], offsets[-1], *chance.sample(offsets, 4)}:
             for way, data in ways(log.block(offset), chance):
-                # Without it, the last commit was interrupted.
-                if data == log.block(offset) or (crashed and offset == last and way in ("zeros", "noise")):
+                # Without it, the last commit was interrupted; and without checksums, a wrong header is none.
+                gone = ("zeros", "noise") if log.has_checksums else ("zeros", "noise", "magic", "type", "sequence", "older sequence")
+                if data == log.block(offset) or (crashed and offset == last and way in gone):
                     continue
                 some.append({"name": f"{name} at {offset}: {way}", "writes": [write(offset, data)]})
     for _ in range(8):
@@ -133,6 +134,23 @@ def off(image, *options):
     return subprocess.run([str(HERE / "ext4lazy"), "off", *options, str(image)], capture_output=True, text=True, check=False)
 
 
+def test_mounts_with_a_wrong_copy(bench):
+    """A copy that a mount needs is not what was logged: each mount is refused, and each says why, however many there are."""
+    bench.mkfs()
+    bench.guest("lazy /dev/ubda /mnt; mkdir /mnt/a; sync; umount /mnt")
+    log = bench.journal()
+    # The group descriptors.
+    place = log.copies()[1]
+    good = log.block(place)
+    log.put(place, good[:100] + bytes([good[100] ^ 1]) + good[101:])
+    said = bench.guest("for i in $(seq 30); do ! mount -t $LAZY_TYPE -o lazy /dev/ubda /mnt; done", expect_errors=True)
+    told = said.split("-- kernel")[1].count(f"wrong checksum of log block {log.places[place]}, the copy of block 1")
+    check(told == 30, f"of 30 mounts {told} say why")
+    log.put(place, good)
+    bench.guest("lazy /dev/ubda /mnt; ls -d /mnt/a; umount /mnt")
+    bench.fsck(bench.image)
+
+
 def test_left_overs(bench):
     """What older logs have left behind the end is no damage: those of a replay, of another file system, of a log begun anew."""
     bench.mkfs(size="64M", journal=4)
@@ -158,6 +176,30 @@ def test_left_overs(bench):
     bench.guest("lazy /dev/ubda /mnt; mkdir /mnt/a; sync; : >$LAZY_SHARE/done; sleep 1000", code=124, kill_when=bench.share / "done")
     bench.guest("lazy /dev/ubda /mnt; ls -d /mnt/a; umount /mnt; lazy /dev/ubda /mnt; ls -d /mnt/a; umount /mnt")
     bench.fsck(bench.image)
+
+
+def test_kills_without_checksums(bench):
+    """Behind the end of a log that has wrapped are commit records of former rounds: without checksums they are no damage either."""
+    chance = random.Random(SEED)
+    for number in range(max(2, KILLS // 2)):
+        bench.empty_share()
+        bench.mkfs(size="40M", block=1024, journal=1, extra=("-O", "^metadata_csum"))
+        said = bench.guest(f"""
+            lazy /dev/ubda /mnt
+            for i in $(seq 400); do
+                mkdir /mnt/$i; [ $((i % 2)) = 0 ] || [ $i = 1 ] || rmdir /mnt/$((i - 1)); sync -f /mnt
+                [ $i != 250 ] || {{ {STATISTICS}; : >$LAZY_SHARE/begins; }}
+            done
+            : >$LAZY_SHARE/done; sleep 1000""", code=124, kill_when=bench.share / ("begins" if number else "done"),
+                           kill_after=bench.slower * chance.uniform(0, 0.4))
+        numbers = statistics(said)
+        check(numbers["published"] > numbers["log_blocks"], f"the log did not wrap: {numbers}")
+        check(bench.journal().damage() is None, "ext4lazy off takes the log for damaged")
+        bench.fsck(bench.copy("replayed"))
+        # Each even one is removed by the next.
+        last = 399 if (bench.share / "done").exists() else 249
+        bench.guest(f"lazy /dev/ubda /mnt; ls -d /mnt/{last}; umount /mnt; lazy /dev/ubda /mnt; ls -d /mnt/{last}; umount /mnt")
+        bench.fsck(bench.image)
 
 
 def test_read_only_mounts(bench):

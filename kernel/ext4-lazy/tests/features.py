@@ -39,6 +39,59 @@ def test_features(bench):
         print(f"   {name}: {numbers['published']} blocks logged, {numbers['cleaned']} written home", flush=True)
 
 
+# A file in its inode gets a block: by each call that does that, and for no other reason.
+CONVERT = """python3 -c '
+import mmap, os, sys
+def fallocated(fd): os.posix_fallocate(fd, 0, 9000)
+def truncated(fd): os.ftruncate(fd, 30000)
+def mapped(fd):
+    with mmap.mmap(fd, 6) as words: words[5:6] = b"y"
+for convert in (fallocated, truncated, mapped):
+    for number in range(int(sys.argv[2])):
+        fd = os.open(f"{sys.argv[1]}/{convert.__name__}{number}", os.O_RDWR | os.O_CREAT)
+        os.write(fd, b"HELLOx"); os.fsync(fd); convert(fd); os.fsync(fd); os.close(fd)
+' /mnt """
+
+
+def test_inline_files_get_blocks(bench):
+    """The block that a file gets when its data leaves the inode is data: it is at home, written over there, and freed."""
+    def read(words):
+        """All files begin with them; the file system's own pages are dropped before."""
+        return f"echo 3 >/proc/sys/vm/drop_caches; for i in /mnt/*ed*; do [ $(head -c 5 $i) = {words} ]; done; "
+
+    external = bench.folder / "log"
+    for log in (None, external):
+        bench.empty_share()
+        bench.mkfs(size="32M", journal=4, extra=("-O", "inline_data", "-I", "256"))
+        disks, journal_of_it = [bench.image], ""
+        if log:
+            with open(external, "wb") as file:
+                file.truncate(8 << 20)
+            disks, journal_of_it = [bench.image, external], """
+                mke2fs -q -F -O journal_dev -b 4096 /dev/ubdb
+                mke2fs -q -F -t ext4 -b 4096 -O inline_data -I 256 -J device=/dev/ubdb /dev/ubda"""
+        clean = "fsfreeze -f /mnt; fsfreeze -u /mnt; "
+        bench.guest(f"""{journal_of_it}
+            lazy /dev/ubda /mnt; {CONVERT} 5; sync; {read("HELLO")}
+            # What is written over is newer than what the log may have, for the cleaner and after a remount.
+            for i in /mnt/*ed*; do printf LATER | dd of=$i conv=notrunc,fsync status=none; done
+            {read("LATER")} umount /mnt; lazy /dev/ubda /mnt; {read("LATER")} {clean} {read("LATER")}
+            # Files that take the blocks of others that had such a one, in a file system that is full.
+            rm /mnt/*ed*; {CONVERT} 20; sync; rm /mnt/*ed*; sync
+            python3 -c 'with open("/mnt/big", "wb", 0) as file:
+                try:
+                    while file.write(b"B" * (1 << 20)): pass
+                except OSError: pass'
+            sync; umount /mnt; lazy /dev/ubda /mnt
+            [ $(tr -d B </mnt/big | wc -c) = 0 ]; {clean} echo 3 >/proc/sys/vm/drop_caches
+            [ $(tr -d B </mnt/big | wc -c) = 0 ]; rm /mnt/big; sync
+            {CONVERT} 5; for i in /mnt/*ed*; do printf LATER | dd of=$i conv=notrunc,fsync status=none; done
+            : >$LAZY_SHARE/done; sleep 1000""", disks=disks, code=124, kill_when=bench.share / "done")
+        # The replay.
+        bench.guest(f"mount -t ext4 /dev/ubda /mnt; {read('LATER')} umount /mnt; e2fsck -f -n {'-j /dev/ubdb' if log else ''} /dev/ubda",
+                    disks=disks)
+
+
 def test_quota_is_kept(bench):
     """Limits of users are kept over remounts and a kill, and e2fsck counts what the quota files say."""
     bench.mkfs(extra=FEATURES["quota"])
@@ -93,6 +146,23 @@ def test_external_journal(bench):
     log_file.put(commit, kept)
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     check(done.returncode == 0, f"{done.stdout}{done.stderr}")
+    bench.fsck(bench.image, replay=False, external=log)
+
+
+def test_empty_external_journal(bench):
+    """Killed right behind its mount: nothing is in the journal on another device, and `ext4lazy off` says that all is home."""
+    log = bench.folder / "log"
+    for image, megabytes in ((bench.image, 32), (log, 8)):
+        with open(image, "wb") as file:
+            file.truncate(megabytes << 20)
+    bench.guest("""
+        mke2fs -q -F -O journal_dev -b 4096 /dev/ubdb; mke2fs -q -F -t ext4 -b 4096 -J device=/dev/ubdb /dev/ubda
+        lazy /dev/ubda /mnt; : >$LAZY_SHARE/done; sleep 1000""", disks=[bench.image, log], code=124, kill_when=bench.share / "done")
+    done = subprocess.run([str(HERE / "ext4lazy"), "off", "--journal", str(log), str(bench.image)], capture_output=True,
+                          text=True, check=False)
+    check(done.returncode == 0 and "everything is home" in done.stdout, f"{done.stdout}{done.stderr}")
+    bench.guest("lazy /dev/ubda /mnt; touch /mnt/f; umount /mnt; mount -t ext4 /dev/ubda /mnt; ls /mnt/f; umount /mnt",
+                disks=[bench.image, log])
     bench.fsck(bench.image, replay=False, external=log)
 
 
