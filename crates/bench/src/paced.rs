@@ -7,7 +7,7 @@ use runtime::sync::Mutex;
 use std::time::Duration;
 use zone::{ByteOffset, ZoneId, ZoneResult};
 
-/// The host wakes a thread this much late.
+/// The host wakes a thread this much late. A medium is not idle for as long, so where bytes take time that is waited for awake.
 const SLACK: Duration = Duration::from_micros(100);
 
 /// How long commands take at least.
@@ -46,10 +46,13 @@ impl Paced {
             *busy_until = end;
         }
         let done = does();
-        self.clock.wait_until(end.saturating_sub(SLACK));
-        while self.clock.now() < end {
-            std::hint::spin_loop();
+        if self.pace.bytes_per_second.is_some() {
+            self.clock.wait_until(end.saturating_sub(SLACK));
+            while self.clock.now() < end {
+                std::hint::spin_loop();
+            }
         }
+        self.clock.wait_until(end);
         done
     }
 }

@@ -21,7 +21,7 @@ struct Source<'a> {
     drive: &'a Drive,
     file: &'a ExaminedFile<'a>,
     at: u64,
-    /// What is read and not given yet, in reverse order.
+    /// What is read and not given yet.
     rest: io::Cursor<Vec<u8>>,
 }
 

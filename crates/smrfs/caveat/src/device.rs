@@ -194,14 +194,13 @@ impl CaveatDevice {
         drop(state);
         // It is one once the bitmap is there.
         this.inner.flush()?;
-        this.write_header()?;
+        places(&*this.inner).try_for_each(|place| this.write_header(place))?;
+        this.inner.flush()?;
         Ok(this)
     }
 
-    fn write_header(&self) -> ZoneResult<()> {
-        let header = self.header.encode();
-        places(&*self.inner).try_for_each(|place| self.inner.write(ByteOffset(place), &header))?;
-        self.inner.flush()
+    fn write_header(&self, place: u64) -> ZoneResult<()> {
+        self.inner.write(ByteOffset(place), &self.header.encode())
     }
 
     /// Which of the header's copies, 0 or 1, is not as it was written.
@@ -211,16 +210,19 @@ impl CaveatDevice {
         all.iter().position(|header| *header != Ok(self.header))
     }
 
-    /// Writes all copies of the header anew if one is not as it was written; whether that was so.
+    /// Writes a copy of the header anew that is not as it was written, and leaves the other one alone, which is all there is
+    /// until then; whether that was so.
     ///
     /// # Errors
     /// The drive below.
     pub fn mend_header(&self) -> ZoneResult<bool> {
-        let is_damaged = self.damaged_header().is_some();
-        if is_damaged {
-            self.write_header()?;
-        }
-        Ok(is_damaged)
+        let damaged = self.damaged_header();
+        let Some(place) = damaged.and_then(|copy| places(&*self.inner).nth(copy)) else {
+            return Ok(false);
+        };
+        self.write_header(place)?;
+        self.inner.flush()?;
+        Ok(true)
     }
 
     /// Opens the drive on `inner` (`caveat_open`).
