@@ -10,7 +10,8 @@ import time
 from pathlib import Path
 
 from zonestore_cluster import host
-from zonestore_cluster.cluster import Cluster, default_folder
+from zonestore_cluster.cluster import PLAN, Cluster, default_folder
+from zonestore_cluster.node import MOST_DRIVES
 from zonestore_cluster.processes import Failed
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,12 +34,10 @@ def say(line):
 def up(arguments):
     folder = arguments.folder
     begun = time.monotonic()
-    if (folder / "cluster.json").exists():
+    if (folder / PLAN).exists():
         cluster = Cluster.found(folder)
         say(f"the cluster in {folder} goes on; its shape stays as it was made")
     else:
-        if folder.exists() and any(folder.iterdir()):
-            raise Failed(f"{folder} is not empty and no cluster", "name another folder: --folder")
         plan = {"nodes": arguments.nodes, "drives": arguments.drives, "zonestore": binary(),
                 "shape": ["--profile", arguments.profile, "--size", arguments.size, "--zone-size", arguments.zone_size],
                 "background": not arguments.quiet, "interval": arguments.interval, "workers": arguments.workers,
@@ -103,7 +102,7 @@ def kill(arguments):
         cluster.node(arguments.which).kill()
         say(f"{arguments.which}: all its processes are gone; `heal` starts them again")
     elif arguments.what == "network":
-        host.connect(cluster.node(arguments.which).number, False)
+        host.connect(cluster.folder, cluster.node(arguments.which).number, False)
         say(f"{arguments.which} is cut off; `heal` lets it back")
     else:
         cluster.of_device(arguments.which).kill_drive(arguments.which, arguments.lose)
@@ -115,23 +114,32 @@ def heal(arguments):
     Cluster.found(arguments.folder).start(say)
 
 
+def whole(least, most):
+    """Numbers that an option takes."""
+    def number(text):
+        if not text.isdecimal() or not least <= int(text) <= most:
+            raise argparse.ArgumentTypeError(f"{text}: a number from {least} to {most}")
+        return int(text)
+    return number
+
+
 def main():
     parser = argparse.ArgumentParser(
         prog="scripts/cluster", description="A Swift cluster of zoned drives on this machine, in network namespaces.",
-        epilog="With no words: up. Objects stay in the folder until `down --remove`.")
+        epilog="Objects stay in the folder until `down --remove`.")
     parser.add_argument("--folder", type=Path, default=default_folder(), help="where all of it is [target/cluster]")
     parser.add_argument("--json", action="store_true", help="answer in JSON")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     command = commands.add_parser("up", help="make a cluster, or go on with the one that there is")
-    command.add_argument("--nodes", type=int, default=4)
-    command.add_argument("--drives", type=int, default=2, help="of each node [2]")
+    command.add_argument("--nodes", type=whole(1, host.MOST_NODES), default=4)
+    command.add_argument("--drives", type=whole(1, MOST_DRIVES), default=2, help="of each node [2]")
     command.add_argument("--profile", default="hm-smr-14tb", help="what the drives are like (`zonestore help drive create`)")
     command.add_argument("--size", default="64GiB", help="of each drive, which takes only what is written [64GiB]")
     command.add_argument("--zone-size", default="64MiB")
     command.add_argument("--default-policy", default="zoned", choices=["zoned", "zoned-ec", "files"])
-    command.add_argument("--workers", type=int, default=0, help="processes of each server, replicator and reconstructor, for object "
+    command.add_argument("--workers", type=whole(0, 1000), default=0, help="processes of each server, replicator and reconstructor, for object "
                          "servers of each port [one, without a parent]")
-    command.add_argument("--interval", type=int, default=10, help="seconds between two rounds of replicators and the like [10]")
+    command.add_argument("--interval", type=whole(1, 1_000_000), default=10, help="seconds between two rounds of replicators and the like [10]")
     command.add_argument("--quiet", action="store_true", help="only servers: no replicator, auditor, updater, expirer")
     command.set_defaults(run=up)
     command = commands.add_parser("down", help="stop everything")
@@ -156,6 +164,9 @@ def main():
         if failed.hint:
             print(f"hint: {failed.hint}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        print("cluster: interrupted; give the command again to go on", file=sys.stderr)
+        return 130
     return 0
 
 

@@ -13,6 +13,9 @@ from zonestore_swift.errors import Refused
 from zonestore_swift.transport import Transport
 
 FORMAT = 1
+PLAN = "cluster.json"
+# The plan's name until all that it says is there.
+UNFINISHED = "cluster.new"
 
 
 class Cluster:
@@ -28,7 +31,7 @@ class Cluster:
     @classmethod
     def found(cls, folder):
         try:
-            kept = json.loads((Path(folder) / "cluster.json").read_text())
+            kept = json.loads((Path(folder) / PLAN).read_text())
         except FileNotFoundError:
             raise Failed(f"there is no cluster in {folder}", "make one: scripts/cluster up") from None
         if kept.get("format") != FORMAT:
@@ -51,9 +54,24 @@ class Cluster:
         raise Failed(f"there is no drive {device}", "scripts/cluster status lists them")
 
     def make(self):
-        """Folders, configuration, rings; what is there already stays as it is."""
+        """Folders, configuration, rings, empty drives. All of it or nothing: what an attempt leaves that was killed, the next one clears."""
         host.check()
+        host.check_free(self.folder)
+        if (self.folder / UNFINISHED).exists():
+            shutil.rmtree(self.folder)
+        if self.folder.exists() and any(self.folder.iterdir()):
+            raise Failed(f"{self.folder} is not empty and no cluster", "name another folder: --folder")
         self.folder.mkdir(parents=True, exist_ok=True)
+        kept = json.dumps({"format": FORMAT, "plan": self.plan}, indent=1)
+        (self.folder / UNFINISHED).write_text(kept)
+        try:
+            self._make()
+        except BaseException:
+            shutil.rmtree(self.folder)
+            raise
+        (self.folder / UNFINISHED).rename(self.folder / PLAN)
+
+    def _make(self):
         count = len(self.devices())
         policies = settings.policies(count, self.plan["default"])
         for node in self.nodes:
@@ -68,8 +86,8 @@ class Cluster:
         for node in self.nodes:
             for ring in made.glob("*.ring.gz"):
                 shutil.copy(ring, node.etc)
-        kept = json.dumps({"format": FORMAT, "plan": self.plan}, indent=1)
-        (self.folder / "cluster.json").write_text(kept)
+        with ThreadPoolExecutor(2) as threads:
+            list(threads.map(Node.make_drives, self.nodes))
 
     def _ring(self, path, kind, replicas):
         places = [(node.number, node.ip, settings.PORTS[kind], device) for node, device in self.devices()]
@@ -78,7 +96,7 @@ class Cluster:
     def start(self, say):
         """What does not run, on all nodes; says what it does."""
         host.check()
-        host.network_up()
+        host.network_up(self.folder)
         with ThreadPoolExecutor(2) as threads:
             for node, begun in zip(self.nodes, threads.map(Node.start, self.nodes)):
                 say(f"{node.name} ({node.ip}): started {len(begun)} processes")
@@ -89,7 +107,7 @@ class Cluster:
     def stop(self):
         with ThreadPoolExecutor(4) as threads:
             list(threads.map(Node.stop, self.nodes))
-        host.network_down()
+        host.network_down(self.folder)
 
     def remove(self):
         self.stop()
@@ -108,7 +126,7 @@ class Cluster:
             wanted = {HOLDER, *node._commands()}
             dead = sorted(name for name in wanted if name not in processes or not processes[name].is_alive())
             found.append({
-                "node": node.name, "address": node.ip, "connected": host.is_connected(node.number), "running": len(wanted) - len(dead),
+                "node": node.name, "address": node.ip, "connected": host.is_connected(self.folder, node.number), "running": len(wanted) - len(dead),
                 "not_running": dead, "drives": [self._drive(node, device) for device in node.devices]})
         return found
 

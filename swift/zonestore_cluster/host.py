@@ -1,6 +1,7 @@
 """Nodes of this machine: a network address and an /etc/swift each, in namespaces that a process holds."""
 
 import os
+import shlex
 import subprocess
 from pathlib import Path
 
@@ -10,6 +11,7 @@ BRIDGE = "zscluster0"
 SUBNET = "10.91.0"
 # The machine itself, as nodes see it.
 HERE = f"{SUBNET}.254"
+MOST_NODES = 253
 ETC = "/etc/swift"
 
 
@@ -19,7 +21,8 @@ def address(number):
 
 
 def run(*command):
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
+    # In a session of its own: Ctrl-C ends the command that asks between two steps, not in one.
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, start_new_session=True)
     if done.returncode:
         words = " ".join(str(part) for part in command)
         raise Failed(f"{words}: {done.stderr.strip() or done.returncode}")
@@ -40,16 +43,39 @@ def _link(number):
     return f"zsc{number}"
 
 
-def network_up():
-    if Path(f"/sys/class/net/{BRIDGE}").exists():
-        return
-    run("ip", "link", "add", BRIDGE, "type", "bridge")
-    run("ip", "address", "add", f"{HERE}/24", "dev", BRIDGE)
+def _label(folder):
+    """A cluster's name on its bridge: the end of its path, of which the kernel keeps 255 bytes."""
+    return os.fsdecode(os.fsencode(folder)[-255:])
+
+
+def _owner():
+    """Whose bridge it is. None: nobody's, or of a cluster none of whose nodes has a process any more, with which its link goes."""
+    bridge = Path(f"/sys/class/net/{BRIDGE}")
+    if not bridge.exists() or not any((bridge / "brif").iterdir()):
+        return None
+    return os.fsdecode((bridge / "ifalias").read_bytes()).removesuffix("\n") or None
+
+
+def check_free(folder):
+    """No other cluster has the network."""
+    owner = _owner()
+    if owner not in (None, _label(folder)):
+        raise Failed(f"the cluster in {owner} runs on this machine, which has a network for one",
+                     f"stop it: scripts/cluster --folder {shlex.quote(owner)} down")
+
+
+def network_up(folder):
+    check_free(folder)
+    if not Path(f"/sys/class/net/{BRIDGE}").exists():
+        run("ip", "link", "add", BRIDGE, "type", "bridge")
+    run("ip", "link", "set", BRIDGE, "alias", _label(folder))
+    run("ip", "address", "replace", f"{HERE}/24", "dev", BRIDGE)
     run("ip", "link", "set", BRIDGE, "up")
 
 
-def network_down():
-    if Path(f"/sys/class/net/{BRIDGE}").exists():
+def network_down(folder):
+    """That of another cluster stays."""
+    if Path(f"/sys/class/net/{BRIDGE}").exists() and _owner() in (None, _label(folder)):
         run("ip", "link", "delete", BRIDGE)
 
 
@@ -58,6 +84,16 @@ def hold(number, etc, log):
     Path(ETC).mkdir(exist_ok=True)
     holding = f"mount --bind {etc} {ETC} && exec sleep infinity"
     process = start(["unshare", "--net", "--mount", "--propagation", "private", "sh", "-c", holding], log)
+    try:
+        _wire(number, process)
+    except BaseException:
+        # Nobody else knows of it.
+        process.kill()
+        raise
+    return process
+
+
+def _wire(number, process):
     link = _link(number)
     subprocess.run(["ip", "link", "delete", link], capture_output=True)
     # `unshare` has become the shell once its namespace is another.
@@ -67,7 +103,6 @@ def hold(number, etc, log):
     for words in (["link", "set", "lo", "up"], ["address", "add", f"{address(number)}/24", "dev", "eth0"],
                   ["link", "set", "eth0", "up"]):
         run("nsenter", "-t", process.pid, "-n", "ip", *words)
-    return process
 
 
 def inside(holder):
@@ -75,11 +110,12 @@ def inside(holder):
     return ["nsenter", "-t", str(holder), "-n", "-m", "--"]
 
 
-def connect(number, connected):
+def connect(folder, number, connected):
     """Cuts a node off from all others, or lets it back."""
+    check_free(folder)
     run("ip", "link", "set", _link(number), "up" if connected else "down")
 
 
-def is_connected(number):
+def is_connected(folder, number):
     flags = Path(f"/sys/class/net/{_link(number)}/flags")
-    return flags.exists() and bool(int(flags.read_text(), 16) & 1)
+    return _owner() in (None, _label(folder)) and flags.exists() and bool(int(flags.read_text(), 16) & 1)

@@ -12,6 +12,8 @@ from zonestore_cluster import host, settings
 from zonestore_cluster.processes import Failed, Process, start
 
 HOLDER = "holder"
+# Each has a letter.
+MOST_DRIVES = 26
 SERVERS = ("account", "container", "object", "proxy")
 # Where turns to clean are given in time, zones have to last until one comes.
 CLEAN_FREE_ZONES = "5%..20%"
@@ -28,7 +30,8 @@ class Node:
         self.number = number
         self.name = f"node{number}"
         self.ip = host.address(number)
-        self.folder = Path(folder) / self.name
+        self.cluster = Path(folder)
+        self.folder = self.cluster / self.name
         self.etc = self.folder / "etc"
         self.log = self.folder / "log"
         self.devices = [f"d{number}{chr(ord('a') + drive)}" for drive in range(drives)]
@@ -77,10 +80,15 @@ class Node:
         for device in self.devices:
             drive = self.drive(device)
             if not drive.exists():
-                for words in (["drive", "create", drive, *self.shape], ["store", "mkfs", drive]):
-                    done = subprocess.run([self.zonestore, *map(str, words)], capture_output=True, text=True)
+                # It has its name once it has a store.
+                new = drive.with_suffix(".new")
+                new.unlink(missing_ok=True)
+                for words in (["drive", "create", new, *self.shape], ["store", "mkfs", new]):
+                    done = subprocess.run([self.zonestore, *map(str, words)], capture_output=True, text=True, start_new_session=True)
                     if done.returncode:
+                        new.unlink(missing_ok=True)
                         raise Failed(f"{self.name}: {done.stderr.strip()}")
+                new.rename(drive)
 
     def _commands(self):
         """What runs, in the order in which it is started."""
@@ -114,7 +122,7 @@ class Node:
             holder = host.hold(self.number, self.etc, self.log / "holder.log")
             processes = {HOLDER: holder}
             self._keep(processes)
-        host.connect(self.number, True)
+        host.connect(self.cluster, self.number, True)
         begun = []
         for name, command in self._commands().items():
             if name in processes and processes[name].is_alive():

@@ -48,7 +48,8 @@ BACKGROUND = {
         "object-reconstructor": "interval = {interval}\nreconstructor_workers = {workers}",
         "object-updater": "interval = {interval}",
         "object-auditor": "interval = {interval}\nconcurrency = 1\nzero_byte_files_per_second = 0",
-        "object-expirer": "interval = {interval}",
+        # What is to expire is in no other queue yet: without the word, nothing is looked for.
+        "object-expirer": "interval = {interval}\ndequeue_from_legacy = true",
         "object-relinker": "",
     },
     "container": {"container-replicator": "interval = {interval}", "container-updater": "interval = {interval}",

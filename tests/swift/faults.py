@@ -103,7 +103,7 @@ class Faults:
 
     def network(self):
         node = self.dice.choice(self.cluster.nodes)
-        host.connect(node.number, False)
+        host.connect(self.cluster.folder, node.number, False)
         return f"{node.name} is cut off"
 
     def drive(self):

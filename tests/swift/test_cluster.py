@@ -4,6 +4,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -51,9 +52,15 @@ def folder(tmp_path_factory):
 
 
 def command(folder, *arguments):
-    return subprocess.run(
-        [sys.executable, "-m", "zonestore_cluster", "--folder", folder, "--json", *arguments], capture_output=True, text=True,
-        timeout=300, env={**os.environ, "PYTHONPATH": str(ROOT / "swift"), "ZONESTORE_BIN": str(binary())})
+    return subprocess.run(words_of(folder, *arguments), capture_output=True, text=True, timeout=300, env=environment())
+
+
+def words_of(folder, *arguments):
+    return [sys.executable, "-m", "zonestore_cluster", "--folder", folder, "--json", *arguments]
+
+
+def environment():
+    return {**os.environ, "PYTHONPATH": str(ROOT / "swift"), "ZONESTORE_BIN": str(binary())}
 
 
 @pytest.fixture
@@ -91,6 +98,14 @@ def test_boto3_with_parts(ends):
     client.complete_multipart_upload(Bucket="bucket", Key="large", UploadId=upload, MultipartUpload={"Parts": parts})
     assert client.get_object(Bucket="bucket", Key="large")["Body"].read() == b"a" * (5 << 20) + DATA
     assert [each["Key"] for each in client.list_objects_v2(Bucket="bucket")["Contents"]] == ["large"]
+
+
+def test_what_expires_goes_from_listings(ends):
+    client = swiftclient.Connection(ends["swift"], ends["user"], ends["key"], retries=8)
+    client.put_container("expiring")
+    client.put_object("expiring", "brief", DATA, headers={"X-Delete-After": "1"})
+    client.put_object("expiring", "long", DATA, headers={"X-Delete-After": "100000"})
+    assert Trial.until(lambda: [row["name"] for row in client.get_container("expiring")[1]] == ["long"], 60)
 
 
 @pytest.mark.skipif(not shutil.which("rclone"), reason="no rclone")
@@ -134,6 +149,24 @@ def test_status_tells_what_does_not_run(folder):
     assert not cluster.data_files()
 
 
+def test_another_cluster_is_refused_and_takes_nothing(folder, tmp_path):
+    other = tmp_path / "other"
+    run = command(other, "up", "--nodes", "1")
+    assert run.returncode == 1 and f"the cluster in {folder} runs" in run.stderr and f"--folder {folder} down" in run.stderr
+    assert not other.exists()
+    # One that was made before.
+    plan = {**Cluster.found(folder).plan, "nodes": 1, "drives": 1}
+    other.mkdir()
+    (other / "cluster.json").write_text(json.dumps({"format": 1, "plan": plan}))
+    for words in (["up"], ["heal"], ["kill", "network", "1"]):
+        run = command(other, *words)
+        assert run.returncode == 1 and f"the cluster in {folder} runs" in run.stderr, run.stderr
+    assert not json.loads(command(other, "status").stdout)[0]["connected"]
+    Cluster.found(other).nodes[0].folder.mkdir()
+    assert command(other, "down", "--remove").returncode == 0
+    assert all(node["connected"] and not node["not_running"] for node in json.loads(command(folder, "status").stdout))
+
+
 @pytest.mark.parametrize("kind", ["lost", "zone"])
 def test_nothing_is_lost_when_a_drive_or_a_zone_is(folder, kind):
     cluster = Cluster.found(folder)
@@ -158,3 +191,50 @@ def test_a_cluster_that_is_stopped_goes_on(folder, ends):
     assert command(folder, "up").returncode == 0
     client = swiftclient.Connection(ends["swift"], ends["user"], ends["key"], retries=8)
     assert client.get_object("kept", "o")[1] == DATA
+
+
+@pytest.fixture
+def stopped(folder):
+    """The one that the other tests have, so that there is room for another."""
+    assert command(folder, "down").returncode == 0
+
+
+@pytest.mark.usefixtures("stopped")
+def test_a_cluster_that_cannot_be_is_not_remembered(tmp_path):
+    other = tmp_path / "other"
+    for words, why in ((["--profile", "nosuch"], "no profile"), (["--nodes", "0"], "from 1 to"), (["--nodes", "-1"], "from 1 to"),
+                       (["--drives", "0"], "from 1 to"), (["--zone-size", "1"], "zone")):
+        run = command(other, "up", *words)
+        assert run.returncode in (1, 2) and why in run.stderr and "Traceback" not in run.stderr, run.stderr
+        assert not other.exists()
+
+
+@pytest.mark.usefixtures("stopped")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_up_can_be_interrupted_anywhere(tmp_path, how):
+    """Between a drive and the store on it, and where drives are and a node begins."""
+    other = tmp_path / "other"
+    slow = tmp_path / "zonestore"
+    held = tmp_path / "held"
+    # Stands still where `held` says.
+    slow.write_text(f'#!/bin/sh\n[ "$1" = "$(cat {held})" ] && touch {held}.there && sleep 30\nexec {binary()} "$@"\n')
+    slow.chmod(0o755)
+    try:
+        for step in ("store", "daemon"):
+            held.write_text(step)
+            up = subprocess.Popen(words_of(other, "up", "--nodes", "1", "--drives", "1", "--size", SHAPE[3], "--zone-size", SHAPE[5], "--quiet"),
+                                  stderr=subprocess.PIPE, text=True, env={**environment(), "ZONESTORE_BIN": str(slow)})
+            there = Path(f"{held}.there")
+            assert Trial.until(there.exists, 60)
+            there.unlink()
+            held.write_text("")
+            up.send_signal(how)
+            _, words = up.communicate(timeout=60)
+            assert how == signal.SIGKILL or up.returncode == 130 and "interrupted" in words and "Traceback" not in words, words
+        for process in Cluster.found(other).nodes[0].processes().values():
+            process.kill()
+        assert command(other, "up").returncode == 0
+        [node] = json.loads(command(other, "status").stdout)
+        assert not node["not_running"] and node["drives"][0]["served"]
+    finally:
+        command(other, "down", "--remove")
