@@ -93,16 +93,16 @@ def test_calls(bench):
     right = "storm verify /mnt/s $LAZY_SHARE; (cd /mnt/f; md5sum --quiet -c $LAZY_SHARE/sums); "
     bench.guest(f"""{IOCTL}
         lazy /dev/ubda /mnt discard; mkdir /mnt/s /mnt/f
-        storm storm /mnt/s $LAZY_SHARE --seed {SEED} --operations 150
+        storm storm /mnt/s $LAZY_SHARE --seed {SEED} --operations 60
         # Two files in many pieces each.
         python3 -c '
 import os
 files = [os.open(f"/mnt/f/{{number}}", os.O_WRONLY | os.O_CREAT) for number in (1, 2)]
-for _ in range(100):
+for _ in range(40):
     for file in files: os.write(file, os.urandom(4096)); os.fsync(file)'
         for i in 3 4 5; do head -c 9000 /dev/urandom >/mnt/f/$i; done; cp /mnt/f/5 /mnt/boot
         sync; (cd /mnt/f; md5sum * >$LAZY_SHARE/sums); sync $LAZY_SHARE/sums
-        gone() {{ mkdir /mnt/gone; (cd /mnt/gone; seq -f %0200g 1 500 | xargs touch); sync; rm -r /mnt/gone; sync; }}
+        gone() {{ mkdir /mnt/gone; (cd /mnt/gone; seq -f %0200g 1 300 | xargs touch); sync; rm -r /mnt/gone; sync; }}
         gone; drop; {right}
         gone; fstrim /mnt; drop; {right}
         e4defrag /mnt/f >/dev/null; sync; drop; {right}
@@ -111,8 +111,8 @@ for _ in range(100):
         chattr -p 7 /mnt/f/4; e2label /dev/ubda lazy-label
         tune2fs -U 01234567-89ab-cdef-0123-456789abcdef /dev/ubda >/dev/null
         gone; call checkpoint /mnt 2; {STATISTICS} | grep -qx 'mapped 0'; drop; {right}
-        storm storm /mnt/s $LAZY_SHARE --seed {SEED}9 --operations 100; gone; fstrim /mnt
-        {STATISTICS}; : >$LAZY_SHARE/done; sleep 1000""", code=124, kill_when=bench.share / "done")
+        storm storm /mnt/s $LAZY_SHARE --seed {SEED}9 --operations 40; gone; fstrim /mnt
+        {STATISTICS}; : >$LAZY_SHARE/done; sleep 1000""", code=124, kill_when=bench.share / "done", timeout=600)
     goes_home(bench, right + "[ $(e2label /dev/ubda) = lazy-label ]; lsattr -p /mnt/f/4 | grep -q '^ *7 '; "
               "dumpe2fs -h /dev/ubda 2>/dev/null | grep -q 'UUID.*01234567-89ab-cdef-0123-456789abcdef'; ")
 
