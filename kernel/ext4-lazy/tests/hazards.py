@@ -1,12 +1,9 @@
 """Tests of what others do to a lazy file system, mounted or not: each of these could lose what is in the log alone."""
 
 import hashlib
-import shutil
-import struct
 import subprocess
 
-import journal
-from bench import KILLS, SEED, STATISTICS, check, program
+from bench import SEED, STATISTICS, check, program, statistics
 
 # Calls of ioctl() that no program of the machine makes.
 IOCTL = r"""
@@ -115,6 +112,23 @@ for _ in range(40):
         {STATISTICS}; : >$LAZY_SHARE/done; sleep 1000""", code=124, kill_when=bench.share / "done", timeout=600)
     goes_home(bench, right + "[ $(e2label /dev/ubda) = lazy-label ]; lsattr -p /mnt/f/4 | grep -q '^ *7 '; "
               "dumpe2fs -h /dev/ubda 2>/dev/null | grep -q 'UUID.*01234567-89ab-cdef-0123-456789abcdef'; ")
+
+
+def test_freezes(bench):
+    """Frozen in the middle of a storm that keeps the cleaner busy: the drive then has a file system that needs no replay."""
+    bench.mkfs(size="48M", journal=4, extra=("-I", "1024"))
+    said = bench.guest(f"""
+        lazy /dev/ubda /mnt; storm storm /mnt $LAZY_SHARE --seed {SEED} --operations 800 --sync-every 5 &
+        for i in 1 2 3; do
+            sleep 1; fsfreeze -f /mnt; {STATISTICS} | grep -x 'mapped 0'
+            # What the drive has, and not the page cache.
+            dd if=/dev/ubda of=$LAZY_SHARE/frozen$i bs=1M iflag=direct conv=sparse status=none; fsfreeze -u /mnt
+        done
+        wait; {STATISTICS}; storm verify /mnt $LAZY_SHARE; umount /mnt""")
+    check(statistics(said.rsplit("mapped ", 1)[1])["cleaned"] > 0, "the cleaner had nothing to do")
+    for number in (1, 2, 3):
+        bench.fsck(bench.share / f"frozen{number}", replay=False)
+    goes_home(bench, "storm verify /mnt $LAZY_SHARE;")
 
 
 def test_shutdown(bench):
