@@ -132,7 +132,7 @@ def hear(places, heard):
         if not news.is_fresh(node, now):
             continue
         nodes.append([ip, port])
-        for device, row in node.get("drives", {}).items():
+        for device, row in news.rows_of(node, now).items():
             if found := turns.Told.decode(row):
                 told[name_of({"ip": ip, "port": port, "device": device})] = found
     return told, nodes

@@ -35,6 +35,12 @@ def is_fresh(told, now):
     return isinstance(told, dict) and isinstance(told.get("at"), (int, float)) and abs(now - told["at"]) <= STALE_SECONDS
 
 
+def rows_of(told, now):
+    """What was told a short time ago of each drive: a table for each name."""
+    drives = told.get("drives") if is_fresh(told, now) else None
+    return {name: row for name, row in drives.items() if isinstance(row, dict)} if isinstance(drives, dict) else {}
+
+
 def ordered(nodes, news, now):
     """`nodes` with the better drives first, otherwise in their order. All stay: the last one may have the only copy. Who has been given a
     turn to clean counts as cleaning at once, before its node can tell it."""
@@ -42,8 +48,7 @@ def ordered(nodes, news, now):
     turns = table.get("turns") if is_fresh(table, now) else None
 
     def of(node):
-        told = news.get((node["ip"], node["port"]))
-        row = told.get("drives", {}).get(node["device"], {}) if is_fresh(told, now) else {}
+        row = rows_of(news.get((node["ip"], node["port"])), now).get(node["device"], {})
         has_turn = isinstance(turns, dict) and f"{node['ip']}:{node['port']}/{node['device']}" in turns
         return rank({**row, "turn": has_turn or row.get("turn")})
 

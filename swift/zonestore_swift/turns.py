@@ -63,7 +63,7 @@ class Told:
                 return None
             return cls(int(row.get("followed", 0)), bool(row.get("waits")), bool(row.get("cleans")), bool(row.get("urgent")),
                        int(row.get("spare", 0)), float(row.get("turn", 0)))
-        except (TypeError, ValueError, AttributeError):
+        except (TypeError, ValueError, AttributeError, OverflowError):
             return None
 
 

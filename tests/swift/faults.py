@@ -200,8 +200,19 @@ def run(arguments, folder):
         refused = sum(writer.refused for writer in trial.writers)
         assert not cluster.data_files(), cluster.data_files()[:3]
         print(f"{trial.acknowledged()} acknowledged writes, {refused} refused: 0 lost, 0 wrong", flush=True)
+    except Exception:
+        tell_dead(cluster)
+        raise
     finally:
         cluster.stop()
+
+
+def tell_dead(cluster):
+    """Each process that has ended, and what it said last: the fault may be one that nobody planned."""
+    for node in cluster.nodes:
+        for name, process in node.processes().items():
+            if not process.is_alive():
+                print(f"{name} of {node.name} has ended: {process.last_words()}", flush=True)
 
 
 def main():
@@ -209,18 +220,20 @@ def main():
     for name, default in (("nodes", 4), ("drives", 2), ("rounds", 6), ("seed", 1), ("seconds", 10), ("workers", 0)):
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--size", default="4GiB", help="of each drive; metadata have two copies from here on")
-    parser.add_argument("--keep", action="store_true", help="leave the folder with drives and logs")
+    parser.add_argument("--keep", action="store_true", help="leave the folder with drives and logs, as after an error")
     parser.add_argument("--only", type=lambda text: text.split(","), help="these kinds: " + ", ".join(KINDS))
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     folder = Path(tempfile.mkdtemp(prefix="swift-faults-"))
+    keeps = True
     try:
         run(arguments, folder)
+        keeps = arguments.keep
     except AssertionError as error:
         print(f"WRONG (seed {arguments.seed}): {error}")
         return 1
     finally:
-        if arguments.keep:
+        if keeps:
             print("kept:", folder)
         else:
             shutil.rmtree(folder, ignore_errors=True)

@@ -5,7 +5,7 @@ import time
 
 import pytest
 from swift.proxy import server
-from zonestore_swift import news, proxy, reporter
+from zonestore_swift import coordinator, news, proxy, reporter
 
 NODES = [{"ip": f"10.0.0.{n}", "port": 6200, "device": f"d{n}"} for n in range(1, 5)]
 
@@ -50,8 +50,10 @@ def test_old_news_say_nothing(now):
 
 def test_what_memcached_has_may_be_anything():
     place = (NODES[0]["ip"], NODES[0]["port"])
-    for junk in (None, {}, {"at": 100}, {"at": 100, "drives": {}}, {"at": 100, "drives": {"d1": {}}}):
-        assert news.ordered(NODES, {place: junk}, 100) == NODES
+    drives = [None, {}, 7, [], "d1", *({"d1": row} for row in ({}, None, 5, [], "grade", {"grade": []}, {"slow": {}}))]
+    for junk in [None, {}, 7, [], {"at": 100}, {"at": "now"}, *({"at": 100, "drives": each} for each in drives)]:
+        assert sorted(news.ordered(NODES, {place: junk}, 100), key=NODES.index) == NODES
+        coordinator.hear([place], [{**junk, "at": time.time()} if isinstance(junk, dict) else junk])
 
 
 class Memcache(dict):

@@ -27,8 +27,11 @@ const COLLECTION: &str = "scale";
 const PATIENCE: Duration = Duration::from_secs(600);
 /// They are over when the drive was left alone for so long.
 const QUIET: Duration = Duration::from_millis(300);
-/// Look-ups and, at the most, overwrites of a stage.
+/// Look-ups of a stage, and the fewest overwrites.
 const PROBES: u64 = 100_000;
+/// Of the objects, one in so many is overwritten: with few overwrites, the compaction of what the puts in front of them left
+/// in level 0 is most of their cost, or none of it.
+const OVERWRITTEN: u64 = 5;
 
 /// What is measured.
 #[derive(Clone, Debug)]
@@ -179,7 +182,8 @@ impl<'a> Scale<'a> {
         let (before, probes) = (self.objects, objects.min(PROBES));
         let puts = self.cost(objects - before, |number| self.put(before + number))?;
         let any = |number: u64| mixed(number) % objects;
-        let overwrites = self.cost(probes, |number| self.put(any(number)))?;
+        let overwritten = probes.max(objects / OVERWRITTEN);
+        let overwrites = self.cost(overwritten, |number| self.put(any(number)))?;
         let gets = self.cost(probes, |number| self.get(any(number)))?;
         let misses = self.cost(probes, |number| {
             let there = self.store().stat(COLLECTION, self.name(objects + number))?;

@@ -221,19 +221,18 @@ impl Core {
         }
     }
 
-    /// Makes everything durable, and if anything was, says so with one more group that has no records: damage to the one in
-    /// front of it is then none that a crash may have left.
+    /// Makes everything durable, and if anything was, writes it into the other slot too: a slot that goes back to what it was
+    /// before is none that a crash may have left then.
     pub fn seal(&mut self) -> Result<()> {
         self.commit()?;
-        let done = self.counts.commits + self.counts.checkpoints;
-        if std::mem::replace(&mut self.sealed, done) == done {
+        if self.sealed == self.counts.commits + self.counts.checkpoints {
             return Ok(());
         }
         // What was done is durable in any case.
-        let sealed = self.log.append(&[]).and_then(|_| self.device.flush());
-        if let Err(error) = sealed {
-            tracing::warn!(%error, "the end of the journal is not sealed");
+        if let Err(error) = self.checkpoint() {
+            tracing::warn!(%error, "the other copy of the metadata could not be written");
         }
+        self.sealed = self.counts.commits + self.counts.checkpoints;
         Ok(())
     }
 

@@ -364,7 +364,8 @@ fn change_metadata(is_sealed: bool) {
             Err(error) => panic!("{error}"),
         }
     }
-    assert!(refused > 20, "{refused}");
+    // Behind an unmount the older copy may have any damage.
+    assert!(refused > if is_sealed { 0 } else { 20 }, "{refused}");
     assert!(last < 20 && (last == 0 || !is_sealed), "{last}");
 }
 

@@ -11,15 +11,18 @@ use crate::limits::check_sizes;
 use crate::omap;
 use crate::open_maps::Drops;
 use crate::operations::Work;
-use crate::rows::read_extents;
+use crate::rows::{onode_key, read_extents, read_onode};
 use crate::staging::Staging;
-use crate::step::Step;
+use crate::step::{Step, Target};
 use crate::written::Hold;
 use crate::{Error, Result, TRACE, Transaction};
 use kv::{Batch, Durability, Kv};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+/// What the reserve for metadata covers in any case, in bytes of a batch.
+const LARGE: u64 = 256 << 10;
 
 impl Inner {
     /// Carries out a transaction. The answer is the number that it waits under to be durable, if it is not
@@ -31,8 +34,10 @@ impl Inner {
     ) -> Result<Option<u64>> {
         self.check_writable()?;
         check_sizes(&transaction)?;
-        if transaction.operations.iter().any(Step::adds_metadata) {
-            self.admit_metadata()?;
+        let brought = self.brought(&transaction)?;
+        let adds = brought > LARGE || transaction.operations.iter().any(Step::adds_metadata);
+        if adds {
+            self.admit_metadata(brought)?;
         }
         let changes_collections = transaction
             .operations
@@ -91,7 +96,7 @@ impl Inner {
             batch.put(key::SUPER_NEXT_COLLECTION, &u64::from(next).to_le_bytes());
             self.next_collection.store(next, Ordering::Release);
         }
-        let number = self.write_batch(&kv, &staging, batch, holds, durability)?;
+        let number = self.write_batch(&kv, &staging, batch, holds, durability, adds)?;
         self.open_maps.doom(staging.doomed.iter().copied());
         drop(drops);
         if changes_collections {
@@ -115,8 +120,37 @@ impl Inner {
         Ok(number)
     }
 
-    /// Writes a batch and lets the freelist follow. The zones of `holds` are let go of. The answer is the
-    /// number that the batch waits under to be durable, if it is not yet.
+    /// Bytes of metadata that a transaction brings, as far as that is known before its objects are locked.
+    fn brought(&self, transaction: &Transaction) -> Result<u64> {
+        let mut bytes = 0;
+        for step in &transaction.operations {
+            bytes += step.metadata_bytes();
+            if let Step::Clone { from, .. } = step {
+                bytes += self.omap_bytes(from)?;
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Of the omap of an object, if there is any.
+    fn omap_bytes(&self, object: &Target) -> Result<u64> {
+        let kv = self.kv()?;
+        let collections = self.collections();
+        let onode = collections.get(&object.collection).map(|record| {
+            let key = onode_key(&record.kind, &object.collection, &object.object);
+            read_onode(&*kv, &key?)
+        });
+        let Some(number) = onode.transpose()?.flatten().and_then(|onode| onode.omap) else {
+            return Ok(0);
+        };
+        let rows = omap::scan(&*kv, number, &[], None, usize::MAX)?;
+        let bytes = rows.iter().map(|(key, value)| key.len() + value.len());
+        Ok(bytes.sum::<usize>() as u64)
+    }
+
+    /// Writes a batch and lets the freelist follow. The zones of `holds` are let go of. One that `adds` metadata is refused if
+    /// it is large and finds no room: writing it would stop the store. The answer is the number that the batch waits under to be
+    /// durable, if it is not yet.
     pub(crate) fn write_batch(
         &self,
         kv: &Kv,
@@ -124,6 +158,7 @@ impl Inner {
         mut batch: Batch,
         holds: Vec<Hold>,
         durability: Durability,
+        adds: bool,
     ) -> Result<Option<u64>> {
         let (number, copied) = self.summaries.begin();
         if let Some(record) = copied {
@@ -139,10 +174,15 @@ impl Inner {
             },
         );
         let span = tracing::debug_span!(target: TRACE, "flush", ?durability, bytes = batch.as_bytes().len() as i64);
-        let written = span.in_scope(|| {
-            self.flush_unguarded(staging)
-                .and_then(|()| self.write_when_possible(kv, &batch, durability))
-        });
+        let bytes = batch.as_bytes().len() as u64;
+        let written = if adds && bytes > LARGE && !self.takes_metadata(kv, bytes) {
+            Err(self.no_metadata_space())
+        } else {
+            span.in_scope(|| {
+                self.flush_unguarded(staging)
+                    .and_then(|()| self.write_when_possible(kv, &batch, durability))
+            })
+        };
         let waits = match written {
             Ok(waits) => waits,
             // Nothing of it was written.
@@ -211,7 +251,8 @@ impl Inner {
             if is_last {
                 batch.delete(&key::doomed(map));
             }
-            self.write_batch(&kv, &staging, batch, Vec::new(), Durability::Synced)?;
+            let holds = Vec::new();
+            self.write_batch(&kv, &staging, batch, holds, Durability::Synced, false)?;
             if is_last {
                 return Ok(());
             }

@@ -210,7 +210,7 @@ impl ObjectWriter {
         let buffer = std::mem::take(&mut self.buffer);
         let is_small = self.hold.is_empty() && self.store.is_inline(buffer.len() as u64);
         let inline = if is_small && !buffer.is_empty() {
-            self.store.admit_metadata()?;
+            self.store.admit_metadata(0)?;
             Some(buffer)
         } else {
             self.put_piece(&buffer)?;

@@ -244,7 +244,8 @@ impl Inner {
             }
             holds.extend(copies.into_iter().map(|(_, copy)| copy));
         }
-        self.write_batch(&kv, &staging, Batch::default(), holds, Durability::Synced)?;
+        let batch = Batch::default();
+        self.write_batch(&kv, &staging, batch, holds, Durability::Synced, false)?;
         Ok(moved)
     }
 

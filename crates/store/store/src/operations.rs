@@ -153,9 +153,18 @@ impl Work<'_> {
                 attributes,
             } => {
                 self.key(&target)?;
-                let mut segments = Vec::new();
+                let (mut segments, mut size) = (Vec::new(), 0_u64);
                 for part in parts {
                     let (part_key, onode) = self.existing(&part)?;
+                    let (found, allowed) = (onode.size(), u64::MAX - size);
+                    if found > allowed {
+                        return Err(Error::Invalid {
+                            what: "the size of a part behind those in front of it",
+                            found,
+                            allowed,
+                        });
+                    }
+                    size += found;
                     segments.extend(onode.segments);
                     self.drop_omap(onode.omap);
                     self.staging.set_onode(part_key, None);

@@ -39,7 +39,7 @@ impl Pending {
         let (batch, holds) = (Batch::default(), Vec::new());
         let synced = self
             .store
-            .write_batch(&kv, &nothing, batch, holds, Durability::Synced);
+            .write_batch(&kv, &nothing, batch, holds, Durability::Synced, false);
         synced.map(drop)
     }
 }

@@ -20,6 +20,8 @@ const MAX_FUTILE_RECLAIMS: u32 = 16;
 /// The most of the host's disk under a drive file that new data leaves for deletes: some memtables,
 /// and what a compaction writes before it gives its input back.
 const MAX_KEPT_ON_HOST: u64 = 256 << 20;
+/// Of each byte of a batch, the log, an SST and what a compaction writes before it gives its input back have one.
+const WRITTEN_OF_METADATA: u64 = 3;
 /// How often a batch is written that the database does not take.
 const ATTEMPTS_TO_WRITE: u32 = 4;
 /// How long a refused put waits for RocksDB to give back what was removed before it.
@@ -140,9 +142,7 @@ impl Inner {
             self.padded(size)
         };
         self.host_has(padded, self.kept_on_host())
-            && self
-                .kv()
-                .is_ok_and(|kv| self.free_zones() >= self.metadata_spare(&kv))
+            && self.kv().is_ok_and(|kv| self.takes_metadata(&kv, 0))
             && (padded == 0 || self.freelist.fits(padded, self.data_capacity()))
     }
 
@@ -157,13 +157,14 @@ impl Inner {
         self.pool.geometry().round_up(size.min(u64::MAX / 4))
     }
 
-    /// Refuses new objects while the metadata could not grow; deletes are always let through.
-    pub fn admit_metadata(&self) -> Result<()> {
-        self.admit_on_host(0)?;
+    /// Refuses new objects while the metadata could not grow, and what brings so many `bytes` of it while it could not by
+    /// that; deletes are always let through.
+    pub fn admit_metadata(&self, bytes: u64) -> Result<()> {
+        self.admit_on_host(bytes.saturating_mul(WRITTEN_OF_METADATA))?;
         let (mut futile, mut has_waited) = (0, false);
         let lacks = |spare: u32| self.free_zones() < spare;
         loop {
-            let spare = self.metadata_spare(&*self.kv()?);
+            let spare = self.metadata_spare(&*self.kv()?, bytes);
             if !lacks(spare) {
                 return Ok(());
             }
@@ -181,7 +182,7 @@ impl Inner {
         }
     }
 
-    fn no_metadata_space(&self) -> Error {
+    pub fn no_metadata_space(&self) -> Error {
         let (geometry, counts) = (self.pool.geometry(), self.pool.counts());
         let zones = |sequential: u32, conventional: u32| {
             u64::from(sequential) * geometry.zone_capacity
@@ -252,7 +253,7 @@ impl Inner {
     /// Where zones run low, has the memtable written out before its log takes many: a deletion of a
     /// hundred bytes that is synced by itself costs the log a block.
     pub fn keep_log_short(&self, kv: &Kv) -> Result<()> {
-        let (free, spare) = (self.free_zones(), self.metadata_spare(kv));
+        let (free, spare) = (self.free_zones(), self.metadata_spare(kv, 0));
         if free >= spare {
             return Ok(());
         }
@@ -270,13 +271,20 @@ impl Inner {
         Ok(())
     }
 
-    /// Free zones below which no new objects are taken: the database may have to write before anything is
-    /// given back.
-    fn metadata_spare(&self, kv: &Kv) -> u32 {
+    /// Whether a batch of so many bytes finds zones as things are.
+    pub fn takes_metadata(&self, kv: &Kv, bytes: u64) -> bool {
+        self.free_zones() >= self.metadata_spare(kv, bytes)
+    }
+
+    /// Free zones below which no new objects are taken, nor other `bytes` of metadata: the database may have to write before
+    /// anything is given back.
+    fn metadata_spare(&self, kv: &Kv, bytes: u64) -> u32 {
         let (geometry, counts) = (self.pool.geometry(), self.pool.counts());
         // As many of the free zones as it takes, conventional ones first.
         let copies = self.fs.info().copies();
-        let bytes = kv.flush_bytes() * u64::from(copies);
+        let brought = bytes.saturating_mul(WRITTEN_OF_METADATA);
+        let bytes = kv.flush_bytes().saturating_add(brought);
+        let bytes = bytes.saturating_mul(u64::from(copies));
         let each = geometry.conventional_capacity();
         let conventional = bytes.div_ceil(each).min(counts.free_conventional.into());
         let rest = bytes.saturating_sub(conventional * each);

@@ -235,6 +235,26 @@ impl Step {
         }
     }
 
+    /// Bytes of metadata that it brings itself.
+    pub fn metadata_bytes(&self) -> u64 {
+        let attributes = self.attributes().into_iter().flatten();
+        let attributes = attributes.map(|(name, value)| name.len() + value.len());
+        let rest = match self {
+            Self::Put { data, .. } | Self::Write { data, .. } | Self::Append { data, .. } => {
+                data.inline.as_ref().map_or(0, Vec::len)
+            }
+            Self::Omap {
+                step: OmapStep::Set(rows),
+                ..
+            } => rows
+                .iter()
+                .map(|(key, value)| key.len() + value.len())
+                .sum(),
+            _ => 0,
+        };
+        (attributes.sum::<usize>() + rest) as u64
+    }
+
     /// The attributes it sets.
     pub fn attributes(&self) -> Option<&Attributes> {
         match self {

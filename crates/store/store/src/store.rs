@@ -151,7 +151,7 @@ impl Store {
     /// it does not fit, not before.
     pub fn writer_with(&self, expected: Option<u64>, hints: WriteHints) -> Result<ObjectWriter> {
         self.inner.check_writable()?;
-        self.inner.admit_metadata()?;
+        self.inner.admit_metadata(0)?;
         let shape = Shape::new(&self.inner.data_options, hints);
         if let Some(size) = expected
             && !self.inner.is_inline(size)

@@ -83,3 +83,57 @@ fn nothing_takes_what_is_kept_for_deletions() {
         assert_clean(&store);
     }
 }
+
+/// An omap of so many values of 256 KiB in one transaction.
+fn omap(object: &str, values: u64) -> Transaction {
+    let rows = (0..values).map(|n| (n.to_be_bytes().to_vec(), pattern(n, 256 << 10)));
+    let mut tx = Transaction::new();
+    tx.touch("c", object).omap_set("c", object, rows.collect());
+    tx
+}
+
+/// Written all the same, either would stop the store.
+#[test]
+fn what_finds_no_room_at_once_is_refused() {
+    let device: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry(128)).unwrap());
+    mkfs(&device);
+    let store = mount(&device);
+    create_collection(&store);
+    let refused = |tx| {
+        let error = store.commit(tx).unwrap_err();
+        assert!(matches!(error, Error::NoMetadataSpace { .. }), "{error}");
+    };
+    refused(omap("large", 1000));
+    let mut puts = Transaction::new();
+    for n in 0..200 {
+        let large = Attributes::from([("large".to_owned(), pattern(n, 1 << 19))]);
+        puts.put("c", format!("{n}"), store.nothing().unwrap(), large);
+    }
+    refused(puts);
+    assert!(store.list("c", "", "", 9).unwrap().is_empty());
+    // Copies of what fits, one by one, and two in a row of which the second copies what is not there before.
+    store.commit(omap("source", 20)).unwrap();
+    let mut copies = 0;
+    loop {
+        let (once, twice) = (format!("{copies}"), format!("{copies} again"));
+        let mut tx = Transaction::new();
+        tx.clone_object(("c", "source"), ("c", &once));
+        tx.clone_object(("c", &once), ("c", &twice));
+        match store.commit(tx) {
+            Ok(()) => copies += 1,
+            Err(Error::NoMetadataSpace { .. }) => break,
+            Err(error) => panic!("{copies}: {error}"),
+        }
+    }
+    assert!(copies > 0);
+    put(&store, "small", b"bytes").unwrap_or_else(|error| assert!(error.is_no_space()));
+    for found in store.list("c", "", "", 1000).unwrap() {
+        let mut tx = Transaction::new();
+        tx.remove("c", &found.name);
+        store.commit(tx).unwrap();
+    }
+    drop(store);
+    let store = mount(&device);
+    assert_clean(&store);
+    store.commit(omap("source", 20)).unwrap();
+}

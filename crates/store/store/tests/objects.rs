@@ -167,6 +167,42 @@ fn append_truncate_rename_assemble() {
     assert_clean(&store);
 }
 
+/// What could be written and not be read again.
+#[test]
+fn what_no_record_can_hold_is_refused() {
+    let (device, store) = fresh(128);
+    put(&store, "a", b"a").unwrap();
+    let half = u64::MAX / 2 + 2;
+    for object in ["a", "b"] {
+        let mut tx = Transaction::new();
+        tx.touch("c", object).punch("c", object, 0, half);
+        store.commit(tx).unwrap();
+    }
+    let long = || Attributes::from([("n".repeat(1 << 16), vec![1])]);
+    let mut transactions = Vec::new();
+    for what in 0..6 {
+        let mut tx = Transaction::new();
+        match what {
+            0 => tx.set_attributes("c", "a", long()),
+            1 => tx.update_attributes("c", "a", long(), &[]),
+            2 => tx.set_collection_attributes("c", long()),
+            3 => tx.create_collection("d", long()),
+            4 => tx.put("c", "a", store.nothing().unwrap(), long()),
+            _ => tx.assemble("c", "whole", &[("c", "a"), ("c", "b")], Attributes::new()),
+        };
+        transactions.push(tx);
+    }
+    for tx in transactions {
+        assert!(matches!(store.commit(tx), Err(Error::Invalid { .. })));
+    }
+    assert_clean(&store);
+    drop(store);
+    let store = mount(&device);
+    assert_eq!(store.list("c", "", "", 9).unwrap().len(), 2);
+    // Their sizes have no sum.
+    assert_clean(&store);
+}
+
 #[test]
 fn a_transaction_happens_whole_or_not_at_all() {
     let (_, store) = fresh(128);

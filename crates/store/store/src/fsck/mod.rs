@@ -157,7 +157,7 @@ impl Inner {
             let Some(onode) = Onode::decode(value) else {
                 return report.error("undecodable onode", name);
             };
-            report.bytes += onode.size();
+            report.bytes = report.bytes.saturating_add(onode.size());
             if let Some(number) = onode.omap
                 && !omaps.insert(number)
             {
