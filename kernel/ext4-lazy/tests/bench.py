@@ -68,6 +68,8 @@ class Bench:
         said = result.stdout + "\n-- kernel\n" + result.stderr
         trouble = re.search(rf"^.*({TROUBLE}{'' if expect_errors else '|EXT4-fs error'}).*$", said, re.M)
         check(not trouble, f"the kernel said: {trouble and trouble.group(0)}\n{said[-3000:]}")
+        # Its code is that of a guest that was stopped in front of it, too.
+        check("kill_when" not in options or options["kill_when"].exists(), f"the time was up\n{said[-2000:]}")
         check(code is None or result.returncode == code, f"exit code {result.returncode}, expected {code}\n{result.stdout[-2000:]}\n{said[-2000:]}")
         return said
 

@@ -1,0 +1,194 @@
+"""Tests of what others do to a lazy file system, mounted or not: each of these could lose what is in the log alone."""
+
+import hashlib
+import subprocess
+
+from bench import SEED, STATISTICS, check, program, statistics
+
+# Calls of ioctl() that no program of the machine makes.
+IOCTL = r"""
+    call() { python3 -c '
+import fcntl, os, struct, sys
+CALLS = {"checkpoint": (0x4004662b, int(sys.argv[3])), "shutdown": (0x8004587d, int(sys.argv[3])), "swap boot": (0x6611, None)}
+number, argument = CALLS[sys.argv[1]]
+fd = os.open(sys.argv[2], os.O_RDWR if sys.argv[1] == "swap boot" else os.O_RDONLY)
+fcntl.ioctl(fd, number, 0 if argument is None else struct.pack("I", argument))
+' "$1" "$2" "${3:-0}"; }
+    drop() { echo 3 >/proc/sys/vm/drop_caches; }
+"""
+
+
+def goes_home(bench, script, disks=None):
+    """`script` finds nothing wrong below /mnt in a lazy mount, in a replay of the same, and in what e2fsck is content with."""
+    replayed = bench.copy("replayed")
+    bench.guest(f"{IOCTL} lazy /dev/ubda /mnt; {script} umount /mnt")
+    bench.fsck(replayed)
+    bench.guest(f"{IOCTL} mount -t ext4 /dev/ubda /mnt; {script} umount /mnt", disks=[replayed])
+    bench.fsck(bench.image)
+
+
+def test_device_is_held(bench):
+    """With blocks of 1 KiB, the page cache of a device that is held open outlives the mount, and holds what is at home."""
+    bench.mkfs(size="64M", block=1024, journal=4)
+    bench.guest(f"""
+        {IOCTL} exec 5</dev/ubda
+        for i in 1 2 3; do
+            lazy /dev/ubda /mnt; storm storm /mnt $LAZY_SHARE --seed {SEED}$i --operations 100; umount /mnt
+            drop; cat <&5 >/dev/null; lazy /dev/ubda /mnt; storm verify /mnt $LAZY_SHARE; umount /mnt
+        done""")
+    goes_home(bench, "storm verify /mnt $LAZY_SHARE;")
+
+
+def test_backup_superblock(bench):
+    """A backup superblock does not say that the journal has something: a mount with it is refused, and e2fsck replays."""
+    bench.mkfs(size="300M", journal=4)
+    bench.guest(f"lazy /dev/ubda /mnt; storm storm /mnt $LAZY_SHARE --seed {SEED} --operations 100; umount /mnt")
+    before = bench.image.read_bytes()
+    # The option counts blocks of 1 KiB.
+    said = bench.guest("! lazy /dev/ubda /mnt sb=131072; ! mount -t $LAZY_TYPE -o sb=131072 /dev/ubda /mnt; "
+                       "! mount -t $LAZY_TYPE -o ro,sb=131072 /dev/ubda /mnt")
+    check(said.count("metadata that is not home") == 3, said[-2000:])
+    check(bench.image.read_bytes() == before, "something was written")
+    copy = bench.copy("by-backup")
+    done = subprocess.run([program("e2fsck"), "-f", "-y", "-b", "32768", str(copy)], capture_output=True, text=True, check=False)
+    check(done.returncode == 1 and "recovering journal" in done.stdout, done.stdout + done.stderr)
+    bench.fsck(copy, replay=False)
+    bench.guest("mount -t ext4 /dev/ubda /mnt; storm verify /mnt $LAZY_SHARE", disks=[copy])
+    goes_home(bench, "storm verify /mnt $LAZY_SHARE;")
+
+
+def test_flush_fails(bench):
+    """The drive does not flush what was written home: the tail stays, and what is in the log is brought home later."""
+    log = bench.folder / "log"
+    for image, megabytes in ((bench.image, 64), (log, 8)):
+        with open(image, "wb") as file:
+            file.truncate(megabytes << 20)
+    # Behind the file system is a sector that takes no flush.
+    end = (60 << 20) >> 9
+    said = bench.guest(f"""{IOCTL}
+        export DM_DISABLE_UDEV=1
+        table() {{ dmsetup suspend --noflush --nolockfs d; echo "$1" | dmsetup load d; dmsetup resume d; }}
+        good="0 {end} linear /dev/ubda 0
+{end} 8 linear /dev/ubda {end}"
+        bad="0 {end} linear /dev/ubda 0
+{end} 8 flakey /dev/ubda {end} 0 3600 1 error_writes"
+        echo "$good" | dmsetup create d
+        mke2fs -q -F -O journal_dev -b 4096 /dev/ubdb; mke2fs -q -F -t ext4 -b 4096 -J device=/dev/ubdb /dev/mapper/d 60M
+        lazy /dev/mapper/d /mnt; storm storm /mnt $LAZY_SHARE --seed {SEED} --operations 100
+        table "$bad"; touch /mnt; ! call checkpoint /mnt 2
+        dmesg | grep -m1 'cannot flush what was written home'
+        {STATISTICS}; ! touch /mnt/x; umount /mnt
+        table "$good"; lazy /dev/mapper/d /mnt; {STATISTICS}; storm verify /mnt $LAZY_SHARE; umount /mnt""",
+                       disks=[bench.image, log], expect_errors=True)
+    check("mapped 0" not in said.rsplit("log_blocks", 1)[0].rsplit("clean_batches", 1)[-1], f"the log was given up: {said[-2000:]}")
+    bench.guest("mount -t ext4 /dev/ubda /mnt; storm verify /mnt $LAZY_SHARE", disks=[bench.image, log])
+
+
+def test_calls(bench):
+    """What may be called on a mounted file system, one after the other, with checks in between; then it is killed."""
+    bench.mkfs(size="96M", journal=4, extra=("-O", "metadata_csum_seed,project", "-I", "1024"))
+    right = "storm verify /mnt/s $LAZY_SHARE; (cd /mnt/f; md5sum --quiet -c $LAZY_SHARE/sums); "
+    bench.guest(f"""{IOCTL}
+        lazy /dev/ubda /mnt discard; mkdir /mnt/s /mnt/f
+        storm storm /mnt/s $LAZY_SHARE --seed {SEED} --operations 60
+        # Two files in many pieces each.
+        python3 -c '
+import os
+files = [os.open(f"/mnt/f/{{number}}", os.O_WRONLY | os.O_CREAT) for number in (1, 2)]
+for _ in range(40):
+    for file in files: os.write(file, os.urandom(4096)); os.fsync(file)'
+        for i in 3 4 5; do head -c 9000 /dev/urandom >/mnt/f/$i; done; cp /mnt/f/5 /mnt/boot
+        sync; (cd /mnt/f; md5sum * >$LAZY_SHARE/sums); sync $LAZY_SHARE/sums
+        gone() {{ mkdir /mnt/gone; (cd /mnt/gone; seq -f %0200g 1 300 | xargs touch); sync; rm -r /mnt/gone; sync; }}
+        gone; drop; {right}
+        gone; fstrim /mnt; drop; {right}
+        e4defrag /mnt/f >/dev/null; sync; drop; {right}
+        call 'swap boot' /mnt/boot; call 'swap boot' /mnt/boot; cmp /mnt/boot /mnt/f/5; rm /mnt/boot
+        chattr -e /mnt/f/3; sync; drop; {right} chattr +e /mnt/f/3; sync; drop; {right}
+        chattr -p 7 /mnt/f/4; e2label /dev/ubda lazy-label
+        tune2fs -U 01234567-89ab-cdef-0123-456789abcdef /dev/ubda >/dev/null
+        gone; call checkpoint /mnt 2; {STATISTICS} | grep -qx 'mapped 0'; drop; {right}
+        storm storm /mnt/s $LAZY_SHARE --seed {SEED}9 --operations 40; gone; fstrim /mnt
+        {STATISTICS}; : >$LAZY_SHARE/done; sleep 1000""", code=124, kill_when=bench.share / "done", timeout=600)
+    goes_home(bench, right + "[ $(e2label /dev/ubda) = lazy-label ]; lsattr -p /mnt/f/4 | grep -q '^ *7 '; "
+              "dumpe2fs -h /dev/ubda 2>/dev/null | grep -q 'UUID.*01234567-89ab-cdef-0123-456789abcdef'; ")
+
+
+def test_freezes(bench):
+    """Frozen in the middle of a storm that keeps the cleaner busy: the drive then has a file system that needs no replay."""
+    bench.mkfs(size="48M", journal=4, extra=("-I", "1024"))
+    said = bench.guest(f"""
+        lazy /dev/ubda /mnt; storm storm /mnt $LAZY_SHARE --seed {SEED} --operations 800 --sync-every 5 &
+        for i in 1 2 3; do
+            sleep 1; fsfreeze -f /mnt; {STATISTICS} | grep -x 'mapped 0'
+            # What the drive has, and not the page cache.
+            dd if=/dev/ubda of=$LAZY_SHARE/frozen$i bs=1M iflag=direct conv=sparse status=none; fsfreeze -u /mnt
+        done
+        wait; {STATISTICS}; storm verify /mnt $LAZY_SHARE; umount /mnt""")
+    check(statistics(said.rsplit("mapped ", 1)[1])["cleaned"] > 0, "the cleaner had nothing to do")
+    for number in (1, 2, 3):
+        bench.fsck(bench.share / f"frozen{number}", replay=False)
+    goes_home(bench, "storm verify /mnt $LAZY_SHARE;")
+
+
+def test_shutdown(bench):
+    """The file system is shut down in each way that there is; what was synced is there."""
+    bench.mkfs(size="64M", journal=4)
+    for how in (0, 1, 2):
+        bench.guest(f"""{IOCTL}
+            lazy /dev/ubda /mnt; storm verify /mnt $LAZY_SHARE
+            storm storm /mnt $LAZY_SHARE --seed {SEED}{how} --operations 100
+            call shutdown /mnt {how}; ! touch /mnt/x; umount /mnt""", expect_errors=True)
+        replayed = bench.copy("replayed")
+        bench.fsck(replayed)
+        bench.guest("mount -t ext4 /dev/ubda /mnt; storm verify /mnt $LAZY_SHARE", disks=[replayed])
+    # The errors that it has left in the superblock are for e2fsck.
+    bench.fsck(bench.image)
+    bench.guest("lazy /dev/ubda /mnt; storm verify /mnt $LAZY_SHARE; umount /mnt")
+
+
+def test_tools(bench):
+    """Programs that are started on an unmounted image: they change nothing, replay the journal first, or refuse."""
+    bench.mkfs(size="64M", journal=4)
+    bench.guest(f"lazy /dev/ubda /mnt; storm storm /mnt $LAZY_SHARE --seed {SEED} --operations 150; umount /mnt")
+    first = hashlib.sha256(bench.image.read_bytes()).digest()
+    for command in (("e2fsck", "-n"), ("e2fsck", "-f", "-n"), ("dumpe2fs",), ("tune2fs", "-l"), ("resize2fs", "-P")):
+        subprocess.run([program(command[0]), *command[1:], str(bench.image)], capture_output=True, check=False)
+        check(hashlib.sha256(bench.image.read_bytes()).digest() == first, f"{' '.join(command)} has changed the image")
+    for command in (("e2fsck", "-p"), ("tune2fs", "-L", "label"), ("tune2fs", "-O", "^metadata_csum"), ("tune2fs", "-O", "mmp"),
+                    ("tune2fs", "-O", "^has_journal"), ("tune2fs", "-I", "512"), ("resize2fs",), ("e2label",)):
+        copy, words = bench.copy("copy"), ["label"] if command[0] == "e2label" else []
+        if command[0] == "resize2fs":
+            with open(copy, "r+b") as file:
+                file.truncate(100 << 20)
+        done = subprocess.run([program(command[0]), *command[1:], str(copy), *words], capture_output=True, text=True, check=False)
+        print(f"   {' '.join(command)}: exit code {done.returncode}", flush=True)
+        bench.fsck(copy)
+        bench.guest("mount -t ext4 /dev/ubda /mnt; storm verify /mnt $LAZY_SHARE", disks=[copy])
+
+
+# What the file system is before it is made larger: 5 groups, and 20 then. New groups need new blocks of descriptors.
+GROWS = {
+    "reserved descriptors": ("-E", "desc_size=512,resize=400000"),
+    "descriptors in groups": ("-O", "meta_bg,^resize_inode"),
+    "no reserved descriptors": ("-O", "^resize_inode"),
+    "without flex_bg": ("-O", "^flex_bg,^64bit", "-E", "resize=400000"),
+    "clusters": ("-O", "bigalloc,^resize_inode", "-C", "8192"),
+}
+
+
+def test_resize_forms(bench):
+    """Each way in which a mounted file system gets descriptors for new groups, and a kill behind it."""
+    for name, options in GROWS.items():
+        bench.empty_share()
+        bench.mkfs(size="40M", block=1024, journal=4, extra=options)
+        with open(bench.image, "r+b") as file:
+            file.truncate(164000 << 10)
+        bench.guest(f"""
+            lazy /dev/ubda /mnt; storm storm /mnt $LAZY_SHARE --seed {SEED} --operations 60
+            for size in 73729 163841; do
+                resize2fs /dev/ubda ${{size}}K 2>&1; storm storm /mnt $LAZY_SHARE --seed {SEED}$size --operations 60
+            done
+            storm verify /mnt $LAZY_SHARE; : >$LAZY_SHARE/done; sleep 1000""", code=124, kill_when=bench.share / "done")
+        goes_home(bench, "storm verify /mnt $LAZY_SHARE; [ $(stat -f -c %b /mnt) -gt 120000 ] || [ $(stat -f -c %S /mnt) -gt 1024 ]; ")
+        print(f"   {name}: ok", flush=True)
