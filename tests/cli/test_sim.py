@@ -84,13 +84,18 @@ def test_a_cluster_repeats_from_its_seed(zonestore):
     assert run("1") != run("2")
 
 
-def test_clusters_that_cannot_be_are_refused_with_a_reason(zonestore):
+def test_clusters_that_cannot_be_are_refused_with_a_reason(zonestore, tmp_path):
     assert "nodes times drives" in zonestore.try_("sim", "cluster", "--nodes", "0").failed(2)
     assert "takes 3 drives" in zonestore.try_("sim", "cluster", "--nodes", "2", "--drives", "1").failed(2)
     for options, word in ((("-u", "0.99"), "a zone has to stay free"),
                           (("--redundancy", "x"), "8+4"), (("--reads", "2"), "0 to 1"), (("--drive", "zns-zn540"), "flash"),
-                          (("--object-size", "1GiB"), "an object has"), (("--budget", "0"), "per cent"), (("--rate", "0"), "a rate of requests"),
+                          (("--object-size", "1GiB"), "an object has"), (("--object-size", "0"), "an object has"),
+                          (("--time", "1ms"), "whole seconds"), (("--network", "1"), "1 MB a second or more"), (("--budget", "0"), "per cent"), (("--rate", "0"), "a rate of requests"),
                           (("--news-delay", "soon"), "news-delay"), (("--rate", "1", "--clients", "1"), "cannot be used with")):
         outcome = zonestore.try_(*CLUSTER, *options)
         assert outcome.code == 2, options
         assert word in outcome.err, (options, outcome.err)
+    for wrong in ("-1", "1e308"):
+        file = tmp_path / "times.json"
+        file.write_text(f'{{"read_ms": [{wrong}], "write_ms": [1]}}')
+        assert "0 to 3600000 milliseconds" in zonestore.try_(*CLUSTER, "--times", file).failed(2)

@@ -216,8 +216,8 @@ def test_up_can_be_interrupted_anywhere(tmp_path, how):
     other = tmp_path / "other"
     slow = tmp_path / "zonestore"
     held = tmp_path / "held"
-    # Stands still where `held` says.
-    slow.write_text(f'#!/bin/sh\n[ "$1" = "$(cat {held})" ] && touch {held}.there && sleep 30\nexec {binary()} "$@"\n')
+    # Stands still where `held` says, and ends.
+    slow.write_text(f'#!/bin/sh\n[ "$1" = "$(cat {held})" ] && touch {held}.there && sleep 5 && exit 1\nexec {binary()} "$@"\n')
     slow.chmod(0o755)
     try:
         for step in ("store", "daemon"):

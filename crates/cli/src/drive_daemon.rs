@@ -9,8 +9,9 @@ use control::Socket;
 use daemon::{DriveServer, ServedDrive, memory};
 use device::ZonedDevice;
 use serde_json::json;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use store::Store;
@@ -23,6 +24,7 @@ pub fn run(arguments: &DaemonArguments, out: &mut Output) -> CommandResult {
     if let Some((twice, _)) = named.iter().find(|(name, _)| !names.insert(name)) {
         return fail!(Usage, "two drives are named {twice}"; "name them: NAME=DRIVE");
     }
+    check_once(&named)?;
     let user = arguments.user.as_deref().map(user).transpose()?;
     // Before anything is mounted: without it there is nobody to serve.
     let socket = Socket::at(&arguments.socket, user)?;
@@ -82,6 +84,29 @@ fn mount(
     Ok(ServedDrive { name, drive, store })
 }
 
+/// No drive has two names, by whatever path.
+fn check_once(named: &[(String, PathBuf)]) -> CommandResult {
+    let mut found = BTreeMap::new();
+    for (name, path) in named {
+        // One that is not there is for the opening to refuse.
+        let Ok(drive) = std::fs::metadata(path) else {
+            continue;
+        };
+        let identity = match drive.file_type() {
+            kind if kind.is_block_device() || kind.is_char_device() => (true, drive.rdev(), 0),
+            _ => (false, drive.dev(), drive.ino()),
+        };
+        if let Some(other) = found.insert(identity, name) {
+            let path = path.display();
+            return fail!(
+                Usage, "{other} and {name} are one drive, {path}";
+                "give each drive once: it is one device of the ring"
+            );
+        }
+    }
+    Ok(())
+}
+
 /// Name and path of `[NAME=]DRIVE`. What is there under the whole of it is a path.
 fn named(argument: &Path) -> CommandResult<(String, PathBuf)> {
     let bytes = argument.as_os_str().as_bytes();
@@ -95,9 +120,9 @@ fn named(argument: &Path) -> CommandResult<(String, PathBuf)> {
         }
     };
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
-    if name.is_empty() || !name.bytes().all(is_plain) || bytes.is_empty() {
+    if ["", ".", ".."].contains(&name.as_str()) || !name.bytes().all(is_plain) || bytes.is_empty() {
         return fail!(
-            Usage, "{name:?} is no name of a device: it has letters, digits, dots, _ and -";
+            Usage, "{name:?} is no name of a device: it has letters, digits, dots, _ and -, and is neither . nor ..";
             "name it: NAME=DRIVE"
         );
     }

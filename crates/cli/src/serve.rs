@@ -222,7 +222,7 @@ pub fn mount(
         }
         Err(error @ store::Error::NotFormatted) => {
             let path = path.display();
-            let hint = format_args!("make a store: zonestore store mkfs {path}, or give --create");
+            let hint = format_args!("make a store: zonestore store mkfs {path}");
             Err(CommandError::from(error).hint(hint))
         }
         mounted => Ok(mounted?),

@@ -19,6 +19,9 @@ use terminal::{Interrupt, Progress};
 const DRIVES_A_PROXY: u32 = 32;
 const REQUESTS_A_DRIVE: u32 = 5;
 
+/// What a job of a drive may have taken: an hour.
+const MOST_MS: f64 = 3_600_000.0;
+
 /// What a progress counts up to.
 const PARTS: f64 = 1_000.0;
 
@@ -85,6 +88,16 @@ fn times(file: &Path) -> CommandResult<Times> {
     let times: Times = serde_json::from_str(&text).map_err(|error| failed(&error))?;
     if times.read_ms.is_empty() || times.write_ms.is_empty() {
         return Err(failed(&"a list is empty"));
+    }
+    let lists = [&times.read_ms, &times.write_ms, &times.moved_ms];
+    let wrong = lists
+        .into_iter()
+        .flatten()
+        .copied()
+        .find(|ms| !(0.0..=MOST_MS).contains(ms));
+    if let Some(wrong) = wrong {
+        let why = format!("{wrong} is no time of a job: one is 0 to {MOST_MS} milliseconds");
+        return Err(failed(&why));
     }
     Ok(times)
 }

@@ -26,6 +26,9 @@ impl FromStr for Duration {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let length = humantime::parse_duration(text)
             .map_err(|error| format!("{error}; write 90s, 30min, 12h or 1d"))?;
+        if length.subsec_nanos() != 0 {
+            return Err("write whole seconds: 90s, 30min, 12h or 1d".to_owned());
+        }
         match length.as_secs() {
             seconds if seconds < 1 << 32 => Ok(Self(seconds)),
             _ => Err("that is more than a century".to_owned()),
@@ -57,7 +60,7 @@ mod tests {
         assert_eq!(seconds("12h"), Ok(43_200));
         assert_eq!(seconds("1d"), Ok(86_400));
         assert_eq!(seconds("1h 30m"), Ok(5_400));
-        for wrong in ["", "5", "h", "-1h", "99999999999d", "1x"] {
+        for wrong in ["", "5", "1ms", "1500ms", "h", "-1h", "99999999999d", "1x"] {
             assert!(seconds(wrong).is_err(), "{wrong}");
         }
         assert_eq!(

@@ -1,7 +1,7 @@
 //! What is said of a drive that somebody else has open, and of what its server answers.
 
 use super::CommandError;
-use control::api::Kind;
+use control::api::{DAEMON, Kind};
 use control::{ClientError, OpenError, ServerError, ViewError};
 
 impl From<OpenError> for CommandError {
@@ -12,9 +12,13 @@ impl From<OpenError> for CommandError {
             error => error,
         };
         sorted! { error:
-            OpenError::Served { pid, .. } => Busy, format!(
+            OpenError::Served { pid, command, .. } => Busy, format!(
                 "stop it first: kill {pid}; meanwhile `fs top`, `store df`, `store ls`, `store clean`, `store backup`, \
-                 `drive report` and `drive info` ask it, and objects go in and out by S3"
+                 `drive report` and `drive info` ask it, and objects go in and out {}",
+                match command.as_str() {
+                    DAEMON => "through OpenStack Swift, which asks its --socket",
+                    _ => "by S3",
+                }
             );
             _ => Busy, "wait for it, or stop it; meanwhile `zonestore fs top` looks at the drive";
         }

@@ -55,7 +55,7 @@ pub enum Listener {
     Tcp(TcpListener),
 }
 
-const BACKLOG: i32 = 64;
+const BACKLOG: i32 = 4096;
 
 impl Listener {
     /// Listens at an address. A socket that nobody listens at any more is replaced.

@@ -29,6 +29,10 @@ use zone::Geometry;
 pub const API_VERSION: u32 = 1;
 /// How a server names itself in [`Hello`].
 pub const SERVICE: &str = "zonestore";
+/// Serves a store by S3.
+pub const SERVE: &str = "zonestore serve";
+/// Serves stores to OpenStack Swift.
+pub const DAEMON: &str = "zonestore daemon";
 /// Most zones of one answer.
 pub const MAX_ZONES: u32 = 4096;
 /// Most objects of one answer.
@@ -47,6 +51,14 @@ pub struct Hello {
     pub program_version: String,
     /// Its process.
     pub pid: u32,
+    /// The command that it runs, such as `zonestore serve`.
+    #[serde(default = "serve")]
+    pub command: String,
+}
+
+/// What runs where nobody says so.
+fn serve() -> String {
+    SERVE.to_owned()
 }
 
 /// What a drive is.

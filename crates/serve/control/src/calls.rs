@@ -61,12 +61,13 @@ pub fn router(daemon: Arc<Daemon>, tell: Option<Tell>) -> Router {
         .with_state(daemon)
 }
 
-pub async fn hello() -> Json<Hello> {
+pub fn hello(command: &str) -> Json<Hello> {
     Json(Hello {
         service: SERVICE.to_owned(),
         api_versions: vec![API_VERSION],
         program_version: env!("CARGO_PKG_VERSION").to_owned(),
         pid: std::process::id(),
+        command: command.to_owned(),
     })
 }
 

@@ -42,7 +42,7 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 pub struct Client {
     place: Place,
     runtime: Runtime,
-    hello: Hello,
+    hello: Box<Hello>,
 }
 
 impl Client {
@@ -66,11 +66,12 @@ impl Client {
             api_versions: Vec::new(),
             program_version: String::new(),
             pid: 0,
+            command: String::new(),
         };
         let mut client = Self {
             place,
             runtime,
-            hello: nobody,
+            hello: Box::new(nobody),
         };
         let mut tries = TRIES;
         let hello: Hello = loop {
@@ -101,9 +102,10 @@ impl Client {
                 found: hello.api_versions,
                 program_version: hello.program_version,
                 pid: hello.pid,
+                command: hello.command,
             });
         }
-        client.hello = hello;
+        client.hello = Box::new(hello);
         Ok(Some(client))
     }
 

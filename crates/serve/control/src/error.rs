@@ -61,6 +61,8 @@ pub enum ClientError {
         program_version: String,
         /// Its process.
         pid: u32,
+        /// The command that it runs.
+        command: String,
     },
     /// No answer in time.
     #[error("{}: the server does not answer", socket.display())]
@@ -109,11 +111,13 @@ pub enum OpenError {
     #[error(transparent)]
     Drive(#[from] DriveError),
     /// Its daemon has it.
-    #[error("{}: in use by zonestore serve (pid {pid})", drive.display())]
+    #[error("{}: in use by {command} (pid {pid})", drive.display())]
     Served {
         /// The drive.
         drive: PathBuf,
-        /// The daemon's process.
+        /// The command that the daemon runs, such as `zonestore serve`.
+        command: String,
+        /// Its process.
         pid: u32,
     },
     /// A process has it that does not answer for it.

@@ -55,13 +55,14 @@ impl Opened {
         if !error.is_in_use() {
             return error.into();
         }
-        let served = |pid| OpenError::Served {
+        let served = |pid, command| OpenError::Served {
             drive: path.to_owned(),
+            command,
             pid,
         };
         match Client::connect(path) {
-            Ok(Some(client)) => served(client.hello().pid),
-            Err(ClientError::UnknownVersion { pid, .. }) => served(pid),
+            Ok(Some(client)) => served(client.hello().pid, client.hello().command.clone()),
+            Err(ClientError::UnknownVersion { pid, command, .. }) => served(pid, command),
             Ok(None) | Err(_) => in_use(path, error),
         }
     }

@@ -1,5 +1,6 @@
 //! The daemon's side of the control socket, from its opening to its end.
 
+use crate::api::{DAEMON, SERVE};
 use crate::calls::{hello, no_method, unknown};
 use crate::drained::drain;
 use crate::drive_calls::DriveCalls;
@@ -24,6 +25,8 @@ pub struct Socket {
     place: SocketFile,
     /// Besides root and who runs this.
     user: Option<u32>,
+    /// Which command serves there.
+    command: &'static str,
 }
 
 struct SocketFile(Place);
@@ -35,7 +38,7 @@ impl Drop for SocketFile {
 }
 
 impl Socket {
-    /// At this path. Only root, who runs this process, and `user`, to whom the socket's file is given, can connect.
+    /// Of a daemon, at this path. Only root, who runs this process, and `user`, to whom the socket's file is given, can connect.
     pub fn at(path: &Path, user: Option<u32>) -> Result<Self, ServerError> {
         let place = Place::at(path).map_err(|source| ServerError::Io {
             path: path.to_owned(),
@@ -46,6 +49,7 @@ impl Socket {
             listener: place.listen()?,
             place: SocketFile(place),
             user,
+            command: DAEMON,
         };
         if let Some(user) = user {
             let given = std::os::unix::fs::chown(socket.place.0.address(), Some(user), None);
@@ -57,7 +61,7 @@ impl Socket {
         Ok(socket)
     }
 
-    /// Beside a drive whose lock this process holds. Who connects waits until it is [run](Self::run).
+    /// Of a server, beside a drive whose lock this process holds. Who connects waits until it is [run](Self::run).
     pub fn beside(drive: &Path) -> Result<Self, ServerError> {
         let place = Place::of(drive).map_err(|source| ServerError::Io {
             path: drive.to_owned(),
@@ -67,7 +71,14 @@ impl Socket {
             listener: place.listen()?,
             place: SocketFile(place),
             user: None,
+            command: SERVE,
         })
+    }
+
+    /// Of this command, in the place of [`SERVE`].
+    #[must_use]
+    pub fn of(self, command: &'static str) -> Self {
+        Self { command, ..self }
     }
 
     /// Where it is.
@@ -86,6 +97,7 @@ impl Socket {
         close: impl Future<Output = ()>,
     ) -> Result<(), ServerError> {
         let path = self.path().to_owned();
+        let command = self.command;
         let failed = |source| ServerError::Io { path, source };
         let listener = match tokio::net::UnixListener::from_std(self.listener) {
             Ok(listener) => listener,
@@ -105,7 +117,7 @@ impl Socket {
             ],
         };
         let calls = calls
-            .route("/", get(hello))
+            .route("/", get(async move || hello(command)))
             .method_not_allowed_fallback(no_method)
             .fallback(unknown)
             .layer(middleware::from_fn(drain));
@@ -156,13 +168,7 @@ pub struct ControlServer {
 }
 
 impl ControlServer {
-    /// Opens the control socket of a drive, whose lock this process holds; nothing is answered before
-    /// [`run`](Self::run).
-    pub fn open(drive: &Path, calls: Arc<DriveCalls>) -> Result<Self, ServerError> {
-        Ok(Self::at(Socket::beside(drive)?, calls))
-    }
-
-    /// At a socket that is there already.
+    /// At a socket; nothing is answered before [`run`](Self::run).
     pub fn at(socket: Socket, calls: Arc<DriveCalls>) -> Self {
         Self { socket, calls }
     }

@@ -20,7 +20,9 @@ use std::path::{Path, PathBuf};
 const MAX_ADDRESS_BYTES: usize = 107;
 /// Most bytes of a socket's name that still fit behind `/proc/self/fd/N/`.
 const MAX_NAME_BYTES: usize = 72;
-const BACKLOG: i32 = 64;
+/// Connections that nobody has accepted yet; the kernel allows fewer if it is set so (`net.core.somaxconn`). Beyond it a client
+/// that does not wait is refused at once.
+const BACKLOG: i32 = 4096;
 
 /// The place of a drive's socket.
 pub struct Place {
@@ -169,6 +171,26 @@ mod tests {
             place.remove();
             assert!(!place.path().exists());
         }
+    }
+
+    #[test]
+    fn many_connect_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Place::at(&folder.path().join("s")).unwrap();
+        let _listener = place.listen().unwrap();
+        let address = SocketAddrUnix::new(place.address()).unwrap();
+        let allowed = fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap();
+        let count = 300.min(allowed.trim().parse().unwrap());
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let connected = (0..count).map(|_| {
+            let socket =
+                rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+            rustix::net::connect(&socket, &address)?;
+            Ok(socket)
+        });
+        connected
+            .collect::<rustix::io::Result<Vec<OwnedFd>>>()
+            .unwrap();
     }
 
     #[test]

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::{any, get};
 use axum::{Json, Router};
-use control::api::Kind;
+use control::api::{DAEMON, Kind};
 use control::{ControlServer, DriveCalls, Failure, ServerError, Socket};
 use device::Drive;
 use runtime::Runtime;
@@ -133,8 +133,8 @@ impl DriveServer {
         let mut running = Vec::new();
         for device in &self.devices {
             let drive = device.served.drive.path().to_owned();
-            let server = match ControlServer::open(&drive, device.calls.clone()) {
-                Ok(server) => server,
+            let server = match Socket::beside(&drive) {
+                Ok(socket) => ControlServer::at(socket.of(DAEMON), device.calls.clone()),
                 Err(error) => {
                     tracing::warn!(%error, "other commands cannot ask this server");
                     continue;

@@ -37,6 +37,11 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Whether there is more in it than metadata.
+    pub const fn has_data(self) -> bool {
+        matches!(self, Self::Data | Self::Fragment { .. })
+    }
+
     /// With the dot.
     pub const fn extension(self) -> &'static str {
         match self {

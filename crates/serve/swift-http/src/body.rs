@@ -1,12 +1,21 @@
 //! Bodies of requests: timed, and taken apart.
 
 use crate::failure::invalid;
-use axum::body::{Body, BodyDataStream, Bytes};
+use axum::body::{Body, Bytes};
 use control::Failure;
 use control::api::Kind;
+use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, stream};
 use objects::{Flow, Inbound, Pace, Unread};
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// Bodies of so many bytes wait for no other.
+pub const SMALL: u64 = 64 << 10;
+
+/// A body as it comes.
+pub type Incoming = BoxStream<'static, Result<Bytes, axum::Error>>;
 
 /// A body that stands still for so long has ended. Who is on the other side of the socket is trusted to be no slower
 /// than its own client.
@@ -18,15 +27,31 @@ const PACE: Pace = Pace {
 /// What is read whole.
 pub const METADATA: &str = "metadata";
 
-/// The bytes of a body as they come.
-pub fn timed(body: Body) -> BodyDataStream {
+/// The bytes of a body as they come: more than [`SMALL`] of them only with a place among the bodies on their way, whatever
+/// was said of how many there will be. The place is held until this is dropped.
+pub fn timed(body: Body, place: Option<OwnedSemaphorePermit>, places: Arc<Semaphore>) -> Incoming {
     let inbound = Inbound::new(body, Flow::default(), PACE, Unread::default());
-    Body::new(inbound).into_data_stream()
+    let body = Body::new(inbound).into_data_stream();
+    let coming = stream::unfold(
+        (body, place, places, 0),
+        async |(mut body, mut place, places, came)| {
+            let mut piece = body.next().await?;
+            let came = came + piece.as_ref().map_or(0, |piece| piece.len() as u64);
+            if came > SMALL && place.is_none() {
+                match places.clone().acquire_owned().await {
+                    Ok(found) => place = Some(found),
+                    Err(closed) => piece = Err(axum::Error::new(closed)),
+                }
+            }
+            Some((piece, (body, place, places, came)))
+        },
+    );
+    coming.boxed()
 }
 
 /// The first bytes of a body, so many, and the rest of it.
 pub async fn split(
-    mut body: BodyDataStream,
+    mut body: Incoming,
     bytes: u64,
 ) -> Result<
     (
@@ -52,7 +77,7 @@ pub async fn split(
 }
 
 /// All of a body, which has at most so many bytes.
-pub async fn whole(mut body: BodyDataStream, most: u64) -> Result<Vec<u8>, Failure> {
+pub async fn whole(mut body: Incoming, most: u64) -> Result<Vec<u8>, Failure> {
     let mut whole = Vec::new();
     while let Some(piece) = body.next().await {
         whole.extend_from_slice(&piece.map_err(broken_off)?);

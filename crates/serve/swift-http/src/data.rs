@@ -4,7 +4,7 @@ use crate::api::{
     Done, FragmentPreference, Head, MAX_DATA_BYTES, MAX_FIRST_BYTES, MAX_METADATA_BYTES, Open, Put,
     PutAnswer, Putting, Reading, Staged, Staging,
 };
-use crate::body::{METADATA, broken_off, split, timed, too_large, whole};
+use crate::body::{Incoming, METADATA, SMALL, broken_off, split, timed, too_large, whole};
 use crate::failure::{busy, gone, invalid, not_run, of_drive, of_read};
 use crate::path::Named;
 use crate::state::{Answer, Calls, SwiftCalls};
@@ -27,17 +27,25 @@ use swift_drive::{Address, Metadata, Opened};
 use swift_files::{FileName, Preference, Timestamp, Wanted};
 use tokio::sync::OwnedSemaphorePermit;
 
-/// Bodies of so many bytes wait for no other.
-pub const SMALL: u64 = 64 << 10;
-
 impl SwiftCalls {
     /// A place among the bodies on their way, for one of so many bytes.
-    async fn place(&self, bytes: Option<u64>) -> Result<Option<OwnedSemaphorePermit>, Failure> {
-        if bytes.is_some_and(|bytes| bytes <= SMALL) {
+    async fn place(&self, bytes: u64) -> Result<Option<OwnedSemaphorePermit>, Failure> {
+        if bytes <= SMALL {
             return Ok(None);
         }
         let place = self.bodies.clone().acquire_owned().await;
         place.map(Some).map_err(|_| Failure::stopping())
+    }
+
+    /// A body of which so many bytes are announced, unless its length says so.
+    pub(crate) async fn incoming(
+        &self,
+        body: Body,
+        announced: Option<u64>,
+    ) -> Result<Incoming, Failure> {
+        let bytes = body.size_hint().exact().or(announced);
+        let place = self.place(bytes.unwrap_or(0)).await?;
+        Ok(timed(body, place, self.bodies.clone()))
     }
 }
 
@@ -71,7 +79,7 @@ pub async fn stage(
         return Err(too_large("data", MAX_DATA_BYTES));
     }
     let size = coming.or(size);
-    let _place = calls.place(size).await?;
+    let body = calls.incoming(body, size).await?;
     let object = match (policy, hash) {
         (Some(policy), Some(hash)) => (policy.to_string(), hash),
         _ => Default::default(),
@@ -81,15 +89,9 @@ pub async fn stage(
         let digests = received.digests;
         received.writer.finish().map(|written| (written, digests))
     };
-    let (written, digests) = receive(
-        &calls.store,
-        &calls.blocking,
-        Some(timed(body)),
-        expected,
-        finish,
-    )
-    .await
-    .map_err(of_receive)??;
+    let (written, digests) = receive(&calls.store, &calls.blocking, Some(body), expected, finish)
+        .await
+        .map_err(of_receive)??;
     let md5 = digests.hex(Algorithm::Md5);
     let size = digests.length;
     let staged = calls.staged.keep(written).ok_or_else(busy)?;
@@ -109,17 +111,24 @@ pub async fn put(
     query: Result<Query<Putting>, QueryRejection>,
     body: Body,
 ) -> Answer<PutAnswer> {
-    let (address, file) = (named.address()?, named.file()?);
     let Query(Putting {
         metadata_bytes,
         staged,
     }) = query?;
+    // Used up from here on, whatever comes of it.
+    let data = staged.as_deref().map(|id| calls.staged.take(id));
+    let (address, file) = (named.address()?, named.file()?);
+    if !file.kind.has_data() && (staged.is_some() || metadata_bytes.is_some()) {
+        return Err(invalid(format_args!(
+            "{file} has no data: the body is its metadata, without metadata_bytes and staged"
+        )));
+    }
     let length = body.size_hint().exact();
-    let body = timed(body);
+    let body = calls.incoming(body, None).await?;
     let Some(metadata_bytes) = metadata_bytes else {
         let metadata = whole(body, MAX_METADATA_BYTES).await?;
         let data = match staged {
-            Some(id) => Some(calls.staged.take(&id).ok_or_else(|| gone(&id))?),
+            Some(id) => Some(data.flatten().ok_or_else(|| gone(&id))?),
             None => None,
         };
         return calls
@@ -135,7 +144,6 @@ pub async fn put(
         return Err(too_large(METADATA, MAX_METADATA_BYTES));
     }
     let length = length.map(|length| length.saturating_sub(metadata_bytes));
-    let _place = calls.place(length).await?;
     let (metadata, data) = split(body, metadata_bytes).await?;
     let object = (address.policy.to_string(), address.hash.to_string());
     let expected = expected(length.unwrap_or(0), object, Vec::new());
@@ -171,7 +179,7 @@ impl SwiftCalls {
 /// Opens an object: what is known of it, its metadata and the first bytes of its data, in frames.
 pub async fn open(State(calls): Calls, named: Named, body: Body) -> Result<Vec<u8>, Failure> {
     let address = named.address()?;
-    let body = whole(timed(body), MAX_METADATA_BYTES).await?;
+    let body = whole(calls.incoming(body, None).await?, MAX_METADATA_BYTES).await?;
     let how: Open = control::parse(&body)?;
     let preferences = how.frag_prefs.map(preferences).transpose()?;
     calls
@@ -277,7 +285,7 @@ pub async fn read(
         }
     };
     let length = range.end - range.start;
-    let place = calls.place(Some(length)).await?;
+    let place = calls.place(length).await?;
     let (first_reader, piece) = (reader.clone(), range.clone());
     let first = calls
         .call(move |_| read_piece(&first_reader, &piece).map_err(of_read))

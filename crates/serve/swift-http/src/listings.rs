@@ -4,7 +4,7 @@ use crate::api::{
     Files, Hashes, Hashing, LISTED, Limit, MAX_LISTED, MAX_METADATA_BYTES, Object, Partitions,
     Quarantined,
 };
-use crate::body::{timed, whole};
+use crate::body::whole;
 use crate::failure::{invalid, of_drive};
 use crate::path::{Named, suffix};
 use crate::state::{Answer, Calls};
@@ -100,7 +100,7 @@ pub async fn quarantined(
 /// The hashes of a partition's suffixes.
 pub async fn hashes(State(calls): Calls, named: Named, body: Body) -> Answer<Hashes> {
     let (policy, partition) = (named.policy()?, named.partition()?);
-    let body = whole(timed(body), MAX_METADATA_BYTES).await?;
+    let body = whole(calls.incoming(body, None).await?, MAX_METADATA_BYTES).await?;
     let Hashing {
         recalculate,
         reclaim_age,

@@ -16,7 +16,7 @@ use tokio::sync::Semaphore;
 
 /// Calls of the store at the same time.
 const BLOCKING: usize = 16;
-/// Bodies of more than [`SMALL`](crate::data::SMALL) bytes on their way at the same time; each takes up to 2 MiB of memory.
+/// Bodies of more than [`SMALL`](crate::body::SMALL) bytes on their way at the same time; each takes up to 2 MiB of memory.
 const BODIES: usize = 128;
 /// Most things that are staged, and most that are opened.
 const STAGED: usize = 4096;

@@ -8,16 +8,20 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::header::RANGE;
 use axum::http::{Method, Request, StatusCode};
+use futures::StreamExt;
 use http_body_util::BodyExt;
 use runtime::{Runtime, SimulatedClock};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use support::{formatted, mount};
 use swift_http::SwiftCalls;
 use tower::ServiceExt;
 
 const HASH: &str = "0123456789abcdef0123456789abcdef";
+/// Bodies at the same time.
+const PLACES: usize = 128;
 const DATA: &str = "1402464677.04188.data";
 
 struct Calls {
@@ -315,6 +319,82 @@ async fn what_is_left_alone_is_forgotten() {
         calls.problem(Method::PUT, &path, "").await,
         (410, "gone".into())
     );
+}
+
+#[tokio::test]
+async fn bodies_have_places_by_what_comes_and_not_by_what_is_said() {
+    let calls = Arc::new(Calls::new().await);
+    let standing = Arc::new(AtomicUsize::new(0));
+    let (release, released) = tokio::sync::watch::channel(false);
+    let paths = [
+        "/staged?size=1".to_owned(),
+        file(0, "1402464677.00000.meta"),
+    ];
+    let some = |path: String, bytes: usize| {
+        let (calls, standing, mut released) = (calls.clone(), standing.clone(), released.clone());
+        tokio::spawn(async move {
+            let end = async move {
+                standing.fetch_add(1, Ordering::Relaxed);
+                let _ = released.wait_for(|released| *released).await;
+                Ok::<_, std::io::Error>(Bytes::new())
+            };
+            let first = futures::stream::iter([Ok(Bytes::from(vec![0; bytes]))]);
+            let body = Body::from_stream(first.chain(futures::stream::once(end)));
+            let method = if path.starts_with("/staged") {
+                Method::POST
+            } else {
+                Method::PUT
+            };
+            calls.ask(method, &path, body).await.0
+        })
+    };
+    let under_way: Vec<_> = (0..PLACES)
+        .map(|number| some(paths[number % 2].clone(), 100_000))
+        .collect();
+    while standing.load(Ordering::Relaxed) < PLACES {
+        tokio::task::yield_now().await;
+    }
+    // No further one is read on, but small ones are.
+    let waiting = paths.map(|path| some(path, 100_000));
+    let small = some("/staged".to_owned(), 1000);
+    while standing.load(Ordering::Relaxed) == PLACES {
+        tokio::task::yield_now().await;
+    }
+    for _ in 0..1000 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(standing.load(Ordering::Relaxed), PLACES + 1);
+    release.send(true).unwrap();
+    for body in under_way.into_iter().chain(waiting).chain([small]) {
+        assert_eq!(body.await.unwrap(), StatusCode::OK);
+    }
+}
+
+#[tokio::test]
+async fn staged_data_is_used_up_whatever_the_answer() {
+    let calls = Calls::new().await;
+    let object = object(0);
+    for (put, body, status) in [
+        (format!("{object}/files/x.data?"), vec![], 400),
+        (format!("{}?", file(0, "1402464677.04188.ts")), vec![], 400),
+        (format!("{}?", file(0, DATA)), vec![0; 1_000_001], 413),
+        (format!("{}?", file(9, DATA)), vec![], 404),
+        (format!("{}?metadata_bytes=1&", file(0, DATA)), vec![], 400),
+    ] {
+        let id = calls.stage(some_data(1000)).await;
+        let put = format!("{put}staged={id}");
+        let refused = calls.problem(Method::PUT, &put, body).await;
+        assert_eq!(refused.0, status, "{put}");
+        let path = format!("{}?staged={id}", file(0, DATA));
+        let again = calls.problem(Method::PUT, &path, "").await;
+        assert_eq!(again, (410, "gone".into()), "{put}");
+    }
+    // Nor has it data of its own.
+    for name in ["1402464677.04188.ts", "1402464677.04188.meta"] {
+        let path = format!("{}?metadata_bytes=1", file(0, name));
+        let refused = calls.problem(Method::PUT, &path, "mdata").await;
+        assert_eq!(refused, (400, "invalid".into()));
+    }
 }
 
 #[tokio::test]

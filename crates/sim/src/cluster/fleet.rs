@@ -43,7 +43,7 @@ impl Fleet {
     /// # Errors
     /// The profile cannot be built, or nothing lies on it.
     pub fn build(&self, part_bytes: u64, seed: u64) -> Result<(Disks, Layout), Impossible> {
-        if self.zones == 0 || part_bytes == 0 {
+        if self.zones == 0 {
             return Err(Impossible::DriveSize);
         }
         let layout = match &self.profile.zones {
@@ -60,6 +60,15 @@ impl Fleet {
                 utilization: self.utilization,
             },
         };
+        let unit = self
+            .profile
+            .zones
+            .as_ref()
+            .map_or(UNIT_BYTES, |zones| zones.zone_size_bytes);
+        let most = if self.models { unit } else { unit / 16 };
+        if part_bytes == 0 || part_bytes > most {
+            return Err(Impossible::ObjectSize { most });
+        }
         let back_end = match layout {
             Layout::Zones { .. } => BackEnd::OneFlush,
             Layout::Blocks { .. } => BackEnd::TwoFlushes,
@@ -67,14 +76,6 @@ impl Fleet {
         if self.models {
             let profile = Box::new(self.profile.clone());
             return Ok((Disks::Models { profile, back_end }, layout));
-        }
-        let unit = self
-            .profile
-            .zones
-            .as_ref()
-            .map_or(UNIT_BYTES, |zones| zones.zone_size_bytes);
-        if part_bytes > unit / 16 {
-            return Err(Impossible::ObjectSize { most: unit / 16 });
         }
         let sizes = Sizes {
             part: part_bytes,

@@ -14,6 +14,8 @@ use zone_alloc::{Pace, Watermarks};
 const MOST_DRIVES: u64 = 100_000;
 /// Replicas or fragments of an object at most.
 const MOST_PARTS: u32 = 32;
+/// Bytes a second of a network at least: with fewer, nothing but waiting is simulated.
+const LEAST_NETWORK: u64 = 1_000_000;
 /// What may be live of the capacity, once a lost drive's data is on the others.
 const MOST_LIVE: f64 = 0.95;
 
@@ -397,6 +399,11 @@ impl Scenario {
             (1..=10_000).contains(&self.partitions_a_drive),
             "partitions a drive",
             "1 to 10,000",
+        )?;
+        number(
+            self.link_bytes_per_second == 0 || self.link_bytes_per_second >= LEAST_NETWORK,
+            "the network",
+            "0 for no limit, or 1 MB a second or more",
         )?;
         let (redundancy, width) = (self.redundancy, self.redundancy.width());
         let spare = u32::from(self.lost.is_some());

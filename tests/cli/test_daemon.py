@@ -1,0 +1,35 @@
+"""`zonestore daemon` on the command line: what it refuses, and what others are told of its drives."""
+
+import json
+import signal
+
+import pytest
+
+
+def test_a_drive_without_a_store_gets_a_hint_that_can_be_followed(zonestore, drive):
+    said = zonestore.try_("daemon", drive, "--socket", "s").failed(7)
+    assert "store mkfs" in said and "--create" not in said
+
+
+def test_devices_are_names_and_drives_are_given_once(zonestore, store, tmp_path):
+    link = tmp_path / "link"
+    link.symlink_to(store)
+    for words, why in (((f"..={store}",), "no name of a device"), ((f".={store}",), "no name of a device"),
+                       ((f"x={store}", f"y={store}"), "x and y are one drive"), ((f"x={store}", f"y={link}"), "x and y are one drive"),
+                       ((f"x={store}", "x=other"), "named x")):
+        assert why in zonestore.try_("daemon", *words, "--socket", "s").failed(2)
+
+
+@pytest.fixture
+def daemon(zonestore, store):
+    process = zonestore.start("daemon", f"sda={store}", "--socket", "s", "--json")
+    json.loads(process.stdout.readline())
+    yield process
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+
+
+def test_who_has_a_drive_is_told(zonestore, store, daemon):
+    said = zonestore.try_("store", "mkfs", store).failed(4)
+    assert f"in use by zonestore daemon (pid {daemon.pid})" in said
+    assert "Swift" in said and "S3" not in said
