@@ -13,7 +13,8 @@ use store::{Attributes, Error, Transaction};
 type Step = fn(&mut Transaction, u64, Attributes);
 
 /// Each adds about as much as these attributes are large.
-const STEPS: [(&str, Step); 6] = [
+const STEPS: [(&str, Step); 7] = [
+    ("put nothing", |_, _, _| {}),
     ("clone", |tx, _, large| {
         tx.set_attributes("c", "source", large);
     }),
@@ -58,6 +59,10 @@ fn nothing_takes_what_is_kept_for_deletions() {
             if what == "clone" {
                 let name = format!("new{done}");
                 tx.clone_object(("c", "source"), ("c", &name));
+            }
+            if what == "put nothing" {
+                let data = store.nothing().unwrap();
+                tx.put("c", format!("new{done}"), data, large.clone());
             }
             step(&mut tx, done, large);
             match store.commit(tx) {
