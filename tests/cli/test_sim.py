@@ -90,7 +90,8 @@ def test_clusters_that_cannot_be_are_refused_with_a_reason(zonestore, tmp_path):
     for options, word in ((("-u", "0.99"), "a zone has to stay free"),
                           (("--redundancy", "x"), "8+4"), (("--reads", "2"), "0 to 1"), (("--drive", "zns-zn540"), "flash"),
                           (("--object-size", "1GiB"), "an object has"), (("--object-size", "0"), "an object has"),
-                          (("--time", "1ms"), "whole seconds"), (("--network", "1"), "1 MB a second or more"), (("--budget", "0"), "per cent"), (("--rate", "0"), "a rate of requests"),
+                          (("--time", "1ms"), "whole seconds"), (("--network", "1"), "1 MB a second or more"),
+                          (("--budget", "0"), "per cent"), (("--rate", "0"), "a rate of requests"),
                           (("--news-delay", "soon"), "news-delay"), (("--rate", "1", "--clients", "1"), "cannot be used with")):
         outcome = zonestore.try_(*CLUSTER, *options)
         assert outcome.code == 2, options
