@@ -65,6 +65,8 @@ class Journal:
             # Behind the block with the superblock that tells what the device is; both count.
             self.top = 1024 // self.block_size + 1
             self.places = range(size_of(external) // self.block_size)
+            if len(self.places) <= self.top:
+                raise Unreadable(f"{external} has {size_of(external)} bytes, and a journal's superblock would be behind that")
             self.read_superblock()
             return
         # The leaves alone: a large journal has blocks of its extent tree as well.
@@ -98,14 +100,20 @@ class Journal:
         require(size == self.block_size, f"it has blocks of {size} bytes, the file system of {self.block_size}")
         require(self.maxlen <= len(self.places), f"it has {self.maxlen} blocks, and there are {len(self.places)}")
         require(self.top < self.first < self.maxlen, f"its log begins at block {self.first} of {self.maxlen}")
-        require(self.start == 0 or self.first <= self.start < self.maxlen,
-                f"its tail is block {self.start}, and its log is blocks {self.first} to {self.maxlen - 1}")
+        # Where the log begins may be known from the record: that is not the end of it.
+        self.problem = None
+        if self.start and not self.first <= self.start < self.maxlen:
+            self.problem = f"its tail is block {self.start}, and its log is blocks {self.first} to {self.maxlen - 1}"
         require(not self.incompatible & ~KNOWN_INCOMPATIBLE, f"it has features that are not known ({self.incompatible:#x})")
         require(not self.start or bool(self.incompatible & BITS_64) == self.has_64_bits,
                 "it and the file system differ in the size of block numbers")
         stored = struct.unpack(">I", superblock[252:256])[0]
         if self.has_checksums:
-            require(stored == superblock_checksum(superblock), "it has a wrong checksum")
+            if stored != superblock_checksum(superblock):
+                self.problem = "it has a wrong checksum"
+                record = Record(superblock)
+                restored = superblock[:24] + struct.pack(">II", record.first, record.start) + superblock[32:]
+                require(stored == superblock_checksum(restored), self.problem)
         elif stored:
             for bit in (CSUM_V2, CSUM_V3):
                 changed = superblock[:40] + struct.pack(">I", self.incompatible | bit) + superblock[44:]
@@ -232,6 +240,9 @@ class Journal:
         that says; or None.
         """
         record = Record(self.block(self.top))
+        if self.problem:
+            told = record.exists and record.is_whole and self.begins(record)
+            return f"its superblock is damaged: {self.problem}", record if told else None
         same_block, same_sequence = record.start == self.start, record.first == self.sequence
         if not record.exists or not (same_block or same_sequence) or (self.start and record.version != RECORD_VERSION):
             return None
