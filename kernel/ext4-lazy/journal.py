@@ -51,14 +51,16 @@ class Damage:
 
 
 class Journal:
-    def __init__(self, debugfs, image, external=None):
-        """`image` is the file system; the log is in it, or in `external`."""
+    def __init__(self, debugfs, image, external=None, claim=False):
+        """`image` is the file system; the log is in it, or in `external`, of which it becomes the only user if it has a `claim`."""
+        self.claim = claim
         self.image = external or image
         superblock = read(image, 1024, 1024)
         if struct.unpack("<H", superblock[56:58])[0] != FS_MAGIC or struct.unpack("<I", superblock[24:28])[0] > 6:
             raise Unreadable(f"{image} has no superblock of ext4")
         self.block_size = 1024 << struct.unpack("<I", superblock[24:28])[0]
         self.has_64_bits = bool(struct.unpack("<I", superblock[96:100])[0] & FS_BITS_64)
+        self.its_uuid = superblock[104:120]
         # The offset of the log's superblock.
         self.top = 0
         if external:
@@ -108,6 +110,16 @@ class Journal:
         require(not self.start or bool(self.incompatible & BITS_64) == self.has_64_bits,
                 "it and the file system differ in the size of block numbers")
         stored = struct.unpack(">I", superblock[252:256])[0]
+        if self.top:
+            # mke2fs lets another file system in, and tune2fs does not let the right one out; neither writes the checksum.
+            alone = superblock[:64] + struct.pack(">I", 1) + superblock[68:256] + self.its_uuid + bytes(752) + superblock[1024:]
+            if superblock != alone and (self.users != 1 or (self.has_checksums and stored == superblock_checksum(alone))):
+                if not self.claim:
+                    raise Unreadable("it is marked as that of another file system too, so that nobody replays it")
+                if self.has_checksums:
+                    alone = alone[:252] + struct.pack(">I", superblock_checksum(alone)) + alone[256:]
+                self.put(self.top, alone)
+                superblock, stored = alone, struct.unpack(">I", alone[252:256])[0]
         if self.has_checksums:
             if stored != superblock_checksum(superblock):
                 self.problem = "it has a wrong checksum"
