@@ -57,7 +57,7 @@ class Bench:
     def guest(self, script, *, disks=None, code=0, expect_errors=False, **options):
         """Runs a script of bash; returns what it and (below a line) the kernel said."""
         command = [str(RUN), "--share", str(self.share), "--console"]
-        options["timeout"] = self.slower * options.get("timeout", 240)
+        options["timeout"] = self.slower * options.get("timeout", 600)
         for key, value in options.items():
             command += [f"--{key.replace('_', '-')}", str(value)]
         for disk in disks or [self.image]:

@@ -102,7 +102,8 @@ fn check(path: &Path, deep: bool) -> CommandResult<FsckReport> {
     });
     // What could be accepted is accepted already.
     report.map_err(|error: CommandError| match error.exit {
-        Exit::Damaged => error.hint(
+        // Not if it is no drive.
+        Exit::Damaged if drive_file::open_read_only(path).is_ok() => error.hint(
             "keep a copy of the drive; `zonestore fs fsck DRIVE` says what is missing, and with --repair gives it up; \
              `zonestore store fsck DRIVE --repair` then puts records in order; where the store cannot be opened, \
              `zonestore store salvage DRIVE` says what the data zones tell without the metadata",

@@ -34,6 +34,11 @@ impl Inner {
     ) -> Result<Option<u64>> {
         self.check_writable()?;
         check_sizes(&transaction)?;
+        let mut data = transaction.operations.iter().filter_map(Step::data);
+        if let Some((target, _)) = data.find(|(_, data)| !data.hold.is_of(&self.freelist)) {
+            let object = target.to_string();
+            return Err(Error::DataOfOther { object });
+        }
         let brought = self.brought(&transaction)?;
         let adds = brought > LARGE || transaction.operations.iter().any(Step::adds_metadata);
         if adds {
@@ -132,15 +137,15 @@ impl Inner {
         Ok(bytes)
     }
 
-    /// Of the omap of an object, if there is any.
+    /// Of the omap of an object, if there is any yet: the transaction may make it, or its collection cover it.
     fn omap_bytes(&self, object: &Target) -> Result<u64> {
         let kv = self.kv()?;
         let collections = self.collections();
-        let onode = collections.get(&object.collection).map(|record| {
-            let key = onode_key(&record.kind, &object.collection, &object.object);
-            read_onode(&*kv, &key?)
-        });
-        let Some(number) = onode.transpose()?.flatten().and_then(|onode| onode.omap) else {
+        let key = collections
+            .get(&object.collection)
+            .and_then(|record| onode_key(&record.kind, &object.collection, &object.object).ok());
+        let onode = key.map(|key| read_onode(&*kv, &key)).transpose()?.flatten();
+        let Some(number) = onode.and_then(|onode| onode.omap) else {
             return Ok(0);
         };
         let rows = omap::scan(&*kv, number, &[], None, usize::MAX)?;

@@ -128,6 +128,14 @@ pub enum Error {
         /// Bytes of the zones that are still free.
         free: u64,
     },
+    /// Data that a transaction names was written for another store, or before this one was mounted: its zones are not kept here.
+    #[error(
+        "the data of {object:?} was written to another store, or before this one was mounted; write it again"
+    )]
+    DataOfOther {
+        /// COLLECTION/OBJECT.
+        object: String,
+    },
     /// What was read as it was at a moment may be overwritten from now on: whoever writes needs its zones.
     #[error(
         "zones ran short for what is written meanwhile, and the state of the store that was being read was given up"

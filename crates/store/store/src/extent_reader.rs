@@ -23,7 +23,8 @@ use zone_alloc::Reading;
 const SPAN: u64 = 1 << 20;
 
 /// An open object: what it holds stays readable until this is dropped, even if the object is
-/// replaced or removed meanwhile.
+/// replaced or removed meanwhile. What is written, punched or cut off in place shows: bytes that
+/// a truncate took are missing then, which is told as damage is.
 pub type ObjectReader = ObjectAt<'static>;
 
 /// An open object, as it is or as it was at a [`crate::Moment`], which may be given up.

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
+/// Bytes by which what is named anew may always grow.
+const FEW: u64 = 1 << 10;
+
 /// Attributes of an object or a collection: short names, small values.
 pub type Attributes = BTreeMap<String, Vec<u8>>;
 
@@ -163,6 +166,16 @@ pub(crate) enum Step {
 }
 
 impl Step {
+    /// The data that a writer made for it, and the object that gets it.
+    pub fn data(&self) -> Option<(&Target, &Written)> {
+        match self {
+            Self::Put { target, data, .. }
+            | Self::Write { target, data, .. }
+            | Self::Append { target, data } => Some((target, data)),
+            _ => None,
+        }
+    }
+
     /// The objects it touches.
     pub fn targets(&self) -> Vec<&Target> {
         match self {
@@ -219,18 +232,21 @@ impl Step {
             Self::SetAttributes { attributes, .. } => !attributes.is_empty(),
             Self::UpdateAttributes { set, .. } => !set.is_empty(),
             Self::Omap { step, .. } => matches!(step, OmapStep::Set(_)),
+            // No writer was let in for what is empty, as a tombstone is.
+            Self::Put { data, .. } => data.is_empty() && self.metadata_bytes() > FEW,
+            Self::Rename { from, to } => {
+                to.object.len().saturating_sub(from.object.len()) as u64 > FEW
+            }
             Self::RemoveCollection { .. }
             | Self::SetCollectionCreated { .. }
             | Self::SetModified { .. }
             | Self::MergeCollection { .. }
             | Self::Require { .. }
-            | Self::Put { .. }
             | Self::Write { .. }
             | Self::Append { .. }
             | Self::Truncate { .. }
             | Self::Remove { .. }
             | Self::Assemble { .. }
-            | Self::Rename { .. }
             | Self::Punch { .. } => false,
         }
     }
@@ -239,10 +255,9 @@ impl Step {
     pub fn metadata_bytes(&self) -> u64 {
         let attributes = self.attributes().into_iter().flatten();
         let attributes = attributes.map(|(name, value)| name.len() + value.len());
+        let inline = self.data().and_then(|(_, data)| data.inline.as_ref());
+        let inline = inline.map_or(0, Vec::len);
         let rest = match self {
-            Self::Put { data, .. } | Self::Write { data, .. } | Self::Append { data, .. } => {
-                data.inline.as_ref().map_or(0, Vec::len)
-            }
             Self::Omap {
                 step: OmapStep::Set(rows),
                 ..
@@ -252,7 +267,7 @@ impl Step {
                 .sum(),
             _ => 0,
         };
-        (attributes.sum::<usize>() + rest) as u64
+        (attributes.sum::<usize>() + inline + rest) as u64
     }
 
     /// The attributes it sets.

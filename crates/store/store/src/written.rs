@@ -171,6 +171,11 @@ impl Hold {
         self.freelist.unpin(zone);
     }
 
+    /// Whether it keeps places of the store that has this freelist.
+    pub fn is_of(&self, freelist: &Arc<Freelist>) -> bool {
+        Arc::ptr_eq(&self.freelist, freelist)
+    }
+
     /// Whether nothing has been placed.
     pub fn is_empty(&self) -> bool {
         self.pieces.lock().bytes.is_empty()

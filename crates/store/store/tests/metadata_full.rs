@@ -13,7 +13,8 @@ use store::{Attributes, Error, Transaction};
 type Step = fn(&mut Transaction, u64, Attributes);
 
 /// Each adds about as much as these attributes are large.
-const STEPS: [(&str, Step); 6] = [
+const STEPS: [(&str, Step); 7] = [
+    ("put nothing", |_, _, _| {}),
     ("clone", |tx, _, large| {
         tx.set_attributes("c", "source", large);
     }),
@@ -58,6 +59,10 @@ fn nothing_takes_what_is_kept_for_deletions() {
             if what == "clone" {
                 let name = format!("new{done}");
                 tx.clone_object(("c", "source"), ("c", &name));
+            }
+            if what == "put nothing" {
+                let data = store.nothing().unwrap();
+                tx.put("c", format!("new{done}"), data, large.clone());
             }
             step(&mut tx, done, large);
             match store.commit(tx) {
@@ -111,14 +116,19 @@ fn what_finds_no_room_at_once_is_refused() {
     }
     refused(puts);
     assert!(store.list("c", "", "", 9).unwrap().is_empty());
-    // Copies of what fits, one by one, and two in a row of which the second copies what is not there before.
     store.commit(omap("source", 20)).unwrap();
+    // Copies of copies that the transaction makes itself: how large they are is known once they are made.
+    let mut chain = Transaction::new();
+    for n in 0..30 {
+        let (from, to) = (format!("copy{}", n - 1), format!("copy{n}"));
+        let from = if n == 0 { "source" } else { &from };
+        chain.clone_object(("c", from), ("c", &to));
+    }
+    refused(chain);
     let mut copies = 0;
     loop {
-        let (once, twice) = (format!("{copies}"), format!("{copies} again"));
         let mut tx = Transaction::new();
-        tx.clone_object(("c", "source"), ("c", &once));
-        tx.clone_object(("c", &once), ("c", &twice));
+        tx.clone_object(("c", "source"), ("c", format!("{copies}")));
         match store.commit(tx) {
             Ok(()) => copies += 1,
             Err(Error::NoMetadataSpace { .. }) => break,

@@ -203,6 +203,25 @@ fn what_no_record_can_hold_is_refused() {
     assert_clean(&store);
 }
 
+/// The zones of such data are kept by nobody here.
+#[test]
+fn data_of_another_store_is_refused() {
+    let ((device, store), (_, other)) = (fresh(128), fresh(128));
+    let refused = |data| {
+        let mut tx = Transaction::new();
+        tx.put("c", "a", data, Attributes::new());
+        let error = store.commit(tx).unwrap_err();
+        assert!(matches!(error, Error::DataOfOther { .. }), "{error}");
+    };
+    refused(written(&other, &pattern(1, 200_000)).unwrap());
+    let of_before = written(&store, &pattern(1, 200_000)).unwrap();
+    drop(store);
+    let store = mount(&device);
+    let mut tx = Transaction::new();
+    tx.append("c", "a", of_before);
+    assert!(matches!(store.commit(tx), Err(Error::DataOfOther { .. })));
+}
+
 #[test]
 fn a_transaction_happens_whole_or_not_at_all() {
     let (_, store) = fresh(128);
