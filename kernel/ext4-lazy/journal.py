@@ -1,23 +1,46 @@
 """The log of ext4 on an image, read from its format alone: where it ends, and what is at a block of it."""
 
+import os
 import re
 import struct
 import subprocess
+import zlib
 
 MAGIC = 0xC03B3998
 DESCRIPTOR, COMMIT, REVOKE = 1, 2, 5
+SUPERBLOCKS = (3, 4)
 SAME_UUID, LAST_TAG = 2, 8
 CSUM_V2, CSUM_V3, BITS_64 = 0x8, 0x10, 0x2
+KNOWN_INCOMPATIBLE = 0x3F
+# Of the file system.
+FS_MAGIC, FS_BITS_64 = 0xEF53, 0x80
 # What lazy writeback says of the log's end, in the padding of the superblock (docs/ext4-lazy.md).
 RECORD_OFFSET, RECORD_MAGIC, RECORD_VERSION = 0xD8, b"LZY", 1
 COMMIT_ID_OFFSET = 64
 
 
-class Record:
-    """What the journal's superblock says of the end of the log: what is in front of `sequence` was committed."""
+class Unreadable(Exception):
+    """Why there is no log to be read: one line."""
 
-    def __init__(self, identifier, version, sequence, head):
-        self.identifier, self.version, self.sequence, self.head = identifier, version, sequence, head
+
+class Record:
+    """
+    What the journal's superblock says of the end of the log, which begins with transaction `first` at `start`: what is in front of
+    `sequence` was committed.
+    """
+
+    def __init__(self, block):
+        (self.identifier, magic, self.first, self.start, self.sequence, self.head,
+         self.checksum) = struct.unpack(">Q4sIIIII", block[RECORD_OFFSET:RECORD_OFFSET + 32])
+        self.exists, self.version = magic[:3] == RECORD_MAGIC, magic[3]
+        # With what is the same as long as the journal is; 0 is none.
+        right = zlib.crc32(block[12:24] + block[RECORD_OFFSET:RECORD_OFFSET + 28]) or 1
+        self.is_whole = self.checksum in (0, right)
+
+
+def after(number, other):
+    """Whether a transaction's number is behind another's."""
+    return 0 < (number - other) & 0xFFFFFFFF < 1 << 31
 
 
 class Damage:
@@ -28,20 +51,25 @@ class Damage:
 
 
 class Journal:
-    def __init__(self, debugfs, image, external=None):
-        """`image` is the file system; the log is in it, or in `external`."""
+    def __init__(self, debugfs, image, external=None, claim=False):
+        """`image` is the file system; the log is in it, or in `external`, of which it becomes the only user if it has a `claim`."""
+        self.claim = claim
         self.image = external or image
-        with open(image, "rb") as file:
-            file.seek(1024 + 24)
-            self.block_size = 1024 << struct.unpack("<I", file.read(4))[0]
+        superblock = read(image, 1024, 1024)
+        if struct.unpack("<H", superblock[56:58])[0] != FS_MAGIC or struct.unpack("<I", superblock[24:28])[0] > 6:
+            raise Unreadable(f"{image} has no superblock of ext4")
+        self.block_size = 1024 << struct.unpack("<I", superblock[24:28])[0]
+        self.has_64_bits = bool(struct.unpack("<I", superblock[96:100])[0] & FS_BITS_64)
+        self.its_uuid = superblock[104:120]
         # The offset of the log's superblock.
         self.top = 0
         if external:
             # Behind the block with the superblock that tells what the device is; both count.
             self.top = 1024 // self.block_size + 1
-            self.places = range(self.top + 1)
+            self.places = range(size_of(external) // self.block_size)
+            if len(self.places) <= self.top:
+                raise Unreadable(f"{external} has {size_of(external)} bytes, and a journal's superblock would be behind that")
             self.read_superblock()
-            self.places = range(self.maxlen)
             return
         # The leaves alone: a large journal has blocks of its extent tree as well.
         words = debugger(debugfs, image, "dump_extents -l <8>")
@@ -49,28 +77,66 @@ class Journal:
         for first, last in re.findall(r"^ *\d+/ *\d+ +\d+/ *\d+ +\d+ *- *\d+ +(\d+) *- *(\d+) ", words, re.M):
             self.places += range(int(first), int(last) + 1)
         if not self.places:
-            self.places = [int(debugger(debugfs, image, "bmap <8> 0"))]
-            self.read_superblock()
-            self.places = blocks_of_a_list(debugger(debugfs, image, "stat <8>"), self.maxlen)
+            words = debugger(debugfs, image, "bmap <8> 0")
+            if not re.fullmatch(r"[1-9]\d*\s*", words):
+                raise Unreadable("the journal's inode has no blocks")
+            self.places = blocks_of_a_list(debugger(debugfs, image, "stat <8>"))
         self.read_superblock()
 
     def read_superblock(self):
-        """Where the log begins is in it, and of what kind its tags are."""
+        """Where the log begins is in it, and of what kind its tags are; as jbd2 does, it believes nothing that cannot be."""
         superblock = self.block(self.top)
-        if struct.unpack(">I", superblock[:4])[0] != MAGIC:
-            raise ValueError(f"{self.image} has no journal")
-        self.maxlen, self.first, self.sequence, self.start = struct.unpack(">IIII", superblock[16:32])
-        self.incompatible = struct.unpack(">I", superblock[40:44])[0]
+        magic, kind = struct.unpack(">II", superblock[:8])
+        if magic != MAGIC or kind not in SUPERBLOCKS:
+            raise Unreadable("it has no journal superblock")
+        size, self.maxlen, self.first, self.sequence, self.start = struct.unpack(">IIIII", superblock[12:32])
+        self.incompatible = struct.unpack(">I", superblock[40:44])[0] if kind == max(SUPERBLOCKS) else 0
         self.uuid = superblock[48:64]
+        self.users = struct.unpack(">I", superblock[64:68])[0]
         self.seed = crc32c(0xFFFFFFFF, self.uuid)
 
-    def start_at(self, offset):
-        """An empty log is to be gone on with from there, as if it had transactions in front of that."""
-        superblock = bytearray(self.block(self.top))
-        superblock[24:32] = struct.pack(">II", self.sequence + 1, offset)
+        def require(holds, words):
+            if not holds:
+                raise Unreadable(f"its superblock is damaged: {words}")
+
+        require(size == self.block_size, f"it has blocks of {size} bytes, the file system of {self.block_size}")
+        require(self.maxlen <= len(self.places), f"it has {self.maxlen} blocks, and there are {len(self.places)}")
+        require(self.top < self.first < self.maxlen, f"its log begins at block {self.first} of {self.maxlen}")
+        # Where the log begins may be known from the record: that is not the end of it.
+        self.problem = None
+        if self.start and not self.first <= self.start < self.maxlen:
+            self.problem = f"its tail is block {self.start}, and its log is blocks {self.first} to {self.maxlen - 1}"
+        require(not self.incompatible & ~KNOWN_INCOMPATIBLE, f"it has features that are not known ({self.incompatible:#x})")
+        require(not self.start or bool(self.incompatible & BITS_64) == self.has_64_bits,
+                "it and the file system differ in the size of block numbers")
+        stored = struct.unpack(">I", superblock[252:256])[0]
+        if self.top:
+            # mke2fs lets another file system in, and tune2fs does not let the right one out; neither writes the checksum.
+            alone = superblock[:64] + struct.pack(">I", 1) + superblock[68:256] + self.its_uuid + bytes(752) + superblock[1024:]
+            if superblock != alone and (self.users != 1 or (self.has_checksums and stored == superblock_checksum(alone))):
+                if not self.claim:
+                    raise Unreadable("it is marked as that of another file system too, so that nobody replays it")
+                if self.has_checksums:
+                    alone = alone[:252] + struct.pack(">I", superblock_checksum(alone)) + alone[256:]
+                self.put(self.top, alone)
+                superblock, stored = alone, struct.unpack(">I", alone[252:256])[0]
         if self.has_checksums:
-            superblock[252:256] = bytes(4)
-            superblock[252:256] = struct.pack(">I", crc32c(0xFFFFFFFF, superblock[:1024]))
+            if stored != superblock_checksum(superblock):
+                self.problem = "it has a wrong checksum"
+                record = Record(superblock)
+                restored = superblock[:24] + struct.pack(">II", record.first, record.start) + superblock[32:]
+                require(stored == superblock_checksum(restored), self.problem)
+        elif stored:
+            for bit in (CSUM_V2, CSUM_V3):
+                changed = superblock[:40] + struct.pack(">I", self.incompatible | bit) + superblock[44:]
+                require(stored != superblock_checksum(changed), "it has lost the mark that it has a checksum")
+
+    def start_at(self, offset, sequence=None):
+        """The log is to begin there; an empty one as if it had transactions in front of that."""
+        superblock = bytearray(self.block(self.top))
+        superblock[24:32] = struct.pack(">II", self.sequence + 1 if sequence is None else sequence, offset)
+        if self.has_checksums:
+            superblock[252:256] = struct.pack(">I", superblock_checksum(superblock))
         self.put(self.top, bytes(superblock))
         self.read_superblock()
 
@@ -79,9 +145,9 @@ class Journal:
         return bool(self.incompatible & (CSUM_V2 | CSUM_V3))
 
     def block(self, offset):
-        with open(self.image, "rb") as file:
-            file.seek(self.places[offset] * self.block_size)
-            return file.read(self.block_size)
+        if offset >= len(self.places):
+            raise Unreadable(f"it has {len(self.places)} blocks, and needs one more at least")
+        return read(self.image, self.places[offset] * self.block_size, self.block_size)
 
     def put(self, offset, data):
         with open(self.image, "r+b") as file:
@@ -93,8 +159,7 @@ class Journal:
         return struct.unpack(">III", self.block(offset)[:12])
 
     def after(self, offset, blocks=1):
-        offset += blocks
-        return offset if offset < self.maxlen else offset - self.maxlen + self.first
+        return self.first + (offset + blocks - self.first) % (self.maxlen - self.first)
 
     def tag_bytes(self):
         if self.incompatible & CSUM_V3:
@@ -127,20 +192,21 @@ class Journal:
             offset = self.after(offset)
         return found
 
-    def head(self):
+    def head(self, start=None, sequence=None):
         """The block behind the last committed transaction, and the next transaction."""
-        offset, sequence, end = self.start, self.sequence, self.start
-        while True:
-            magic, kind, found = self.header(offset)
-            if magic != MAGIC or found != sequence or kind not in (DESCRIPTOR, COMMIT, REVOKE) or not self.is_whole(self.block(offset)):
-                return end, sequence
-            if kind == DESCRIPTOR:
-                offset = self.after(offset, 1 + len(self.tags(self.block(offset))))
-            elif kind == COMMIT:
-                offset = end = self.after(offset)
-                sequence = sequence + 1 & 0xFFFFFFFF
-            else:
-                offset = self.after(offset)
+        if start is None:
+            start, sequence = self.start, self.sequence
+        offset, end, left = start, start, self.maxlen - self.first
+        while left > 0:
+            block = self.block(offset)
+            magic, kind, found = struct.unpack(">III", block[:12])
+            if magic != MAGIC or found != sequence or kind not in (DESCRIPTOR, COMMIT, REVOKE) or not self.is_whole(block):
+                break
+            blocks = 1 + (len(self.tags(block)) if kind == DESCRIPTOR else 0)
+            offset, left = self.after(offset, blocks), left - blocks
+            if kind == COMMIT:
+                end, sequence = offset, sequence + 1 & 0xFFFFFFFF
+        return end, sequence
 
     def commit_record(self, sequence):
         block = bytearray(self.block_size)
@@ -157,15 +223,50 @@ class Journal:
         found = struct.unpack(">I", block[at:at + 4])[0]
         return crc32c(self.seed, block[:at] + bytes(4) + block[at + 4:]) == found
 
-    # Where the log ends, and whether that is damage: as check_end() of the kernel patches has it.
+    # Where the log begins and ends, and whether that is damage: as check_start() and check_end() of the kernel patches have it.
 
     def record(self):
         """The superblock's record, or None if it has none of this log."""
-        superblock = self.block(self.top)
-        identifier, magic, sequence, start, head_sequence, head = struct.unpack(">Q4sIIII", superblock[RECORD_OFFSET:RECORD_OFFSET + 28])
-        if not self.start or magic[:3] != RECORD_MAGIC or (sequence, start) != (self.sequence, self.start):
+        record = Record(self.block(self.top))
+        return record if self.start and record.exists and (record.first, record.start) == (self.sequence, self.start) else None
+
+    def begins(self, record):
+        """Whether the log that the record is about is still where it says."""
+        if not self.first <= record.start < self.maxlen:
+            return False
+        offset = record.start
+        for _ in range(self.maxlen - self.first):
+            block = self.block(offset)
+            magic, kind, sequence = struct.unpack(">III", block[:12])
+            if magic != MAGIC or sequence != record.first:
+                return False
+            # Revoke records come first, and have no ID.
+            if kind != REVOKE:
+                return self.is_of(block, record.identifier)
+            offset = self.after(offset)
+        return False
+
+    def wrong_start(self):
+        """
+        Whether the superblock and its record differ in a way that is damage: what is wrong, and the record if the log begins where
+        that says; or None.
+        """
+        record = Record(self.block(self.top))
+        if self.problem:
+            told = record.exists and record.is_whole and self.begins(record)
+            return f"its superblock is damaged: {self.problem}", record if told else None
+        same_block, same_sequence = record.start == self.start, record.first == self.sequence
+        if not record.exists or not (same_block or same_sequence) or (self.start and record.version != RECORD_VERSION):
             return None
-        return Record(identifier, magic[3], head_sequence, head)
+        if not record.is_whole:
+            return ("its superblock is damaged: what it says of the log's end has a wrong checksum", None) if self.start else None
+        if (same_block and same_sequence) or not self.begins(record):
+            return None
+        # Who replays the log uses up the transaction behind its end, and may begin anew at the same block.
+        if same_block and record.start == self.first and self.sequence == self.head(record.start, record.first)[1] + 1 & 0xFFFFFFFF:
+            return None
+        return (f"its superblock is damaged: the log begins with transaction {record.first} at block {record.start}, and it says "
+                f"transaction {self.sequence} at block {self.start}", record)
 
     def is_of(self, block, identifier):
         """Whether a commit record or a descriptor block is of the log with this identifier."""
@@ -190,10 +291,11 @@ class Journal:
 
     def behind(self, offset):
         """The offsets from there to the log's tail."""
-        first = True
-        while first or offset != self.start:
+        for _ in range(self.maxlen - self.first):
             yield offset
-            offset, first = self.after(offset), False
+            offset = self.after(offset)
+            if offset == self.start:
+                return
 
     def damage(self):
         """What is wrong with the log's end, or None. All of it is looked at, whereas a mount stops after 64 MiB."""
@@ -201,7 +303,7 @@ class Journal:
         if record is None:
             return None
         offset, sequence = self.head()
-        if 0 < (record.sequence - sequence) & 0xFFFFFFFF < 1 << 31:
+        if after(record.sequence, sequence):
             return Damage(offset, sequence, 0)
         if record.head and record.sequence == sequence:
             return None if record.head == offset else Damage(offset, sequence, 0)
@@ -234,17 +336,39 @@ class Journal:
         return found
 
 
+def read(path, at, length):
+    with open(path, "rb") as file:
+        file.seek(at)
+        data = file.read(length)
+    if len(data) < length:
+        raise Unreadable(f"{path} ends at byte {at + len(data)}, and there is something to be read behind that")
+    return data
+
+
+def size_of(path):
+    """Of a file or a device, in bytes."""
+    with open(path, "rb") as file:
+        return file.seek(0, os.SEEK_END)
+
+
 def debugger(debugfs, image, command):
-    return subprocess.run([debugfs, "-R", command, str(image)], capture_output=True, text=True, check=True).stdout
+    done = subprocess.run([debugfs, "-R", command, str(image)], capture_output=True, text=True, errors="replace", check=False)
+    if done.returncode:
+        raise Unreadable(f"debugfs cannot read its inode: {done.stderr.strip().splitlines()[-1:]}")
+    return done.stdout
 
 
-def blocks_of_a_list(words, count):
-    """The blocks of a file without extents, from what debugfs says of its inode."""
+def blocks_of_a_list(words):
+    """The blocks of a file without extents, from what debugfs says of its inode, as far as they are all there."""
     places = {}
     for first, last, block in re.findall(r"\((\d+)(?:-(\d+))?\):(\d+)", words):
         for number in range(int(first), int(last or first) + 1):
             places[number] = int(block) + number - int(first)
-    return [places[number] for number in range(count)]
+    return [places[number] for number in range(len(places)) if number in places]
+
+
+def superblock_checksum(block):
+    return crc32c(0xFFFFFFFF, block[:252] + bytes(4) + block[256:1024])
 
 
 def table():

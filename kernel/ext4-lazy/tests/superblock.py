@@ -1,0 +1,224 @@
+"""Tests of what is made of a journal's superblock that is damaged, and of images with damage anywhere: right, or refused."""
+
+import json
+import os
+import random
+import subprocess
+
+import journal
+from bench import DAMAGES, HERE, SEED, check
+from damage import off
+
+SCRIPT = """
+    lazy /dev/ubda /mnt
+    for i in $(seq 1 30); do
+        mkdir /mnt/$i; echo $i >/mnt/$i/f; sync -f /mnt
+        case $i in *[369]) rm -r /mnt/$i; sync -f /mnt ;; esac
+    done; """
+END = ": >$LAZY_SHARE/done; sleep 1000"
+# An image that is unmounted, one whose machine dies, and one that dies when its log no longer begins at the journal's first block.
+IMAGES = {
+    "unmounted": (SCRIPT + "umount /mnt", ()),
+    "unmounted, without checksums": (SCRIPT + "umount /mnt", ("-O", "^metadata_csum")),
+    "after a crash": (SCRIPT + END, ()),
+    "after a crash, without checksums": (SCRIPT + END, ("-O", "^metadata_csum")),
+    "after a freeze and a crash, without checksums": ("lazy /dev/ubda /mnt; touch /mnt/a; sync; fsfreeze -f /mnt; fsfreeze -u /mnt; umount /mnt; "
+                                                      + SCRIPT + END, ("-O", "^metadata_csum")),
+}
+# Of the superblock, in bytes: what it says of the log, and lazy writeback's record with the checksum.
+PARTS = (range(0x00, 0x20), range(0xD8, 0x100))
+SECONDS = 60
+
+
+def make(bench, name):
+    script, features = IMAGES[name]
+    bench.empty_share()
+    bench.mkfs(size="16M", block=1024, journal=1, extra=features)
+    crashed = END in script
+    bench.guest(script, **({"code": 124, "kill_when": bench.share / "done"} if crashed else {}))
+    return bench.journal()
+
+
+def contents(image, log):
+    """All of an image but the journal and the superblock, which e2fsck writes as it likes."""
+    data = bytearray(image.read_bytes())
+    for place in {*log.places, 1024 // log.block_size}:
+        data[place * log.block_size:(place + 1) * log.block_size] = bytes(log.block_size)
+    return data
+
+
+def right(bench, log):
+    replayed = bench.copy("replayed")
+    done = off(replayed)
+    check(done.returncode == 0, f"ext4lazy off: {done.stdout}{done.stderr}")
+    return contents(replayed, log)
+
+
+def off_or_refused(image, log, good, name):
+    """What is wrong with what the tool does, or None."""
+    before = image.read_bytes()
+    for command in ("status", "off"):
+        try:
+            done = subprocess.run([str(HERE / "ext4lazy"), command, str(image)], capture_output=True, text=True, errors="replace",
+                                  check=False, timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            return f"{name}: {command} does not end"
+        said = done.stdout + done.stderr
+        if "Traceback" in said or done.returncode not in (0, 1):
+            return f"{name}: {command} ends with {done.returncode}: {said[-600:]}"
+        if command == "status" or done.returncode:
+            if image.read_bytes() != before:
+                return f"{name}: {command} has changed the image, and says {said}"
+            if command == "off" and "\nhint: " not in done.stderr:
+                return f"{name}: there is no hint: {said}"
+        elif contents(image, log) != good:
+            return f"{name}: something else is home, and it says {said}"
+    return None
+
+
+def flipped(data, at, bit):
+    return [at, bytes([data[at] ^ 1 << bit]).hex()]
+
+
+def test_superblock_bits(bench):
+    """
+    Each bit of what the journal's superblock says of the log, and of the record: a mount and `ext4lazy off` are refused, or show
+    what is there without damage; and --force brings all of it home if the record can tell.
+    """
+    chance = random.Random(SEED)
+    for name in IMAGES:
+        log = make(bench, name)
+        good = right(bench, log)
+        first = bench.copy("share/first").read_bytes()
+        top = log.places[0] * log.block_size
+        bits = [(at, bit) for part in PARTS for at in part for bit in range(8)]
+        bits = sorted(chance.sample(bits, min(DAMAGES, len(bits))) + [(0x1B, 0), (0x1F, chance.randrange(8))])
+        listed = [{"name": "none", "writes": []}]
+        listed += [{"name": f"byte {at:#x}, bit {bit}", "writes": [flipped(first, top + at, bit)]} for at, bit in bits]
+        (bench.share / "damages").write_text(json.dumps(listed))
+        said = bench.guest(f"python3 {HERE}/tests/damaged.py $LAZY_SHARE/first $LAZY_SHARE/damages", code=None, expect_errors=True,
+                           timeout=180 + 10 * len(listed))
+        line = said.split("-- kernel")[0].strip().splitlines()[-1]
+        check(line.endswith(" 0 wrong"), f"{name}: {said.split('-- kernel')[0][-3000:]}")
+        wrong, image = [], bench.folder / "damaged"
+        for damage in listed[1:]:
+            put(image, first, damage["writes"])
+            wrong += filter(None, [off_or_refused(image, log, good, damage["name"])])
+        check(not wrong, f"{name}: " + "\n".join(wrong[:10]))
+        for at in (0x1B, 0x1F):
+            put(image, first, [flipped(first, top + at, 0)])
+            done = off(image, "--force")
+            check(done.returncode == 0 and contents(image, log) == good, f"{name}: byte {at:#x}: --force: {done.stdout}{done.stderr}")
+        print(f"   {name}: {len(listed)} states, {line}", flush=True)
+
+
+def put(image, first, writes):
+    data = bytearray(first)
+    for at, words in writes:
+        words = bytes.fromhex(words)
+        data[at:at + len(words)] = words
+    image.write_bytes(data)
+
+
+def test_moved_by_others(bench):
+    """A log that others have replayed, moved or thrown away is no damage, whatever the record says that they do not know of."""
+    for features in ((), ("-O", "^metadata_csum")):
+        bench.empty_share()
+        bench.mkfs(size="16M", block=1024, journal=1, extra=features)
+        bench.guest(SCRIPT + END, code=124, kill_when=bench.share / "done")
+        check(bench.journal().start == bench.journal().first, "the log does not begin at the journal's first block")
+        # A mount without lazy replays it and begins at the same block, in front of its first commit and behind it.
+        for script in ("mount -t ext4 -o ro /dev/ubda /mnt; ", "mount -t ext4 /dev/ubda /mnt; ",
+                       "mount -t ext4 /dev/ubda /mnt; touch /mnt/new; sync; "):
+            (bench.share / "done").unlink()
+            copy = bench.copy("moved")
+            bench.guest(script + END, code=124, kill_when=bench.share / "done", disks=[copy])
+            bench.guest("lazy /dev/ubda /mnt; ls /mnt/1/f; umount /mnt", disks=[copy])
+            done = off(copy)
+            check(done.returncode == 0, f"{script}: {done.stdout}{done.stderr}")
+            bench.fsck(copy, replay=False)
+        copy = bench.copy("moved")
+        bench.fsck(copy)
+        bench.guest("lazy /dev/ubda /mnt; ls /mnt/1/f; umount /mnt; mount -t ext4 /dev/ubda /mnt; ls /mnt/1/f; umount /mnt", disks=[copy])
+        bench.fsck(copy)
+
+
+def test_off_of_anything(bench):
+    """Damage of any kind anywhere in an image: `ext4lazy off` never ends with a traceback, or with other contents and no word."""
+    chance = random.Random(SEED)
+    image, counts = bench.folder / "damaged", {}
+    for name in ("after a crash, without checksums", "unmounted"):
+        log = make(bench, name)
+        good, first, size = right(bench, log), bench.image.read_bytes(), log.block_size
+        for number in range(DAMAGES):
+            data = bytearray(first)
+            words = damage(data, log, chance)
+            image.write_bytes(data)
+            wrong = off_or_refused(image, log, good, f"{name}, number {number} of seed {SEED}: {words}")
+            check(not wrong, wrong)
+            counts[words.split()[0]] = counts.get(words.split()[0], 0) + 1
+        # Of what is not there, or cannot be written.
+        for path, environment in ((bench.folder / "nothing", {}), (bench.folder, {}), (bench.image, {"TMPDIR": "/nonexistent"})):
+            done = subprocess.run([str(HERE / "ext4lazy"), "off", str(path)], capture_output=True, text=True, check=False,
+                                  env={**os.environ, **environment})
+            check(done.returncode == 1 and "hint: " in done.stderr and "Traceback" not in done.stderr, f"{path}: {done.stderr}")
+        check(size and bench.image.read_bytes() == first, "the image was changed")
+    print(f"   {counts}", flush=True)
+
+
+def damage(data, log, chance):
+    """Changes an image; returns what it has done."""
+    size, top = log.block_size, log.places[0] * log.block_size
+    kind = chance.choice(["superblock", "superblock", "journal", "journal", "journal", "header", "header", "block", "cut"])
+    if kind == "cut":
+        length = chance.randrange(len(data))
+        del data[length:]
+        return f"cut to {length} bytes"
+    # Labels, times and the like of the superblock may be anything: it is put back as the log has it, or is not looked at.
+    at, length = {"superblock": (1024, 0x180), "journal": (top, 0x100), "header": (0, 60), "block": (0, size)}[kind]
+    if kind in ("header", "block"):
+        live = [offset for offset in log.behind(log.start)][:(log.head()[0] - log.start) % (log.maxlen - log.first)]
+        if kind == "header":
+            live = [offset for offset in live if log.header(offset)[0] == journal.MAGIC]
+        elif not log.has_checksums:
+            # Nobody can tell what a copy was.
+            live = [offset for offset in live if log.header(offset)[0] == journal.MAGIC]
+        at = log.places[chance.choice(live)] * size
+    if kind == "block":
+        data[at:at + size] = bytes(size) if chance.randrange(2) else data[log.places[chance.choice(live)] * size:][:size]
+        return f"block at {at}"
+    # Without a checksum a tag of a descriptor block may name any home.
+    byte = at + chance.randrange(length if kind != "header" or log.has_checksums else 12)
+    if chance.randrange(3):
+        data[byte] ^= 1 << chance.randrange(8)
+        return f"{kind} bit of byte {byte - at:#x} at {at}"
+    byte &= ~3
+    data[byte:byte + 4] = chance.choice([bytes(4), b"\xff" * 4, chance.randbytes(4), chance.randrange(2 * log.maxlen).to_bytes(4, "big")])
+    return f"{kind} word {byte - at:#x} at {at}"
+
+
+def test_off_in_use(bench):
+    """An image that is mounted through a loop device, a journal that has two file systems: `ext4lazy off` writes nothing, and says why."""
+    bench.mkfs(size="32M", journal=4)
+    bench.guest("lazy /dev/ubda /mnt; mkdir /mnt/a /mnt/b; sync; umount /mnt")
+    log = bench.journal()
+    image = bench.copy("share/damaged")
+    log.image = image
+    # Its last commit record.
+    log.put(log.head()[0] - 1, bytes(log.block_size))
+    before = image.read_bytes()
+    said = bench.guest(f"""
+        mkdir /tmp/m; mount -t ext4 -o loop,ro,noload $LAZY_SHARE/damaged /tmp/m; cd $LAZY_SHARE
+        ! TMPDIR=/tmp python3 {HERE}/ext4lazy off --force damaged 2>&1; umount /tmp/m; ! TMPDIR=/tmp python3 {HERE}/ext4lazy off damaged 2>&1""")
+    check("damaged is in use, as /dev/loop" in said and "is damaged (above)" in said, said[-2000:])
+    check(image.read_bytes() == before, "it was written")
+    disks = [bench.folder / name for name in ("one", "log", "two")]
+    for disk in disks:
+        with open(disk, "wb") as file:
+            file.truncate(16 << 20)
+    tool = f"TMPDIR=/tmp python3 {HERE}/ext4lazy off --journal /dev/ubdb /dev/ubda"
+    said = bench.guest(f"""
+        exec 2>&1; mke2fs -q -F -O journal_dev -b 4096 /dev/ubdb; mke2fs -q -F -t ext4 -b 4096 -J device=/dev/ubdb /dev/ubda
+        lazy /dev/ubda /mnt; mkdir /mnt/a; sync; umount /mnt; mke2fs -q -F -t ext4 -b 4096 -J device=/dev/ubdb /dev/ubdc
+        ! {tool}; tune2fs -O ^has_journal /dev/ubdc; ! {tool}; {tool} --force; e2fsck -f -n -j /dev/ubdb /dev/ubda""", disks=disks)
+    check(said.count("is marked as that of another file system too") == 2 and "everything is home" in said, said[-2000:])
