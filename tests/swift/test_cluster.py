@@ -223,7 +223,9 @@ def test_up_can_be_interrupted_anywhere(tmp_path, how):
         for step in ("store", "daemon"):
             held.write_text(step)
             up = subprocess.Popen(words_of(other, "up", "--nodes", "1", "--drives", "1", "--size", SHAPE[3], "--zone-size", SHAPE[5], "--quiet"),
-                                  stderr=subprocess.PIPE, text=True, env={**environment(), "ZONESTORE_BIN": str(slow)})
+                                  stderr=subprocess.PIPE, text=True, env={**environment(), "ZONESTORE_BIN": str(slow)},
+                                  # A run of the tests in the background ignores it, and all that it starts does.
+                                  preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
             there = Path(f"{held}.there")
             assert Trial.until(there.exists, 60)
             there.unlink()
