@@ -29,8 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(600);
 const QUIET: Duration = Duration::from_millis(300);
 /// Look-ups of a stage, and the fewest overwrites.
 const PROBES: u64 = 100_000;
-/// Of the objects, one in so many is overwritten: with few overwrites, the compaction of what the puts in front of them left
-/// in level 0 is most of their cost, or none of it.
+/// Of the objects, one in so many is overwritten: enough that compactions have the part that they have in the long run, and
+/// not what the puts in front left of them.
 const OVERWRITTEN: u64 = 5;
 
 /// What is measured.
