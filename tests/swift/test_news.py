@@ -50,10 +50,13 @@ def test_old_news_say_nothing(now):
 
 def test_what_memcached_has_may_be_anything():
     place = (NODES[0]["ip"], NODES[0]["port"])
-    drives = [None, {}, 7, [], "d1", *({"d1": row} for row in ({}, None, 5, [], "grade", {"grade": []}, {"slow": {}}))]
+    drives = [None, {}, 7, [], "d1", *({"d1": row} for row in ({}, None, 5, [], "grade", {"slow": {}}))]
     for junk in [None, {}, 7, [], {"at": 100}, {"at": "now"}, *({"at": 100, "drives": each} for each in drives)]:
-        assert sorted(news.ordered(NODES, {place: junk}, 100), key=NODES.index) == NODES
+        assert news.ordered(NODES, {place: junk}, 100) == NODES
         coordinator.hear([place], [{**junk, "at": time.time()} if isinstance(junk, dict) else junk])
+    # A grade that nobody knows is none that is good.
+    odd = {"at": 100, "drives": {"d1": {"grade": []}}}
+    assert news.ordered(NODES, {place: odd}, 100) == [*NODES[1:], NODES[0]]
 
 
 class Memcache(dict):
