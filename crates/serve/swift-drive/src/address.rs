@@ -123,7 +123,7 @@ impl Address {
         format!("{partition:010}/{suffix}")
     }
 
-    /// What the names of all files of the object begin with: as many bytes as the store can look for without reading
+    /// What the names of all files of the object begin with: of the shape that the store can look for without reading
     /// tables that have none ([`store::LISTED_NAME`]).
     pub(crate) fn folder(self) -> String {
         let suffix = Self::suffix_folder(self.partition, self.hash.suffix());
@@ -166,7 +166,10 @@ mod tests {
                 partition,
                 hash,
             };
-            assert_eq!(address.folder().len(), usize::from(store::LISTED_NAME));
+            let folder = address.folder();
+            assert_eq!(folder.len(), store::LISTED_NAME.len());
+            let mut both = folder.bytes().zip(store::LISTED_NAME);
+            assert!(both.all(|(byte, shape)| *shape == 0 || byte == *shape));
         }
     }
 }

@@ -126,7 +126,6 @@ rocksdb::Options MakeOptions(const Config& config) {
   o.write_buffer_size = in_memory / memtables;
   o.min_write_buffer_number_to_merge = static_cast<int>(memtables);
   o.max_write_buffer_number = static_cast<int>(memtables) + 2;
-  o.memtable_whole_key_filtering = true;
   o.memtable_prefix_bloom_size_ratio = memtables > 1 ? 0.05 : 0;
   o.target_file_size_base = config.target_file_bytes;
   o.max_compaction_bytes = config.max_compaction_bytes;
@@ -146,8 +145,9 @@ rocksdb::Options MakeOptions(const Config& config) {
   o.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
   o.merge_operator = std::make_shared<AddCounters>(ToString(config.merge_prefixes));
   // Keys that come in their order find their place in the memtable beside the last one.
-  o.memtable_insert_with_hint_prefix_extractor = std::make_shared<Groups>(config.ascending);
-  o.prefix_extractor = std::make_shared<Groups>(config.scanned);
+  o.memtable_insert_with_hint_prefix_extractor =
+      std::make_shared<Groups>("zonestore.Groups", config.ascending);
+  o.prefix_extractor = std::make_shared<GroupsAndKeys>(config.scanned);
   o.keep_log_file_num = 2;
   o.max_log_file_size = 1 << 20;
   o.max_manifest_file_size = config.max_manifest_bytes;
@@ -174,6 +174,9 @@ rocksdb::Options MakeOptions(const Config& config) {
   table.cache_index_and_filter_blocks = true;
   table.pin_l0_filter_and_index_blocks_in_cache = true;
   table.filter_policy.reset(rocksdb::NewBloomFilterPolicy(10));
+  // A filter has a key or its group, never both: RocksDB 7.8 ends a part of a filter only where the number of its
+  // entries is exactly what a part has, and steps over that number where a key brings two. Parts had a MiB then.
+  table.whole_key_filtering = false;
   // Filters and indexes in parts of some KiB: the filter of a whole SST may be larger than one of the
   // cache's shards, and would be read for every look-up then.
   table.index_type = rocksdb::BlockBasedTableOptions::kTwoLevelIndexSearch;
@@ -233,7 +236,7 @@ std::unique_ptr<Cursor> Database::scan(rust::Slice<const uint8_t> lower,
   // level, and leaves the rest of the level out: where it looks for deleted ranges, it steps over each
   // end of an SST without asking for the status. There are no deleted ranges (see Batch).
   options.ignore_range_deletions = true;
-  const auto& groups = static_cast<const Groups&>(*scanned);
+  const auto& groups = static_cast<const GroupsAndKeys&>(*scanned);
   options.total_order_seek = !has_upper || !groups.IsOne(ToSlice(lower), ToSlice(upper));
   if (has_upper) options.iterate_upper_bound = &cursor->upper_slice_;
   cursor->iterator_.reset(db->NewIterator(options));

@@ -39,35 +39,59 @@ class AddCounters final : public rocksdb::AssociativeMergeOperator {
   const std::string prefixes_;
 };
 
-// Groups of keys by their first bytes: how many these are, the first byte says.
-class Groups final : public rocksdb::SliceTransform {
+// Groups of keys that begin alike: which ones, shapes say, one for each first byte. A key that has the shape's bytes at
+// their places, 0 standing for any byte, is of the group of its first so many bytes.
+class Groups : public rocksdb::SliceTransform {
  public:
-  explicit Groups(const rust::Vec<uint8_t>& pairs) : name_("zonestore.Groups") {
-    for (size_t i = 0; i + 1 < pairs.size(); i += 2) {
-      lengths_[pairs[i]] = pairs[i + 1];
-      name_ += "." + std::to_string(pairs[i]) + ":" + std::to_string(pairs[i + 1]);
+  // `shapes`: each behind its length. The name is kept in each SST, whose filter is of no use to other shapes.
+  Groups(const char* name, const rust::Vec<uint8_t>& shapes) : name_(name) {
+    for (size_t at = 0; at < shapes.size(); at += 1 + shapes[at]) {
+      const std::string shape(shapes.begin() + at + 1, shapes.begin() + at + 1 + shapes[at]);
+      shapes_[static_cast<uint8_t>(shape[0])] = shape;
+      name_ += "." + rocksdb::Slice(shape).ToString(true);
     }
   }
   const char* Name() const override { return name_.c_str(); }
-  bool InDomain(const rocksdb::Slice& key) const override {
-    const size_t length = key.empty() ? 0 : lengths_[static_cast<uint8_t>(key[0])];
-    return length > 0 && key.size() >= length;
-  }
+  bool InDomain(const rocksdb::Slice& key) const override { return Length(key) > 0; }
   rocksdb::Slice Transform(const rocksdb::Slice& key) const override {
-    return {key.data(), lengths_[static_cast<uint8_t>(key[0])]};
+    return {key.data(), Length(key)};
   }
   // Whether all keys from `lower` up to but without `upper` are of one group.
   bool IsOne(const rocksdb::Slice& lower, const rocksdb::Slice& upper) const {
-    if (!InDomain(lower)) return false;
-    std::string behind = Transform(lower).ToString();
+    std::string behind(lower.data(), Length(lower));
+    if (behind.empty()) return false;
     while (!behind.empty() && behind.back() == '\xff') behind.pop_back();
     if (!behind.empty()) behind.back()++;
     return upper == rocksdb::Slice(behind);
   }
 
+ protected:
+  // Of the group's bytes; 0 if the key is of none.
+  size_t Length(const rocksdb::Slice& key) const {
+    if (key.empty()) return 0;
+    const std::string& shape = shapes_[static_cast<uint8_t>(key[0])];
+    if (key.size() < shape.size()) return 0;
+    for (size_t i = 0; i < shape.size(); i++) {
+      if (shape[i] != 0 && shape[i] != key[i]) return 0;
+    }
+    return shape.size();
+  }
+
  private:
   std::string name_;
-  std::array<uint8_t, 256> lengths_{};
+  std::array<std::string, 256> shapes_;
+};
+
+// What filters know: groups, and each key that is of none.
+class GroupsAndKeys final : public Groups {
+ public:
+  explicit GroupsAndKeys(const rust::Vec<uint8_t>& shapes)
+      : Groups("zonestore.GroupsAndKeys", shapes) {}
+  bool InDomain(const rocksdb::Slice&) const override { return true; }
+  rocksdb::Slice Transform(const rocksdb::Slice& key) const override {
+    const size_t length = Length(key);
+    return length > 0 ? rocksdb::Slice(key.data(), length) : key;
+  }
 };
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "counters are little-endian");

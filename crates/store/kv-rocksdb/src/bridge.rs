@@ -35,7 +35,7 @@ pub(crate) mod ffi {
         max_manifest_bytes: u64,
         max_background_jobs: i32,
         merge_prefixes: Vec<u8>,
-        /// Pairs: a first byte, and how many bytes make a group.
+        /// Shapes of groups, each behind its length.
         ascending: Vec<u8>,
         scanned: Vec<u8>,
         /// First bytes.

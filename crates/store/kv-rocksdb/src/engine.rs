@@ -38,12 +38,8 @@ impl Engine for RocksDb {
             max_wal_bytes,
             max_manifest_bytes: options.max_manifest_bytes,
             max_background_jobs: options.max_background_jobs,
-            ascending: options.ascending.iter().flat_map(|of| [*of, 1]).collect(),
-            scanned: options
-                .scanned
-                .iter()
-                .flat_map(|(of, length)| [*of, *length])
-                .collect(),
+            ascending: shapes(options.ascending.chunks(1)),
+            scanned: shapes(options.scanned.iter().map(Vec::as_slice)),
             listed: options.listed.clone(),
             merge_prefixes: options.merge.iter().map(|(prefix, _)| *prefix).collect(),
         };
@@ -62,4 +58,14 @@ impl Engine for RocksDb {
         }
         Ok(Box::new(RocksDatabase(database)))
     }
+}
+
+/// Each behind its length.
+fn shapes<'a>(all: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+    all.flat_map(|shape| {
+        // Less of a shape makes larger groups.
+        let length = u8::try_from(shape.len()).unwrap_or(u8::MAX);
+        std::iter::once(length).chain(shape.iter().copied().take(length.into()))
+    })
+    .collect()
 }

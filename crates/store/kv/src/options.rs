@@ -27,10 +27,11 @@ pub struct Options {
     pub merge: Vec<(u8, MergeOperator)>,
     /// First bytes of keys that mostly come in their order: an engine may put them faster.
     pub ascending: Vec<u8>,
-    /// By the first byte: the first bytes, so many, that all keys of a frequent scan have in common. An
-    /// engine may know from them where there are none, and a scan from one such key goes to the last of them
-    /// at most.
-    pub scanned: Vec<(u8, u8)>,
+    /// What the keys of a frequent scan have in common: their first bytes, of which 0 stands for any that is the same in
+    /// all of them. At most one for each first byte, which is not 0, and of 255 bytes at most. An engine may know where
+    /// there are none, and a scan from one such key goes to the last of them at most; of a single one of them it may know
+    /// no more.
+    pub scanned: Vec<Vec<u8>>,
     /// First bytes of keys that are read many at once, in order: where most of them have been deleted, an engine
     /// tidies up without being asked for space.
     pub listed: Vec<u8>,

@@ -17,9 +17,11 @@ const MIN_TABLE: u64 = 256 << 10;
 /// More in memory takes long to replay from the log.
 const MAX_IN_MEMORY: u64 = 32 << 20;
 
-/// Bytes of a name. Those that begin so are listed without a look into tables that have none of them: Swift's drive daemon
-/// does that for each request (`swift-drive`).
-pub const LISTED_NAME: u8 = 48;
+/// The shape of what names begin with, 0 standing for any byte: those that begin alike, and so, are listed without a look
+/// into tables that have none of them. Swift's drive daemon does that for each request (`swift-drive`). Of one such name
+/// alone filters do not know, so that other names had better not have this shape.
+pub const LISTED_NAME: &[u8; 48] =
+    b"\0\0\0\0\0\0\0\0\0\0/\0\0\0/\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0/";
 
 /// For a drive of this geometry, with so many copies of the metadata.
 pub(crate) fn kv_options(geometry: &Geometry, copies: u32, block_cache_bytes: u64) -> Options {
@@ -40,7 +42,7 @@ pub(crate) fn kv_options(geometry: &Geometry, copies: u32, block_cache_bytes: u6
         // Numbers of maps and places only grow, and counters are added to again and again.
         ascending: vec![key::EXTENT, key::CLEANING, key::FREELIST, key::SUPER],
         // The extents of a map; names of a collection that begin alike, such as Swift's of one object.
-        scanned: vec![(key::EXTENT, 9), (key::ONODE, 5 + LISTED_NAME)],
+        scanned: vec![key::map(0), key::onode(0, LISTED_NAME)],
         listed: vec![key::ONODE, key::HASHED_ONODE, key::OMAP, key::DOOMED],
         ..Options::default()
     }

@@ -15,15 +15,15 @@ use zone::Geometry;
 
 const GROUPS: u64 = 30_000;
 
-/// Names that many of one length have in common, in no order.
+/// What many names have in common, in no order.
 fn group(number: u64) -> Vec<u8> {
     let mut name = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
     name[0] = 0x61;
-    // What is last decides where the names end that begin so.
-    let last = [0xff, b'a'][number as usize % 2];
-    let mut group = name.repeat(usize::from(LISTED_NAME) / name.len());
-    *group.last_mut().unwrap() = last;
-    group
+    let any = name.iter().cycle();
+    let shaped = LISTED_NAME.iter().zip(any);
+    shaped
+        .map(|(byte, any)| if *byte == 0 { *any } else { *byte })
+        .collect()
 }
 
 fn names(number: u64) -> impl Iterator<Item = Vec<u8>> {
