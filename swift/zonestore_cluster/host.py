@@ -1,5 +1,7 @@
 """Nodes of this machine: a network address and an /etc/swift each, in namespaces that a process holds."""
 
+import contextlib
+import json
 import os
 import shlex
 import subprocess
@@ -8,6 +10,9 @@ from pathlib import Path
 from zonestore_cluster.processes import Failed, start
 
 BRIDGE = "zscluster0"
+# Its name while nothing is written on it.
+UNMARKED = "zscluster0new"
+MARK = "zonestore cluster: "
 SUBNET = "10.91.0"
 # The machine itself, as nodes see it.
 HERE = f"{SUBNET}.254"
@@ -44,39 +49,69 @@ def _link(number):
 
 
 def _label(folder):
-    """A cluster's name on its bridge: the end of its path, of which the kernel keeps 255 bytes."""
-    return os.fsdecode(os.fsencode(folder)[-255:])
+    """What is written on a cluster's bridge: the end of its path, in the 255 bytes that the kernel keeps."""
+    return MARK + os.fsdecode(os.fsencode(folder)[len(MARK) - 255:])
 
 
 def _owner():
-    """Whose bridge it is. None: nobody's, or of a cluster none of whose nodes has a process any more, with which its link goes."""
-    bridge = Path(f"/sys/class/net/{BRIDGE}")
-    if not bridge.exists() or not any((bridge / "brif").iterdir()):
+    """What is written on the bridge. None: there is none, or that of a cluster none of whose nodes has a process any more, with which its link
+    goes. Nothing else that has this name is ours to change."""
+    bridge = _interface(BRIDGE)
+    if not bridge.exists():
         return None
-    return os.fsdecode((bridge / "ifalias").read_bytes()).removesuffix("\n") or None
+    label = os.fsdecode((bridge / "ifalias").read_bytes()).removesuffix("\n")
+    if not label.startswith(MARK):
+        raise _not_ours(BRIDGE)
+    return label if any((bridge / "brif").iterdir()) else None
+
+
+def _interface(name):
+    return Path(f"/sys/class/net/{name}")
+
+
+def _not_ours(name):
+    return Failed(f"the network interface {name} of this machine is of no cluster, and a cluster needs the name",
+                  f"give it another name: ip link set {name} down && ip link set {name} name OTHER")
 
 
 def check_free(folder):
-    """No other cluster has the network."""
+    """No other cluster has the network, nor anybody else its name or addresses."""
     owner = _owner()
     if owner not in (None, _label(folder)):
-        raise Failed(f"the cluster in {owner} runs on this machine, which has a network for one",
-                     f"stop it: scripts/cluster --folder {shlex.quote(owner)} down")
+        other = owner.removeprefix(MARK)
+        raise Failed(f"the cluster in {other} runs on this machine, which has a network for one",
+                     f"stop it: scripts/cluster --folder {shlex.quote(other)} down")
+    for route in json.loads(run("ip", "-json", "-4", "route", "show", "table", "all", "to", "root", f"{SUBNET}.0/24") or "[]"):
+        if route.get("dev") != BRIDGE:
+            raise Failed(f"this machine has a way to {route['dst']} already, by {route.get('dev', 'a route of its own')}: "
+                         f"a cluster's nodes have the addresses {SUBNET}.0/24",
+                         "take the address or route away while the cluster runs, or use another machine")
 
 
 def network_up(folder):
     check_free(folder)
-    if not Path(f"/sys/class/net/{BRIDGE}").exists():
-        run("ip", "link", "add", BRIDGE, "type", "bridge")
+    if not _interface(BRIDGE).exists():
+        # It has the name only with the mark on it.
+        subprocess.run(["ip", "link", "delete", UNMARKED], capture_output=True)
+        run("ip", "link", "add", UNMARKED, "type", "bridge")
+        run("ip", "link", "set", UNMARKED, "alias", _label(folder))
+        run("ip", "link", "set", UNMARKED, "name", BRIDGE)
     run("ip", "link", "set", BRIDGE, "alias", _label(folder))
     run("ip", "address", "replace", f"{HERE}/24", "dev", BRIDGE)
     run("ip", "link", "set", BRIDGE, "up")
 
 
 def network_down(folder):
-    """That of another cluster stays."""
-    if Path(f"/sys/class/net/{BRIDGE}").exists() and _owner() in (None, _label(folder)):
+    """What is another cluster's, or of none, stays."""
+    try:
+        owner = _owner()
+    except Failed:
+        return
+    if _interface(BRIDGE).exists() and owner in (None, _label(folder)):
         run("ip", "link", "delete", BRIDGE)
+        # Nodes had theirs there, and it may be this machine's own.
+        with contextlib.suppress(OSError):
+            os.rmdir(ETC)
 
 
 def hold(number, etc, log):
@@ -95,11 +130,15 @@ def hold(number, etc, log):
 
 def _wire(number, process):
     link = _link(number)
-    subprocess.run(["ip", "link", "delete", link], capture_output=True)
+    if _interface(link).exists():
+        # The link of a process that is about to end.
+        if not (_interface(link) / "master").resolve().name == BRIDGE:
+            raise _not_ours(link)
+        run("ip", "link", "delete", link)
     # `unshare` has become the shell once its namespace is another.
     process.wait_until(lambda: os.readlink(f"/proc/{process.pid}/ns/net") != os.readlink("/proc/self/ns/net"))
-    run("ip", "link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", process.pid)
-    run("ip", "link", "set", link, "master", BRIDGE, "up")
+    run("ip", "link", "add", link, "master", BRIDGE, "type", "veth", "peer", "name", "eth0", "netns", process.pid)
+    run("ip", "link", "set", link, "up")
     for words in (["link", "set", "lo", "up"], ["address", "add", f"{address(number)}/24", "dev", "eth0"],
                   ["link", "set", "eth0", "up"]):
         run("nsenter", "-t", process.pid, "-n", "ip", *words)
@@ -117,5 +156,5 @@ def connect(folder, number, connected):
 
 
 def is_connected(folder, number):
-    flags = Path(f"/sys/class/net/{_link(number)}/flags")
+    flags = _interface(_link(number)) / "flags"
     return _owner() in (None, _label(folder)) and flags.exists() and bool(int(flags.read_text(), 16) & 1)

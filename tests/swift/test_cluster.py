@@ -240,3 +240,48 @@ def test_up_can_be_interrupted_anywhere(tmp_path, how):
         assert not node["not_running"] and node["drives"][0]["served"]
     finally:
         command(other, "down", "--remove")
+
+
+@pytest.fixture
+def strangers():
+    """Makes interfaces that no cluster has made; they are gone behind the test, and so is their other end."""
+    made = []
+
+    def make(name, *what):
+        host.run("ip", "link", "add", name, "type", *(what or ["veth", "peer", "name", f"{name[:12]}far"]))
+        made.append(name)
+        return Path(f"/sys/class/net/{name}")
+
+    yield make
+    for name in made:
+        subprocess.run(["ip", "link", "delete", name], capture_output=True)
+
+
+@pytest.mark.usefixtures("stopped")
+def test_interfaces_of_nobody_known_are_refused_and_stay(tmp_path, strangers):
+    other = tmp_path / "other"
+    for what in (["bridge"], []):
+        there = strangers(host.BRIDGE, *what)
+        run = command(other, "up", "--nodes", "1", "--drives", "1")
+        assert run.returncode == 1 and host.BRIDGE in run.stderr and "another name" in run.stderr and "Traceback" not in run.stderr, run.stderr
+        host.network_down(other)
+        assert there.exists() and not (there / "ifalias").read_text().strip() and not other.exists()
+        host.run("ip", "link", "delete", host.BRIDGE)
+    host.network_up(other)
+    try:
+        mine = strangers("zsc1")
+        with pytest.raises(Failed, match="zsc1"):
+            host.hold(1, tmp_path, tmp_path / "log")
+        assert mine.exists()
+    finally:
+        host.network_down(other)
+
+
+@pytest.mark.usefixtures("stopped")
+def test_addresses_that_this_machine_has_already_are_told(tmp_path, strangers):
+    strangers("elsewhere")
+    host.run("ip", "address", "add", f"{host.SUBNET}.7/28", "dev", "elsewhere")
+    host.run("ip", "link", "set", "elsewhere", "up")
+    run = command(tmp_path / "other", "up", "--nodes", "1", "--drives", "1")
+    assert run.returncode == 1 and "elsewhere" in run.stderr and host.SUBNET in run.stderr, run.stderr
+    assert not (tmp_path / "other").exists()
