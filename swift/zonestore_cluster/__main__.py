@@ -1,10 +1,17 @@
 """zonestore's cluster: up, down, status, kill, heal."""
 
+import signal
+
+# Python loses a Ctrl-C that comes while it imports. There is nothing to clear up yet: let it end.
+interrupt = signal.getsignal(signal.SIGINT)
+if interrupt is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
 import argparse
+import contextlib
 import json
 import os
 import shutil
-import signal
 import sys
 import time
 from pathlib import Path
@@ -155,10 +162,14 @@ def main():
     command = commands.add_parser("heal", help="start what does not run, connect what is cut off, replace drives that are lost")
     command.set_defaults(run=heal)
     arguments = parser.parse_args()
+    signal.signal(signal.SIGINT, interrupt)
     # `scripts/cluster status | head` ends as other programs do.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
-        arguments.run(arguments)
+        # Nobody else sees what runs.
+        host.check()
+        with contextlib.nullcontext() if arguments.run is status else host.alone(say):
+            arguments.run(arguments)
     except Failed as failed:
         print(f"cluster: {failed}", file=sys.stderr)
         if failed.hint:

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from zonestore_cluster import host, rings, settings
-from zonestore_cluster.node import HOLDER, Node
+from zonestore_cluster.node import Node
 from zonestore_cluster.processes import Failed
 from zonestore_swift.errors import Refused
 from zonestore_swift.transport import Transport
@@ -57,6 +57,9 @@ class Cluster:
         """Folders, configuration, rings, empty drives. All of it or nothing: what an attempt leaves that was killed, the next one clears."""
         host.check()
         host.check_free(self.folder)
+        count, default = len(self.devices()), self.plan["default"]
+        if default not in [policy["name"] for policy in settings.policies(count)]:
+            raise Failed(f"there is no policy {default} with {count} drives: it takes {settings.LEAST_CODED}", "ask for more: --nodes, --drives")
         if (self.folder / UNFINISHED).exists():
             shutil.rmtree(self.folder)
         if self.folder.exists() and any(self.folder.iterdir()):
@@ -122,9 +125,7 @@ class Cluster:
         """Of each node what runs and what does not, and of each drive what its daemon says."""
         found = []
         for node in self.nodes:
-            processes = node.processes()
-            wanted = {HOLDER, *node._commands()}
-            dead = sorted(name for name in wanted if name not in processes or not processes[name].is_alive())
+            wanted, dead = node.wanted(), node.missing()
             found.append({
                 "node": node.name, "address": node.ip, "connected": host.is_connected(self.folder, node.number), "running": len(wanted) - len(dead),
                 "not_running": dead, "drives": [self._drive(node, device) for device in node.devices]})

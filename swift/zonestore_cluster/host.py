@@ -1,6 +1,7 @@
 """Nodes of this machine: a network address and an /etc/swift each, in namespaces that a process holds."""
 
 import contextlib
+import fcntl
 import json
 import os
 import shlex
@@ -18,6 +19,7 @@ SUBNET = "10.91.0"
 HERE = f"{SUBNET}.254"
 MOST_NODES = 253
 ETC = "/etc/swift"
+LOCK = "/run/zonestore-cluster.lock"
 
 
 def address(number):
@@ -42,6 +44,18 @@ def check():
     if done.returncode:
         raise Failed(f"this machine makes no namespaces: {done.stderr.strip()}",
                      "in a container, it needs the right to (CAP_SYS_ADMIN)")
+
+
+@contextlib.contextmanager
+def alone(say):
+    """One command at a time makes or changes clusters of this machine, which has a network for one."""
+    with open(LOCK, "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("another command is at work on a cluster of this machine; waiting for its end")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def _link(number):
@@ -79,8 +93,11 @@ def check_free(folder):
     owner = _owner()
     if owner not in (None, _label(folder)):
         other = owner.removeprefix(MARK)
+        here = Path(other).is_dir()
         raise Failed(f"the cluster in {other} runs on this machine, which has a network for one",
-                     f"stop it: scripts/cluster --folder {shlex.quote(other)} down")
+                     f"stop it: scripts/cluster --folder {shlex.quote(other)} down" if here else
+                     "its folder has another name or is gone: give it its name again and stop it there, or end its processes: each sleep infinity "
+                     "of root's, and the memcached, rsync, zonestore and swift processes beside it")
     for route in json.loads(run("ip", "-json", "-4", "route", "show", "table", "all", "to", "root", f"{SUBNET}.0/24") or "[]"):
         if route.get("dev") != BRIDGE:
             raise Failed(f"this machine has a way to {route['dst']} already, by {route.get('dev', 'a route of its own')}: "

@@ -1,6 +1,5 @@
 """One node: its drives, its configuration, its processes."""
 
-import json
 import shutil
 import signal
 import socket
@@ -9,7 +8,7 @@ import sys
 from pathlib import Path
 
 from zonestore_cluster import host, settings
-from zonestore_cluster.processes import Failed, Process, start
+from zonestore_cluster.processes import Failed, end_all, last_words, running, start
 
 HOLDER = "holder"
 # Each has a letter.
@@ -39,22 +38,8 @@ class Node:
         self.zonestore = zonestore
         self.background = background
 
-    # What runs is kept in a file: each command is a process of its own.
-    @property
-    def _running(self):
-        return self.folder / "processes.json"
-
     def processes(self):
-        try:
-            kept = json.loads(self._running.read_text())
-        except FileNotFoundError:
-            return {}
-        return {name: Process.of(process) for name, process in kept.items()}
-
-    def _keep(self, processes):
-        new = self._running.with_suffix(".new")
-        new.write_text(json.dumps({name: process.kept() for name, process in processes.items()}, indent=1))
-        new.replace(self._running)
+        return running(self.log)
 
     def configure(self, nodes, policies, interval, workers):
         for folder in (self.etc, self.log, self.folder / "cache", *(self.folder / "devices" / device for device in self.devices)):
@@ -113,22 +98,31 @@ class Node:
                 found[section] = [tool(name), f"/etc/swift/{kind}-server.conf", "-v"]
         return found
 
+    def wanted(self):
+        return {HOLDER, *self._commands()}
+
+    def missing(self):
+        """What does not run and should."""
+        return sorted(self.wanted() - self.processes().keys())
+
     def start(self):
         """What does not run. Answers once its servers listen."""
         self.make_drives()
         processes = self.processes()
         holder = processes.get(HOLDER)
-        if holder is None or not holder.is_alive():
-            holder = host.hold(self.number, self.etc, self.log / "holder.log")
-            processes = {HOLDER: holder}
-            self._keep(processes)
+        if holder is None:
+            # What is left of the node is in namespaces that nobody can enter any more.
+            self.kill()
+            processes = {}
+            holder = host.hold(self.number, self.etc, self.log / f"{HOLDER}.log")
         host.connect(self.cluster, self.number, True)
         begun = []
         for name, command in self._commands().items():
-            if name in processes and processes[name].is_alive():
+            if name in processes:
                 continue
-            processes[name] = start([*host.inside(holder.pid), *command], self.log / f"{name}.log")
-            self._keep(processes)
+            # Workers that outlive their parent have its place.
+            end_all(self.log, name)
+            start([*host.inside(holder.pid), *command], self.log / f"{name}.log")
             begun.append(name)
         return begun
 
@@ -142,6 +136,8 @@ class Node:
 
     def _ready(self, processes, name, condition):
         try:
+            if name not in processes:
+                raise Failed(f"it ended at once: {last_words(self.log / f'{name}.log')}", f"all of it is in {self.log / f'{name}.log'}")
             processes[name].wait_until(condition)
         except Failed as failed:
             raise Failed(f"{self.name}: {name}: {failed}", failed.hint) from None
@@ -161,7 +157,7 @@ class Node:
             process.stop()
         if holder is not None:
             holder.kill()
-        self._keep({})
+        end_all(self.log)
 
     def kill(self):
         """As when its power goes. The drives' caches are lost with it only as far as the host's are: not at all."""
@@ -170,14 +166,12 @@ class Node:
             process.send(signal.SIGKILL)
         for process in processes.values():
             process.kill()
-        self._keep({})
+        end_all(self.log)
 
     def kill_drive(self, device, lose):
         """Its daemon goes at once; with `lose`, what is on the drive too."""
-        processes = self.processes()
-        if process := processes.pop(f"daemon-{device}", None):
+        if process := self.processes().get(f"daemon-{device}"):
             process.kill()
-        self._keep(processes)
         if lose:
             for path in (self.drive(device), *self.folder.glob(f"{device}.zoned.*")):
                 path.unlink(missing_ok=True)

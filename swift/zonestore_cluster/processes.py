@@ -1,10 +1,15 @@
 """Processes that outlive the command that starts them."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import time
 from pathlib import Path
+
+
+# In the environment of all that is started: its log.
+MARK = "ZONESTORE_PROCESS_LOG"
 
 
 class Failed(Exception):
@@ -13,6 +18,11 @@ class Failed(Exception):
     def __init__(self, message, hint=None):
         super().__init__(message)
         self.hint = hint
+
+
+def last_words(log):
+    lines = Path(log).read_text(errors="replace").strip().splitlines()
+    return lines[-1] if lines else "it said nothing"
 
 
 def _begun(pid):
@@ -31,15 +41,9 @@ class Process:
         self.begun = begun
         self.log = Path(log)
 
-    @classmethod
-    def of(cls, kept):
-        return cls(kept["pid"], kept["begun"], kept["log"])
-
-    def kept(self):
-        return {"pid": self.pid, "begun": self.begun, "log": str(self.log)}
-
     def is_alive(self):
-        return _begun(self.pid) == self.begun
+        """One that ended before anybody looked has begun at no time."""
+        return self.begun is not None and _begun(self.pid) == self.begun
 
     def send(self, which):
         """To it and to what it has started."""
@@ -56,9 +60,13 @@ class Process:
             time.sleep(0.05)
         self.kill()
 
-    def kill(self):
+    def kill(self, seconds=60):
         self.send(signal.SIGKILL)
+        until = time.monotonic() + seconds
         while self.is_alive():
+            if time.monotonic() > until:
+                raise Failed(f"process {self.pid} was killed and does not end in {seconds} s: the kernel holds it, as it waits for a disk, say",
+                             f"its log is {self.log}; give the command again once it is gone")
             time.sleep(0.01)
 
     def wait_until(self, condition, seconds=90):
@@ -77,12 +85,48 @@ class Process:
             time.sleep(0.05)
 
     def last_words(self):
-        lines = self.log.read_text(errors="replace").strip().splitlines()
-        return lines[-1] if lines else "it said nothing"
+        return last_words(self.log)
 
 
 def start(command, log):
     with open(log, "ab") as out:
         child = subprocess.Popen(
-            [str(part) for part in command], stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, cwd="/")
+            [str(part) for part in command], stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True, cwd="/",
+            env={**os.environ, MARK: str(log)})
     return Process(child.pid, _begun(child.pid), log)
+
+
+def running(logs):
+    """What was started with a log in this folder and lives, by the log's name. The system is asked, and no file: a command that was killed has
+    written down nothing."""
+    return {log.stem: Process(pid, _begun(pid), log) for pid, log in marked(logs) if _leads(pid)}
+
+
+def end_all(logs, name=None):
+    """Kills all that was started with a log in this folder, or with that log, and all that this has started in its turn."""
+    for pid, log in marked(logs):
+        if name in (None, log.stem):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+
+def _leads(pid):
+    """Whether it was started here, and not by one that was."""
+    try:
+        return os.getsid(pid) == pid
+    except ProcessLookupError:
+        return False
+
+
+def marked(logs):
+    """(process, log) of all that was started with a log in this folder, and of what that has started."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (entry / "environ").read_bytes().split(b"\0")
+        except OSError:
+            # It has ended, or is not ours to look at.
+            continue
+        for word in words:
+            name, _, log = os.fsdecode(word).partition("=")
+            if name == MARK and Path(log).parent == Path(logs):
+                yield int(entry.name), Path(log)

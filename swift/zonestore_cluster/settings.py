@@ -66,10 +66,14 @@ def swift_conf(policies):
     return text
 
 
+# Drives that erasure coding takes.
+LEAST_CODED = 3
+
+
 def policies(devices, default="zoned"):
     """Those of a cluster of so many drives, as in swift.conf. Erasure coding takes as many drives as there are, up to six."""
     found = [{"name": "zoned", "diskfile_module": "egg:zonestore-swift#replication.zoned"}]
-    if devices >= 3:
+    if devices >= LEAST_CODED:
         parity = 2 if devices >= 6 else 1
         found.append({
             "name": "zoned-ec", "policy_type": "erasure_coding", "ec_type": "liberasurecode_rs_vand",

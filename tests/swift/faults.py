@@ -28,6 +28,7 @@ from trial import Trial  # noqa: E402
 from zonestore_cluster import host  # noqa: E402
 from zonestore_cluster.__main__ import binary  # noqa: E402
 from zonestore_cluster.cluster import Cluster  # noqa: E402
+from zonestore_cluster.processes import last_words  # noqa: E402
 from zonestore_swift.drive import Drive  # noqa: E402
 from zonestore_swift.errors import NoSpace  # noqa: E402
 from zonestore_swift.transport import Transport  # noqa: E402
@@ -210,9 +211,8 @@ def run(arguments, folder):
 def tell_dead(cluster):
     """Each process that has ended, and what it said last: the fault may be one that nobody planned."""
     for node in cluster.nodes:
-        for name, process in node.processes().items():
-            if not process.is_alive():
-                print(f"{name} of {node.name} has ended: {process.last_words()}", flush=True)
+        for name in node.missing():
+            print(f"{name} of {node.name} has ended: {last_words(node.log / f'{name}.log')}", flush=True)
 
 
 def main():

@@ -5,32 +5,21 @@ more, remove a partition. Here such a folder is what a daemon has, and the same 
 """
 
 import http.client
-import json
 import os
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import time
 from pathlib import Path
 
-from zonestore_cluster.processes import Process, start
+from zonestore_cluster.processes import running, start
 
 FOLDER = Path(os.environ["PROBE_FOLDER"])
 DEVICES = os.environ["PROBE_DRIVES"].split()
-RUNNING = FOLDER / "drives.json"
 # So long may a server believe that a drive is there, or is not.
 BELIEVED_FOR = 6
 PLACE = re.compile(r"/srv/\d/node/(?P<device>\w+)(/objects(-(?P<policy>\d+))?(/(?P<partition>\d+)(/\w{3}/(?P<hash>\w{32})(/(?P<file>[^/]+))?)?)?)?/?")
-
-
-def running():
-    return {name: Process.of(kept) for name, kept in json.loads(RUNNING.read_text()).items()} if RUNNING.exists() else {}
-
-
-def keep(processes):
-    RUNNING.write_text(json.dumps({name: process.kept() for name, process in processes.items()}))
 
 
 def zonestore(*words):
@@ -38,10 +27,8 @@ def zonestore(*words):
 
 
 def serve(device):
-    processes = running()
     path = FOLDER / f"{device}.sock"
     process = start([os.environ["ZONESTORE_BIN"], "daemon", f"{device}={FOLDER / device}.zoned", "--socket", path], FOLDER / f"{device}.log")
-    keep({**processes, device: process})
     return process, path
 
 
@@ -75,11 +62,8 @@ def wait_for_server(device, is_there):
 
 
 def end(device):
-    processes = running()
-    if process := processes.pop(device, None):
-        process.send(signal.SIGKILL)
+    if process := running(FOLDER).get(device):
         process.kill()
-    keep(processes)
 
 
 def reset():
@@ -123,7 +107,7 @@ class Place:
     @classmethod
     def of(cls, path):
         match = PLACE.fullmatch(str(path))
-        return cls(match) if match and match["device"] in running() else None
+        return cls(match) if match and match["device"] in running(FOLDER) else None
 
     def objects(self):
         """Paths of folders, and the names in them."""

@@ -18,9 +18,9 @@ from faults import KINDS, SHAPE, Faults
 from swift.common.memcached import MemcacheRing
 from swift.common.utils import get_logger
 from trial import Trial
-from zonestore_cluster import host, settings
+from zonestore_cluster import host, processes, settings
 from zonestore_cluster.cluster import Cluster
-from zonestore_cluster.processes import Failed
+from zonestore_cluster.processes import Failed, Process, start
 from zonestore_swift import news
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -203,7 +203,7 @@ def stopped(folder):
 def test_a_cluster_that_cannot_be_is_not_remembered(tmp_path):
     other = tmp_path / "other"
     for words, why in ((["--profile", "nosuch"], "no profile"), (["--nodes", "0"], "from 1 to"), (["--nodes", "-1"], "from 1 to"),
-                       (["--drives", "0"], "from 1 to"), (["--zone-size", "1"], "zone")):
+                       (["--nodes", "1", "--drives", "2", "--default-policy", "zoned-ec"], "it takes 3"), (["--drives", "0"], "from 1 to"), (["--zone-size", "1"], "zone")):
         run = command(other, "up", *words)
         assert run.returncode in (1, 2) and why in run.stderr and "Traceback" not in run.stderr, run.stderr
         assert not other.exists()
@@ -222,7 +222,7 @@ def test_up_can_be_interrupted_anywhere(tmp_path, how):
     try:
         for step in ("store", "daemon"):
             held.write_text(step)
-            up = subprocess.Popen(words_of(other, "up", "--nodes", "1", "--drives", "1", "--size", SHAPE[3], "--zone-size", SHAPE[5], "--quiet"),
+            up = subprocess.Popen(words_of(other, "up", *SMALL),
                                   stderr=subprocess.PIPE, text=True, env={**environment(), "ZONESTORE_BIN": str(slow)},
                                   # A run of the tests in the background ignores it, and all that it starts does.
                                   preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
@@ -233,13 +233,55 @@ def test_up_can_be_interrupted_anywhere(tmp_path, how):
             up.send_signal(how)
             _, words = up.communicate(timeout=60)
             assert how == signal.SIGKILL or up.returncode == 130 and "interrupted" in words and "Traceback" not in words, words
-        for process in Cluster.found(other).nodes[0].processes().values():
-            process.kill()
+        Cluster.found(other).nodes[0].kill()
         assert command(other, "up").returncode == 0
         [node] = json.loads(command(other, "status").stdout)
         assert not node["not_running"] and node["drives"][0]["served"]
     finally:
         command(other, "down", "--remove")
+
+
+def marked(other):
+    """What was started for a cluster, and what that started."""
+    return [pid for node in Path(other).glob("node*") for pid, _ in processes.marked(node.resolve() / "log")]
+
+
+SMALL = ("--nodes", "1", "--drives", "1", "--size", SHAPE[3], "--zone-size", SHAPE[5], "--quiet")
+
+
+@pytest.mark.usefixtures("stopped")
+def test_what_was_started_is_found_whoever_has_noted_it(tmp_path):
+    """Also where `up` was killed before it could, where a process ended before it was looked at, and where a node's namespaces are gone."""
+    other = tmp_path / "other"
+    try:
+        assert command(other, "up", *SMALL).returncode == 0
+        [node] = Cluster.found(other).nodes
+        noted_by_none = start([*host.inside(node.processes()["holder"].pid), "sleep", "infinity"], node.log / "other.log")
+        assert "other" in node.processes()
+        ended = start(["true"], node.log / "ended.log")
+        assert Trial.until(lambda: not ended.is_alive(), 10) and not Process(ended.pid, None, ended.log).is_alive()
+        node.processes()["holder"].kill()
+        old = set(marked(other))
+        assert old and command(other, "heal").returncode == 0
+        assert not noted_by_none.is_alive() and not old & set(marked(other))
+        [found] = json.loads(command(other, "status").stdout)
+        assert not found["not_running"] and found["drives"][0]["served"]
+    finally:
+        assert command(other, "down").returncode == 0
+        assert not marked(other)
+        command(other, "down", "--remove")
+
+
+@pytest.mark.usefixtures("stopped")
+def test_two_commands_take_turns(tmp_path):
+    other = tmp_path / "other"
+    try:
+        both = [subprocess.Popen(words_of(other, "up", *SMALL), stderr=subprocess.PIPE, text=True, env=environment()) for _ in range(2)]
+        words = [one.communicate(timeout=200)[1] for one in both]
+        assert [one.returncode for one in both] == [0, 0], words
+        assert sum("another command is at work" in word for word in words) == 1
+    finally:
+        assert command(other, "down", "--remove").returncode == 0
 
 
 @pytest.fixture
@@ -262,7 +304,7 @@ def test_interfaces_of_nobody_known_are_refused_and_stay(tmp_path, strangers):
     other = tmp_path / "other"
     for what in (["bridge"], []):
         there = strangers(host.BRIDGE, *what)
-        run = command(other, "up", "--nodes", "1", "--drives", "1")
+        run = command(other, "up", *SMALL)
         assert run.returncode == 1 and host.BRIDGE in run.stderr and "another name" in run.stderr and "Traceback" not in run.stderr, run.stderr
         host.network_down(other)
         assert there.exists() and not (there / "ifalias").read_text().strip() and not other.exists()
@@ -282,6 +324,6 @@ def test_addresses_that_this_machine_has_already_are_told(tmp_path, strangers):
     strangers("elsewhere")
     host.run("ip", "address", "add", f"{host.SUBNET}.7/28", "dev", "elsewhere")
     host.run("ip", "link", "set", "elsewhere", "up")
-    run = command(tmp_path / "other", "up", "--nodes", "1", "--drives", "1")
+    run = command(tmp_path / "other", "up", *SMALL)
     assert run.returncode == 1 and "elsewhere" in run.stderr and host.SUBNET in run.stderr, run.stderr
     assert not (tmp_path / "other").exists()
