@@ -175,6 +175,9 @@ def main():
         if failed.hint:
             print(f"hint: {failed.hint}", file=sys.stderr)
         return 1
+    except OSError as error:
+        print(f"cluster: {error}", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("cluster: interrupted; give the command again to go on", file=sys.stderr)
         return 130

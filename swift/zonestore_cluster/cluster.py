@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,6 +17,9 @@ FORMAT = 1
 PLAN = "cluster.json"
 # The plan's name until all that it says is there.
 UNFINISHED = "cluster.new"
+FOLDER = re.compile(r"[A-Za-z0-9_./-]+")
+# unix(7)
+LONGEST_SOCKET = 107
 
 
 class Cluster:
@@ -32,8 +36,10 @@ class Cluster:
     def found(cls, folder):
         try:
             kept = json.loads((Path(folder) / PLAN).read_text())
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             raise Failed(f"there is no cluster in {folder}", "make one: scripts/cluster up") from None
+        except ValueError as error:
+            raise Failed(f"{Path(folder) / PLAN} is damaged: {error}", "its objects are in the drives, node*/*.zoned there; if nobody needs them, remove the folder") from None
         if kept.get("format") != FORMAT:
             raise Failed(f"the cluster in {folder} is of another version", "use the zonestore it was made with, or remove the folder")
         return cls(folder, kept["plan"])
@@ -57,6 +63,7 @@ class Cluster:
         """Folders, configuration, rings, empty drives. All of it or nothing: what an attempt leaves that was killed, the next one clears."""
         host.check()
         host.check_free(self.folder)
+        self._check_folder()
         count, default = len(self.devices()), self.plan["default"]
         if default not in [policy["name"] for policy in settings.policies(count)]:
             raise Failed(f"there is no policy {default} with {count} drives: it takes {settings.LEAST_CODED}", "ask for more: --nodes, --drives")
@@ -70,9 +77,19 @@ class Cluster:
         try:
             self._make()
         except BaseException:
-            shutil.rmtree(self.folder)
+            # A folder that is a mount point stays, empty.
+            shutil.rmtree(self.folder, ignore_errors=True)
             raise
         (self.folder / UNFINISHED).rename(self.folder / PLAN)
+
+    def _check_folder(self):
+        if not FOLDER.fullmatch(str(self.folder)):
+            raise Failed(f"{str(self.folder)!r}: the configuration of Swift cannot name such a folder", "choose one with letters, digits and - _ . only: --folder")
+        if self.folder.exists() and not self.folder.is_dir():
+            raise Failed(f"{self.folder} is no folder", "name another one: --folder")
+        longest = max((node.socket(device) for node, device in self.devices()), key=lambda path: len(str(path)))
+        if len(str(longest)) > LONGEST_SOCKET:
+            raise Failed(f"{longest}: a socket's path has {LONGEST_SOCKET} bytes at the most", "choose a folder with a shorter path: --folder")
 
     def _make(self):
         count = len(self.devices())

@@ -126,15 +126,13 @@ def network_down(folder):
         return
     if _interface(BRIDGE).exists() and owner in (None, _label(folder)):
         run("ip", "link", "delete", BRIDGE)
-        # Nodes had theirs there, and it may be this machine's own.
-        with contextlib.suppress(OSError):
-            os.rmdir(ETC)
 
 
 def hold(number, etc, log):
     """Makes a node's namespaces; the process that holds them."""
+    # It stays: whoever removes the folder below a mount takes the mount out of all namespaces.
     Path(ETC).mkdir(exist_ok=True)
-    holding = f"mount --bind {etc} {ETC} && exec sleep infinity"
+    holding = f"mount --bind {shlex.quote(str(etc))} {ETC} && exec sleep infinity"
     process = start(["unshare", "--net", "--mount", "--propagation", "private", "sh", "-c", holding], log)
     try:
         _wire(number, process)
@@ -159,6 +157,11 @@ def _wire(number, process):
     for words in (["link", "set", "lo", "up"], ["address", "add", f"{address(number)}/24", "dev", "eth0"],
                   ["link", "set", "eth0", "up"]):
         run("nsenter", "-t", process.pid, "-n", "ip", *words)
+
+
+def holds(process):
+    """Whether a node's namespaces still have its /etc/swift."""
+    return Path(f"/proc/{process.pid}/root{ETC}/swift.conf").exists()
 
 
 def inside(holder):

@@ -110,7 +110,7 @@ class Node:
         self.make_drives()
         processes = self.processes()
         holder = processes.get(HOLDER)
-        if holder is None:
+        if holder is None or not host.holds(holder):
             # What is left of the node is in namespaces that nobody can enter any more.
             self.kill()
             processes = {}

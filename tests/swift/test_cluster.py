@@ -24,6 +24,7 @@ from zonestore_cluster.processes import Failed, Process, start
 from zonestore_swift import news
 
 ROOT = Path(__file__).resolve().parents[2]
+SMALL = ("--nodes", "1", "--drives", "1", "--size", SHAPE[3], "--zone-size", SHAPE[5], "--quiet")
 
 
 def missing():
@@ -210,6 +211,17 @@ def test_a_cluster_that_cannot_be_is_not_remembered(tmp_path):
 
 
 @pytest.mark.usefixtures("stopped")
+def test_folders_that_cannot_be_are_told(tmp_path):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "cut").mkdir()
+    (tmp_path / "cut" / "cluster.json").write_text('{"format": 1, "pl')
+    for name, words, why in (("a b", ["up"], "cannot name"), ("a;b", ["up"], "cannot name"), ("x" * 90, ["up"], "107 bytes"), ("file", ["up"], "is no folder"),
+                             ("file", ["down"], "there is no cluster"), ("cut", ["status"], "is damaged"), ("cut", ["up"], "is damaged")):
+        run = command(tmp_path / name, *words, *(SMALL if words == ["up"] else ()))
+        assert run.returncode == 1 and why in run.stderr and "Traceback" not in run.stderr, run.stderr
+
+
+@pytest.mark.usefixtures("stopped")
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_up_can_be_interrupted_anywhere(tmp_path, how):
     """Between a drive and the store on it, and where drives are and a node begins."""
@@ -246,9 +258,6 @@ def marked(other):
     return [pid for node in Path(other).glob("node*") for pid, _ in processes.marked(node.resolve() / "log")]
 
 
-SMALL = ("--nodes", "1", "--drives", "1", "--size", SHAPE[3], "--zone-size", SHAPE[5], "--quiet")
-
-
 @pytest.mark.usefixtures("stopped")
 def test_what_was_started_is_found_whoever_has_noted_it(tmp_path):
     """Also where `up` was killed before it could, where a process ended before it was looked at, and where a node's namespaces are gone."""
@@ -264,6 +273,9 @@ def test_what_was_started_is_found_whoever_has_noted_it(tmp_path):
         old = set(marked(other))
         assert old and command(other, "heal").returncode == 0
         assert not noted_by_none.is_alive() and not old & set(marked(other))
+        # A program of the machine removed the folder that nodes see theirs on.
+        host.run("nsenter", "-t", node.processes()["holder"].pid, "-m", "umount", host.ETC)
+        assert command(other, "heal").returncode == 0 and host.holds(node.processes()["holder"])
         [found] = json.loads(command(other, "status").stdout)
         assert not found["not_running"] and found["drives"][0]["served"]
     finally:
