@@ -19,6 +19,10 @@ def test_devices_are_names_and_drives_are_given_once(zonestore, store, tmp_path)
         assert why in zonestore.try_("daemon", *words, "--socket", "s").failed(2)
 
 
+def test_a_socket_in_a_folder_that_is_not_there_gets_a_hint(zonestore, store):
+    assert "make the socket's folder first" in zonestore.try_("daemon", store, "--socket", "none/s").failed()
+
+
 @pytest.fixture
 def daemon(zonestore, store):
     process = zonestore.start("daemon", f"sda={store}", "--socket", "s")

@@ -3,6 +3,7 @@
 use super::CommandError;
 use control::api::{DAEMON, Kind};
 use control::{ClientError, OpenError, ServerError, ViewError};
+use std::io;
 
 impl From<OpenError> for CommandError {
     fn from(error: OpenError) -> Self {
@@ -40,7 +41,11 @@ impl From<ViewError> for CommandError {
 impl From<ServerError> for CommandError {
     fn from(error: ServerError) -> Self {
         if let ServerError::Io { source, .. } = &error {
-            return Self::host(&error, source);
+            let made = Self::host(&error, source);
+            return match source.kind() {
+                io::ErrorKind::NotFound => made.hint("make the socket's folder first"),
+                _ => made,
+            };
         }
         sorted! { error:
             ServerError::InUse { .. } => Busy, "stop it, or name another socket";

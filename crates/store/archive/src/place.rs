@@ -5,7 +5,7 @@
 
 use crate::entry::Entry;
 use crate::error::Result;
-use store::{ObjectWriter, Omap, Store, Transaction, Written};
+use store::{Name, ObjectWriter, Omap, Store, Transaction, Written};
 
 /// Where objects are put together that are large in rows; how far a restore is; gone at the end.
 pub const OWN: &str = ".zonestore-restore";
@@ -65,11 +65,14 @@ pub fn clear_own(store: &Store, all: bool) -> Result<()> {
 
 /// Removes the objects of a collection whose names begin so.
 pub fn remove_objects(store: &Store, collection: &str, prefix: &str) -> Result<()> {
+    // Not from the first name each time: the database would step over all that were removed.
+    let mut from = Name::default();
     loop {
-        let page = store.list(collection, prefix, "", PAGE)?;
-        if page.is_empty() {
+        let page = store.list(collection, prefix, &from, PAGE)?;
+        let Some(last) = page.last() else {
             return Ok(());
-        }
+        };
+        from = last.name.clone();
         let mut transaction = Transaction::new();
         for object in &page {
             transaction.remove(collection, &object.name);

@@ -417,8 +417,9 @@ impl Cleaner {
         let mut state = self.state.lock();
         state.requested &= !asked.requested;
         state.waits_for_turn = false;
-        state.died -= asked.died;
-        state.heard -= asked.died;
+        // Another round may have counted the same: `Store::tend` beside the store's own threads, and one that failed.
+        state.died = state.died.saturating_sub(asked.died);
+        state.heard = state.heard.saturating_sub(asked.died);
     }
 
     /// A round failed: waits until it is asked again, or more dies.
@@ -453,6 +454,11 @@ impl Cleaner {
         if !left.is_zero() && !state.is_over() && state.in_need == 0 {
             self.wake.wait_for(&mut state, left.min(LOOK_AT_PACE));
         }
+    }
+
+    /// Whether the store is being unmounted.
+    pub fn has_ended(&self) -> bool {
+        self.state.lock().shutdown
     }
 
     /// Whether the zone in hand is left as it is, for nothing is to be cleaned any more.

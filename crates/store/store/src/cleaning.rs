@@ -67,7 +67,7 @@ impl Inner {
     /// One round of background work; false if there was nothing to do. `waits` is told until when the pace lets
     /// it wait, and may come back earlier; it is called between any two pieces of I/O.
     pub(crate) fn tend(&self, waits: &mut dyn FnMut(Duration)) -> Result<bool> {
-        let purged = self.purge_doomed()?;
+        let purged = self.purge_doomed(|| !self.cleaner.has_ended())?;
         let asked = self.cleaner.asked();
         self.update_reserves();
         let (pressure, why) = match asked {
@@ -261,7 +261,7 @@ impl Inner {
         pieces: &mut Pieces<'_>,
     ) -> Result<Round> {
         self.check_writable()?;
-        self.purge_doomed()?;
+        self.purge_doomed(|| is_needed() && !self.cleaner.has_ended())?;
         let Some(_turn) = self.cleaner.turn(is_needed) else {
             return Ok(Round::Cleaned(None));
         };

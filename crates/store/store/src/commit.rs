@@ -9,7 +9,7 @@ use crate::format::note::BatchNote;
 use crate::inner::Inner;
 use crate::limits::check_sizes;
 use crate::omap;
-use crate::open_maps::Drops;
+use crate::open_maps::{Drops, Purged};
 use crate::operations::Work;
 use crate::rows::{onode_key, read_extents, read_onode};
 use crate::staging::Staging;
@@ -224,43 +224,57 @@ impl Inner {
         Ok(())
     }
 
-    /// Gives back the rows of maps and omaps that have no name any more and that nobody reads. True if
-    /// there were any.
-    pub(crate) fn purge_doomed(&self) -> Result<bool> {
+    /// Gives back the rows of maps and omaps that have no name any more and that nobody reads, a thousand at a time as long
+    /// as `goes_on`, and the rest later. True if there were any.
+    pub(crate) fn purge_doomed(&self, goes_on: impl Fn() -> bool) -> Result<bool> {
         let mut any = false;
-        while let Some(map) = self.open_maps.take_doomed() {
+        while let Some((map, mut purged)) = self.open_maps.take_doomed() {
             any = true;
-            if let Err(error) = self.purge(map) {
-                self.open_maps.doom([map]);
-                return Err(error);
+            let (is_gone, goes_on) = loop {
+                match (self.purge(map, &mut purged), goes_on()) {
+                    (Ok(false), true) => {}
+                    (Ok(is_gone), goes_on) => break (Ok(is_gone), goes_on),
+                    (Err(error), _) => break (Err(error), false),
+                }
+            };
+            if !matches!(is_gone, Ok(true)) {
+                self.open_maps.leave_doomed(map, purged);
+            }
+            is_gone?;
+            if !goes_on {
+                break;
             }
         }
         Ok(any)
     }
 
-    fn purge(&self, map: u64) -> Result<()> {
+    /// One round; true if nothing of the map is left.
+    fn purge(&self, map: u64, purged: &mut Purged) -> Result<bool> {
         const AT_ONCE: usize = 1024;
-        loop {
-            let kv = self.kv()?;
-            let _no_moves = self.mutators.read();
-            let mut staging = Staging::new(self, &kv);
-            let rows = read_extents(&*kv, map, 0, u64::MAX, AT_ONCE)?;
-            for (offset, extent) in &rows {
-                staging.rows.remove(map, *offset, extent)?;
-            }
-            let pairs = omap::scan(&*kv, map, &[], None, AT_ONCE)?;
-            let keys = pairs.iter().map(|(key, _)| ((map, key.clone()), None));
-            staging.omaps.extend(keys);
-            let is_last = rows.len() < AT_ONCE && pairs.len() < AT_ONCE;
-            let mut batch = Batch::default();
-            if is_last {
-                batch.delete(&key::doomed(map));
-            }
-            let holds = Vec::new();
-            self.write_batch(&kv, &staging, batch, holds, Durability::Synced, false)?;
-            if is_last {
-                return Ok(());
-            }
+        let kv = self.kv()?;
+        let _no_moves = self.mutators.read();
+        let mut staging = Staging::new(self, &kv);
+        let rows = read_extents(&*kv, map, purged.extents, u64::MAX, AT_ONCE)?;
+        for (offset, extent) in &rows {
+            staging.rows.remove(map, *offset, extent)?;
         }
+        let pairs = omap::scan(&*kv, map, &purged.omap, None, AT_ONCE)?;
+        let keys = pairs.iter().map(|(key, _)| ((map, key.clone()), None));
+        staging.omaps.extend(keys);
+        let is_last = rows.len() < AT_ONCE && pairs.len() < AT_ONCE;
+        let mut batch = Batch::default();
+        if is_last {
+            batch.delete(&key::doomed(map));
+        }
+        let holds = Vec::new();
+        self.write_batch(&kv, &staging, batch, holds, Durability::Synced, false)?;
+        if let Some((offset, extent)) = rows.last() {
+            purged.extents = offset + extent.length;
+        }
+        if let Some((key, _)) = pairs.last() {
+            purged.omap.clone_from(key);
+            purged.omap.push(0);
+        }
+        Ok(is_last)
     }
 }

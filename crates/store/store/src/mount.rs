@@ -33,10 +33,14 @@ use crate::zones_at_mount::{ZonesFound, count_as_resumed, load_freelist, resume}
 use device::ZonedDevice;
 use kv::Kv;
 use runtime::sync::{Mutex, RwLock};
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
 use zone_alloc::{ByLifetime, Purpose};
+
+/// Rounds of the rows of doomed maps that a mount takes the time for.
+const PURGED_AT_MOUNT: u32 = 16;
 
 /// The threads beside a store, which end when this is dropped.
 #[derive(Default)]
@@ -173,7 +177,11 @@ pub(crate) fn mount_opened(
         inner.forget_damage_elsewhere()?;
         // Once the zone is full again nothing else tells.
         inner.remember_lost(&lost)?;
-        inner.purge_doomed()?;
+        // What the last mount left. There may be millions of rows: they wait for the thread, or for who needs space.
+        let rounds = Cell::new(0);
+        if inner.purge_doomed(|| rounds.replace(rounds.get() + 1) < PURGED_AT_MOUNT)? {
+            inner.cleaner.nudge();
+        }
         if options.background {
             threads.cleaner = CleaningThread::start(&inner)
                 .map_err(|error| tracing::error!(%error, "no cleaner"))

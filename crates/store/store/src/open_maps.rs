@@ -6,16 +6,26 @@
 
 use runtime::HashMap;
 use runtime::sync::Mutex;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Default)]
 struct State {
     open: HashMap<u64, u32>,
-    doomed: BTreeSet<u64>,
+    doomed: BTreeMap<u64, Purged>,
     /// By commits under way; nobody had them open when these began.
     dropping: BTreeSet<u64>,
     /// How often maps began to go, or went: before and behind the batch that takes their name.
     drops: u64,
+}
+
+/// Behind which of its rows a doomed map has no others in front: where to go on without stepping over all that were
+/// deleted.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Purged {
+    /// The end of the last extent.
+    pub extents: u64,
+    /// What no key of the omap is below.
+    pub omap: Vec<u8>,
 }
 
 #[derive(Default)]
@@ -80,19 +90,21 @@ impl OpenMaps {
     pub fn doom(&self, maps: impl IntoIterator<Item = u64>) {
         let mut state = self.state.lock();
         state.drops += 1;
-        state.doomed.extend(maps);
+        let whole = maps.into_iter().map(|map| (map, Purged::default()));
+        state.doomed.extend(whole);
+    }
+
+    /// Puts back what [`Self::take_doomed`] took, with what is left of it.
+    pub fn leave_doomed(&self, map: u64, purged: Purged) {
+        self.state.lock().doomed.insert(map, purged);
     }
 
     /// Takes a doomed map that nobody has open any more.
-    pub fn take_doomed(&self) -> Option<u64> {
+    pub fn take_doomed(&self) -> Option<(u64, Purged)> {
         let mut state = self.state.lock();
-        let map = state
-            .doomed
-            .iter()
-            .copied()
-            .find(|map| !state.open.contains_key(map))?;
-        state.doomed.remove(&map);
-        Some(map)
+        let mut all = state.doomed.keys();
+        let map = *all.find(|map| !state.open.contains_key(map))?;
+        state.doomed.remove_entry(&map)
     }
 }
 
@@ -144,8 +156,12 @@ mod tests {
         maps.close([1]);
         assert_eq!(maps.take_doomed(), None);
         maps.close([1]);
-        assert_eq!(maps.take_doomed(), Some(1));
+        assert_eq!(maps.take_doomed(), Some((1, Purged::default())));
         assert_eq!(maps.take_doomed(), None);
+        let omap = b"key".to_vec();
+        let half = Purged { extents: 7, omap };
+        maps.leave_doomed(1, half.clone());
+        assert_eq!(maps.take_doomed(), Some((1, half)));
         assert!(maps.begin_drop(2));
     }
 
@@ -181,7 +197,7 @@ mod tests {
         let before = maps.drops();
         maps.doom([7]);
         maps.close([7]);
-        assert_eq!(maps.take_doomed(), Some(7));
+        assert_eq!(maps.take_doomed(), Some((7, Purged::default())));
         assert_eq!(maps.open([7], before), Opened::PerhapsGone);
     }
 }

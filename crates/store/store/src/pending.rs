@@ -6,7 +6,7 @@ use crate::staging::Staging;
 use kv::{Batch, Durability};
 use std::sync::Arc;
 
-/// A transaction that was carried out: everybody sees what it did, and a power cut may still take it, with
+/// A transaction that was carried out: everybody sees what it did, and a power cut or a kill of the program may still take it, with
 /// all that became readable later. If a later one is durable, this one is.
 ///
 /// Dropped without [`Self::wait`], it becomes durable with the next [`crate::Store::commit`] of anybody, or when
@@ -19,7 +19,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Whether a power cut cannot take it any more. Waits for nothing.
+    /// Whether neither of them can take it any more. Waits for nothing.
     pub fn is_durable(&self) -> bool {
         self.number
             .is_none_or(|number| self.store.unsynced.is_durable(number))

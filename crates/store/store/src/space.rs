@@ -108,7 +108,7 @@ impl Inner {
             return Ok(());
         }
         // Objects may be waiting to be given back, and what is left of others in the metadata.
-        self.purge_doomed()?;
+        self.purge_doomed(|| !fits(self.data_capacity()))?;
         let mut has_waited = false;
         loop {
             let capacity = self.data_capacity();

@@ -185,8 +185,8 @@ impl Store {
     }
 
     /// Carries out a transaction. When this returns `Ok`, everybody sees what it did; when it is durable, the
-    /// answer tells. Of those that are not, a power cut takes the last ones, never one that a later one of
-    /// those that stay was carried out after.
+    /// answer tells. Of those that are not, a power cut or a kill of the program takes the last ones, never one that a
+    /// later one of those that stay was carried out after.
     pub fn commit_readable(&self, transaction: Transaction) -> Result<Pending> {
         let number = self.carry_out(transaction, Durability::Buffered)?;
         let store = self.inner.clone();

@@ -5,11 +5,13 @@
 
 mod common;
 
-use common::{assert_clean, create_collection, geometry, mkfs, mount, put};
+use common::{assert_clean, create_collection, geometry, mkfs, mount, options, put};
+use device::stats::Stats;
 use device::{MemoryDrive, ZonedDevice};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use store::{Attributes, Error, Omap, Store, Transaction};
+use store::{Attributes, Error, MountOptions, Omap, Store, Transaction};
+use zone::Geometry;
 
 type Model = BTreeMap<String, (Attributes, Omap)>;
 
@@ -188,4 +190,78 @@ fn what_does_not_fit_or_is_not_there_is_refused_whole() {
         store.omap("c", "x", &[], 1),
         Err(Error::NoObject { .. })
     ));
+}
+
+/// What is left of a large omap is given back later: neither a mount nor an unmount waits for all of it.
+#[test]
+fn what_a_removal_leaves_is_purged_behind_the_mount() {
+    const ROWS: u32 = 60_000;
+    let geometry = Geometry {
+        zone_size: 16 << 20,
+        zone_capacity: 16 << 20,
+        ..geometry(64)
+    };
+    let drive = Arc::new(Stats::new(MemoryDrive::new(geometry).unwrap()));
+    let device: Arc<dyn ZonedDevice> = drive.clone();
+    mkfs(&device);
+    let store = mount(&device);
+    create_collection(&store);
+    put(&store, "o", b"").unwrap();
+    for first in (0..ROWS).step_by(10_000) {
+        let mut tx = Transaction::new();
+        let rows = first..first + 10_000;
+        tx.omap_set(
+            "c",
+            "o",
+            rows.map(|row| (row.to_be_bytes().to_vec(), Vec::new()))
+                .collect(),
+        );
+        store.commit(tx).unwrap();
+    }
+    let mut tx = Transaction::new();
+    tx.remove("c", "o");
+    store.commit(tx).unwrap();
+    store.unmount().unwrap();
+
+    // A flush for each thousand rows.
+    let flushes = |work: &mut dyn FnMut()| {
+        let before = drive.snapshot();
+        work();
+        drive.snapshot().since(&before).flush.operations
+    };
+    let mut store = None;
+    let at_mount = flushes(&mut || store = Some(mount(&device)));
+    let store = store.unwrap();
+    assert!((10..45).contains(&at_mount), "{at_mount}");
+    assert_clean(&store);
+    let behind = flushes(&mut || while store.tend().unwrap() {});
+    assert!((30..60).contains(&behind), "{behind}");
+    assert_clean(&store);
+    assert!(flushes(&mut || while store.tend().unwrap() {}) < 3);
+
+    // Those who need space go on where they were, and an unmount ends what a thread does.
+    store.unmount().unwrap();
+    let options = MountOptions {
+        background: true,
+        ..options()
+    };
+    let store = Store::mount(device.clone(), options).unwrap();
+    put(&store, "p", b"").unwrap();
+    let mut tx = Transaction::new();
+    let rows = 0..50_000_u32;
+    tx.omap_set(
+        "c",
+        "p",
+        rows.map(|row| (row.to_be_bytes().to_vec(), Vec::new()))
+            .collect(),
+    );
+    store.commit(tx).unwrap();
+    let mut tx = Transaction::new();
+    tx.omap_clear("c", "p");
+    store.commit(tx).unwrap();
+    let ended = flushes(&mut || store.unmount().unwrap());
+    assert!(ended < 40, "{ended}");
+    let store = mount(&device);
+    assert_clean(&store);
+    assert!(store.omap("c", "p", &[], 1).unwrap().is_empty());
 }

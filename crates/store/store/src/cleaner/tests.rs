@@ -33,7 +33,13 @@ fn what_dies_adds_up_until_all_zones_have_been_looked_at() {
     let asked = cleaner.asked();
     assert_eq!(asked.died, 100);
     cleaner.after_commit(5, false);
+    let another = cleaner.asked();
     cleaner.found_nothing(asked);
+    assert!(cleaner.wait_for_work());
+    assert_eq!(cleaner.asked().died, 5);
+    // It began before the first one ended, and found nothing either.
+    cleaner.found_nothing(another);
+    cleaner.after_commit(5, false);
     assert!(cleaner.wait_for_work());
     assert_eq!(cleaner.asked().died, 5);
     cleaner.cleaned();
