@@ -7,6 +7,7 @@ newer and stays. What is damaged is quarantined where it was, as Swift's auditor
 
 import errno
 import os
+import re
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections import Counter
 from types import SimpleNamespace
@@ -23,6 +24,8 @@ from zonestore_swift.manager import ZonedManager
 PIECE = 1 << 20
 # What Swift keeps beside the suffixes of a partition.
 PARTITIONS_OWN = ("hashes.pkl", "hashes.invalid", ".lock", ".lock-replication")
+# One of the former that was being written when its daemon was killed (`write_pickle`).
+UNFINISHED = re.compile(r"tmp\w+\.tmp")
 
 
 class Unfit(Exception):
@@ -62,7 +65,7 @@ class Migration:
                     counts += self._move_object(policy, device, partition, os.path.join(folder, suffix, object_hash))
                 remove_empty(os.path.join(folder, suffix))
             if not any(map(diskfile.valid_suffix, listed(folder))):
-                for name in PARTITIONS_OWN:
+                for name in (*PARTITIONS_OWN, *filter(UNFINISHED.fullmatch, listed(folder))):
                     diskfile.remove_file(os.path.join(folder, name))
                 counts["partitions"] = int(remove_empty(folder))
         return counts
