@@ -56,6 +56,7 @@ impl From<store::Error> for Failure {
             }
             E::NoSpace { .. }
             | E::NoMetadataSpace { .. }
+            | E::NoRoomToRemove { .. }
             | E::HostFull { .. }
             | E::Kv(kv::Error::NoSpace { .. })
             | E::BlueFs(bluefs::Error::NoSpace { .. }) => full,

@@ -24,6 +24,17 @@ use std::sync::atomic::Ordering;
 /// What the reserve for metadata covers in any case, in bytes of a batch.
 const LARGE: u64 = 256 << 10;
 
+/// What a batch is for, as far as the zones that are kept for deleting and compacting go.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Change {
+    /// It leaves them alone.
+    Adds,
+    /// It may take some of them.
+    Takes,
+    /// It is small, or space cannot be made without it.
+    HasTo,
+}
+
 impl Inner {
     /// Carries out a transaction. The answer is the number that it waits under to be durable, if it is not
     /// yet.
@@ -101,7 +112,8 @@ impl Inner {
             batch.put(key::SUPER_NEXT_COLLECTION, &u64::from(next).to_le_bytes());
             self.next_collection.store(next, Ordering::Release);
         }
-        let number = self.write_batch(&kv, &staging, batch, holds, durability, adds)?;
+        let change = if adds { Change::Adds } else { Change::Takes };
+        let number = self.write_batch(&kv, &staging, batch, holds, durability, change)?;
         self.open_maps.doom(staging.doomed.iter().copied());
         drop(drops);
         if changes_collections {
@@ -153,9 +165,9 @@ impl Inner {
         Ok(bytes.sum::<usize>() as u64)
     }
 
-    /// Writes a batch and lets the freelist follow. The zones of `holds` are let go of. One that `adds` metadata is refused if
-    /// it is large and finds no room: writing it would stop the store. The answer is the number that the batch waits under to be
-    /// durable, if it is not yet.
+    /// Writes a batch and lets the freelist follow. The zones of `holds` are let go of. A large one that finds no room is refused,
+    /// unless it has to be: writing it would stop the store. The answer is the number that the batch waits under to be durable, if
+    /// it is not yet.
     pub(crate) fn write_batch(
         &self,
         kv: &Kv,
@@ -163,7 +175,7 @@ impl Inner {
         mut batch: Batch,
         holds: Vec<Hold>,
         durability: Durability,
-        adds: bool,
+        change: Change,
     ) -> Result<Option<u64>> {
         let (number, copied) = self.summaries.begin();
         if let Some(record) = copied {
@@ -180,8 +192,16 @@ impl Inner {
         );
         let span = tracing::debug_span!(target: TRACE, "flush", ?durability, bytes = batch.as_bytes().len() as i64);
         let bytes = batch.as_bytes().len() as u64;
-        let written = if adds && bytes > LARGE && !self.takes_metadata(kv, bytes) {
-            Err(self.no_metadata_space())
+        let lacks_room = match change {
+            Change::Adds => bytes > LARGE && !self.takes_metadata(kv, bytes),
+            Change::Takes => staging.taken() > LARGE && !self.takes_removals(kv, bytes),
+            Change::HasTo => false,
+        };
+        let written = if lacks_room {
+            Err(match change {
+                Change::Takes => self.no_room_to_remove(bytes),
+                _ => self.no_metadata_space(),
+            })
         } else {
             span.in_scope(|| {
                 self.flush_unguarded(staging)
@@ -191,7 +211,7 @@ impl Inner {
         let waits = match written {
             Ok(waits) => waits,
             // Nothing of it was written.
-            Err(error @ Error::NoMetadataSpace { .. }) => {
+            Err(error @ (Error::NoMetadataSpace { .. } | Error::NoRoomToRemove { .. })) => {
                 self.summaries.abandon(number);
                 return Err(error);
             }
@@ -251,6 +271,7 @@ impl Inner {
     /// One round; true if nothing of the map is left.
     fn purge(&self, map: u64, purged: &mut Purged) -> Result<bool> {
         const AT_ONCE: usize = 1024;
+        const BYTES_AT_ONCE: usize = 64 << 10;
         let kv = self.kv()?;
         let _no_moves = self.mutators.read();
         let mut staging = Staging::new(self, &kv);
@@ -258,21 +279,29 @@ impl Inner {
         for (offset, extent) in &rows {
             staging.rows.remove(map, *offset, extent)?;
         }
-        let pairs = omap::scan(&*kv, map, &purged.omap, None, AT_ONCE)?;
-        let keys = pairs.iter().map(|(key, _)| ((map, key.clone()), None));
-        staging.omaps.extend(keys);
-        let is_last = rows.len() < AT_ONCE && pairs.len() < AT_ONCE;
+        let (keys, has_all) = omap::keys(&*kv, map, &purged.omap, (AT_ONCE, BYTES_AT_ONCE))?;
+        let last = keys.last().cloned();
+        let gone = keys.into_iter().map(|key| ((map, key), None));
+        staging.omaps.extend(gone);
+        let is_last = rows.len() < AT_ONCE && has_all;
         let mut batch = Batch::default();
         if is_last {
             batch.delete(&key::doomed(map));
         }
         let holds = Vec::new();
-        self.write_batch(&kv, &staging, batch, holds, Durability::Synced, false)?;
+        self.write_batch(
+            &kv,
+            &staging,
+            batch,
+            holds,
+            Durability::Synced,
+            Change::HasTo,
+        )?;
         if let Some((offset, extent)) = rows.last() {
             purged.extents = offset + extent.length;
         }
-        if let Some((key, _)) = pairs.last() {
-            purged.omap.clone_from(key);
+        if let Some(key) = last {
+            purged.omap = key;
             purged.omap.push(0);
         }
         Ok(is_last)

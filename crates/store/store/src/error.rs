@@ -128,6 +128,19 @@ pub enum Error {
         /// Bytes of the zones that are still free.
         free: u64,
     },
+    /// A transaction removes more rows than the zones kept for that take at once. Nothing of it happened. An object that is removed, or an
+    /// omap that is cleared, is one row, whatever it has.
+    #[error(
+        "no space for {} of removed rows in one transaction: {} of free zones are kept for deleting and compacting; \
+         remove them in several transactions, each of fewer rows",
+        Bytes(*bytes), Bytes(*free)
+    )]
+    NoRoomToRemove {
+        /// Bytes of the transaction's metadata.
+        bytes: u64,
+        /// Bytes of the zones that are still free.
+        free: u64,
+    },
     /// Data that a transaction names was written for another store, or before this one was mounted: its zones are not kept here.
     #[error(
         "the data of {object:?} was written to another store, or before this one was mounted; write it again"
@@ -304,7 +317,10 @@ impl Error {
     /// drive lies on.
     pub fn is_no_space(&self) -> bool {
         match self {
-            Self::NoSpace { .. } | Self::NoMetadataSpace { .. } | Self::HostFull { .. } => true,
+            Self::NoSpace { .. }
+            | Self::NoMetadataSpace { .. }
+            | Self::NoRoomToRemove { .. }
+            | Self::HostFull { .. } => true,
             Self::Kv(error) => matches!(error, kv::Error::NoSpace { .. }),
             Self::BlueFs(bluefs::Error::NoSpace { .. }) => true,
             Self::BlueFs(bluefs::Error::Drive(error)) | Self::Drive(error) => error.is_host_full(),

@@ -8,6 +8,7 @@
 //! there to stay and for the next one to be cleaned instead.
 
 use crate::blob_reader::{ReadError, fragment_range, read_part};
+use crate::commit::Change;
 use crate::extent_writer::{Stored, append};
 use crate::format::key;
 use crate::format::record::decode_name;
@@ -245,7 +246,14 @@ impl Inner {
             holds.extend(copies.into_iter().map(|(_, copy)| copy));
         }
         let batch = Batch::default();
-        self.write_batch(&kv, &staging, batch, holds, Durability::Synced, false)?;
+        self.write_batch(
+            &kv,
+            &staging,
+            batch,
+            holds,
+            Durability::Synced,
+            Change::HasTo,
+        )?;
         Ok(moved)
     }
 

@@ -32,3 +32,26 @@ pub(crate) fn scan(
         })
         .collect()
 }
+
+/// The first keys of an omap from one on, as many as both limits let be and one at least, and whether that is all of them.
+pub(crate) fn keys(
+    kv: &dyn View,
+    number: u64,
+    from: &[u8],
+    (limit, bytes): (usize, usize),
+) -> Result<(Vec<Vec<u8>>, bool)> {
+    let lower = key::omap(number, from);
+    let upper = key::after_prefix(&key::omap(number, &[]));
+    let (mut keys, mut length) = (Vec::new(), 0);
+    for row in kv.scan(&lower, upper.as_deref()) {
+        if keys.len() >= limit || length >= bytes {
+            return Ok((keys, false));
+        }
+        let (key, _) = row?;
+        let (_, name) =
+            key::parse_omap(&key).ok_or_else(|| corrupt(&key, "no key of an omap", key.len()))?;
+        length += name.len();
+        keys.push(name.to_vec());
+    }
+    Ok((keys, true))
+}

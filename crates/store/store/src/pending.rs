@@ -1,6 +1,7 @@
 //! A commit between its two moments: readable, and durable.
 
 use crate::Result;
+use crate::commit::Change;
 use crate::inner::Inner;
 use crate::staging::Staging;
 use kv::{Batch, Durability};
@@ -37,9 +38,14 @@ impl Pending {
         let kv = self.store.kv()?;
         let nothing = Staging::new(&self.store, &kv);
         let (batch, holds) = (Batch::default(), Vec::new());
-        let synced = self
-            .store
-            .write_batch(&kv, &nothing, batch, holds, Durability::Synced, false);
+        let synced = self.store.write_batch(
+            &kv,
+            &nothing,
+            batch,
+            holds,
+            Durability::Synced,
+            Change::HasTo,
+        );
         synced.map(drop)
     }
 }

@@ -183,15 +183,28 @@ impl Inner {
     }
 
     pub fn no_metadata_space(&self) -> Error {
-        let (geometry, counts) = (self.pool.geometry(), self.pool.counts());
-        let zones = |sequential: u32, conventional: u32| {
-            u64::from(sequential) * geometry.zone_capacity
-                + u64::from(conventional) * geometry.conventional_capacity()
-        };
+        let counts = self.pool.counts();
+        let (sequential, conventional) = (counts.bluefs_sequential, counts.bluefs_conventional);
         Error::NoMetadataSpace {
-            metadata: zones(counts.bluefs_sequential, counts.bluefs_conventional),
-            free: zones(counts.free_sequential, counts.free_conventional),
+            metadata: self.zones_bytes(sequential, conventional),
+            free: self.free_zones_bytes(),
         }
+    }
+
+    pub fn no_room_to_remove(&self, bytes: u64) -> Error {
+        let free = self.free_zones_bytes();
+        Error::NoRoomToRemove { bytes, free }
+    }
+
+    fn free_zones_bytes(&self) -> u64 {
+        let counts = self.pool.counts();
+        self.zones_bytes(counts.free_sequential, counts.free_conventional)
+    }
+
+    fn zones_bytes(&self, sequential: u32, conventional: u32) -> u64 {
+        let geometry = self.pool.geometry();
+        u64::from(sequential) * geometry.zone_capacity
+            + u64::from(conventional) * geometry.conventional_capacity()
     }
 
     /// Writes a batch. A database with much to compact that finds no space for it takes no batches until it
@@ -276,9 +289,24 @@ impl Inner {
         self.free_zones() >= self.metadata_spare(kv, bytes)
     }
 
+    /// The same of one that removes rows, for which zones are kept: a third of them stay, to be compacted into.
+    pub fn takes_removals(&self, kv: &Kv, bytes: u64) -> bool {
+        let copies = self.fs.info().copies();
+        let left = Reservation::headroom(self.pool.geometry(), copies) * copies / 4;
+        self.free_zones() >= self.zones_to_write(kv, bytes).saturating_add(left)
+    }
+
     /// Free zones below which no new objects are taken, nor other `bytes` of metadata: the database may have to write before
     /// anything is given back.
     fn metadata_spare(&self, kv: &Kv, bytes: u64) -> u32 {
+        let copies = self.fs.info().copies();
+        let headroom = Reservation::headroom(self.pool.geometry(), copies);
+        let zones = self.zones_to_write(kv, bytes);
+        zones.saturating_add(headroom * copies * 3 / 4)
+    }
+
+    /// Zones that the database takes for a batch of so many bytes, and for what it has in memory.
+    fn zones_to_write(&self, kv: &Kv, bytes: u64) -> u32 {
         let (geometry, counts) = (self.pool.geometry(), self.pool.counts());
         // As many of the free zones as it takes, conventional ones first.
         let copies = self.fs.info().copies();
@@ -289,9 +317,7 @@ impl Inner {
         let conventional = bytes.div_ceil(each).min(counts.free_conventional.into());
         let rest = bytes.saturating_sub(conventional * each);
         let zones = conventional + rest.div_ceil(geometry.zone_capacity);
-        let zones = u32::try_from(zones).unwrap_or(u32::MAX);
-        let headroom = Reservation::headroom(geometry, copies);
-        zones.saturating_add(headroom * copies * 3 / 4)
+        u32::try_from(zones).unwrap_or(u32::MAX)
     }
 
     fn free_zones(&self) -> u32 {

@@ -183,6 +183,15 @@ impl<'a> Staging<'a> {
             + self.rows.accounts.inline.removed
     }
 
+    /// Bytes that the batch takes to remove rows.
+    pub fn taken(&self) -> u64 {
+        let onodes = self.onodes.iter().filter(|(_, onode)| onode.is_none());
+        let onodes = onodes.map(|(key, _)| key.len() as u64 + ROW / 2);
+        let omaps = self.omaps.iter().filter(|(_, value)| value.is_none());
+        let omaps = omaps.map(|((_, name), _)| name.len() as u64 + ROW / 2);
+        self.rows.accounts.rows_gone * ROW + onodes.chain(omaps).sum::<u64>()
+    }
+
     /// A piece from its first byte on that the batch still shows: what is in front of that, another operation
     /// of the same transaction has cut away, and a mount looks for pieces by their first byte.
     fn shown(&self, piece: &Piece) -> Option<Piece> {

@@ -147,3 +147,79 @@ fn what_finds_no_room_at_once_is_refused() {
     assert_clean(&store);
     store.commit(omap("source", 20)).unwrap();
 }
+
+/// In one transaction they take more than is kept for deleting: half of it written, the store would stop, or not mount again.
+#[test]
+fn rows_of_a_full_omap_go_in_parts() {
+    let device: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry(96)).unwrap());
+    mkfs(&device);
+    let mut store = mount(&device);
+    create_collection(&store);
+    put(&store, "small", b"bytes").unwrap();
+    let name = |row: u32| [&row.to_be_bytes()[..], &[7; 58]].concat();
+    let mut rows = 0;
+    loop {
+        let mut tx = Transaction::new();
+        let some = (rows..rows + 500).map(|row| (name(row), pattern(row.into(), 900)));
+        tx.touch("c", "o").omap_set("c", "o", some.collect());
+        match store.commit(tx) {
+            Ok(()) => rows += 500,
+            Err(Error::NoMetadataSpace { .. }) => break,
+            Err(error) => panic!("{rows}: {error}"),
+        }
+    }
+    let range = |first: u32, last: u32| {
+        let mut tx = Transaction::new();
+        tx.omap_remove_range("c", "o", &name(first)..&name(last));
+        tx
+    };
+    let keys = |first: u32, last: u32| {
+        let mut tx = Transaction::new();
+        let names: Vec<_> = (first..last).map(name).collect();
+        let names: Vec<_> = names.iter().map(Vec::as_slice).collect();
+        tx.omap_remove("c", "o", &names);
+        tx
+    };
+    for tx in [range(0, rows), keys(0, rows)] {
+        let error = store.commit(tx).unwrap_err();
+        assert!(matches!(error, Error::NoRoomToRemove { .. }), "{error}");
+        assert!(error.is_no_space());
+    }
+    assert_eq!(store.omap("c", "o", &[], 1).unwrap().len(), 1);
+    let mut tx = Transaction::new();
+    tx.remove("c", "small");
+    store.commit(tx).unwrap();
+    // Larger and larger ones: each is taken or refused, and the smallest never is.
+    let (mut first, mut part, mut refused) = (0, 2000, 0);
+    while first < rows {
+        let last = (first + part).min(rows);
+        let tx = if first % 3 == 0 {
+            range(first, last)
+        } else {
+            keys(first, last)
+        };
+        match store.commit(tx) {
+            Ok(()) => (first, part) = (last, part * 2),
+            Err(Error::NoRoomToRemove { .. }) if part > 2000 => {
+                (part, refused) = (2000, refused + 1)
+            }
+            Err(error) => panic!("{first}, {part}: {error}"),
+        }
+        if refused % 4 == 1 {
+            drop(store);
+            store = mount(&device);
+        }
+    }
+    assert!(refused > 0);
+    drop(store);
+    let store = mount(&device);
+    assert_clean(&store);
+    assert!(store.omap("c", "o", &[], 1).unwrap().is_empty());
+    let mut tx = Transaction::new();
+    let some = (0..rows / 2).map(|row| (name(row), pattern(row.into(), 900)));
+    let some: Vec<_> = some.collect();
+    for part in some.chunks(500) {
+        tx.omap_set("c", "o", part.iter().cloned().collect());
+        store.commit(std::mem::take(&mut tx)).unwrap();
+    }
+}
