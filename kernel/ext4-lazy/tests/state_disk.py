@@ -28,14 +28,14 @@ class Mounted:
             raise Wrong(f"umount: {os.strerror(ctypes.get_errno())}")
 
 
-def attach(image):
-    STATE.write_bytes(image)
+def attach(image, loop=LOOP, state=STATE):
+    state.write_bytes(image)
     MOUNT.mkdir(exist_ok=True)
-    subprocess.run(["/sbin/losetup", LOOP, str(STATE)], check=True)
+    subprocess.run(["/sbin/losetup", loop, str(state)], check=True)
 
 
-def put(image):
-    with open(STATE, "r+b") as file:
+def put(image, state=STATE):
+    with open(state, "r+b") as file:
         file.write(image)
 
 
@@ -43,3 +43,4 @@ def fsck(*options, good=(0,)):
     done = subprocess.run(["/sbin/e2fsck", *options, str(STATE)], capture_output=True, text=True, errors="replace", check=False)
     if done.returncode not in good:
         raise Wrong(f"e2fsck {' '.join(options)}: {done.stdout[-1500:]}{done.stderr[-500:]}")
+    return done.stdout
