@@ -3,10 +3,11 @@
 import json
 import os
 import random
+import re
 import subprocess
 
 import journal
-from bench import DAMAGES, HERE, SEED, check
+from bench import DAMAGES, HERE, SEED, STATISTICS, check, program, statistics
 from damage import off
 
 SCRIPT = """
@@ -118,6 +119,69 @@ def put(image, first, writes):
         words = bytes.fromhex(words)
         data[at:at + len(words)] = words
     image.write_bytes(data)
+
+
+def test_off_behind_the_cleaner(bench):
+    """The cleaner has written a part home, so that bitmaps and group descriptors there are of different times: no damage."""
+    bench.mkfs(size="32M", journal=4, extra=("-I", "1024"))
+    said = bench.guest(f"lazy /dev/ubda /mnt; storm storm /mnt $LAZY_SHARE --seed {SEED} --operations 600; {STATISTICS}; umount /mnt")
+    check(statistics(said)["cleaned"] > 0, "the cleaner had nothing to do")
+    done = subprocess.run([str(HERE / "ext4lazy"), "status", str(bench.image)], capture_output=True, text=True, check=False)
+    check(done.returncode == 0 and "metadata may be in it" in done.stdout, f"status: {done.stdout}{done.stderr}")
+    done = off(bench.image)
+    check(done.returncode == 0 and "everything is home" in done.stdout, f"off: {done.stdout}{done.stderr}")
+    bench.fsck(bench.image, replay=False)
+    bench.guest("mount -t ext4 /dev/ubda /mnt; storm verify /mnt $LAZY_SHARE")
+
+
+# What is wrong with the journal's superblock so that nobody can tell where the log begins: bytes of it that are others then.
+UNTOLD = {
+    "no superblock": range(0, 1024),
+    "no magic": (3,),
+    "both places wrong": (0x1B, 0x1F, 0xE6),
+}
+
+
+def test_given_up(bench):
+    """
+    Nobody can tell where the log begins. `ext4lazy off` writes nothing, and tune2fs does not take the journal away; but with --force,
+    e2fsck and tune2fs -j the file system can be used again, and has what was there before the first lazy mount and was left alone.
+    """
+    bench.mkfs(size="32M", journal=4, extra=("-I", "1024"))
+    bench.guest(f"""
+        mount -t ext4 /dev/ubda /mnt; mkdir /mnt/before; for i in $(seq 1 20); do head -c 9000 /dev/urandom >/mnt/before/$i; done
+        (cd /mnt/before; md5sum *) >$LAZY_SHARE/sums; umount /mnt
+        lazy /dev/ubda /mnt; mkdir /mnt/s; storm storm /mnt/s $LAZY_SHARE --seed {SEED} --operations 500; {STATISTICS}; umount /mnt""")
+    log, image = bench.journal(), bench.folder / "given-up"
+    first, top = bench.image.read_bytes(), log.places[0] * log.block_size
+    for name, places in UNTOLD.items():
+        damaged = bytearray(first)
+        for place in places:
+            damaged[top + place] = 0 if len(places) > 10 else damaged[top + place] ^ 2
+        image.write_bytes(damaged)
+        done = off(image)
+        check(done.returncode == 1 and "Traceback" not in done.stderr and "\nhint: " in done.stderr, f"{name}: {done.stdout}{done.stderr}")
+        check(image.read_bytes() == damaged, f"{name}: ext4lazy off has changed it")
+        for force in ((), ("-f",), ("-f", "-f")):
+            copy = bench.copy("given-up", "tuned")
+            done = subprocess.run([program("tune2fs"), *force, "-O", "^has_journal", str(copy)], capture_output=True, text=True, check=False)
+            check(done.returncode == 1 and "e2fsck" in done.stdout + done.stderr, f"{name}: {done.stdout}{done.stderr}")
+        done = off(image, "--force")
+        check(done.returncode == 0 and f"now: e2fsck -f {image}" in done.stdout, f"{name}: {done.stdout}{done.stderr}")
+        done = subprocess.run([program("e2fsck"), "-f", "-y", str(image)], capture_output=True, text=True, check=False)
+        check(done.returncode in (0, 1), f"{name}: {done.stdout}{done.stderr}")
+        shown = subprocess.run([program("dumpe2fs"), "-h", str(image)], capture_output=True, text=True, check=True).stdout
+        gone = "has_journal" not in shown
+        if gone:
+            subprocess.run([program("tune2fs"), "-j", str(image)], capture_output=True, check=True)
+        bench.fsck(image, replay=False)
+        said = bench.guest("""
+            lazy /dev/ubda /mnt; (cd /mnt/before; md5sum --quiet -c $LAZY_SHARE/sums); touch /mnt/new; sync
+            echo left $(find /mnt/s 2>/dev/null | wc -l) $(ls /mnt/lost+found | wc -l); umount /mnt
+            lazy /dev/ubda /mnt; ls /mnt/new; umount /mnt""", disks=[image])
+        bench.fsck(image)
+        left, found = re.search(r"^left (\d+) (\d+)$", said, re.M).groups()
+        print(f"   {name}: {left} names of the lazy mount, {found} in lost+found, {'without a' if gone else 'with an empty'} journal", flush=True)
 
 
 def test_moved_by_others(bench):
