@@ -273,6 +273,7 @@ impl Inner {
         const AT_ONCE: usize = 1024;
         const BYTES_AT_ONCE: usize = 64 << 10;
         let kv = self.kv()?;
+        self.wait_for_compaction(&kv)?;
         let _no_moves = self.mutators.read();
         let mut staging = Staging::new(self, &kv);
         let rows = read_extents(&*kv, map, purged.extents, u64::MAX, AT_ONCE)?;

@@ -177,9 +177,14 @@ pub(crate) fn mount_opened(
         inner.forget_damage_elsewhere()?;
         // Once the zone is full again nothing else tells.
         inner.remember_lost(&lost)?;
-        // What the last mount left. There may be millions of rows: they wait for the thread, or for who needs space.
+        // What the last mount left. There may be millions of rows, or the database has to be waited for: then it is the thread's,
+        // or of who needs space.
         let rounds = Cell::new(0);
-        if inner.purge_doomed(|| rounds.replace(rounds.get() + 1) < PURGED_AT_MOUNT)? {
+        let goes_on = || rounds.replace(rounds.get() + 1) < PURGED_AT_MOUNT;
+        if inner.takes_metadata(&*inner.kv()?, 0) {
+            inner.purge_doomed(goes_on)?;
+        }
+        if inner.open_maps.has_doomed() {
             inner.cleaner.nudge();
         }
         if options.background {

@@ -94,6 +94,10 @@ impl OpenMaps {
         state.doomed.extend(whole);
     }
 
+    pub fn has_doomed(&self) -> bool {
+        !self.state.lock().doomed.is_empty()
+    }
+
     /// Puts back what [`Self::take_doomed`] took, with what is left of it.
     pub fn leave_doomed(&self, map: u64, purged: Purged) {
         self.state.lock().doomed.insert(map, purged);

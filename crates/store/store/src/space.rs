@@ -284,6 +284,15 @@ impl Inner {
         Ok(())
     }
 
+    /// Where zones run low, lets the database catch up before more rows are removed than it has compacted.
+    pub fn wait_for_compaction(&self, kv: &Kv) -> Result<()> {
+        self.keep_log_short(kv)?;
+        if !self.takes_metadata(kv, 0) {
+            self.settle_metadata(&mut false)?;
+        }
+        Ok(())
+    }
+
     /// Whether a batch of so many bytes finds zones as things are.
     pub fn takes_metadata(&self, kv: &Kv, bytes: u64) -> bool {
         self.free_zones() >= self.metadata_spare(kv, bytes)
