@@ -20,7 +20,7 @@ def test_devices_are_names_and_drives_are_given_once(zonestore, store, tmp_path)
 
 
 def test_a_socket_in_a_folder_that_is_not_there_gets_a_hint(zonestore, store):
-    assert "make the socket's folder first" in zonestore.try_("daemon", store, "--socket", "none/s").failed()
+    assert "make the socket's folder first" in zonestore.try_("daemon", store, "--socket", "none/s").failed(3)
 
 
 @pytest.fixture
