@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import subprocess
+import time
 from pathlib import Path
 
 from zonestore_cluster.processes import Failed, start
@@ -145,11 +146,14 @@ def hold(number, etc, log):
 
 def _wire(number, process):
     link = _link(number)
-    if _interface(link).exists():
-        # The link of a process that is about to end.
-        if not (_interface(link) / "master").resolve().name == BRIDGE:
+    # That of a process that has ended goes by itself, a moment later, and leaves the bridge first.
+    until = time.monotonic() + 5
+    while _interface(link).exists():
+        if (_interface(link) / "master").resolve().name == BRIDGE:
+            subprocess.run(["ip", "link", "delete", link], capture_output=True)
+        elif time.monotonic() > until:
             raise _not_ours(link)
-        run("ip", "link", "delete", link)
+        time.sleep(0.05)
     # `unshare` has become the shell once its namespace is another.
     process.wait_until(lambda: os.readlink(f"/proc/{process.pid}/ns/net") != os.readlink("/proc/self/ns/net"))
     run("ip", "link", "add", link, "master", BRIDGE, "type", "veth", "peer", "name", "eth0", "netns", process.pid)

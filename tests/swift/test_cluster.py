@@ -271,11 +271,13 @@ def test_what_was_started_is_found_whoever_has_noted_it(tmp_path):
         assert Trial.until(lambda: not ended.is_alive(), 10) and not Process(ended.pid, None, ended.log).is_alive()
         node.processes()["holder"].kill()
         old = set(marked(other))
-        assert old and command(other, "heal").returncode == 0
+        healed = command(other, "heal")
+        assert old and healed.returncode == 0, healed.stderr
         assert not noted_by_none.is_alive() and not old & set(marked(other))
         # A program of the machine removed the folder that nodes see theirs on.
         host.run("nsenter", "-t", node.processes()["holder"].pid, "-m", "umount", host.ETC)
-        assert command(other, "heal").returncode == 0 and host.holds(node.processes()["holder"])
+        healed = command(other, "heal")
+        assert healed.returncode == 0 and host.holds(node.processes()["holder"]), healed.stderr
         [found] = json.loads(command(other, "status").stdout)
         assert not found["not_running"] and found["drives"][0]["served"]
     finally:
