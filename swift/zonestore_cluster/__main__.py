@@ -67,6 +67,9 @@ def show_endpoints(cluster, arguments):
 
 
 def down(arguments):
+    if not (arguments.folder / PLAN).exists() and Cluster.end_left(arguments.folder):
+        say("stopped; its folder has another name or is gone")
+        return
     cluster = Cluster.found(arguments.folder)
     if arguments.remove:
         cluster.remove()

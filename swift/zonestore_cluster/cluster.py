@@ -9,7 +9,7 @@ from pathlib import Path
 
 from zonestore_cluster import host, rings, settings
 from zonestore_cluster.node import Node
-from zonestore_cluster.processes import Failed
+from zonestore_cluster.processes import Failed, end_all, marked
 from zonestore_swift.errors import Refused
 from zonestore_swift.transport import Transport
 
@@ -43,6 +43,18 @@ class Cluster:
         if kept.get("format") != FORMAT:
             raise Failed(f"the cluster in {folder} is of another version", "use the zonestore it was made with, or remove the folder")
         return cls(folder, kept["plan"])
+
+    @staticmethod
+    def end_left(folder):
+        """Ends what runs of a cluster whose folder is gone or has another name; false if nothing does."""
+        folder = Path(folder).resolve()
+        # Not of one in a folder below.
+        logs = {log.parent for _, log in marked(folder) if log.parents[2] == folder}
+        for node in logs:
+            end_all(node)
+        if logs:
+            host.network_down(folder)
+        return bool(logs)
 
     def devices(self):
         return [(node, device) for node in self.nodes for device in node.devices]

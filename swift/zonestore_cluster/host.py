@@ -94,11 +94,8 @@ def check_free(folder):
     owner = _owner()
     if owner not in (None, _label(folder)):
         other = owner.removeprefix(MARK)
-        here = Path(other).is_dir()
         raise Failed(f"the cluster in {other} runs on this machine, which has a network for one",
-                     f"stop it: scripts/cluster --folder {shlex.quote(other)} down" if here else
-                     "its folder has another name or is gone: give it its name again and stop it there, or end its processes: each sleep infinity "
-                     "of root's, and the memcached, rsync, zonestore and swift processes beside it")
+                     f"stop it: scripts/cluster --folder {shlex.quote(other)} down")
     for route in json.loads(run("ip", "-json", "-4", "route", "show", "table", "all", "to", "root", f"{SUBNET}.0/24") or "[]"):
         if route.get("dev") != BRIDGE:
             raise Failed(f"this machine has a way to {route['dst']} already, by {route.get('dev', 'a route of its own')}: "

@@ -37,6 +37,8 @@ class Node:
         self.shape = shape
         self.zonestore = zonestore
         self.background = background
+        # By this command: one that is just being executed has no environment yet.
+        self.started = {}
 
     def processes(self):
         return running(self.log)
@@ -122,13 +124,13 @@ class Node:
                 continue
             # Workers that outlive their parent have its place.
             end_all(self.log, name)
-            start([*host.inside(holder.pid), *command], self.log / f"{name}.log")
+            self.started[name] = start([*host.inside(holder.pid), *command], self.log / f"{name}.log")
             begun.append(name)
         return begun
 
     def wait(self):
         """Until its servers answer."""
-        processes = self.processes()
+        processes = {**self.started, **self.processes()}
         for device in self.devices:
             self._ready(processes, f"daemon-{device}", lambda path=self.socket(device): self._answers(socket.AF_UNIX, str(path)))
         for kind in SERVERS:

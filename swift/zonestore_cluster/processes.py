@@ -103,7 +103,7 @@ def running(logs):
 
 
 def end_all(logs, name=None):
-    """Kills all that was started with a log in this folder, or with that log, and all that this has started in its turn."""
+    """Kills all that was started with a log below this folder, or with that log, and all that this has started in its turn."""
     for pid, log in marked(logs):
         if name in (None, log.stem):
             with contextlib.suppress(ProcessLookupError):
@@ -119,7 +119,7 @@ def _leads(pid):
 
 
 def marked(logs):
-    """(process, log) of all that was started with a log in this folder, and of what that has started."""
+    """(process, log) of all that was started with a log below this folder, and of what that has started."""
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             words = (entry / "environ").read_bytes().split(b"\0")
@@ -128,5 +128,5 @@ def marked(logs):
             continue
         for word in words:
             name, _, log = os.fsdecode(word).partition("=")
-            if name == MARK and Path(log).parent == Path(logs):
+            if name == MARK and Path(log).is_relative_to(logs):
                 yield int(entry.name), Path(log)

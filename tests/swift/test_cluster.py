@@ -280,6 +280,12 @@ def test_what_was_started_is_found_whoever_has_noted_it(tmp_path):
         assert healed.returncode == 0 and host.holds(node.processes()["holder"]), healed.stderr
         [found] = json.loads(command(other, "status").stdout)
         assert not found["not_running"] and found["drives"][0]["served"]
+        # Its folder has another name.
+        other.rename(tmp_path / "renamed")
+        assert command(tmp_path, "down").returncode == 1 and any(processes.marked(other))
+        assert command(other, "down").returncode == 0 and not any(processes.marked(other))
+        (tmp_path / "renamed").rename(other)
+        assert command(other, "up").returncode == 0
     finally:
         assert command(other, "down").returncode == 0
         assert not marked(other)

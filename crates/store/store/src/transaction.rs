@@ -240,7 +240,8 @@ impl Transaction {
         self.omap(collection, object, OmapStep::Set(rows))
     }
 
-    /// Removes keys of an object's omap; those that are not there are passed over.
+    /// Removes keys of an object's omap; those that are not there are passed over. Very many at once may be
+    /// refused on a full drive ([`crate::Error::NoRoomToRemove`]).
     pub fn omap_remove(
         &mut self,
         collection: &str,
@@ -251,7 +252,8 @@ impl Transaction {
         self.omap(collection, object, OmapStep::Remove(keys))
     }
 
-    /// Removes the keys of an object's omap in `range`.
+    /// Removes the keys of an object's omap in `range`. Very many at once may be refused on a full drive
+    /// ([`crate::Error::NoRoomToRemove`]).
     pub fn omap_remove_range(
         &mut self,
         collection: &str,

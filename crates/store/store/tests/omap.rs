@@ -9,6 +9,7 @@ use common::{assert_clean, create_collection, geometry, mkfs, mount, options, pu
 use device::stats::Stats;
 use device::{MemoryDrive, ZonedDevice};
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 use store::{Attributes, Error, MountOptions, Omap, Store, Transaction};
 use zone::Geometry;
@@ -207,16 +208,14 @@ fn what_a_removal_leaves_is_purged_behind_the_mount() {
     let store = mount(&device);
     create_collection(&store);
     put(&store, "o", b"").unwrap();
-    for first in (0..ROWS).step_by(10_000) {
+    let set = |store: &Store, name: &str, rows: Range<u32>| {
         let mut tx = Transaction::new();
-        let rows = first..first + 10_000;
-        tx.omap_set(
-            "c",
-            "o",
-            rows.map(|row| (row.to_be_bytes().to_vec(), Vec::new()))
-                .collect(),
-        );
+        let rows = rows.map(|row| (row.to_be_bytes().to_vec(), Vec::new()));
+        tx.omap_set("c", name, rows.collect());
         store.commit(tx).unwrap();
+    };
+    for first in (0..ROWS).step_by(10_000) {
+        set(&store, "o", first..first + 10_000);
     }
     let mut tx = Transaction::new();
     tx.remove("c", "o");
@@ -247,15 +246,7 @@ fn what_a_removal_leaves_is_purged_behind_the_mount() {
     };
     let store = Store::mount(device.clone(), options).unwrap();
     put(&store, "p", b"").unwrap();
-    let mut tx = Transaction::new();
-    let rows = 0..50_000_u32;
-    tx.omap_set(
-        "c",
-        "p",
-        rows.map(|row| (row.to_be_bytes().to_vec(), Vec::new()))
-            .collect(),
-    );
-    store.commit(tx).unwrap();
+    set(&store, "p", 0..50_000);
     let mut tx = Transaction::new();
     tx.omap_clear("c", "p");
     store.commit(tx).unwrap();
