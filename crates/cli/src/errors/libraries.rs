@@ -177,7 +177,7 @@ impl From<store::Error> for CommandError {
             E::CollectionNotEmpty { .. } => Refused, "rm -r removes a collection with all it holds";
             E::Invalid { .. } => Usage;
             E::DataOfOther { .. } => Failed;
-            E::NoRoomToRemove { .. } => NoSpace;
+            E::TransactionTooLarge { .. } => NoSpace;
             E::NoSpace { .. } | E::NoMetadataSpace { .. } => NoSpace,
                 "remove objects: `zonestore store rm`; `store df` shows the space";
             E::HostFull { free, .. } if *free < 1 << 20 => NoSpace, NO_HOST;

@@ -56,7 +56,7 @@ impl From<store::Error> for Failure {
             }
             E::NoSpace { .. }
             | E::NoMetadataSpace { .. }
-            | E::NoRoomToRemove { .. }
+            | E::TransactionTooLarge { .. }
             | E::HostFull { .. }
             | E::Kv(kv::Error::NoSpace { .. })
             | E::BlueFs(bluefs::Error::NoSpace { .. }) => full,

@@ -12,6 +12,7 @@ use crate::omap;
 use crate::open_maps::{Drops, Purged};
 use crate::operations::Work;
 use crate::rows::{onode_key, read_extents, read_onode};
+use crate::space::LARGE;
 use crate::staging::Staging;
 use crate::step::{Step, Target};
 use crate::written::Hold;
@@ -20,9 +21,6 @@ use kv::{Batch, Durability, Kv};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-
-/// What the reserve for metadata covers in any case, in bytes of a batch.
-const LARGE: u64 = 256 << 10;
 
 /// What a batch is for, as far as the zones that are kept for deleting and compacting go.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -160,9 +158,9 @@ impl Inner {
         let Some(number) = onode.and_then(|onode| onode.omap) else {
             return Ok(0);
         };
-        let rows = omap::scan(&*kv, number, &[], None, usize::MAX)?;
-        let bytes = rows.iter().map(|(key, value)| key.len() + value.len());
-        Ok(bytes.sum::<usize>() as u64)
+        omap::rows(&*kv, number, &[], None)
+            .map(|row| row.map(|(key, value)| (key.len() + value.len()) as u64))
+            .sum()
     }
 
     /// Writes a batch and lets the freelist follow. The zones of `holds` are let go of. A large one that finds no room is refused,
@@ -199,8 +197,8 @@ impl Inner {
         };
         let written = if lacks_room {
             Err(match change {
-                Change::Takes => self.no_room_to_remove(bytes),
-                _ => self.no_metadata_space(),
+                Change::Takes => self.transaction_too_large(bytes),
+                _ => self.no_room_to_add(kv, bytes),
             })
         } else {
             span.in_scope(|| {
@@ -211,7 +209,7 @@ impl Inner {
         let waits = match written {
             Ok(waits) => waits,
             // Nothing of it was written.
-            Err(error @ (Error::NoMetadataSpace { .. } | Error::NoRoomToRemove { .. })) => {
+            Err(error @ (Error::NoMetadataSpace { .. } | Error::TransactionTooLarge { .. })) => {
                 self.summaries.abandon(number);
                 return Err(error);
             }

@@ -128,14 +128,14 @@ pub enum Error {
         /// Bytes of the zones that are still free.
         free: u64,
     },
-    /// A transaction removes more rows than the zones kept for that take at once. Nothing of it happened. An object that is removed, or an
-    /// omap that is cleared, is one row, whatever it has.
+    /// A transaction brings or removes more metadata than free zones take at once, though smaller ones go on. Nothing of it
+    /// happened. An object that is removed, or an omap that is cleared, is one row, whatever it has.
     #[error(
-        "no space for {} of removed rows in one transaction: {} of free zones are kept for deleting and compacting; \
-         remove them in several transactions, each of fewer rows",
+        "no space for {} of metadata in one transaction: {} of zones are free, and some are kept for deleting and \
+         compacting; divide it into several transactions, each of fewer rows",
         Bytes(*bytes), Bytes(*free)
     )]
-    NoRoomToRemove {
+    TransactionTooLarge {
         /// Bytes of the transaction's metadata.
         bytes: u64,
         /// Bytes of the zones that are still free.
@@ -319,7 +319,7 @@ impl Error {
         match self {
             Self::NoSpace { .. }
             | Self::NoMetadataSpace { .. }
-            | Self::NoRoomToRemove { .. }
+            | Self::TransactionTooLarge { .. }
             | Self::HostFull { .. } => true,
             Self::Kv(error) => matches!(error, kv::Error::NoSpace { .. }),
             Self::BlueFs(bluefs::Error::NoSpace { .. }) => true,

@@ -19,6 +19,8 @@ const FRESH: Duration = Duration::from_millis(100);
 pub(crate) struct HostSpace {
     runtime: Runtime,
     answer: Mutex<Answer>,
+    /// The most bytes that were free since [`Self::has_lost`] last said so.
+    most: Mutex<u64>,
 }
 
 #[derive(Default)]
@@ -33,7 +35,19 @@ impl HostSpace {
         Self {
             runtime,
             answer: Mutex::default(),
+            most: Mutex::default(),
         }
+    }
+
+    /// Whether `bytes` less are free than there have been since this last said so.
+    pub fn has_lost(&self, device: &dyn ZonedDevice, bytes: u64) -> bool {
+        let Some(free) = device.host_free_bytes() else {
+            return false;
+        };
+        let mut most = self.most.lock();
+        let has_lost = free.saturating_add(bytes) <= *most;
+        *most = if has_lost { free } else { free.max(*most) };
+        has_lost
     }
 
     /// Whether `bytes` can be written to `device` and `kept` are still left on the host's disk.

@@ -145,7 +145,9 @@ impl<'a> Moment<'a> {
             None => Err(Error::no_object(collection, object)),
             Some(onode) => match onode.omap {
                 None => Ok(Vec::new()),
-                Some(number) => omap::scan(&self.rows, number, from, None, limit),
+                Some(number) => omap::rows(&self.rows, number, from, None)
+                    .take(limit)
+                    .collect(),
             },
         }
     }

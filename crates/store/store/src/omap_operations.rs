@@ -28,9 +28,7 @@ impl Work<'_> {
                 let Some(number) = onode.omap else {
                     return Ok(());
                 };
-                let rows = self.staging.omap_rows(number, &from, Some(&to))?;
-                let keys = rows.into_keys().map(|name| ((number, name), None));
-                self.staging.omaps.extend(keys);
+                self.staging.remove_range(number, &from, &to)?;
             }
             OmapStep::Clear => self.drop_omap(onode.omap.take()),
         }
@@ -43,11 +41,7 @@ impl Work<'_> {
     pub(crate) fn copy_omap(&mut self, from: Option<u64>) -> Result<Option<u64>> {
         let Some(from) = from else { return Ok(None) };
         let to = self.inner.numbers.take(self.kv)?;
-        let rows = self.staging.omap_rows(from, &[], None)?;
-        let rows = rows
-            .into_iter()
-            .map(|(key, value)| ((to, key), Some(value)));
-        self.staging.omaps.extend(rows);
+        self.staging.copy_omap(from, to)?;
         Ok(Some(to))
     }
 

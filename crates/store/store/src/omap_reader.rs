@@ -1,6 +1,6 @@
 //! Reads omaps.
 
-use crate::omap::scan;
+use crate::omap;
 use crate::rows::read_onode;
 use crate::store::Store;
 use crate::{Error, Result};
@@ -40,7 +40,8 @@ impl Store {
             let Some(found) = number(&kv)? else {
                 return Ok(Vec::new());
             };
-            let rows = scan(&*kv, found, from, None, limit)?;
+            let rows = omap::rows(&*kv, found, from, None).take(limit);
+            let rows = rows.collect::<Result<_>>()?;
             // Otherwise it was cleared or replaced, and what was found may be a part of it.
             if number(&kv)? == Some(found) {
                 return Ok(rows);

@@ -20,8 +20,12 @@ const MAX_FUTILE_RECLAIMS: u32 = 16;
 /// The most of the host's disk under a drive file that new data leaves for deletes: some memtables,
 /// and what a compaction writes before it gives its input back.
 const MAX_KEPT_ON_HOST: u64 = 256 << 20;
+/// The log of deletes may take one in so many of those bytes before the memtable is written out and waited for.
+const KEPT_PARTS: u64 = 8;
 /// Of each byte of a batch, the log, an SST and what a compaction writes before it gives its input back have one.
 const WRITTEN_OF_METADATA: u64 = 3;
+/// What the reserve for metadata covers in any case, in bytes of a batch.
+pub(crate) const LARGE: u64 = 256 << 10;
 /// How often a batch is written that the database does not take.
 const ATTEMPTS_TO_WRITE: u32 = 4;
 /// How long a refused put waits for RocksDB to give back what was removed before it.
@@ -178,11 +182,11 @@ impl Inner {
                 futile = 0;
                 continue;
             }
-            return Err(self.no_metadata_space());
+            return Err(self.no_room_to_add(&*self.kv()?, bytes));
         }
     }
 
-    pub fn no_metadata_space(&self) -> Error {
+    fn no_metadata_space(&self) -> Error {
         let counts = self.pool.counts();
         let (sequential, conventional) = (counts.bluefs_sequential, counts.bluefs_conventional);
         Error::NoMetadataSpace {
@@ -191,9 +195,19 @@ impl Inner {
         }
     }
 
-    pub fn no_room_to_remove(&self, bytes: u64) -> Error {
+    /// Why so many bytes of metadata find no room: there is little, or they are too many at once.
+    pub fn no_room_to_add(&self, kv: &Kv, bytes: u64) -> Error {
+        let much = 4 * LARGE;
+        if bytes > much && self.takes_metadata(kv, much) {
+            self.transaction_too_large(bytes)
+        } else {
+            self.no_metadata_space()
+        }
+    }
+
+    pub fn transaction_too_large(&self, bytes: u64) -> Error {
         let free = self.free_zones_bytes();
-        Error::NoRoomToRemove { bytes, free }
+        Error::TransactionTooLarge { bytes, free }
     }
 
     fn free_zones_bytes(&self) -> u64 {
@@ -263,9 +277,14 @@ impl Inner {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
-    /// Where zones run low, has the memtable written out before its log takes many: a deletion of a
+    /// Where zones or the host's disk run low, has the memtable written out before its log takes much: a deletion of a
     /// hundred bytes that is synced by itself costs the log a block.
     pub fn keep_log_short(&self, kv: &Kv) -> Result<()> {
+        let kept = self.kept_on_host();
+        let part = kept / KEPT_PARTS;
+        if !self.host_has(0, kept) && self.host_space.has_lost(&*self.device, part) {
+            flush_if_possible(kv)?;
+        }
         let (free, spare) = (self.free_zones(), self.metadata_spare(kv, 0));
         if free >= spare {
             return Ok(());

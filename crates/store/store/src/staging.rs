@@ -1,6 +1,5 @@
 //! What a transaction is about to change: an overlay on the database, turned into one batch.
 
-use crate::Result;
 use crate::blob_reader::read_blob;
 use crate::format::key;
 use crate::format::kind::Kind;
@@ -13,15 +12,18 @@ use crate::omap;
 use crate::rows::{Table, read_extents, read_onode};
 use crate::step::Omap;
 use crate::written::Run;
+use crate::{Error, Result};
 use device::ZonedDevice;
 use kv::{Batch, Kv};
 use object::{ChecksumKind, Copy, Delta, Extent, Fragment, Span, Staged};
 use std::collections::BTreeMap;
-use std::ops::Bound;
 use zone::ZoneAddress;
 
 /// Most extents that one transaction gives back itself; larger maps are left to the purge.
 pub(crate) const MAX_DROPPED: usize = 4096;
+
+/// Most bytes of rows of omaps that a transaction clones or removes as a range: all of them are in memory at once, several times.
+const MAX_FOUND: u64 = 128 << 20;
 
 /// What a row of the database takes at the least, key and all.
 const ROW: u64 = 64;
@@ -38,6 +40,8 @@ pub(crate) struct Staging<'a> {
     pub doomed: Vec<u64>,
     noted: Vec<Piece>,
     dropped: usize,
+    /// Bytes of rows of omaps that were looked for.
+    found: u64,
 }
 
 impl<'a> Staging<'a> {
@@ -52,6 +56,7 @@ impl<'a> Staging<'a> {
             doomed: Vec::new(),
             noted: Vec::new(),
             dropped: 0,
+            found: 0,
         }
     }
 
@@ -144,23 +149,55 @@ impl<'a> Staging<'a> {
         Ok(())
     }
 
-    /// The rows of omap `number` from key `from` on, those below `to` if there is one, as the transaction
-    /// has them by now.
-    pub fn omap_rows(&self, number: u64, from: &[u8], to: Option<&[u8]>) -> Result<Omap> {
-        let rows = omap::scan(self.kv, number, from, to, usize::MAX)?;
-        let mut rows: Omap = rows.into_iter().collect();
-        let first = (number, from.to_vec());
-        let changed = self.omaps.range((Bound::Included(first), Bound::Unbounded));
-        for ((of, key), value) in changed {
-            if *of != number || to.is_some_and(|to| key.as_slice() >= to) {
-                break;
-            }
+    /// The rows of an omap, as the transaction has them by now, become those of another one.
+    pub fn copy_omap(&mut self, from: u64, to: u64) -> Result<()> {
+        let mut rows = Omap::new();
+        for row in omap::rows(self.kv, from, &[], None) {
+            let (key, value) = row?;
+            self.count(key.len() + value.len())?;
+            rows.insert(key, value);
+        }
+        let changed = self.omaps.range((from, Vec::new())..);
+        for ((_, key), value) in changed.take_while(|((of, _), _)| *of == from) {
             match value {
                 Some(value) => _ = rows.insert(key.clone(), value.clone()),
                 None => _ = rows.remove(key),
             }
         }
-        Ok(rows)
+        let rows = rows.into_iter();
+        let rows = rows.map(|(key, value)| ((to, key), Some(value)));
+        self.omaps.extend(rows);
+        Ok(())
+    }
+
+    /// Removes the rows of an omap from key `from` on and below `to`.
+    pub fn remove_range(&mut self, number: u64, from: &[u8], to: &[u8]) -> Result<()> {
+        if from >= to {
+            return Ok(());
+        }
+        let range = (number, from.to_vec())..(number, to.to_vec());
+        self.omaps
+            .range_mut(range)
+            .for_each(|(_, value)| *value = None);
+        for row in omap::rows(self.kv, number, from, Some(to)) {
+            let (key, _) = row?;
+            self.count(key.len())?;
+            self.omaps.insert((number, key), None);
+        }
+        Ok(())
+    }
+
+    /// One more row of an omap that the transaction has in memory, though nobody gave it.
+    fn count(&mut self, bytes: usize) -> Result<()> {
+        self.found += bytes as u64 + ROW;
+        if self.found <= MAX_FOUND {
+            return Ok(());
+        }
+        Err(Error::Invalid {
+            what: "the size of all rows of omaps that one transaction clones or removes as a range, with 64 bytes more for each row,",
+            found: self.found,
+            allowed: MAX_FOUND,
+        })
     }
 
     pub fn is_empty(&self) -> bool {

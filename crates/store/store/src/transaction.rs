@@ -241,7 +241,7 @@ impl Transaction {
     }
 
     /// Removes keys of an object's omap; those that are not there are passed over. Very many at once may be
-    /// refused on a full drive ([`crate::Error::NoRoomToRemove`]).
+    /// refused on a full drive ([`crate::Error::TransactionTooLarge`]).
     pub fn omap_remove(
         &mut self,
         collection: &str,
@@ -253,7 +253,8 @@ impl Transaction {
     }
 
     /// Removes the keys of an object's omap in `range`. Very many at once may be refused on a full drive
-    /// ([`crate::Error::NoRoomToRemove`]).
+    /// ([`crate::Error::TransactionTooLarge`]), and more than 128 MiB of them ([`crate::Error::Invalid`]), each counted with 64
+    /// bytes more. [`Self::omap_clear`] removes all of them, whatever there is.
     pub fn omap_remove_range(
         &mut self,
         collection: &str,
@@ -322,7 +323,8 @@ impl Transaction {
     }
 
     /// Makes `to` an object with the bytes, attributes and omap of `from`, without copying data; replaces what
-    /// has that name.
+    /// has that name. The rows of the omap are copied in memory: more than 128 MiB of them, each counted with 64 bytes more, are
+    /// refused ([`crate::Error::Invalid`]).
     pub fn clone_object(
         &mut self,
         from: (&str, impl AsRef<[u8]>),

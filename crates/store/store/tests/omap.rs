@@ -256,3 +256,49 @@ fn what_a_removal_leaves_is_purged_behind_the_mount() {
     assert_clean(&store);
     assert!(store.omap("c", "p", &[], 1).unwrap().is_empty());
 }
+
+/// Each row is in memory several times.
+#[test]
+fn what_is_cloned_or_removed_as_a_range_has_a_limit() {
+    let device: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry(2048)).unwrap());
+    mkfs(&device);
+    let store = mount(&device);
+    create_collection(&store);
+    let key = |row: u32| [&[7; 4000][..], &row.to_be_bytes()].concat();
+    let rows = 35_000;
+    for first in (0..rows).step_by(1000) {
+        let mut tx = Transaction::new();
+        let some = (first..first + 1000).map(|row| (key(row), Vec::new()));
+        tx.touch("c", "o").omap_set("c", "o", some.collect());
+        store.commit(tx).unwrap();
+    }
+    let range = |tx: &mut Transaction, first: u32, end: u32| {
+        tx.omap_remove_range("c", "o", &key(first)..&key(end));
+    };
+    let mut clone = Transaction::new();
+    clone.clone_object(("c", "o"), ("c", "copy"));
+    let mut all = Transaction::new();
+    range(&mut all, 0, rows);
+    let mut parts = Transaction::new();
+    range(&mut parts, 0, rows / 2);
+    range(&mut parts, rows / 2, rows);
+    for tx in [clone, all, parts] {
+        let error = store.commit(tx).unwrap_err();
+        assert!(
+            matches!(error, Error::Invalid { allowed, .. } if allowed == 128 << 20),
+            "{error}"
+        );
+    }
+    assert_eq!(store.list("c", "", "", 9).unwrap().len(), 1);
+    assert_eq!(store.omap("c", "o", &[], 1).unwrap()[0].0, key(0));
+    let mut tx = Transaction::new();
+    range(&mut tx, 0, rows / 2);
+    store.commit(tx).unwrap();
+    let mut tx = Transaction::new();
+    tx.clone_object(("c", "o"), ("c", "copy"));
+    tx.omap_clear("c", "o");
+    store.commit(tx).unwrap();
+    let copied = store.omap("c", "copy", &[], usize::MAX).unwrap();
+    assert_eq!(copied.len() as u32, rows / 2);
+    assert_clean(&store);
+}
