@@ -41,6 +41,17 @@ def rows_of(told, now):
     return {name: row for name, row in drives.items() if isinstance(row, dict)} if isinstance(drives, dict) else {}
 
 
+def of_node(node, news, now):
+    """What was told of a node's drive a short time ago: a table, empty if nothing was."""
+    return rows_of(news.get((node["ip"], node["port"])), now).get(node["device"], {})
+
+
+def serves_since(node, news, moment, now):
+    """Whether a drive has been told not to fail after that moment."""
+    row = of_node(node, news, now)
+    return bool(row) and rank(row) != FAILING and news[node["ip"], node["port"]]["at"] > moment
+
+
 def ordered(nodes, news, now):
     """`nodes` with the better drives first, otherwise in their order. All stay: the last one may have the only copy. Who has been given a
     turn to clean counts as cleaning at once, before its node can tell it."""
@@ -48,7 +59,7 @@ def ordered(nodes, news, now):
     turns = table.get("turns") if is_fresh(table, now) else None
 
     def of(node):
-        row = rows_of(news.get((node["ip"], node["port"])), now).get(node["device"], {})
+        row = of_node(node, news, now)
         has_turn = isinstance(turns, dict) and f"{node['ip']}:{node['port']}/{node['device']}" in turns
         return rank({**row, "turn": has_turn or row.get("turn")})
 

@@ -1,9 +1,10 @@
-"""Swift's proxy, which reads around drives that clean, are slow or fail. Writes go where the ring says."""
+"""Swift's proxy, which reads around drives that clean, are slow or fail, and soon goes back to those that no longer do. Writes go where
+the ring says."""
 
 from swift.common.memcached import load_memcache
 from swift.proxy import server
 
-from zonestore_swift.news import News, ordered
+from zonestore_swift.news import News, ordered, serves_since
 
 
 class Application(server.Application):
@@ -15,6 +16,14 @@ class Application(server.Application):
         # Swift sorts in place and answers the same list.
         nodes[:] = ordered(super().sort_nodes(nodes, policy), self.news.of(nodes), self.news.clock())
         return nodes
+
+    def error_limited(self, node):
+        """Swift leaves a drive out for a minute after its errors. One that has come back would be missing when the next one fails, so it is
+        asked again as soon as it tells that it serves; if that fails, not before it tells so once more."""
+        if not super().error_limited(node):
+            return False
+        errors = self.error_limiter.stats.get(self.error_limiter.node_key(node), {})
+        return not serves_since(node, self.news.known, errors.get("last_error", 0), self.news.clock())
 
 
 def app_factory(global_conf, **local_conf):

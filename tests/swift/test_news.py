@@ -2,8 +2,10 @@
 
 import itertools
 import time
+import types
 
 import pytest
+from swift.common.error_limiter import ErrorLimiter
 from swift.proxy import server
 from zonestore_swift import coordinator, news, proxy, reporter
 
@@ -104,6 +106,37 @@ def test_the_proxy_sorts_the_list_that_it_is_given(monkeypatch):
     nodes = list(NODES)
     assert application.sort_nodes(nodes) is nodes
     assert [node["device"] for node in nodes] == ["d2", "d3", "d4", "d1"]
+
+
+def test_a_drive_that_serves_again_is_asked_before_its_minute_is_over(monkeypatch):
+    monkeypatch.setattr(server.Application, "__init__", lambda self, conf: None)
+    application = proxy.Application({}, memcache=Memcache({"some": 1}))
+    application.logger = types.SimpleNamespace(increment=lambda name: None, debug=lambda *arguments: None)
+    application.error_limiter = ErrorLimiter(60, 10)
+    node = NODES[0]
+
+    def tell(row, age):
+        application.news.known = told([row], time.time() - age)
+
+    for row in ({}, {"failed": True}, {"grade": "bad"}):
+        tell(row, 0)
+        application.error_limiter.limit(node)
+        tell(row, -1)
+        assert application.error_limited(node)
+    well = {"grade": "good", "cleans": True}
+    # Told before the error, or too long ago.
+    tell(well, 1)
+    assert application.error_limited(node) and not application.error_limited(NODES[1])
+    application.error_limiter.stats[application.error_limiter.node_key(node)]["last_error"] -= 30
+    tell(well, news.STALE_SECONDS + 1)
+    assert application.error_limited(node)
+    tell(well, 1)
+    assert not application.error_limited(node)
+    # One more error, and it has to tell so again.
+    application.error_limiter.increment(node)
+    assert application.error_limited(node)
+    tell(well, -1)
+    assert not application.error_limited(node)
 
 
 def test_a_memcached_that_is_away_costs_the_order_only():
