@@ -153,11 +153,14 @@ class Cluster:
     def status(self):
         """Of each node what runs and what does not, and of each drive what its daemon says."""
         found = []
+        # All at once: one that hangs has the others wait no longer than for itself.
+        with ThreadPoolExecutor(len(self.devices())) as threads:
+            drives = list(threads.map(lambda place: self._drive(*place), self.devices()))
         for node in self.nodes:
             wanted, dead = node.wanted(), node.missing()
             found.append({
                 "node": node.name, "address": node.ip, "connected": host.is_connected(self.folder, node.number), "running": len(wanted) - len(dead),
-                "not_running": dead, "drives": [self._drive(node, device) for device in node.devices]})
+                "not_running": dead, "drives": [drive for drive in drives if drive["drive"] in node.devices]})
         return found
 
     @staticmethod
