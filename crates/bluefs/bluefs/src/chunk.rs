@@ -44,6 +44,9 @@ impl Handle {
                 shared.write_extent(slot, &mut used, file_offset, bytes)?
             }
             Kind::Log => {
+                node.appended.fetch_add(1, Ordering::AcqRel);
+                let moved = node.moved.load(Ordering::Acquire);
+                stream.new_segment |= std::mem::replace(&mut stream.moved, moved) != moved;
                 let place = (node.inode, file_offset);
                 let record = shared.write_record(slot, &mut used, place, &tail)?;
                 record.map(|record| record.piece(file_offset))

@@ -34,13 +34,16 @@ pub(crate) struct MovedRecord {
 struct Moved {
     pieces: Vec<Piece>,
     segments: Vec<Segment>,
+    /// What [`Node::appended`] was when its last record was written.
+    appended: u64,
 }
 
 impl Moved {
-    fn push(&mut self, slot: &Slot, file_offset: u64, record: &MovedRecord) {
+    fn push(&mut self, slot: &Slot, file_offset: u64, record: &MovedRecord, appended: u64) {
         self.pieces.push(record.piece(file_offset));
+        let goes_on = std::mem::replace(&mut self.appended, appended) == appended;
         match self.segments.last_mut() {
-            Some(last) if last.run_id == slot.run_id => last.end = record.end,
+            Some(last) if goes_on && last.run_id == slot.run_id => last.end = record.end,
             _ => self.segments.push(Segment {
                 file_offset,
                 at: record.at,
@@ -210,11 +213,13 @@ impl Shared {
             bytes.extend(record.map_err(|error| self.cannot_move(node, truncates, zone, error))?);
             let is_last = index + 1 == pieces.len();
             while bytes.len() >= MAX_PAYLOAD || (is_last && !bytes.is_empty()) {
-                let (slot, record) = target.write(|slot, used| {
+                let (slot, record, appended) = target.write(|slot, used| {
+                    node.moved.fetch_add(1, Ordering::AcqRel);
+                    let appended = node.appended.load(Ordering::Acquire);
                     let record = self.write_record(slot, used, (node.inode, offset), &bytes)?;
-                    Ok(record.map(|record| (slot.clone(), record)))
+                    Ok(record.map(|record| (slot.clone(), record, appended)))
                 })?;
-                moved.push(&slot, offset, &record);
+                moved.push(&slot, offset, &record, appended);
                 offset += record.length as u64;
                 bytes.drain(..record.length);
             }

@@ -163,6 +163,8 @@ pub(crate) struct Stream {
     pub slot: Option<Arc<Slot>>,
     /// The next record of a log begins where the last one did not end.
     pub new_segment: bool,
+    /// What [`Node::moved`] was when its last record was written.
+    pub moved: u64,
     /// Everything that the journal has to know of the file is in a frame.
     pub in_frame: bool,
     pub notes: Notes,
@@ -188,6 +190,10 @@ pub(crate) struct Node {
     pub writers: AtomicU32,
     /// The last batch that the journal needs to know all of the file.
     pub named_in: AtomicU64,
+    /// Records of the log that its writers have written, and that were moved. Each is counted by whoever has the right to write
+    /// at the end of the zone: both may write to one run, where a segment ends at a record of the other's.
+    pub appended: AtomicU64,
+    pub moved: AtomicU64,
 }
 
 impl Node {
@@ -206,6 +212,8 @@ impl Node {
             log_failed: AtomicBool::new(false),
             writers: AtomicU32::new(0),
             named_in: AtomicU64::new(0),
+            appended: AtomicU64::new(0),
+            moved: AtomicU64::new(0),
         }
     }
 

@@ -36,7 +36,15 @@ impl Shared {
             writers: opened.writers,
             room: opened.slot.capacity - opened.slot.used(),
         };
-        let open: Vec<_> = state.zones.opened().map(of).collect();
+        let mut open: Vec<_> = state.zones.opened().map(of).collect();
+        let last = Need::Move.kept();
+        if kept > last && self.available(state) <= last {
+            // What is moved has taken the last zone that it may: the room in it is where it goes on.
+            let idle = open.iter_mut().filter(|open| open.writers == 0);
+            if let Some(roomiest) = idle.max_by_key(|open| open.room) {
+                roomiest.room = 0;
+            }
+        }
         let budget = self.slot_budget(state);
         let finished = self.flusher.finished();
         let ready = state

@@ -369,11 +369,8 @@ fn discard_parts(store: &Store, collection: &str, id: &str) -> S3Result<()> {
         if batch.is_empty() {
             return Ok(());
         }
-        let mut transaction = Transaction::new();
-        for info in &batch {
-            transaction.remove_if_present(collection, &info.name);
-        }
-        store.commit(transaction).map_err(of_store)?;
+        let names: Vec<_> = batch.iter().map(|info| &info.name).collect();
+        store.remove_all(collection, &names).map_err(of_store)?;
     }
 }
 

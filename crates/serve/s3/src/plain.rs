@@ -107,11 +107,8 @@ fn remove_by(
             return Ok(removed);
         };
         from = last.name.clone();
-        let mut transaction = Transaction::new();
-        for object in &page {
-            transaction.remove(bucket, &object.name);
-        }
-        store.commit(transaction)?;
+        let names: Vec<_> = page.iter().map(|object| &object.name).collect();
+        store.remove_all(bucket, &names)?;
         removed += page.len() as u64;
         each(removed);
     }

@@ -59,7 +59,7 @@ pub async fn delete_many(
     }
     let run = move |store: &Store| {
         collections::require(store, &bucket)?;
-        let (mut deleted, mut errors, mut plain) = (Vec::new(), Vec::new(), Transaction::new());
+        let (mut deleted, mut errors, mut plain) = (Vec::new(), Vec::new(), Vec::new());
         for object in delete.objects {
             match delete_one(store, &bucket, &object, &mut plain) {
                 Ok(()) => deleted.push(object.key),
@@ -71,7 +71,7 @@ pub async fn delete_many(
                 }),
             }
         }
-        store.commit(plain).map_err(of_store)?;
+        store.remove_all(&bucket, &plain).map_err(of_store)?;
         Ok((deleted, errors))
     };
     let (deleted, errors) = gateway.call(run).await?;
@@ -86,12 +86,12 @@ pub async fn delete_many(
     }))
 }
 
-/// Deletes an object on a condition at once, and one without when `plain` is committed.
+/// Deletes an object on a condition at once, and has one without in `plain`, to be removed with others.
 fn delete_one(
     store: &Store,
     bucket: &str,
     object: &ObjectIdentifier,
-    plain: &mut Transaction,
+    plain: &mut Vec<String>,
 ) -> S3Result<()> {
     refuse_version(object.version_id.as_deref())?;
     refuse(&[(
@@ -106,7 +106,7 @@ fn delete_one(
     }
     match &object.e_tag {
         None => {
-            plain.remove_if_present(bucket, &object.key);
+            plain.push(object.key.clone());
             Ok(())
         }
         Some(tag) => {

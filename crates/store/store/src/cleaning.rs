@@ -261,7 +261,7 @@ impl Inner {
         pieces: &mut Pieces<'_>,
     ) -> Result<Round> {
         self.check_writable()?;
-        self.purge_doomed(|| is_needed() && !self.cleaner.has_ended())?;
+        self.purge_in_need(&is_needed)?;
         let Some(_turn) = self.cleaner.turn(is_needed) else {
             return Ok(Round::Cleaned(None));
         };

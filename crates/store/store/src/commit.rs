@@ -52,6 +52,9 @@ impl Inner {
         let adds = brought > LARGE || transaction.operations.iter().any(Step::adds_metadata);
         if adds {
             self.admit_metadata(brought)?;
+        } else {
+            let taken = transaction.operations.iter().map(Step::taken_bytes);
+            self.wait_for_compaction(taken.sum())?;
         }
         let changes_collections = transaction
             .operations
@@ -229,6 +232,7 @@ impl Inner {
             self.shows.fetch_add(1, Ordering::Release);
         }
         self.garbage.fetch_add(staging.garbage(), Ordering::Relaxed);
+        self.taken.fetch_add(staging.taken(), Ordering::Relaxed);
         drop(holds);
         Ok(waits)
     }
@@ -271,7 +275,8 @@ impl Inner {
         const AT_ONCE: usize = 1024;
         const BYTES_AT_ONCE: usize = 64 << 10;
         let kv = self.kv()?;
-        self.wait_for_compaction(&kv)?;
+        self.keep_log_short(&kv)?;
+        self.wait_for_compaction(0)?;
         let _no_moves = self.mutators.read();
         let mut staging = Staging::new(self, &kv);
         let rows = read_extents(&*kv, map, purged.extents, u64::MAX, AT_ONCE)?;

@@ -23,14 +23,24 @@ const MAX_IN_MEMORY: u64 = 32 << 20;
 pub const LISTED_NAME: &[u8; 48] =
     b"\0\0\0\0\0\0\0\0\0\0/\0\0\0/\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0/";
 
+/// Bytes kept free for compaction.
+fn headroom_bytes(geometry: &Geometry, copies: u32) -> u64 {
+    u64::from(Reservation::headroom(geometry, copies)) * geometry.least_capacity()
+}
+
+/// Bytes in memory that are written out at once.
+pub(crate) fn write_buffer_bytes(geometry: &Geometry, copies: u32) -> u64 {
+    (headroom_bytes(geometry, copies) / 32).clamp(MIN_TABLE, MAX_IN_MEMORY)
+}
+
 /// For a drive of this geometry, with so many copies of the metadata.
 pub(crate) fn kv_options(geometry: &Geometry, copies: u32, block_cache_bytes: u64) -> Options {
     // Compaction writes before it deletes, so that all sizes follow from what is kept free for it.
-    let headroom = u64::from(Reservation::headroom(geometry, copies)) * geometry.least_capacity();
+    let headroom = headroom_bytes(geometry, copies);
     let table = geometry.least_capacity().min(256 << 20) / 16 * 15;
     Options {
         create_if_missing: false,
-        write_buffer_bytes: (headroom / 32).clamp(MIN_TABLE, MAX_IN_MEMORY),
+        write_buffer_bytes: write_buffer_bytes(geometry, copies),
         target_file_bytes: table.min(headroom / 24).max(MIN_TABLE),
         max_compaction_bytes: headroom / 2,
         block_cache_bytes,

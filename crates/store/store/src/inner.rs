@@ -94,6 +94,9 @@ pub(crate) struct Inner {
     pub host_space: HostSpace,
     /// Bytes of rows that were removed and that RocksDB may not have compacted away yet.
     pub garbage: AtomicU64,
+    /// Bytes that removals have written to the database since it was last waited for; and who waits for it.
+    pub taken: AtomicU64,
+    pub settling: Mutex<()>,
     /// Reads that failed and worked when they were made again, and commands that took long.
     pub reads_repeated: AtomicU64,
     pub slow_commands: Arc<AtomicU64>,

@@ -146,6 +146,8 @@ pub(crate) fn mount_opened(
         met: Default::default(),
         host_space: HostSpace::new(options.runtime.clone()),
         // What an earlier mount left is not known: one put may have it looked for.
+        taken: AtomicU64::new(0),
+        settling: Mutex::default(),
         garbage: AtomicU64::new(1),
         reads_repeated: AtomicU64::new(0),
         slow_commands: Arc::default(),

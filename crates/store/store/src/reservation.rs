@@ -110,6 +110,12 @@ impl Reservation {
         before.saturating_sub(self.stored)
     }
 
+    /// Zones that removals take beside the tables: what removes a row has its key, and goes down to it level by level. The level
+    /// above the last has a tenth of the last one's size.
+    pub fn for_removals(&self) -> u32 {
+        self.tables / 8
+    }
+
     /// What BlueFS needs may be more or less without any zone having changed hands.
     pub fn look_again(&mut self) {
         self.seen = None;
@@ -118,7 +124,8 @@ impl Reservation {
     /// Lets the reservation follow. Conventional zones are all BlueFS's and count first.
     pub fn follow(&mut self, geometry: &Geometry, copies: u32, counts: &PoolCounts) {
         let headroom = Self::headroom(geometry, copies);
-        let wanted = self.tables.saturating_add(bluefs::LEAST_ZONES + headroom);
+        let wanted = self.tables.saturating_add(self.for_removals());
+        let wanted = wanted.saturating_add(bluefs::LEAST_ZONES + headroom);
         let all = bluefs::zones_for(wanted, copies);
         let conventional = counts.bluefs_conventional + counts.free_conventional;
         let more = all.saturating_sub(conventional);

@@ -1,5 +1,6 @@
 //! Who may have space: new data and new names are admitted, or room is made for them.
 
+use crate::database::write_buffer_bytes;
 use crate::inner::Inner;
 use crate::reservation::Reservation;
 use crate::stream::Stream;
@@ -28,7 +29,7 @@ const WRITTEN_OF_METADATA: u64 = 3;
 pub(crate) const LARGE: u64 = 256 << 10;
 /// How often a batch is written that the database does not take.
 const ATTEMPTS_TO_WRITE: u32 = 4;
-/// How long a refused put waits for RocksDB to give back what was removed before it.
+/// How long a refused put waits for what was removed before it to be given back: by the purge, and by RocksDB.
 const COMPACTION_PATIENCE: Duration = Duration::from_secs(10);
 
 impl Inner {
@@ -106,13 +107,20 @@ impl Inner {
         Ok(())
     }
 
+    /// Gives back what was removed before, for somebody who waits: not for ever, the rest comes later.
+    pub fn purge_in_need(&self, is_needed: impl Fn() -> bool) -> Result<()> {
+        let until = self.runtime.now() + COMPACTION_PATIENCE;
+        let goes_on = || is_needed() && !self.cleaner.has_ended() && self.runtime.now() < until;
+        self.purge_doomed(goes_on).map(drop)
+    }
+
     /// Makes what space there can be for `bytes`, until `fits` says of the capacity that it does.
     fn find_space(&self, bytes: u64, fits: impl Fn(u64) -> bool) -> Result<()> {
         if fits(self.data_capacity()) {
             return Ok(());
         }
         // Objects may be waiting to be given back, and what is left of others in the metadata.
-        self.purge_doomed(|| !fits(self.data_capacity()))?;
+        self.purge_in_need(|| !fits(self.data_capacity()))?;
         let mut has_waited = false;
         loop {
             let capacity = self.data_capacity();
@@ -168,6 +176,7 @@ impl Inner {
         let (mut futile, mut has_waited) = (0, false);
         let lacks = |spare: u32| self.free_zones() < spare;
         loop {
+            self.update_reserves();
             let spare = self.metadata_spare(&*self.kv()?, bytes);
             if !lacks(spare) {
                 return Ok(());
@@ -303,11 +312,28 @@ impl Inner {
         Ok(())
     }
 
-    /// Where zones run low, lets the database catch up before more rows are removed than it has compacted.
-    pub fn wait_for_compaction(&self, kv: &Kv) -> Result<()> {
-        self.keep_log_short(kv)?;
-        if !self.takes_metadata(kv, 0) {
-            self.settle_metadata(&mut false)?;
+    /// Where zones run low, waits for the database before so many `bytes` more are written to remove rows: each time when as much
+    /// has been written as a memtable takes, and for as much at once as finds no room.
+    pub fn wait_for_compaction(&self, bytes: u64) -> Result<()> {
+        let kv = self.kv()?;
+        let most = write_buffer_bytes(self.pool.geometry(), self.fs.info().copies());
+        let is_low = || self.free_zones() < self.spare_of_removals(&kv, 0);
+        let is_large = || bytes > LARGE && !self.takes_removals(&kv, bytes);
+        let is_due = || (self.taken.load(Ordering::Relaxed) >= most && is_low()) || is_large();
+        if is_due() {
+            // One waits for the database, and others for that one.
+            let _alone = self.settling.lock();
+            let make_zones = || -> Result<()> {
+                let mut futile = 0;
+                while is_due() && self.reclaim_metadata(&mut futile)? {}
+                Ok(())
+            };
+            make_zones()?;
+            if is_due() {
+                self.settle_metadata(&mut false)?;
+                self.taken.store(0, Ordering::Relaxed);
+                make_zones()?;
+            }
         }
         Ok(())
     }
@@ -327,6 +353,12 @@ impl Inner {
     /// Free zones below which no new objects are taken, nor other `bytes` of metadata: the database may have to write before
     /// anything is given back.
     fn metadata_spare(&self, kv: &Kv, bytes: u64) -> u32 {
+        let removals = self.reservation.lock().for_removals() * self.fs.info().copies();
+        self.spare_of_removals(kv, bytes).saturating_add(removals)
+    }
+
+    /// Those below which the database is waited for while rows are removed.
+    fn spare_of_removals(&self, kv: &Kv, bytes: u64) -> u32 {
         let copies = self.fs.info().copies();
         let headroom = Reservation::headroom(self.pool.geometry(), copies);
         let zones = self.zones_to_write(kv, bytes);

@@ -10,7 +10,7 @@ use crate::format::{blob, extent};
 use crate::inner::Inner;
 use crate::omap;
 use crate::rows::{Table, read_extents, read_onode};
-use crate::step::Omap;
+use crate::step::{Omap, ROW};
 use crate::written::Run;
 use crate::{Error, Result};
 use device::ZonedDevice;
@@ -24,9 +24,6 @@ pub(crate) const MAX_DROPPED: usize = 4096;
 
 /// Most bytes of rows of omaps that a transaction clones or removes as a range: all of them are in memory at once, several times.
 const MAX_FOUND: u64 = 128 << 20;
-
-/// What a row of the database takes at the least, key and all.
-const ROW: u64 = 64;
 
 pub(crate) struct Staging<'a> {
     kv: &'a Kv,

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
+/// What a row of the database takes at the least, key and all.
+pub(crate) const ROW: u64 = 64;
+
 /// Bytes by which what is named anew may always grow.
 const FEW: u64 = 1 << 10;
 
@@ -268,6 +271,19 @@ impl Step {
             _ => 0,
         };
         (attributes.sum::<usize>() + inline + rest) as u64
+    }
+
+    /// Bytes that it writes to remove rows, as far as that is known of it alone.
+    pub fn taken_bytes(&self) -> u64 {
+        let each = |name: &[u8]| name.len() as u64 + ROW;
+        match self {
+            Self::Remove { target, .. } => each(&target.object),
+            Self::Omap {
+                step: OmapStep::Remove(keys),
+                ..
+            } => keys.iter().map(|key| each(key)).sum(),
+            _ => 0,
+        }
     }
 
     /// The attributes it sets.

@@ -184,6 +184,23 @@ impl Store {
         self.carry_out(transaction, Durability::Synced).map(drop)
     }
 
+    /// Removes objects, those that are there: in one transaction, or in several where that would be more than a full drive takes
+    /// at once. Behind an error the first of them may be gone.
+    pub fn remove_all(&self, collection: &str, names: &[impl AsRef<[u8]>]) -> Result<()> {
+        let mut transaction = Transaction::new();
+        for name in names {
+            transaction.remove_if_present(collection, name);
+        }
+        match self.commit(transaction) {
+            Err(Error::TransactionTooLarge { .. }) if names.len() > 1 => {
+                let (first, rest) = names.split_at(names.len() / 2);
+                self.remove_all(collection, first)?;
+                self.remove_all(collection, rest)
+            }
+            done => done,
+        }
+    }
+
     /// Carries out a transaction. When this returns `Ok`, everybody sees what it did; when it is durable, the
     /// answer tells. Of those that are not, a power cut or a kill of the program takes the last ones, never one that a
     /// later one of those that stay was carried out after.

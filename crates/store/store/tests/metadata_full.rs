@@ -228,3 +228,54 @@ fn rows_of_a_full_omap_go_in_parts() {
         store.commit(std::mem::take(&mut tx)).unwrap();
     }
 }
+
+/// What removes a row is as large as a long name, and lies in the database until it has met that row: of names in no order, in
+/// all of it at once.
+#[test]
+fn objects_of_a_full_drive_go_in_any_order() {
+    for (zones, pad, at_once) in [(64, 1000, 1), (96, 220, 1000)] {
+        let device: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry(zones)).unwrap());
+        mkfs(&device);
+        let mut store = mount(&device);
+        create_collection(&store);
+        let mut random = fastrand::Rng::with_seed(1);
+        let pad = "k".repeat(pad);
+        let mut names = Vec::new();
+        // Behind a refusal the database has compacted a moment later.
+        for _ in 0..4 {
+            loop {
+                let some: Vec<_> = (0..200)
+                    .map(|n| format!("{:08}{pad}", names.len() + n))
+                    .collect();
+                let mut tx = Transaction::new();
+                for name in &some {
+                    let value = (0..60).map(|_| random.u8(..)).collect();
+                    let attributes = Attributes::from([("a".to_owned(), value)]);
+                    tx.touch("c", name).set_attributes("c", name, attributes);
+                }
+                match store.commit(tx) {
+                    Ok(()) => names.extend(some),
+                    Err(Error::NoMetadataSpace { .. }) => break,
+                    Err(error) => panic!("{}: {error}", names.len()),
+                }
+            }
+            store.flush().unwrap();
+        }
+        random.shuffle(&mut names);
+        let count = names.len();
+        for (n, some) in names.chunks(at_once).enumerate() {
+            if n == count / at_once / 4 {
+                drop(store);
+                store = mount(&device);
+            }
+            store
+                .remove_all("c", some)
+                .unwrap_or_else(|error| panic!("{n} of {count}: {error}"));
+        }
+        assert!(store.list("c", "", "", 1).unwrap().is_empty());
+        drop(store);
+        let store = mount(&device);
+        assert_clean(&store);
+        put(&store, "new", &pattern(1, 1 << 20)).unwrap();
+    }
+}
