@@ -6,6 +6,7 @@ mod support;
 
 use bluefs::{BlueFs, Error, Role, Writer};
 use device::MemoryDrive;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use support::*;
 
@@ -104,4 +105,89 @@ fn a_log_that_found_no_space_takes_nothing_more() {
         "{}",
         found.len()
     );
+}
+
+/// Whether a log of so many records finds space; it is gone behind that.
+fn writes_log(fs: &BlueFs, name: &str, records: u64) -> bool {
+    let mut log = fs.create(name).unwrap();
+    let mut record = || log.append(&[7; 400]).and_then(|()| log.sync());
+    let written = (0..records).try_for_each(|_| record());
+    drop(log);
+    fs.delete(name).unwrap();
+    match written {
+        Ok(()) => true,
+        Err(Error::NoSpace { .. }) => false,
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// A part of every zone is dead, so there is space: but it has to be moved together first. That goes on whoever takes the last zones
+/// in between, for few bytes or for many.
+#[test]
+fn nobody_takes_the_room_that_moving_needs() {
+    for round in 0..20 {
+        let device = Arc::new(MemoryDrive::new(geometry(40, 0, 0)).unwrap());
+        format(&*device, Role::Alone);
+        let fs = mount(device.clone()).unwrap();
+        let mut random = Random(round);
+        let mut files = Vec::new();
+        loop {
+            let name = format!("/{:06}.sst", files.len());
+            match write(&fs, &name, &vec![1; 1 + random.below(9000) as usize]) {
+                Ok(()) => files.push(name),
+                Err(Error::NoSpace { .. }) => break,
+                Err(error) => panic!("{error}"),
+            }
+        }
+        let _ = fs.delete(&format!("/{:06}.sst", files.len()));
+        let mut live = VecDeque::new();
+        for name in files {
+            match random.below(5) {
+                0 => fs.delete(&name).unwrap(),
+                _ => live.push_back(name),
+            }
+        }
+        for step in 0..1000 {
+            match random.below(4) {
+                0 => {
+                    let name = format!("/{step:06}.dbtmp");
+                    write(&fs, &name, b"MANIFEST-000001\n").unwrap();
+                    fs.rename(&name, "/CURRENT").unwrap();
+                }
+                1 => {
+                    let name = format!("/{step:06}.log");
+                    let records = 1 + random.below(20);
+                    if !writes_log(&fs, &name, records) {
+                        // With room for four zones of it a log is written, wherever that room is.
+                        let mut freed = 0;
+                        while freed < 96 << 10 {
+                            let file = live.pop_front().unwrap();
+                            freed += fs.metadata(&file).unwrap().size;
+                            fs.delete(&file).unwrap();
+                        }
+                        assert!(writes_log(&fs, &name, records), "{round}, {step}");
+                    }
+                }
+                _ => {
+                    let name = format!("/n{step:06}.sst");
+                    let background = random.below(2) == 0;
+                    let bytes = vec![2; 1 + random.below(9000) as usize];
+                    let written = fs.create(&name).and_then(|mut file| {
+                        file.set_background(background);
+                        file.append(&bytes)?;
+                        file.sync()
+                    });
+                    match written {
+                        Ok(()) => live.push_back(name),
+                        Err(Error::NoSpace { .. }) => _ = fs.delete(&name),
+                        Err(error) => panic!("{error}"),
+                    }
+                    if random.below(2) == 0 {
+                        fs.delete(&live.pop_front().unwrap()).unwrap();
+                    }
+                }
+            }
+        }
+        assert_clean(&fs);
+    }
 }

@@ -184,7 +184,13 @@ pub(crate) fn mount_opened(
         let rounds = Cell::new(0);
         let goes_on = || rounds.replace(rounds.get() + 1) < PURGED_AT_MOUNT;
         if inner.takes_metadata(&*inner.kv()?, 0) {
-            inner.purge_doomed(goes_on)?;
+            match inner.purge_doomed(goes_on) {
+                // The thread goes on when there is some.
+                Err(error) if error.is_no_space() => {
+                    tracing::warn!(%error, "what was removed is given back later");
+                }
+                done => _ = done?,
+            }
         }
         if inner.open_maps.has_doomed() {
             inner.cleaner.nudge();

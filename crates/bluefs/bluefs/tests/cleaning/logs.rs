@@ -79,3 +79,44 @@ fn logs_that_share_zones_are_moved_one_by_one() {
     assert!(s.zones_cleaned_ahead > 5, "{s:?} {:?}", fs.zones());
     assert!(fs.usage().live_bytes < s.log_bytes_written / 2, "{s:?}");
 }
+
+/// Both write to one zone where few may be active. What is moved of a log has no place in the segment that its writer begins
+/// meanwhile: the next mount would take the segment to end there.
+#[test]
+fn a_log_goes_on_behind_what_is_moved_of_it_into_its_own_run() {
+    let device = Arc::new(Faults::new(support::formatted(geometry(60, 0, 4))));
+    let fs = mount(device.clone()).unwrap();
+    let mut log = fs.create("/1.log").unwrap();
+    let mut expected = Vec::new();
+    let mut go_on = |log: &mut Writer, bytes: u8| {
+        expected.extend([bytes; 300]);
+        log.append(&[bytes; 300]).unwrap();
+        log.sync().unwrap();
+    };
+    for _ in 0..10 {
+        go_on(&mut log, 1);
+    }
+    // A run of which nobody knows yet that the log is in it.
+    fs.close_sequential_zones().unwrap();
+    let gate = Gate::new();
+    device.add(Plan::at(ZoneCommand::Write, 1, Fault::Stuck(gate.clone())));
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            go_on(&mut log, 2);
+            go_on(&mut log, 3);
+        });
+        gate.wait_until_stuck(1);
+        let mover = scope.spawn(|| fs.leave_sequential_zone());
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        gate.release();
+        assert!(mover.join().unwrap().unwrap());
+        writer.join().unwrap();
+    });
+    go_on(&mut log, 4);
+    assert!(fs.statistics().moved_bytes_written > 0);
+    drop(log);
+    drop(fs);
+    let fs = mount(device).unwrap();
+    assert!(read(&fs, "/1.log").unwrap() == expected);
+    assert_clean(&fs);
+}
