@@ -215,3 +215,34 @@ def test_large_journal(bench):
     check(numbers["published"] > 60 and numbers["cleaned"] == 0, f"it did not wrap: {numbers}")
     bench.fsck(bench.copy("replayed"))
     print(f"   {numbers}", flush=True)
+
+
+def test_huge_journal(bench):
+    """A journal on a device of 4 TiB, of as many blocks as it can have: its log wraps at its end, and the map is not refused."""
+    log = bench.folder / "log"
+    blocks = (1 << 32) - 1
+    for image, size in ((bench.image, 64 << 20), (log, blocks << 10)):
+        with open(image, "wb") as file:
+            file.truncate(size)
+    disks = [bench.image, log]
+    # Without checksums: its superblock is changed here.
+    bench.guest(f"""
+        mke2fs -q -F -O journal_dev -b 1024 -E lazy_journal_init=1,nodiscard /dev/ubdb {blocks}
+        mke2fs -q -F -t ext4 -b 1024 -O ^metadata_csum -J device=/dev/ubdb /dev/ubda
+        lazy /dev/ubda /mnt; touch /mnt/first; fsfreeze -f /mnt; fsfreeze -u /mnt; umount /mnt
+        mount -t ext4 /dev/ubda /mnt; ls /mnt/first; umount /mnt""", disks=disks)
+    of_the_log = journal.Journal(program("debugfs"), bench.image, log)
+    check(of_the_log.maxlen == blocks and of_the_log.start == 0, f"{of_the_log.maxlen} blocks, from {of_the_log.start}")
+    of_the_log.start_at(blocks - 60)
+    subprocess.run([program("debugfs"), "-w", "-R", "feature needs_recovery", str(bench.image)], check=True, capture_output=True)
+    said = bench.guest(f"""
+        lazy /dev/ubda /mnt; ls /mnt/first; rm /mnt/first; storm storm /mnt $LAZY_SHARE --seed {SEED} --operations 100 --drop-every 20
+        {STATISTICS}; : >$LAZY_SHARE/done; sleep 1000""", disks=disks, code=124, kill_when=bench.share / "done")
+    numbers = statistics(said)
+    of_the_log.read_superblock()
+    check(numbers["published"] > 60 and of_the_log.start >= blocks - 60, f"it did not wrap: {of_the_log.start}, {numbers}")
+    # Behind a kill: a lazy mount, and a replay of the same.
+    bench.guest("lazy /dev/ubda /mnt; storm verify /mnt $LAZY_SHARE; umount /mnt", disks=disks)
+    bench.guest("mount -t ext4 /dev/ubda /mnt; storm verify /mnt $LAZY_SHARE; umount /mnt", disks=disks)
+    bench.fsck(bench.image, replay=False, external=log)
+    print(f"   {numbers}", flush=True)
