@@ -78,6 +78,10 @@ impl Database for RocksDatabase {
         self.0.on_damage(Box::new(Healer(heal)));
     }
 
+    fn has_levels(&self) -> bool {
+        true
+    }
+
     fn stored_bytes(&self) -> u64 {
         self.bytes("rocksdb.live-sst-files-size")
     }

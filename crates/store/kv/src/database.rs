@@ -42,6 +42,11 @@ pub trait Database: Send + Sync {
     /// Bytes of what it keeps for long. Logs are not among them, nor what a compaction is writing.
     fn stored_bytes(&self) -> u64;
 
+    /// Whether what removes a row is stored beside it until both have come to the last of several levels.
+    fn has_levels(&self) -> bool {
+        false
+    }
+
     /// Bytes of files that are only kept for walks that began earlier.
     fn kept_bytes(&self) -> u64 {
         0

@@ -124,6 +124,10 @@ impl Database for Healing {
         self.inner.flush_bytes()
     }
 
+    fn has_levels(&self) -> bool {
+        self.inner.has_levels()
+    }
+
     fn stored_bytes(&self) -> u64 {
         self.inner.stored_bytes()
     }

@@ -64,7 +64,7 @@ impl Reservation {
         };
         let mut reservation = Self::default();
         reservation.look(&counts, &geometry, 0, || 0);
-        reservation.follow(&geometry, copies, &counts);
+        reservation.follow(&geometry, copies, &counts, 0);
         reservation.zones
     }
 
@@ -110,10 +110,10 @@ impl Reservation {
         before.saturating_sub(self.stored)
     }
 
-    /// Zones that removals take beside the tables: what removes a row has its key, and goes down to it level by level. The level
-    /// above the last has a tenth of the last one's size.
-    pub fn for_removals(&self) -> u32 {
-        self.tables / 8
+    /// Zones that removals take beside the tables of a database with levels: what removes a row has its key, and goes down to it level
+    /// by level. The level above the last has a tenth of the last one's size. For tables that were expected the headroom is enough.
+    pub fn for_removals(&self, geometry: &Geometry) -> u32 {
+        self.tables.saturating_sub(Self::expected(geometry) + 1) / 10
     }
 
     /// What BlueFS needs may be more or less without any zone having changed hands.
@@ -122,9 +122,9 @@ impl Reservation {
     }
 
     /// Lets the reservation follow. Conventional zones are all BlueFS's and count first.
-    pub fn follow(&mut self, geometry: &Geometry, copies: u32, counts: &PoolCounts) {
+    pub fn follow(&mut self, geometry: &Geometry, copies: u32, counts: &PoolCounts, removals: u32) {
         let headroom = Self::headroom(geometry, copies);
-        let wanted = self.tables.saturating_add(self.for_removals());
+        let wanted = self.tables.saturating_add(removals);
         let wanted = wanted.saturating_add(bluefs::LEAST_ZONES + headroom);
         let all = bluefs::zones_for(wanted, copies);
         let conventional = counts.bluefs_conventional + counts.free_conventional;
@@ -206,7 +206,7 @@ mod tests {
                 let bytes = u64::from(tables) * geometry.least_capacity() / 16 * 15;
                 let mut reservation = Reservation::default();
                 reservation.look(&counts, &geometry, 0, || bytes);
-                reservation.follow(&geometry, copies, &counts);
+                reservation.follow(&geometry, copies, &counts, 0);
                 reservation.zones
             };
             let whole = reserved(0, 0);

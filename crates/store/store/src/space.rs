@@ -11,6 +11,7 @@ use kv::{Batch, Durability, Kv};
 use object::MAX_INLINE;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use zone::Geometry;
 
 /// Zones of logs (the manifest's among them) that a full drive's memtable may hold on to.
 const LOG_ZONES_WHEN_FULL: usize = 3;
@@ -48,7 +49,10 @@ impl Inner {
         let wanted = self.freelist.wanted().div_ceil(geometry.zone_capacity);
         let wanted = u32::try_from(wanted).unwrap_or(u32::MAX);
         let ceiling = self.pool.shared_zones().saturating_sub(wanted);
-        reservation.follow(geometry, copies, &counts);
+        let removals = self
+            .kv()
+            .map_or(0, |kv| for_removals(&reservation, &kv, geometry));
+        reservation.follow(geometry, copies, &counts, removals);
         self.pool.reserve(reservation.zones.min(ceiling));
     }
 
@@ -176,8 +180,12 @@ impl Inner {
         let (mut futile, mut has_waited) = (0, false);
         let lacks = |spare: u32| self.free_zones() < spare;
         loop {
-            self.update_reserves();
-            let spare = self.metadata_spare(&*self.kv()?, bytes);
+            let kv = self.kv()?;
+            if kv.has_levels() {
+                self.update_reserves();
+            }
+            let spare = self.metadata_spare(&kv, bytes);
+            drop(kv);
             if !lacks(spare) {
                 return Ok(());
             }
@@ -316,6 +324,9 @@ impl Inner {
     /// has been written as a memtable takes, and for as much at once as finds no room.
     pub fn wait_for_compaction(&self, bytes: u64) -> Result<()> {
         let kv = self.kv()?;
+        if !kv.has_levels() {
+            return Ok(());
+        }
         let most = write_buffer_bytes(self.pool.geometry(), self.fs.info().copies());
         let is_low = || self.free_zones() < self.spare_of_removals(&kv, 0);
         let is_large = || bytes > LARGE && !self.takes_removals(&kv, bytes);
@@ -353,7 +364,8 @@ impl Inner {
     /// Free zones below which no new objects are taken, nor other `bytes` of metadata: the database may have to write before
     /// anything is given back.
     fn metadata_spare(&self, kv: &Kv, bytes: u64) -> u32 {
-        let removals = self.reservation.lock().for_removals() * self.fs.info().copies();
+        let removals = for_removals(&self.reservation.lock(), kv, self.pool.geometry());
+        let removals = removals * self.fs.info().copies();
         self.spare_of_removals(kv, bytes).saturating_add(removals)
     }
 
@@ -477,6 +489,14 @@ impl Inner {
                 Err(no_space())
             };
         }
+    }
+}
+
+fn for_removals(reservation: &Reservation, kv: &Kv, geometry: &Geometry) -> u32 {
+    if kv.has_levels() {
+        reservation.for_removals(geometry)
+    } else {
+        0
     }
 }
 

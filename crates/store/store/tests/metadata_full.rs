@@ -163,7 +163,7 @@ fn rows_of_a_full_omap_go_in_parts() {
     let mut rows = 0;
     loop {
         let mut tx = Transaction::new();
-        let some = (rows..rows + 500).map(|row| (name(row), pattern(row.into(), 900)));
+        let some = (rows..rows + 500).map(|row| (name(row), pattern(row.into(), 300)));
         tx.touch("c", "o").omap_set("c", "o", some.collect());
         match store.commit(tx) {
             Ok(()) => rows += 500,
@@ -221,7 +221,7 @@ fn rows_of_a_full_omap_go_in_parts() {
     assert_clean(&store);
     assert!(store.omap("c", "o", &[], 1).unwrap().is_empty());
     let mut tx = Transaction::new();
-    let some = (0..rows / 2).map(|row| (name(row), pattern(row.into(), 900)));
+    let some = (0..rows / 2).map(|row| (name(row), pattern(row.into(), 300)));
     let some: Vec<_> = some.collect();
     for part in some.chunks(500) {
         tx.omap_set("c", "o", part.iter().cloned().collect());
