@@ -110,10 +110,11 @@ impl Reservation {
         before.saturating_sub(self.stored)
     }
 
-    /// Zones that removals take beside the tables of a database with levels: what removes a row has its key, and goes down to it level
+    /// Bytes that removals take beside the tables of a database with levels: what removes a row has its key, and goes down to it level
     /// by level. The level above the last has a tenth of the last one's size. For tables that were expected the headroom is enough.
-    pub fn for_removals(&self, geometry: &Geometry) -> u32 {
-        self.tables.saturating_sub(Self::expected(geometry) + 1) / 10
+    pub fn for_removals(&self, geometry: &Geometry) -> u64 {
+        let more = self.tables.saturating_sub(Self::expected(geometry) + 1);
+        u64::from(more) * geometry.least_capacity() / 10
     }
 
     /// What BlueFS needs may be more or less without any zone having changed hands.
@@ -122,9 +123,11 @@ impl Reservation {
     }
 
     /// Lets the reservation follow. Conventional zones are all BlueFS's and count first.
-    pub fn follow(&mut self, geometry: &Geometry, copies: u32, counts: &PoolCounts, removals: u32) {
+    pub fn follow(&mut self, geometry: &Geometry, copies: u32, counts: &PoolCounts, removals: u64) {
         let headroom = Self::headroom(geometry, copies);
-        let wanted = self.tables.saturating_add(removals);
+        let wanted = self
+            .tables
+            .saturating_add((removals / geometry.least_capacity()) as u32);
         let wanted = wanted.saturating_add(bluefs::LEAST_ZONES + headroom);
         let all = bluefs::zones_for(wanted, copies);
         let conventional = counts.bluefs_conventional + counts.free_conventional;

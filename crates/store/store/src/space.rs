@@ -358,32 +358,36 @@ impl Inner {
     pub fn takes_removals(&self, kv: &Kv, bytes: u64) -> bool {
         let copies = self.fs.info().copies();
         let left = Reservation::headroom(self.pool.geometry(), copies) * copies / 4;
-        self.free_zones() >= self.zones_to_write(kv, bytes).saturating_add(left)
+        self.free_zones()
+            >= self
+                .zones_for(bytes_to_write(kv, bytes))
+                .saturating_add(left)
     }
 
     /// Free zones below which no new objects are taken, nor other `bytes` of metadata: the database may have to write before
     /// anything is given back.
     fn metadata_spare(&self, kv: &Kv, bytes: u64) -> u32 {
         let removals = for_removals(&self.reservation.lock(), kv, self.pool.geometry());
-        let removals = removals * self.fs.info().copies();
-        self.spare_of_removals(kv, bytes).saturating_add(removals)
+        self.headroom_beside(bytes_to_write(kv, bytes).saturating_add(removals))
     }
 
     /// Those below which the database is waited for while rows are removed.
     fn spare_of_removals(&self, kv: &Kv, bytes: u64) -> u32 {
-        let copies = self.fs.info().copies();
-        let headroom = Reservation::headroom(self.pool.geometry(), copies);
-        let zones = self.zones_to_write(kv, bytes);
-        zones.saturating_add(headroom * copies * 3 / 4)
+        self.headroom_beside(bytes_to_write(kv, bytes))
     }
 
-    /// Zones that the database takes for a batch of so many bytes, and for what it has in memory.
-    fn zones_to_write(&self, kv: &Kv, bytes: u64) -> u32 {
-        let (geometry, counts) = (self.pool.geometry(), self.pool.counts());
-        // As many of the free zones as it takes, conventional ones first.
+    /// Zones for so many bytes of each copy, and what compaction needs of the headroom.
+    fn headroom_beside(&self, bytes: u64) -> u32 {
         let copies = self.fs.info().copies();
-        let brought = bytes.saturating_mul(WRITTEN_OF_METADATA);
-        let bytes = kv.flush_bytes().saturating_add(brought);
+        let headroom = Reservation::headroom(self.pool.geometry(), copies);
+        self.zones_for(bytes)
+            .saturating_add(headroom * copies * 3 / 4)
+    }
+
+    /// Zones for so many bytes of each copy: as many of the free ones as it takes, conventional ones first.
+    fn zones_for(&self, bytes: u64) -> u32 {
+        let (geometry, counts) = (self.pool.geometry(), self.pool.counts());
+        let copies = self.fs.info().copies();
         let bytes = bytes.saturating_mul(u64::from(copies));
         let each = geometry.conventional_capacity();
         let conventional = bytes.div_ceil(each).min(counts.free_conventional.into());
@@ -492,7 +496,13 @@ impl Inner {
     }
 }
 
-fn for_removals(reservation: &Reservation, kv: &Kv, geometry: &Geometry) -> u32 {
+/// Bytes that the database writes for a batch of so many, and for what it has in memory.
+fn bytes_to_write(kv: &Kv, bytes: u64) -> u64 {
+    let brought = bytes.saturating_mul(WRITTEN_OF_METADATA);
+    kv.flush_bytes().saturating_add(brought)
+}
+
+fn for_removals(reservation: &Reservation, kv: &Kv, geometry: &Geometry) -> u64 {
     if kv.has_levels() {
         reservation.for_removals(geometry)
     } else {
