@@ -302,3 +302,32 @@ fn damaged(piece: &Piece) -> Error {
         found: 0,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::slot::Class;
+
+    /// A mount follows a segment record by record, and would take one of the writer's for its end.
+    #[test]
+    fn what_the_writer_put_between_two_moved_records_ends_a_segment() {
+        let slot = Slot::new(ZoneId(7), Class::Wal, 1 << 20, 0, 1, 1);
+        let mut moved = Moved::default();
+        // Of the writer's, one lies between the second and the third.
+        for (appended, at) in [(3, 0), (3, 512), (4, 1536), (4, 2048)] {
+            let record = MovedRecord {
+                at: ZoneAddress::new(ZoneId(7), at),
+                length: 100,
+                end: at + 512,
+            };
+            moved.push(&slot, at, &record, appended);
+        }
+        let ends: Vec<_> = moved
+            .segments
+            .iter()
+            .map(|s| (s.at.offset, s.end))
+            .collect();
+        assert_eq!(moved.pieces.len(), 4);
+        assert_eq!(ends, [(0, 1024), (1536, 2560)]);
+    }
+}

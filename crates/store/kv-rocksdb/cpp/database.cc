@@ -210,7 +210,12 @@ Outcome Cursor::status() const { return ToOutcome(iterator_->status()); }
 Outcome Database::write(const Batch& batch, bool synced) const {
   rocksdb::WriteOptions options;
   options.sync = synced;
-  return ToOutcome(db->Write(options, &batch.batch));
+  const rocksdb::Status s = db->Write(options, &batch.batch);
+  Outcome outcome = ToOutcome(s);
+  // A memtable that found no space to be written out stops all writes until it does, before anything of them is
+  // written. The error of a log has a higher severity, and none at first.
+  if (s.IsNoSpace() && s.severity() == rocksdb::Status::kHardError) outcome.kind = Kind::Busy;
+  return outcome;
 }
 
 Outcome Database::get(rust::Slice<const uint8_t> key, rust::Vec<uint8_t>& value,

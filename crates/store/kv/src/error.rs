@@ -8,9 +8,9 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// Why a call failed.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum Error {
-    /// The drive is full: free space. The database goes on by itself if a flush found none. If the log
-    /// found none, it stays stopped, and whether the batch counts is known when the database is
-    /// opened again.
+    /// The drive is full: free space. A flush that found none is tried again by the database itself, and batches are
+    /// [`Error::Busy`] until then. If the log found none, it stays stopped, and whether the batch counts is known when
+    /// the database is opened again.
     #[error("no space left for the database: {message}")]
     NoSpace {
         /// What the engine said.
@@ -28,7 +28,7 @@ pub enum Error {
         /// What the engine said.
         message: String,
     },
-    /// Someone else holds the database, or it cannot do this right now: try again.
+    /// Someone else holds the database, or it cannot do this right now and nothing was done: try again.
     #[error("busy: {message}")]
     Busy {
         /// What the engine said.

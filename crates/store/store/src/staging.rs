@@ -151,16 +151,21 @@ impl<'a> Staging<'a> {
         let mut rows = Omap::new();
         for row in omap::rows(self.kv, from, &[], None) {
             let (key, value) = row?;
-            self.count(key.len() + value.len())?;
+            self.count((key.len() + value.len()) as u64 + ROW)?;
             rows.insert(key, value);
         }
         let changed = self.omaps.range((from, Vec::new())..);
+        let mut found = 0;
         for ((_, key), value) in changed.take_while(|((of, _), _)| *of == from) {
             match value {
-                Some(value) => _ = rows.insert(key.clone(), value.clone()),
+                Some(value) => {
+                    found += (key.len() + value.len()) as u64 + ROW;
+                    rows.insert(key.clone(), value.clone());
+                }
                 None => _ = rows.remove(key),
             }
         }
+        self.count(found)?;
         let rows = rows.into_iter();
         let rows = rows.map(|(key, value)| ((to, key), Some(value)));
         self.omaps.extend(rows);
@@ -178,15 +183,15 @@ impl<'a> Staging<'a> {
             .for_each(|(_, value)| *value = None);
         for row in omap::rows(self.kv, number, from, Some(to)) {
             let (key, _) = row?;
-            self.count(key.len())?;
+            self.count(key.len() as u64 + ROW)?;
             self.omaps.insert((number, key), None);
         }
         Ok(())
     }
 
-    /// One more row of an omap that the transaction has in memory, though nobody gave it.
-    fn count(&mut self, bytes: usize) -> Result<()> {
-        self.found += bytes as u64 + ROW;
+    /// So many bytes more of rows of omaps that the transaction has in memory, though nobody gave them.
+    fn count(&mut self, bytes: u64) -> Result<()> {
+        self.found += bytes;
         if self.found <= MAX_FOUND {
             return Ok(());
         }

@@ -300,5 +300,12 @@ fn what_is_cloned_or_removed_as_a_range_has_a_limit() {
     store.commit(tx).unwrap();
     let copied = store.omap("c", "copy", &[], usize::MAX).unwrap();
     assert_eq!(copied.len() as u32, rows / 2);
+    // Those that the transaction has copied itself count too.
+    let mut chain = Transaction::new();
+    chain.clone_object(("c", "copy"), ("c", "second"));
+    chain.clone_object(("c", "second"), ("c", "third"));
+    let error = store.commit(chain).unwrap_err();
+    assert!(matches!(error, Error::Invalid { .. }), "{error}");
+    assert_eq!(store.list("c", "", "", 9).unwrap().len(), 2);
     assert_clean(&store);
 }

@@ -286,3 +286,42 @@ fn a_sync_covers_what_was_appended_before_it_beside_other_appends() {
         machine.survives();
     });
 }
+
+/// Where few zones may be active, what is moved of a log lies between what is written of it.
+#[test]
+fn a_log_goes_on_beside_what_is_moved_of_it() {
+    explore(400, 1_000_000, || {
+        let machine = Machine::new(40, 5);
+        machine
+            .drive
+            .inner
+            .cut_after(thread_rng().gen_range(30..400));
+        let writing = {
+            let machine = machine.clone();
+            move || -> Result {
+                let name = "/000001.log";
+                machine.append(&mut machine.fs.create(name)?, name, 60, true)
+            }
+        };
+        let moving = {
+            let fs = machine.fs.clone();
+            move || -> Result {
+                for _ in 0..8 {
+                    fs.close_sequential_zones()?;
+                    match fs.leave_sequential_zone() {
+                        // The only zone that it may share is full.
+                        Ok(_) | Err(Error::NoSpace { .. }) => {}
+                        Err(error) => return Err(error),
+                    }
+                }
+                Ok(())
+            }
+        };
+        for thread in [spawn(writing), spawn(moving)] {
+            if let Err(error) = thread.join().unwrap() {
+                assert!(machine.drive.inner.is_cut(), "{error}");
+            }
+        }
+        machine.survives();
+    });
+}

@@ -73,9 +73,14 @@ pub fn geometry() -> Geometry {
     }
 }
 
+/// An empty drive.
+pub fn drive_of(geometry: Geometry) -> Drive {
+    patient(MemoryDrive::new(geometry).unwrap())
+}
+
 /// A formatted drive.
 pub fn formatted() -> Drive {
-    let drive = patient(MemoryDrive::new(geometry()).unwrap());
+    let drive = drive_of(geometry());
     format(&*drive);
     drive
 }
