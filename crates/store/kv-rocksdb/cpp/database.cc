@@ -212,9 +212,12 @@ Outcome Database::write(const Batch& batch, bool synced) const {
   options.sync = synced;
   const rocksdb::Status s = db->Write(options, &batch.batch);
   Outcome outcome = ToOutcome(s);
-  // A memtable that found no space to be written out stops all writes until it does, before anything of them is
-  // written. The error of a log has a higher severity, and none at first.
-  if (s.IsNoSpace() && s.severity() == rocksdb::Status::kHardError) outcome.kind = Kind::Busy;
+  // A memtable or a compaction that found no space stops all writes until it does, before anything of them is written.
+  // That error has a severity: soft where RocksDB went on meanwhile, and only a compaction has met the next one. The
+  // error of a log has none at first, and a higher one from then on.
+  const auto severity = s.severity();
+  const bool is_in_background = severity != rocksdb::Status::kNoError && severity <= rocksdb::Status::kHardError;
+  if (s.IsNoSpace() && is_in_background) outcome.kind = Kind::Busy;
   return outcome;
 }
 
