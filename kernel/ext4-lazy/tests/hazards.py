@@ -1,6 +1,7 @@
 """Tests of what others do to a lazy file system, mounted or not: each of these could lose what is in the log alone."""
 
 import hashlib
+import re
 import subprocess
 
 from bench import SEED, STATISTICS, check, program, statistics
@@ -207,3 +208,76 @@ def test_unmounted_while_read(bench):
         for i in $(seq 1 12); do lazy /dev/ubda /mnt; storm verify /mnt $LAZY_SHARE; touch /mnt; umount /mnt; done
         : >/tmp/end; wait""")
     goes_home(bench, "storm verify /mnt $LAZY_SHARE;")
+
+
+def shown_behind_a_replay(bench, name):
+    """What dumpe2fs says of a copy of the image, and the copy, behind what e2fsck -p does to it."""
+    copy = bench.copy(name)
+    subprocess.run([program("e2fsck"), "-E", "journal_only", "-y", str(copy)], capture_output=True, check=False)
+    return subprocess.run([program("dumpe2fs"), "-h", str(copy)], capture_output=True, text=True, check=True).stdout
+
+
+def test_errors_are_kept(bench):
+    """
+    An error that the journal has recorded goes into the superblock at the next mount, read-only or not. If the machine dies then, a
+    replay has it, although the log had a superblock without it.
+    """
+    for option in ("rw", "ro"):
+        bench.empty_share()
+        bench.mkfs(size="32M", journal=4, extra=("-O", "^orphan_file"))
+        # The superblock is logged: it has the list of orphans.
+        bench.guest("""
+            lazy /dev/ubda /mnt errors=remount-ro
+            python3 -c 'import os; file = open("/mnt/orphan", "w"); os.unlink("/mnt/orphan"); os.sync()'
+            echo 1 >$(echo /sys/fs/ext4*/*/trigger_fs_error); while touch /mnt/x 2>/dev/null; do sleep 0.1; done; sleep 1
+            : >$LAZY_SHARE/done; sleep 1000""", code=124, kill_when=bench.share / "done", expect_errors=True)
+        for number in (1, 2):
+            (bench.share / "done").unlink()
+            said = bench.guest(f"lazy /dev/ubda /mnt {option}; [ {option} = ro ] || mkdir /mnt/{number}; sync; : >$LAZY_SHARE/done; sleep 1000",
+                               code=124, kill_when=bench.share / "done", expect_errors=True)
+            check(number > 1 or "error recorded from previous mount" in said, f"the journal had recorded nothing: {said[-2000:]}")
+            check("mounting fs with errors" in said or option == "ro", f"the mount does not know of it: {said[-2000:]}")
+            shown = shown_behind_a_replay(bench, "replayed")
+            check(re.search(r"^Filesystem state: +clean with errors$", shown, re.M) and "trigger_test_error" in shown,
+                  f"{option}, mount {number}: the error is forgotten: {shown}")
+        done = subprocess.run([program("e2fsck"), "-p", str(bench.folder / "replayed")], capture_output=True, text=True, check=False)
+        check(done.returncode in (0, 1), f"{done.stdout}{done.stderr}")
+        bench.fsck(bench.folder / "replayed", replay=False)
+
+
+def test_orphans_are_told(bench):
+    """With orphan_file, the superblock says that there may be orphans, also before a mount logs it for another reason."""
+    for mount in ("lazy /dev/ubda /mnt", "lazy /dev/ubda /mnt ro; mount -o remount,rw /mnt"):
+        bench.empty_share()
+        bench.mkfs(size="32M", journal=4, extra=("-O", "orphan_file"))
+        # A directory that is somebody's is an orphan without a file that was opened, at which ext4 logs the superblock.
+        bench.guest("lazy /dev/ubda /mnt; mkdir /mnt/a; sync; umount /mnt")
+        bench.guest(f"{mount}; mkdir /mnt/d; cd /mnt/d; rmdir /mnt/d; sync; : >$LAZY_SHARE/done; sleep 1000",
+                    code=124, kill_when=bench.share / "done")
+        copy = bench.copy("replayed")
+        done = subprocess.run([program("e2fsck"), "-p", str(copy)], capture_output=True, text=True, check=False)
+        check(done.returncode in (0, 1) and "Clearing orphaned inode" in done.stdout, f"{mount}: {done.stdout}{done.stderr}")
+        # Without lazy, too, e2fsck leaves the orphan file as it was until it looks at all.
+        subprocess.run([program("e2fsck"), "-f", "-y", str(copy)], capture_output=True, check=False)
+        bench.fsck(copy, replay=False)
+        bench.guest("lazy /dev/ubda /mnt; ls -d /mnt/a; [ ! -e /mnt/d ]; umount /mnt")
+        bench.fsck(bench.image)
+
+
+def test_traced(bench):
+    """Each tracepoint says what the statistics count."""
+    bench.mkfs(size="32M", journal=4)
+    said = bench.guest(f"""
+        [ -e /sys/kernel/tracing/events ] || mount -t tracefs tracefs /sys/kernel/tracing
+        cd /sys/kernel/tracing; for i in events/jbd2*/jbd2_lazy_*/enable; do echo 1 >$i; done
+        lazy /dev/ubda /mnt; mkdir -p /mnt/a /mnt/b/{{1..50}}/c; sync; rmdir /mnt/a; sync
+        echo 3 >/proc/sys/vm/drop_caches; ls -R /mnt/b >/dev/null; fsfreeze -f /mnt; {STATISTICS}; fsfreeze -u /mnt; umount /mnt
+        grep -v '^#' trace""")
+    counted = statistics(said)
+    lines = {name: re.findall(rf" jbd2_lazy_{name}: dev \d+,\d+ (.*)", said) for name in ("mount", "publish", "read", "forget", "clean")}
+    check([line.split(" tail")[0] for line in lines["mount"]] == ["mapped 0"], f"{lines['mount']}")
+    check(len(lines["read"]) == counted["reads"] > 0, f"{counted} {lines}")
+    check(len(lines["forget"]) == counted["revoked"] > 0, f"{counted} {lines}")
+    check(len(lines["publish"]) >= counted["published"] > 0, f"{counted} {lines}")
+    written = [re.fullmatch(r"copies (\d+) written (\d+) error 0", line).group(2) for line in lines["clean"]]
+    check(sum(map(int, written)) == counted["cleaned"] > 0, f"{counted} {lines}")
