@@ -51,16 +51,19 @@ class Damage:
 
 
 class Journal:
-    def __init__(self, debugfs, image, external=None, claim=False):
-        """`image` is the file system; the log is in it, or in `external`, of which it becomes the only user if it has a `claim`."""
+    def __init__(self, debugfs, image, external=None, claim=False, superblock=True):
+        """
+        `image` is the file system; the log is in it, or in `external`, of which it becomes the only user if it has a `claim`. Without
+        `superblock` that of the log is not looked at: it is to be made again.
+        """
         self.claim = claim
         self.image = external or image
-        superblock = read(image, 1024, 1024)
-        if struct.unpack("<H", superblock[56:58])[0] != FS_MAGIC or struct.unpack("<I", superblock[24:28])[0] > 6:
+        its = read(image, 1024, 1024)
+        if struct.unpack("<H", its[56:58])[0] != FS_MAGIC or struct.unpack("<I", its[24:28])[0] > 6:
             raise Unreadable(f"{image} has no superblock of ext4")
-        self.block_size = 1024 << struct.unpack("<I", superblock[24:28])[0]
-        self.has_64_bits = bool(struct.unpack("<I", superblock[96:100])[0] & FS_BITS_64)
-        self.its_uuid = superblock[104:120]
+        self.block_size = 1024 << struct.unpack("<I", its[24:28])[0]
+        self.has_64_bits = bool(struct.unpack("<I", its[96:100])[0] & FS_BITS_64)
+        self.its_uuid = its[104:120]
         # The offset of the log's superblock.
         self.top = 0
         if external:
@@ -69,7 +72,8 @@ class Journal:
             self.places = range(size_of(external) // self.block_size)
             if len(self.places) <= self.top:
                 raise Unreadable(f"{external} has {size_of(external)} bytes, and a journal's superblock would be behind that")
-            self.read_superblock()
+            if superblock:
+                self.read_superblock()
             return
         # The leaves alone: a large journal has blocks of its extent tree as well.
         words = debugger(debugfs, image, "dump_extents -l <8>")
@@ -81,7 +85,8 @@ class Journal:
             if not re.fullmatch(r"[1-9]\d*\s*", words):
                 raise Unreadable("the journal's inode has no blocks")
             self.places = blocks_of_a_list(debugger(debugfs, image, "stat <8>"))
-        self.read_superblock()
+        if superblock:
+            self.read_superblock()
 
     def read_superblock(self):
         """Where the log begins is in it, and of what kind its tags are; as jbd2 does, it believes nothing that cannot be."""

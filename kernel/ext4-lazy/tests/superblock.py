@@ -134,11 +134,98 @@ def test_off_behind_the_cleaner(bench):
     bench.guest("mount -t ext4 /dev/ubda /mnt; storm verify /mnt $LAZY_SHARE")
 
 
-# What is wrong with the journal's superblock so that nobody can tell where the log begins: bytes of it that are others then.
+# What is wrong with the journal's superblock so that it does not tell where the log begins: bytes of it that are others then.
 UNTOLD = {
     "no superblock": range(0, 1024),
     "no magic": (3,),
     "both places wrong": (0x1B, 0x1F, 0xE6),
+}
+
+
+def without(data, top, places):
+    damaged = bytearray(data)
+    for place in places:
+        damaged[top + place] = 0 if len(places) > 10 else damaged[top + place] ^ 2
+    return damaged
+
+
+def test_made_again(bench):
+    """
+    The journal's superblock is gone. `ext4lazy off` writes nothing; with --force it makes another from what the log has, which has
+    come round, and all is home. Of a log with damage in the middle as well, that is what is behind the damage.
+    """
+    for features in ((), ("-O", "^metadata_csum,^64bit"), ("-U", "clear")):
+        bench.empty_share()
+        bench.mkfs(size="32M", journal=4, extra=("-I", "1024", *features))
+        if "-U" in features:
+            # The checksums in the log are of the UUID that the journal was made with.
+            subprocess.run([program("tune2fs"), "-f", "-U", "random", str(bench.image)], check=True, capture_output=True)
+        said = bench.guest(f"lazy /dev/ubda /mnt; storm storm /mnt $LAZY_SHARE --seed {SEED} --operations 500; {STATISTICS}; umount /mnt")
+        check(statistics(said)["cleaned"] > 0, "the log has not come round")
+        log, image = bench.journal(), bench.folder / "made-again"
+        first, top, good = bench.image.read_bytes(), log.places[0] * log.block_size, right(bench, log)
+        for name, places in UNTOLD.items():
+            if places == UNTOLD["both places wrong"] and not log.has_checksums:
+                # That is what somebody else leaves who has replayed it.
+                continue
+            damaged = without(first, top, places)
+            image.write_bytes(damaged)
+            done = off(image)
+            check(done.returncode == 1 and "\nhint: " in done.stderr, f"{name}: {done.stdout}{done.stderr}")
+            check(image.read_bytes() == damaged, f"{name}: ext4lazy off has changed it")
+            done = off(image, "--force")
+            check(done.returncode == 0 and "was made again" in done.stdout and "left out" not in done.stdout, f"{name}: {done.stdout}{done.stderr}")
+            check(contents(image, log) == good, f"{name}: something else is home, and it says {done.stdout}{done.stderr}")
+            bench.guest("mount -t ext4 /dev/ubda /mnt; storm verify /mnt $LAZY_SHARE", disks=[image])
+            bench.fsck(image, replay=False)
+        if not log.has_checksums:
+            continue
+        live = [offset for offset in log.behind(log.start) if log.header(offset)[:2] == (journal.MAGIC, journal.DESCRIPTOR)]
+        offset = next(offset for offset in live[len(live) // 2:] if log.header(offset)[2] < log.head()[1] - 1)
+        damaged = without(first, top, UNTOLD["no superblock"])
+        damaged[log.places[offset] * log.block_size + 20] ^= 1
+        image.write_bytes(damaged)
+        done = off(image, "--force")
+        check(done.returncode == 0 and "some in front of them are damaged, and left out" in done.stdout, f"{done.stdout}{done.stderr}")
+        check(f"has transactions {log.header(offset)[2] + 1}-{log.head()[1] - 1}" in done.stdout, f"{done.stdout}{done.stderr}")
+
+
+def test_made_again_outside(bench):
+    """The same of a journal that is another device."""
+    outside = bench.folder / "log"
+    for disk in (bench.image, outside):
+        with open(disk, "wb") as file:
+            file.truncate(16 << 20)
+    bench.guest(f"""
+        mke2fs -q -F -O journal_dev -b 1024 /dev/ubdb; mke2fs -q -F -t ext4 -b 1024 -J device=/dev/ubdb /dev/ubda
+        lazy /dev/ubda /mnt; storm storm /mnt $LAZY_SHARE --seed {SEED} --operations 100 --sync-every 3; umount /mnt""", disks=[bench.image, outside])
+    log = journal.Journal(program("debugfs"), bench.image, outside)
+    log.put(log.top, bytes(log.block_size))
+    done = off(bench.image, "--journal", str(outside))
+    check(done.returncode == 1 and "\nhint: " in done.stderr, f"{done.stdout}{done.stderr}")
+    done = off(bench.image, "--force", "--journal", str(outside))
+    check(done.returncode == 0 and "was made again" in done.stdout, f"{done.stdout}{done.stderr}")
+    bench.fsck(bench.image, replay=False, external=outside)
+    bench.guest("mount -t ext4 /dev/ubda /mnt; storm verify /mnt $LAZY_SHARE", disks=[bench.image, outside])
+
+
+def test_made_again_of_another_mount(bench):
+    """A log that a mount without lazy has used last is not taken for one of lazy writeback when its superblock is gone."""
+    bench.mkfs(size="32M", journal=4)
+    bench.guest("lazy /dev/ubda /mnt; for i in $(seq 20); do mkdir /mnt/$i; sync; done; umount /mnt")
+    bench.guest("mount -t ext4 /dev/ubda /mnt; mkdir /mnt/stock; sync; : >$LAZY_SHARE/done; sleep 1000", code=124, kill_when=bench.share / "done")
+    log = bench.journal()
+    bench.image.write_bytes(without(bench.image.read_bytes(), log.places[0] * log.block_size, UNTOLD["no superblock"]))
+    done = off(bench.image, "--force")
+    check("cannot be made again: the last mount of it was without lazy writeback" in done.stdout, f"{done.stdout}{done.stderr}")
+
+
+# What of the journal is others than it was so that nobody can tell where its log begins.
+GIVEN_UP = {
+    "no journal": lambda log: ((offset, bytes(log.block_size)) for offset in range(log.maxlen)),
+    "no superblock, and a wrong last commit record": lambda log: (
+        (0, bytes(log.block_size)),
+        (log.head()[0] - 1, log.block(log.head()[0] - 1)[:100] + b"x" + log.block(log.head()[0] - 1)[101:])),
 }
 
 
@@ -153,11 +240,12 @@ def test_given_up(bench):
         (cd /mnt/before; md5sum *) >$LAZY_SHARE/sums; umount /mnt
         lazy /dev/ubda /mnt; mkdir /mnt/s; storm storm /mnt/s $LAZY_SHARE --seed {SEED} --operations 500; {STATISTICS}; umount /mnt""")
     log, image = bench.journal(), bench.folder / "given-up"
-    first, top = bench.image.read_bytes(), log.places[0] * log.block_size
-    for name, places in UNTOLD.items():
+    first = bench.image.read_bytes()
+    for name, writes in GIVEN_UP.items():
         damaged = bytearray(first)
-        for place in places:
-            damaged[top + place] = 0 if len(places) > 10 else damaged[top + place] ^ 2
+        for offset, data in writes(log):
+            at = log.places[offset] * log.block_size
+            damaged[at:at + len(data)] = data
         image.write_bytes(damaged)
         done = off(image)
         check(done.returncode == 1 and "Traceback" not in done.stderr and "\nhint: " in done.stderr, f"{name}: {done.stdout}{done.stderr}")
