@@ -281,3 +281,23 @@ def test_traced(bench):
     check(len(lines["publish"]) >= counted["published"] > 0, f"{counted} {lines}")
     written = [re.fullmatch(r"copies (\d+) written (\d+) error 0", line).group(2) for line in lines["clean"]]
     check(sum(map(int, written)) == counted["cleaned"] > 0, f"{counted} {lines}")
+
+
+def test_nested(bench):
+    """A lazy file system in a file of another one, both in storms, and little memory: neither waits for the other, and both have all."""
+    bench.mkfs(size="192M", journal=4, extra=("-I", "1024"))
+    for name in ("in", "out"):
+        (bench.share / name).mkdir()
+    mounts = "lazy /dev/ubda /mnt; mkdir -p /tmp/in; losetup /dev/loop0 /mnt/inner; lazy /dev/loop0 /tmp/in; "
+    verify = "storm verify /mnt/s $LAZY_SHARE/out; storm verify /tmp/in $LAZY_SHARE/in; "
+    said = bench.guest(f"""
+        lazy /dev/ubda /mnt; mkdir /mnt/s; truncate -s 64M /mnt/inner; mke2fs -q -F -t ext4 -b 4096 -I 1024 -J size=4 /mnt/inner; umount /mnt
+        {mounts}
+        storm storm /mnt/s $LAZY_SHARE/out --seed {SEED} --operations 500 --drop-every 50 &
+        storm storm /tmp/in $LAZY_SHARE/in --seed {SEED}9 --operations 500 --drop-every 50
+        wait; {STATISTICS}; {verify}
+        : >$LAZY_SHARE/done; sleep 1000""", code=124,
+                       kill_when=bench.share / "done", memory="96M")
+    check(min(int(number) for number in re.findall(r"^cleaned (\d+)$", said, re.M)) > 0, f"a cleaner had nothing to do: {said[-2000:]}")
+    bench.guest(f"{mounts}{verify} umount /tmp/in; losetup -d /dev/loop0; umount /mnt")
+    bench.fsck(bench.image)
