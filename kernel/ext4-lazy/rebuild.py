@@ -112,7 +112,9 @@ def rebuild(log):
     while (first - 1) & 0xFFFFFFFF in commits:
         first = (first - 1) & 0xFFFFFFFF
     end = log.after(commits[last])
-    start = min(found.headers[first], key=lambda offset: (offset - end) % (log.maxlen - log.first))
+    places = sorted(found.headers[first], key=lambda offset: (offset - end) % (log.maxlen - log.first))
+    # What an older journal has left may have the same number.
+    start = next((offset for offset in places if log.head(offset, first)[1] != first), places[0])
     is_all = all(sequence == first or after(sequence, first) for sequence in commits)
     while (broken := log.head(start, first)[1]) != (last + 1) & 0xFFFFFFFF:
         if broken == last:
