@@ -68,7 +68,7 @@ impl Shared {
                 state.journal.bytes > least.max(4 * state.snapshot_bytes)
             }
             Err(error @ (Error::Drive(ZoneError::PowerLost { .. }) | Error::Unmounted)) => {
-                self.stop();
+                self.stop_for(error);
                 return Err(error.clone());
             }
             Err(error) => {
@@ -89,7 +89,7 @@ impl Shared {
             // Space may come; what is recorded waits for it.
             (Err(error @ Error::NoSpace { .. }), Err(Error::NoSpace { .. })) => Err(error),
             (Err(error), _) => {
-                self.stop();
+                self.stop_for(&error);
                 Err(error)
             }
         }

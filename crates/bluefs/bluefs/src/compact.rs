@@ -41,11 +41,8 @@ impl Shared {
     /// old journal is reset, and, by whoever is next to, everything that was waiting.
     pub fn compact_alone(&self) -> Result<()> {
         let successor = self.successor()?;
-        let result = self.begin_epoch(successor);
-        if result.is_err() {
-            self.stop();
-        }
-        result
+        let begun = self.begin_epoch(successor);
+        begun.inspect_err(|error| self.stop_for(error))
     }
 
     /// A snapshot of everything recorded so far, and the zones for it.

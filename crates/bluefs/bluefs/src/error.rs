@@ -52,7 +52,7 @@ pub enum Error {
     #[error("mounted read-only")]
     ReadOnly,
     /// Unmounted, or a failure made going on unsafe.
-    #[error("the file system is not mounted any more")]
+    #[error("the file system is not mounted any more, or has stopped at an error (see the log)")]
     Unmounted,
     /// Nothing is on the drive.
     #[error("the drive is not formatted; all its zones are empty")]

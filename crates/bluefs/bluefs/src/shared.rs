@@ -98,6 +98,14 @@ impl Shared {
         self.mounted.store(false, Ordering::Release);
     }
 
+    /// Nothing is written any more: everybody after the first is only told that it is so.
+    pub fn stop_for(&self, error: &Error) {
+        if self.check_mounted().is_ok() {
+            tracing::error!(%error, "the file system's journal cannot go on; what was synced is there at the next mount");
+        }
+        self.stop();
+    }
+
     pub fn check_mounted(&self) -> Result<()> {
         if self.mounted.load(Ordering::Acquire) {
             Ok(())
