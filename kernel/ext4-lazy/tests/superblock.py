@@ -309,10 +309,9 @@ def test_off_of_anything(bench):
             wrong = off_or_refused(image, log, good, f"{name}, number {number} of seed {SEED}: {words}")
             check(not wrong, wrong)
             counts[words.split()[0]] = counts.get(words.split()[0], 0) + 1
-        # Of what is not there, or cannot be written.
-        for path, environment in ((bench.folder / "nothing", {}), (bench.folder, {}), (bench.image, {"TMPDIR": "/nonexistent"})):
-            done = subprocess.run([str(HERE / "ext4lazy"), "off", str(path)], capture_output=True, text=True, check=False,
-                                  env={**os.environ, **environment})
+        # Of what is not there, or is no image.
+        for path in (bench.folder / "nothing", bench.folder):
+            done = off(path)
             check(done.returncode == 1 and "hint: " in done.stderr and "Traceback" not in done.stderr, f"{path}: {done.stderr}")
         check(size and bench.image.read_bytes() == first, "the image was changed")
     print(f"   {counts}", flush=True)
@@ -361,16 +360,118 @@ def test_off_in_use(bench):
     before = image.read_bytes()
     said = bench.guest(f"""
         mkdir /tmp/m; mount -t ext4 -o loop,ro,noload $LAZY_SHARE/damaged /tmp/m; cd $LAZY_SHARE
-        ! TMPDIR=/tmp python3 {HERE}/ext4lazy off --force damaged 2>&1; umount /tmp/m; ! TMPDIR=/tmp python3 {HERE}/ext4lazy off damaged 2>&1""")
+        ! python3 {HERE}/ext4lazy off --force damaged 2>&1; umount /tmp/m; ! python3 {HERE}/ext4lazy off damaged 2>&1""")
     check("damaged is in use, as /dev/loop" in said and "is damaged (above)" in said, said[-2000:])
     check(image.read_bytes() == before, "it was written")
     disks = [bench.folder / name for name in ("one", "log", "two")]
     for disk in disks:
         with open(disk, "wb") as file:
             file.truncate(16 << 20)
-    tool = f"TMPDIR=/tmp python3 {HERE}/ext4lazy off --journal /dev/ubdb /dev/ubda"
+    tool = f"python3 {HERE}/ext4lazy off --journal /dev/ubdb /dev/ubda"
     said = bench.guest(f"""
         exec 2>&1; mke2fs -q -F -O journal_dev -b 4096 /dev/ubdb; mke2fs -q -F -t ext4 -b 4096 -J device=/dev/ubdb /dev/ubda
         lazy /dev/ubda /mnt; mkdir /mnt/a; sync; umount /mnt; mke2fs -q -F -t ext4 -b 4096 -J device=/dev/ubdb /dev/ubdc
         ! {tool}; tune2fs -O ^has_journal /dev/ubdc; ! {tool}; {tool} --force; e2fsck -f -n -j /dev/ubdb /dev/ubda""", disks=disks)
     check(said.count("is marked as that of another file system too") == 2 and "everything is home" in said, said[-2000:])
+
+
+# Files that are open and have no name when the machine dies, more crashes with the same log; an image of each.
+ORPHANS = r"""python3 - <<'EOF'
+import fcntl, os, struct, subprocess
+def sh(command): subprocess.run(command, shell=True, check=True)
+for number in range(CRASHES):
+    sh("mount -t $LAZY_TYPE -o lazy /dev/ubda /mnt")
+    if not number:
+        for i in range(134): os.mkdir(f"/mnt/d{i}")
+    files = []
+    for i in range(8):
+        files.append(os.open(f"/mnt/o{i}", os.O_CREAT | os.O_RDWR))
+        os.write(files[-1], b"x" * 3000)
+    os.sync()
+    for i in range(8): os.unlink(f"/mnt/o{i}")
+    for j in range(0, 2 * number + 2, 2): open(f"/mnt/d{j}/{number}", "w").close()
+    os.sync()
+    # What is in the log is the file system, as when the machine dies.
+    top = os.open("/mnt", os.O_RDONLY)
+    fcntl.ioctl(top, 0x8004587D, struct.pack("I", 2))
+    for file in [top, *files]: os.close(file)
+    sh(f"umount /mnt; dd if=/dev/ubda of=$LAZY_SHARE/{number} bs=1M iflag=direct conv=sparse status=none")
+EOF
+"""
+
+
+def test_off_with_orphans(bench):
+    """Behind each of many crashes with orphans and quota `ext4lazy off` brings all home, however many blocks e2fsck writes."""
+    crashes = 60
+    bench.mkfs(size="24M", block=1024, journal=2, extra=("-O", "quota", "-N", "12000"))
+    bench.guest(ORPHANS.replace("CRASHES", str(crashes)))
+    for number in range(crashes):
+        image = bench.share / str(number)
+        done = off(image)
+        check(done.returncode == 0 and "everything is home" in done.stdout, f"crash {number}: {done.stdout}{done.stderr}")
+        bench.fsck(image, replay=False)
+        image.unlink()
+
+
+# What e2fsck does in place of what it is asked for: it is ended before, in the middle of the replay, behind it, or ends badly.
+ENDED = {
+    "before": ("kill -TERM $$", "ended by signal 15", False),
+    "in the middle": (r"""python3 -c '
+import sys
+sys.path.insert(0, sys.argv[1])
+import journal
+log = journal.Journal(sys.argv[2], sys.argv[3])
+# Half of what a replay writes, and the journal thrown away, as e2fsck does when it is told of an error.
+copies = sorted(log.copies().items())
+with open(sys.argv[3], "r+b") as file:
+    for home, offset in copies[::2]:
+        file.seek(home * log.block_size)
+        file.write(log.block(offset))
+log.start_at(0)' "$FOLDER" "$DEBUGFS" "$IMAGE"; kill -ABRT $$""", "ended by signal 6", False),
+    "with an error": ("echo 'No space for it'; exit 8", "ended with code 8", False),
+    "behind it": ('"$E2FSCK" "$@"; kill -ABRT $$', "ended by signal 6", True),
+}
+
+
+def test_off_is_ended(bench):
+    """e2fsck does not end as it should. That is no damage, `ext4lazy off` says what it is, and nothing of the log is lost."""
+    log = make(bench, "after a crash")
+    first, good = bench.image.read_bytes(), right(bench, log)
+    image, folder = bench.folder / "ended", bench.folder / "programs"
+    folder.mkdir()
+    for name, (script, words, home) in ENDED.items():
+        image.write_bytes(first)
+        (folder / "e2fsck").write_text("#!/bin/sh\n" + script)
+        (folder / "e2fsck").chmod(0o755)
+        variables = {"PATH": f"{folder}:{os.environ['PATH']}", "FOLDER": HERE, "E2FSCK": program("e2fsck"), "DEBUGFS": program("debugfs"), "IMAGE": image}
+        done = subprocess.run([str(HERE / "ext4lazy"), "off", str(image)], capture_output=True, text=True, check=False,
+                              env={**os.environ, **{key: str(value) for key, value in variables.items()}})
+        said = done.stdout + done.stderr
+        check(done.returncode == 1 and words in done.stderr and "\nhint: " in done.stderr, f"{name}: {said}")
+        check("is damaged" not in said and ("is home" in done.stderr or "are home" in done.stderr) == home, f"{name}: {said}")
+        if name in ("before", "with an error"):
+            check(image.read_bytes() == first, f"{name}: it was written")
+        done = off(image)
+        check(done.returncode == 0 and contents(image, log) == good, f"{name}: something else is home: {done.stdout}{done.stderr}")
+
+
+def test_off_of_a_wrong_copy(bench):
+    """A bit of any copy in the log is wrong: `ext4lazy off` names its block and writes nothing, if it is not revoked."""
+    chance = random.Random(SEED)
+    log = make(bench, "unmounted")
+    first, good = bench.image.read_bytes(), right(bench, log)
+    copies = [log.after(offset, number) for offset, kind, _, block in log.walk() if kind == journal.DESCRIPTOR
+              for number in range(1, 1 + len(log.tags(block)))]
+    named, image = 0, bench.folder / "damaged"
+    for offset in chance.sample(copies, min(DAMAGES, len(copies))):
+        place = log.places[offset]
+        put(image, first, [flipped(first, place * log.block_size + chance.randrange(log.block_size), 3)])
+        damaged = image.read_bytes()
+        wrong = off_or_refused(image, log, good, f"copy at {offset}")
+        check(not wrong, wrong)
+        if image.read_bytes() == damaged:
+            named += 1
+            said = off(image).stdout
+            check(f"block {place} ({offset} of the journal), the copy of block" in said and "wrong checksum" in said, said)
+    check(named, "no copy counts")
+    print(f"   {named} refused", flush=True)
