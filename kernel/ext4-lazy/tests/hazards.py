@@ -303,3 +303,17 @@ def test_nested(bench):
     check(min(int(number) for number in re.findall(r"^cleaned (\d+)$", said, re.M)) > 0, f"a cleaner had nothing to do: {said[-2000:]}")
     bench.guest(f"{mounts}{verify} umount /tmp/in; losetup -d /dev/loop0; umount /mnt")
     bench.fsck(bench.image)
+
+
+def test_remount_of_noload(bench):
+    """A mount that has not read the log may not become writable: the replay would write over what is written."""
+    bench.mkfs(size="64M", journal=4)
+    bench.guest(f"lazy /dev/ubda /mnt; storm storm /mnt $LAZY_SHARE --seed {SEED} --operations 100; umount /mnt")
+    before = bench.image.read_bytes()
+    said = bench.guest("mount -t $LAZY_TYPE -o ro,noload /dev/ubda /mnt; ! mount -o remount,rw /mnt; ! touch /mnt/new; "
+                       "mount -o remount,ro /mnt; umount /mnt")
+    check("because of noload; unmount, and mount without noload" in said, said[-2000:])
+    check(bench.image.read_bytes() == before, "it was written")
+    goes_home(bench, "storm verify /mnt $LAZY_SHARE;")
+    # A log with nothing is no reason.
+    bench.guest("mount -t $LAZY_TYPE -o ro,noload /dev/ubda /mnt; mount -o remount,rw /mnt; touch /mnt/new; umount /mnt")
