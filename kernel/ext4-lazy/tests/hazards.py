@@ -317,3 +317,63 @@ def test_remount_of_noload(bench):
     goes_home(bench, "storm verify /mnt $LAZY_SHARE;")
     # A log with nothing is no reason.
     bench.guest("mount -t $LAZY_TYPE -o ro,noload /dev/ubda /mnt; mount -o remount,rw /mnt; touch /mnt/new; umount /mnt")
+
+
+# Somebody who holds pages of a device: mapped, or in a pipe that nobody reads.
+HOLDER = r"""
+import mmap, os, subprocess, sys
+device, how, block, options = sys.argv[1:]
+log = [int(number) * int(block) for number in open(os.environ["LAZY_SHARE"] + "/places").read().split()]
+file = os.open(device, os.O_RDONLY)
+size = os.lseek(file, 0, os.SEEK_END)
+mapped = mmap.mmap(file, size, mmap.MAP_SHARED, mmap.PROT_READ)
+pipes = []
+def hold():
+    if how == "mapped":
+        sum(mapped[at] for at in range(0, size, 4096))
+        return
+    for reader in [end for pipe in pipes for end in pipe]:
+        os.close(reader)
+    pipes.clear()
+    for at in range(0, size, 65536):
+        pipes.append(os.pipe())
+        os.splice(file, pipes[-1][1], 65536, offset_src=at)
+def sh(command):
+    print(command, flush=True)
+    subprocess.run(["bash", "-ec", command], check=True)
+def same():
+    # By a mapping of its own, and by a read; of what is home the page cache may have what the log has.
+    sh(f"dd if={device} of=/dev/shm/direct bs=1M iflag=direct status=none; cp {device} /dev/shm/read")
+    direct, read = (open(f"/dev/shm/{name}", "rb").read() for name in ("direct", "read"))
+    for at in log:
+        part = slice(at, at + int(block))
+        assert mapped[part] == read[part] == direct[part], f"the page cache has something else at {at}"
+mount = "mount -t $LAZY_TYPE -o lazy /dev/ubda /mnt"
+for number in range(2):
+    hold()
+    sh(f"{mount}; rm -rf /mnt/d*; mkdir /mnt/d{number}; for i in $(seq 60); do echo $i >/mnt/d{number}/$i; done; sync")
+    hold()
+    sh(f"for i in $(seq 20); do mv /mnt/d{number}/$i /mnt/d{number}/x$i; case $i in *5) sync ;; esac; done; umount /mnt")
+    same()
+sh(f"e2fsck -fy {options} /dev/ubda || [ $? = 1 ]; {mount}; test $(ls /mnt/d1 | wc -l) = 60; umount /mnt")
+"""
+
+
+def test_device_is_mapped(bench):
+    """Who maps the device, or has its pages in a pipe, keeps nothing old of the log: behind an unmount the next to read it is e2fsck."""
+    (bench.share / "holder").write_text(HOLDER)
+    for how in ("mapped", "in a pipe"):
+        for block in (1024, 4096):
+            bench.mkfs(size="12M", block=block, journal=4 if block == 4096 else 1)
+            (bench.share / "places").write_text(" ".join(map(str, bench.journal().places)))
+            said = bench.guest(f"python3 $LAZY_SHARE/holder /dev/ubda '{how}' {block} ''")
+            check("checksum" not in said.lower().split("-- kernel")[0], said[-3000:])
+            bench.fsck(bench.copy("replayed"))
+    outside = bench.folder / "log"
+    for disk, megabytes in ((bench.image, 12), (outside, 5)):
+        with open(disk, "wb") as file:
+            file.truncate(megabytes << 20)
+    (bench.share / "places").write_text(" ".join(map(str, range(2, 5 << 10))))
+    bench.guest("""
+        mke2fs -q -F -O journal_dev -b 1024 /dev/ubdb; mke2fs -q -F -t ext4 -b 1024 -J device=/dev/ubdb /dev/ubda
+        python3 $LAZY_SHARE/holder /dev/ubdb mapped 1024 '-j /dev/ubdb'""", disks=[bench.image, outside])
