@@ -13,7 +13,7 @@ SAME_UUID, LAST_TAG = 2, 8
 CSUM_V2, CSUM_V3, BITS_64 = 0x8, 0x10, 0x2
 KNOWN_INCOMPATIBLE = 0x3F
 # Of the file system.
-FS_MAGIC, FS_BITS_64 = 0xEF53, 0x80
+FS_MAGIC, FS_BITS_64, FS_NEEDS_RECOVERY = 0xEF53, 0x80, 0x4
 # What lazy writeback says of the log's end, in the padding of the superblock (docs/ext4-lazy.md).
 RECORD_OFFSET, RECORD_MAGIC, RECORD_VERSION = 0xD8, b"LZY", 1
 COMMIT_ID_OFFSET = 64
@@ -64,7 +64,8 @@ class Journal:
         if struct.unpack("<H", its[56:58])[0] != FS_MAGIC or struct.unpack("<I", its[24:28])[0] > 6:
             raise Unreadable(f"{image} has no superblock of ext4")
         self.block_size = 1024 << struct.unpack("<I", its[24:28])[0]
-        self.has_64_bits = bool(struct.unpack("<I", its[96:100])[0] & FS_BITS_64)
+        features = struct.unpack("<I", its[96:100])[0]
+        self.has_64_bits, self.needs_recovery = bool(features & FS_BITS_64), bool(features & FS_NEEDS_RECOVERY)
         self.its_uuid = its[104:120]
         # The offset of the log's superblock.
         self.top = 0
@@ -314,6 +315,9 @@ class Journal:
         if self.problem:
             told = record.exists and record.is_whole and self.begins(record)
             return f"its superblock is damaged: {self.problem}", record if told else None
+        # Both superblocks say that the log is empty: who has found damage in it has given it up.
+        if not self.start and not self.needs_recovery:
+            return None
         same_block, same_sequence = record.start == self.start, record.first == self.sequence
         if not record.exists or not (same_block or same_sequence) or (self.start and record.version != RECORD_VERSION):
             return None

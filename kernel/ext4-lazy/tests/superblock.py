@@ -475,3 +475,35 @@ def test_off_of_a_wrong_copy(bench):
             check(f"block {place} ({offset} of the journal), the copy of block" in said and "wrong checksum" in said, said)
     check(named, "no copy counts")
     print(f"   {named} refused", flush=True)
+
+
+def test_given_up_by_e2fsck(bench):
+    """
+    A bit of a copy in the log is wrong, and e2fsck, or `ext4lazy off --force`, has replayed the rest and thrown the log away. Whoever
+    mounts the file system then, with lazy or without, and writes to it, finds no damage.
+    """
+    bench.mkfs(size="32M", journal=4)
+    bench.guest("lazy /dev/ubda /mnt; for k in 1 2 3 4 5; do mkdir /mnt/d$k; for i in $(seq 30); do echo $i >/mnt/d$k/$i; done; sync; done; umount /mnt")
+    log, first = bench.journal(), bench.image.read_bytes()
+    copies = [log.after(offset, number) for offset, kind, _, block in log.walk() if kind == journal.DESCRIPTOR
+              for number in range(1, 1 + len(log.tags(block)))]
+    image = bench.folder / "given-up"
+    ways = {"e2fsck -fy": ("e2fsck", "-f", "-y"), "e2fsck -p": ("e2fsck", "-p"), "off --force": None}
+    for name, words in ways.items():
+        put(image, first, [flipped(first, log.places[copies[-1]] * log.block_size + 100, 3)])
+        if words:
+            done = subprocess.run([program(words[0]), *words[1:], str(image)], capture_output=True, text=True, check=False)
+            check(done.returncode in (0, 1, 4) and "checksum" in done.stdout + done.stderr, f"{name}: {done.stdout}{done.stderr}")
+        else:
+            done = off(image, "--force")
+            check(done.returncode == 0 and "now: e2fsck -f" in done.stdout, f"{name}: {done.stdout}{done.stderr}")
+        subprocess.run([program("e2fsck"), "-f", "-y", str(image)], capture_output=True, check=False)
+        bench.fsck(image, replay=False)
+        done = off(image)
+        check(done.returncode == 0 and "everything is home" in done.stdout, f"{name}: {done.stdout}{done.stderr}")
+        bench.copy("given-up", "other")
+        bench.guest("""
+            for options in ro,lazy ro lazy rw; do mount -t $LAZY_TYPE -o $options /dev/ubda /mnt; ls /mnt/d1 >/dev/null; umount /mnt; done
+            lazy /dev/ubda /mnt; mkdir /mnt/new; sync; umount /mnt; lazy /dev/ubda /mnt; ls -d /mnt/new; umount /mnt
+            mount -t $LAZY_TYPE /dev/ubdb /mnt; mkdir /mnt/new; sync; umount /mnt""", disks=[image, bench.folder / "other"])
+        bench.fsck(image)
