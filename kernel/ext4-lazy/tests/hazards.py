@@ -377,3 +377,25 @@ def test_device_is_mapped(bench):
     bench.guest("""
         mke2fs -q -F -O journal_dev -b 1024 /dev/ubdb; mke2fs -q -F -t ext4 -b 1024 -J device=/dev/ubdb /dev/ubda
         python3 $LAZY_SHARE/holder /dev/ubdb mapped 1024 '-j /dev/ubdb'""", disks=[bench.image, outside])
+
+
+def test_root_is_replayed(bench):
+    """
+    e2fsck replays the log of a root that is mounted read-only, behind a crash and behind an unmount: it may not become writable then,
+    and the next mount has all. A mount behind a crash writes the superblock before it commits.
+    """
+    # What is below e2fsck has to be its root.
+    root = r"""
+        mkdir -p /mnt/proc /mnt/dev /mnt/sbin; cp $(PATH=$PATH:/sbin:/usr/sbin command -v e2fsck) /mnt/sbin
+        for library in $(ldd /mnt/sbin/e2fsck | grep -o '/[^ ]*'); do mkdir -p /mnt${library%/*}; cp $library /mnt$library; done"""
+    for end in ("call shutdown /mnt 2; umount /mnt", "umount /mnt"):
+        bench.mkfs(size="64M", journal=4)
+        said = bench.guest(f"""{IOCTL}
+            lazy /dev/ubda /mnt; {root}; mkdir /mnt/d; for i in $(seq 100); do echo $i >/mnt/d/$i; done; sync; touch /mnt/e; sync; {end}
+            lazy /dev/ubda /mnt ro; mount -t proc p /mnt/proc; mount --bind /dev /mnt/dev
+            chroot /mnt /sbin/e2fsck -p /dev/ubda; umount /mnt/proc /mnt/dev; ! mount -o remount,rw /mnt; umount /mnt
+            lazy /dev/ubda /mnt; ls /mnt/e; test $(ls /mnt/d | wc -l) = 100; mkdir /mnt/n; sync; call shutdown /mnt 2; umount /mnt
+            lazy /dev/ubda /mnt; ls -d /mnt/n; rmdir /mnt/n; sync; call shutdown /mnt 2; umount /mnt
+            lazy /dev/ubda /mnt; ! ls -d /mnt/n; umount /mnt""", expect_errors=True)
+        check("recovering journal" in said and "e2fsck has replayed the journal since the mount" in said, said[-3000:])
+        bench.fsck(bench.image)
