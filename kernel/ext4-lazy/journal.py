@@ -66,7 +66,7 @@ class Journal:
         self.block_size = 1024 << struct.unpack("<I", its[24:28])[0]
         features = struct.unpack("<I", its[96:100])[0]
         self.has_64_bits, self.needs_recovery = bool(features & FS_BITS_64), bool(features & FS_NEEDS_RECOVERY)
-        self.its_uuid = its[104:120]
+        self.its, self.its_uuid = its, its[104:120]
         # The offset of the log's superblock.
         self.top = 0
         if external:
@@ -214,6 +214,18 @@ class Journal:
         size = 8 if self.incompatible & BITS_64 else 4
         end = min(struct.unpack(">I", block[12:16])[0], self.block_size)
         return [int.from_bytes(block[at:at + size], "big") for at in range(16, end - size + 1, size)]
+
+    def resized(self):
+        """
+        Whether a program has changed the file system's size at home without a replay: the number of blocks there, and in the log. The
+        superblock of the log is not older than that at home, and has more blocks if resizing while mounted was interrupted.
+        """
+        home, at = (0, 1024) if self.block_size > 1024 else (1, 0)
+        offset = self.copies().get(home) if self.start else None
+        if offset is None:
+            return None
+        (blocks, written), (its, its_time) = map(size_and_time, (self.block(offset)[at:at + 1024], self.its))
+        return (its, blocks) if blocks and its != blocks and (its > blocks or its_time > written) else None
 
     def wrong_copies(self, homes):
         """
@@ -431,6 +443,14 @@ def blocks_of_a_list(words):
         for number in range(int(first), int(last or first) + 1):
             places[number] = int(block) + number - int(first)
     return [places[number] for number in range(len(places)) if number in places]
+
+
+def size_and_time(superblock):
+    """Of a file system, in blocks, and when it was written; 0 if it is none."""
+    if superblock[56:58] != FS_MAGIC.to_bytes(2, "little"):
+        return 0, 0
+    low, written, features, high = (struct.unpack("<I", superblock[at:at + 4])[0] for at in (4, 48, 96, 0x150))
+    return low | (high << 32 if features & FS_BITS_64 else 0), written
 
 
 def superblock_checksum(block):

@@ -5,6 +5,7 @@ import re
 import subprocess
 
 from bench import SEED, STATISTICS, check, program, statistics
+from damage import off
 
 # Calls of ioctl() that no program of the machine makes.
 IOCTL = r"""
@@ -399,3 +400,21 @@ def test_root_is_replayed(bench):
             lazy /dev/ubda /mnt; ! ls -d /mnt/n; umount /mnt""", expect_errors=True)
         check("recovering journal" in said and "e2fsck has replayed the journal since the mount" in said, said[-3000:])
         bench.fsck(bench.image)
+
+
+def test_resized_at_home(bench):
+    """resize2fs -f works on what is at home: no lazy mount, and not `ext4lazy off`, writes the log over what it has made."""
+    bench.mkfs(size="64M", journal=4)
+    bench.guest(f"lazy /dev/ubda /mnt; storm storm /mnt $LAZY_SHARE --seed {SEED} --operations 100; umount /mnt")
+    first = bench.image.read_bytes()
+    for size in ("96M", "48M", "-M"):
+        bench.image.write_bytes(first + bytes(32 << 20))
+        words = ("-M", str(bench.image)) if size == "-M" else (str(bench.image), size)
+        subprocess.run([program("resize2fs"), "-f", *words], check=True, capture_output=True)
+        before = bench.image.read_bytes()
+        said = bench.guest("! lazy /dev/ubda /mnt; ! lazy /dev/ubda /mnt ro")
+        check(said.count("without replaying the journal; nothing was written") == 2, f"{size}: {said[-2000:]}")
+        check(bench.image.read_bytes() == before, f"{size}: a mount has written")
+        done = off(bench.image)
+        check(done.returncode == 1 and "without a replay; nothing was written" in done.stderr, f"{size}: {done.stdout}{done.stderr}")
+        check(bench.image.read_bytes() == before, f"{size}: ext4lazy off has written")
