@@ -121,12 +121,27 @@ def _leads(pid):
 def marked(logs):
     """(process, log) of all that was started with a log below this folder, and of what that has started."""
     for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (entry / "environ").read_bytes().split(b"\0")
-        except OSError:
-            # It has ended, or is not ours to look at.
-            continue
-        for word in words:
+        for word in _environment(entry):
             name, _, log = os.fsdecode(word).partition("=")
             if name == MARK and Path(log).is_relative_to(logs):
                 yield int(entry.name), Path(log)
+
+
+def _environment(entry):
+    """The words of a process's environment; none of one that has ended, or is not ours to look at."""
+    begun = time.monotonic()
+    try:
+        # While a process becomes another program, nothing is read for a moment.
+        while not (words := (entry / "environ").read_bytes()) and time.monotonic() - begun < _seconds_to_wait(entry):
+            time.sleep(0.001)
+    except OSError:
+        return []
+    return words.split(b"\0")
+
+
+def _seconds_to_wait(entry):
+    """For an environment of which nothing was read. Raises for a thread of the kernel, which has no program."""
+    os.readlink(entry / "exe")
+    start, end = (entry / "stat").read_text().rpartition(")")[2].split()[47:49]
+    # An empty one stays empty, and one that is being set up begins so.
+    return 0.02 if start == end != "0" else 1

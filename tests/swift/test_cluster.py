@@ -292,6 +292,17 @@ def test_what_was_started_is_found_whoever_has_noted_it(tmp_path):
         command(other, "down", "--remove")
 
 
+def test_what_becomes_another_program_is_found_meanwhile(tmp_path):
+    again = tmp_path / "again"
+    again.write_text('#!/bin/sh\nexec "$0"\n')
+    again.chmod(0o755)
+    process = start([again], tmp_path / "again.log")
+    try:
+        assert all("again" in processes.running(tmp_path) for _ in range(400))
+    finally:
+        process.kill()
+
+
 @pytest.mark.usefixtures("stopped")
 def test_two_commands_take_turns(tmp_path):
     other = tmp_path / "other"
