@@ -212,9 +212,9 @@ Outcome Database::write(const Batch& batch, bool synced) const {
   options.sync = synced;
   const rocksdb::Status s = db->Write(options, &batch.batch);
   Outcome outcome = ToOutcome(s);
-  // A memtable or a compaction that found no space stops all writes until it does, before anything of them is written.
-  // That error has a severity: soft where RocksDB went on meanwhile, and only a compaction has met the next one. The
-  // error of a log has none at first, and a higher one from then on.
+  // A flush that found no space stops all writes until it does, before anything of them is written. RocksDB answers with
+  // the error of its background work, which has a severity: hard, or soft if a compaction has replaced it meanwhile. The
+  // error of a log has no severity at first, and a higher one from then on.
   const auto severity = s.severity();
   const bool is_in_background = severity != rocksdb::Status::kNoError && severity <= rocksdb::Status::kHardError;
   if (s.IsNoSpace() && is_in_background) outcome.kind = Kind::Busy;
