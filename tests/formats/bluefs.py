@@ -193,8 +193,11 @@ class BlueFs:
         if any(f.zone == spare and f.epoch == epoch and f.durable for f in self.heard_frames):
             self.damage.append(Damage("superblock", spare, self.superblock.generation, self.superblock.generation + 1))
 
-    def differing_twins(self):
-        """Zones whose second copy has other bytes, or fewer. What neither superblock nor a zone in use names has none."""
+    def differing_twins(self, cut_short=False):
+        """
+        Zones whose second copy has other bytes, or fewer; what was killed may have left one of them `cut_short`. What neither superblock nor a
+        zone in use names has none.
+        """
         superblock = self.superblock
         twins = {
             **self.names.twins,
@@ -205,16 +208,25 @@ class BlueFs:
         for zone in {superblock.journal_zone, superblock.spare_zone, *self._used_zones()}:
             other = twins.get(zone, records.NO_ZONE)
             ends = [self.drive.zones[one].readable_to for one in (zone, other) if other != records.NO_ZONE]
-            if not ends or ends[0] != ends[1] or self._all_of(zone, ends[0]) != self._all_of(other, ends[1]):
+            if not ends or (ends[0] != ends[1] and not cut_short):
+                found.append((zone, other))
+                continue
+            end = min(*ends, self._end_of_extents(zone))
+            if self.drive.read(zone, 0, end) != self.drive.read(other, 0, end):
                 found.append((zone, other))
         return found
+
+    def _end_of_extents(self, zone):
+        """Of a full zone without records, where what counts ends: behind that, a copy may be finished and not written."""
+        files = self.names.files.values()
+        ends = [extent.offset + extent.length for file in files for extent in file.extents if extent.zone == zone]
+        has_records = any(segment.zone == zone for file in files for segment in file.segments)
+        is_full = self.drive.zones[zone].condition == "full"
+        return max(ends) if ends and is_full and not has_records else self.drive.zones[zone].readable_to
 
     def _used_zones(self):
         for file in self.names.files.values():
             yield from (part.zone for part in [*file.extents, *file.segments])
-
-    def _all_of(self, zone, end):
-        return self.drive.read(zone, 0, end)
 
     def _is_there(self, extent):
         zone = self.drive.zones[extent.zone]

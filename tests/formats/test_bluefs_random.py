@@ -26,13 +26,17 @@ def test_the_oracle_and_the_program_agree(zonestore, seed, copies):
     fs = compare(zonestore, drive, put)
     if copies == 2:
         assert fs.superblock.version == 7
-        assert fs.differing_twins() == []
+        assert fs.differing_twins(cut_short=True) == []
     # And without what was not synced.
     unsynced = Path(f"{drive}.unsynced")
     assert unsynced.exists() or seed % 2 == 0
     if unsynced.exists():
         unsynced.unlink()
         compare(zonestore, drive, put)
+    # Whoever mounts for writing brings both copies to the same length.
+    zonestore("fs", "put", drive, "-", "/last.sst", stdin=b"last")
+    fs = compare(zonestore, drive, put | {"/last.sst": b"last"})
+    assert copies == 1 or fs.differing_twins() == []
 
 
 def compare(zonestore, drive, put):
