@@ -3,8 +3,10 @@
 //! business ([`Zones`]); so it does not matter here whether a table of zones stands behind it or a pool.
 
 mod flusher;
+mod retries;
 
 pub use flusher::Flusher;
+pub use retries::{IN_NEED, Retries};
 
 use device::ZonedDevice;
 use std::borrow::Cow;
@@ -105,7 +107,7 @@ pub fn finish(device: &dyn ZonedDevice, zone: ZoneId) {
 pub struct Resets {
     /// Can be written to behind the next flush.
     pub empty: Vec<ZoneId>,
-    /// Their resets failed: they are to be retired.
+    /// Their resets failed.
     pub broken: Vec<ZoneId>,
 }
 
@@ -122,7 +124,7 @@ pub fn reset_or_retire(
             Err(error @ ZoneError::PowerLost { .. }) => return Err(error),
             Err(error) => {
                 // Of a pair of zones the error says which.
-                tracing::warn!(%error, "a zone cannot be reset; it is out of use");
+                tracing::warn!(%error, "a zone cannot be reset");
                 resets.broken.push(*zone);
             }
         }

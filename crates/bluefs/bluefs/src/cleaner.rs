@@ -1,7 +1,6 @@
 //! The thread that cleans ahead of need. It belongs to the mounted file system and not to what is
 //! open: it ends with the unmount, or when the last handle of the file system goes.
 
-use crate::Error;
 use crate::options::Cleaning;
 use crate::shared::Shared;
 use runtime::sync::Mutex;
@@ -9,6 +8,7 @@ use runtime::sync::atomic::AtomicBool;
 use runtime::thread::JoinHandle;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use zone_alloc::{Allowance, Allowed};
 
 /// What may be moved.
@@ -115,11 +115,14 @@ fn run(shared: &Shared, budget: &Budget, stopped: &AtomicBool) {
     let is_over = || stopped.load(Ordering::Acquire);
     loop {
         shared.wake.wait();
+        if let Err(error) = shared.reset_again(Duration::MAX) {
+            tracing::warn!(%error, "a zone could not be reset");
+        }
         while !is_over() {
             match shared.clean_ahead(budget, &is_over) {
                 Ok(true) => {}
                 Ok(false) => break,
-                Err(Error::Unmounted) => return,
+                Err(error) if error.is_of_the_end() => return,
                 Err(error) => {
                     tracing::warn!(%error, "a zone could not be cleaned ahead of need");
                     break;

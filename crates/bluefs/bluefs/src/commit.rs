@@ -67,7 +67,10 @@ impl Shared {
                 let least = MIN_COMPACT_BYTES.min(self.device.geometry().least_capacity());
                 state.journal.bytes > least.max(4 * state.snapshot_bytes)
             }
-            Err(error @ (Error::Drive(ZoneError::PowerLost { .. }) | Error::Unmounted)) => {
+            Err(error)
+                if matches!(error, Error::Drive(ZoneError::PowerLost { .. }))
+                    || error.is_of_the_end() =>
+            {
                 self.stop_for(error);
                 return Err(error.clone());
             }
@@ -155,6 +158,7 @@ impl Shared {
             for zone in state.zones.leave(durable) {
                 self.give_back(zone);
             }
+            self.call_for_resets(&state);
             state.zones.begin_resets(durable)
         };
         if zones.is_empty() {

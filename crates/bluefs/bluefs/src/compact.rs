@@ -18,7 +18,7 @@ struct Successor {
     old: Journal,
     /// Payloads of the frames of a snapshot.
     frames: Vec<Vec<u8>>,
-    /// For all of them but the first, whose is the spare one.
+    /// For all of them but the first, whose is the spare one, if that could be reset.
     zones: Vec<SetAside>,
     superblock: Superblock,
     rings: Rings,
@@ -47,12 +47,19 @@ impl Shared {
 
     /// A snapshot of everything recorded so far, and the zones for it.
     fn successor(&self) -> Result<Successor> {
+        let spare = self.state.lock().superblock.spare_zone;
+        // Now, while the old journal can still go on without a successor.
+        let spare_does = match self.empty(spare) {
+            Err(error) if !appender::is_of_zone(&error) => return Err(error.into()),
+            emptied => emptied.is_ok(),
+        };
         let mut state = self.state.lock();
         let frames = self.snapshot(&state);
         let old = state.journal.clone();
         let mut zones = Vec::new();
         let g = self.device.geometry();
-        for _ in 1..Journal::length_of(g, &frames).div_ceil(g.least_capacity()) {
+        let needed = Journal::length_of(g, &frames).div_ceil(g.least_capacity());
+        for _ in u64::from(spare_does)..needed {
             match self.journal_zone(&mut state.zones) {
                 Ok(zone) => zones.push(zone),
                 Err(error) => {
@@ -160,10 +167,9 @@ impl Shared {
             let mut journal = Journal::new(epoch, first);
             let mut next = || self.next_of(&mut zones);
             let mut append = |frame: &Vec<u8>| journal.append_frame(device, frame, &mut next);
-            let result = self
-                .empty(first)
-                .map_err(Error::from)
-                .and_then(|()| frames.iter().try_for_each(&mut append));
+            let emptied = self.empty(first).map_err(Error::from);
+            let is_empty = emptied.is_ok();
+            let result = emptied.and_then(|()| frames.iter().try_for_each(&mut append));
             self.counters.journal(journal.bytes);
             match result {
                 Ok(()) => {
@@ -175,12 +181,16 @@ impl Shared {
                 }
                 Err(Error::Drive(error)) if attempt < ATTEMPTS && appender::is_of_zone(&error) => {
                     let broken = journal.zone();
-                    tracing::warn!(%error, zone = %broken, "a journal cannot begin here; the zone is out of use");
+                    tracing::warn!(%error, zone = %broken, "a journal cannot begin here");
                     attempt += 1;
-                    self.state.lock().zones.forget(broken)?;
-                    self.retire(broken);
                     let others = journal.zones.into_iter().chain(journal.next);
                     in_vain.extend(others.filter(|zone| *zone != broken));
+                    if is_empty || !self.may_be_reset_later(broken) {
+                        self.state.lock().zones.forget(broken)?;
+                        self.retire(broken);
+                    } else {
+                        in_vain.push(broken);
+                    }
                     first = self.next_of(&mut zones)?;
                 }
                 Err(error) => return Err(error),

@@ -1,10 +1,10 @@
 //! What a flush makes durable, and who hears of it.
 
-use crate::Result;
 use crate::format::superblock::Superblock;
 use crate::ring::Rings;
 use crate::shared::Shared;
 use crate::state::State;
+use crate::{Error, Result};
 use std::sync::atomic::Ordering;
 
 impl Shared {
@@ -18,12 +18,12 @@ impl Shared {
 
     /// A failed flush is the end: what the drive has kept only a new mount can tell.
     pub fn flush(&self) -> Result<()> {
-        self.check_mounted()?;
+        self.end.check()?;
         self.counters.flushes.fetch_add(1, Ordering::Relaxed);
-        self.flusher.flush(|| self.device.flush()).map_err(|error| {
-            self.mounted.store(false, Ordering::Release);
-            error.into()
-        })
+        let flushed = self.flusher.flush(|| self.device.flush());
+        flushed
+            .map_err(Error::from)
+            .inspect_err(|error| self.stop_for(error))
     }
 
     /// Frames in front of this number are durable, with all that they name, and the superblock that

@@ -51,9 +51,15 @@ pub enum Error {
     /// Mounted read-only.
     #[error("mounted read-only")]
     ReadOnly,
-    /// Unmounted, or a failure made going on unsafe.
-    #[error("the file system is not mounted any more, or has stopped at an error (see the log)")]
+    /// Unmounted.
+    #[error("the file system is not mounted any more")]
     Unmounted,
+    /// A failure made going on unsafe.
+    #[error("the file system has stopped, and goes on at the next mount: {cause}")]
+    Stopped {
+        /// What failed first.
+        cause: Box<Self>,
+    },
     /// Nothing is on the drive.
     #[error("the drive is not formatted; all its zones are empty")]
     NotFormatted,
@@ -178,6 +184,11 @@ impl Error {
                 | Self::LogDamaged { .. }
                 | Self::ZoneLost { .. }
         )
+    }
+
+    /// Whether the file system had ended before.
+    pub(crate) fn is_of_the_end(&self) -> bool {
+        matches!(self, Self::Unmounted | Self::Stopped { .. })
     }
 
     /// What the drive said.

@@ -108,16 +108,16 @@ impl BlueFs {
         if let Some(cleaner) = &self.cleaner {
             cleaner.stop();
         }
-        let result = if self.shared.check_mounted().is_err() {
-            // A failure came first; not everything is durable.
-            Err(Error::Unmounted)
+        let result = if let Err(error) = self.shared.end.check() {
+            // Not everything is durable.
+            Err(error)
         } else if self.shared.read_only {
             Ok(())
         } else {
             let sealed = self.write_tails().and_then(|()| self.shared.seal());
             sealed.inspect(|()| self.shared.unsynced.clear())
         };
-        self.shared.stop();
+        self.shared.end.unmounted();
         self.shared.unmounted.store(true, Ordering::Release);
         result
     }

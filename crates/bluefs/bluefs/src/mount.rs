@@ -8,6 +8,7 @@
 
 use crate::cache::BlockCache;
 use crate::cleaner::Cleaner;
+use crate::end::End;
 use crate::epochs;
 use crate::failing::Failing;
 use crate::format::superblock::{Role, Superblock};
@@ -92,10 +93,10 @@ pub(crate) fn mount(
     if superblock.role == Role::Alone {
         pool.set_bluefs_alone();
     }
-    let mounted = Arc::new(AtomicBool::new(true));
+    let end = Arc::<End>::default();
     let cache = Arc::new(BlockCache::new(options.cache_bytes));
     let state = State {
-        mounted: mounted.clone(),
+        end: end.clone(),
         names,
         rings,
         superblock,
@@ -109,6 +110,8 @@ pub(crate) fn mount(
         budget_cut: 0,
         snapshot_bytes: 0,
         snapshot_length: Cell::default(),
+        retries: Default::default(),
+        last_retried: None,
         locks: BTreeSet::new(),
         cache: cache.clone(),
         runs: 0,
@@ -137,7 +140,7 @@ pub(crate) fn mount(
         state: Mutex::new(state),
         journaling: Mutex::new(()),
         batches: runtime::sync::atomic::AtomicU64::new(0),
-        mounted,
+        end,
         unmounted: AtomicBool::new(false),
         witness: Mutex::default(),
         flusher: Flusher::default(),

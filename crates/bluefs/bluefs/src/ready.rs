@@ -180,6 +180,13 @@ impl Shared {
     pub fn recycle(&self, state: &mut State, resets: Resets) -> Result<()> {
         let next_flush = self.flusher.next();
         for zone in resets.broken {
+            if self.may_be_reset_later(zone) {
+                // The spare one is reset again when the next journal begins in it.
+                if zone != state.superblock.spare_zone {
+                    self.reset_later(state, zone)?;
+                }
+                continue;
+            }
             state.zones.forget(zone)?;
             if state.names.owned.contains(&zone) {
                 state.operate(JournalOperation::Give { zone });

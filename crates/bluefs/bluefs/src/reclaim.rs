@@ -11,6 +11,7 @@ use crate::state::State;
 use crate::tenants::Need;
 use crate::zone_table::{Content, Stage};
 use crate::{Error, Result};
+use appender::IN_NEED;
 use device::ZonedDevice;
 use runtime::{HashMap, HashSet};
 use std::sync::atomic::Ordering;
@@ -31,7 +32,7 @@ impl Shared {
             waiting || is_waiting_for_resets(&state)
         };
         self.commit()?;
-        if waiting {
+        if waiting || self.reset_again(IN_NEED)? {
             return Ok(true);
         }
         let is_long = |state: &State| {

@@ -11,6 +11,7 @@
 //! last.
 
 use crate::cache::BlockCache;
+use crate::end::End;
 use crate::failing::Failing;
 use crate::format::log_record;
 use crate::format::operation::JournalOperation;
@@ -52,9 +53,8 @@ pub(crate) struct Shared {
     pub journaling: Mutex<()>,
     /// Batches up to this one are in the journal.
     pub batches: runtime::sync::atomic::AtomicU64,
-    /// False after unmounting, and after a failure that makes going on unsafe.
-    pub mounted: Arc<AtomicBool>,
-    /// Unmounted by the user.
+    pub end: Arc<End>,
+    /// Unmounted by the user, also behind a failure.
     pub unmounted: AtomicBool,
     /// What the marks in log records cover.
     pub witness: Mutex<Witness>,
@@ -93,24 +93,10 @@ impl Shared {
         }
     }
 
-    /// Nothing is written from now on.
-    pub fn stop(&self) {
-        self.mounted.store(false, Ordering::Release);
-    }
-
-    /// Nothing is written any more: everybody after the first is only told that it is so.
+    /// Nothing is written any more.
     pub fn stop_for(&self, error: &Error) {
-        if self.check_mounted().is_ok() {
-            tracing::error!(%error, "the file system's journal cannot go on; what was synced is there at the next mount");
-        }
-        self.stop();
-    }
-
-    pub fn check_mounted(&self) -> Result<()> {
-        if self.mounted.load(Ordering::Acquire) {
-            Ok(())
-        } else {
-            Err(Error::Unmounted)
+        if self.end.stopped_at(error) {
+            tracing::error!(%error, "the file system has stopped; what was synced is there at the next mount");
         }
     }
 
@@ -169,7 +155,10 @@ impl Shared {
             Stage::Metadata => P::Journal,
             Stage::Open(opened) if opened.slot.class.is_log() => P::Log,
             Stage::Open(_) | Stage::Holding(_) => P::Data,
-            Stage::Freed { .. } | Stage::Resetting { .. } | Stage::Leaving { .. } => P::Freed,
+            Stage::Freed { .. }
+            | Stage::Resetting { .. }
+            | Stage::Unreset { .. }
+            | Stage::Leaving { .. } => P::Freed,
         };
         let zones = state.zones.iter();
         let mut zones: BTreeMap<_, _> = zones.map(|(zone, s)| (zone, purpose(s))).collect();

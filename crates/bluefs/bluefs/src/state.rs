@@ -2,6 +2,7 @@
 //! their changes and in no batch yet.
 
 use crate::cache::BlockCache;
+use crate::end::End;
 use crate::format::operation::JournalOperation;
 use crate::format::superblock::Superblock;
 use crate::journal::{Change, Journal};
@@ -12,14 +13,15 @@ use crate::ring::Rings;
 use crate::slot::{Class, Slot};
 use crate::zone_table::{Stage, ZoneTable};
 use crate::{Error, Result};
+use appender::Retries;
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use zone::ZoneId;
 
 pub(crate) struct State {
-    pub mounted: Arc<AtomicBool>,
+    pub end: Arc<End>,
     pub names: Namespace,
     pub rings: Rings,
     pub superblock: Superblock,
@@ -40,6 +42,9 @@ pub(crate) struct State {
     pub snapshot_bytes: u64,
     /// Bytes that a snapshot would have taken, in an epoch, when the journal had so many (`ready.rs`).
     pub snapshot_length: Cell<(u64, u64, u64)>,
+    /// Of zones that could not be reset, and the last that was tried again.
+    pub retries: Retries,
+    pub last_retried: Option<ZoneId>,
     pub locks: BTreeSet<String>,
     pub cache: Arc<BlockCache>,
     /// How often a zone was opened, each time for a new run of log records.
@@ -52,11 +57,7 @@ pub(crate) struct State {
 
 impl State {
     pub fn check(&self) -> Result<()> {
-        if self.mounted.load(Ordering::Acquire) {
-            Ok(())
-        } else {
-            Err(Error::Unmounted)
-        }
+        self.end.check()
     }
 
     /// Everything recorded so far counts as one batch from now on.

@@ -6,8 +6,8 @@
 //! notes of a slot follow each other without a gap, so what is found is a prefix of what was flushed.
 //! The journal names a log before anything of it is noted.
 
+use crate::Result;
 use crate::format::crc32c;
-use crate::{Error, Result};
 use device::ZonedDevice;
 use runtime::sync::Mutex;
 use std::sync::Arc;
@@ -279,7 +279,7 @@ fn decode_note(bytes: &[u8]) -> Option<(Note<'_>, &[u8])> {
 pub(crate) fn ignore_until_synced(result: Result<()>) -> bool {
     match result {
         Ok(()) => true,
-        Err(Error::Unmounted) => false,
+        Err(error) if error.is_of_the_end() => false,
         Err(error) => {
             tracing::warn!(%error, "a log is not in the journal yet");
             false

@@ -282,7 +282,7 @@ impl Writer {
 
     /// Writes whole chunks, or with `all` everything.
     pub(crate) fn write_out(&mut self, all: bool) -> Result<()> {
-        self.shared().check_mounted()?;
+        self.shared().end.check()?;
         let node = self.handle.node.clone();
         let mut zones = Appending {
             stream: node.writing.lock(),

@@ -259,6 +259,8 @@ impl From<bluefs::Error> for CommandError {
                 | E::BadPath { .. } | E::Invalid { .. } => Usage;
             E::ZoneStage { .. } => Failed,
                 "nothing was changed by it; `zonestore fs fsck DRIVE` checks the drive";
+            E::Stopped { .. } => Failed,
+                "what was synced is there: mount the drive again once its cause is gone";
             E::ReadOnly | E::Unmounted | E::Drive(_) => Failed;
         }
     }

@@ -11,6 +11,7 @@ use crate::cleaning_job::{CleaningJob, CleaningStep};
 use crate::inner::Inner;
 use crate::moving::{CleanError, Emptied};
 use crate::pieces::Pieces;
+use appender::IN_NEED;
 use runtime::thread::JoinHandle;
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,6 +69,9 @@ impl Inner {
     /// it wait, and may come back earlier; it is called between any two pieces of I/O.
     pub(crate) fn tend(&self, waits: &mut dyn FnMut(Duration)) -> Result<bool> {
         let purged = self.purge_doomed(|| !self.cleaner.has_ended())?;
+        if !self.read_only {
+            self.reset_again(Duration::MAX)?;
+        }
         let asked = self.cleaner.asked();
         self.update_reserves();
         let (pressure, why) = match asked {
@@ -220,6 +224,9 @@ impl Inner {
     /// Cleans the zone that the policy chooses, or lets another do it while `is_needed`; false if there
     /// is none to choose.
     pub(crate) fn clean_one_zone(&self, is_needed: impl Fn() -> bool) -> Result<bool> {
+        if self.reset_again(IN_NEED)? {
+            return Ok(true);
+        }
         let mut pieces = Pieces::at_full_speed(self, None);
         loop {
             let why = (Pressure::Any, Reason::Needed);

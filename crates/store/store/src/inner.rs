@@ -30,6 +30,7 @@ use crate::stream::judge;
 use crate::streams::Streams;
 use crate::stripes::Stripes;
 use crate::summaries::Summaries;
+use crate::unreset::Unreset;
 use crate::unsynced::Unsynced;
 use crate::written::{Hold, Uncommitted};
 use crate::zone_failures::SetAside;
@@ -44,6 +45,7 @@ use runtime::sync::{MappedRwLockReadGuard, Mutex, RwLock, RwLockReadGuard, read_
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 use zone::{ZoneError, ZoneId};
 use zone_alloc::{Owner, ReadGate, ZonePool};
 
@@ -90,6 +92,7 @@ pub(crate) struct Inner {
     pub shows: AtomicU64,
     pub reservation: Mutex<Reservation>,
     pub retired: Retired,
+    pub unreset: Mutex<Unreset>,
     pub met: Met,
     pub host_space: HostSpace,
     /// Bytes of rows that were removed and that RocksDB may not have compacted away yet.
@@ -183,6 +186,35 @@ impl Inner {
         }
     }
 
+    /// Resets zones whose resets have failed, one after the other until one fails again, if the last failure was so long ago or as
+    /// long as it is worth it; true if any is free now.
+    pub fn reset_again(&self, at_most: Duration) -> Result<bool> {
+        let mut any = false;
+        loop {
+            let now = self.runtime.now();
+            let Some(zone) = self.unreset.lock().next(now, at_most) else {
+                return Ok(any);
+            };
+            let Err(error) = self.device.reset(zone) else {
+                tracing::info!(%zone, "a zone whose reset had failed has been reset");
+                self.pool.give_back(zone);
+                any = true;
+                continue;
+            };
+            // One that takes nothing any more is out of use for good.
+            if !matches!(
+                error,
+                ZoneError::ReadOnly { .. } | ZoneError::Offline { .. }
+            ) {
+                self.unreset.lock().add_again(zone, self.runtime.now());
+            }
+            match is_of_zone(&error) {
+                true => return Ok(any),
+                false => return Err(error.into()),
+            }
+        }
+    }
+
     /// Resets a zone that holds nothing live, and gives it back; false if the drive, a reader or a
     /// moment would not have it this time. Everything that was live in it must be durable elsewhere.
     pub fn reset_zone(&self, zone: ZoneId) -> Result<bool> {
@@ -247,13 +279,13 @@ impl Inner {
             Err(error) => {
                 judge(&*self.device, &self.freelist, zone, &error);
                 let for_good = self.freelist.is_set_aside(zone);
-                if !for_good && self.freelist.failed(zone) < MAX_FAILURES {
-                    tracing::warn!(%error, %zone, "a zone cannot be reset; it is tried again");
-                    return Ok(false);
-                }
-                tracing::warn!(%error, %zone, "a zone cannot be reset; it is out of use from now on");
+                tracing::warn!(%error, %zone, for_good, "a zone cannot be reset");
                 self.freelist.forget(zone);
                 self.pool.retire(zone);
+                if !for_good {
+                    self.freelist.failed(zone);
+                    self.unreset.lock().add(zone, self.runtime.now());
+                }
             }
         }
         self.summaries.try_again();

@@ -92,6 +92,7 @@ mod summary_writer;
 mod test_drive;
 mod transaction;
 mod uncopied;
+mod unreset;
 mod unsynced;
 mod watchdog;
 mod words;

@@ -28,6 +28,7 @@ use crate::streams::Streams;
 use crate::stripes::Stripes;
 use crate::summaries::Summaries;
 use crate::uncopied;
+use crate::unreset::Unreset;
 use crate::watchdog::Watchdog;
 use crate::zones_at_mount::{ZonesFound, count_as_resumed, load_freelist, resume};
 use device::ZonedDevice;
@@ -75,10 +76,12 @@ pub(crate) fn mount_opened(
     let data = Streams::new(streams.user_streams(), || stream(Purpose::Data));
     let moved = Streams::new(streams.moved_streams(), || stream(Purpose::Cleaning));
     let mut at_mount = (0, 0);
+    let mut unreset = Unreset::default();
     if !options.read_only {
         let resets = appender::reset_or_retire(&pool.unclaimed(), |zone| device.reset(zone))?;
         for zone in resets.broken {
             pool.retire(zone);
+            unreset.add(zone, options.runtime.now());
         }
         for zone in resets.empty {
             let written = report.get(zone.index()).map_or(0, |z| z.write_pointer);
@@ -143,6 +146,7 @@ pub(crate) fn mount_opened(
         acknowledged: AtomicU64::new(0),
         reservation: Mutex::default(),
         retired,
+        unreset: Mutex::new(unreset),
         met: Default::default(),
         host_space: HostSpace::new(options.runtime.clone()),
         // What an earlier mount left is not known: one put may have it looked for.

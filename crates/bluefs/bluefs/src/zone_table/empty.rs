@@ -83,6 +83,26 @@ impl ZoneTable {
         .map(drop)
     }
 
+    /// A reset that failed, of a zone that is ours.
+    pub fn was_not_reset(&mut self, zone: ZoneId, active: bool) -> Result<()> {
+        self.step(zone, "left as it is", |stage| {
+            stage.may_be_reset().then_some(Stage::Unreset { active })
+        })
+        .map(drop)
+    }
+
+    /// The next zone behind `last`, in a ring, whose reset has failed is being reset again from now on.
+    pub fn begin_reset_again(&mut self, last: Option<ZoneId>) -> Option<ZoneId> {
+        let unreset = |(zone, stage): (ZoneId, &Stage)| match *stage {
+            Stage::Unreset { active } => Some((zone, active)),
+            _ => None,
+        };
+        let unreset = self.passing().filter_map(unreset);
+        let (zone, active) = unreset.min_by_key(|(zone, _)| (Some(*zone) <= last, *zone))?;
+        self.set(zone, Stage::Resetting { active });
+        Some(zone)
+    }
+
     /// A zone that holds nothing of ours and has no place in the journal any more.
     pub fn forget(&mut self, zone: ZoneId) -> Result<()> {
         self.step(zone, "forgotten", |stage| {

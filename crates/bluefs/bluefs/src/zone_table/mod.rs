@@ -3,6 +3,7 @@
 //! ```text
 //! pool ⇄ Metadata (superblocks, journal, spare zone)
 //! pool → Ready → Open → Holding → Freed → Resetting → Ready → Leaving → pool
+//!                                         Resetting ⇄ Unreset
 //! ```
 //! A zone is in one stage, so no two parts of the file system can have it at once. A step that its
 //! stage does not allow changes nothing and is an error with zone and stage. `set` is the only place

@@ -27,6 +27,8 @@ pub(crate) enum Stage {
     Freed { batch: u64, active: bool },
     /// Being reset by somebody who does not hold the state.
     Resetting { active: bool },
+    /// Its reset has failed, though the drive lets it be written. It is tried again (`unreset.rs`).
+    Unreset { active: bool },
     /// It goes back to the pool when this batch, which says so, is durable.
     Leaving { batch: u64 },
 }
@@ -87,6 +89,7 @@ impl Stage {
             Self::Holding(_) => "holding data",
             Self::Freed { .. } => "freed",
             Self::Resetting { .. } => "being reset",
+            Self::Unreset { .. } => "not reset yet",
             Self::Leaving { .. } => "leaving",
         }
     }
@@ -120,12 +123,15 @@ impl Stage {
     pub fn is_active_until_reset(&self) -> bool {
         matches!(
             self,
-            Self::Freed { active: true, .. } | Self::Resetting { active: true }
+            Self::Freed { active: true, .. }
+                | Self::Resetting { active: true }
+                | Self::Unreset { active: true }
         )
     }
 
     /// Whether something has to happen to it without anybody asking for this zone.
     pub(super) fn is_passing(&self) -> bool {
-        self.is_ready() || self.is_waiting_for_reset() || matches!(self, Self::Leaving { .. })
+        let is_late = matches!(self, Self::Unreset { .. } | Self::Leaving { .. });
+        self.is_ready() || self.is_waiting_for_reset() || is_late
     }
 }

@@ -1,0 +1,149 @@
+//! Resets that fail for a while, of zones that the drive lets be written.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use bluefs::{BlueFs, Error, MountOptions, Role};
+use device::faults::{Fault, Faults, Plan};
+use device::{MemoryDrive, ZonedDevice};
+use runtime::{Runtime, SimulatedClock};
+use std::sync::Arc;
+use std::time::Duration;
+use support::*;
+use zone::{ZoneCommand, ZoneCondition};
+
+type Drive = Faults<MemoryDrive>;
+
+/// There is a store beside it, so that BlueFS resets only what is its own.
+const ROLE: Role = Role::Shared;
+const COPIES: [u32; 2] = [1, 2];
+
+fn formatted(copies: u32) -> (Arc<Drive>, Arc<SimulatedClock>) {
+    let drive = MemoryDrive::new(geometry(60, 0, 0)).unwrap();
+    format_copies(&drive, ROLE, copies);
+    (Arc::new(Faults::new(drive)), Arc::default())
+}
+
+fn mount_at(device: Arc<dyn ZonedDevice>, clock: &Arc<SimulatedClock>) -> BlueFs {
+    let pool = pool(&*device);
+    let options = MountOptions {
+        runtime: Runtime::seeded(0).with_clock(clock.clone()),
+        cleaning: Some(ALWAYS),
+        ..MountOptions::default()
+    };
+    BlueFs::mount(device, pool, options).unwrap()
+}
+
+fn fail_resets(device: &Drive) {
+    let fault = Fault::Io(std::io::ErrorKind::Other);
+    device.add(Plan::from(ZoneCommand::Reset, 1, fault));
+}
+
+/// Writes files of two blocks more than a zone and removes them, until there is no space. Answers how many there were.
+fn churn(fs: &BlueFs, at_most: usize) -> usize {
+    let file = [7; (24 << 10) + 1024];
+    for n in 0..at_most {
+        let written = write(fs, "/next.sst", &file);
+        match written.and_then(|()| fs.rename("/next.sst", "/last.sst")) {
+            Ok(()) => {}
+            Err(Error::NoSpace { .. }) => {
+                fs.delete("/next.sst").unwrap();
+                return n;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    at_most
+}
+
+/// Bytes that fit in a file, all of which are given back.
+fn room(fs: &BlueFs) -> usize {
+    let mut writer = fs.create("/room.sst").unwrap();
+    let mut blocks = 0;
+    while writer
+        .append(&[1; 512])
+        .and_then(|()| writer.sync())
+        .is_ok()
+    {
+        blocks += 1;
+    }
+    drop(writer);
+    fs.delete("/room.sst").unwrap();
+    fs.sync_metadata().unwrap();
+    blocks * 512
+}
+
+/// A file, and no space any more because all resets fail; answers the room that there was behind the file.
+fn without_resets(device: &Arc<Drive>, clock: &Arc<SimulatedClock>) -> (BlueFs, usize) {
+    let fs = mount_at(device.clone(), clock);
+    put(&fs, "/kept.sst", &[5; 50_000]);
+    let before = room(&fs);
+    fail_resets(device);
+    assert!((2..400).contains(&churn(&fs, 400)));
+    (fs, before)
+}
+
+#[test]
+fn zones_that_could_not_be_reset_come_back() {
+    for copies in COPIES {
+        let (device, clock) = formatted(copies);
+        let (fs, before) = without_resets(&device, &clock);
+        assert!(room(&fs) < before / 3);
+        device.clear();
+        // As soon as somebody needs them, but for the time that a failed one has to be old.
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(churn(&fs, 400), 400);
+        fs.delete("/last.sst").unwrap();
+        assert!(room(&fs) + (48 << 10) >= before, "{} {before}", room(&fs));
+        assert!(read(&fs, "/kept.sst").unwrap() == [5; 50_000]);
+        assert_clean(&fs);
+    }
+}
+
+/// Nobody else has to be asked which zones are whose before they are reset.
+#[test]
+fn the_next_mount_resets_them_first() {
+    for copies in COPIES {
+        let (device, clock) = formatted(copies);
+        let (fs, before) = without_resets(&device, &clock);
+        fs.sync_metadata().unwrap();
+        let crashed = device.inner().snapshot();
+        crashed.power_cycle();
+        let fs = mount_at(Arc::new(crashed), &clock);
+        fs.delete("/last.sst").unwrap();
+        assert!(room(&fs) + (48 << 10) >= before, "{} {before}", room(&fs));
+        assert!(read(&fs, "/kept.sst").unwrap() == [5; 50_000]);
+        assert_clean(&fs);
+    }
+}
+
+/// One zone that never takes a reset is tried seldom, and costs nothing else.
+#[test]
+fn one_that_never_can_be_reset_is_tried_less_and_less() {
+    let (device, clock) = formatted(1);
+    let fs = mount_at(device.clone(), &clock);
+    put(&fs, "/a.sst", &[5; 24 << 10]);
+    let zone = fs.extents("/a.sst").unwrap()[0].at.zone;
+    let fault = Fault::Io(std::io::ErrorKind::Other);
+    device.add(Plan::from(ZoneCommand::Reset, 1, fault).in_zone(zone));
+    fs.delete("/a.sst").unwrap();
+    fs.sync_metadata().unwrap();
+    assert_eq!(device.struck(), 1);
+    for _ in 0..100 {
+        assert_eq!(churn(&fs, 10), 10);
+        clock.advance(Duration::from_secs(10));
+        // Somebody needs space.
+        room(&fs);
+    }
+    let tried = device.struck();
+    assert!((20..=220).contains(&tried), "{tried}");
+    // It turns out to be broken: nothing is tried any more.
+    device.clear();
+    device.break_zone(zone, ZoneCondition::ReadOnly);
+    clock.advance(Duration::from_secs(100));
+    room(&fs);
+    fs.sync_metadata().unwrap();
+    assert!(fs.zones().iter().all(|(owned, _)| *owned != zone));
+    assert_clean(&fs);
+}
