@@ -28,8 +28,9 @@ const KEPT_PARTS: u64 = 8;
 const WRITTEN_OF_METADATA: u64 = 3;
 /// What the reserve for metadata covers in any case, in bytes of a batch.
 pub(crate) const LARGE: u64 = 256 << 10;
-/// How often a batch is written that the database does not take.
-const ATTEMPTS_TO_WRITE: u32 = 4;
+/// How often a batch is written in all that the database does not take, and how often though that has not come on meanwhile.
+const ATTEMPTS_TO_WRITE: u32 = 32;
+const ATTEMPTS_IN_VAIN: u32 = 4;
 /// How long a refused put waits for what was removed before it to be given back: by the purge, and by RocksDB.
 const COMPACTION_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -246,6 +247,7 @@ impl Inner {
         batch: &Batch,
         durability: Durability,
     ) -> Result<Option<u64>> {
+        let mut in_vain = 0;
         for _ in 0..ATTEMPTS_TO_WRITE {
             match self.unsynced.write(kv, batch, durability) {
                 Err(Error::Kv(kv::Error::Busy { message })) => {
@@ -255,9 +257,16 @@ impl Inner {
             }
             self.give_up_moments_and_wait("the database has no space for a batch");
             self.reclaim_metadata(&mut 0)?;
-            match kv.settle(COMPACTION_PATIENCE) {
-                Ok(_) | Err(kv::Error::NoSpace { .. } | kv::Error::Busy { .. }) => {}
+            let before = kv.stored_bytes();
+            let goes_on = match kv.settle(COMPACTION_PATIENCE) {
+                Ok(is_settled) => !is_settled,
+                Err(kv::Error::NoSpace { .. } | kv::Error::Busy { .. }) => false,
                 Err(error) => return Err(error.into()),
+            };
+            // On a busy machine a compaction may take minutes.
+            in_vain += u32::from(!goes_on && kv.stored_bytes() == before);
+            if in_vain == ATTEMPTS_IN_VAIN {
+                break;
             }
         }
         Err(self.no_metadata_space())
