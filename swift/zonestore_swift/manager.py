@@ -80,13 +80,13 @@ class ZonedManager(diskfile.BaseDiskFileManager):
         self._served(device)
         computed, hashes = self.drive(device).hashes(
             policy, partition, recalculate or [], self.reclaim_age, self.commit_window)
-        return computed, {suffix: self._as_swift(table, policy) for suffix, table in hashes.items()}
+        if policy.policy_type == EC_POLICY:
+            return computed, {suffix: self._by_fragment(table) for suffix, table in hashes.items()}
+        return computed, {suffix: table["-"] for suffix, table in hashes.items()}
 
     @staticmethod
-    def _as_swift(table, policy):
-        if policy.policy_type == EC_POLICY:
-            return {None if key == "-" else int(key): digest for key, digest in table.items()}
-        return table["-"]
+    def _by_fragment(table):
+        return {None if key == "-" else int(key): digest for key, digest in table.items()}
 
     def get_hashes(self, device, partition, suffixes, policy, skip_rehash=False):
         suffixes = [suffix for suffix in suffixes or [] if diskfile.valid_suffix(suffix)]

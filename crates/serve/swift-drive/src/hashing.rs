@@ -8,8 +8,11 @@ use std::collections::BTreeMap;
 use store::{Attributes, Transaction};
 use swift_files::{Digest, FileName, Reclaim, SuffixHash, choose};
 
-/// Hashes by suffix, then by fragment; `None` is what is no fragment's.
-pub type Hashes = BTreeMap<Suffix, BTreeMap<Option<u32>, Digest>>;
+/// Hashes of a suffix by fragment; `None` is what is no fragment's.
+pub type FragmentHashes = BTreeMap<Option<u32>, Digest>;
+
+/// Hashes by suffix.
+pub type Hashes = BTreeMap<Suffix, FragmentHashes>;
 
 /// What is too old to be kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -56,7 +59,7 @@ impl SwiftDrive {
         partition: u32,
         suffix: Suffix,
         ages: Ages,
-    ) -> Result<Option<BTreeMap<Option<u32>, Digest>>> {
+    ) -> Result<Option<FragmentHashes>> {
         let kind = self.kind(policy)?.policy();
         let _lock = self.lock(policy, partition, suffix);
         let mut transaction = Transaction::new();

@@ -1,8 +1,8 @@
 //! The wire types: JSON. Names of files are Swift's own, timestamps in Swift's internal form.
 
-use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
-use swift_drive::PolicyKind;
+use serde::{Deserialize, Serialize, Serializer};
+use std::fmt::Display;
+use swift_drive::{FragmentHashes, PolicyKind};
 
 /// Most bytes of a file's metadata: below what the store takes as attributes.
 pub const MAX_METADATA_BYTES: u64 = 1_000_000;
@@ -199,5 +199,36 @@ impl Default for Hashing {
 #[derive(Serialize)]
 pub struct Hashes {
     pub computed: usize,
-    pub hashes: BTreeMap<String, BTreeMap<String, String>>,
+    #[serde(serialize_with = "by_suffix")]
+    pub hashes: swift_drive::Hashes,
+}
+
+/// There are thousands: none is copied for it.
+fn by_suffix<S: Serializer>(hashes: &swift_drive::Hashes, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_map(
+        hashes
+            .iter()
+            .map(|(suffix, hash)| (Named(suffix), ByFragment(hash))),
+    )
+}
+
+/// What goes by its name.
+struct Named<T>(T);
+
+impl<T: Display> Serialize for Named<T> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(&self.0)
+    }
+}
+
+struct ByFragment<'a>(&'a FragmentHashes);
+
+impl Serialize for ByFragment<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let whole: &dyn Display = &"-";
+        to.collect_map(self.0.iter().map(|(of, hash)| {
+            let of = of.as_ref().map_or(whole, |index| index as &dyn Display);
+            (Named(of), hash)
+        }))
+    }
 }

@@ -122,18 +122,6 @@ pub async fn hashes(State(calls): Calls, named: Named, body: Body) -> Answer<Has
             .hashes(policy, partition, &again, ages)
             .map_err(of_drive)
     });
-    let (found, computed) = found.await?;
-    let hashes = found.into_iter().map(|(suffix, hashes)| {
-        let each = hashes.into_iter().map(|(of, hash)| {
-            (
-                of.map_or_else(|| "-".to_owned(), |index| index.to_string()),
-                hash,
-            )
-        });
-        (suffix.to_string(), each.collect())
-    });
-    Ok(Json(Hashes {
-        computed,
-        hashes: hashes.collect(),
-    }))
+    let (hashes, computed) = found.await?;
+    Ok(Json(Hashes { computed, hashes }))
 }
