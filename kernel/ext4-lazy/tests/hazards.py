@@ -1,10 +1,13 @@
 """Tests of what others do to a lazy file system, mounted or not: each of these could lose what is in the log alone."""
 
 import hashlib
+import os
 import re
+import shutil
 import subprocess
 
-from bench import SEED, STATISTICS, check, program, statistics
+import journal
+from bench import HERE, SEED, STATISTICS, check, program, statistics
 from damage import off
 
 # Calls of ioctl() that no program of the machine makes.
@@ -153,24 +156,88 @@ def test_shutdown(bench):
     bench.guest("lazy /dev/ubda /mnt; storm verify /mnt $LAZY_SHARE; umount /mnt")
 
 
+# Programs for file systems that are not mounted, with what they are to do; those that are not there are left out.
+PROGRAMS = (
+    "e2fsck -n", "e2fsck -p", "e2fsck -f -y", "dumpe2fs", "tune2fs -l", "tune2fs -L label", "tune2fs -f -O ^has_journal",
+    "tune2fs -O ^metadata_csum", "tune2fs -I 512", "resize2fs -P", "resize2fs -f", "resize2fs -f -M", "e2label", "debugfs -w -R ls",
+    "e2image -r -a", "zerofree", "partclone.ext4 -c -s", "fsck.ext4 -p",
+)
+
+
 def test_tools(bench):
-    """Programs that are started on an unmounted image: they change nothing, replay the journal first, or refuse."""
+    """Programs that are started on an unmounted image refuse it with an error, whatever they are asked for, and change nothing."""
     bench.mkfs(size="64M", journal=4)
     bench.guest(f"lazy /dev/ubda /mnt; storm storm /mnt $LAZY_SHARE --seed {SEED} --operations 150; umount /mnt")
     first = hashlib.sha256(bench.image.read_bytes()).digest()
-    for command in (("e2fsck", "-n"), ("e2fsck", "-f", "-n"), ("dumpe2fs",), ("tune2fs", "-l"), ("resize2fs", "-P")):
-        subprocess.run([program(command[0]), *command[1:], str(bench.image)], capture_output=True, check=False)
-        check(hashlib.sha256(bench.image.read_bytes()).digest() == first, f"{' '.join(command)} has changed the image")
-    for command in (("e2fsck", "-p"), ("tune2fs", "-L", "label"), ("tune2fs", "-O", "^metadata_csum"), ("tune2fs", "-O", "mmp"),
-                    ("tune2fs", "-O", "^has_journal"), ("tune2fs", "-I", "512"), ("resize2fs",), ("e2label",)):
-        copy, words = bench.copy("copy"), ["label"] if command[0] == "e2label" else []
-        if command[0] == "resize2fs":
+    here = []
+    for name, *words in map(str.split, PROGRAMS):
+        path = shutil.which(name, path=os.environ.get("PATH", "") + ":/sbin:/usr/sbin")
+        if not path:
+            continue
+        here.append(name)
+        more = {"e2label": ["label"], "e2image": [str(bench.folder / "copy")], "partclone.ext4": ["-o", str(bench.folder / "copy")]}.get(name, [])
+        done = subprocess.run([path, *words, str(bench.image), *more], capture_output=True, text=True, check=False)
+        said = done.stdout + done.stderr
+        check(done.returncode or "Filesystem not open" in said, f"{name} {words} ends with 0: {said}")
+        check(hashlib.sha256(bench.image.read_bytes()).digest() == first, f"{name} {words} has changed the image")
+    # What the mark is taken off replays the journal or asks for it, as behind a crash.
+    for command in ("e2fsck -p", "tune2fs -L label", "tune2fs -O ^metadata_csum", "tune2fs -O ^has_journal", "resize2fs"):
+        copy, (name, *words) = bench.copy("copy"), command.split()
+        journal.unmark(copy)
+        if name == "resize2fs":
             with open(copy, "r+b") as file:
                 file.truncate(100 << 20)
-        done = subprocess.run([program(command[0]), *command[1:], str(copy), *words], capture_output=True, text=True, check=False)
-        print(f"   {' '.join(command)}: exit code {done.returncode}", flush=True)
+        subprocess.run([program(name), *words, str(copy)], capture_output=True, text=True, check=False)
         bench.fsck(copy)
         bench.guest("mount -t ext4 /dev/ubda /mnt; storm verify /mnt $LAZY_SHARE", disks=[copy])
+    print(f"   {', '.join(sorted(set(here)))}", flush=True)
+
+
+# Whether the superblock on the drive has the mark, and whether the page cache has it there.
+MARKS = r"""
+    marks() { python3 -c '
+import mmap, os, sys
+page = mmap.mmap(-1, 4096)
+os.preadv(os.open(sys.argv[1], os.O_RDONLY | os.O_DIRECT), [page], 0)
+with open(sys.argv[1], "rb") as file: cached = file.read(4096)
+found = ["drive"] * (page[1024 + 99] >> 6 & 1) + ["cache"] * (cached[1024 + 99] >> 6 & 1)
+if "+".join(found) != sys.argv[2]: raise SystemExit(f"{sys.argv[3]}: marked are {found}, expected {sys.argv[2]}")
+' /dev/ubda "$1" "$2"; }
+"""
+
+
+def test_marked_at_home(bench):
+    """
+    The superblock on the drive is marked while the log holds metadata, and that of a mounted file system is not: programs for mounted
+    ones work. What freezing, remounting and a replay leave is not marked, whatever the cleaner has written home.
+    """
+    for features in ((), ("-O", "^metadata_csum")):
+        bench.empty_share()
+        bench.mkfs(size="48M", journal=4, extra=("-I", "1024", *features))
+        said = bench.guest(f"""{MARKS}
+            # The page cache outlives each mount.
+            exec 5</dev/ubda; marks '' "mke2fs"
+            lazy /dev/ubda /mnt; marks drive "a mount"
+            storm storm /mnt $LAZY_SHARE --seed {SEED} --operations 600; marks drive "the cleaner"; {STATISTICS}
+            tune2fs -c 77 /dev/ubda >/dev/null; fsfreeze -f /mnt; marks '' "freezing"; fsfreeze -u /mnt; marks drive "thawing"
+            mount -o remount,ro /mnt; marks '' "read-only"; mount -o remount,rw /mnt; marks drive "read-write"
+            touch /mnt; umount /mnt; marks drive+cache "an unmount"
+            ! lazy /dev/ubda /mnt nodelalloc; marks drive+cache "a mount that is refused"
+            ! mount -t $LAZY_TYPE -o journal_dev=0x700 /dev/ubda /mnt; marks drive+cache "a journal that is not there"
+            mount -t $LAZY_TYPE -o ro,noload /dev/ubda /mnt; marks drive "noload"; umount /mnt; marks drive+cache "noload, and an unmount"
+            lazy /dev/ubda /mnt ro; marks drive "a read-only mount"; storm verify /mnt $LAZY_SHARE; tune2fs -c 55 /dev/ubda >/dev/null
+            umount /mnt; marks drive+cache "what tune2fs has written"
+            lazy /dev/ubda /mnt; tune2fs -c 55 /dev/ubda >/dev/null; sync; touch /mnt; umount /mnt; marks drive+cache "the same, read-write"
+            cp --sparse=always /dev/ubda $LAZY_SHARE/left
+            mount -t $LAZY_TYPE /dev/ubda /mnt; marks '' "a replay"; storm verify /mnt $LAZY_SHARE; umount /mnt
+            lazy /dev/ubda /mnt; touch /mnt; umount /mnt; marks drive+cache "lazy again"
+            mount -t $LAZY_TYPE -o ro /dev/ubda /mnt; marks '' "a read-only replay"; storm verify /mnt $LAZY_SHARE; umount /mnt""")
+        check(statistics(said.rsplit("mapped ", 1)[1])["cleaned"] > 0, "the cleaner had nothing to do")
+        bench.fsck(bench.image, replay=False)
+        left = bench.share / "left"
+        done = off(left)
+        check(done.returncode == 0 and "everything is home" in done.stdout, f"{done.stdout}{done.stderr}")
+        bench.fsck(left, replay=False)
 
 
 # What the file system is before it is made larger: 5 groups, and 20 then. New groups need new blocks of descriptors.
@@ -214,6 +281,7 @@ def test_unmounted_while_read(bench):
 def shown_behind_a_replay(bench, name):
     """What dumpe2fs says of a copy of the image, and the copy, behind what e2fsck -p does to it."""
     copy = bench.copy(name)
+    journal.unmark(copy)
     subprocess.run([program("e2fsck"), "-E", "journal_only", "-y", str(copy)], capture_output=True, check=False)
     return subprocess.run([program("dumpe2fs"), "-h", str(copy)], capture_output=True, text=True, check=True).stdout
 
@@ -258,6 +326,7 @@ def test_orphans_are_told(bench):
         bench.guest(f"{mount}; mkdir /mnt/d; cd /mnt/d; rmdir /mnt/d; sync; : >$LAZY_SHARE/done; sleep 1000",
                     code=124, kill_when=bench.share / "done")
         copy = bench.copy("replayed")
+        journal.unmark(copy)
         done = subprocess.run([program("e2fsck"), "-p", str(copy)], capture_output=True, text=True, check=False)
         check(done.returncode in (0, 1) and "Clearing orphaned inode" in done.stdout, f"{mount}: {done.stdout}{done.stderr}")
         # Without lazy, too, e2fsck leaves the orphan file as it was until it looks at all.
@@ -356,13 +425,13 @@ for number in range(2):
     hold()
     sh(f"for i in $(seq 20); do mv /mnt/d{number}/$i /mnt/d{number}/x$i; case $i in *5) sync ;; esac; done; umount /mnt")
     same()
-sh(f"e2fsck -fy {options} /dev/ubda || [ $? = 1 ]; {mount}; test $(ls /mnt/d1 | wc -l) = 60; umount /mnt")
+sh(f"python3 UNMARK /dev/ubda; e2fsck -fy {options} /dev/ubda || [ $? = 1 ]; {mount}; test $(ls /mnt/d1 | wc -l) = 60; umount /mnt")
 """
 
 
 def test_device_is_mapped(bench):
     """Who maps the device, or has its pages in a pipe, keeps nothing old of the log: behind an unmount the next to read it is e2fsck."""
-    (bench.share / "holder").write_text(HOLDER)
+    (bench.share / "holder").write_text(HOLDER.replace("UNMARK", f"{HERE}/tests/unmark.py"))
     for how in ("mapped", "in a pipe"):
         for block in (1024, 4096):
             bench.mkfs(size="12M", block=block, journal=4 if block == 4096 else 1)
@@ -409,6 +478,8 @@ def test_resized_at_home(bench):
     first = bench.image.read_bytes()
     for size in ("96M", "48M", "-M"):
         bench.image.write_bytes(first + bytes(32 << 20))
+        # It would be refused.
+        journal.unmark(bench.image)
         words = ("-M", str(bench.image)) if size == "-M" else (str(bench.image), size)
         subprocess.run([program("resize2fs"), "-f", *words], check=True, capture_output=True)
         before = bench.image.read_bytes()
@@ -418,3 +489,62 @@ def test_resized_at_home(bench):
         done = off(bench.image)
         check(done.returncode == 1 and "without a replay; nothing was written" in done.stderr, f"{size}: {done.stdout}{done.stderr}")
         check(bench.image.read_bytes() == before, f"{size}: ext4lazy off has written")
+
+
+UUIDS = ("11111111-2222-3333-4444-555555555555", "11111111-2222-3333-4444-666666666666")
+
+
+def test_journal_of_another_time(bench):
+    """
+    A journal on another device that is of an earlier or later time than the file system, wiped, or another's: each mount, and
+    `ext4lazy`, refuse it with nothing written. Those of the same time, unmounted or after a crash, go together.
+    """
+    log, tool = bench.folder / "log", str(HERE / "ext4lazy")
+    for disk, megabytes in ((bench.image, 32), (log, 5)):
+        with open(disk, "wb") as file:
+            file.truncate(megabytes << 20)
+    make = (f"mke2fs -q -F -O journal_dev -b 4096 -U {UUIDS[0]} /dev/ubdb; "
+            f"mke2fs -q -F -t ext4 -b 4096 -U {UUIDS[1]} -J device=/dev/ubdb /dev/ubda; ")
+    crash = {"code": 124, "kill_when": bench.share / "done"}
+    times = {
+        "first": (make + "lazy /dev/ubda /mnt; mkdir /mnt/d; for i in $(seq 100); do echo $i >/mnt/d/$i; done; umount /mnt", {}),
+        "second": ("lazy /dev/ubda /mnt; rm -r /mnt/d; mkdir /mnt/e; sync; for i in $(seq 100); do echo $i >/mnt/e/$i; done; umount /mnt", {}),
+        "crashed": ("lazy /dev/ubda /mnt; for i in 1 2 3; do mkdir /mnt/e$i; sync; done; : >$LAZY_SHARE/done; sleep 1000", crash),
+        # Killed right behind a mount of an empty log, that has committed nothing yet.
+        "begun": ("mount -t $LAZY_TYPE /dev/ubda /mnt; umount /mnt; lazy /dev/ubda /mnt ro; umount /mnt; lazy /dev/ubda /mnt; "
+                  ": >$LAZY_SHARE/done; sleep 1000", crash),
+        "other": (make + "lazy /dev/ubda /mnt; for i in $(seq 100); do mkdir /mnt/$i; sync; done; umount /mnt", {}),
+        "wiped": (make, {}),
+    }
+    states = {}
+    for name, (script, options) in times.items():
+        (bench.share / "done").unlink(missing_ok=True)
+        bench.guest(script, disks=[bench.image, log], **options)
+        states[name] = bench.image.read_bytes(), log.read_bytes()
+    mounts = "lazy /dev/ubda /mnt ro", "lazy /dev/ubda /mnt", "mount -t $LAZY_TYPE -o ro /dev/ubda /mnt", "mount -t $LAZY_TYPE /dev/ubda /mnt"
+    for own, others, words in (("second", "first", "earlier"), ("first", "second", "later"), ("first", "crashed", "later"),
+                               ("crashed", "first", "earlier"), ("second", "wiped", "earlier"), ("second", "other", "another")):
+        bench.image.write_bytes(states[own][0])
+        log.write_bytes(states[others][1])
+        said = bench.guest("; ".join(f"! {mount}" for mount in mounts), disks=[bench.image, log])
+        check(said.count(f"{words} ") >= len(mounts) and said.count("bring both back from the same time") == len(mounts),
+              f"{own}, with the journal of {others}: {said[-3000:]}")
+        for command in ("status", "off"):
+            done = subprocess.run([tool, command, "--journal", str(log), str(bench.image)], capture_output=True, text=True, check=False)
+            check(done.returncode == 1 and f"{words} " in done.stdout + done.stderr, f"{own}, {others}: {command}: {done.stdout}{done.stderr}")
+        check((bench.image.read_bytes(), log.read_bytes()) == (states[own][0], states[others][1]), f"{own}, {others}: something was written")
+        done = subprocess.run([tool, "off", "--force", "--journal", str(log), str(bench.image)], capture_output=True, text=True, check=False)
+        check(done.returncode == 0, f"{own}, {others}: --force: {done.stdout}{done.stderr}")
+    for name, (image, content) in states.items():
+        for mount in mounts[1::2]:
+            bench.image.write_bytes(image)
+            log.write_bytes(content)
+            bench.guest(f"{mount}; umount /mnt; lazy /dev/ubda /mnt; touch /mnt; sync; umount /mnt; lazy /dev/ubda /mnt; umount /mnt; "
+                        "mount -t $LAZY_TYPE /dev/ubda /mnt; umount /mnt", disks=[bench.image, log])
+            bench.fsck(bench.image, replay=False, external=log)
+        if name != "wiped":
+            bench.image.write_bytes(image)
+            log.write_bytes(content)
+            done = subprocess.run([tool, "off", "--journal", str(log), str(bench.image)], capture_output=True, text=True, check=False)
+            check(done.returncode == 0 and "everything is home" in done.stdout, f"{name}: {done.stdout}{done.stderr}")
+            bench.fsck(bench.image, replay=False, external=log)
