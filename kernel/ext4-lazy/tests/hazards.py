@@ -548,3 +548,101 @@ def test_journal_of_another_time(bench):
             done = subprocess.run([tool, "off", "--journal", str(log), str(bench.image)], capture_output=True, text=True, check=False)
             check(done.returncode == 0 and "everything is home" in done.stdout, f"{name}: {done.stdout}{done.stderr}")
             bench.fsck(bench.image, replay=False, external=log)
+
+
+def test_discard_of_aborted(bench):
+    """With the option discard, blocks that only an aborted transaction has freed keep what they have: the file system uses them."""
+    bench.mkfs(size="96M", journal=8)
+    said = bench.guest(f"""{IOCTL}
+        lazy /dev/ubda /mnt discard; for k in 1 2 3; do
+            mkdir /mnt/d$k; (cd /mnt/d$k; seq -f %0200g 1 300 | xargs touch); for i in 1 2 3 4; do head -c 700000 /dev/urandom >/mnt/d$k/f$i; done
+        done
+        sync; (cd /mnt; md5sum d*/f*) >$LAZY_SHARE/sums
+        # A discard is done, and reads as zeros, or this says nothing.
+        mkdir /mnt/e; head -c 4096 /dev/urandom >/mnt/e/f; sync; at=$(filefrag -v /mnt/e/f | awk '$1 == "0:" {{ print $4 + 0 }}')
+        rm -r /mnt/e; sync; for i in $(seq 50); do [ $(awk '{{ print $12 }}' /sys/block/ubda/stat) = 0 ] || break; sleep 0.1; done
+        echo discards $(awk '{{ print $12 }}' /sys/block/ubda/stat) $(dd if=/dev/ubda bs=4096 skip=$at count=1 iflag=direct status=none | tr -d '\\0' | wc -c)
+        rm -r /mnt/d*; call shutdown /mnt 2; ! fstrim /mnt; umount /mnt; cat /sys/block/ubda/stat""", expect_errors=True)
+    found = re.search(r"^discards (\d+) (\d+)$", said, re.M)
+    check(found and int(found.group(1)) > 0 and found.group(2) == "0", f"nothing was discarded: {said[-1500:]}")
+    goes_home(bench, "(cd /mnt; md5sum --quiet -c $LAZY_SHARE/sums); test $(ls /mnt/d2 | wc -l) = 304; ")
+
+
+# The n-th allocation of a mount, and of the unmount behind it, fails, until there is none.
+ALLOCATIONS = r"""
+import ctypes, os, subprocess
+libc = ctypes.CDLL(None, use_errno=True)
+kind = os.environ["LAZY_TYPE"].encode()
+subprocess.run("mount -t debugfs d /sys/kernel/debug; cd /sys/kernel/debug/failslab; echo N >ignore-gfp-wait; echo 1 >interval; "
+               "echo 0 >verbose; echo -1 >times; echo 0 >probability", shell=True, check=True)
+def failing(number, work):
+    # Files are opened first: that needs memory as well.
+    begin, ask, end = (os.open("/proc/self/fail-nth", os.O_RDWR) for _ in range(3))
+    os.write(begin, str(number).encode())
+    work()
+    left = int(os.read(ask, 20).strip(b"\0\n"))
+    os.write(end, b"0")
+    for file in (begin, ask, end): os.close(file)
+    return left
+def mount(): return libc.mount(b"/dev/ubda", b"/mnt", kind, 0, b"lazy")
+def unmount(): return libc.umount2(b"/mnt", 0)
+counts = []
+for work, before, behind in ((mount, lambda: 0, unmount), (unmount, mount, unmount)):
+    for number in range(1, 3000):
+        before()
+        left = failing(number, work)
+        behind()
+        if mount(): raise SystemExit(f"no mount behind allocation {number}: {ctypes.get_errno()}")
+        found = sorted(os.listdir("/mnt"))
+        unmount()
+        if found != sorted(["lost+found", *map(str, range(1, 41))]): raise SystemExit(f"allocation {number}: {found}")
+        if left: break
+    counts.append(number - 1)
+print("allocations", *counts)
+"""
+
+
+def test_allocations_fail(bench):
+    """Each allocation of a mount and of an unmount fails in turn: no warning, and all that was there is there."""
+    (bench.share / "allocations").write_text(ALLOCATIONS)
+    bench.mkfs(size="32M", journal=4)
+    said = bench.guest("""
+        lazy /dev/ubda /mnt; for i in $(seq 40); do mkdir /mnt/$i; done; umount /mnt
+        if [ -e /proc/self/fail-nth ]; then python3 $LAZY_SHARE/allocations; else echo this kernel has no failslab; fi""", expect_errors=True)
+    found = re.search(r"^allocations (\d+) (\d+)$|^this kernel has no failslab$", said, re.M)
+    check(found and (found.group(1) is None or int(found.group(1)) > 50), said[-2000:])
+    print(f"   {found.group(0)}", flush=True)
+    bench.fsck(bench.image)
+
+
+def test_journal_is_cut_off(bench):
+    """A journal on another device that is shorter than its log: a lazy mount refuses it, as `ext4lazy` does, and writes nothing."""
+    log = bench.folder / "log"
+    for disk, megabytes in ((bench.image, 32), (log, 5)):
+        with open(disk, "wb") as file:
+            file.truncate(megabytes << 20)
+    bench.guest("mke2fs -q -F -O journal_dev -b 4096 /dev/ubdb; mke2fs -q -F -t ext4 -b 4096 -J device=/dev/ubdb /dev/ubda; "
+                "lazy /dev/ubda /mnt; mkdir /mnt/d; umount /mnt", disks=[bench.image, log])
+    first = bench.image.read_bytes(), log.read_bytes()
+    with open(log, "r+b") as file:
+        file.truncate(3 << 20)
+    said = bench.guest("! lazy /dev/ubda /mnt; ! lazy /dev/ubda /mnt ro", disks=[bench.image, log])
+    check(said.count("the journal has 1280 blocks, and its device 768") == 2, said[-2000:])
+    check((bench.image.read_bytes(), log.read_bytes()) == (first[0], first[1][:3 << 20]), "something was written")
+    done = subprocess.run([str(HERE / "ext4lazy"), "off", "--journal", str(log), str(bench.image)], capture_output=True, text=True, check=False)
+    check(done.returncode == 1 and "1280 blocks, and there are 768" in done.stdout + done.stderr, done.stdout + done.stderr)
+    log.write_bytes(first[1])
+    bench.guest("lazy /dev/ubda /mnt; ls -d /mnt/d; umount /mnt", disks=[bench.image, log])
+
+
+def test_truncated_by_name(bench):
+    """A file in its inode that nobody has opened since the mount is made longer by its name."""
+    bench.mkfs(size="32M", journal=4, extra=("-I", "512", "-O", "inline_data"))
+    truncate = "python3 -c 'import os, sys; os.truncate(sys.argv[1], 100000)' /mnt/f"
+    for mount in ("lazy", "mount -t $LAZY_TYPE"):
+        # Without lazy the file reads as zeros until its block is written home.
+        bench.guest(f"""
+            lazy /dev/ubda /mnt; echo hi >/mnt/f; umount /mnt
+            {mount} /dev/ubda /mnt; {truncate}; [ "{mount}" != lazy ] || [ $(head -n 1 /mnt/f) = hi ]; umount /mnt
+            lazy /dev/ubda /mnt; [ $(head -n 1 /mnt/f) = hi ] && [ $(stat -c %s /mnt/f) = 100000 ]; umount /mnt""")
+    bench.fsck(bench.image)
