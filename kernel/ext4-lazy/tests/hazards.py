@@ -52,7 +52,7 @@ def test_backup_superblock(bench):
     # The option counts blocks of 1 KiB.
     said = bench.guest("! lazy /dev/ubda /mnt sb=131072; ! mount -t $LAZY_TYPE -o sb=131072 /dev/ubda /mnt; "
                        "! mount -t $LAZY_TYPE -o ro,sb=131072 /dev/ubda /mnt")
-    check(said.count("metadata that is not home") == 3, said[-2000:])
+    check(said.count("metadata that is not home") == 2 and "not supported with a backup superblock" in said, said[-2000:])
     check(bench.image.read_bytes() == before, "something was written")
     copy = bench.copy("by-backup")
     done = subprocess.run([program("e2fsck"), "-f", "-y", "-b", "32768", str(copy)], capture_output=True, text=True, check=False)
