@@ -491,6 +491,30 @@ def test_resized_at_home(bench):
         check(bench.image.read_bytes() == before, f"{size}: ext4lazy off has written")
 
 
+def test_mark_cannot_be_written(bench):
+    """
+    The superblock cannot be written home when a frozen file system goes on: nothing is committed then to a log that nobody would look at,
+    the fsync fails, and what was there before is there, without a replay too.
+    """
+    end = (60 << 20) >> 9
+    bench.mkfs(size="64M")
+    said = bench.guest(f"""{IOCTL} {MARKS}
+        export DM_DISABLE_UDEV=1
+        table() {{ dmsetup suspend --noflush --nolockfs d; echo "$1" | dmsetup load d; dmsetup resume d; }}
+        good="0 {end} linear /dev/ubda 0"
+        bad="0 8 flakey /dev/ubda 0 0 3600 1 error_writes
+8 {end - 8} linear /dev/ubda 8"
+        echo "$good" | dmsetup create d; mke2fs -q -F -t ext4 -b 4096 -J size=4 /dev/mapper/d 60M
+        lazy /dev/mapper/d /mnt; mkdir /mnt/a; sync; fsfreeze -f /mnt; marks '' "freezing"; table "$bad"; fsfreeze -u /mnt
+        ! python3 -c 'import os; os.mkdir("/mnt/b"); os.fsync(os.open("/mnt/b", os.O_RDONLY))'
+        dmesg | grep -m1 'Aborting journal'; marks '' "an error"; umount /mnt; table "$good"; dd if=/dev/mapper/d of=$LAZY_SHARE/left bs=1M iflag=direct status=none
+        lazy /dev/mapper/d /mnt; ls -d /mnt/a; ! ls -d /mnt/b; mkdir /mnt/c; sync; marks drive "the next mount"; umount /mnt
+        lazy /dev/mapper/d /mnt; ls -d /mnt/c; umount /mnt""", expect_errors=True)
+    check("while writing superblock" in said, said[-2000:])
+    subprocess.run([program("e2fsck"), "-p", str(bench.share / "left")], capture_output=True, check=False)
+    bench.fsck(bench.share / "left", replay=False)
+
+
 UUIDS = ("11111111-2222-3333-4444-555555555555", "11111111-2222-3333-4444-666666666666")
 
 
