@@ -16,6 +16,8 @@ KNOWN_INCOMPATIBLE = 0x3F
 FS_MAGIC, FS_BITS_64, FS_NEEDS_RECOVERY, FS_METADATA_CSUM = 0xEF53, 0x80, 0x4, 0x400
 # At home alone, while the log holds metadata: every other program refuses the file system.
 FS_LAZY_LOG = 1 << 30
+# That the log is in.
+INODE = 8
 # What lazy writeback says of the log's end, in the padding of the superblock (docs/ext4-lazy.md).
 RECORD_OFFSET, RECORD_MAGIC, RECORD_VERSION = 0xD8, b"LZY", 1
 COMMIT_ID_OFFSET = 64

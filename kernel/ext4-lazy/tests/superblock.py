@@ -463,6 +463,13 @@ def test_off_of_a_torn_superblock(bench):
     """
     make(bench, "unmounted")
     first, image = bench.image.read_bytes(), bench.folder / "torn"
+    # Without a checksum: the journal's inode.
+    plain = bytearray(first)
+    plain[1024 + 100:1024 + 104] = (int.from_bytes(first[1024 + 100:1024 + 104], "little") & ~journal.FS_METADATA_CSUM).to_bytes(4, "little")
+    put(image, plain, [flipped(first, 1024 + 0xE0, 1)])
+    before = image.read_bytes()
+    done = off(image)
+    check(done.returncode == 1 and "its journal is inode 10" in done.stderr and image.read_bytes() == before, f"{done.stdout}{done.stderr}")
     # The time of the last write.
     put(image, first, [flipped(first, 1024 + 48, 3)])
     before = image.read_bytes()
