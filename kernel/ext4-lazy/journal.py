@@ -13,10 +13,16 @@ SAME_UUID, LAST_TAG = 2, 8
 CSUM_V2, CSUM_V3, BITS_64 = 0x8, 0x10, 0x2
 KNOWN_INCOMPATIBLE = 0x3F
 # Of the file system.
-FS_MAGIC, FS_BITS_64, FS_NEEDS_RECOVERY = 0xEF53, 0x80, 0x4
+FS_MAGIC, FS_BITS_64, FS_NEEDS_RECOVERY, FS_METADATA_CSUM = 0xEF53, 0x80, 0x4, 0x400
+# At home alone, while the log holds metadata: every other program refuses the file system.
+FS_LAZY_LOG = 1 << 30
+# That the log is in.
+INODE = 8
 # What lazy writeback says of the log's end, in the padding of the superblock (docs/ext4-lazy.md).
 RECORD_OFFSET, RECORD_MAGIC, RECORD_VERSION = 0xD8, b"LZY", 1
 COMMIT_ID_OFFSET = 64
+# What the file system's superblock says of the log, beside its mark.
+HOME_OFFSET, HOME_MAGIC = 0x3E0, 0x4C5A5901
 # Blocks of which checksums are made together.
 AT_ONCE = 1024
 
@@ -38,6 +44,19 @@ class Record:
         # With what is the same as long as the journal is; 0 is none.
         right = zlib.crc32(block[12:24] + block[RECORD_OFFSET:RECORD_OFFSET + 28]) or 1
         self.is_whole = self.checksum in (0, right)
+
+
+class Seen:
+    """
+    What the file system's superblock says of the log that it was used with: what is in front of `sequence` was committed, and if it was
+    `left`, by an unmount, nothing else was.
+    """
+
+    def __init__(self, its):
+        self.identifier, magic, self.sequence, left = struct.unpack("<QIII", its[HOME_OFFSET:HOME_OFFSET + 20])
+        features = struct.unpack("<I", its[96:100])[0]
+        self.exists = magic == HOME_MAGIC and bool(features & FS_LAZY_LOG) and bool(features & FS_NEEDS_RECOVERY)
+        self.left = bool(left)
 
 
 def after(number, other):
@@ -343,6 +362,22 @@ class Journal:
         return (f"its superblock is damaged: the log begins with transaction {record.first} at block {record.start}, and it says "
                 f"transaction {self.sequence} at block {self.start}", record)
 
+    def another_time(self):
+        """Whether the log is not the one that the file system was used with last, as check_time() of the patches has it: words, or None."""
+        seen, record = Seen(self.its), self.record()
+        if not seen.exists or self.problem:
+            return None
+        end = self.head()[1] if self.start else self.sequence + 1 & 0xFFFFFFFF
+        if record and record.identifier != seen.identifier:
+            return "it is of another file system or time"
+        if after(seen.sequence, end):
+            return (f"it is of an earlier time, or its end is gone: it ends in front of transaction {end}, and the file system was used with "
+                    f"what is in front of {seen.sequence}")
+        if record and seen.left and end != seen.sequence:
+            return (f"it is of a later time: it ends in front of transaction {end}, and the file system was unmounted in front of "
+                    f"{seen.sequence}")
+        return None
+
     def is_of(self, block, identifier):
         """Whether a commit record or a descriptor block is of the log with this identifier."""
         words = struct.pack(">Q", identifier)
@@ -426,14 +461,50 @@ def size_of(path):
         return file.seek(0, os.SEEK_END)
 
 
+def is_marked(path):
+    """Whether the superblock at home says that the log holds metadata."""
+    its = read(path, 1024, 1024)
+    return its[56:58] == FS_MAGIC.to_bytes(2, "little") and bool(struct.unpack("<I", its[96:100])[0] & FS_LAZY_LOG)
+
+
+def unmark(path):
+    """Other programs do not refuse the file system from here on."""
+    if not is_marked(path):
+        return
+    its = bytearray(read(path, 1024, 1024))
+    its[96:100] = struct.pack("<I", struct.unpack("<I", its[96:100])[0] & ~FS_LAZY_LOG)
+    # A wrong checksum stays wrong.
+    if struct.unpack("<I", its[100:104])[0] & FS_METADATA_CSUM and its[1020:] == checksum_at_home(read(path, 1024, 1020)):
+        its[1020:] = checksum_at_home(its[:1020])
+    with open(path, "r+b") as file:
+        file.seek(1024)
+        file.write(its)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def is_whole_at_home(path):
+    """Whether the file system's superblock has the right checksum, or none."""
+    its = read(path, 1024, 1024)
+    return not struct.unpack("<I", its[100:104])[0] & FS_METADATA_CSUM or its[1020:] == checksum_at_home(its[:1020])
+
+
+def checksum_at_home(its):
+    return struct.pack("<I", crc32c(0xFFFFFFFF, its))
+
+
 def debugger(debugfs, image, command):
-    # Bitmaps are not to be looked at: at home they are of other times than the group descriptors, with checksums of them.
-    done = subprocess.run([debugfs, "-c", "-R", command, str(image)], capture_output=True, text=True, errors="replace", check=False)
+    # Bitmaps are not to be looked at (-c): at home they are of other times than the group descriptors, with checksums of them. Nor is
+    # the mark (-f), which only a command can ask for.
+    path = str(image).replace('"', '""')
+    done = subprocess.run([debugfs, "-f", "-"], input=f'open -f -c "{path}"\n{command}\n', capture_output=True, text=True,
+                          errors="replace", check=False)
     # Behind its version.
     said = done.stderr.strip().splitlines()[1:]
     if done.returncode or "Filesystem not open" in done.stderr:
         raise Unreadable(f"debugfs cannot read its inode: {' '.join(said)}")
-    return done.stdout
+    # It says each command, too.
+    return "".join(line for line in done.stdout.splitlines(True) if not line.startswith("debugfs: "))
 
 
 def blocks_of_a_list(words):

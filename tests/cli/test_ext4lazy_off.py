@@ -1,7 +1,9 @@
 """`ext4lazy off` on images whose journal has what is nowhere else. debugfs writes it, as a kernel would."""
 
 import shutil
+import struct
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -30,6 +32,17 @@ def image(tmp_path):
     return image
 
 
+def mark(image):
+    """As the kernel does at home while the log has something: nobody but these programs opens the file system."""
+    sys.path.insert(0, str(OFF.parent))
+    import journal
+
+    data = bytearray(image.read_bytes())
+    data[1024 + 96:1024 + 100] = struct.pack("<I", struct.unpack("<I", data[1024 + 96:1024 + 100])[0] | journal.FS_LAZY_LOG)
+    data[2044:2048] = journal.checksum_at_home(data[1024:2044])
+    image.write_bytes(data)
+
+
 def at_home(image):
     return image.read_bytes()[PLACE * BLOCK:][:4] == b"here"
 
@@ -56,3 +69,21 @@ def test_a_damaged_journal_is_left_as_it_was(image):
     kept[journal + 20] ^= 1
     image.write_bytes(kept)
     assert run(OFF, "off", image).returncode == 0 and at_home(image)
+
+
+def test_what_others_refuse_goes_home(image):
+    mark(image)
+    assert "unsupported feature" in run("e2fsck", "-f", "-y", image).stderr
+    assert run(OFF, "status", image).returncode == 0
+    done = run(OFF, "off", image)
+    assert (done.returncode, at_home(image)) == (0, True), done.stderr
+    assert "unsupported feature" not in run("e2fsck", "-f", "-n", image).stderr
+
+
+def test_a_torn_superblock_is_not_the_journal(image):
+    torn = bytearray(image.read_bytes())
+    torn[1024 + 48] ^= 1
+    image.write_bytes(torn)
+    done = run(OFF, "off", image)
+    assert done.returncode == 1 and "superblock" in done.stderr and "wrong checksum" in done.stderr, done.stdout + done.stderr
+    assert "hint: e2fsck -f -b" in done.stderr and image.read_bytes() == torn

@@ -130,7 +130,7 @@ def test_external_journal(bench):
             """, disks=disks, code=124, kill_after=chance.uniform(0.3, 4.0))
         # e2fsck looks for the journal by what its own copy of the device is called, and takes the first.
         copies = [bench.copy("replayed"), bench.copy("log", "replayed-log")]
-        bench.guest("e2fsck -E journal_only -y -j /dev/ubdb /dev/ubda || [ $? -le 1 ]; e2fsck -f -n -j /dev/ubdb /dev/ubda; "
+        bench.guest("unmark /dev/ubda; e2fsck -E journal_only -y -j /dev/ubdb /dev/ubda || [ $? -le 1 ]; e2fsck -f -n -j /dev/ubdb /dev/ubda; "
                     "mount -t ext4 /dev/ubda /mnt; storm verify /mnt $LAZY_SHARE; storm digest /mnt >$LAZY_SHARE/digest",
                     disks=copies)
         copies = [bench.copy("other"), bench.copy("log", "other-log")]
