@@ -66,15 +66,15 @@ impl Shared {
             };
             state.last_retried = Some(zone);
             drop(state);
-            let outcome = self.reset(&[zone]);
+            // The frame that takes it comes first, and one flush covers both before it is written to.
+            let outcome = self.write_frames().and_then(|()| Ok(self.reset(&[zone])?));
             let mut state = self.state.lock();
             self.recycled.notify_all();
             let resets = match outcome {
                 Ok(resets) => resets,
                 Err(error) => {
-                    // Nobody waits for it any more.
-                    state.zones.forget(zone)?;
-                    return Err(error.into());
+                    self.reset_later(&mut state, zone)?;
+                    return Err(error);
                 }
             };
             let is_empty = !resets.empty.is_empty();
