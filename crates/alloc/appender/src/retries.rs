@@ -8,6 +8,9 @@ pub const IN_NEED: Duration = Duration::from_millis(100);
 /// And at most, however often it has failed: the zone is not missed then.
 const AT_MOST: Duration = Duration::from_secs(64);
 
+/// Nothing is tried for so many times as long as the last failure took, for whoever needs space waits for that too.
+const PAUSES: u32 = 10;
+
 /// The failures of resets of some zones, of which one is tried at a time: a drive may take long to fail, and if one is reset,
 /// the next may be too.
 #[derive(Default, Debug)]
@@ -15,11 +18,19 @@ pub struct Retries {
     /// The last failure, if some zone is left to be tried.
     failed_at: Option<Duration>,
     wait: Duration,
+    /// How long the last one that was tried took to fail.
+    took: Duration,
 }
 
 impl Retries {
+    /// When the next one is to be tried.
+    pub fn due_at(&self) -> Option<Duration> {
+        self.failed_at.map(|failed_at| failed_at + self.wait)
+    }
+
     /// Whether one is to be tried now, if that is to be no later than `at_most` after the last failure.
     pub fn is_due(&self, now: Duration, at_most: Duration) -> bool {
+        let at_most = at_most.max(self.took * PAUSES);
         let due = |failed_at: Duration| now >= failed_at + self.wait.min(at_most);
         self.failed_at.is_some_and(due)
     }
@@ -27,13 +38,16 @@ impl Retries {
     /// The first reset of a zone has failed. That puts the next try off only if there was none to come.
     pub fn begin(&mut self, now: Duration) {
         if self.failed_at.is_none() {
-            (self.failed_at, self.wait) = (Some(now), IN_NEED);
+            let wait = IN_NEED;
+            (self.failed_at, self.wait, self.took) = (Some(now), wait, Duration::ZERO);
         }
     }
 
-    /// One that was tried has failed.
-    pub fn failed_again(&mut self, now: Duration) {
-        (self.failed_at, self.wait) = (Some(now), (2 * self.wait).min(AT_MOST));
+    /// One that was tried from `began` on has failed.
+    pub fn failed_again(&mut self, began: Duration, now: Duration) {
+        self.took = now.saturating_sub(began);
+        let wait = (2 * self.wait).max(self.took * PAUSES);
+        (self.failed_at, self.wait) = (Some(now), wait.min(AT_MOST));
     }
 
     /// No zone is left.
@@ -57,7 +71,7 @@ mod tests {
             // Others fail for the first time all along.
             retries.begin(second(now));
             if retries.is_due(second(now), at_most) {
-                retries.failed_again(second(now));
+                retries.failed_again(second(now), second(now));
                 tried.push(now);
             }
         }
@@ -74,6 +88,23 @@ mod tests {
     #[test]
     fn whoever_needs_space_does_not_wait_for_that() {
         assert_eq!(tried(IN_NEED).len(), 86_399);
+    }
+
+    #[test]
+    fn what_takes_long_to_fail_is_not_waited_for_most_of_the_time() {
+        let (mut now, mut waited) = (Duration::ZERO, Duration::ZERO);
+        let (minute, took) = (Duration::from_secs(60), Duration::from_secs(5));
+        let mut retries = Retries::default();
+        retries.begin(now);
+        while now < 60 * minute {
+            if retries.is_due(now, IN_NEED) {
+                retries.failed_again(now, now + took);
+                waited += took;
+                now += took;
+            }
+            now += IN_NEED;
+        }
+        assert!(waited > 4 * minute && waited < 6 * minute, "{waited:?}");
     }
 
     #[test]

@@ -114,7 +114,7 @@ impl Drop for Cleaner {
 fn run(shared: &Shared, budget: &Budget, stopped: &AtomicBool) {
     let is_over = || stopped.load(Ordering::Acquire);
     loop {
-        shared.wake.wait();
+        shared.wake.wait(shared.until_reset_again());
         if let Err(error) = shared.reset_again(Duration::MAX) {
             tracing::warn!(%error, "a zone could not be reset");
         }

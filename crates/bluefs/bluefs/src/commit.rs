@@ -158,7 +158,6 @@ impl Shared {
             for zone in state.zones.leave(durable) {
                 self.give_back(zone);
             }
-            self.call_for_resets(&state);
             state.zones.begin_resets(durable)
         };
         if zones.is_empty() {

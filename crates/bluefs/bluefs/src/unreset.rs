@@ -38,14 +38,14 @@ impl Shared {
         let pair = [zone].into_iter().chain(twin);
         pair.for_each(|zone| self.pool.retire(zone));
         state.retries.begin(self.runtime.now());
+        self.wake.call();
         Ok(())
     }
 
-    /// Calls whoever has the time, if one is to be tried.
-    pub fn call_for_resets(&self, state: &State) {
-        if state.retries.is_due(self.runtime.now(), Duration::MAX) {
-            self.wake.call();
-        }
+    /// How long it is until one is to be tried.
+    pub fn until_reset_again(&self) -> Option<Duration> {
+        let due_at = self.state.lock().retries.due_at();
+        due_at.map(|due_at| due_at.saturating_sub(self.runtime.now()))
     }
 
     /// Tries to reset zones again, if the last failure was so long ago or as long as it is worth it; true if any is empty
@@ -66,6 +66,7 @@ impl Shared {
             };
             state.last_retried = Some(zone);
             drop(state);
+            let began = self.runtime.now();
             // The frame that takes it comes first, and one flush covers both before it is written to.
             let outcome = self.write_frames().and_then(|()| Ok(self.reset(&[zone])?));
             let mut state = self.state.lock();
@@ -87,7 +88,7 @@ impl Shared {
                 }
                 any = true;
             } else {
-                state.retries.failed_again(self.runtime.now());
+                state.retries.failed_again(began, self.runtime.now());
             }
             self.recycle(&mut state, resets)?;
             if !is_empty {

@@ -1,6 +1,7 @@
 //! How the cleaner's thread is called.
 
 use runtime::sync::{Condvar, Mutex};
+use std::time::Duration;
 
 /// A call that is not lost if nobody listens yet.
 #[derive(Default)]
@@ -15,10 +16,17 @@ impl Wake {
         self.changed.notify_one();
     }
 
-    pub fn wait(&self) {
+    /// Until it is called, or for so long.
+    pub fn wait(&self, at_most: Option<Duration>) {
         let mut called = self.called.lock();
         while !*called {
-            self.changed.wait(&mut called);
+            match at_most {
+                None => self.changed.wait(&mut called),
+                Some(at_most) => {
+                    self.changed.wait_for(&mut called, at_most);
+                    break;
+                }
+            }
         }
         *called = false;
     }

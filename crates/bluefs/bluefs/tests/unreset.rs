@@ -4,19 +4,21 @@
 
 mod support;
 
-use bluefs::{BlueFs, Error, MountOptions, Role};
+use bluefs::{BlueFs, Cleaning, Error, MountOptions, Role};
 use device::faults::{Fault, Faults, Plan};
 use device::{MemoryDrive, ZonedDevice};
 use runtime::{Runtime, SimulatedClock};
 use std::sync::Arc;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 use support::*;
-use zone::{ZoneCommand, ZoneCondition};
+use zone::{ZoneCommand, ZoneCondition, ZoneDescriptor, ZoneId};
 
 type Drive = Faults<MemoryDrive>;
 
 /// There is a store beside it, so that BlueFS resets only what is its own.
 const ROLE: Role = Role::Shared;
+const PATIENCE: Duration = Duration::from_secs(120);
 const COPIES: [u32; 2] = [1, 2];
 
 fn formatted(copies: u32) -> (Arc<Drive>, Arc<SimulatedClock>) {
@@ -98,6 +100,37 @@ fn zones_that_could_not_be_reset_come_back() {
         assert!(room(&fs) + (48 << 10) >= before, "{} {before}", room(&fs));
         assert!(read(&fs, "/kept.sst").unwrap() == [5; 50_000]);
         assert_clean(&fs);
+    }
+}
+
+/// Nobody commits anything meanwhile.
+#[test]
+fn they_come_back_while_nobody_does_anything() {
+    let (device, _) = formatted(1);
+    let options = MountOptions {
+        cleaning: Some(Cleaning {
+            in_background: true,
+            ..ALWAYS
+        }),
+        ..MountOptions::default()
+    };
+    let fs = BlueFs::mount(device.clone(), pool(&*device), options).unwrap();
+    fail_resets(&device);
+    churn(&fs, 400);
+    fs.delete("/last.sst").unwrap();
+    fs.sync_metadata().unwrap();
+    let empty = || {
+        let zones = device.report(ZoneId(0), 60).unwrap();
+        let is_empty = |zone: &&ZoneDescriptor| zone.condition == ZoneCondition::Empty;
+        zones.iter().filter(is_empty).count()
+    };
+    let before = empty();
+    assert!(before < 20, "{before} of 60 zones are empty");
+    device.clear();
+    let begin = Instant::now();
+    while empty() < 40 {
+        thread::sleep(Duration::from_millis(10));
+        assert!(begin.elapsed() < PATIENCE, "{} zones are empty", empty());
     }
 }
 

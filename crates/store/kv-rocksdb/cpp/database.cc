@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <limits>
 #include <vector>
 
 #include "background.h"
@@ -129,12 +130,22 @@ rocksdb::Options MakeOptions(const Config& config) {
   o.memtable_prefix_bloom_size_ratio = memtables > 1 ? 0.05 : 0;
   o.target_file_size_base = config.target_file_bytes;
   o.max_compaction_bytes = config.max_compaction_bytes;
+  // Otherwise a compaction takes all of the upper level that lies above one SST of the lower, however much that is.
+  o.ignore_max_compaction_bytes_for_input = false;
   o.max_bytes_for_level_base = 4 * std::max(config.write_buffer_bytes, config.target_file_bytes);
   o.level_compaction_dynamic_level_bytes = true;
   // Level 0 comes to half of the level that it is merged with: less, and that is written again more often.
   const uint64_t half = o.max_bytes_for_level_base / 2;
   o.level0_file_num_compaction_trigger =
       static_cast<int>(std::clamp<uint64_t>(half / config.write_buffer_bytes, 4, 8));
+  // One compaction reads all of level 0 and what is below: writers wait before that is more than others read.
+  if (config.max_compaction_bytes > o.max_bytes_for_level_base) {
+    const uint64_t level0 = config.max_compaction_bytes - o.max_bytes_for_level_base;
+    const int least = o.level0_file_num_compaction_trigger + 4;
+    const int files = static_cast<int>(std::min<uint64_t>(level0 / config.write_buffer_bytes, o.level0_stop_writes_trigger));
+    o.level0_stop_writes_trigger = std::max(files, least);
+    o.level0_slowdown_writes_trigger = std::min(o.level0_slowdown_writes_trigger, o.level0_stop_writes_trigger);
+  }
   o.max_background_jobs = config.max_background_jobs;
   o.max_total_wal_size = config.max_wal_bytes;
   // What lies in here is counted by its own size, small objects above all; and checksums, most of
@@ -188,6 +199,20 @@ rocksdb::Options MakeOptions(const Config& config) {
   o.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
   return o;
 }
+
+// Where compactions have not found space, RocksDB refuses those for which a file system does not have as much as they read
+// and 8 MiB more. They write less than they read, what they need is kept free (see Inner::admit_metadata of the store), and
+// without them there is never more: they find out.
+class Unjudged final : public rocksdb::FileSystemWrapper {
+ public:
+  using FileSystemWrapper::FileSystemWrapper;
+  const char* Name() const override { return "zonestore.Unjudged"; }
+  rocksdb::IOStatus GetFreeSpace(const std::string&, const rocksdb::IOOptions&, uint64_t* bytes,
+                                 rocksdb::IODebugContext*) override {
+    *bytes = std::numeric_limits<int64_t>::max();
+    return rocksdb::IOStatus::OK();
+  }
+};
 
 }  // namespace
 
@@ -360,7 +385,7 @@ std::unique_ptr<Database> open_database(size_t fs, const Config& config, rust::B
   for (const auto pool : {rocksdb::Env::Priority::LOW, rocksdb::Env::Priority::HIGH}) {
     rocksdb::Env::Default()->IncBackgroundThreadsIfNeeded(threads, pool);
   }
-  database->file_system = NewFileSystem(reinterpret_cast<zs_fs*>(fs));
+  database->file_system = std::make_shared<Unjudged>(NewFileSystem(reinterpret_cast<zs_fs*>(fs)));
   database->env = rocksdb::NewCompositeEnv(database->file_system);
   rocksdb::Options options = MakeOptions(config);
   options.env = database->env.get();

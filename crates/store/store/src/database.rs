@@ -12,8 +12,8 @@ pub(crate) const DIRECTORY: &str = "/db";
 /// reads them, and the next mount takes old ones away.
 const TEXT_LOG: &str = "LOG";
 const OLD_TEXT_LOG: &str = "LOG.old.";
-/// Smaller memtables and tables are not worth their files.
-const MIN_TABLE: u64 = 256 << 10;
+/// RocksDB has no smaller memtables.
+const MIN_TABLE: u64 = 64 << 10;
 /// More in memory takes long to replay from the log.
 const MAX_IN_MEMORY: u64 = 32 << 20;
 

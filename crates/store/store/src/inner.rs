@@ -206,7 +206,7 @@ impl Inner {
                 error,
                 ZoneError::ReadOnly { .. } | ZoneError::Offline { .. }
             ) {
-                self.unreset.lock().add_again(zone, self.runtime.now());
+                self.unreset.lock().add_again(zone, now, self.runtime.now());
             }
             match is_of_zone(&error) {
                 true => return Ok(any),

@@ -35,8 +35,8 @@ impl Unreset {
     }
 
     /// It has failed again.
-    pub fn add_again(&mut self, zone: ZoneId, now: Duration) {
+    pub fn add_again(&mut self, zone: ZoneId, began: Duration, now: Duration) {
         self.zones.push_back(zone);
-        self.retries.failed_again(now);
+        self.retries.failed_again(began, now);
     }
 }

@@ -5,10 +5,12 @@
 
 mod common;
 
-use common::{assert_clean, create_collection, geometry, mkfs, mount, pattern, put};
+use common::{assert_clean, create_collection, geometry, mkfs, mount, options, pattern, put};
 use device::{MemoryDrive, ZonedDevice};
+use fastrand::Rng;
 use std::sync::Arc;
-use store::{Attributes, Error, Transaction};
+use store::{Attributes, Error, MkfsOptions, Store, Transaction};
+use zone::Geometry;
 
 type Step = fn(&mut Transaction, u64, Attributes);
 
@@ -277,5 +279,57 @@ fn objects_of_a_full_drive_go_in_any_order() {
         let store = mount(&device);
         assert_clean(&store);
         put(&store, "new", &pattern(1, 1 << 20)).unwrap();
+    }
+}
+
+/// Tables of the database take nearly all of a small drive, in two copies, with rows in all their levels. What is kept for
+/// its compactions then has to be enough for each of them.
+#[test]
+fn a_drive_full_of_metadata_can_be_emptied() {
+    for seed in 0..4 {
+        let mut dice = Rng::with_seed(seed);
+        let small = Geometry {
+            zone_size: 512 << 10,
+            zone_capacity: 268 << 10,
+            conventional_zones: 0,
+            ..geometry(180)
+        };
+        let device: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(small).unwrap());
+        let made = MkfsOptions {
+            metadata_copies: Some(2),
+            runtime: options().runtime,
+            ..MkfsOptions::new(kv_rocksdb::RocksDb)
+        };
+        Store::mkfs(device.clone(), &made).unwrap();
+        let store = mount(&device);
+        create_collection(&store);
+        let mut names = Vec::new();
+        let mut refused = 0;
+        while refused < 3 {
+            let rows = (0..dice.u64(1..1500)).map(|row| {
+                let key = row.to_be_bytes().to_vec();
+                (key, pattern(row, dice.usize(0..120)))
+            });
+            let rows = rows.collect();
+            let name = format!("{:08x}", dice.u32(..));
+            let mut tx = Transaction::new();
+            tx.touch("c", &name).omap_set("c", &name, rows);
+            match store.commit(tx) {
+                Ok(()) => names.push(name),
+                Err(Error::NoMetadataSpace { .. }) => refused += 1,
+                Err(error) => panic!("seed {seed}, {}: {error}", names.len()),
+            }
+        }
+        let free = store.statfs().free_zones;
+        println!("{} objects, {free} zones left", names.len());
+        assert!(free >= 16, "seed {seed}: {free} zones are left");
+        dice.shuffle(&mut names);
+        for (removed, name) in names.iter().enumerate() {
+            let mut tx = Transaction::new();
+            tx.remove("c", name);
+            let done = store.commit(tx);
+            done.unwrap_or_else(|error| panic!("seed {seed}, {removed} removed: {error}"));
+        }
+        assert_clean(&store);
     }
 }

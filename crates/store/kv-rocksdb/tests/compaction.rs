@@ -1,0 +1,162 @@
+//! How much a compaction takes.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use bluefs::{BlueFs, MountOptions};
+use device::ZonedDevice;
+use kv::{Batch, Durability, Kv, Options};
+use kv_rocksdb::RocksDb;
+use runtime::Runtime;
+use std::iter;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use support::{Drive, drive_of, format, formatted, geometry, key, mount};
+use zone::{Geometry, ZoneId};
+use zone_alloc::{Purpose, ZonePool};
+
+const ROW_BYTES: usize = 4000;
+/// Rows in the last level; the level above keeps a tenth of their bytes, and gives on what is more.
+const BELOW: u32 = 16_000;
+const BETWEEN: u32 = 3 * BELOW / 16;
+const ROWS: u32 = 4000;
+const KEPT_BY_BLUEFS: u32 = 5;
+const PATIENCE: Duration = Duration::from_secs(60);
+const LEVEL_0: &str = "rocksdb.num-files-at-level0";
+const ABOVE_THE_LAST: &str = "rocksdb.num-files-at-level5";
+
+fn mount_with_pool(drive: &Drive) -> (Arc<ZonePool>, BlueFs) {
+    let g = drive.geometry().clone();
+    let report = drive.report(ZoneId(0), g.zone_count).unwrap();
+    let pool = Arc::new(ZonePool::new(g, &report));
+    let options = MountOptions {
+        runtime: Runtime::seeded(0),
+        ..MountOptions::default()
+    };
+    let fs = BlueFs::mount(drive.clone(), pool.clone(), options).unwrap();
+    (pool, fs)
+}
+
+fn open(fs: &BlueFs) -> Kv {
+    let options = Options {
+        write_buffer_bytes: 64 << 10,
+        target_file_bytes: 64 << 10,
+        max_compaction_bytes: 512 << 10,
+        ..support::options()
+    };
+    Kv::open(&RocksDb, fs, "/db", &options, None).unwrap()
+}
+
+/// Level 0 is compacted as a whole.
+#[test]
+fn writers_wait_before_level_0_comes_to_more_than_a_compaction_may_take() {
+    let drive = formatted();
+    let fs = mount(&drive);
+    let kv = open(&fs);
+    let mut dice = fastrand::Rng::with_seed(1);
+    let mut most = 0;
+    for _ in 0..400 {
+        let mut batch = Batch::default();
+        for _ in 0..16 {
+            batch.put(
+                format!("k{:08}", dice.u32(0..4000)).as_bytes(),
+                &[1; ROW_BYTES],
+            );
+        }
+        kv.write(&batch, Durability::Buffered).unwrap();
+        most = kv
+            .property(LEVEL_0)
+            .unwrap()
+            .parse()
+            .unwrap_or(0u32)
+            .max(most);
+    }
+    println!("{most} SSTs");
+    assert!((5..=11).contains(&most), "{most}");
+}
+
+/// All of the upper level lies between two keys of one SST below. A compaction that takes all of it at once, for nothing
+/// more below has to be written, needs ten times what it may.
+#[test]
+fn a_compaction_takes_no_more_of_the_upper_level_than_it_may() {
+    let drive = drive_of(Geometry {
+        zone_count: 160,
+        ..geometry()
+    });
+    format(&*drive);
+    let fs = mount(&drive);
+    let kv = open(&fs);
+    let put = |group: u8, number: u32| {
+        let mut batch = Batch::default();
+        let key = format!("k{group}{number:08}");
+        batch.put(key.as_bytes(), &[number as u8; ROW_BYTES]);
+        kv.write(&batch, Durability::Buffered).unwrap();
+    };
+    for number in 0..BELOW {
+        let group = if number < BELOW / 2 { 1 } else { 9 };
+        put(group, number);
+    }
+    kv.compact().unwrap();
+    let (mut most, mut least) = (0, 0);
+    for number in 0..BETWEEN {
+        put(5, number);
+        let files = kv.property(ABOVE_THE_LAST).unwrap().parse().unwrap();
+        if files > most {
+            (most, least) = (files, files);
+        }
+        least = least.min(files);
+    }
+    println!("{most} SSTs, then {least}");
+    assert!(most > 20, "{most}");
+    assert!(3 * least >= 2 * most, "of {most} SSTs there are {least}");
+}
+
+/// What is free holds a third of the database. So a compaction of all finds no space, and is tried again and again, until
+/// all is deleted: then there is little to write.
+#[test]
+fn a_compaction_of_what_was_deleted_finds_out_that_it_has_space() {
+    let drive = formatted();
+    let options = Options {
+        write_buffer_bytes: 64 << 10,
+        // Level 0 is compacted into the last one.
+        target_file_bytes: 4 << 20,
+        ..support::options()
+    };
+    let open = |fs: &BlueFs| Kv::open(&RocksDb, fs, "/db", &options, None).unwrap();
+    let put = |kv: &Kv, step: usize| {
+        for number in (0..ROWS).step_by(step) {
+            let mut batch = Batch::default();
+            // Each SST of level 0 has keys of the whole range.
+            batch.put(&key(number * 1609 % ROWS), &[1; ROW_BYTES]);
+            kv.write(&batch, Durability::Buffered).unwrap();
+        }
+    };
+    let fs = mount(&drive);
+    let kv = open(&fs);
+    put(&kv, 1);
+    kv.compact().unwrap();
+    kv.close().unwrap();
+    fs.unmount().unwrap();
+    let (pool, fs) = mount_with_pool(&drive);
+    let kv = open(&fs);
+    let stored = kv.stored_bytes();
+    let mut taken: Vec<ZoneId> = iter::from_fn(|| pool.take(Purpose::Files)).collect();
+    let left = stored / 3 / (1 << 20) + u64::from(KEPT_BY_BLUEFS);
+    taken
+        .drain(..left as usize)
+        .for_each(|zone| pool.give_back(zone));
+    put(&kv, 11);
+    let failed = kv.settle(Duration::from_secs(3));
+    assert!(!matches!(failed, Ok(true)), "all found space");
+    for number in 0..ROWS {
+        let mut batch = Batch::default();
+        batch.delete(&key(number));
+        kv.write(&batch, Durability::Buffered).unwrap();
+    }
+    let begin = Instant::now();
+    while kv.stored_bytes() > stored / 10 {
+        let _ = kv.settle(Duration::from_secs(1));
+        assert!(begin.elapsed() < PATIENCE, "{} bytes", kv.stored_bytes());
+    }
+}
