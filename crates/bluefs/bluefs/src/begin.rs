@@ -30,10 +30,34 @@ impl Shared {
         self.device.damaged().len() as u64 + state.rings.without_superblock().count() as u64
     }
 
+    /// Takes from zones that are not its own what they have more of the drive's active zones than is left to them. A store's
+    /// data zones do not; but a mount that failed in its middle may have left some that nobody owns, and they are reset only
+    /// when it is known what is the store's. Those have little in them, and one of the store's loses nothing but room.
+    fn limit_active_zones_of_others(&self, report: &[ZoneDescriptor]) {
+        let Some(quota) = self.pool.active_quota(Owner::BlueFs) else {
+            return;
+        };
+        let most = self.drive.geometry().max_active_zones.saturating_sub(quota);
+        let mut others = self.pool.unclaimed();
+        others.extend(self.pool.unusable());
+        let mut active: Vec<_> = others
+            .into_iter()
+            .filter_map(|zone| report.get(zone.index()))
+            .filter(|zone| zone.condition.is_active())
+            .map(|zone| (zone.write_pointer, zone.id))
+            .collect();
+        active.sort_unstable();
+        let more = active.len().saturating_sub(most as usize);
+        for (_, zone) in active.into_iter().take(more) {
+            appender::finish(&*self.drive, zone);
+        }
+    }
+
     /// What a writable mount changes on the drive.
     pub fn begin(&self, report: &[ZoneDescriptor], lacking: &BTreeSet<ZoneId>) -> Result<()> {
         let mut guard = self.state.lock();
         let state = &mut *guard;
+        self.limit_active_zones_of_others(report);
         state.rings.finish_others(&*self.device)?;
         let known = self.damaged_places(state);
         if self.copies > 1 {

@@ -186,6 +186,7 @@ impl Shared {
                     let others = journal.zones.into_iter().chain(journal.next);
                     in_vain.extend(others.filter(|zone| *zone != broken));
                     if is_empty || !self.may_be_reset_later(broken) {
+                        appender::finish(device, broken);
                         self.state.lock().zones.forget(broken)?;
                         self.retire(broken);
                     } else {

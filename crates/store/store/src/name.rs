@@ -54,9 +54,10 @@ impl Name {
     }
 }
 
+/// Its beginning where it is long, and all of it with `{:#}`.
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut left = MAX_SHOWN;
+        let mut left = if f.alternate() { usize::MAX } else { MAX_SHOWN };
         let mut put = |part: &str| {
             left = left.saturating_sub(part.len());
             match left {
@@ -156,6 +157,7 @@ mod tests {
         let long = shown(&[b'x'; 4096]);
         assert!(long.len() < 220 && long.ends_with("… (4096 bytes)"));
         assert_eq!(shown(&[0xff; 4096]).matches("xff").count(), 49);
+        assert_eq!(format!("{:#}", Name::from(&[b'x'; 4096])).len(), 4096);
     }
 
     #[test]

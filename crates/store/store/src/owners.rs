@@ -44,11 +44,11 @@ impl Owners {
             .then(|| (collection.as_str(), name.into()))
     }
 
-    /// Collection and object, for people; a question mark for a collection that is not there.
+    /// Collection and whole object, for people; a question mark for a collection that is not there.
     pub fn words(&self, key: &[u8]) -> String {
         match (self.of(key), key::parse_onode(key)) {
-            (Some((collection, name)), _) => format!("{collection}/{name}"),
-            (None, Some((_, name))) => format!("?/{}", Name::from(name)),
+            (Some((collection, name)), _) => format!("{collection}/{name:#}"),
+            (None, Some((_, name))) => format!("?/{:#}", Name::from(name)),
             (None, None) => key.escape_ascii().to_string(),
         }
     }

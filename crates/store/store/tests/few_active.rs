@@ -6,11 +6,13 @@
 mod common;
 
 use common::{assert_clean, contents, create_collection, geometry, mkfs, mount, pattern, put};
+use device::faults::{Fault, Faults, Plan};
 use device::{MemoryDrive, ZonedDevice};
+use kv_rocksdb::RocksDb;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use store::{Store, Transaction};
-use zone::Geometry;
+use store::{MkfsOptions, Store, Transaction};
+use zone::{Geometry, ZoneCommand};
 
 fn drive(conventional_zones: u32, max_active_zones: u32) -> Arc<dyn ZonedDevice> {
     let geometry = Geometry {
@@ -72,4 +74,45 @@ fn fewer_are_refused_before_anything_is_written() {
             .iter()
             .all(|zone| zone.condition != zone::ZoneCondition::Closed)
     );
+}
+
+/// Each begins a journal, and may leave zones with its first blocks, which are nobody's at the next mount.
+#[test]
+fn mounts_in_which_writes_fail_take_no_active_zones_from_the_next() {
+    for (copies, active) in [(1, 8), (2, 14)] {
+        let small = Geometry {
+            zone_size: 512 << 10,
+            zone_capacity: 268 << 10,
+            conventional_zones: 0,
+            max_open_zones: active,
+            max_active_zones: active,
+            ..geometry(160)
+        };
+        let drive = Arc::new(Faults::new(MemoryDrive::new(small).unwrap()));
+        let device: Arc<dyn ZonedDevice> = drive.clone();
+        let made = MkfsOptions {
+            metadata_copies: Some(copies),
+            runtime: common::options().runtime,
+            ..MkfsOptions::new(RocksDb)
+        };
+        Store::mkfs(device.clone(), &made).unwrap();
+        let mut store = mount(&device);
+        create_collection(&store);
+        for kth in 1..20 {
+            put(&store, &format!("o{kth}"), &pattern(kth, 20_000)).unwrap();
+            drop(store);
+            for attempt in 0..3 {
+                // The drive does them, and says that it has not: a connection that breaks.
+                let fault = Fault::Torn { bytes: 1 << 20 };
+                drive.add(Plan::from(ZoneCommand::Write, kth + attempt, fault));
+                drop(Store::mount(device.clone(), common::options()));
+                drive.clear();
+            }
+            store = Store::mount(device.clone(), common::options())
+                .unwrap_or_else(|error| panic!("{copies} copies, {kth}: {error}"));
+        }
+        let whole = (1..20).map(|kth| (format!("o{kth}"), pattern(kth, 20_000)));
+        assert!(contents(&store) == whole.collect());
+        assert_clean(&store);
+    }
 }
