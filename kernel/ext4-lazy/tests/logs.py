@@ -40,6 +40,36 @@ def test_orphans_of_a_read_only_mount(bench):
         bench.fsck(image, replay=False)
 
 
+def test_noload_writes_nothing(bench):
+    """
+    The machine dies, and the superblock at home names files without a name: a mount with ro,noload frees none of them, which the log
+    would not know, and writes nothing at all. The next mount frees them.
+    """
+    for feature in ("^orphan_file", "orphan_file"):
+        for options in ("lazy", "rw"):
+            bench.mkfs(size="32M", journal=4, extra=("-O", feature))
+            bench.guest(f"""
+                mount -t $LAZY_TYPE -o {options} /dev/ubda /mnt; python3 -c '
+import fcntl, os, struct
+files = [os.open(f"/mnt/{{i}}", os.O_CREAT | os.O_RDWR) for i in range(9)]
+for file in files: os.write(file, bytes(9000)); os.fsync(file)
+for i in range(1, 9): os.unlink(f"/mnt/{{i}}")
+os.sync()
+# So the superblock at home names them.
+os.system("fsfreeze -f /mnt; fsfreeze -u /mnt")
+os.mkdir("/mnt/d"); os.sync()
+fcntl.ioctl(os.open("/mnt", os.O_RDONLY), 0x8004587D, struct.pack("I", 2))'
+                umount /mnt""")
+            first = bench.image.read_bytes()
+            bench.guest("mount -t $LAZY_TYPE -o ro,noload /dev/ubda /mnt; ls /mnt; umount /mnt")
+            check(bench.image.read_bytes() == first, f"{feature}, {options}: it was written to")
+            said = bench.guest(f"mount -t $LAZY_TYPE -o {options} /dev/ubda /mnt; ls -d /mnt/0 /mnt/d; umount /mnt")
+            check("8 orphan inodes deleted" in said, f"{feature}, {options}: {said[-2000:]}")
+            if options == "lazy":
+                check(off(bench.image).returncode == 0, f"{feature}: not all goes home")
+            bench.fsck(bench.image, replay=False)
+
+
 def test_off_with_an_orphan_file(bench):
     """Files without a name are in the orphan file when the machine dies: behind `ext4lazy off` nobody takes free inodes for them."""
     bench.mkfs(size="32M", journal=4, extra=("-O", "orphan_file"))
