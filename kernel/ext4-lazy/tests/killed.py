@@ -1,4 +1,4 @@
-"""Tests of `ext4lazy off` that is killed: at any of its writes it begins again, and nothing is lost."""
+"""Tests of how `ext4lazy off` is run: killed at any of its writes, several at once, on files with odd names."""
 
 import os
 import random
@@ -134,3 +134,36 @@ def test_off_is_killed(bench):
             bench.guest("lazy /dev/ubda /mnt; ls /mnt/1/f /mnt/28/f; mkdir /mnt/new; umount /mnt; mount -t ext4 /dev/ubda /mnt; ls -d /mnt/28/f /mnt/new; "
                         "umount /mnt", disks=[image])
             bench.fsck(image, replay=False)
+
+
+def test_off_at_once(bench):
+    """Several of `ext4lazy off` on one image: one does it, the others write nothing, and say why or that all is home."""
+    log = make(bench, "after a crash")
+    good, image = right(bench, log), bench.copy("killed")
+    runs = [subprocess.Popen([str(HERE / "ext4lazy"), "off", str(image)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(6)]
+    ends = [(run.wait(), *run.communicate()) for run in runs]
+    check(sum("recovering journal" in said for _, said, _ in ends) == 1, f"{ends}")
+    for code, said, wrong in ends:
+        check("everything is home" in said if code == 0 else "another program has locked" in wrong and "\nhint: " in wrong, f"{ends}")
+    check(contents(image, log) == good, "something else is home")
+
+
+def test_off_of_odd_names(bench):
+    """A name that e2fsprogs takes for something else is refused before anything is looked at; any other is no matter."""
+    log = make(bench, "unmounted")
+    first, good = bench.image.read_bytes(), right(bench, log)
+    folder = bench.folder / "names"
+    folder.mkdir()
+    for name in ("a b", 'a"b', "-a", "--force", "\u00fc"):
+        image = folder / name
+        image.write_bytes(first)
+        done = subprocess.run([str(HERE / "ext4lazy"), "off", "--", name], cwd=folder, capture_output=True, text=True, check=False)
+        check(done.returncode == 0 and contents(image, log) == good, f"{name!r}: {done.stdout}{done.stderr}")
+    # Which of these is looked at?
+    (folder / "a").write_bytes(first)
+    for name in ("a?b", "a?offset=0", "a\nb"):
+        (folder / name).write_bytes(first)
+        for command in ("status", "off"):
+            done = subprocess.run([str(HERE / "ext4lazy"), command, name], cwd=folder, capture_output=True, text=True, check=False)
+            check(done.returncode == 1 and "means something else" in done.stderr and "\nhint: " in done.stderr, f"{name!r}: {done.stdout}{done.stderr}")
+        check((folder / name).read_bytes() == (folder / "a").read_bytes() == first, f"{name!r}: something was written")

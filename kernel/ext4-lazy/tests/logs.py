@@ -97,7 +97,7 @@ def test_dead_transactions(bench):
     bench.mkfs(size="32M", block=1024, journal=4)
     # Directories with inodes in different blocks.
     bench.guest("mount -t $LAZY_TYPE /dev/ubda /mnt; for i in $(seq 12); do mkdir /mnt/$i; done; umount /mnt")
-    for number in (63, 64, 65, 129, 700):
+    for number in (63, 64, 65, 129, 400):
         image = bench.copy("dead")
         said = bench.guest(f"""lazy /dev/ubda /mnt; python3 -c '
 import os
