@@ -5,6 +5,7 @@ import random
 import shutil
 import signal
 import subprocess
+import time
 
 import journal
 from bench import DAMAGES, HERE, SEED, check, program
@@ -146,6 +147,44 @@ def test_off_at_once(bench):
     for code, said, wrong in ends:
         check("everything is home" in said if code == 0 else "another program has locked" in wrong and "\nhint: " in wrong, f"{ends}")
     check(contents(image, log) == good, "something else is home")
+
+
+def off_when_unlocked(image):
+    for _ in range(20):
+        done = off(image)
+        if "another program has locked" not in done.stderr:
+            break
+    return done
+
+
+def test_off_is_killed_alone(bench):
+    """`ext4lazy off` is killed, and e2fsck is not: another one does not begin beside it. Interrupted, it says how to go on."""
+    log = make(bench, "after a crash")
+    good, image, folder = right(bench, log), bench.copy("killed"), bench.folder / "programs"
+    folder.mkdir()
+    (folder / "e2fsck").write_text('#!/bin/sh\n: >"$STARTED"; sleep 8; exec "$E2FSCK" "$@"')
+    (folder / "e2fsck").chmod(0o755)
+    variables = {**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "E2FSCK": program("e2fsck"), "STARTED": str(bench.folder / "started")}
+    for number in (signal.SIGKILL, signal.SIGINT):
+        (bench.folder / "started").unlink(missing_ok=True)
+        run = subprocess.Popen([str(HERE / "ext4lazy"), "off", str(image)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=variables)
+        while not (bench.folder / "started").exists():
+            check(run.poll() is None, "it has ended before")
+            time.sleep(0.05)
+        run.send_signal(number)
+        run.wait()
+        if number == signal.SIGINT:
+            wrong = run.stderr.read()
+            check("Traceback" not in wrong and "it was interrupted" in wrong and "\nhint: " in wrong, wrong)
+            continue
+        done = off(image)
+        check(done.returncode == 1 and "another program has locked" in done.stderr, f"{done.stdout}{done.stderr}")
+        done = off_when_unlocked(image)
+        check(done.returncode == 0 and contents(image, log) == good, f"something else is home: {done.stdout}{done.stderr}")
+        shutil.copy(bench.image, image)
+    # The program in place of e2fsck has started another one.
+    done = off_when_unlocked(image)
+    check(done.returncode == 0 and contents(image, log) == good, f"something else is home: {done.stdout}{done.stderr}")
 
 
 def test_off_of_odd_names(bench):
