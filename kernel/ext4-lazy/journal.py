@@ -507,6 +507,14 @@ def debugger(debugfs, image, command):
     return "".join(line for line in done.stdout.splitlines(True) if not line.startswith("debugfs: "))
 
 
+def has_orphans(debugfs, image, inode):
+    """Whether an orphan file names an inode."""
+    done = subprocess.run([debugfs, "-R", f"cat <{inode}>", str(image)], capture_output=True, check=False)
+    size = 1024 << struct.unpack("<I", read(image, 1024 + 24, 4))[0]
+    # Each block ends with a magic number and a checksum.
+    return any(any(done.stdout[at:at + size - 8]) for at in range(0, len(done.stdout), size))
+
+
 def blocks_of_a_list(words):
     """The blocks of a file without extents, from what debugfs says of its inode, as far as they are all there."""
     places = {}
