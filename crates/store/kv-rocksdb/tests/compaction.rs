@@ -4,17 +4,14 @@
 
 mod support;
 
-use bluefs::{BlueFs, MountOptions};
-use device::ZonedDevice;
+use bluefs::BlueFs;
 use kv::{Batch, Durability, Kv, Options};
 use kv_rocksdb::RocksDb;
-use runtime::Runtime;
 use std::iter;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
-use support::{Drive, drive_of, format, formatted, geometry, key, mount};
+use support::{drive_of, format, formatted, geometry, key, mount, mount_with_pool};
 use zone::{Geometry, ZoneId};
-use zone_alloc::{Purpose, ZonePool};
+use zone_alloc::Purpose;
 
 const ROW_BYTES: usize = 4000;
 /// Rows in the last level; the level above keeps a tenth of their bytes, and gives on what is more.
@@ -25,18 +22,6 @@ const KEPT_BY_BLUEFS: u32 = 5;
 const PATIENCE: Duration = Duration::from_secs(60);
 const LEVEL_0: &str = "rocksdb.num-files-at-level0";
 const ABOVE_THE_LAST: &str = "rocksdb.num-files-at-level5";
-
-fn mount_with_pool(drive: &Drive) -> (Arc<ZonePool>, BlueFs) {
-    let g = drive.geometry().clone();
-    let report = drive.report(ZoneId(0), g.zone_count).unwrap();
-    let pool = Arc::new(ZonePool::new(g, &report));
-    let options = MountOptions {
-        runtime: Runtime::seeded(0),
-        ..MountOptions::default()
-    };
-    let fs = BlueFs::mount(drive.clone(), pool.clone(), options).unwrap();
-    (pool, fs)
-}
 
 fn open(fs: &BlueFs) -> Kv {
     let options = Options {

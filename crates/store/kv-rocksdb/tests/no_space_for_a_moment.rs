@@ -5,12 +5,10 @@
 
 mod support;
 
-use bluefs::{BlueFs, MountOptions};
-use device::ZonedDevice;
+use bluefs::BlueFs;
 use fastrand::Rng;
 use kv::{Batch, Durability, Error, Kv, Options};
 use kv_rocksdb::RocksDb;
-use runtime::Runtime;
 use std::collections::BTreeMap;
 use std::env;
 use std::sync::Arc;
@@ -31,14 +29,7 @@ struct Mounted {
 }
 
 fn mount(drive: &Drive) -> Mounted {
-    let g = drive.geometry().clone();
-    let report = drive.report(ZoneId(0), g.zone_count).unwrap();
-    let pool = Arc::new(ZonePool::new(g, &report));
-    let options = MountOptions {
-        runtime: Runtime::seeded(0),
-        ..MountOptions::default()
-    };
-    let fs = BlueFs::mount(drive.clone(), pool.clone(), options).unwrap();
+    let (pool, fs) = support::mount_with_pool(drive);
     let small = Options {
         // Manifest, logs and SSTs of a few zones each.
         write_buffer_bytes: 64 << 10,

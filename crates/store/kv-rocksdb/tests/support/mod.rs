@@ -102,6 +102,17 @@ pub fn mount(drive: &Arc<impl ZonedDevice + 'static>) -> BlueFs {
 
 /// The same where it may fail.
 pub fn try_mount(drive: &Arc<impl ZonedDevice + 'static>) -> Result<BlueFs, bluefs::Error> {
+    try_mount_with_pool(drive).map(|(_, fs)| fs)
+}
+
+/// The same with the pool of zones, for a test that takes some.
+pub fn mount_with_pool(drive: &Arc<impl ZonedDevice + 'static>) -> (Arc<ZonePool>, BlueFs) {
+    try_mount_with_pool(drive).unwrap()
+}
+
+fn try_mount_with_pool(
+    drive: &Arc<impl ZonedDevice + 'static>,
+) -> Result<(Arc<ZonePool>, BlueFs), bluefs::Error> {
     let g = drive.geometry().clone();
     let report = drive.report(ZoneId(0), g.zone_count)?;
     let options = MountOptions {
@@ -109,7 +120,9 @@ pub fn try_mount(drive: &Arc<impl ZonedDevice + 'static>) -> Result<BlueFs, blue
         runtime: Runtime::seeded(0),
         ..MountOptions::default()
     };
-    BlueFs::mount(drive.clone(), Arc::new(ZonePool::new(g, &report)), options)
+    let pool = Arc::new(ZonePool::new(g, &report));
+    let fs = BlueFs::mount(drive.clone(), pool.clone(), options)?;
+    Ok((pool, fs))
 }
 
 /// The drive as it is at this moment, the way another computer would find it after the process
