@@ -42,7 +42,8 @@ pub(crate) fn kv_options(geometry: &Geometry, copies: u32, block_cache_bytes: u6
         create_if_missing: false,
         write_buffer_bytes: write_buffer_bytes(geometry, copies),
         target_file_bytes: table.min(headroom / 24).max(MIN_TABLE),
-        max_compaction_bytes: headroom / 2,
+        // Half of what puts leave: zones are not full, logs go on meanwhile, and long names have large indexes.
+        max_compaction_bytes: headroom / 8 * 3,
         block_cache_bytes,
         max_manifest_bytes: (geometry.least_capacity() / 32).clamp(32 << 10, 4 << 20),
         merge: vec![
