@@ -254,6 +254,10 @@ pub(crate) fn choose(want: Want, open: &[Open], budget: usize, can_take: bool) -
     let mut held = [0; 4];
     usable().for_each(|(_, o)| held[o.class.tenant(budget)] += 1);
     let kept_for_others = tenants(budget).owed_to_others(class.tenant(budget), held) as usize;
+    // Who has none to share comes before what is kept for those who have: logs may all be in a zone of moved ones, and then
+    // no SST would find a place until they end.
+    let has_none = !usable().any(|(_, o)| same_family(o));
+    let kept_for_others = if has_none { 0 } else { kept_for_others };
     let new = || (can_take && usable().count() + kept_for_others < budget).then_some(Choice::New);
     let shared = |fits: &dyn Fn(&Open) -> bool| {
         let found = usable()
@@ -299,6 +303,16 @@ mod tests {
         let o = [open(Class::Medium, 1), open(Class::Wal, 1)];
         assert_eq!(choose(Class::Medium.into(), &o, 4, true), Choice::New);
         assert_eq!(choose(Class::Medium.into(), &o, 2, true), Choice::Open(0));
+    }
+
+    #[test]
+    fn a_file_finds_a_zone_though_all_logs_are_in_one_of_moved_logs() {
+        let logs = [open(Class::MovedLog, 2)];
+        assert_eq!(choose(Class::Medium.into(), &logs, 3, true), Choice::New);
+        assert_eq!(choose(Class::Medium.into(), &logs, 2, true), Choice::New);
+        // What is left goes to whoever comes first: a log goes on where the others are.
+        let both = [open(Class::MovedLog, 2), open(Class::Medium, 1)];
+        assert_eq!(choose(Class::Wal.into(), &both, 2, true), Choice::Open(0));
     }
 
     #[test]
