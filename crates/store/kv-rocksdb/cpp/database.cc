@@ -327,11 +327,19 @@ bool Database::CompactDeleted() const {
   db->GetLiveFilesMetaData(&tables);
   int last = 0;
   for (const auto& table : tables) last = std::max(last, table.level);
+  uint64_t last_bytes = 0, last_rows = 1;
+  for (const auto& table : tables) {
+    if (table.level != last) continue;
+    last_bytes += table.size;
+    last_rows += table.num_entries;
+  }
   bool any = false;
   for (const auto& table : tables) {
-    // An overwrite leaves two tombstones among five rows. Those in the last level are on their way out.
-    const bool few = table.num_deletions == 0 || table.num_deletions * 3 < table.num_entries;
-    if (table.level == last || few) continue;
+    // An overwrite leaves two tombstones among five rows, and one may stand for a large row. Those in the last level are on
+    // their way out.
+    const uint64_t rows = table.num_deletions * 3;
+    const bool few = rows < table.num_entries && rows * (last_bytes / last_rows) < table.size;
+    if (table.level == last || rows == 0 || few) continue;
     // One of level 0 has keys of all kinds: without what is below all of them.
     const rocksdb::Slice from(table.smallestkey);
     const rocksdb::Slice to(table.level == 0 ? table.smallestkey : table.largestkey);

@@ -13,6 +13,7 @@ use support::{Drive, formatted, key, mount, numbered, options};
 
 const ROWS: u32 = 20_000;
 const ROW_BYTES: usize = 1000;
+const LARGE_ROWS: u32 = 50;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn open(fs: &BlueFs, listed: &[u8]) -> Kv {
@@ -66,6 +67,30 @@ fn a_few_tombstones_have_little_written_again_until_space_is_wanted() {
     let gone = u64::from(ROWS) / 20 * ROW_BYTES as u64;
     let left = kv.stored_bytes();
     assert!(left < stored - gone * 9 / 10, "{left} of {stored}");
+}
+
+/// Beside many small rows that are new, so that tombstones are few of them.
+#[test]
+fn tombstones_of_large_rows_are_compacted_when_space_is_wanted() {
+    let fs = mount(&formatted());
+    let kv = open(&fs, b"");
+    for number in 0..LARGE_ROWS {
+        let large = numbered(number, 200 * ROW_BYTES);
+        kv.write(&large, Durability::Buffered).unwrap();
+    }
+    kv.compact().unwrap();
+    let stored = kv.stored_bytes();
+    let mut batch = Batch::default();
+    for number in 0..LARGE_ROWS {
+        batch.delete(&key(number));
+        for beside in 0..20 {
+            batch.put(&key(ROWS + 20 * number + beside), b"small");
+        }
+    }
+    kv.write(&batch, Durability::Synced).unwrap();
+    assert!(kv.settle(PATIENCE).unwrap());
+    let left = kv.stored_bytes();
+    assert!(left < stored / 10, "{left} of {stored}");
 }
 
 #[test]
