@@ -9,6 +9,7 @@ use crate::zone_table::{Opened, Stage};
 use crate::{Error, Result};
 use device::ZonedDevice;
 use std::sync::Arc;
+use std::time::Duration;
 use zone_alloc::Owner;
 
 impl Shared {
@@ -102,6 +103,10 @@ impl Shared {
             }
             // Even if it moved nothing: its flush may have been what a ready zone waited for.
             hopeless = !self.make_space()?;
+        }
+        // Whoever has nothing else does not wait for a failed reset to be old.
+        if self.reset_again(Duration::ZERO)? {
+            return self.acquire_slot(want, need);
         }
         let free_zones = self.available(&self.state.lock());
         Err(Error::NoSpace { free_zones })

@@ -103,6 +103,18 @@ fn zones_that_could_not_be_reset_come_back() {
     }
 }
 
+/// No time goes by behind the last failure.
+#[test]
+fn who_finds_no_space_tries_them_at_once() {
+    for copies in COPIES {
+        let (device, clock) = formatted(copies);
+        let (fs, _) = without_resets(&device, &clock);
+        device.clear();
+        write(&fs, "/next.sst", &[7; 50_000]).unwrap();
+        fs.unmount().unwrap();
+    }
+}
+
 /// Nobody commits anything meanwhile.
 #[test]
 fn they_come_back_while_nobody_does_anything() {
