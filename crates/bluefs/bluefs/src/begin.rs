@@ -3,6 +3,7 @@
 use crate::Result;
 use crate::failing::DamagedFile;
 use crate::format::superblock::Role;
+use crate::journal::first_header;
 use crate::shared::Shared;
 use crate::slot::Class;
 use crate::state::State;
@@ -30,10 +31,10 @@ impl Shared {
         self.device.damaged().len() as u64 + state.rings.without_superblock().count() as u64
     }
 
-    /// Takes from zones that are not its own what they have more of the drive's active zones than is left to them. A store's
-    /// data zones do not; but a mount that failed in its middle may have left some that nobody owns, and they are reset only
-    /// when it is known what is the store's. Those have little in them, and one of the store's loses nothing but room.
-    fn limit_active_zones_of_others(&self, report: &[ZoneDescriptor]) {
+    /// Finishes zones in which a mount that failed began a journal, as far as others have more of the drive's active zones than
+    /// is left to them. Nobody owns these, and they are reset only when it is known what is the store's. Never a zone of
+    /// the store's: its write pointer is a witness of what a power cut has lost, until the store's log has been replayed.
+    fn finish_left_journals(&self, report: &[ZoneDescriptor]) {
         let Some(quota) = self.pool.active_quota(Owner::BlueFs) else {
             return;
         };
@@ -48,7 +49,9 @@ impl Shared {
             .collect();
         active.sort_unstable();
         let more = active.len().saturating_sub(most as usize);
-        for (_, zone) in active.into_iter().take(more) {
+        let zones = active.into_iter().map(|(_, zone)| zone);
+        let journals = zones.filter(|zone| first_header(&*self.drive, *zone).is_some());
+        for zone in journals.take(more) {
             appender::finish(&*self.drive, zone);
         }
     }
@@ -57,7 +60,7 @@ impl Shared {
     pub fn begin(&self, report: &[ZoneDescriptor], lacking: &BTreeSet<ZoneId>) -> Result<()> {
         let mut guard = self.state.lock();
         let state = &mut *guard;
-        self.limit_active_zones_of_others(report);
+        self.finish_left_journals(report);
         state.rings.finish_others(&*self.device)?;
         let known = self.damaged_places(state);
         if self.copies > 1 {
