@@ -8,10 +8,9 @@ mod common;
 use common::{assert_clean, contents, create_collection, geometry, mkfs, mount, pattern, put};
 use device::faults::{Fault, Faults, Plan};
 use device::{MemoryDrive, ZonedDevice};
-use kv_rocksdb::RocksDb;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use store::{MkfsOptions, Store, Transaction};
+use store::{Store, Transaction};
 use zone::{Geometry, ZoneCommand};
 
 fn drive(conventional_zones: u32, max_active_zones: u32) -> Arc<dyn ZonedDevice> {
@@ -90,12 +89,7 @@ fn mounts_in_which_writes_fail_take_no_active_zones_from_the_next() {
         };
         let drive = Arc::new(Faults::new(MemoryDrive::new(small).unwrap()));
         let device: Arc<dyn ZonedDevice> = drive.clone();
-        let made = MkfsOptions {
-            metadata_copies: Some(copies),
-            runtime: common::options().runtime,
-            ..MkfsOptions::new(RocksDb)
-        };
-        Store::mkfs(device.clone(), &made).unwrap();
+        common::mkfs_in_copies(&device, Some(copies));
         let mut store = mount(&device);
         create_collection(&store);
         for kth in 1..20 {

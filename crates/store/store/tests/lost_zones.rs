@@ -17,14 +17,7 @@ use zone::{Geometry, ZoneCondition, ZoneId, ZoneKind};
 fn drive() -> MemoryDrive {
     let drive = Arc::new(MemoryDrive::new(geometry(96)).unwrap());
     let device: Arc<dyn ZonedDevice> = drive.clone();
-    let made = MkfsOptions {
-        engine: options().engine,
-        uuid: [7; 16],
-        metadata_copies: Some(2),
-        runtime: options().runtime,
-        ..MkfsOptions::new(kv_rocksdb::RocksDb)
-    };
-    Store::mkfs(device.clone(), &made).unwrap();
+    mkfs_in_copies(&device, Some(2));
     let store = mount(&device);
     create_collection(&store);
     for index in 0..20 {

@@ -5,11 +5,13 @@
 
 mod common;
 
-use common::{assert_clean, create_collection, geometry, mkfs, mount, options, pattern, put};
+use common::{
+    assert_clean, create_collection, geometry, mkfs, mkfs_in_copies, mount, pattern, put,
+};
 use device::{MemoryDrive, ZonedDevice};
 use fastrand::Rng;
 use std::sync::Arc;
-use store::{Attributes, Error, MkfsOptions, Store, Transaction};
+use store::{Attributes, Error, Transaction};
 use zone::Geometry;
 
 type Step = fn(&mut Transaction, u64, Attributes);
@@ -295,12 +297,7 @@ fn a_drive_full_of_metadata_can_be_emptied() {
             ..geometry(180)
         };
         let device: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(small).unwrap());
-        let made = MkfsOptions {
-            metadata_copies: Some(2),
-            runtime: options().runtime,
-            ..MkfsOptions::new(kv_rocksdb::RocksDb)
-        };
-        Store::mkfs(device.clone(), &made).unwrap();
+        mkfs_in_copies(&device, Some(2));
         let store = mount(&device);
         create_collection(&store);
         let mut names = Vec::new();

@@ -61,9 +61,15 @@ pub fn options() -> MountOptions {
 }
 
 pub fn mkfs(device: &Arc<dyn ZonedDevice>) {
+    mkfs_in_copies(device, None);
+}
+
+/// With so many copies of the metadata.
+pub fn mkfs_in_copies(device: &Arc<dyn ZonedDevice>, metadata_copies: Option<u32>) {
     let made = MkfsOptions {
         engine: options().engine,
         uuid: [7; 16],
+        metadata_copies,
         runtime: options().runtime,
         ..MkfsOptions::new(RocksDb)
     };
