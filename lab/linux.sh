@@ -51,6 +51,19 @@ unpack_source() {
     touch "$folder/$package/.unpacked"
 }
 
+# unpack_newer_source SUITE FOLDER [PACKAGE]: as unpack_source from that suite; by default the package that its linux-source
+# stands for. Its name is in $package then.
+unpack_newer_source() {
+    local suite=$1 folder=$2
+    command -v apt-get >/dev/null 2>&1 || die "the kernel's source comes in Debian's packages, and this is not a Debian system"
+    packages_of "$suite" "$folder"
+    package=${3:-$(apt-cache depends linux-source | awk '$1 == "Depends:" { print $2; exit }')}
+    unpack_source "$package" "$folder"
+    rm -rf "$folder/apt"
+    unset APT_CONFIG
+    echo "$suite" >"$folder/$package/.suite"
+}
+
 # configure SOURCE OBJECTS CONFIG…: user-mode Linux with these options and no others; of one that is named twice, the later
 # line counts.
 configure() {
