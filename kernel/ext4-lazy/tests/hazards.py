@@ -241,6 +241,16 @@ def test_marked_at_home(bench):
         bench.fsck(left, replay=False)
 
 
+def test_marked_behind_an_error(bench):
+    """What a program has written to the superblock while an error had made the file system read-only has its mark after the unmount."""
+    bench.mkfs(size="32M", journal=4)
+    bench.guest(f"""{MARKS}
+        exec 5</dev/ubda; lazy /dev/ubda /mnt errors=remount-ro; mkdir /mnt/a; sync
+        echo 1 >$(echo /sys/fs/ext4*/*/trigger_fs_error); while touch /mnt/x 2>/dev/null; do sleep 0.1; done
+        tune2fs -c 77 /dev/ubda >/dev/null; sync; marks '' "tune2fs"; umount /mnt; marks drive+cache "an unmount behind an error"
+        lazy /dev/ubda /mnt; ls -d /mnt/a; umount /mnt""", expect_errors=True)
+
+
 # What the file system is before it is made larger: 5 groups, and 20 then. New groups need new blocks of descriptors.
 GROWS = {
     "reserved descriptors": ("-E", "desc_size=512,resize=400000"),
