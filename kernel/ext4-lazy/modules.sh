@@ -96,7 +96,7 @@ image() {
 modules() {
     local release kbuild=linux-kbuild-$version module
     release=$(packaged_kernel)
-    [ -n "$release" ] || die "there is no packaged Linux $version with headers" "apt-get update"
+    [ -n "$release" ] || die "this Debian packages no Linux $version with headers" "apt-get update; modules are made of what it packages (6.1, 6.12)"
     mkdir -p "$objects"
     case $version in 6.1) ;; *) kbuild=linux-kbuild-${release%-amd64} ;; esac
     headers
