@@ -4,11 +4,16 @@
 //! fits, and what is measured is the program's work, not a disk's. All costs are counts: CPU time of the
 //! process (compactions included), bytes and reads of the drive. Each stage ends with the memtable written
 //! out and the compactions done.
+//!
+//! Writes and flushes take [`COMMAND`]. If they took no time, no put would wait for another's flush, and each would fill
+//! blocks of the log alone: chance would say how many bytes that is.
 
 use crate::cpu;
 use crate::error::Result;
+use crate::paced::{Pace, Paced};
 use crate::together::together;
 use crate::watch::Watch;
+use device::changed::Changed;
 use device::stats::{Stats, StatsSnapshot};
 use device::{MemoryDrive, ZonedDevice, profile};
 use kv_rocksdb::RocksDb;
@@ -23,6 +28,8 @@ use zone::Bytes;
 const PROFILE: &str = "hm-smr-14tb";
 const SIZE: u64 = 14 << 40;
 const COLLECTION: &str = "scale";
+/// How long a write or a flush takes: as on fast flash, where puts share the fewest flushes.
+const COMMAND: Duration = Duration::from_micros(100);
 /// How long compactions may take at the end of a stage.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// They are over when the drive was left alone for so long.
@@ -156,9 +163,8 @@ impl<'a> Scale<'a> {
         collection.create_collection(COLLECTION, Attributes::new());
         let geometry = profile::by_name(PROFILE)?.geometry(SIZE, None)?;
         let drive = Arc::new(Stats::new(MemoryDrive::new(geometry)?));
-        let device: Arc<dyn ZonedDevice> = drive.clone();
-        Store::mkfs(device.clone(), &MkfsOptions::new(RocksDb))?;
-        let store = Store::mount(device, MountOptions::new(RocksDb))?;
+        Store::mkfs(drive.clone(), &MkfsOptions::new(RocksDb))?;
+        let store = mount(&drive)?;
         store.commit(collection)?;
         Ok(Self {
             options,
@@ -217,8 +223,7 @@ impl<'a> Scale<'a> {
     fn mount(&mut self) -> Result<f64> {
         let clock = Runtime::system();
         let start = clock.now();
-        let store = Store::mount(self.drive.clone(), MountOptions::new(RocksDb))?;
-        self.store = Some(store);
+        self.store = Some(mount(&self.drive)?);
         Ok((clock.now() - start).as_secs_f64())
     }
 
@@ -274,6 +279,16 @@ impl<'a> Scale<'a> {
             clock.wait_until(clock.now() + QUIET);
         }
     }
+}
+
+fn mount(drive: &Arc<Stats<MemoryDrive>>) -> Result<Store> {
+    let change = Paced::new(Pace {
+        command: COMMAND,
+        ..Pace::default()
+    });
+    let drive = drive.clone();
+    let device: Arc<dyn ZonedDevice> = Arc::new(Changed { drive, change });
+    Ok(Store::mount(device, MountOptions::new(RocksDb))?)
 }
 
 /// Bytes that nothing can compress where they may go to the metadata, and zeros where not.

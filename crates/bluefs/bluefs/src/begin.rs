@@ -31,14 +31,8 @@ impl Shared {
         self.device.damaged().len() as u64 + state.rings.without_superblock().count() as u64
     }
 
-    /// Finishes zones in which a mount that failed began a journal, as far as others have more of the drive's active zones than
-    /// is left to them. Nobody owns these, and they are reset only when it is known what is the store's. Never a zone of
-    /// the store's: its write pointer is a witness of what a power cut has lost, until the store's log has been replayed.
-    fn finish_left_journals(&self, report: &[ZoneDescriptor]) {
-        let Some(quota) = self.pool.active_quota(Owner::BlueFs) else {
-            return;
-        };
-        let most = self.drive.geometry().max_active_zones.saturating_sub(quota);
+    /// Active zones of others, the emptiest first. Nobody owns these, and they are reset only when it is known what is the store's.
+    fn active_of_others(&self, report: &[ZoneDescriptor]) -> Vec<ZoneId> {
         let mut others = self.pool.unclaimed();
         others.extend(self.pool.unusable());
         let mut active: Vec<_> = others
@@ -48,18 +42,71 @@ impl Shared {
             .map(|zone| (zone.write_pointer, zone.id))
             .collect();
         active.sort_unstable();
+        active.into_iter().map(|(_, zone)| zone).collect()
+    }
+
+    /// Finishes zones in which a mount that failed began a journal, as far as others have more of the drive's active zones than
+    /// is left to them. Never a zone of the store's: its write pointer is a witness of what a power cut has lost, until the
+    /// store's log has been replayed.
+    fn finish_left_journals(&self, report: &[ZoneDescriptor]) {
+        let Some(quota) = self.pool.active_quota(Owner::BlueFs) else {
+            return;
+        };
+        let most = self.drive.geometry().max_active_zones.saturating_sub(quota);
+        let active = self.active_of_others(report);
         let more = active.len().saturating_sub(most as usize);
-        let zones = active.into_iter().map(|(_, zone)| zone);
-        let journals = zones.filter(|zone| first_header(&*self.drive, *zone).is_some());
+        let journals = active
+            .into_iter()
+            .filter(|zone| first_header(&*self.drive, *zone).is_some());
         for zone in journals.take(more) {
             appender::finish(&*self.drive, zone);
         }
+    }
+
+    /// How many more zones the drive can have active now, of each copy.
+    fn active_left(&self) -> Result<usize> {
+        let g = self.drive.geometry();
+        let report = self.drive.report(ZoneId(0), g.zone_count)?;
+        let active = report.iter().filter(|zone| zone.condition.is_active());
+        let left = (g.max_active_zones as usize).saturating_sub(active.count());
+        Ok(left / self.copies as usize)
+    }
+
+    /// Where a power cut has left so many active zones that the next journal finds none, own ones are finished, with what
+    /// room they have: as many as are too many, but not a witness. Full zones of uploads may have become partly
+    /// written ones, and then others have more than is left to them. If all own ones are not enough, others' fullest follow.
+    fn finish_what_is_too_many(
+        &self,
+        state: &State,
+        partly: &mut Vec<ZoneDescriptor>,
+        lacking: &BTreeSet<ZoneId>,
+        report: &[ZoneDescriptor],
+    ) -> Result<()> {
+        const JOURNAL_AND_SUPERBLOCK: usize = 2;
+        let left = self.active_left()? + partly.len();
+        let budget = self
+            .slot_budget(state)
+            .min(left.saturating_sub(JOURNAL_AND_SUPERBLOCK));
+        while partly.len() > budget {
+            let fullest = partly.iter().rposition(|z| !lacking.contains(&z.id));
+            let Some(index) = fullest else { break };
+            self.device.finish(partly.remove(index).id)?;
+        }
+        let mut others = self.active_of_others(report);
+        while self.active_left()? == 0 {
+            let Some(zone) = others.pop() else { break };
+            appender::finish(&*self.drive, zone);
+        }
+        Ok(())
     }
 
     /// What a writable mount changes on the drive.
     pub fn begin(&self, report: &[ZoneDescriptor], lacking: &BTreeSet<ZoneId>) -> Result<()> {
         let mut guard = self.state.lock();
         let state = &mut *guard;
+        // What was replayed may be in the drive's cache alone, if the process that wrote it died or its writes failed: a power
+        // cut would bring back an older journal, whose zones are reset from here on.
+        self.drive.flush()?;
         self.finish_left_journals(report);
         state.rings.finish_others(&*self.device)?;
         let known = self.damaged_places(state);
@@ -83,14 +130,9 @@ impl Shared {
             .copied()
             .collect();
         partly.sort_unstable_by_key(|z| (z.write_pointer, z.id));
-        // A power cut may leave more of them than were active: some had been full. The journal and a
-        // superblock need their resources now. As long as the old journal counts, the write pointer is a
-        // witness where it has shown that something is not there.
-        let budget = self.slot_budget(state);
-        while limited && partly.len() > budget {
-            let fullest = partly.iter().rposition(|z| !lacking.contains(&z.id));
-            let Some(index) = fullest else { break };
-            self.device.finish(partly.remove(index).id)?;
+        // As long as the old journal counts, the write pointer is a witness where it has shown that something is not there.
+        if limited {
+            self.finish_what_is_too_many(state, &mut partly, lacking, report)?;
         }
         drop(guard);
         self.compact_if(&|_| true)?;

@@ -11,9 +11,7 @@ use crate::worn_out::WornOut;
 use crate::{Error, FORMAT_VERSION, Result};
 use appender::{is_of_limit, is_of_zone};
 use device::ZonedDevice;
-use zone::{
-    Geometry, ZoneAddress, ZoneCommand, ZoneCondition, ZoneDescriptor, ZoneError, ZoneId, ZoneKind,
-};
+use zone::{Geometry, ZoneAddress, ZoneCondition, ZoneDescriptor, ZoneError, ZoneId, ZoneKind};
 
 /// Superblocks in a sequential zone at most: few resets, and a bound for a search.
 const SEQUENTIAL_SLOTS: u64 = 1024;
@@ -40,8 +38,8 @@ struct Ring {
     current: usize,
     /// Blocks used in it.
     used: u64,
-    /// The superblock that counts in this ring.
-    newest: Option<Superblock>,
+    /// The superblock that counts in this ring, and which of the zones and which slot have it.
+    newest: Option<((usize, u64), Superblock)>,
     /// Nothing can be written to it during this mount.
     broken: bool,
     /// Of its zones, those in which nothing can be read.
@@ -103,11 +101,11 @@ impl Rings {
                 let report = device.report_zone(zone)?;
                 let found = find_in(device, &report)?;
                 other = other.max(found.other_version);
-                let newest = ring.newest.map_or(0, |superblock| superblock.generation);
+                let newest = ring.generation().unwrap_or(0);
                 if let Some((slot, superblock)) = found.newest
                     && superblock.generation > newest
                 {
-                    ring.newest = Some(superblock);
+                    ring.newest = Some(((index, slot), superblock));
                     ring.current = index;
                     // In a sequential zone a torn block may lie behind the last good one.
                     ring.used = match report.kind {
@@ -125,7 +123,9 @@ impl Rings {
             }
         }
         let newest = rings.0.iter().filter_map(|ring| ring.newest);
-        let newest = newest.max_by_key(|superblock| superblock.generation);
+        let newest = newest
+            .map(|(_, superblock)| superblock)
+            .max_by_key(|superblock| superblock.generation);
         let supported = FORMAT_VERSION;
         match other {
             // A newer program was here; what it left of ours is old.
@@ -148,7 +148,7 @@ impl Rings {
         let (rings, _) = Self::search(device)?;
         let mut wrong = Vec::new();
         for ring in &rings.0 {
-            let is_right = match ring.newest.map(|superblock| superblock.generation) {
+            let is_right = match ring.generation() {
                 Some(found) if found >= generation => true,
                 Some(found) if may_be_behind && found + 1 == generation => {
                     !ring.has_damage_behind(device)?
@@ -171,46 +171,56 @@ impl Rings {
 
     /// Appends a superblock to both rings; the caller flushes. One of them is enough: the other is
     /// given up for this mount, and the next one tries again.
+    ///
+    /// No ring erases the superblock that counts in it before the other one has the new one, durable, or as long as the other's
+    /// may be gone too: a drive that only resets must not lose them all.
     pub fn append(
         &mut self,
         device: &dyn ZonedDevice,
         superblock: &Superblock,
         flush: &dyn Fn() -> Result<()>,
     ) -> Result<()> {
-        let mut written = 0;
-        let mut failed = None;
         if self.0.iter().any(|ring| ring.broken) {
             // The last ring takes all that it can.
             self.0
                 .iter_mut()
                 .for_each(|ring| ring.worn_out = [false; 2]);
         }
+        let (mut written, mut left, mut failed) = (0, Vec::new(), None);
         for ring in self.0.iter_mut().filter(|ring| !ring.broken) {
             match ring.append(device, superblock) {
-                Ok(()) => written += 1,
+                Ok(true) => written += 1,
+                Ok(false) => left.push(ring),
                 Err(error @ Error::Drive(ZoneError::PowerLost { .. })) => return Err(error),
-                Err(error) => failed = Some((ring, error)),
+                Err(Error::Drive(error)) if is_of_limit(&error) => {
+                    failed = Some((None, error.into()))
+                }
+                Err(error) => failed = Some((Some(ring), error)),
             }
         }
-        let Some((ring, error)) = failed else {
-            return Ok(());
-        };
-        if written == 0 {
-            return Err(error);
+        match failed {
+            Some((_, error)) if written == 0 => return Err(error),
+            Some((None, error)) => {
+                tracing::warn!(%error, "a copy of the superblock stays an older one");
+            }
+            Some((Some(ring), error)) => {
+                tracing::warn!(%error, zone = %ring.zone(), "a zone for superblocks fails; the other one of its end begins anew");
+                left.push(ring);
+            }
+            None => {}
         }
-        if let Error::Drive(limit) = &error
-            && is_of_limit(limit)
-        {
-            tracing::warn!(%error, zone = %ring.zone(), "a copy of the superblock stays an older one");
-            return Ok(());
-        }
-        // The other ring's superblock, once durable, allows to erase the last one of this ring: one
-        // of its zones may still be good.
-        flush()?;
-        tracing::warn!(%error, "a zone for superblocks fails; the other one of its end begins anew");
-        if let Err(error) = ring.begin_again(device, superblock) {
-            tracing::error!(%error, "only one copy of the superblock is left");
-            ring.broken = true;
+        for ring in left {
+            if written > 0 {
+                flush()?;
+            }
+            match ring.begin_again(device, superblock) {
+                Ok(()) => written += 1,
+                Err(error) if written == 0 => return Err(error),
+                Err(error) => {
+                    tracing::error!(%error, "only one copy of the superblock is left");
+                    ring.broken = true;
+                }
+            }
         }
         Ok(())
     }
@@ -232,6 +242,10 @@ impl Rings {
 impl Ring {
     fn zone(&self) -> ZoneId {
         self.zones[self.current]
+    }
+
+    fn generation(&self) -> Option<u64> {
+        self.newest.map(|(_, superblock)| superblock.generation)
     }
 
     fn other(&self) -> ZoneId {
@@ -259,7 +273,7 @@ impl Ring {
     fn has_damage_behind(&self, device: &dyn ZonedDevice) -> Result<bool> {
         let g = device.geometry();
         let block = u64::from(g.block_size);
-        let Some(newest) = &self.newest else {
+        let Some((_, newest)) = &self.newest else {
             return Ok(true);
         };
         for (zone, is_current) in [(self.zone(), true), (self.other(), false)] {
@@ -296,25 +310,39 @@ impl Ring {
         Ok(false)
     }
 
-    fn append(&mut self, device: &dyn ZonedDevice, superblock: &Superblock) -> Result<()> {
-        let is_full = self.used >= slots(device.geometry(), self.zone());
+    /// `false`: it would have to erase the superblock that counts.
+    fn append(&mut self, device: &dyn ZonedDevice, superblock: &Superblock) -> Result<bool> {
+        let g = device.geometry();
+        let is_full = self.used >= slots(g, self.zone());
         let [here, there] = [self.current, 1 - self.current].map(|index| self.worn_out[index]);
-        if here && !there || is_full && here == there {
+        if here && !there || is_full {
+            // Where the other one is worn out, it begins again in this one.
+            let to_worn_out = there && !here;
+            if to_worn_out || !self.may_turn(g) {
+                return Ok(false);
+            }
             self.turn(device)?;
-        } else if is_full {
-            // It begins again in the one that is left, behind a superblock that the other ring has.
-            let (command, zone) = (ZoneCommand::Read, self.other());
-            return Err(ZoneError::ReadOnly { command, zone }.into());
         }
         match self.put(device, superblock) {
             // Where too many zones are active, another one of the ring fails as well, and would be erased for it.
-            Err(Error::Drive(error)) if is_of_zone(&error) && !is_of_limit(&error) => {
+            Err(Error::Drive(error))
+                if is_of_zone(&error) && !is_of_limit(&error) && self.may_turn(g) =>
+            {
                 tracing::warn!(%error, zone = %self.zone(), "no superblock can be written here");
                 self.turn(device)?;
-                self.put(device, superblock)
+                self.put(device, superblock)?;
             }
-            result => result,
+            result => result?,
         }
+        Ok(true)
+    }
+
+    /// Whether the superblock that counts stays when the other zone is begun: it is elsewhere, or that zone is overwritten
+    /// from its start.
+    fn may_turn(&self, g: &Geometry) -> bool {
+        let is_overwritten = g.kind(self.other()) == ZoneKind::Conventional;
+        self.newest
+            .is_none_or(|((index, slot), _)| index == self.current || is_overwritten && slot > 0)
     }
 
     fn put(&mut self, device: &dyn ZonedDevice, superblock: &Superblock) -> Result<()> {
@@ -322,8 +350,8 @@ impl Ring {
         let offset = self.used * u64::from(g.block_size);
         let at = g.absolute(ZoneAddress::new(self.zone(), offset));
         device.write(at, &superblock.encode())?;
+        self.newest = Some(((self.current, self.used), *superblock));
         self.used += 1;
-        self.newest = Some(*superblock);
         if is_scarce(g) {
             self.finish(device, self.zone())?;
         }
@@ -332,23 +360,35 @@ impl Ring {
 
     /// Goes on at the start of the other zone.
     fn turn(&mut self, device: &dyn ZonedDevice) -> Result<()> {
-        let g = device.geometry();
-        if g.kind(self.other()) != ZoneKind::Conventional {
-            device.reset(self.other())?;
+        self.begin_in(device, 1 - self.current)
+    }
+
+    fn begin_in(&mut self, device: &dyn ZonedDevice, index: usize) -> Result<()> {
+        let [zone, other] = [index, 1 - index].map(|index| self.zones[index]);
+        if device.geometry().kind(zone) != ZoneKind::Conventional {
+            device.reset(zone)?;
         }
-        if let Err(error) = self.finish(device, self.zone()) {
+        if let Err(error) = self.finish(device, other) {
             // Only its active resource is lost, should it be broken.
-            tracing::warn!(%error, zone = %self.zone(), "a superblock zone cannot be finished");
+            tracing::warn!(%error, zone = %other, "a superblock zone cannot be finished");
         }
-        (self.current, self.used) = (1 - self.current, 0);
+        (self.current, self.used) = (index, 0);
         Ok(())
     }
 
-    /// Erases the zone that is filled and begins in it, or in the other one.
+    /// Erases what it has and begins in the zone that is filled or in the other one, in one that is worn out last.
     fn begin_again(&mut self, device: &dyn ZonedDevice, superblock: &Superblock) -> Result<()> {
-        self.current = 1 - self.current;
-        self.turn(device)?;
-        self.put(device, superblock)
+        let mut order = [self.current, 1 - self.current];
+        order.sort_by_key(|index| self.worn_out[*index]);
+        self.newest = None;
+        let begin = |ring: &mut Self, index| {
+            ring.begin_in(device, index)?;
+            ring.put(device, superblock)
+        };
+        begin(self, order[0]).or_else(|error| {
+            tracing::warn!(%error, zone = %self.zone(), "no superblock can be written here");
+            begin(self, order[1])
+        })
     }
 
     fn finish(&self, device: &dyn ZonedDevice, zone: ZoneId) -> Result<()> {

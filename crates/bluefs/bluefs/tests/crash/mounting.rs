@@ -43,6 +43,70 @@ fn mounting() {
     }
 }
 
+/// Writes or flushes fail from anywhere on, a mount comes behind that, and the power is cut in it: what it has replayed may have
+/// been in the drive's cache alone, and then the journal in front of that counts again.
+#[test]
+fn a_mount_behind_one_that_failed() {
+    let mut states = 0;
+    for (g, copies) in geometries() {
+        for command in [ZoneCommand::Write, ZoneCommand::Flush] {
+            for kth in 1..24 {
+                for point in 1..9 {
+                    let drive = Arc::new(PowerCut::new(g.clone()).unwrap());
+                    format_copies(&*drive, Role::Alone, copies);
+                    let faulty = Arc::new(Faults::new(drive.clone()));
+                    let mut pair = Pair::new(faulty.clone()).unwrap();
+                    for step in [
+                        Create(1),
+                        Append(1, 60_000),
+                        Sync(1),
+                        Create(0),
+                        Append(0, 90_000),
+                        Sync(0),
+                        Create(3),
+                        Append(3, 700),
+                        Sync(3),
+                    ] {
+                        pair.step(step).unwrap();
+                    }
+                    faulty.add(Plan::from(command, kth, Fault::Io(io::ErrorKind::Other)));
+                    let steps = [
+                        Delete(1),
+                        SyncNames,
+                        Create(1),
+                        Append(1, 700),
+                        Sync(1),
+                        Delete(0),
+                        SyncNames,
+                    ];
+                    let _ = steps.iter().all(|step| pair.step(*step).is_ok());
+                    let Pair { model, fs, .. } = pair;
+                    drop(fs);
+                    drop(mount(faulty));
+                    drive.cut_after(point);
+                    drop(mount(drive.clone()));
+                    for state in drive.crash_states(CrashLimits {
+                        max_states: 8,
+                        ..limits()
+                    }) {
+                        states += 1;
+                        let told = |what: &str| {
+                            format!(
+                                "{what}, {command:?} {kth} and all behind it failed, cut at {point}, left {state:?}"
+                            )
+                        };
+                        let fs = mount(Arc::new(drive.image(&state)))
+                            .unwrap_or_else(|e| panic!("{}", told(&e.to_string())));
+                        assert_eq!(model.contradiction(&fs), None, "{}", told(""));
+                        assert_clean(&fs);
+                    }
+                }
+            }
+        }
+    }
+    println!("{states} states after power cuts");
+}
+
 #[test]
 fn a_drive_without_power_is_left_alone() {
     let device = Arc::new(PowerCut::new(geometry(40, 0, 0)).unwrap());
