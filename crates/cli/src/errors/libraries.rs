@@ -270,7 +270,9 @@ impl From<kv::Error> for CommandError {
     fn from(error: kv::Error) -> Self {
         use kv::Error as E;
         sorted! { error:
-            E::NoSpace { .. } => NoSpace, "remove objects; `store df` shows the space";
+            // RocksDB does not tell whose space it was.
+            E::NoSpace { .. } => NoSpace, "where the disk under a drive file is full (`df -h` shows it), free space there first; otherwise \
+                remove objects; `store df` shows the space";
             E::Corruption { .. } | E::NotFound { .. } => Damaged,
                 "keep a copy of the drive; `zonestore fs fsck --deep DRIVE` says what is damaged, and \
                     `zonestore store salvage DRIVE` what a store's data zones tell without the database";
