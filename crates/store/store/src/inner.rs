@@ -46,7 +46,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use zone::{ZoneError, ZoneId};
+use zone::{ZoneAddress, ZoneError, ZoneId};
 use zone_alloc::{Owner, ReadGate, ZonePool};
 
 /// How often writes and resets of a zone may fail before it is out of use until the next mount.
@@ -215,6 +215,17 @@ impl Inner {
         }
     }
 
+    /// Whether a place can be read now. What could not be read while a connection was broken can be later.
+    fn can_be_read(&self, at: ZoneAddress, length: u32) -> bool {
+        let geometry = self.device.geometry();
+        let begin = at.offset - at.offset % u64::from(geometry.block_size);
+        // More than a checksum is of, should a damaged row say so, need not be looked at.
+        let end = geometry.round_up(at.offset.saturating_add(length.min(1 << 20).into()));
+        let at = geometry.absolute(ZoneAddress::new(at.zone, begin));
+        let mut bytes = vec![0; end.saturating_sub(begin) as usize];
+        self.device.read(at, &mut bytes).is_ok()
+    }
+
     /// Resets a zone that holds nothing live, and gives it back; false if the drive, a reader or a
     /// moment would not have it this time. Everything that was live in it must be durable elsewhere.
     pub fn reset_zone(&self, zone: ZoneId) -> Result<bool> {
@@ -234,11 +245,11 @@ impl Inner {
         for (key, _) in &damage {
             batch.delete(key);
         }
-        let is_retired = is_worn_out(
-            damage
-                .iter()
-                .filter_map(|(_, found)| Some(&found.as_ref()?.1)),
-        );
+        let unreadable = damage
+            .iter()
+            .filter_map(|(_, found)| found.as_ref())
+            .filter(|(at, damage)| !self.can_be_read(*at, damage.length));
+        let is_retired = is_worn_out(unreadable.map(|(_, damage)| damage));
         let list = is_retired.then(|| self.retired.add(zone, &mut batch));
         let kv = self.kv()?;
         if has_kept || self.unsynced.any() {
