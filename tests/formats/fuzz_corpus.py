@@ -93,8 +93,8 @@ def smrfs_records():
     ]
     for record in records:
         yield from ((choice, record) for choice in range(8))
-
-
+    # The largest free run of a Caveat-Scriptor drive is behind its end, where only a footer may be.
+    yield 0x05, bytes.fromhex("010200000000000000a481000000000000000000000000000001000000002e8700000000000000000000000000020000000100000000000900020000000100000000000000020000000100000000000000020000000c040000000000000000000000000000005a04000000000000")
 
 
 def main(folder):

@@ -109,6 +109,11 @@ impl Extents {
         owners.map(|(start, owner)| (u64::from(*start), u64::from(owner.blocks)))
     }
 
+    /// What of a run is blocks of the drive: behind them is room for the footer of the last extent, and a run may lie in that alone.
+    fn on_drive(&self, start: u64, length: u64) -> u64 {
+        length.min(self.blocks.saturating_sub(start))
+    }
+
     /// Whether an extent may be split in the middle, and what was promised still finds room.
     fn may_split(&self, length: u64) -> bool {
         let wanted = self.promised + self.footer;
@@ -520,7 +525,7 @@ impl Placement for Extents {
         let most = reserve.length.checked_sub(self.footer)?;
         // What is set aside is as good as live: nothing in it moves, and it is not free.
         let set_aside = self.set_aside.iter();
-        let set_aside = set_aside.map(|run| (run.start, run.length.min(self.blocks - run.start)));
+        let set_aside = set_aside.map(|run| (run.start, self.on_drive(run.start, run.length)));
         let mut runs: Vec<(u64, u64)> = Self::runs(state).chain(set_aside).collect();
         runs.sort_unstable();
         let windows = Windows::new(runs.into_iter(), self.footer, self.blocks);
@@ -582,7 +587,7 @@ impl Placement for Extents {
         let largest = self
             .free
             .largest()
-            .map_or(0, |(start, size)| (start + size).min(self.blocks) - start);
+            .map_or(0, |(start, size)| self.on_drive(start, size));
         Usage {
             dead: 0,
             unusable: free.saturating_sub(self.free.room()),
