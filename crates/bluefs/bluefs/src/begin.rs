@@ -46,7 +46,7 @@ impl Shared {
     }
 
     /// Finishes zones in which a mount that failed began a journal, as far as others have more of the drive's active zones than
-    /// is left to them. Never a zone of the store's: its write pointer is a witness of what a power cut has lost, until the
+    /// is left to them. No zone of the store's: its write pointer is a witness of what a power cut has lost, until the
     /// store's log has been replayed.
     fn finish_left_journals(&self, report: &[ZoneDescriptor]) {
         let Some(quota) = self.pool.active_quota(Owner::BlueFs) else {
@@ -74,7 +74,8 @@ impl Shared {
 
     /// Where a power cut has left so many active zones that the next journal finds none, own ones are finished, with what
     /// room they have: as many as are too many, but not a witness. Full zones of uploads may have become partly
-    /// written ones, and then others have more than is left to them. If all own ones are not enough, others' fullest follow.
+    /// written ones, and then others have more than is left to them. If all own ones are not enough, others' fullest follow: this
+    /// mount took their write pointers down before, so that a witness is lost only if it stops, too.
     fn finish_what_is_too_many(
         &self,
         state: &State,
@@ -82,11 +83,11 @@ impl Shared {
         lacking: &BTreeSet<ZoneId>,
         report: &[ZoneDescriptor],
     ) -> Result<()> {
-        const JOURNAL_AND_SUPERBLOCK: usize = 2;
+        const NEXT_JOURNAL: usize = 1;
         let left = self.active_left()? + partly.len();
         let budget = self
             .slot_budget(state)
-            .min(left.saturating_sub(JOURNAL_AND_SUPERBLOCK));
+            .min(left.saturating_sub(NEXT_JOURNAL));
         while partly.len() > budget {
             let fullest = partly.iter().rposition(|z| !lacking.contains(&z.id));
             let Some(index) = fullest else { break };

@@ -172,8 +172,8 @@ impl Rings {
     /// Appends a superblock to both rings; the caller flushes. One of them is enough: the other is
     /// given up for this mount, and the next one tries again.
     ///
-    /// No ring erases the superblock that counts in it before the other one has the new one, durable, or as long as the other's
-    /// may be gone too: a drive that only resets must not lose them all.
+    /// A ring erases the superblock that counts in it only behind a flush that covers the new one in the other ring, or while the
+    /// other ring's last one stays. Where writes fail and resets do not, nothing is erased that counts.
     pub fn append(
         &mut self,
         device: &dyn ZonedDevice,
