@@ -28,12 +28,19 @@ inline bool IsDamage(const rocksdb::Status& s) {
 //
 // RocksDB takes that for a fatal error, and refuses every write until the database is opened again. But nothing
 // is lost by it: what was to be written anew is still in its SSTs. So it is tried again, after a pause, while
-// there is room for new SSTs in level 0, and writes go on. When there is none, the error stands. Who has another copy of
-// the SSTs is asked first: what that has healed is read at the next try, however full level 0 is.
+// there is room for new SSTs in level 0, and writes go on. When there is none, writers wait for some more tries, as a
+// broken connection may come back; then the error stands. Who has another copy of the SSTs is asked first: what that has
+// healed is read at the next try, however full level 0 is.
 class Background final : public rocksdb::EventListener {
  public:
+  // `full` is how many SSTs in level 0 slow writers down (level0_slowdown_writes_trigger).
+  explicit Background(int full) : full_(full) {}
+
   void OnFlushCompleted(rocksdb::DB*, const rocksdb::FlushJobInfo&) override { Wake(); }
-  void OnCompactionCompleted(rocksdb::DB*, const rocksdb::CompactionJobInfo&) override { Wake(); }
+  void OnCompactionCompleted(rocksdb::DB*, const rocksdb::CompactionJobInfo& job) override {
+    if (job.status.ok()) waits_ = 0;
+    Wake();
+  }
   // A job counts as running until a moment after it has told us: hence never for long.
   void Wait() {
     std::unique_lock lock(mutex_);
@@ -52,7 +59,7 @@ class Background final : public rocksdb::EventListener {
     }
     std::string tables;
     if (!db->GetProperty("rocksdb.num-files-at-level0", &tables)) return;
-    if (std::strtoul(tables.c_str(), nullptr, 10) < kMostTables) *error = rocksdb::Status::OK();
+    if (std::strtoul(tables.c_str(), nullptr, 10) < full_ || waits_++ < kMostWaits) *error = rocksdb::Status::OK();
   }
 
   void Start(rocksdb::DB* db) { db_.store(db); }
@@ -64,8 +71,8 @@ class Background final : public rocksdb::EventListener {
   }
 
  private:
-  // Where RocksDB begins to slow writers down (level0_slowdown_writes_trigger).
-  static constexpr uint64_t kMostTables = 20;
+  // About as many seconds: as long as Linux waits for a command of a disk.
+  static constexpr int kMostWaits = 30;
 
   bool Heal(const std::string& error) {
     std::lock_guard lock(healing_);
@@ -77,6 +84,8 @@ class Background final : public rocksdb::EventListener {
     woken_.notify_all();
   }
 
+  const uint64_t full_;
+  std::atomic<int> waits_{0};
   std::mutex healing_;
   std::function<bool(const std::string&)> heal_;
   std::mutex mutex_;

@@ -403,7 +403,7 @@ std::unique_ptr<Database> open_database(size_t fs, const Config& config, rust::B
   database->counters = options.statistics;
   database->filter = std::make_shared<ReplayFilter>(std::move(filter));
   options.wal_filter = database->filter.get();
-  database->background = std::make_shared<Background>();
+  database->background = std::make_shared<Background>(options.level0_slowdown_writes_trigger);
   options.listeners.push_back(database->background);
   const std::string directory(config.directory);
   rocksdb::DB* db = nullptr;

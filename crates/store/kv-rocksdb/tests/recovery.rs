@@ -6,7 +6,8 @@ mod support;
 
 use device::changed::Changed;
 use device::{MemoryDrive, ZonedDevice};
-use kv::{Durability, Error, Kv};
+use kv::{Durability, Error, Kv, Options};
+use kv_rocksdb::RocksDb;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,12 +24,16 @@ fn set(drive: &Drive, bytes: Range<u64>) {
     *drive.change.0.lock().unwrap() = bytes;
 }
 
-/// The database of `with_rows` rows in compacted SSTs.
+/// The database of `rows` rows in compacted SSTs.
 fn with_rows(rows: u32) -> (Arc<Drive>, bluefs::BlueFs, Kv) {
+    with_rows_and(rows, &options())
+}
+
+fn with_rows_and(rows: u32, options: &Options) -> (Arc<Drive>, bluefs::BlueFs, Kv) {
     let drive = breakable(MemoryDrive::new(geometry()).unwrap());
     format(&*drive);
     let fs = mount(&drive);
-    let kv = open(&fs);
+    let kv = Kv::open(&RocksDb, &fs, "/db", options, None).unwrap();
     for n in 0..rows {
         kv.write(&numbered(n, 9000), Durability::Buffered).unwrap();
     }
@@ -91,6 +96,20 @@ fn a_table_that_a_compaction_cannot_read_stops_no_write() {
     fs.unmount().unwrap();
 }
 
+/// A connection that comes back. A compaction is tried again once a second: some tries fail with level 0 full.
+#[test]
+fn writers_wait_some_tries_for_a_table_that_can_be_read_again() {
+    let (drive, fs, kv) = with_rows(200);
+    set(&drive, a_table(&drive, &fs));
+    overwrite(&kv, 200, 20).unwrap();
+    assert!(level_0(&kv) >= 20, "{} tables", level_0(&kv));
+    std::thread::sleep(Duration::from_secs(4));
+    set(&drive, NOTHING);
+    is_whole_again(&kv, 200);
+    kv.close().unwrap();
+    fs.unmount().unwrap();
+}
+
 #[test]
 fn a_table_that_can_never_be_read_refuses_writes_in_the_end_and_says_why() {
     let (drive, fs, kv) = with_rows(200);
@@ -111,6 +130,24 @@ fn a_table_that_can_never_be_read_refuses_writes_in_the_end_and_says_why() {
     let kv = open(&fs);
     is_whole_again(&kv, 200);
     kv.close().unwrap();
+    fs.unmount().unwrap();
+}
+
+/// Where level 0 is bounded by what a compaction may take, writers wait at far fewer SSTs.
+#[test]
+fn so_does_one_whose_level_0_holds_few_tables() {
+    let few = Options {
+        max_compaction_bytes: 6 << 20,
+        ..options()
+    };
+    let (drive, fs, kv) = with_rows_and(200, &few);
+    set(&drive, a_table(&drive, &fs));
+    let refused = overwrite(&kv, 200, 40).unwrap_err();
+    assert!(
+        matches!(&refused, Error::Io { message } if message.contains(".sst")),
+        "{refused}"
+    );
+    drop(kv);
     fs.unmount().unwrap();
 }
 
