@@ -43,7 +43,7 @@ pub use hours::{Hours, HoursError};
 pub use ladder::{Ladder, Tenant};
 pub use lifetime::{ByLifetime, Clock, History};
 pub use pace::{Pace, PaceError, Pacer, Requests};
-pub use pool::{ClaimError, Owner, PoolCounts, Purpose, ZonePool};
+pub use pool::{ClaimError, KEPT_FOR_CLEANER, Owner, PoolCounts, Purpose, ZonePool};
 pub use read_gate::{ReadGate, Reading};
 pub use victims::{Ages, Victims};
 pub use watermarks::{FreeZones, Watermarks, WatermarksError};

@@ -17,7 +17,7 @@ use zone::{Geometry, ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
 const KEPT_FROM_CLEANER: u32 = 4;
 
 /// Free zones that the cleaner alone may use: one that it fills and one to change to.
-const KEPT_FOR_CLEANER: u32 = 2;
+pub const KEPT_FOR_CLEANER: u32 = 2;
 
 /// Positions on the ladder of those who take for the store.
 const CLEANER: usize = 1;

@@ -12,7 +12,7 @@ use device::divided::Divided;
 use kv::{Batch, Durability, Kv, Options};
 use std::sync::Arc;
 use zone::{Geometry, ZoneId};
-use zone_alloc::ZonePool;
+use zone_alloc::{KEPT_FOR_CLEANER, ZonePool};
 
 /// What BlueFS always has, and what it finds to grow into.
 const LEAST_FOR_METADATA: u32 = bluefs::LEAST_ZONES + Reservation::LEAST_HEADROOM;
@@ -77,8 +77,8 @@ impl OneCopy {
                 needed,
             });
         }
-        if found < least_zones(2) {
-            let needed = least_zones(2);
+        let needed = least_zones(geometry, 2);
+        if found < needed {
             return Some(Self::Zones { found, needed });
         }
         let zones = |copies| Reservation::of_empty_drive(geometry, copies);
@@ -97,8 +97,11 @@ pub(crate) fn default_copies(geometry: &Geometry) -> u32 {
     }
 }
 
-const fn least_zones(copies: u32) -> u32 {
-    bluefs::zones_for(LEAST_FOR_METADATA, copies) + LEAST_FOR_DATA
+/// Sequential zones of the smallest store, which has one for what is declared.
+fn least_zones(geometry: &Geometry, copies: u32) -> u32 {
+    let kept = Reservation::of_empty_drive(geometry, copies) + KEPT_FOR_CLEANER;
+    let least = bluefs::zones_for(LEAST_FOR_METADATA, copies) + LEAST_FOR_DATA;
+    least.max(kept + 1)
 }
 
 pub(crate) fn mkfs(device: Arc<dyn ZonedDevice>, options: &MkfsOptions) -> Result<Made> {
@@ -126,7 +129,7 @@ pub(crate) fn mkfs_with(
     let device = divide(device, metadata_copies);
     let geometry = device.geometry().clone();
     let sequential = geometry.sequential_count();
-    let needed = least_zones(metadata_copies);
+    let needed = least_zones(&geometry, metadata_copies);
     if sequential < needed {
         return Err(Error::DriveTooSmall {
             found: sequential,

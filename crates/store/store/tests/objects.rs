@@ -339,6 +339,61 @@ fn an_abandoned_upload_costs_nothing_for_long() {
     assert_clean(&store);
 }
 
+/// Puts what is declared, takes it away, and puts it again.
+#[test]
+fn the_smallest_drives_that_mkfs_takes_hold_what_they_declare() {
+    const PIECE: u64 = 64 << 10;
+    for (copies, conventional_zones, active) in [1, 2]
+        .into_iter()
+        .flat_map(|copies| [(copies, 0), (copies, 4)])
+        .flat_map(|(copies, zones)| [(copies, zones, 0), (copies, zones, 14)])
+    {
+        let made = MkfsOptions {
+            metadata_copies: Some(copies),
+            engine: options().engine,
+            uuid: [1; 16],
+            force: false,
+            runtime: Runtime::seeded(0),
+        };
+        let mut device: Arc<dyn ZonedDevice>;
+        let mut zones = 20;
+        loop {
+            device = Arc::new(
+                MemoryDrive::new(zone::Geometry {
+                    conventional_zones,
+                    max_open_zones: active,
+                    max_active_zones: active,
+                    ..geometry(zones)
+                })
+                .unwrap(),
+            );
+            match Store::mkfs(device.clone(), &made) {
+                Ok(_) => break,
+                Err(Error::DriveTooSmall { .. }) => zones += 1,
+                Err(error) => panic!("{zones}: {error}"),
+            }
+        }
+        let shape = (copies, conventional_zones, active, zones);
+        let store = mount(&device);
+        create_collection(&store);
+        for _ in 0..3 {
+            let pieces = store.statfs().capacity_bytes / PIECE;
+            assert!(pieces > 0, "{shape:?}");
+            for number in 0..pieces {
+                let data = vec![number as u8; PIECE as usize];
+                let put = put(&store, &number.to_string(), &data);
+                assert!(put.is_ok(), "{shape:?}: {number} of {pieces}, {put:?}");
+            }
+            for number in 0..pieces {
+                let mut tx = Transaction::new();
+                tx.remove("c", &number.to_string());
+                store.commit(tx).unwrap();
+            }
+        }
+        store.unmount().unwrap();
+    }
+}
+
 #[test]
 fn mkfs_refuses_a_drive_with_a_store_and_a_small_one() {
     let device = drive(128);
