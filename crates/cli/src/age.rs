@@ -41,7 +41,7 @@ pub fn run(arguments: &AgeArguments, out: &mut Output) -> CommandResult {
         let largest = human(sizes.largest());
         return fail!(Usage, "--bytes: a file of {largest} does not fit"; "give more, or smaller --sizes");
     }
-    fs::create_dir_all(directory).map_err(|error| CommandError::file(directory, &error))?;
+    fs::create_dir_all(directory).map_err(|error| CommandError::folder(directory, &error))?;
     // Another run of the same name would find files that it did not make.
     let run = json!({
         "version": 1, "seed": arguments.seed, "bytes": arguments.bytes.0,

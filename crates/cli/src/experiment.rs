@@ -48,7 +48,7 @@ fn measure(arguments: &ExperimentRun, out: &mut Output) -> CommandResult {
         // Said now, not after hours of work.
         fs::create_dir_all(folder)
             .and_then(|()| tempfile::tempfile_in(folder))
-            .map_err(|error| CommandError::file(folder, &error).context("--out"))?;
+            .map_err(|error| CommandError::folder(folder, &error).context("--out"))?;
     }
     let interrupted = Interrupt::listen()?.flag();
     let mut tables: Vec<Table> = Vec::new();

@@ -18,7 +18,7 @@ pub fn completions(shell: Shell, out: &mut Output) -> CommandResult {
 
 /// Writes a page for the program and for each of its commands.
 pub fn pages(directory: &Path, out: &mut Output) -> CommandResult {
-    let failed = |error| CommandError::file(directory, &error);
+    let failed = |error| CommandError::folder(directory, &error);
     std::fs::create_dir_all(directory).map_err(failed)?;
     clap_mangen::generate_to(Arguments::described(), directory).map_err(failed)?;
     let pages = count_pages(&Arguments::described());

@@ -172,7 +172,7 @@ fn open_drive(path: &Path, serve: &Serve, shape: &NewDrive) -> CommandResult<Arc
     let creates = serve.create.unwrap_or_default();
     if creates && std::fs::symlink_metadata(path).is_err() {
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(|e| CommandError::file(folder, &e))?;
+            std::fs::create_dir_all(folder).map_err(|e| CommandError::folder(folder, &e))?;
         }
         return Ok(Arc::new(drive_file::create(path, shape)?.into()));
     }

@@ -121,7 +121,26 @@ impl CommandError {
 
     /// A file of the host's that could not be used.
     pub fn file(path: &Path, error: &io::Error) -> Self {
-        Self::host(&format_args!("{}: {error}", path.display()), error)
+        let made = Self::host(&format_args!("{}: {error}", path.display()), error);
+        match path.parent() {
+            Some(folder) if made.exit == Exit::NotFound && lacks(folder) => {
+                made.hint(format_args!(
+                    "make the folder {} first, or name another",
+                    folder.display()
+                ))
+            }
+            _ => made,
+        }
+    }
+
+    /// A folder of the host's that could not be made.
+    pub fn folder(path: &Path, error: &io::Error) -> Self {
+        let made = Self::file(path, error);
+        if made.hint.is_some() {
+            return made;
+        }
+        let exit = Exit::Usage;
+        Self { exit, ..made }.hint("name a folder in which files can be made")
     }
 }
 
@@ -186,6 +205,11 @@ fn exit_of_io(error: &io::Error) -> Exit {
     }
 }
 
+/// Whether a folder that a path names is not there.
+fn lacks(folder: &Path) -> bool {
+    !folder.as_os_str().is_empty() && !folder.exists()
+}
+
 /// A message without the number that Rust puts behind the system's words.
 fn strip_os_error(text: &str) -> String {
     text.split(" (os error").next().unwrap_or(text).to_owned()
@@ -214,5 +238,17 @@ mod tests {
         let error = CommandError::file(Path::new("/x"), &error);
         assert_eq!(error.message, "/x: Permission denied");
         assert!(error.hint.is_some_and(|hint| hint.contains("ls -l")));
+    }
+
+    #[test]
+    fn what_names_no_folder_is_told_what_to_do() {
+        let nothing = io::Error::from_raw_os_error(2);
+        let hint = |path: &str| CommandError::file(Path::new(path), &nothing).hint;
+        assert!(hint("/no/x").is_some_and(|hint| hint.contains("folder /no first")));
+        assert_eq!((hint("x"), hint("/x")), (None, None));
+        let there = io::Error::from_raw_os_error(17);
+        let error = CommandError::folder(Path::new("/dev/null"), &there);
+        assert_eq!(error.exit, Exit::Usage);
+        assert!(error.hint.is_some());
     }
 }

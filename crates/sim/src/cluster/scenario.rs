@@ -294,7 +294,7 @@ pub enum Impossible {
     Size,
     /// Parts without a drive of their own.
     #[error(
-        "{redundancy} takes {width} drives, and there are {drives}: add nodes or drives, or take fewer replicas"
+        "a redundancy of {redundancy} takes {width} drives, and there are {drives}: add nodes or drives, or take fewer replicas or fragments"
     )]
     TooFewDrives {
         /// What is wanted.
