@@ -115,7 +115,7 @@ impl Load {
             drive.write(block);
         }
         let settling = u64::from(drive.blocks) * SETTLING_OVERWRITES;
-        let all = settling + self.writes;
+        let all = settling.saturating_add(self.writes);
         for done in 0..all {
             if done == settling {
                 drive.outcome = Outcome {
@@ -158,6 +158,9 @@ impl<'a> SimulatedDrive<'a> {
         let capacity = u64::from(load.zones) * u64::from(load.blocks_per_zone);
         if capacity > MOST_BLOCKS {
             return Err(Impossible::Size);
+        }
+        if !(0.0..=1.0).contains(&load.utilization) {
+            return Err(Impossible::Utilization);
         }
         let blocks = (capacity as f64 * load.utilization).round() as u64;
         let placer = load.placement.of(blocks as u32);

@@ -56,7 +56,7 @@ fn the_smallest_drives_go_on_and_impossible_ones_are_refused() {
             load.run(&Greedy, |_, _| {}).unwrap();
         }
     }
-    for utilization in [0.0, -1.0, f64::NAN, 1.0, 7.0] {
+    for utilization in [0.0, -1.0, f64::NAN, 1.0, 7.0, 1e308, f64::INFINITY] {
         let load = Load {
             utilization,
             ..UNIFORM

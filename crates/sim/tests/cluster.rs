@@ -433,15 +433,18 @@ fn what_cannot_be_is_refused() {
     };
     assert_eq!(of(&|s| s.nodes = 0), Impossible::Size);
     assert_eq!(of(&|s| s.proxies = 0), Impossible::Size);
+    assert_eq!(of(&|s| s.proxies = u32::MAX), Impossible::Size);
     assert_eq!(of(&|s| s.nodes = u32::MAX), Impossible::Size);
     assert!(matches!(
         of(&|s| s.nodes = 2),
         Impossible::TooFewDrives { .. }
     ));
-    assert!(matches!(
-        of(&|s| s.object_bytes = 1 << 40),
-        Impossible::ObjectSize { .. }
-    ));
+    for bytes in [1 << 40, u64::MAX] {
+        assert!(matches!(
+            of(&|s| s.object_bytes = bytes),
+            Impossible::ObjectSize { .. }
+        ));
+    }
     assert!(matches!(
         of(&|s| s.budget_percent = 0),
         Impossible::Number { .. }
@@ -476,6 +479,11 @@ fn what_cannot_be_is_refused() {
         open(1.0, 2.0, 1.0),
         open(1.0, 0.5, 0.0),
         open(f64::NAN, 0.5, 1.0),
+        Load {
+            readers: u32::MAX,
+            writers: 1,
+            ..open(0.0, 0.5, 1.0)
+        },
     ] {
         assert!(
             matches!(refused(wrong), Impossible::Number { .. }),

@@ -72,7 +72,8 @@ impl Redundancy {
     /// Bytes of each part of an object, in whole blocks.
     pub fn part_bytes(self, object_bytes: u64) -> u64 {
         let part = object_bytes.div_ceil(u64::from(self.to_read().max(1)));
-        part.next_multiple_of(BLOCK_BYTES)
+        part.checked_next_multiple_of(BLOCK_BYTES)
+            .unwrap_or(u64::MAX)
     }
 }
 
@@ -290,7 +291,7 @@ pub enum Until {
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum Impossible {
     /// None, or more than can be numbered.
-    #[error("nodes times drives are 1 to {MOST_DRIVES}, and there is a proxy at least")]
+    #[error("nodes times drives are 1 to {MOST_DRIVES}, and there are 1 to as many proxies")]
     Size,
     /// Parts without a drive of their own.
     #[error(
@@ -382,7 +383,8 @@ impl Scenario {
     /// It cannot be simulated.
     pub fn check(&self) -> Result<(), Impossible> {
         let drives = u64::from(self.nodes) * u64::from(self.drives_per_node);
-        if !(1..=MOST_DRIVES).contains(&drives) || self.proxies == 0 {
+        let possible = 1..=MOST_DRIVES;
+        if !possible.contains(&drives) || !possible.contains(&u64::from(self.proxies)) {
             return Err(Impossible::Size);
         }
         number(
@@ -526,11 +528,11 @@ impl Load {
             "the part that reads",
             "0 to 1",
         )?;
-        let somebody = self.per_second > 0.0 || self.readers + self.writers > 0;
+        let clients = u64::from(self.readers) + u64::from(self.writers);
         number(
-            somebody,
+            (self.per_second > 0.0 || clients > 0) && clients <= 1_000_000,
             "the load",
-            "a rate of requests or a number of clients",
+            "a rate of requests or a number of clients, up to a million",
         )?;
         let sensible = |seconds: f64| (0.0..1e6).contains(&seconds);
         number(

@@ -105,8 +105,10 @@ pub enum Error {
     },
     /// The drive is full of live data: delete something.
     #[error(
-        "no space: {} are wanted, and {} of {} are free",
-        Bytes(*wanted), Bytes(capacity.saturating_sub(*live)), Bytes(*capacity)
+        "no space: {} are wanted, and {}{} of {} are free",
+        Bytes(*wanted),
+        if *wanted <= capacity.saturating_sub(*live) { "no zone can be freed for them now, though " } else { "" },
+        Bytes(capacity.saturating_sub(*live)), Bytes(*capacity)
     )]
     NoSpace {
         /// Live bytes, and those reserved to uploads that are under way.
