@@ -12,7 +12,7 @@ use crate::format::record::encode_name;
 use crate::format::scrub::{DamageRecord, ScrubRecord};
 use crate::found::Found;
 use crate::inner::Inner;
-use crate::scrubber::{Goes, Scrubber, Seen};
+use crate::scrubber::{Goes, Scrubber, Seen, believed};
 use crate::{Error, Result};
 use kv::{Batch, Durability};
 use object::{Blob, BlobName};
@@ -121,9 +121,15 @@ impl Inner {
     pub(crate) fn scrub_record(&self) -> Result<ScrubRecord> {
         let value = self.kv()?.get(key::SUPER_SCRUB)?;
         // Of a later version, or damaged: everything is looked at again.
-        Ok(value
+        let record = value
             .and_then(|value| ScrubRecord::decode(&value))
-            .unwrap_or_default())
+            .unwrap_or_default();
+        let believed = |micros| believed(micros, self.runtime.unix_micros());
+        Ok(ScrubRecord {
+            metadata_micros: believed(record.metadata_micros),
+            data_micros: believed(record.data_micros),
+            ..record
+        })
     }
 
     fn remember(&self, record: &ScrubRecord) -> Result<()> {

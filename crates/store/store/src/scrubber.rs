@@ -14,6 +14,18 @@ const AFTER_FAILURE: Duration = Duration::from_hours(1);
 /// Between two looks at all metadata because of damaged copies, by the scrub or by the database.
 const DAMAGED: Duration = Duration::from_mins(10);
 
+/// So far ahead, a time that was written down is one of a clock that was wrong.
+const AHEAD: Duration = Duration::from_hours(1);
+
+/// A time that was written down; 0, for never, if it is still to come: the next look is not to wait for it.
+pub(crate) fn believed(micros: u64, now_micros: u64) -> u64 {
+    if micros <= now_micros.saturating_add(AHEAD.as_micros() as u64) {
+        micros
+    } else {
+        0
+    }
+}
+
 /// Asked in front of each piece of so many bytes; false: no more.
 pub(crate) type Goes<'a> = &'a mut dyn FnMut(u64) -> bool;
 
@@ -45,8 +57,9 @@ impl ScrubPlan {
     /// Whether it is time for a look, and whether for one at the data too. A stop counts as the end of a pass, so what was
     /// stopped rests until the one behind it.
     fn is_due(&self, seen: &Seen, stopped_micros: u64, now_micros: u64) -> (bool, bool) {
+        let stopped = believed(stopped_micros, now_micros);
         let is_due = |every: Option<Duration>, last: u64| {
-            let since = now_micros.saturating_sub(last.max(stopped_micros));
+            let since = now_micros.saturating_sub(last.max(stopped));
             every.is_some_and(|every| since >= every.as_micros() as u64)
         };
         // What a kill has cut short goes on by itself, unless nothing is to.
@@ -319,6 +332,9 @@ mod tests {
         // One that was not due, but asked for.
         assert_eq!(due(&begun(90, 99), 0, 99), (true, true));
         assert_eq!(due(&begun(90, 119), 99, 120), (true, false));
+        // By a clock that was ahead.
+        assert_eq!(due(&begun(90, 119), 9_999, 100), (false, false));
+        assert_eq!(due(&begun(90, 119), 9_999, 120), (true, true));
         let never = ScrubPlan::NEVER;
         assert_eq!(never.is_due(&begun(0, 0), 0, 999 * day), (false, false));
     }

@@ -19,9 +19,9 @@ use crate::rings::{ReadFailed, Rings};
 use crate::rules::{PlannedWrite, RestedZone, ZoneTable};
 use crate::{Keeps, ZonedDevice};
 use runtime::sync::{Mutex, MutexGuard};
-use std::fs::{OpenOptions, TryLockError};
+use std::fs::{Metadata, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use zone::{
@@ -193,7 +193,6 @@ impl FileDrive {
 
     /// Bytes that the file takes on the host, holes not counted.
     pub fn host_bytes(&self) -> io::Result<u64> {
-        use std::os::unix::fs::MetadataExt;
         Ok(self.file.metadata()?.blocks() * 512)
     }
 
@@ -525,9 +524,33 @@ impl ZonedDevice for FileDrive {
             .map_err(|source| {
                 // The host may have let go of any blocks, and shows others once they are not in its memory.
                 let _ = self.beside.clear();
-                io_failed(ZoneCommand::Flush, ByteOffset(0), source)
-            })
+                flush_failed(source)
+            })?;
+        // What lies beside the file by its name may be another drive's by now.
+        check_is_whole(&self.file.metadata().map_err(flush_failed)?, &self.header)
+            .map_err(flush_failed)
     }
+}
+
+/// Nothing is durable in a file that nobody can open again.
+fn check_is_whole(file: &Metadata, header: &Header) -> io::Result<()> {
+    let expected = format::file_bytes(&header.geometry).unwrap_or(u64::MAX);
+    if file.nlink() == 0 {
+        return Err(io::Error::other(
+            "the drive's file has been removed or replaced: copy out what can be read, the rest of it ends with this program",
+        ));
+    }
+    if file.len() < expected {
+        return Err(io::Error::other(format!(
+            "the drive's file has been cut to {} of {expected} bytes: copy out what can be read",
+            file.len()
+        )));
+    }
+    Ok(())
+}
+
+fn flush_failed(source: io::Error) -> ZoneError {
+    io_failed(ZoneCommand::Flush, ByteOffset(0), source)
 }
 
 fn io_failed(command: ZoneCommand, at: ByteOffset, source: io::Error) -> ZoneError {
@@ -559,6 +582,45 @@ mod tests {
         max_active_zones: 0,
         max_append_bytes: 0,
     };
+
+    #[test]
+    fn nothing_is_flushed_to_a_file_that_is_gone_or_cut() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("d.zoned");
+        let data = vec![1; 4096];
+        for (damage, why) in [
+            (1, "removed or replaced"),
+            (2, "removed or replaced"),
+            (3, "cut to"),
+        ] {
+            let drive = FileDrive::create(&path, &GEOMETRY, "test").unwrap();
+            drive.write(ByteOffset(1 << 20), &data).unwrap();
+            drive.flush().unwrap();
+            // Under another name it is still there.
+            std::fs::rename(&path, folder.path().join("e.zoned")).unwrap();
+            drive.flush().unwrap();
+            std::fs::rename(folder.path().join("e.zoned"), &path).unwrap();
+            match damage {
+                1 => std::fs::remove_file(&path).unwrap(),
+                2 => {
+                    let other = folder.path().join("o.zoned");
+                    FileDrive::create(&other, &GEOMETRY, "test").unwrap();
+                    std::fs::rename(other, &path).unwrap();
+                }
+                _ => OpenOptions::new()
+                    .write(true)
+                    .open(&path)
+                    .unwrap()
+                    .set_len(0)
+                    .unwrap(),
+            }
+            drive.write(ByteOffset((1 << 20) + 4096), &data).unwrap();
+            let error = drive.flush().unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+            drop(drive);
+            let _ = std::fs::remove_file(&path);
+        }
+    }
 
     #[test]
     fn behind_a_failed_flush_nobody_vouches_for_what_the_host_keeps() {
