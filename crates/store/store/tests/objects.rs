@@ -345,7 +345,7 @@ fn the_smallest_drives_that_mkfs_takes_hold_what_they_declare() {
     const PIECE: u64 = 64 << 10;
     for (copies, conventional_zones, active) in [1, 2]
         .into_iter()
-        .flat_map(|copies| [(copies, 0), (copies, 4)])
+        .flat_map(|copies| [0, 1, 2, 4].map(|zones| (copies, zones)))
         .flat_map(|(copies, zones)| [(copies, zones, 0), (copies, zones, 14)])
     {
         let made = MkfsOptions {
@@ -386,7 +386,7 @@ fn the_smallest_drives_that_mkfs_takes_hold_what_they_declare() {
             }
             for number in 0..pieces {
                 let mut tx = Transaction::new();
-                tx.remove("c", &number.to_string());
+                tx.remove("c", number.to_string());
                 store.commit(tx).unwrap();
             }
         }
