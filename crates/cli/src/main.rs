@@ -42,7 +42,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use terminal::Logging;
 
 /// Caches are filled by one thread and emptied by another. The host's allocator keeps what each thread had at its
-/// most: 1.5 GB where 0.8 GB were in use. This one gives back what has been free for some ten seconds.
+/// most: 1.5 GB where 0.8 GB were in use. This one gives back what has been free for some ten seconds. Its large pieces
+/// begin at pages (`disable_cache_oblivious`), so that direct I/O to a device takes them as they are.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-/// Bytes of memory that this process may use: the host's, or what a control group of it allows if that is less. 0 if
-/// the host does not say.
+/// Bytes of memory that this process may use: the host's, or what a control group of it or a limit of its address space
+/// (`ulimit -v`) allows if that is less. 0 if the host does not say.
 pub fn memory_bytes() -> u64 {
     memory_below(Path::new("/"))
 }
@@ -16,7 +16,8 @@ fn memory_below(root: &Path) -> u64 {
     let groups = read("proc/self/cgroup").unwrap_or_default();
     // One group in each line: NUMBER:CONTROLLERS:PATH, and `0::PATH` in version 2. A group's limit also holds for those
     // below it. In a container the paths may be the host's, and the container's own group is the root.
-    let mut least = total.unwrap_or(u64::MAX);
+    let limits = read("proc/self/limits").unwrap_or_default();
+    let mut least = total.unwrap_or(u64::MAX).min(address_space(&limits));
     for line in groups.lines() {
         let mut fields = line.splitn(3, ':').skip(1);
         let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else {
@@ -45,6 +46,15 @@ fn total(meminfo: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
+/// The soft limit of /proc/self/limits.
+fn address_space(limits: &str) -> u64 {
+    let line = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max address space"));
+    let soft = line.and_then(|line| line.split_whitespace().next());
+    soft.and_then(|soft| soft.parse().ok()).unwrap_or(u64::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,6 +80,12 @@ mod tests {
         assert_eq!(of(&[HOST]), 2000 << 10);
         assert_eq!(of(&[]), 0);
         assert_eq!(of(&[("proc/meminfo", "MemTotal: many")]), 0);
+        let limit = |soft: &str| {
+            let line =
+                format!("Max address space         {soft}            unlimited            bytes\n");
+            of(&[HOST, ("proc/self/limits", &line)])
+        };
+        assert_eq!((limit("524288"), limit("unlimited")), (524_288, 2000 << 10));
         let group = |path, limit| of(&[HOST, (SELF, "0::/a/b\n"), (path, limit)]);
         assert_eq!(group("sys/fs/cgroup/a/b/memory.max", "700000\n"), 700_000);
         assert_eq!(group("sys/fs/cgroup/a/memory.max", "700000\n"), 700_000);

@@ -44,7 +44,7 @@ pub fn run(options: &Options, watch: &dyn Watch) -> Result<Report> {
     watch.measures("damages".to_owned());
     let report = Mutex::new(Report::default());
     together(options.threads, options.damages, watch, |number| {
-        let number = options.first + number;
+        let number = options.first.wrapping_add(number);
         let mut random = fastrand::Rng::with_seed(options.seed);
         random = fastrand::Rng::with_seed(random.u64(..) ^ number);
         let world = &worlds[random.usize(..worlds.len())];

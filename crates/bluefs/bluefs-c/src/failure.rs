@@ -39,6 +39,7 @@ impl From<bluefs::Error> for Failure {
             | E::NotDirectory { .. } => 6,
             E::ReadOnly => 8,
             E::DirectoryNotEmpty { .. } => 9,
+            E::Stopped { .. } => 10,
             _ => IO,
         };
         let words = error.to_string();
@@ -59,6 +60,7 @@ impl From<zeafs::Error> for Failure {
             E::Locked { .. } => 5,
             E::BadName { .. } | E::IsDirectory { .. } | E::Longer { .. } => 6,
             E::NotEmptyDirectory { .. } => 9,
+            E::Stopped { .. } => 10,
             _ => IO,
         };
         let words = error.to_string();

@@ -54,6 +54,12 @@ IOStatus ToStatus(zs_code code, const std::string& path) {
       damaged.SetScope(IOStatus::kIOErrorScopeRange);
       return damaged;
     }
+    case ZS_STOPPED: {
+      // What RocksDB tries again, and lets its writers wait for, will not come. It takes data loss for the end.
+      IOStatus stopped = IOStatus::IOError(path, words);
+      stopped.SetDataLoss(true);
+      return stopped;
+    }
     case ZS_BUSY:
       // RocksDB knows a lock that somebody holds as an error of this kind.
       return IOStatus::IOError("lock " + path, words);

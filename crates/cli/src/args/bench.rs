@@ -7,6 +7,15 @@ use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use terminal::Size;
 
+/// An object is made in memory.
+fn object_size(text: &str) -> Result<Size, String> {
+    let size: Size = text.parse().map_err(|error: terminal::SizeError| error.to_string())?;
+    match size.0 {
+        1..=0x4000_0000 => Ok(size),
+        _ => Err("objects of 1 byte to 1 GiB are measured".to_owned()),
+    }
+}
+
 /// Measure ZoneStore against the plain device and the host's file system.
 #[derive(Subcommand, Debug)]
 pub enum BenchCommand {
@@ -64,7 +73,7 @@ pub struct BenchAppend {
     #[arg(value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub writers: Vec<u32>,
     /// Bytes of an object
-    #[arg(long, value_name = "SIZE", default_value = "64KiB")]
+    #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = object_size)]
     pub bytes: Size,
     /// Objects of a round
     #[arg(long, value_name = "N", default_value_t = 2000)]
@@ -94,6 +103,7 @@ pub struct BenchScale {
         long,
         value_name = "SIZE",
         default_value = "512,4KiB,64KiB",
+        value_parser = object_size,
         value_delimiter = ','
     )]
     pub bytes: Vec<Size>,

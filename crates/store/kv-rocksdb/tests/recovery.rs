@@ -10,6 +10,7 @@ use kv::{Durability, Error, Kv, Options};
 use kv_rocksdb::RocksDb;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 use support::*;
 
@@ -134,13 +135,42 @@ fn a_table_that_can_never_be_read_refuses_writes_in_the_end_and_says_why() {
 }
 
 /// Where level 0 is bounded by what a compaction may take, writers wait at far fewer SSTs.
-#[test]
-fn so_does_one_whose_level_0_holds_few_tables() {
-    let few = Options {
+fn few() -> Options {
+    Options {
         max_compaction_bytes: 6 << 20,
         ..options()
-    };
-    let (drive, fs, kv) = with_rows_and(200, &few);
+    }
+}
+
+/// The file system stops while writers wait for level 0. What they wait for will not come.
+#[test]
+fn a_drive_that_is_gone_lets_nobody_wait() {
+    let (drive, fs, kv) = with_rows_and(200, &few());
+    set(&drive, a_table(&drive, &fs));
+    std::thread::scope(|threads| {
+        let writer = threads.spawn(|| overwrite(&kv, 200, 40));
+        while level_0(&kv) < 8 {
+            std::thread::yield_now();
+        }
+        drive.change.1.store(true, Ordering::Relaxed);
+        assert!(
+            fs.create("/x")
+                .and_then(|mut file| {
+                    file.append(&[1])?;
+                    file.sync()
+                })
+                .is_err()
+        );
+        assert!(matches!(writer.join().unwrap(), Err(Error::Io { .. })));
+    });
+    kv.write(&numbered(0, 90), Durability::Synced).unwrap_err();
+    drop(kv);
+    drop(fs);
+}
+
+#[test]
+fn so_does_one_whose_level_0_holds_few_tables() {
+    let (drive, fs, kv) = with_rows_and(200, &few());
     set(&drive, a_table(&drive, &fs));
     let refused = overwrite(&kv, 200, 40).unwrap_err();
     assert!(

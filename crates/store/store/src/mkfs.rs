@@ -16,6 +16,8 @@ use zone_alloc::{KEPT_FOR_CLEANER, ZonePool};
 
 /// What BlueFS always has, and what it finds to grow into.
 const LEAST_FOR_METADATA: u32 = bluefs::LEAST_ZONES + Reservation::LEAST_HEADROOM;
+/// RocksDB's smallest memtable: removals of a full drive write one out into what smaller zones would not hold.
+const LEAST_ZONE_BLOCKS: u64 = 16;
 /// What is left of few zones for data and its cleaner.
 const LEAST_FOR_DATA: u32 = 4;
 
@@ -142,6 +144,14 @@ pub(crate) fn mkfs_with(
             what: "limit of active zones",
             found: geometry.max_active_zones.into(),
             needed: min_active_zones.into(),
+        }));
+    }
+    let zone_blocks = geometry.least_capacity() / u64::from(geometry.block_size);
+    if zone_blocks < LEAST_ZONE_BLOCKS {
+        return Err(Error::BlueFs(bluefs::Error::Unsuitable {
+            what: "zone capacity in blocks",
+            found: zone_blocks,
+            needed: LEAST_ZONE_BLOCKS,
         }));
     }
     let format = FormatOptions {

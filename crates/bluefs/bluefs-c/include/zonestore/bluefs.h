@@ -28,6 +28,8 @@ typedef enum {
   ZS_IO = 7,
   ZS_READ_ONLY = 8,
   ZS_NOT_EMPTY = 9,
+  // A failure has ended all writing until the next mount.
+  ZS_STOPPED = 10,
 } zs_code;
 
 typedef struct zs_fs zs_fs;

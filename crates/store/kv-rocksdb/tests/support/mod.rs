@@ -11,6 +11,7 @@ use kv_rocksdb::RocksDb;
 use runtime::Runtime;
 use std::io;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use zone::{ByteOffset, Geometry, ZoneCommand, ZoneError, ZoneId, ZoneKind, ZoneResult};
 use zone_alloc::ZonePool;
@@ -35,9 +36,9 @@ fn patient(drive: MemoryDrive) -> Drive {
     Arc::new(Stats::new(Changed { drive, change }))
 }
 
-/// Bytes of the drive that cannot be read.
+/// Bytes of the drive that cannot be read, and whether flushes fail.
 #[derive(Default)]
-pub struct Unreadable(pub Mutex<Range<u64>>);
+pub struct Unreadable(pub Mutex<Range<u64>>, pub AtomicBool);
 
 impl Change<MemoryDrive> for Unreadable {
     fn read(&self, drive: &MemoryDrive, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
@@ -50,6 +51,17 @@ impl Change<MemoryDrive> for Unreadable {
             });
         }
         drive.read(at, buffer)
+    }
+
+    fn flush(&self, drive: &MemoryDrive) -> ZoneResult<()> {
+        if self.1.load(Ordering::Relaxed) {
+            return Err(ZoneError::Io {
+                command: ZoneCommand::Flush,
+                at: ByteOffset(0),
+                source: Arc::new(io::Error::from(io::ErrorKind::Other)),
+            });
+        }
+        drive.flush()
     }
 }
 
