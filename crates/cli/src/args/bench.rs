@@ -9,7 +9,9 @@ use terminal::Size;
 
 /// An object is made in memory.
 fn object_size(text: &str) -> Result<Size, String> {
-    let size: Size = text.parse().map_err(|error: terminal::SizeError| error.to_string())?;
+    let size: Size = text
+        .parse()
+        .map_err(|error: terminal::SizeError| error.to_string())?;
     match size.0 {
         1..=0x4000_0000 => Ok(size),
         _ => Err("objects of 1 byte to 1 GiB are measured".to_owned()),

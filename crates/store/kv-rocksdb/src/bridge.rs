@@ -15,6 +15,7 @@ pub(crate) mod ffi {
         NotFound,
         Busy,
         Invalid,
+        Stopped,
         Io,
     }
 

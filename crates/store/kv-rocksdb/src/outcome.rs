@@ -13,6 +13,7 @@ pub(crate) fn check(outcome: ffi::Outcome) -> Result<()> {
         ffi::Kind::NotFound => Error::NotFound { message },
         ffi::Kind::Busy => Error::Busy { message },
         ffi::Kind::Invalid => Error::Invalid { message },
+        ffi::Kind::Stopped => Error::Stopped { message },
         _ => Error::Io { message },
     })
 }

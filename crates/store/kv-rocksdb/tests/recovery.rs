@@ -118,7 +118,7 @@ fn a_table_that_can_never_be_read_refuses_writes_in_the_end_and_says_why() {
     set(&drive, lost.clone());
     let refused = overwrite(&kv, 200, 40).unwrap_err();
     assert!(
-        matches!(&refused, Error::Io { message } if message.contains(".sst")),
+        matches!(&refused, Error::Stopped { message } if message.contains(".sst")),
         "{refused}"
     );
     for n in (0..200).step_by(10) {
@@ -161,7 +161,7 @@ fn a_drive_that_is_gone_lets_nobody_wait() {
                 })
                 .is_err()
         );
-        assert!(matches!(writer.join().unwrap(), Err(Error::Io { .. })));
+        assert!(matches!(writer.join().unwrap(), Err(Error::Stopped { .. })));
     });
     kv.write(&numbered(0, 90), Durability::Synced).unwrap_err();
     drop(kv);
@@ -174,7 +174,7 @@ fn so_does_one_whose_level_0_holds_few_tables() {
     set(&drive, a_table(&drive, &fs));
     let refused = overwrite(&kv, 200, 40).unwrap_err();
     assert!(
-        matches!(&refused, Error::Io { message } if message.contains(".sst")),
+        matches!(&refused, Error::Stopped { message } if message.contains(".sst")),
         "{refused}"
     );
     drop(kv);
@@ -183,6 +183,36 @@ fn so_does_one_whose_level_0_holds_few_tables() {
 
 fn numbers_until_an_error(kv: &Kv) -> usize {
     kv.scan(b"k0000019", None).take_while(Result::is_ok).count()
+}
+
+/// A flush reads its SST before anybody may rely on it.
+#[test]
+fn a_flush_that_cannot_read_its_table_for_a_moment_is_done_again() {
+    let (drive, fs, kv) = with_rows(20);
+    set(&drive, EVERYTHING);
+    kv.write(&numbered(20, 9000), Durability::Synced).unwrap();
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            std::thread::sleep(Duration::from_secs(3));
+            set(&drive, NOTHING);
+        });
+        kv.flush().unwrap();
+    });
+    set(&drive, EVERYTHING);
+    std::thread::scope(|threads| {
+        threads.spawn(|| {
+            std::thread::sleep(Duration::from_secs(3));
+            set(&drive, NOTHING);
+        });
+        // What fills memtables waits for their flushes.
+        for n in 21..1000 {
+            kv.write(&numbered(n, 9000), Durability::Buffered).unwrap();
+        }
+    });
+    kv.flush().unwrap();
+    assert_eq!(numbers(&kv), (0..1000).collect::<Vec<_>>());
+    kv.close().unwrap();
+    fs.unmount().unwrap();
 }
 
 #[test]

@@ -48,6 +48,12 @@ pub enum Error {
         /// Who was to open it.
         given: &'static str,
     },
+    /// What the database does in the background has failed for good: nothing can be written until it is opened again.
+    #[error("the database has stopped, and goes on when it is opened again: {message}")]
+    Stopped {
+        /// What the engine said.
+        message: String,
+    },
     /// The drive or the file system failed.
     #[error("input or output failed: {message}")]
     Io {

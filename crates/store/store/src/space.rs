@@ -261,7 +261,7 @@ impl Inner {
             let goes_on = match kv.settle(COMPACTION_PATIENCE) {
                 Ok(is_settled) => !is_settled,
                 Err(kv::Error::NoSpace { .. } | kv::Error::Busy { .. }) => false,
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(self.in_background(error)),
             };
             // On a busy machine a compaction may take minutes.
             in_vain += u32::from(!goes_on && kv.stored_bytes() == before);
@@ -289,7 +289,7 @@ impl Inner {
             Ok(false) | Err(kv::Error::NoSpace { .. } | kv::Error::Busy { .. }) => {
                 return Ok(false);
             }
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(self.in_background(error)),
         }
         self.forget_garbage(garbage);
         self.reservation.lock().look_again();
@@ -309,7 +309,7 @@ impl Inner {
         let kept = self.kept_on_host();
         let part = kept / KEPT_PARTS;
         if !self.host_has(0, kept) && self.host_space.has_lost(&*self.device, part) {
-            flush_if_possible(kv)?;
+            self.flush_if_possible(kv)?;
         }
         let (free, spare) = (self.free_zones(), self.metadata_spare(kv, 0));
         if free >= spare {
@@ -324,7 +324,7 @@ impl Inner {
             .into_iter()
             .filter(|(_, purpose)| *purpose == ZonePurpose::Log);
         if log_zones.count() > LOG_ZONES_WHEN_FULL {
-            flush_if_possible(kv)?;
+            self.flush_if_possible(kv)?;
         }
         Ok(())
     }
@@ -436,7 +436,7 @@ impl Inner {
                 Ok(true) => *futile += 1,
                 Ok(false) if self.fs.close_sequential_zones()? => {
                     // Logs are written to elsewhere from now on.
-                    flush_if_possible(&*self.kv()?)?;
+                    self.flush_if_possible(&*self.kv()?)?;
                     *futile += 1;
                 }
                 Ok(false) | Err(bluefs::Error::NoSpace { .. }) => break,
@@ -444,6 +444,24 @@ impl Inner {
             }
         }
         self.reclaim_metadata(futile)
+    }
+
+    fn flush_if_possible(&self, kv: &Kv) -> Result<()> {
+        match kv.flush() {
+            Ok(()) | Err(kv::Error::NoSpace { .. } | kv::Error::Busy { .. }) => Ok(()),
+            Err(error) => Err(self.in_background(error)),
+        }
+    }
+
+    /// What the database met in the background. If that has ended its writes, it has ended the store's, which so may be
+    /// seen before anybody commits.
+    fn in_background(&self, error: kv::Error) -> Error {
+        match error {
+            kv::Error::Stopped { .. } | kv::Error::Corruption { .. } => {
+                self.stop_writing(error.into())
+            }
+            error => error.into(),
+        }
     }
 
     pub fn no_space(&self, wanted: u64) -> Error {
@@ -516,12 +534,5 @@ fn for_removals(reservation: &Reservation, kv: &Kv, geometry: &Geometry) -> u64 
         reservation.for_removals(geometry)
     } else {
         0
-    }
-}
-
-fn flush_if_possible(kv: &Kv) -> Result<()> {
-    match kv.flush() {
-        Ok(()) | Err(kv::Error::NoSpace { .. } | kv::Error::Busy { .. }) => Ok(()),
-        Err(error) => Err(error.into()),
     }
 }

@@ -107,7 +107,10 @@ fn is_damage(error: &Error) -> bool {
         }
         Error::Kv(error) => matches!(
             error,
-            kv::Error::Corruption { .. } | kv::Error::NotFound { .. } | kv::Error::Io { .. }
+            kv::Error::Corruption { .. }
+                | kv::Error::NotFound { .. }
+                | kv::Error::Stopped { .. }
+                | kv::Error::Io { .. }
         ),
         _ => false,
     }
