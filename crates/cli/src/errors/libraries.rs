@@ -277,7 +277,7 @@ impl From<kv::Error> for CommandError {
                 "keep a copy of the drive; `zonestore fs fsck --deep DRIVE` says what is damaged, and \
                     `zonestore store salvage DRIVE` what a store's data zones tell without the database";
             E::Busy { .. } => Busy, "try again";
-            E::Io { .. } => Failed, "keep a copy of the drive; `zonestore fs fsck DRIVE` says what of the metadata cannot be \
+            E::Io { .. } | E::Stopped { .. } => Failed, "keep a copy of the drive; `zonestore fs fsck DRIVE` says what of the metadata cannot be \
                 read, and `zonestore store salvage DRIVE` what a store's data zones tell without it";
             E::Invalid { .. } | E::OtherEngine { .. } => Failed;
         }

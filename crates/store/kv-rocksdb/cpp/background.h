@@ -23,13 +23,8 @@ inline bool IsDamage(const rocksdb::Status& s) {
          (s.IsIOError() && io.GetScope() == rocksdb::IOStatus::kIOErrorScopeRange);
 }
 
-// Whether it may be over when it is tried again, of errors with this severity. What finds no space is tried again by RocksDB.
-inline bool IsForAMoment(const rocksdb::Status& s, rocksdb::Status::Severity severity) {
-  return s.IsIOError() && !s.IsNoSpace() && s.severity() == severity;
-}
-
-// Hears of RocksDB's background work: wakes who waits for it, and keeps a compaction that cannot read an SST, and a flush that
-// cannot read back the one that it has written, from ending all writes.
+// Hears of RocksDB's background work: wakes who waits for it, and keeps a compaction that cannot read an SST
+// from ending all writes.
 //
 // RocksDB takes that for a fatal error, and refuses every write until the database is opened again. But nothing
 // is lost by it: what was to be written anew is still in its SSTs. So it is tried again, after a pause, while
@@ -38,16 +33,10 @@ inline bool IsForAMoment(const rocksdb::Status& s, rocksdb::Status::Severity sev
 // healed is read at the next try, however full level 0 is.
 class Background final : public rocksdb::EventListener {
  public:
-  // About as many seconds: as long as Linux waits for a command of a disk.
-  static constexpr int kMostWaits = 30;
-
   // `full` is how many SSTs in level 0 slow writers down (level0_slowdown_writes_trigger).
   explicit Background(int full) : full_(full) {}
 
-  void OnFlushCompleted(rocksdb::DB*, const rocksdb::FlushJobInfo&) override {
-    flushes_ = 0;
-    Wake();
-  }
+  void OnFlushCompleted(rocksdb::DB*, const rocksdb::FlushJobInfo&) override { Wake(); }
   void OnCompactionCompleted(rocksdb::DB*, const rocksdb::CompactionJobInfo& job) override {
     if (job.status.ok()) waits_ = 0;
     Wake();
@@ -61,13 +50,6 @@ class Background final : public rocksdb::EventListener {
   // RocksDB waits for a second by itself before it tries again.
   void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) override {
     rocksdb::DB* const db = db_.load();
-    const bool is_flush = reason == rocksdb::BackgroundErrorReason::kFlush ||
-                          reason == rocksdb::BackgroundErrorReason::kFlushNoWAL;
-    if (is_flush && IsForAMoment(*error, rocksdb::Status::kFatalError) && flushes_++ < kMostWaits) {
-      // The memtable and its log are still there. Who meets the error resumes: see Database::GoesOn.
-      *error = rocksdb::Status(*error, rocksdb::Status::kHardError);
-      return;
-    }
     if (db == nullptr || reason != rocksdb::BackgroundErrorReason::kCompaction) return;
     // What found no space is tried again without us.
     if (error->IsNoSpace() || !(error->IsIOError() || error->IsCorruption())) return;
@@ -80,9 +62,6 @@ class Background final : public rocksdb::EventListener {
     if (std::strtoul(tables.c_str(), nullptr, 10) < full_ || waits_++ < kMostWaits) *error = rocksdb::Status::OK();
   }
 
-  // Whether the next flush that fails is one for a moment, too.
-  bool MayFlushAgain() const { return flushes_ <= kMostWaits; }
-
   void Start(rocksdb::DB* db) { db_.store(db); }
 
   // `heal` says of an error whether the compaction that met it is worth trying again. RocksDB holds no lock meanwhile.
@@ -92,6 +71,8 @@ class Background final : public rocksdb::EventListener {
   }
 
  private:
+  // About as many seconds: as long as Linux waits for a command of a disk.
+  static constexpr int kMostWaits = 30;
 
   bool Heal(const std::string& error) {
     std::lock_guard lock(healing_);
@@ -104,7 +85,7 @@ class Background final : public rocksdb::EventListener {
   }
 
   const uint64_t full_;
-  std::atomic<int> waits_{0}, flushes_{0};
+  std::atomic<int> waits_{0};
   std::mutex healing_;
   std::function<bool(const std::string&)> heal_;
   std::mutex mutex_;

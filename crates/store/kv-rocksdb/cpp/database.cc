@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <limits>
-#include <thread>
 #include <vector>
 
 #include "background.h"
@@ -43,7 +42,7 @@ Outcome ToOutcome(const rocksdb::Status& s) {
     outcome.kind = Kind::Corruption;
   } else if (s.IsNotFound() || s.IsPathNotFound()) {
     outcome.kind = Kind::NotFound;
-  } else if (s.severity() >= rocksdb::Status::kHardError) {
+  } else if (s.severity() >= rocksdb::Status::kFatalError) {
     outcome.kind = Kind::Stopped;
   } else if (s.IsBusy() || s.IsTryAgain() || s.IsIncomplete()) {
     outcome.kind = Kind::Busy;
@@ -238,9 +237,7 @@ Outcome Cursor::status() const { return ToOutcome(iterator_->status()); }
 Outcome Database::write(const Batch& batch, bool synced) const {
   rocksdb::WriteOptions options;
   options.sync = synced;
-  rocksdb::Status s = db->Write(options, &batch.batch);
-  // Of the error of a flush RocksDB says so before anything is written.
-  while (GoesOn(s)) s = db->Write(options, &batch.batch);
+  const rocksdb::Status s = db->Write(options, &batch.batch);
   Outcome outcome = ToOutcome(s);
   // A flush that found no space stops all writes until it does, before anything of them is written. RocksDB answers with
   // the error of its background work, which has a severity: hard, or soft if a compaction has replaced it meanwhile. The
@@ -294,20 +291,7 @@ rocksdb::FlushOptions Now() {
 }
 }  // namespace
 
-bool Database::GoesOn(const rocksdb::Status& s) const {
-  if (!IsForAMoment(s, rocksdb::Status::kHardError)) return false;
-  for (int tries = 0; tries < Background::kMostWaits && background->MayFlushAgain(); ++tries) {
-    std::this_thread::sleep_for(std::chrono::seconds(1));
-    if (db->Resume().ok()) return true;
-  }
-  return false;
-}
-
-Outcome Database::flush() const {
-  rocksdb::Status s = db->Flush(Now());
-  while (GoesOn(s)) s = db->Flush(Now());
-  return ToOutcome(s);
-}
+Outcome Database::flush() const { return ToOutcome(db->Flush(Now())); }
 
 Outcome Database::compact() const {
   return ToOutcome(db->CompactRange(rocksdb::CompactRangeOptions(), nullptr, nullptr));
@@ -318,7 +302,6 @@ Outcome Database::settle(uint64_t patience_ms, bool& settled) const {
   const auto late = [until] { return std::chrono::steady_clock::now() >= until; };
   // A database that ran out of space looks once in five seconds whether it can go on.
   rocksdb::Status s = db->Flush(Now());
-  while (GoesOn(s)) s = db->Flush(Now());
   while ((s.IsNoSpace() || s.IsBusy() || s.IsIncomplete()) && !late()) {
     background->Wait();
     s = db->Flush(Now());

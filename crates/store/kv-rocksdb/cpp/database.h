@@ -75,8 +75,6 @@ class Database {
   std::unique_ptr<rocksdb::DB> db;
 
  private:
-  // Whether what met the error may be tried again: a flush failed for a moment, and has been done since.
-  bool GoesOn(const rocksdb::Status& s) const;
   // Has SSTs compacted that are a third tombstones; false if there are none.
   bool CompactDeleted() const;
 };

@@ -185,36 +185,6 @@ fn numbers_until_an_error(kv: &Kv) -> usize {
     kv.scan(b"k0000019", None).take_while(Result::is_ok).count()
 }
 
-/// A flush reads its SST before anybody may rely on it.
-#[test]
-fn a_flush_that_cannot_read_its_table_for_a_moment_is_done_again() {
-    let (drive, fs, kv) = with_rows(20);
-    set(&drive, EVERYTHING);
-    kv.write(&numbered(20, 9000), Durability::Synced).unwrap();
-    std::thread::scope(|threads| {
-        threads.spawn(|| {
-            std::thread::sleep(Duration::from_secs(3));
-            set(&drive, NOTHING);
-        });
-        kv.flush().unwrap();
-    });
-    set(&drive, EVERYTHING);
-    std::thread::scope(|threads| {
-        threads.spawn(|| {
-            std::thread::sleep(Duration::from_secs(3));
-            set(&drive, NOTHING);
-        });
-        // What fills memtables waits for their flushes.
-        for n in 21..1000 {
-            kv.write(&numbered(n, 9000), Durability::Buffered).unwrap();
-        }
-    });
-    kv.flush().unwrap();
-    assert_eq!(numbers(&kv), (0..1000).collect::<Vec<_>>());
-    kv.close().unwrap();
-    fs.unmount().unwrap();
-}
-
 #[test]
 fn a_database_that_refuses_writes_can_be_closed_and_opened() {
     let (drive, fs, kv) = with_rows(20);
