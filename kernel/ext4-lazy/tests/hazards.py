@@ -84,9 +84,12 @@ def test_flush_fails(bench):
         dmesg | grep -m1 'cannot flush what was written home'
         {STATISTICS}; ! touch /mnt/x; umount /mnt
         table "$good"; lazy /dev/mapper/d /mnt; {STATISTICS}; storm verify /mnt $LAZY_SHARE
-        # At an unmount, whose tail moves over what was logged again; ext4 has to know. (Inode tables that are zeroed meanwhile
-        # would log a group descriptor that is not logged again, and the tail would stay.)
-        call checkpoint /mnt 2; for i in 1 2 3; do chmod 70$i /mnt; sync; done; dmesg -C; table "$bad"; umount /mnt
+        # At an unmount, whose tail moves over what was logged again; ext4 has to know. The tail would stay with anything else in the log.
+        for try in 1 2 3 4 5 6; do
+            call checkpoint /mnt 2; for i in 1 2 3; do chmod 70$i /mnt; sync; done
+            ! {STATISTICS} | grep -qx 'mapped 1' || break
+        done
+        {STATISTICS} | grep -x 'mapped 1'; dmesg -C; table "$bad"; umount /mnt
         dmesg | grep -m1 'cannot flush what was written home'; dmesg | grep -m1 'clean up the journal'
         table "$good"; lazy /dev/mapper/d /mnt; storm verify /mnt $LAZY_SHARE; umount /mnt""",
                        disks=[bench.image, log], expect_errors=True)
