@@ -144,6 +144,40 @@ def test_freezes(bench):
     goes_home(bench, "storm verify /mnt $LAZY_SHARE;")
 
 
+def test_snapshots(bench):
+    """
+    Snapshots below a file system that is being written to (dm-snapshot): of one that is frozen for it, which needs no replay, and of
+    one that is not, which is what a power cut leaves. Each goes on by itself while the other is there, and has what was synced.
+    """
+    bench.mkfs(size="96M", journal=4, extra=("-I", "1024"))
+    stores = [bench.folder / name for name in ("frozen", "cut")]
+    for store in stores:
+        with open(store, "wb") as file:
+            file.truncate(96 << 20)
+    sectors = (96 << 20) >> 9
+    take = f"""
+        take() {{
+            dmsetup suspend $3 origin; cp -r $LAZY_SHARE /tmp/$1
+            dmsetup create $1 --table "0 {sectors} snapshot /dev/mapper/real $2 P 8"; dmsetup resume origin
+        }}"""
+    bench.guest(f"""{take}
+        export DM_DISABLE_UDEV=1
+        dmsetup create real --table "0 {sectors} linear /dev/ubda 0"
+        dmsetup create origin --table "0 {sectors} snapshot-origin /dev/mapper/real"
+        lazy /dev/mapper/origin /mnt; storm storm /mnt $LAZY_SHARE --seed {SEED} --operations 300 --sync-every 5
+        storm storm /mnt $LAZY_SHARE --seed {SEED}9 --operations 800 --sync-every 5 & sleep {bench.slower}
+        take frozen /dev/ubdb ''; sleep {bench.slower}; take cut /dev/ubdc --nolockfs; wait
+        e2fsck -f -n /dev/mapper/frozen
+        mkdir /tmp/m; for name in frozen cut; do
+            lazy /dev/mapper/$name /tmp/m; {STATISTICS}; storm verify /tmp/m /tmp/$name; storm forget-touched /tmp/m /tmp/$name
+            storm storm /tmp/m /tmp/$name --seed {SEED}8 --operations 100; umount /tmp/m
+            lazy /dev/mapper/$name /tmp/m; storm verify /tmp/m /tmp/$name; umount /tmp/m
+        done
+        storm verify /mnt $LAZY_SHARE; umount /mnt; dmsetup remove frozen; dmsetup remove cut; dmsetup remove origin; dmsetup remove real""",
+                disks=[bench.image, *stores])
+    goes_home(bench, "storm verify /mnt $LAZY_SHARE;")
+
+
 def test_shutdown(bench):
     """The file system is shut down in each way that there is; what was synced is there."""
     bench.mkfs(size="64M", journal=4)
