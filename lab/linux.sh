@@ -31,6 +31,50 @@ CONF
     apt-get update -qq
 }
 
+# build_root ROOT PACKAGE…: these packages and all that they need, unpacked below ROOT for `in_root`. Behind packages_of.
+build_root() {
+    local root=$1 package
+    shift
+    apt-get install -qq -y --no-install-recommends --download-only "$@" make bash coreutils grep sed gawk findutils \
+        base-files >/dev/null
+    mkdir -p "$root"/{dev,proc}
+    for package in "$(dirname "$APT_CONFIG")"/cache/archives/*.deb; do dpkg-deb -x "$package" "$root"; done
+    ln -sf gawk "$root/usr/bin/awk"
+    ln -sf bash "$root/usr/bin/sh"
+}
+
+# in_root ROOT COMMAND…: runs it there, with this machine's devices. Needs root; nothing stays mounted, however it ends.
+in_root() {
+    unshare --mount sh -c 'mount --bind /dev "$1/dev" && mount -t proc proc "$1/proc" && exec chroot "$@"' sh "$@"
+}
+
+# unpack_kernel RELEASE FOLDER: boot/vmlinuz-RELEASE and lib/modules/RELEASE in FOLDER, of the packages that apt knows: what
+# a guest may need of it.
+unpack_kernel() {
+    local release=$1 folder=$2 to=$2/lib/modules/$1 package from part
+    # Older packages hold kernel and modules in one, newer ones in two of their own.
+    local packages=("linux-image-$release")
+    if apt-cache show "linux-modules-$release" >/dev/null 2>&1; then packages=("linux-binary-$release" "linux-modules-$release"); fi
+    mkdir -p "$folder"/{boot,kernel,debs} "$to/kernel"
+    (cd "$folder/debs" && apt-get download -qq "${packages[@]}") ||
+        die "cannot download ${packages[*]}" "apt-get update"
+    for package in "${packages[@]}"; do
+        dpkg-deb --fsys-tarfile "$folder/debs/$package"_*.deb | tar -x -C "$folder/kernel" --exclude='*/drivers/gpu' \
+            --exclude='*/drivers/net' --exclude='*/sound'
+    done
+    # The image is in boot, or beside its modules.
+    from=$(find "$folder/kernel" -type d -path "*/lib/modules/$release")
+    cp "$(find "$folder/kernel" -name "vmlinuz*" -type f)" "$folder/boot/vmlinuz-$release"
+    (cd "$from/kernel" && for part in fs lib crypto block net/9p drivers/{block,char,scsi,nvme,virtio,md,dax,nvdimm}; do
+        if [ -d "$part" ]; then cp -r --parents "$part" "$to/kernel"; fi
+    done)
+    find "$from" -maxdepth 1 -name 'modules.*' -exec cp {} "$to" \;
+    # busybox' insmod takes no compressed modules.
+    find "$to" -name '*.ko.xz' -exec unxz {} +
+    PATH=$PATH:/usr/sbin:/sbin depmod -b "$folder" "$release" 2>/dev/null
+    rm -rf "$folder/kernel"
+}
+
 # unpack_source PACKAGE FOLDER: the kernel's source of that package into FOLDER/PACKAGE. What user-mode Linux is not built
 # from stays in the package; the configuration needs every Kconfig.
 unpack_source() {

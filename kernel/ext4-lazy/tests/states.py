@@ -3,13 +3,12 @@
     states.py IMAGE LOG SHARE HOMES --seed N --states N
 
 IMAGE is the device before the log of dm-log-writes; SHARE has a folder with a model for each mark; HOMES lists the blocks
-that were ever logged. SHARE/digests gets a line for each state: a digest of those blocks as a lazy mount shows them, which
+that were ever logged. SHARE/digests gets a line for each state: a checksum of each of those blocks as a lazy mount shows them, which
 the host compares with a replay, or what went wrong. Every 25th state is written to, mounted anew, compared with the model
 and with a replay, and checked here.
 """
 
 import argparse
-import hashlib
 import os
 import pathlib
 import random
@@ -17,19 +16,8 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import storm  # noqa: E402
-from power_cuts import cuts  # noqa: E402
+from power_cuts import Homes, cuts  # noqa: E402
 from state_disk import LOOP, MOUNT, MS_RDONLY, Mounted, Wrong, attach, fsck, put  # noqa: E402
-
-BLOCK = 4096
-
-
-def digest(homes):
-    """Of the blocks as the file system sees them: the device's page cache is its own."""
-    total = hashlib.blake2b(digest_size=16)
-    with open(LOOP, "rb", buffering=0) as device:
-        for home in homes:
-            total.update(os.pread(device.fileno(), BLOCK, home * BLOCK))
-    return total.hexdigest()
 
 
 def write_more(chance):
@@ -69,8 +57,8 @@ def main():
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--states", type=int, required=True)
     options = parser.parse_args()
-    homes = [int(word) for word in options.homes.read_text().split()]
     first = options.image.read_bytes()
+    homes = Homes(first, [int(word) for word in options.homes.read_text().split()])
     attach(first)
     chance = random.Random(options.seed)
     with open(options.share / "digests", "w") as results:
@@ -78,7 +66,8 @@ def main():
             put(cut.image)
             try:
                 with Mounted("lazy", MS_RDONLY):
-                    line = digest(homes)
+                    # The device's page cache is its own.
+                    line = homes.sums(LOOP)
                 if cut.thorough:
                     look_closely(options.share, cut.mark, chance)
             except (Wrong, OSError) as wrong:

@@ -493,10 +493,16 @@ def test_off_of_a_wrong_copy(bench):
     chance = random.Random(SEED)
     log = make(bench, "unmounted")
     first, good = bench.image.read_bytes(), right(bench, log)
-    copies = [log.after(offset, number) for offset, kind, _, block in log.walk() if kind == journal.DESCRIPTOR
-              for number in range(1, 1 + len(log.tags(block)))]
+    copies, revoked = [], set()
+    for offset, kind, _, block in log.walk():
+        if kind == journal.DESCRIPTOR:
+            copies += [(log.after(offset, number), home) for number, home in enumerate(log.tags(block), 1)]
+        elif kind == journal.REVOKE:
+            revoked.update(log.revoked(block))
+    count = {offset for offset, home in copies if home not in revoked}
+    check(count, f"the log from {log.start} to {log.head()} has no copy that counts; {len(copies)} are revoked")
     named, image = 0, bench.folder / "damaged"
-    for offset in chance.sample(copies, min(DAMAGES, len(copies))):
+    for offset, _ in chance.sample(copies, min(DAMAGES, len(copies))) + [(chance.choice(sorted(count)), None)]:
         place = log.places[offset]
         put(image, first, [flipped(first, place * log.block_size + chance.randrange(log.block_size), 3)])
         damaged = image.read_bytes()
@@ -506,7 +512,8 @@ def test_off_of_a_wrong_copy(bench):
             named += 1
             said = off(image).stdout
             check(f"block {place} ({offset} of the journal), the copy of block" in said and "wrong checksum" in said, said)
-    check(named, "no copy counts")
+        else:
+            check(offset not in count, f"the copy at {offset} is not revoked, and its damage is not told")
     print(f"   {named} refused", flush=True)
 
 
