@@ -139,7 +139,7 @@ impl CommandError {
         if made.hint.is_some() {
             return made;
         }
-        let exit = Exit::Usage;
+        let exit = Exit::Failed;
         Self { exit, ..made }.hint("name a folder in which files can be made")
     }
 }
@@ -248,7 +248,7 @@ mod tests {
         assert_eq!((hint("x"), hint("/x")), (None, None));
         let there = io::Error::from_raw_os_error(17);
         let error = CommandError::folder(Path::new("/dev/null"), &there);
-        assert_eq!(error.exit, Exit::Usage);
+        assert_eq!(error.exit, Exit::Failed);
         assert!(error.hint.is_some());
     }
 }

@@ -13,7 +13,7 @@ use device::{MemoryDrive, ZonedDevice};
 use runtime::{Runtime, SimulatedClock};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use store::{Error, MountOptions, Store, Transaction};
 use zone::{ByteOffset, ZoneCommand, ZoneError, ZoneId, ZoneResult};
@@ -26,6 +26,8 @@ struct Disk {
     asked: AtomicU64,
     /// RocksDB's own threads write so slowly, in milliseconds a time.
     background_delay: AtomicU64,
+    /// Nothing of the drive can be read.
+    unreadable: AtomicBool,
 }
 
 type Thin = Changed<MemoryDrive, Disk>;
@@ -85,6 +87,16 @@ impl Disk {
 }
 
 impl Change<MemoryDrive> for Disk {
+    fn read(&self, drive: &MemoryDrive, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
+        if self.unreadable.load(Ordering::Relaxed) {
+            return Err(ZoneError::Io {
+                command: ZoneCommand::Read,
+                at,
+                source: Arc::new(io::Error::from(io::ErrorKind::Other)),
+            });
+        }
+        drive.read(at, buffer)
+    }
     fn write(&self, drive: &MemoryDrive, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
         self.take(drive, ZoneCommand::Write, at, data.len())?;
         drive.write(at, data)
@@ -266,4 +278,28 @@ fn the_host_is_asked_for_every_put_near_the_end_only() {
     thin.change.set(used(&thin.drive) + (100 << 20));
     clock.advance(Duration::from_millis(100));
     assert!(asked(50..100) >= 50);
+}
+
+/// A memtable is written out before a batch, where the host's disk is nearly full, and RocksDB reads its SST back. That this
+/// has ended its writes is not to be known from the answers of commits alone.
+#[test]
+fn a_database_that_has_stopped_before_a_batch_has_stopped_the_store() {
+    if is_small() {
+        return;
+    }
+    let thin = thin(128, 1 << 30);
+    let (store, _) = mount_with_clock(&thin);
+    for number in 0..20 {
+        put(&store, &number.to_string(), &[1; 1000]).unwrap();
+    }
+    thin.change.unreadable.store(true, Ordering::Relaxed);
+    let refused = (0..20).find_map(|number| {
+        let left = (20 - number) << 19;
+        thin.change.set(used(&thin.drive) + left);
+        let mut tx = Transaction::new();
+        tx.remove("c", number.to_string());
+        store.commit(tx).err()
+    });
+    assert!(matches!(refused, Some(Error::Failed { .. })), "{refused:?}");
+    assert!(store.failure().is_some());
 }
