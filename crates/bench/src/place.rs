@@ -119,6 +119,8 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.drive);
+        // A program that was killed leaves it (docs/format/unsynced.md).
+        let _ = std::fs::remove_file(self.drive.with_added_extension("unsynced"));
         let _ = std::fs::remove_file(&self.statistics);
         let _ = std::fs::remove_dir_all(&self.folder);
     }
