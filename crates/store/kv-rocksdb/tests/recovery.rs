@@ -111,34 +111,36 @@ fn writers_wait_some_tries_for_a_table_that_can_be_read_again() {
     fs.unmount().unwrap();
 }
 
-#[test]
-fn a_table_that_can_never_be_read_refuses_writes_in_the_end_and_says_why() {
-    let (drive, fs, kv) = with_rows(200);
-    let lost = a_table(&drive, &fs);
-    set(&drive, lost.clone());
-    let refused = overwrite(&kv, 200, 40).unwrap_err();
-    assert!(
-        matches!(&refused, Error::Stopped { message } if message.contains(".sst")),
-        "{refused}"
-    );
-    for n in (0..200).step_by(10) {
-        assert_eq!(kv.get(&key(n)).unwrap().unwrap().len(), 90);
-    }
-    assert!(numbers_until_an_error(&kv) > 0);
-    // Until it can be read again after all.
-    set(&drive, NOTHING);
-    drop(kv);
-    let kv = open(&fs);
-    is_whole_again(&kv, 200);
-    kv.close().unwrap();
-    fs.unmount().unwrap();
-}
-
 /// Where level 0 is bounded by what a compaction may take, writers wait at far fewer SSTs.
 fn few() -> Options {
     Options {
         max_compaction_bytes: 6 << 20,
         ..options()
+    }
+}
+
+#[test]
+fn a_table_that_can_never_be_read_refuses_writes_in_the_end_and_says_why() {
+    for options in [options(), few()] {
+        let (drive, fs, kv) = with_rows_and(200, &options);
+        let lost = a_table(&drive, &fs);
+        set(&drive, lost.clone());
+        let refused = overwrite(&kv, 200, 40).unwrap_err();
+        assert!(
+            matches!(&refused, Error::Stopped { message } if message.contains(".sst")),
+            "{refused}"
+        );
+        for n in (0..200).step_by(10) {
+            assert_eq!(kv.get(&key(n)).unwrap().unwrap().len(), 90);
+        }
+        assert!(numbers_until_an_error(&kv) > 0);
+        // Until it can be read again after all.
+        set(&drive, NOTHING);
+        drop(kv);
+        let kv = Kv::open(&RocksDb, &fs, "/db", &options, None).unwrap();
+        is_whole_again(&kv, 200);
+        kv.close().unwrap();
+        fs.unmount().unwrap();
     }
 }
 
@@ -166,19 +168,6 @@ fn a_drive_that_is_gone_lets_nobody_wait() {
     kv.write(&numbered(0, 90), Durability::Synced).unwrap_err();
     drop(kv);
     drop(fs);
-}
-
-#[test]
-fn so_does_one_whose_level_0_holds_few_tables() {
-    let (drive, fs, kv) = with_rows_and(200, &few());
-    set(&drive, a_table(&drive, &fs));
-    let refused = overwrite(&kv, 200, 40).unwrap_err();
-    assert!(
-        matches!(&refused, Error::Stopped { message } if message.contains(".sst")),
-        "{refused}"
-    );
-    drop(kv);
-    fs.unmount().unwrap();
 }
 
 fn numbers_until_an_error(kv: &Kv) -> usize {

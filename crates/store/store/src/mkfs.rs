@@ -16,8 +16,8 @@ use zone_alloc::{KEPT_FOR_CLEANER, ZonePool};
 
 /// What BlueFS always has, and what it finds to grow into.
 const LEAST_FOR_METADATA: u32 = bluefs::LEAST_ZONES + Reservation::LEAST_HEADROOM;
-/// RocksDB's smallest memtable: removals of a full drive write one out into what smaller zones would not hold.
-const LEAST_ZONE_BLOCKS: u64 = 16;
+/// With smaller zones, a drive full of small objects came to refuse removals.
+const LEAST_ZONE_BYTES: u64 = 64 << 10;
 /// What is left of few zones for data and its cleaner.
 const LEAST_FOR_DATA: u32 = 4;
 
@@ -146,12 +146,11 @@ pub(crate) fn mkfs_with(
             needed: min_active_zones.into(),
         }));
     }
-    let zone_blocks = geometry.least_capacity() / u64::from(geometry.block_size);
-    if zone_blocks < LEAST_ZONE_BLOCKS {
+    if geometry.least_capacity() < LEAST_ZONE_BYTES {
         return Err(Error::BlueFs(bluefs::Error::Unsuitable {
-            what: "zone capacity in blocks",
-            found: zone_blocks,
-            needed: LEAST_ZONE_BLOCKS,
+            what: "zone capacity in bytes",
+            found: geometry.least_capacity(),
+            needed: LEAST_ZONE_BYTES,
         }));
     }
     let format = FormatOptions {

@@ -436,6 +436,19 @@ fn mkfs_refuses_a_drive_with_a_store_and_a_small_one() {
         Store::mount(tiny, options()).err(),
         Some(Error::NotFormatted)
     ));
+    let small_zones = zone::Geometry {
+        zone_size: 32 << 10,
+        zone_capacity: 24 << 10,
+        ..geometry(128)
+    };
+    let result = Store::mkfs(
+        Arc::new(MemoryDrive::new(small_zones).unwrap()),
+        &made(false),
+    );
+    assert!(matches!(
+        result,
+        Err(Error::BlueFs(bluefs::Error::Unsuitable { .. }))
+    ));
 }
 
 #[test]
