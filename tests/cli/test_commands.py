@@ -129,7 +129,7 @@ def test_bench_ingest_of_nothing_is_a_mistake(zonestore, store):
     assert [result["object_bytes"] for result in report["results"]] == [4 << 10]
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_a_benchmark_that_is_stopped_leaves_nothing(zonestore, store, tmp_path, how):
     process = zonestore.start(
         *("bench", "ingest", store, "--rounds", "1000"),

@@ -354,7 +354,7 @@ def test_once_it_ends_with_its_client(export):
 
 
 def test_a_signal_ends_it_with_clients_and_requests_under_way(export):
-    for how in (signal.SIGINT, signal.SIGTERM):
+    for how in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         running = export("seagate-cmr", "--speed-up", "0.001")
         client = Client(running.socket)
         # Takes a quarter of an hour at that pace.

@@ -3,6 +3,7 @@
 
 use crate::args::AgeArguments;
 use crate::errors::{CommandError, CommandResult, fail};
+use crate::local_file;
 use crate::output::Output;
 use caveat::{Sizes, Step, Workload};
 use serde_json::json;
@@ -24,12 +25,8 @@ const UNIT: u64 = 4096;
 pub fn run(arguments: &AgeArguments, out: &mut Output) -> CommandResult {
     let directory = &arguments.directory;
     let shown = directory.display();
-    let text = match &arguments.sizes {
-        Some(path) => {
-            Some(fs::read_to_string(path).map_err(|error| CommandError::file(path, &error))?)
-        }
-        None => None,
-    };
+    let text = arguments.sizes.as_deref().map(local_file::text);
+    let text = text.transpose()?;
     let sizes = match &text {
         None => Sizes::thesis(),
         Some(text) => match text.parse() {

@@ -3,13 +3,12 @@
 use crate::errors::{CommandError, CommandResult, fail};
 use crate::occupant;
 use crate::output::Output;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use terminal::WholeFile;
+use terminal::{WholeFile, ending_signals, human};
 
 /// Opens what is to be stored: a file, or `-` for standard input, and its size if that is known.
 pub fn source(path: &Path) -> CommandResult<(Box<dyn Read>, Option<u64>)> {
@@ -28,6 +27,25 @@ pub fn source(path: &Path) -> CommandResult<(Box<dyn Read>, Option<u64>)> {
     }
     let size = metadata.is_file().then_some(metadata.len());
     Ok((Box::new(file), size))
+}
+
+/// The text of a file, or of a pipe, for what is kept in memory whole: a profile, a list of sizes or times.
+///
+/// # Errors
+/// It cannot be read, is no text, or does not end in 64 MiB.
+pub fn text(path: &Path) -> CommandResult<String> {
+    const MOST: u64 = 64 << 20;
+    let failed = |error: io::Error| CommandError::file(path, &error);
+    let mut text = String::new();
+    let file = File::open(path).map_err(failed)?;
+    file.take(MOST + 1)
+        .read_to_string(&mut text)
+        .map_err(failed)?;
+    if text.len() as u64 > MOST {
+        let (shown, most) = (path.display(), human(MOST));
+        return fail!(Usage, "{shown}: more than {most}, which no such file has"; "name a file of text");
+    }
+    Ok(text)
 }
 
 /// Begins a file. A drive or a saved model is not replaced.
@@ -57,7 +75,7 @@ pub fn new_archive(path: &Path, force: bool) -> CommandResult<Option<WholeFile>>
 
 /// Lets nothing of a file stay when a signal ends this process. Once it has its name, there is nothing to remove.
 fn remove_at_signals(partial: PathBuf) -> io::Result<()> {
-    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
+    let mut signals = Signals::new(ending_signals())?;
     std::thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
             let _ = std::fs::remove_file(partial);

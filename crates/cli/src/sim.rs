@@ -2,6 +2,7 @@
 
 use crate::args::{SimCleaning, SimCluster, SimCommand, wanted};
 use crate::errors::{CommandError, CommandResult, Exit, fail};
+use crate::local_file;
 use crate::model::find;
 use crate::output::Output;
 use ::sim::cleaning::{Load, Skew};
@@ -84,7 +85,7 @@ fn times(file: &Path) -> CommandResult<Times> {
         CommandError::new(Exit::Usage, format!("{}: {error}", file.display()))
             .hint(r#"write lists of milliseconds: {"read_ms": [11.2, 9.7], "write_ms": [14.0]}"#)
     };
-    let text = std::fs::read_to_string(file).map_err(|error| failed(&error))?;
+    let text = local_file::text(file)?;
     let times: Times = serde_json::from_str(&text).map_err(|error| failed(&error))?;
     if times.read_ms.is_empty() || times.write_ms.is_empty() {
         return Err(failed(&"a list is empty"));

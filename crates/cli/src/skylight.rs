@@ -61,9 +61,8 @@ fn model(name: &str) -> CommandResult<Option<AnyProfile>> {
     let is_known = profile::all_names().contains(&name);
     let profile =
         if !is_known && (is_profile(path) || path.canonicalize().is_ok_and(|p| is_profile(&p))) {
-            let text = std::fs::read_to_string(path);
-            let text = text.map_err(|error| CommandError::file(path, &error))?;
-            AnyProfile::parse(text).map_err(|error| CommandError::from(error).context(name))?
+            AnyProfile::parse(local_file::text(path)?)
+                .map_err(|error| CommandError::from(error).context(name))?
         } else if !is_known && (path.exists() || name.contains('/')) {
             return Ok(None);
         } else {

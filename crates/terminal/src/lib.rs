@@ -18,7 +18,7 @@ mod whole_file;
 mod wrapping;
 
 pub use host::{check_address, check_host};
-pub use interrupt::Interrupt;
+pub use interrupt::{Interrupt, ending_signals};
 pub use log::{Apart, LogFiles, Logging, Observer, log};
 pub use log_file::LogFile;
 pub use output::{Output, OutputError, printable};

@@ -3,6 +3,8 @@
 
 #include "rocksdb_file_system.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <cstring>
 #include <functional>
@@ -72,6 +74,26 @@ IOStatus ToStatus(zs_code code, const std::string& path) {
 IOStatus TableStatus(zs_code code, const std::string& path) {
   if (code != ZS_CORRUPT) return ToStatus(code, path);
   return IOStatus::Corruption(path, zs_last_error_of(path.data(), path.size()));
+}
+
+// Whether this thread is one that RocksDB keeps for flushes: it names them.
+bool IsFlushing() {
+  char name[16];
+  return pthread_getname_np(pthread_self(), name, sizeof name) == 0 && std::strncmp(name, "rocksdb:high", 12) == 0;
+}
+
+// Calls `read` again where a flush cannot read the SST that it has just written, for five seconds: a flush that fails
+// ends all writes of a database.
+template <typename Read>
+zs_code Patiently(Read read) {
+  constexpr int kFirstPauseMicros = 10'000;
+  constexpr int kTries = 9;
+  zs_code code = read();
+  for (int tries = 0; code == ZS_IO && tries < kTries && IsFlushing(); ++tries) {
+    Env::Default()->SleepForMicroseconds(kFirstPauseMicros << tries);
+    code = read();
+  }
+  return code;
 }
 
 size_t UniqueId(uint64_t mount, uint64_t inode, char* id, size_t max_size) {
@@ -176,7 +198,8 @@ class RandomAccessFile final : public FSRandomAccessFile {
                 IODebugContext*) const override {
     if (scratch == nullptr && n > 0) return ReadMapped(offset, n, result);
     size_t got = 0;
-    IOStatus s = TableStatus(zs_reader_read(reader_, offset, scratch, n, &got), path_);
+    const auto read = [&] { return zs_reader_read(reader_, offset, scratch, n, &got); };
+    IOStatus s = TableStatus(Patiently(read), path_);
     *result = Slice(scratch, got);
     return s;
   }

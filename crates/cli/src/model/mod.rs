@@ -6,6 +6,7 @@ mod run;
 
 use crate::args::{ModelCommand, ModelDrive};
 use crate::errors::{CommandError, CommandResult, sorted};
+use crate::local_file;
 use crate::output::Output;
 use drive_model::profile::{ModelKind, ProfileError, models};
 use drive_model::state::StateError;
@@ -42,8 +43,8 @@ pub fn find(text: &str) -> CommandResult<AnyProfile> {
     if !text.contains('/') && path.extension().is_none_or(|ending| ending != "toml") {
         return Ok(AnyProfile::named(text)?);
     }
-    let toml = std::fs::read_to_string(path).map_err(|error| CommandError::file(path, &error))?;
-    AnyProfile::parse(toml).map_err(|error| CommandError::from(error).context(path.display()))
+    AnyProfile::parse(local_file::text(path)?)
+        .map_err(|error| CommandError::from(error).context(path.display()))
 }
 
 /// The drive as it was left, or as it left the factory; what its clock shows; and the file to leave it in.

@@ -9,7 +9,6 @@ use ::smrfs::{FileSystem, Fit, MountOptions};
 use runtime::Runtime;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::json;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Seek, Write};
@@ -51,7 +50,7 @@ pub fn mount(arguments: &SmrfsMount, out: &mut Output) -> CommandResult {
         let made = CommandError::host(&format!("{shown}: cannot be mounted: {error}"), &error);
         made.hint("mounting needs /dev/fuse, and root or fusermount3")
     })?;
-    let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
+    let mut signals = Signals::new(terminal::ending_signals())?;
     let place = directory.clone();
     std::thread::spawn(move || {
         for _ in signals.forever() {

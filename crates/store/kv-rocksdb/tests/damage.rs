@@ -179,7 +179,7 @@ fn a_read_error_in_any_file_is_an_error_or_nothing() {
                     mount(&drive)
                 };
                 let from = drive.geometry().absolute(at).0;
-                *drive.change.0.lock().unwrap() = from..from + length;
+                *drive.change.0.lock().unwrap() = (from..from + length, u32::MAX);
                 examine(&name, "cannot be read", &fs, read_only);
             }
         }

@@ -22,7 +22,7 @@ const NOTHING: Range<u64> = 0..0;
 const EVERYTHING: Range<u64> = 0..u64::MAX;
 
 fn set(drive: &Drive, bytes: Range<u64>) {
-    *drive.change.0.lock().unwrap() = bytes;
+    *drive.change.0.lock().unwrap() = (bytes, u32::MAX);
 }
 
 /// The database of `rows` rows in compacted SSTs.
@@ -107,6 +107,19 @@ fn writers_wait_some_tries_for_a_table_that_can_be_read_again() {
     std::thread::sleep(Duration::from_secs(4));
     set(&drive, NOTHING);
     is_whole_again(&kv, 200);
+    kv.close().unwrap();
+    fs.unmount().unwrap();
+}
+
+#[test]
+fn a_flush_that_cannot_read_back_its_table_for_a_moment_stops_no_write() {
+    let (drive, fs, kv) = with_rows(10);
+    *drive.change.0.lock().unwrap() = (EVERYTHING, 3);
+    kv.write(&numbered(10, 9000), Durability::Synced).unwrap();
+    kv.flush().unwrap();
+    assert_eq!(drive.change.0.lock().unwrap().1, 0);
+    kv.write(&numbered(11, 9000), Durability::Synced).unwrap();
+    assert_eq!(numbers(&kv), (0..12).collect::<Vec<_>>());
     kv.close().unwrap();
     fs.unmount().unwrap();
 }

@@ -36,14 +36,15 @@ fn patient(drive: MemoryDrive) -> Drive {
     Arc::new(Stats::new(Changed { drive, change }))
 }
 
-/// Bytes of the drive that cannot be read, and whether flushes fail.
+/// Bytes of the drive that cannot be read, so many times; and whether flushes fail.
 #[derive(Default)]
-pub struct Unreadable(pub Mutex<Range<u64>>, pub AtomicBool);
+pub struct Unreadable(pub Mutex<(Range<u64>, u32)>, pub AtomicBool);
 
 impl Change<MemoryDrive> for Unreadable {
     fn read(&self, drive: &MemoryDrive, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
-        let bad = self.0.lock().unwrap();
-        if at.0 < bad.end && at.0 + buffer.len() as u64 > bad.start {
+        let (bad, times) = &mut *self.0.lock().unwrap();
+        if *times > 0 && at.0 < bad.end && at.0 + buffer.len() as u64 > bad.start {
+            *times -= 1;
             return Err(ZoneError::Io {
                 command: ZoneCommand::Read,
                 at,
