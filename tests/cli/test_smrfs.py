@@ -1,11 +1,13 @@
 """zonestore smrfs: mkfs, mount, unmount, fsck, df, top, dump, clean; zonestore age."""
 
+import errno
 import os
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from conftest import TIMEOUT
 
 SHAPE = "--profile test-small --size 64MiB --zone-size 1MiB --conventional 4".split()
 
@@ -104,6 +106,9 @@ def test_files_are_there_behind_a_mount_and_the_drive_is_free(zonestore, drive, 
         (place / "a").mkdir()
         (place / "a" / "file").write_bytes(os.urandom(300_000))
         wanted = (place / "a" / "file").read_bytes()
+        # Before 1970, and not on the second.
+        os.utime(place / "a" / "file", ns=(-9_750_000_000, -9_750_000_000))
+        assert os.stat(place / "a" / "file").st_mtime_ns == -9_750_000_000
         os.link(place / "a" / "file", place / "b")
         assert zonestore.try_("smrfs", "df", drive).failed(4)
         assert os.statvfs(place).f_bfree * 4096 > 40 << 20
@@ -218,6 +223,45 @@ def test_what_is_mounted_or_left_says_what_to_do(zonestore, drive, caveat, tmp_p
             assert "in use" in said, said
     subprocess.run(["umount", "-l", place], check=True)
     zonestore("smrfs", "fsck", drive, "--deep")
+    # A mount that is in no tree any more, and does not end before its last file is closed.
+    zonestore("smrfs", "mount", drive, place)
+    with open(place / "open", "wb"):
+        subprocess.run(["umount", "-l", place], check=True)
+        waiting = zonestore.start("smrfs", "df", drive)
+        assert "last file" in waiting.stderr.readline()
+    assert waiting.wait(timeout=TIMEOUT) == 0
+
+
+@mounting
+def test_a_full_host_is_no_broken_drive(zonestore, tmp_path):
+    host, place = tmp_path / "host", tmp_path / "mnt"
+    host.mkdir()
+    place.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=12m", "none", host], check=True)
+    try:
+        drive = str(host / "d.zoned")
+        zonestore("drive", "create", drive, *SHAPE)
+        zonestore("smrfs", "mkfs", drive)
+        zonestore("smrfs", "mount", drive, place)
+        (place / "kept").write_bytes(b"kept")
+        subprocess.run(["sync", "-d", place / "kept"], check=True)
+        with pytest.raises(OSError) as full:
+            with open(place / "large", "wb") as file:
+                for _ in range(20):
+                    file.write(os.urandom(1 << 20))
+                    os.fsync(file.fileno())
+        assert full.value.errno == errno.ENOSPC
+        said = zonestore.try_("smrfs", "unmount", place)
+        assert said.code == 0 or f"umount {place}" in said.err, said.err
+        subprocess.run(["umount", place], check=said.code != 0, capture_output=True)
+        subprocess.run(["mount", "-o", "remount,size=64m", host], check=True)
+        zonestore("smrfs", "mount", drive, place)
+        assert (place / "kept").read_bytes() == b"kept"
+        unmount(zonestore, drive, place)
+        assert "no errors" in zonestore("smrfs", "fsck", drive, "--deep").text
+    finally:
+        subprocess.run(["umount", "-l", place], check=False, capture_output=True)
+        subprocess.run(["umount", "-l", host], check=True)
 
 
 @mounting

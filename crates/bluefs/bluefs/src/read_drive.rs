@@ -50,6 +50,7 @@ impl Handle {
 
     /// Reads bytes from `offset` in the file on that all lie in `piece`.
     pub fn take_piece(&self, piece: &Piece, offset: u64, bytes: &mut [u8]) -> Result<()> {
+        self.shared.check_there(piece)?;
         let at = ZoneAddress::new(
             piece.at.zone,
             piece.at.offset + (offset - piece.file_offset),
@@ -137,6 +138,19 @@ impl Handle {
 }
 
 impl Shared {
+    /// What a drive has lost reads as zeros, which a checksum finds only where an extent is read whole.
+    pub fn check_there(&self, piece: &Piece) -> Result<()> {
+        if !self.missing.contains(&piece.at) {
+            return Ok(());
+        }
+        Err(Error::Corrupt {
+            at: piece.at,
+            what: "a file's data above the write pointer of its zone, bytes",
+            expected: piece.length,
+            found: 0,
+        })
+    }
+
     /// Reads a whole extent from the copy that is not read, if it is what its checksum says there; from now
     /// on that copy is read.
     fn take_other(&self, piece: &Piece, bytes: &mut [u8]) -> bool {

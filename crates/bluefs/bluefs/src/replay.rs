@@ -27,6 +27,8 @@ pub(crate) struct Replayed {
     pub report: Vec<ZoneDescriptor>,
     /// Zones in which data that the journal names is not there.
     pub lacking: BTreeSet<ZoneId>,
+    /// Extents of files that are not there, although somebody says that they were durable.
+    pub missing: BTreeSet<ZoneAddress>,
     /// What was durable and is not there any more.
     pub damage: Vec<Error>,
     /// If the journal is damaged, what is known to be lost by going on behind that.
@@ -47,12 +49,14 @@ pub(crate) fn read(
         journal,
         report,
         lacking,
+        missing: BTreeSet::new(),
         damage,
         losses: None,
     };
     if replayed.journal.next_frame < marks.frames {
         replayed.go_on_behind_damage(device, superblock, options, &mut marks)?;
     }
+    replayed.missing = missing(device, &replayed.report, &replayed.names);
     Ok(replayed)
 }
 
@@ -154,18 +158,9 @@ fn replay(
         }
         // Behind the journal, which says which zones are pairs.
         let report = device.report(ZoneId(0), device.geometry().zone_count)?;
-        let lost = names
-            .nodes
-            .values()
-            .filter(|n| n.kind == Kind::Plain)
-            .flat_map(|node| {
-                let body = node.body.read();
-                let missing = body.pieces.iter().filter(|p| !is_there(device, &report, p));
-                missing
-                    .inspect(|p| _ = lacking.insert(p.at.zone))
-                    .filter_map(|p| named.get(&p.at).copied())
-                    .collect::<Vec<_>>()
-            });
+        let missing = missing(device, &report, &names);
+        lacking.extend(missing.iter().map(|at| at.zone));
+        let lost = missing.iter().filter_map(|at| named.get(at).copied());
         // Frames that were durable were so with their data: what is missing of that is damage,
         // which a check reports and a read runs into; no reason to forget more.
         match lost.filter(|frame| *frame >= marks.frames).min() {
@@ -173,6 +168,21 @@ fn replay(
             None => return Ok((names, journal, report, lacking)),
         }
     }
+}
+
+/// Extents of files of which not all has been written, by the drive's report.
+fn missing(
+    device: &dyn Mirror,
+    report: &[ZoneDescriptor],
+    names: &Namespace,
+) -> BTreeSet<ZoneAddress> {
+    let plain = names.nodes.values().filter(|n| n.kind == Kind::Plain);
+    let missing = plain.flat_map(|node| {
+        let body = node.body.read();
+        let missing = body.pieces.iter().filter(|p| !is_there(device, report, p));
+        missing.map(|piece| piece.at).collect::<Vec<_>>()
+    });
+    missing.collect()
 }
 
 /// Scans the logs. Answers what was durable and is not there any more. Searched is where we have been,

@@ -32,7 +32,7 @@ use appender::Flusher;
 use device::ZonedDevice;
 use runtime::Runtime;
 use runtime::sync::{Condvar, Mutex};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use zone::{ZoneAddress, ZoneId, ZoneKind};
@@ -67,6 +67,8 @@ pub(crate) struct Shared {
     pub wake: Wake,
     /// Zones that are read-only or offline.
     pub failing: Failing,
+    /// Extents that the drive had lost when it was mounted.
+    pub missing: BTreeSet<ZoneAddress>,
     /// Zones in which nothing can be read.
     pub worn_out: WornOut,
     /// Readers are in it from looking a place up to the end of the read.

@@ -7,6 +7,7 @@ mod support;
 
 use bluefs::{BlueFs, DamagedFile, Error, Role};
 use device::faults::{Fault, Faults, Plan};
+use device::zone_damage::ZoneDamage;
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
 use support::{assert_clean, format, geometry, mount, read, write};
@@ -318,5 +319,38 @@ fn with_two_copies_a_log_goes_on_whichever_zone_fails() {
             let found = read(&fs, "/000001.log").unwrap();
             assert!(found == [vec![1; 5000], vec![2; 15_000]].concat());
         }
+    }
+}
+
+/// A drive answers zeros there, which are no data: also where so little is read that no checksum covers it.
+#[test]
+fn what_a_zone_that_went_back_has_lost_is_an_error_and_nothing_is_written_there() {
+    for active in [0, 6] {
+        let memory = Arc::new(MemoryDrive::new(geometry(60, 0, active)).unwrap());
+        format(&*memory, Role::Alone);
+        let fs = mount(memory.clone()).unwrap();
+        some_files(&fs);
+        let zone = zones_of(&fs, "/b.sst").pop().unwrap();
+        fs.unmount().unwrap();
+        // What a journal begins with is durable.
+        mount(memory.clone()).unwrap().unmount().unwrap();
+        let drive = Faults::new(memory.clone());
+        ZoneDamage::WentBack.strike(&drive, zone, |_| 1).unwrap();
+        for n in 0..3 {
+            let fs = mount(memory.clone()).unwrap();
+            assert!(read(&fs, "/a.sst").unwrap() == [1; 40_000]);
+            assert!(read(&fs, "/000001.log").unwrap() == [3; 60_000]);
+            let reader = fs.open("/b.sst").unwrap();
+            let lost = reader.read_at(39_000, &mut [0; 100]).unwrap_err();
+            assert!(matches!(lost, Error::Corrupt { .. }), "{lost}");
+            read(&fs, "/b.sst").unwrap_err();
+            write(&fs, &format!("/{n}.sst"), &[7; 100_000]).unwrap();
+            let _ = fs.clean_ahead();
+            assert!(!zones_of(&fs, &format!("/{n}.sst")).contains(&zone));
+            fs.unmount().unwrap();
+        }
+        let fs = mount(memory).unwrap();
+        fs.delete("/b.sst").unwrap();
+        assert_clean(&fs);
     }
 }

@@ -35,7 +35,9 @@ pub fn has_to_know(program: &[OsString]) -> bool {
 }
 
 fn takes_address(program: &[OsString]) -> bool {
-    program.first().is_some_and(|program| knows_uri(program))
+    program
+        .split_first()
+        .is_some_and(|(program, given)| knows_uri(program, given))
 }
 
 fn name(program: &OsStr) -> &str {
@@ -44,15 +46,22 @@ fn name(program: &OsStr) -> &str {
 }
 
 /// Programs that take an address; others get the drive as the default file system, without knowing.
-fn knows_uri(program: &OsStr) -> bool {
-    matches!(name(program), "db_bench" | "ldb" | "sst_dump" | "db_stress")
+fn knows_uri(program: &OsStr, given: &[OsString]) -> bool {
+    match name(program) {
+        "db_bench" | "sst_dump" | "db_stress" => true,
+        // Two of its commands refuse one.
+        "ldb" => !given
+            .iter()
+            .any(|word| word == "create_column_family" || word == "drop_column_family"),
+        _ => false,
+    }
 }
 
 /// What is to be put in front of the program's own arguments.
 fn added_arguments(program: &OsStr, given: &[OsString], uri: &OsStr) -> Vec<OsString> {
     let name = name(program);
     let mut added = Vec::new();
-    if knows_uri(program) && !is_given(given, "fs_uri") && !is_given(given, "env_uri") {
+    if knows_uri(program, given) && !is_given(given, "fs_uri") && !is_given(given, "env_uri") {
         let mut argument = OsString::from("--fs_uri=");
         argument.push(uri);
         added.push(argument);
@@ -98,6 +107,7 @@ mod tests {
             added("ldb", &["scan", "--db=/x"]),
             ["--fs_uri=zonestore:///d"]
         );
+        assert_eq!(added("ldb", &["create_column_family", "x"]), ["--db=/db"]);
         assert_eq!(
             added("sst_dump", &["--file=/db"]),
             ["--fs_uri=zonestore:///d"]

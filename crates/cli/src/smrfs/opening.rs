@@ -16,6 +16,8 @@ use std::time::Duration;
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 /// How often one is tried that nobody seems to have.
 const TRIES_UNASKED: u32 = 50;
+/// How often one is tried before whoever waits is told why.
+const TRIES_UNSAID: u32 = 100;
 
 /// Where file systems of a source are mounted, as the kernel lists it: of a kind of ours.
 pub fn mounts() -> Vec<(PathBuf, PathBuf)> {
@@ -138,6 +140,7 @@ pub fn open_drive_while(
     is_wanted: impl Fn() -> bool,
 ) -> CommandResult<Drive> {
     let mut unasked = 0;
+    let mut tries = 0;
     loop {
         let opened = match read_only {
             true => drive_file::open_read_only(path),
@@ -149,6 +152,15 @@ pub fn open_drive_while(
                 unasked += u32::from(is_ending.is_none());
                 if !is_ending.unwrap_or(unasked <= TRIES_UNASKED) || !is_wanted() {
                     return Err(error);
+                }
+                tries += 1;
+                if tries == TRIES_UNSAID
+                    && let User::Process { pid, .. } = User::of(path)
+                {
+                    tracing::warn!(
+                        pid,
+                        "waiting for the mount that had the drive: it ends when the last file in it is closed"
+                    );
                 }
                 std::thread::sleep(BETWEEN_TRIES);
             }

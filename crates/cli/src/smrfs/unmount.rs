@@ -20,7 +20,11 @@ pub fn unmount(directory: &Path, out: &mut Output) -> CommandResult {
     };
     // Most of it becomes durable while it can still be said whether it did.
     let synced = File::open(&canonical).and_then(|root| root.sync_all());
-    synced.map_err(|error| CommandError::file(directory, &error))?;
+    synced.map_err(|error| {
+        CommandError::file(directory, &error).hint(format_args!(
+            "it stays mounted, for what was written last is not on the drive; `umount {shown}` gives that up"
+        ))
+    })?;
     leave(&canonical).map_err(|error| {
         let made = CommandError::host(&format!("{shown}: cannot be unmounted: {error}"), &error);
         match error.kind() {

@@ -166,9 +166,13 @@ impl Core {
             self.make_room(ino, demand)?;
             blocks = missing(self);
         }
-        for block in blocks {
-            let bytes = load(self, block)?;
-            let takes = takes(self.map(ino)?, block);
+        // All or none: what is in the buffer gets written, and the caller puts its bytes there only behind this.
+        let map = self.map(ino)?;
+        let loaded = blocks
+            .into_iter()
+            .map(|block| Ok((block, load(self, block)?, takes(map, block))));
+        let loaded: Vec<_> = loaded.collect::<Result<_>>()?;
+        for (block, bytes, takes) in loaded {
             self.dirty.put(ino, block, bytes, takes);
         }
         Ok(())

@@ -109,8 +109,9 @@ pub enum Error {
 
 impl Error {
     /// The number that `errno` has for it.
-    pub const fn errno(&self) -> i32 {
+    pub fn errno(&self) -> i32 {
         match self {
+            Self::Drive(error) if error.is_host_full() => libc::ENOSPC,
             Self::NotFound => libc::ENOENT,
             Self::Exists => libc::EEXIST,
             Self::NotDirectory => libc::ENOTDIR,
@@ -137,8 +138,8 @@ impl Error {
     }
 
     /// Whether the drive or what is on it is the cause, not the caller: worth a line in a log.
-    pub const fn is_of_drive(&self) -> bool {
-        self.errno() == libc::EIO
+    pub fn is_of_drive(&self) -> bool {
+        self.errno() == libc::EIO || matches!(self, Self::Drive(_))
     }
 
     pub(crate) fn metadata(what: impl Into<String>) -> Self {

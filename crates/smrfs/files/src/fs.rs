@@ -296,7 +296,9 @@ impl FileSystem {
             medium.mend()?;
             core.damage.clear();
             core.begin(found.is_torn).map_err(|error| match error {
-                Error::Drive(error) => Error::Unwritable(error.to_string().into()),
+                Error::Drive(error) if !error.is_host_full() => {
+                    Error::Unwritable(error.to_string().into())
+                }
                 error => error,
             })?;
         }
@@ -509,7 +511,7 @@ impl FileSystem {
         self.core.write().remove_xattr(ino, name)
     }
 
-    /// Makes everything durable that was done before: what `fsync` and `sync` do.
+    /// Makes everything durable that was done before: what `fsync` does.
     pub fn sync(&self) -> Result<()> {
         {
             let core = self.core.read();

@@ -318,6 +318,56 @@ fn changed_data_is_an_error_and_never_given() {
     assert!(damaged > 20, "{damaged}");
 }
 
+/// The last block has to be read for its other bytes, and cannot be.
+#[test]
+fn a_write_that_fails_leaves_each_block_old_or_new() {
+    const BLOCK: usize = 4096;
+    for whole_files in [false, true] {
+        let device = Arc::new(MemoryDrive::new(geometry(24, 4)).unwrap());
+        let runtime = mkfs(
+            &device,
+            &MkfsOptions {
+                whole_files,
+                ..MkfsOptions::default()
+            },
+        );
+        let mount = || {
+            let options = MountOptions::default();
+            FileSystem::mount(device.clone(), runtime.clone(), options).unwrap()
+        };
+        let fs = mount();
+        let ino = fs.create(ROOT, b"a", new_file()).unwrap().ino;
+        let old: Vec<u8> = (1..=8).flat_map(|n| [n; BLOCK]).collect();
+        fs.write(ino, 0, &old).unwrap();
+        fs.sync().unwrap();
+        drop(fs);
+        let mut zone = vec![0; device.geometry().zone_capacity as usize];
+        device
+            .read(device.geometry().start(ZoneId(4)), &mut zone)
+            .unwrap();
+        let bad = zone.chunks(BLOCK).position(|block| block == [6; BLOCK]);
+        let bad = ZoneAddress::new(ZoneId(4), (bad.unwrap() * BLOCK) as u64);
+        device.decay(bad, 1, |bytes| bytes[0] ^= 1);
+
+        let fs = mount();
+        let failed = fs.write(ino, 0, &[9; 5 * BLOCK + 100]).unwrap_err();
+        assert!(matches!(failed, Error::DamagedData { .. }), "{failed}");
+        let look = |fs: &FileSystem| {
+            for n in [0, 1, 2, 3, 4, 6, 7] {
+                let mut found = [0; BLOCK];
+                fs.read(ino, (n * BLOCK) as u64, &mut found).unwrap();
+                let was = &old[n * BLOCK..][..BLOCK];
+                assert!(found == was || (n < 5 && found == [9; BLOCK]), "block {n}");
+            }
+        };
+        look(&fs);
+        let _ = fs.sync();
+        look(&fs);
+        drop(fs);
+        look(&mount());
+    }
+}
+
 #[test]
 fn changed_metadata_is_refused_or_makes_no_difference() {
     change_metadata(false);

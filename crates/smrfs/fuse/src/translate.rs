@@ -22,7 +22,8 @@ pub fn system_time(time: Time) -> SystemTime {
         .unwrap_or(UNIX_EPOCH)
 }
 
-/// A moment, rounded down to nanoseconds.
+/// A moment that the kernel gave. Of one before 1970, `fuser` takes the nanoseconds away from the second, to which they
+/// were to be added.
 pub fn time(time: SystemTime) -> Time {
     let seconds = |duration: Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
     match time.duration_since(UNIX_EPOCH) {
@@ -30,14 +31,10 @@ pub fn time(time: SystemTime) -> Time {
             seconds: seconds(since),
             nanos: since.subsec_nanos(),
         },
-        Err(before) => {
-            let before = before.duration();
-            let nanos = before.subsec_nanos();
-            Time {
-                seconds: -seconds(before) - i64::from(nanos > 0),
-                nanos: (1_000_000_000 - nanos) % 1_000_000_000,
-            }
-        }
+        Err(before) => Time {
+            seconds: -seconds(before.duration()),
+            nanos: before.duration().subsec_nanos(),
+        },
     }
 }
 
@@ -98,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_before_1970_come_back() {
+    fn moments_before_1970_are_what_the_kernel_meant() {
         for (seconds, nanos) in [
             (0, 0),
             (-1, 999_999_999),
@@ -107,7 +104,16 @@ mod tests {
             (-(1 << 31), 7),
         ] {
             let moment = Time { seconds, nanos };
-            assert_eq!(time(system_time(moment)), moment);
+            let of_fuser = match u64::try_from(seconds) {
+                Ok(seconds) => UNIX_EPOCH + Duration::new(seconds, nanos),
+                Err(_) => UNIX_EPOCH - Duration::new(seconds.unsigned_abs(), nanos),
+            };
+            assert_eq!(time(of_fuser), moment);
         }
+        let shown = system_time(Time {
+            seconds: -10,
+            nanos: 250_000_000,
+        });
+        assert_eq!(shown, UNIX_EPOCH - Duration::from_millis(9750));
     }
 }

@@ -45,7 +45,9 @@ pub enum Error {
     #[error("metadata has {bytes} bytes, and there is room for {room}")]
     MetadataFull { bytes: u64, room: u64 },
     /// Metadata could not be written, so nothing is taken any more until the next mount.
-    #[error("metadata cannot be written ({cause}); files can be read: copy them to another drive")]
+    #[error(
+        "metadata cannot be written ({cause}); files can be read: mount it again if that can be mended, or copy them to another drive"
+    )]
     Stopped { cause: String },
     /// Nothing of ours is on the drive.
     #[error("the drive holds no ZEAFS")]

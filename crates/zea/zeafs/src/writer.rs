@@ -2,8 +2,10 @@
 
 use crate::error::{Error, Result};
 use crate::format::operation::Operation;
+use crate::inner::Inner;
 use crate::shared::Shared;
 use crate::streams::Lifetime;
+use runtime::sync::MutexGuard;
 use std::sync::Arc;
 
 /// Bytes of a file that wait in memory for a sync, or for more of them (section 5 of the paper).
@@ -16,6 +18,8 @@ pub struct Writer {
     inode: u64,
     name: String,
     lifetime: Lifetime,
+    /// Of an append of which the file may have a part. Nothing may follow that: a log would end there for who reads it.
+    failed: Option<Error>,
 }
 
 impl Writer {
@@ -25,7 +29,18 @@ impl Writer {
             inode,
             name,
             lifetime: Lifetime::Short,
+            failed: None,
         }
+    }
+
+    /// The file system, if this writer still has everything that was appended.
+    fn inner(&self) -> Result<MutexGuard<'_, Inner>> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let inner = self.shared.inner.lock();
+        inner.check()?;
+        Ok(inner)
     }
 
     /// How long the file will live: said before its first byte.
@@ -33,10 +48,16 @@ impl Writer {
         self.lifetime = lifetime;
     }
 
-    /// Appends. Readers see it at once; a crash may take it until the next sync of any file.
+    /// Appends. Readers see it at once; a crash may take it until the next sync of any file. Once this has failed, so does
+    /// everything else.
     pub fn append(&mut self, data: &[u8]) -> Result<()> {
-        let mut inner = self.shared.inner.lock();
-        inner.check()?;
+        let appended = self.try_append(data);
+        self.failed = appended.clone().err();
+        appended
+    }
+
+    fn try_append(&self, data: &[u8]) -> Result<()> {
+        let mut inner = self.inner()?;
         let mut rest = data;
         while !rest.is_empty() {
             let buffer = inner.buffers.entry(self.inode).or_default();
@@ -54,23 +75,20 @@ impl Writer {
 
     /// Makes the file durable, and all names and closed files with it.
     pub fn sync(&mut self) -> Result<()> {
-        let mut inner = self.shared.inner.lock();
-        inner.check()?;
+        let mut inner = self.inner()?;
         inner.write_out(self.inode, self.lifetime)?;
         Shared::commit(&mut inner)
     }
 
     /// Writes out what is buffered: it becomes durable with the next sync of any file.
     pub fn close(&mut self) -> Result<()> {
-        let mut inner = self.shared.inner.lock();
-        inner.check()?;
+        let mut inner = self.inner()?;
         inner.write_out(self.inode, self.lifetime)
     }
 
     /// Makes the file shorter.
     pub fn truncate(&mut self, size: u64) -> Result<()> {
-        let mut inner = self.shared.inner.lock();
-        inner.check()?;
+        let mut inner = self.inner()?;
         inner.write_out(self.inode, self.lifetime)?;
         let found = inner.size(self.inode);
         if size > found {

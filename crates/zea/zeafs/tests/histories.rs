@@ -224,6 +224,32 @@ fn a_full_drive_says_so_and_goes_on_when_something_is_removed() {
     }
 }
 
+/// A log that goes on behind a part of a record ends there for whoever reads it, with all that was synced behind it.
+#[test]
+fn nothing_follows_a_part_of_an_append() {
+    for g in [geometry(6, 1, 0), geometry(8, 0, 6)] {
+        let device = Arc::new(MemoryDrive::new(g).unwrap());
+        format(&*device);
+        let fs = mount(device).unwrap();
+        let other = (0..).map(|n| write(&fs, &format!("f{n}"), &bytes(n, 4000)));
+        let others = other.take_while(Result::is_ok).count();
+        let mut log = fs.create("log").unwrap();
+        let record = bytes(1, 700);
+        let whole = (0..).take_while(|_| log.append(&record).is_ok()).count();
+        for n in 0..others {
+            fs.delete(&format!("f{n}")).unwrap();
+        }
+        assert!(matches!(log.append(&record), Err(Error::NoSpace)));
+        assert!(matches!(log.sync(), Err(Error::NoSpace)));
+        drop(log);
+        let found = read(&fs, "log").unwrap();
+        assert!(found.len() < record.len() * (whole + 1));
+        assert!(found.starts_with(&record.repeat(whole)));
+        write(&fs, "log", &record).unwrap();
+        assert_eq!(read(&fs, "log").unwrap(), record);
+    }
+}
+
 /// What a program erases or formats anew knows nothing of the places of our checkpoints.
 #[test]
 fn an_erased_drive_has_no_file_system() {
