@@ -20,23 +20,34 @@ FEATURES = {
     "large directories": ("-O", "large_dir,project"),
 }
 
+# The same, and of which kind a storm's directory is to be (kinds.py).
+KINDS = {
+    "names of any case": (("-O", "casefold", "-E", "encoding=utf8"), "casefold"),
+    "encrypted": (("-O", "encrypt"), "encrypt"),
+    "encrypted names of any case": (("-O", "casefold,encrypt", "-E", "encoding=utf8"), "casefold,encrypt"),
+    "fs-verity": (("-O", "verity"), "verity"),
+}
+
 
 def test_features(bench):
     """With each feature: a storm that wraps the log, remounts, a replay; e2fsck finds nothing."""
-    for name, options in FEATURES.items():
+    for name, (options, kind) in ({name: (options, "") for name, options in FEATURES.items()} | KINDS).items():
         bench.empty_share()
         bench.mkfs(size="96M", journal=4, extra=options)
+        top = "/mnt/top" if kind else "/mnt"
+        unlock = "storm unlock /mnt" if "encrypt" in kind else ":"
         said = bench.guest(f"""
-            lazy /dev/ubda /mnt; storm storm /mnt $LAZY_SHARE --seed {SEED} --operations 1600 --drop-every 300
+            lazy /dev/ubda /mnt; {f"storm begin {top} --kind {kind}" if kind else ""}
+            storm storm {top} $LAZY_SHARE --seed {SEED} --operations 1600 --drop-every 300 --kind "{kind}"
             head -c 200000 /dev/urandom >/tmp/value; : >/mnt/large
             python3 -c 'import os, sys; os.setxattr("/mnt/large", "user.large", open("/tmp/value", "rb").read(60000))' || true
             # The cleaner may have written all home that there was.
-            sync; rm /mnt/large; sync; touch /mnt; sync; {STATISTICS}; storm verify /mnt $LAZY_SHARE; umount /mnt
-            lazy /dev/ubda /mnt; storm verify /mnt $LAZY_SHARE; umount /mnt""")
+            sync; rm /mnt/large; sync; touch /mnt; sync; {STATISTICS}; storm verify {top} $LAZY_SHARE; umount /mnt
+            lazy /dev/ubda /mnt; {unlock}; storm verify {top} $LAZY_SHARE; umount /mnt""")
         numbers = statistics(said)
         check(numbers["cleaned"] > 0 and numbers["mapped"] > 0, f"{name}: {numbers}")
         bench.fsck(bench.copy("replayed"))
-        bench.guest("mount -t ext4 -o ro /dev/ubda /mnt; storm verify /mnt $LAZY_SHARE", disks=[bench.folder / "replayed"])
+        bench.guest(f"mount -t ext4 -o ro /dev/ubda /mnt; {unlock}; storm verify {top} $LAZY_SHARE", disks=[bench.folder / "replayed"])
         print(f"   {name}: {numbers['published']} blocks logged, {numbers['cleaned']} written home", flush=True)
 
 

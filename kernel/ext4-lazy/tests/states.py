@@ -15,6 +15,7 @@ import random
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import kinds  # noqa: E402
 import storm  # noqa: E402
 from power_cuts import Homes, cuts  # noqa: E402
 from state_disk import LOOP, MOUNT, MS_RDONLY, Mounted, Wrong, attach, fsck, put  # noqa: E402
@@ -36,13 +37,21 @@ def write_more(chance):
         (MOUNT / "after the cut").rmdir()
 
 
-def look_closely(models, mark, chance):
+def compare(models, mark, kind):
+    """With the model, what is there of a mounted state."""
+    if "encrypt" in kind:
+        kinds.unlock(MOUNT)
+    if mark is not None and (wrong := storm.verify(MOUNT / "top" if kind else MOUNT, models / mark)):
+        raise Wrong("; ".join(wrong[:5]))
+
+
+def look_closely(models, mark, kind, chance):
     write_more(chance)
     with Mounted("lazy", MS_RDONLY):
-        if mark is not None and (wrong := storm.verify(MOUNT, models / mark)):
-            raise Wrong("; ".join(wrong[:5]))
+        compare(models, mark, kind)
         lazy = storm.digest(MOUNT)
     with Mounted("errors=remount-ro", MS_RDONLY):
+        compare(models, mark, kind)
         if storm.digest(MOUNT) != lazy:
             raise Wrong("the lazy mount and the replay differ")
     fsck("-f", "-n")
@@ -56,6 +65,7 @@ def main():
     parser.add_argument("homes", type=pathlib.Path)
     parser.add_argument("--seed", type=int, required=True)
     parser.add_argument("--states", type=int, required=True)
+    parser.add_argument("--kind", default="")
     options = parser.parse_args()
     first = options.image.read_bytes()
     homes = Homes(first, [int(word) for word in options.homes.read_text().split()])
@@ -68,8 +78,11 @@ def main():
                 with Mounted("lazy", MS_RDONLY):
                     # The device's page cache is its own.
                     line = homes.sums(LOOP)
+                    if "encrypt" in options.kind:
+                        # The host cannot read it.
+                        compare(options.share, cut.mark, options.kind)
                 if cut.thorough:
-                    look_closely(options.share, cut.mark, chance)
+                    look_closely(options.share, cut.mark, options.kind, chance)
             except (Wrong, OSError) as wrong:
                 line = f"wrong {wrong}".replace("\n", " ")
             results.write(line + "\n")

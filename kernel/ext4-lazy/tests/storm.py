@@ -8,6 +8,8 @@ everything can be compared that nobody was changing. A file of which fsync() has
     storm.py storm MOUNT FOLDER --seed N --operations N [--sync-every N] [--drop-every N] [--fsync]
     storm.py verify MOUNT FOLDER
     storm.py digest MOUNT
+    storm.py begin TOP --kind KIND      makes the directory TOP of a mounted file system for a storm of that kind (kinds.py)
+    storm.py unlock MOUNT               reads what is encrypted
     storm.py fill MOUNT          logs as many blocks as the log has, and a tenth more; what it made for that is gone at the end
 """
 
@@ -22,6 +24,9 @@ import shutil
 import subprocess
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import kinds  # noqa: E402
+
 LARGEST = 24 << 10
 
 
@@ -31,15 +36,16 @@ def content(size, seed):
 
 
 class Storm:
-    def __init__(self, mount, folder, seed, mark=None):
-        self.mount, self.folder, self.random = mount, folder, random.Random(seed)
+    def __init__(self, mount, folder, seed, mark=None, kind=""):
+        self.mount, self.folder, self.random, self.kind = mount, folder, random.Random(seed), kind
         self.mark, self.marks = mark, 0
         self.model = load(folder)
         self.touched = None
         self.count = 0
 
     def path(self, name):
-        return self.mount / name
+        # All names are in lower case.
+        return self.mount / (name.upper() if "casefold" in self.kind and self.random.random() < 0.5 else name)
 
     def touch(self, *names):
         """Says what is about to change, before it does."""
@@ -140,15 +146,24 @@ class Storm:
             self.touch(name)
             os.setxattr(self.path(name), "user.a", b"v" * self.random.choice((10, 800)))
 
+    def seal(self):
+        for _ in range(self.random.choice((1, 4))):
+            name = self.pick(lambda value: isinstance(value, list))
+            if name and not kinds.is_sealed(self.path(name)):
+                # If this is interrupted, the file is what it was.
+                kinds.seal(self.path(name))
+
     def run(self, operations, sync_every, drop_every, fsync):
         self.sync()
-        kinds = [self.create] * 8 + [self.unlink] * 5 + [self.rename] * 3 + [self.link, self.attribute]
+        calls = [self.create] * 8 + [self.unlink] * 5 + [self.rename] * 3 + [self.link, self.attribute]
         if fsync:
-            kinds += [self.fsync] * 8
+            calls += [self.fsync] * 8
+        if "verity" in self.kind:
+            calls += [self.seal] * 3
         for number in range(1, operations + 1):
             if number % 97 == 0:
                 self.remove_tree()
-            self.random.choice(kinds)()
+            self.random.choice(calls)()
             if number % sync_every == 0:
                 self.sync()
             if drop_every and number % drop_every == 0:
@@ -179,7 +194,8 @@ def walk(mount):
     for folder, folders, files in os.walk(mount):
         for name in folders + files:
             path = pathlib.Path(folder) / name
-            relative = str(path.relative_to(mount))
+            # A storm's names are in lower case, whatever they were made by.
+            relative = str(path.relative_to(mount)).lower()
             if relative.split("/")[0] != "lost+found":
                 yield relative, path
 
@@ -299,7 +315,7 @@ def fill(mount):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("command", choices=("storm", "verify", "forget-touched", "digest", "fill"))
+    parser.add_argument("command", choices=("storm", "verify", "forget-touched", "digest", "fill", "begin", "unlock"))
     parser.add_argument("mount", type=pathlib.Path)
     parser.add_argument("folder", type=pathlib.Path, nargs="?")
     parser.add_argument("--seed", type=int, default=1)
@@ -307,15 +323,20 @@ def main():
     parser.add_argument("--sync-every", type=int, default=50)
     parser.add_argument("--drop-every", type=int, default=0)
     parser.add_argument("--fsync", action="store_true", help="of single files too")
+    parser.add_argument("--kind", default="", help="casefold, encrypt, verity, or several of them")
     parser.add_argument("--mark", help="a device of dm-log-writes")
     options = parser.parse_args()
     if options.command == "storm":
-        Storm(options.mount, options.folder, options.seed, options.mark).run(
+        Storm(options.mount, options.folder, options.seed, options.mark, options.kind).run(
             options.operations, options.sync_every, options.drop_every, options.fsync)
     elif options.command == "digest":
         print(digest(options.mount))
     elif options.command == "fill":
         fill(options.mount)
+    elif options.command == "begin":
+        kinds.begin(options.mount, options.kind)
+    elif options.command == "unlock":
+        kinds.unlock(options.mount)
     elif options.command == "forget-touched":
         forget_touched(options.mount, options.folder)
     else:
