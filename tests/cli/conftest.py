@@ -89,7 +89,13 @@ class Program:
             stderr=subprocess.PIPE,
             text=True,
             env={**self.environment, **(env or {})},
+            preexec_fn=heed_hangups,
         )
+
+
+def heed_hangups():
+    """Whoever runs the tests by nohup has SIGHUP ignored, and so would what they start."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 class Server:
