@@ -101,4 +101,4 @@ def test_clusters_that_cannot_be_are_refused_with_a_reason(zonestore, tmp_path):
         file = tmp_path / "times.json"
         file.write_text(f'{{"read_ms": [{wrong}], "write_ms": [1]}}')
         assert "0 to 3600000 milliseconds" in zonestore.try_(*CLUSTER, "--times", file).failed(2)
-    assert "64 MiB" in zonestore.try_(*CLUSTER, "--times", "/dev/zero").failed(2)
+    assert "128 MiB" in zonestore.try_(*CLUSTER, "--times", "/dev/zero").failed(2)

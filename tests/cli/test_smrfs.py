@@ -349,7 +349,7 @@ def test_a_directory_ages_the_same_for_the_same_seed(zonestore, tmp_path):
     assert "another run" in refused.failed(8)
     (tmp_path / "sizes").write_text("8192 1\nmany 2\n")
     assert "line 2" in zonestore.try_(*age[:-1], "three", "--sizes", "sizes").failed(2)
-    assert "64 MiB" in zonestore.try_(*age[:-1], "three", "--sizes", "/dev/zero").failed(2)
+    assert "128 MiB" in zonestore.try_(*age[:-1], "three", "--sizes", "/dev/zero").failed(2)
 
 
 @mounting

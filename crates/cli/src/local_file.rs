@@ -32,9 +32,9 @@ pub fn source(path: &Path) -> CommandResult<(Box<dyn Read>, Option<u64>)> {
 /// The text of a file, or of a pipe, for what is kept in memory whole: a profile, a list of sizes or times.
 ///
 /// # Errors
-/// It cannot be read, is no text, or does not end in 64 MiB.
+/// It cannot be read, is no text, or does not end in 128 MiB.
 pub fn text(path: &Path) -> CommandResult<String> {
-    const MOST: u64 = 64 << 20;
+    const MOST: u64 = 128 << 20;
     let failed = |error: io::Error| CommandError::file(path, &error);
     let mut text = String::new();
     let file = File::open(path).map_err(failed)?;
