@@ -315,6 +315,12 @@ impl Client {
         let socket = self.place.path().to_owned();
         match source.kind() {
             io::ErrorKind::PermissionDenied => ClientError::PermissionDenied { socket },
+            // It had answered before.
+            io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+                if self.hello.service == SERVICE =>
+            {
+                self.gone()
+            }
             _ => ClientError::Io { socket, source },
         }
     }
