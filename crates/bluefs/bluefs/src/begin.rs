@@ -129,7 +129,7 @@ impl Shared {
             .filter_map(|(zone, _)| report.get(zone.index()))
             .filter(|z| z.write_pointer_valid() && z.condition.is_active())
             // Nothing is written where a file's data is missing.
-            .filter(|z| !self.missing.iter().any(|at| at.zone == z.id))
+            .filter(|z| !self.missing.iter().any(|(_, at)| at.zone == z.id))
             .copied()
             .collect();
         partly.sort_unstable_by_key(|z| (z.write_pointer, z.id));

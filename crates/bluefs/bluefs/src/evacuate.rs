@@ -225,7 +225,8 @@ impl Shared {
         kept: u32,
         written: &mut u64,
     ) -> Result<(), MoveError> {
-        self.check_there(piece).map_err(MoveError::Source)?;
+        self.check_there(node.inode, piece)
+            .map_err(MoveError::Source)?;
         let mut target = Target::new(self, Class::Moved, kept);
         let is_wrong = |moved: &Result<Vec<Piece>, MoveError>| {
             let is_wrong = |moved: &Vec<Piece>| !is_copy_of(piece, moved);

@@ -50,7 +50,7 @@ impl Handle {
 
     /// Reads bytes from `offset` in the file on that all lie in `piece`.
     pub fn take_piece(&self, piece: &Piece, offset: u64, bytes: &mut [u8]) -> Result<()> {
-        self.shared.check_there(piece)?;
+        self.shared.check_there(self.node.inode, piece)?;
         let at = ZoneAddress::new(
             piece.at.zone,
             piece.at.offset + (offset - piece.file_offset),
@@ -139,8 +139,8 @@ impl Handle {
 
 impl Shared {
     /// What a drive has lost reads as zeros, which a checksum finds only where an extent is read whole.
-    pub fn check_there(&self, piece: &Piece) -> Result<()> {
-        if !self.missing.contains(&piece.at) {
+    pub fn check_there(&self, inode: u64, piece: &Piece) -> Result<()> {
+        if !self.missing.contains(&(inode, piece.at)) {
             return Ok(());
         }
         Err(Error::Corrupt {

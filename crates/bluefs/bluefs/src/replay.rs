@@ -27,8 +27,8 @@ pub(crate) struct Replayed {
     pub report: Vec<ZoneDescriptor>,
     /// Zones in which data that the journal names is not there.
     pub lacking: BTreeSet<ZoneId>,
-    /// Extents of files that are not there, although somebody says that they were durable.
-    pub missing: BTreeSet<ZoneAddress>,
+    /// Extents, by inode and place, that are not there, although somebody says that they were durable.
+    pub missing: BTreeSet<(u64, ZoneAddress)>,
     /// What was durable and is not there any more.
     pub damage: Vec<Error>,
     /// If the journal is damaged, what is known to be lost by going on behind that.
@@ -159,8 +159,8 @@ fn replay(
         // Behind the journal, which says which zones are pairs.
         let report = device.report(ZoneId(0), device.geometry().zone_count)?;
         let missing = missing(device, &report, &names);
-        lacking.extend(missing.iter().map(|at| at.zone));
-        let lost = missing.iter().filter_map(|at| named.get(at).copied());
+        lacking.extend(missing.iter().map(|(_, at)| at.zone));
+        let lost = missing.iter().filter_map(|(_, at)| named.get(at).copied());
         // Frames that were durable were so with their data: what is missing of that is damage,
         // which a check reports and a read runs into; no reason to forget more.
         match lost.filter(|frame| *frame >= marks.frames).min() {
@@ -175,12 +175,14 @@ fn missing(
     device: &dyn Mirror,
     report: &[ZoneDescriptor],
     names: &Namespace,
-) -> BTreeSet<ZoneAddress> {
+) -> BTreeSet<(u64, ZoneAddress)> {
     let plain = names.nodes.values().filter(|n| n.kind == Kind::Plain);
     let missing = plain.flat_map(|node| {
         let body = node.body.read();
         let missing = body.pieces.iter().filter(|p| !is_there(device, report, p));
-        missing.map(|piece| piece.at).collect::<Vec<_>>()
+        missing
+            .map(|piece| (node.inode, piece.at))
+            .collect::<Vec<_>>()
     });
     missing.collect()
 }

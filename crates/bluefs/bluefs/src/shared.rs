@@ -67,8 +67,8 @@ pub(crate) struct Shared {
     pub wake: Wake,
     /// Zones that are read-only or offline.
     pub failing: Failing,
-    /// Extents that the drive had lost when it was mounted.
-    pub missing: BTreeSet<ZoneAddress>,
+    /// Extents that the drive had lost when it was mounted, by inode: their places become others' once their files are gone.
+    pub missing: BTreeSet<(u64, ZoneAddress)>,
     /// Zones in which nothing can be read.
     pub worn_out: WornOut,
     /// Readers are in it from looking a place up to the end of the read.

@@ -351,6 +351,16 @@ fn what_a_zone_that_went_back_has_lost_is_an_error_and_nothing_is_written_there(
         }
         let fs = mount(memory).unwrap();
         fs.delete("/b.sst").unwrap();
+        // Its place is another file's in the same mount.
+        let is_reused = (0..100).any(|again| {
+            if again > 0 {
+                fs.delete("/again.sst").unwrap();
+            }
+            write(&fs, "/again.sst", &[8; 400_000]).unwrap();
+            zones_of(&fs, "/again.sst").contains(&zone)
+        });
+        assert!(is_reused);
+        assert!(read(&fs, "/again.sst").unwrap() == [8; 400_000]);
         assert_clean(&fs);
     }
 }
