@@ -94,6 +94,11 @@ def test_a_busy_drive_names_its_user(zonestore, drive):
         for command in ("drive info", "store df", "fs ls", "store mkfs", "fs mkfs --force"):
             error = zonestore.try_(*command.split(), drive).failed(4)
             assert f"in use by {name} (pid {os.getpid()})" in error, error
+    zonestore("zea", "mkfs", "--fs", drive)
+    with open(drive, "r+b") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        # What it names has to know such a drive.
+        assert "fs top" not in zonestore.try_("zea", "df", drive).failed(4)
 
 
 @pytest.mark.parametrize("form", ["text", "json"])

@@ -85,13 +85,20 @@ pub fn explain(error: CommandError, wanted: &[Content], path: &Path) -> CommandE
         ));
     }
     let is_of_content = matches!(error.exit, Exit::NotFormatted | Exit::Damaged);
-    if wanted.is_empty() || !is_of_content {
+    if wanted.is_empty() || !(is_of_content || error.exit == Exit::Busy) {
         return error;
     }
     let Ok(drive) = Drive::observe(path) else {
         return error;
     };
     let shown = path.display();
+    if error.exit == Exit::Busy {
+        return match Content::of(&drive) {
+            // `fs top` does not know them.
+            Content::ZeaFs | Content::Zea => error.hint("wait for it, or stop it"),
+            _ => error,
+        };
+    }
     let is_missing = error.exit == Exit::NotFormatted;
     match Content::of(&drive) {
         Content::Empty if is_missing && wanted.contains(&Content::ZeaFs) => {
