@@ -18,7 +18,7 @@ from swift.common.utils import get_logger, readconf
 from swift.obj import diskfile
 
 from zonestore_swift import metadata as frames
-from zonestore_swift.errors import NoSpace, Refused
+from zonestore_swift.errors import NoSpace, Refused, Unavailable
 from zonestore_swift.manager import ZonedManager
 
 PIECE = 1 << 20
@@ -26,6 +26,7 @@ PIECE = 1 << 20
 PARTITIONS_OWN = ("hashes.pkl", "hashes.invalid", ".lock", ".lock-replication")
 # One of the former that was being written when its daemon was killed (`write_pickle`).
 UNFINISHED = re.compile(r"tmp\w+\.tmp")
+HASH = re.compile("[0-9a-f]{32}")
 
 
 class Unfit(Exception):
@@ -44,36 +45,56 @@ class Migration:
                       for policy in POLICIES if isinstance(self.router[policy], ZonedManager)}
 
     def work(self):
-        """Policies, devices and partitions that have a directory, in order. Devices that no daemon serves are not among them."""
+        """Policies, devices and partitions that have a directory, in order, and whether a daemon serves the device."""
         for policy in self.files:
-            for device in sorted(self.router[policy].drives.all()):
+            drives = self.router[policy].drives
+            for device in listed(self.source):
                 for partition in sorted(filter(str.isdigit, listed(self._folder(policy, device))), key=int):
-                    yield policy, device, partition
+                    yield policy, device, partition, drives.is_served(device)
 
     def _folder(self, policy, device):
         return os.path.join(self.source, device, diskfile.get_data_dir(policy))
 
-    def move(self, policy, device, partition):
-        """How many objects and bytes were moved, and how many were quarantined. Whoever stops in the middle goes on next time."""
-        manager, counts = self.router[policy], Counter()
+    def move(self, policy, device, partition, counts):
+        """
+        Adds to `counts` the objects and bytes that were moved, those that were quarantined and those that wait, and the partition if it is
+        gone; what was done before an error, too. Whoever stops in the middle goes on next time.
+        """
+        manager = self.router[policy]
         folder = os.path.join(self._folder(policy, device), partition)
         manager.ensure_policy(device, policy)
         # No peer sends this partition meanwhile.
         with manager.partition_lock(device, policy, partition, name="replication"):
             for suffix in filter(diskfile.valid_suffix, listed(folder)):
-                for object_hash in listed(os.path.join(folder, suffix)):
-                    counts += self._move_object(policy, device, partition, os.path.join(folder, suffix, object_hash))
+                for object_hash in filter(HASH.fullmatch, listed(os.path.join(folder, suffix))):
+                    path = os.path.join(folder, suffix, object_hash)
+                    try:
+                        counts += self._move_object(policy, device, partition, path)
+                    except (NoSpace, Unavailable):
+                        raise
+                    except (Refused, OSError) as error:
+                        # The others need not wait for it.
+                        self.logger.error("%s stays for now: %s", path, error)
+                        counts["waiting"] += 1
                 remove_empty(os.path.join(folder, suffix))
             if not any(map(diskfile.valid_suffix, listed(folder))):
                 for name in (*PARTITIONS_OWN, *filter(UNFINISHED.fullmatch, listed(folder))):
                     diskfile.remove_file(os.path.join(folder, name))
-                counts["partitions"] = int(remove_empty(folder))
-        return counts
+                counts["partitions"] += int(remove_empty(folder))
+
+    def first_left(self, policy, device, partition):
+        folder = os.path.join(self._folder(policy, device), partition)
+        paths = (os.path.join(at, name) for at, _, names in os.walk(folder) for name in names if name not in PARTITIONS_OWN)
+        return next(paths, folder)
 
     def _move_object(self, policy, device, partition, path):
         files = self.files[policy]
         # What does not count any more is removed here, by Swift's own rules.
-        names = files.cleanup_ondisk_files(path, policy=policy)["files"]
+        found = files.cleanup_ondisk_files(path, policy=policy)
+        # What is none of Swift's stays; what rsync has not finished counts for nothing.
+        strange = set(map(os.path.basename, found.get("unexpected", [])))
+        unfinished = list(filter(diskfile.RE_RSYNC_TEMPFILE.match, strange))
+        names = [name for name in found["files"] if name not in strange]
         durable = {name.removesuffix(".durable") for name in names if name.endswith(".durable")}
         placed = self.router[policy].drive(device).object(policy, partition, os.path.basename(path))
         counts = Counter()
@@ -85,7 +106,7 @@ class Migration:
             self.logger.error("quarantined: %s", unfit)
             files.quarantine_renamer(os.path.join(self.source, device), os.path.join(path, name))
             return Counter(quarantined=1)
-        for name in names:
+        for name in names + unfinished:
             diskfile.remove_file(os.path.join(path, name))
         remove_empty(path)
         counts["objects"] = int(bool(names))
@@ -146,7 +167,7 @@ def new_name(name, durable):
 def listed(folder):
     try:
         return sorted(os.listdir(folder))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
 
 
@@ -155,7 +176,7 @@ def remove_empty(folder):
     try:
         os.rmdir(folder)
     except OSError as error:
-        if error.errno not in (errno.ENOTEMPTY, errno.ENOENT):
+        if error.errno not in (errno.ENOTEMPTY, errno.ENOENT, errno.ENOTDIR):
             raise
         return error.errno == errno.ENOENT
     return True
@@ -178,29 +199,44 @@ def main():
     conf = readconf(arguments.conf, "app:object-server")
     logger = get_logger({**conf, "log_name": "zonestore-swift-migrate"}, log_to_console=True)
     migration = Migration(conf, logger, arguments.source)
-    total, failed = Counter(), 0
-    for policy, device, partition in migration.work():
+    if not os.path.isdir(migration.source):
+        parser.error(f"{migration.source}: there is no such folder; --from names the one that has the devices' directories")
+    # A name that means nothing would leave everything where it is, and say that all is well.
+    zoned = [str(int(policy)) for policy in migration.files]
+    if unknown := sorted(set(arguments.policies or ()) - set(zoned)):
+        parser.error(f"--policies {','.join(unknown)}: the zoned ones are {', '.join(zoned) or 'none'}")
+    if unknown := sorted(set(arguments.devices or ()) - set(listed(migration.source))):
+        parser.error(f"--devices {','.join(unknown)}: not in {migration.source}")
+    if unknown := [text for text in arguments.partitions or () if not text.isdigit()]:
+        parser.error(f"--partitions {','.join(unknown)}: a partition is a number")
+    total = Counter()
+    for policy, device, partition, is_served in migration.work():
         chosen = ((arguments.policies, str(int(policy))), (arguments.devices, device), (arguments.partitions, partition))
         if not all(one in wanted for wanted, one in chosen if wanted):
             continue
         place = f"policy {int(policy)}, {device}, partition {partition}"
-        if arguments.dry_run:
-            print(place)
+        if arguments.dry_run or not is_served:
+            print(place if is_served else f"{place}: stays for now: no daemon serves {device}")
+            total["left"] += not is_served
             continue
+        counts, why = Counter(), ""
         try:
-            counts = migration.move(policy, device, partition)
+            migration.move(policy, device, partition, counts)
         except NoSpace as error:
             parser.exit(1, f"{place}: {error}\nhint: take weight from {device} in the ring, let its partitions go, and call again\n")
         except (PartitionLockTimeout, Refused, OSError) as error:
-            failed += 1
-            print(f"{place}: stays for now: {error}")
-            continue
+            why = f", stays for now: {error}"
+        if counts["waiting"]:
+            why += f", {counts['waiting']} objects wait"
+        if not why and not counts["partitions"]:
+            why = f", left in its directory: {migration.first_left(policy, device, partition)}"
+        total["left"] += not counts["partitions"]
         total += counts
-        left = "" if counts["partitions"] else ", something is left in its directory"
-        print(f"{place}: {counts['objects']} objects, {counts['bytes']} bytes, {counts['quarantined']} quarantined{left}", flush=True)
+        print(f"{place}: {counts['objects']} objects, {counts['bytes']} bytes, {counts['quarantined']} quarantined{why}", flush=True)
     if not arguments.dry_run:
-        print(f"{total['partitions']} partitions moved, {total['objects']} objects, {total['quarantined']} quarantined; {failed} wait: call again")
-    parser.exit(1 if failed else 0)
+        print(f"{total['partitions']} partitions moved, {total['objects']} objects, {total['quarantined']} quarantined; {total['left']} "
+              "partitions are left" + (": see above, and call again" if total["left"] else ""))
+    parser.exit(1 if total["left"] else 0)
 
 
 if __name__ == "__main__":

@@ -36,3 +36,10 @@ def test_who_has_a_drive_is_told(zonestore, store, daemon):
     said = zonestore.try_("store", "mkfs", store).failed(4)
     assert f"in use by zonestore daemon (pid {daemon.pid})" in said
     assert "Swift" in said and "S3" not in said
+
+
+def test_a_terminal_that_is_gone_ends_it_as_ctrl_c_does(daemon):
+    for _ in range(2):
+        daemon.send_signal(signal.SIGHUP)
+    assert daemon.wait(60) == 0
+    assert "stopping" in daemon.stderr.read()

@@ -49,6 +49,7 @@ def test_parts_become_an_object(s3, bucket, data):
         upload.put(number, parts[(2, 7, 9).index(number)])
     done = upload.complete()
     assert done["ETag"] == whole_tag(parts)
+    assert done["Location"] == f"{s3.meta.endpoint_url}/{bucket}/k"
     found = s3.get_object(Bucket=bucket, Key="k")
     assert found["Body"].read() == b"".join(parts)
     assert (found["ETag"], found["ContentType"], found["Metadata"]) == (whole_tag(parts), "text/x", {"a": "1"})
@@ -61,6 +62,18 @@ def test_parts_become_an_object(s3, bucket, data):
         assert one["Body"].read() == part and one["PartsCount"] == 3
     described = s3.get_object_attributes(Bucket=bucket, Key="k", ObjectAttributes=["ObjectParts"])
     assert described["ObjectParts"]["TotalPartsCount"] == 3
+
+
+def test_an_object_without_parts_is_its_only_part(s3, bucket, refused):
+    s3.put_object(Bucket=bucket, Key="k", Body=b"0123456789")
+    for call in (s3.get_object, s3.head_object):
+        found = call(Bucket=bucket, Key="k", PartNumber=1)
+        assert (found["ResponseMetadata"]["HTTPStatusCode"], found["ContentRange"]) == (206, "bytes 0-9/10")
+        assert "PartsCount" not in found
+    s3.put_object(Bucket=bucket, Key="k", Body=b"")
+    found = s3.head_object(Bucket=bucket, Key="k", PartNumber=1)
+    assert found["ResponseMetadata"]["HTTPStatusCode"] == 200 and "ContentRange" not in found
+    assert refused(s3.get_object, Bucket=bucket, Key="k", PartNumber=2)[1] == 416
 
 
 def test_a_client_may_ask_twice_for_the_same_completion(s3, bucket, data, refused):

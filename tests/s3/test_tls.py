@@ -59,6 +59,11 @@ def test_objects_go_both_ways(server, certificate, data):
     body = data(3_000_000)
     s3.put_object(Bucket="photos", Key="k", Body=body)
     assert s3.get_object(Bucket="photos", Key="k")["Body"].read() == body
+    target = dict(Bucket="photos", Key="a b/ü")
+    target["UploadId"] = s3.create_multipart_upload(**target)["UploadId"]
+    part = dict(PartNumber=1, ETag=s3.upload_part(**target, PartNumber=1, Body=body)["ETag"])
+    done = s3.complete_multipart_upload(**target, MultipartUpload={"Parts": [part]})
+    assert done["Location"] == f"{server.endpoint}/photos/a%20b/%C3%BC"
     url = s3.generate_presigned_url("get_object", dict(Bucket="photos", Key="k"))
     fetched = subprocess.run(["curl", "-sS", "--cacert", certificate, url], capture_output=True, timeout=TIMEOUT)
     assert fetched.stdout == body, fetched.stderr

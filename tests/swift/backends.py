@@ -38,11 +38,16 @@ class DaemonProcess:
         self.drive = self.folder / f"{device}.zoned"
         self.socket = self.folder / "daemon.sock"
         self.process = None
+        self.make()
+        self.start()
+
+    def make(self):
+        """An empty drive in the place of what was there."""
+        self.drive.unlink(missing_ok=True)
         subprocess.run(
             [binary(), "drive", "create", self.drive, "--profile", "hm-smr-14tb", "--size", "16GiB", "--zone-size", "8MiB"],
             check=True, capture_output=True)
         subprocess.run([binary(), "store", "mkfs", self.drive], check=True, capture_output=True)
-        self.start()
 
     def start(self):
         with open(self.folder / "daemon.log", "ab") as log:

@@ -28,6 +28,17 @@ def own(tmp_path, plain):
     daemon.stop()
 
 
+def test_a_new_drive_in_the_place_of_another_is_not_noticed(own):
+    for size in (3, 300_000):
+        own.put(f"before {size}", data=b"a" * size)
+    for size in (300_000, 3):
+        own.daemon.stop()
+        own.daemon.make()
+        own.daemon.start()
+        own.put("o", data=b"b" * size)
+        assert own.read("o") == b"b" * size
+
+
 def test_a_restart_of_the_daemon_is_not_noticed_between_calls(own):
     own.put("small", data=b"abc")
     own.put("large", data=b"abc" * 100_000)

@@ -1,6 +1,8 @@
 """A policy that lay in files is moved to a zoned drive, a partition at a time."""
 
 import os
+import sys
+from collections import Counter
 
 import pytest
 from swift.common.utils import get_logger
@@ -27,9 +29,14 @@ def both(tmp_path, monkeypatch, policy, daemon):
 
 
 def move(old, new):
-    migration = Migration({**new.backend.conf, **AGE}, get_logger({}))
-    assert list(migration.work()) == [(old.policy, DEVICE, old.partition)]
-    return migration.move(old.policy, DEVICE, old.partition)
+    migration, counts = Migration({**new.backend.conf, **AGE}, get_logger({})), Counter()
+    assert list(migration.work()) == [(old.policy, DEVICE, old.partition, True)]
+    migration.move(old.policy, DEVICE, old.partition, counts)
+    return counts
+
+
+def place_of(old, name):
+    return folder(old) / hash_of(name)[-3:] / hash_of(name)
 
 
 def folder(old):
@@ -97,13 +104,13 @@ def test_who_is_stopped_goes_on(both, monkeypatch):
 
     def stopped(*arguments):
         if len(copies) == 3:
-            raise OSError("no more")
+            raise KeyboardInterrupt
         copies.append(copy(*arguments))
         return copies[-1]
 
     with monkeypatch.context() as patched:
         patched.setattr(Migration, "_copy", stopped)
-        with pytest.raises(OSError, match="no more"):
+        with pytest.raises(KeyboardInterrupt):
             move(old, new)
     assert folder(old).exists()
     assert move(old, new)["partitions"] == 1
@@ -127,6 +134,72 @@ def test_files_that_came_meanwhile_stay(both, monkeypatch):
     move(old, new)
     assert (folder(old) / hash_of("o")[-3:] / hash_of("o") / "1700000009.00000.ts").exists()
     assert new.read("o") == old.archive(b"abc")
+
+
+def test_what_rsync_has_not_finished_counts_for_nothing(both):
+    old, new = both
+    archive = old.put("o", data=os.urandom(300_000), at=1)
+    [data] = place_of(old, "o").glob("*.data")
+    (data.parent / f".{data.name}.aB3x9Z").write_bytes(data.read_bytes()[:1000])
+    counts = move(old, new)
+    assert (counts["objects"], counts["quarantined"], counts["partitions"]) == (1, 0, 1)
+    assert new.read("o") == archive and not folder(old).exists()
+
+
+def test_one_that_cannot_be_read_keeps_back_no_other(both):
+    old, new = both
+    names = [f"o{n}" for n in range(12)]
+    archives = {name: old.put(name, data=os.urandom(1000), at=1) for name in names}
+    by_suffix = sorted(names, key=lambda name: hash_of(name)[-3:])
+    # One that is no file, a file beside objects, one where an object's folder would be, and one beside its files.
+    [data] = place_of(old, by_suffix[0]).glob("*.data")
+    kept = data.rename(old.backend.devices / "kept")
+    data.mkdir()
+    (place_of(old, by_suffix[1]).parent / "README").touch()
+    (place_of(old, by_suffix[2]).parent / ("0" * 29 + hash_of(by_suffix[2])[-3:])).touch()
+    (place_of(old, by_suffix[3]) / "notes.txt").touch()
+    counts = move(old, new)
+    assert (counts["objects"], counts["waiting"], counts["quarantined"], counts["partitions"]) == (11, 2, 0, 0)
+    assert {name: new.read(name) for name in by_suffix[1:]} == {name: archives[name] for name in by_suffix[1:]}
+    data.rmdir()
+    kept.rename(data)
+    for stray in [path for path in folder(old).rglob("*") if path.is_file() and path != data]:
+        stray.unlink()
+    assert move(old, new)["partitions"] == 1 and new.read(by_suffix[0]) == archives[by_suffix[0]]
+
+
+def called(monkeypatch, capsys, old, new, *options):
+    conf = new.backend.devices / "object-server.conf"
+    lines = [f"{key} = {value}" for key, value in {**new.backend.conf, **AGE}.items()]
+    conf.write_text("\n".join(["[app:object-server]", "use = egg:swift#object", *lines, ""]))
+    monkeypatch.setattr(sys, "argv", ["zonestore-swift-migrate", str(conf), *options])
+    with pytest.raises(SystemExit) as ended:
+        migrate.main()
+    said = capsys.readouterr()
+    return ended.value.code, said.out + said.err
+
+
+def test_what_stays_is_not_said_to_be_done(both, monkeypatch, capsys):
+    old, new = both
+    archive = old.put("o", data=b"abc" * 1000, at=1)
+    call = lambda *options: called(monkeypatch, capsys, old, new, *options)
+    for options, word in ((["--from", "/nonexistent"], "no such folder"), (["--devices", "nope"], "nope"),
+                          (["--partitions", "abc"], "a partition is a number"), (["--policies", "9"], "the zoned ones are")):
+        code, said = call(*options)
+        assert code == 2 and word in said, said
+    new.backend.daemon.stop()
+    for options in ([], ["--dry-run"]):
+        code, said = call(*options)
+        assert code == 1 and f"no daemon serves {DEVICE}" in said, said
+    new.backend.daemon.start()
+    code, said = call("--dry-run")
+    assert code == 0 and f"{DEVICE}, partition {old.partition}" in said, said
+    (place_of(old, "o") / "notes.txt").touch()
+    code, said = call()
+    assert code == 1 and "left in its directory" in said and "notes.txt" in said and "1 partitions are left" in said, said
+    (place_of(old, "o") / "notes.txt").unlink()
+    code, said = call()
+    assert code == 0 and "1 partitions moved" in said and new.read("o") == archive, said
 
 
 def test_fragments_of_an_old_swift_are_durable(both):

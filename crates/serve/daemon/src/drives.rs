@@ -91,7 +91,7 @@ impl DriveServer {
             .build()?;
         runtime.block_on(async {
             // Before the socket is told: whoever reads it may stop us at once.
-            let mut signals = Signals::listen()?;
+            let mut signals = Signals::listen_or_hangup()?;
             let (stop, stopped) = watch::channel(false);
             let beside = self.serve_beside(&stopped);
             ready(self.socket.path())?;
@@ -104,10 +104,13 @@ impl DriveServer {
                     "stopping after the requests in hand; a second signal stops at once"
                 );
                 let _ = stop.send(true);
-                tokio::spawn(async move {
-                    signals.next().await;
-                    std::process::exit(1);
-                });
+                // Whoever closes a terminal sends SIGHUP, and the shell in it another.
+                if let Ok(mut again) = Signals::listen() {
+                    tokio::spawn(async move {
+                        again.next().await;
+                        std::process::exit(1);
+                    });
+                }
             };
             let router = self.router();
             let devices = self.devices;

@@ -17,6 +17,8 @@ pub struct Gateway {
     pub blocking: Blocking,
     /// What `GetBucketLocation` answers.
     pub region: String,
+    /// `http` or `https`: how its own addresses begin.
+    pub scheme: &'static str,
     /// Upload ids.
     pub random: Random,
 }

@@ -72,7 +72,8 @@ pub fn requested_range(
             let count = parts.and_then(|parts| i32::try_from(parts.count()).ok());
             Ok(RequestedRange {
                 range: start..end,
-                partial: parts.is_some(),
+                // A client that asks for the first part learns the size from `Content-Range`; no bytes have none.
+                partial: start < end,
                 parts_count: count,
             })
         }

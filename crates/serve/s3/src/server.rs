@@ -37,6 +37,11 @@ impl Server {
             store,
             blocking: Blocking::new(limits.max_blocking),
             region: config.region,
+            scheme: if config.tls.is_some() {
+                "https"
+            } else {
+                "http"
+            },
             random: config.random,
         };
         let mut service = S3ServiceBuilder::new(gateway.clone());

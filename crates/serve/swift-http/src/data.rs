@@ -115,7 +115,7 @@ pub async fn put(
         metadata_bytes,
         staged,
     }) = query?;
-    // Used up from here on, whatever comes of it.
+    // Used up from here on, whatever comes of it, unless the policy has no room yet.
     let data = staged.as_deref().map(|id| calls.staged.take(id));
     let (address, file) = (named.address()?, named.file()?);
     if !file.kind.has_data() && (staged.is_some() || metadata_bytes.is_some()) {
@@ -127,12 +127,24 @@ pub async fn put(
     let body = calls.incoming(body, None).await?;
     let Some(metadata_bytes) = metadata_bytes else {
         let metadata = whole(body, MAX_METADATA_BYTES).await?;
-        let data = match staged {
-            Some(id) => Some(data.flatten().ok_or_else(|| gone(&id))?),
+        let data = match &staged {
+            Some(id) => Some(data.flatten().ok_or_else(|| gone(id))?),
             None => None,
         };
         return calls
-            .call(move |calls| calls.put(address, file, data, metadata))
+            .call(move |calls| {
+                if let (Some(id), Some(data)) = (&staged, data) {
+                    return match calls.drive.kind(address.policy) {
+                        Ok(_) => calls.put(address, file, Some(data), metadata),
+                        Err(error) => {
+                            // The client makes room and asks again.
+                            calls.staged.put_back(id, data);
+                            Err(of_drive(error))
+                        }
+                    };
+                }
+                calls.put(address, file, None, metadata)
+            })
             .await;
     };
     if staged.is_some() {

@@ -56,6 +56,14 @@ impl<T> Held<T> {
         Some(thing)
     }
 
+    /// Keeps a thing that was taken away, under its id again.
+    pub fn put_back(&self, id: &str, thing: T) {
+        if let Some(number) = self.number(id) {
+            let now = self.runtime.now();
+            self.state.lock().things.insert(number, (now, thing));
+        }
+    }
+
     /// A thing that stays; nobody has asked for it too long since now.
     pub fn get(&self, id: &str) -> Option<T>
     where
@@ -106,6 +114,8 @@ mod tests {
         assert_eq!(held.sweep(), 1);
         assert_eq!((held.take(&first), held.take(&second)), (None, Some(2)));
         assert_eq!(held.take(&second), None);
+        held.put_back(&second, 2);
+        assert_eq!(held.take(&second), Some(2));
     }
 
     #[test]

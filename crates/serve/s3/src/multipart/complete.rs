@@ -64,6 +64,10 @@ pub async fn complete(
     gateway: &Gateway,
     request: S3Request<CompleteMultipartUploadInput>,
 ) -> S3Result<S3Response<CompleteMultipartUploadOutput>> {
+    // The address that the client has reached it by, as it spelt it.
+    let host = request.headers.get(http::header::HOST);
+    let host = host.and_then(|host| host.to_str().ok()).unwrap_or_default();
+    let location = format!("{}://{host}{}", gateway.scheme, request.uri.path());
     let input = request.input;
     let mut checksums = checksum_fields!(input);
     let checksum = checksums.next();
@@ -91,11 +95,7 @@ pub async fn complete(
         .call(move |store| run(store, &bucket, &key, &id, order, &requires))
         .await?;
     let mut output = CompleteMultipartUploadOutput {
-        location: Some(format!(
-            "/{}/{}",
-            input.bucket,
-            crate::listing::url_encode(&input.key)
-        )),
+        location: Some(location),
         bucket: Some(input.bucket),
         key: Some(input.key),
         e_tag: Some(ETag::Strong(attributes.etag)),
