@@ -27,6 +27,8 @@ ROOT = Path(__file__).resolve().parents[2]
 def binary():
     named = os.environ.get("ZONESTORE_BIN") or shutil.which("zonestore")
     if named:
+        if not (os.path.isfile(named) and os.access(named, os.X_OK)):
+            raise Failed(f"{named} is no program", "ZONESTORE_BIN names the zonestore to take; without it one is looked for")
         return str(Path(named).resolve())
     built = [path for kind in ("release", "debug") if (path := ROOT / "target" / kind / "zonestore").exists()]
     if not built:

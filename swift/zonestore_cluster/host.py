@@ -173,6 +173,8 @@ def inside(holder):
 def connect(folder, number, connected):
     """Cuts a node off from all others, or lets it back."""
     check_free(folder)
+    if not _interface(_link(number)).exists():
+        raise Failed(f"node{number} is down and has no network", f"zonestore cluster heal node{number} starts it")
     run("ip", "link", "set", _link(number), "up" if connected else "down")
 
 

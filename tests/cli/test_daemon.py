@@ -23,6 +23,11 @@ def test_a_socket_in_a_folder_that_is_not_there_gets_a_hint(zonestore, store):
     assert "make the socket's folder first" in zonestore.try_("daemon", store, "--socket", "none/s").failed(3)
 
 
+@pytest.mark.parametrize("name", [".", "x" * 73])
+def test_a_name_that_no_socket_can_have(zonestore, store, name):
+    assert "1 to 72 bytes" in zonestore.try_("daemon", store, "--socket", name).failed(2)
+
+
 @pytest.fixture
 def daemon(zonestore, store):
     process = zonestore.start("daemon", f"sda={store}", "--socket", "s")

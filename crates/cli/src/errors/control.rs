@@ -1,6 +1,6 @@
 //! What is said of a drive that somebody else has open, and of what its server answers.
 
-use super::CommandError;
+use super::{CommandError, Exit};
 use control::api::{DAEMON, Kind};
 use control::{ClientError, OpenError, ServerError, ViewError};
 use std::io;
@@ -44,6 +44,9 @@ impl From<ServerError> for CommandError {
             let made = Self::host(&error, source);
             return match source.kind() {
                 io::ErrorKind::NotFound => made.hint("make the socket's folder first"),
+                io::ErrorKind::InvalidFilename => {
+                    Self::new(Exit::Usage, &error).hint("a socket's name has 1 to 72 bytes")
+                }
                 _ => made,
             };
         }
