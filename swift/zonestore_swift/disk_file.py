@@ -7,7 +7,6 @@ import os
 import time
 
 from swift.common.exceptions import DiskFileCollision, DiskFileExpired
-from swift.common.utils import Timestamp
 from swift.obj import diskfile
 
 from zonestore_swift import metadata as frames
@@ -27,7 +26,7 @@ class ZonedDiskFile(diskfile.BaseDiskFile):
         self._opened = Opened.nothing()
 
     def ensure_policy(self, again=False):
-        """Makes room for the policy on the drive. Staged data would be lost if the daemon found out only with their name."""
+        """Makes room for the policy on the drive."""
         self.manager.ensure_policy(self.manager.locate(self._datadir).device, self.policy, again)
 
     def stage(self, size):
@@ -148,13 +147,10 @@ class ECDiskFile(ZonedDiskFile, diskfile.ECDiskFile):
     def purge(self, timestamp, frag_index, nondurable_purge_delay=0, meta_timestamp=None):
         """Removes what has been moved to its home, each file by its name."""
         make_name = self.manager.make_on_disk_filename
-        names = [make_name(timestamp, ext=".ts")]
+        self.drive_object.remove(make_name(timestamp, ext=".ts"))
         if meta_timestamp is not None:
-            names.append(make_name(meta_timestamp, ext=".meta"))
+            self.drive_object.remove(make_name(meta_timestamp, ext=".meta"))
         if frag_index is not None:
-            # The daemon does not say when a file was written. A fragment that waits for its commit has the time of its request.
-            if time.time() - float(Timestamp(timestamp)) >= nondurable_purge_delay:
-                names.append(make_name(timestamp, ext=".data", frag_index=frag_index))
-            names.append(make_name(timestamp, ext=".data", frag_index=frag_index, durable=True))
-        for name in names:
-            self.drive_object.remove(name)
+            # One that waits for its commit may be of an old request.
+            self.drive_object.remove(make_name(timestamp, ext=".data", frag_index=frag_index), nondurable_purge_delay)
+            self.drive_object.remove(make_name(timestamp, ext=".data", frag_index=frag_index, durable=True))

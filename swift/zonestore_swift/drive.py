@@ -113,9 +113,10 @@ class DriveObject:
     def make_durable(self, name):
         self._transport.call("POST", self._file(name) + "/durable")
 
-    def remove(self, name):
+    def remove(self, name, older_than=0):
+        """Unless it was written less than so many seconds ago."""
         try:
-            self._transport.call("DELETE", self._file(name))
+            self._transport.call("DELETE", self._file(name) + (f"?older_than={older_than}" if older_than > 0 else ""))
         except (NoPolicy, NotFound):
             pass
 

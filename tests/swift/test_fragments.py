@@ -126,12 +126,14 @@ def test_a_purge_of_a_tombstone_and_of_metadata(coded_objects):
     assert coded_objects.names() == []
 
 
-def test_a_fragment_that_waits_for_its_commit_is_not_purged(coded_objects):
-    now = time.time()
-    coded_objects.put(data=b"abc", at=int(now - NOW), commit=False)
-    coded_objects.file().purge(moment(int(now - NOW)), 2, nondurable_purge_delay=1000)
+@pytest.mark.parametrize("age", [0, 10 ** 6])
+def test_a_fragment_that_waits_for_its_commit_is_not_purged(coded_objects, age):
+    """Also if its request is old, as the reconciler's are."""
+    at = int(time.time() - age - NOW)
+    coded_objects.put(data=b"abc", at=at, commit=False)
+    coded_objects.file().purge(moment(at), 2, nondurable_purge_delay=1000)
     assert len(coded_objects.names()) == 1
-    coded_objects.file().purge(moment(int(now - NOW)), 2, nondurable_purge_delay=0)
+    coded_objects.file().purge(moment(at), 2, nondurable_purge_delay=0)
     assert coded_objects.names() == []
 
 

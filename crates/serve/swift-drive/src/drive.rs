@@ -151,10 +151,11 @@ impl SwiftDrive {
         Ok(self.store.commit(transaction)?)
     }
 
-    /// Removes one file, if it is there: a handoff that is home, or a tombstone that everybody has.
-    pub fn purge(&self, address: Address, file: FileName) -> Result<()> {
+    /// Removes one file, if it is there: a handoff that is home, or a tombstone that everybody has. One that was written at
+    /// `since` (Unix time in microseconds) or later stays.
+    pub fn purge(&self, address: Address, file: FileName, since: u64) -> Result<()> {
         let _lock = self.lock(address.policy, address.partition, address.hash.suffix());
-        if !self.files(address)?.contains(&file) {
+        if !self.files(address)?.contains(&file) || self.is_since(address, file, since) {
             return Ok(());
         }
         let mut transaction = Transaction::new();

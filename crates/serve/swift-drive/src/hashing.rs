@@ -107,7 +107,7 @@ impl SwiftDrive {
     }
 
     /// Whether a file was written since then, or nobody can tell.
-    fn is_since(&self, address: Address, file: FileName, micros: u64) -> bool {
+    pub(crate) fn is_since(&self, address: Address, file: FileName, micros: u64) -> bool {
         let collection = Address::collection(address.policy);
         let found = self.store.stat(&collection, address.file(file));
         found.map_or(true, |found| {

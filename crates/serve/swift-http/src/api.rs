@@ -79,6 +79,13 @@ pub struct Putting {
     pub staged: Option<String>,
 }
 
+/// Which files a removal leaves.
+#[derive(Deserialize)]
+pub struct Purging {
+    /// Seconds since it was written; all of them if nothing is said.
+    pub older_than: Option<f64>,
+}
+
 /// What a put came to.
 #[derive(Clone, Copy, Serialize)]
 #[serde(rename_all = "snake_case")]

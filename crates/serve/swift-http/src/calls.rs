@@ -1,11 +1,12 @@
 //! All calls of one drive, and what does not need a file of its own.
 
-use crate::api::{Done, Kind, NewPolicy, Policy};
+use crate::api::{Done, Kind, NewPolicy, Policy, Purging};
 use crate::failure::of_drive;
 use crate::path::Named;
 use crate::state::{Answer, Calls, SwiftCalls};
 use crate::{data, listings};
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{DefaultBodyLimit, Query, State};
 use axum::routing::{delete, get, post, put};
 use axum::{Json, Router};
 use control::Sent;
@@ -70,9 +71,17 @@ async fn quarantine(State(calls): Calls, named: Named) -> Answer<Done> {
     Ok(done)
 }
 
-async fn purge(State(calls): Calls, named: Named) -> Answer<Done> {
+async fn purge(
+    State(calls): Calls,
+    named: Named,
+    query: Result<Query<Purging>, QueryRejection>,
+) -> Answer<Done> {
+    let Query(Purging { older_than }) = query?;
     let (address, file) = (named.address()?, named.file()?);
-    calls.change(move |drive| drive.purge(address, file)).await
+    let since = older_than.map_or(u64::MAX, |seconds| calls.seconds_ago(seconds));
+    calls
+        .change(move |drive| drive.purge(address, file, since))
+        .await
 }
 
 async fn make_durable(State(calls): Calls, named: Named) -> Answer<Done> {

@@ -109,13 +109,12 @@ pub async fn hashes(State(calls): Calls, named: Named, body: Body) -> Answer<Has
     let again = recalculate.iter().map(|digits| suffix(digits));
     let again: Vec<_> = again.collect::<Result<_, _>>()?;
     let found = calls.call(move |calls| {
-        let now = calls.runtime.unix_micros();
         let ages = Ages {
             reclaim: Reclaim {
                 age: (reclaim_age.max(0.0) * 1e5) as u64,
-                now: now / 10,
+                now: calls.runtime.unix_micros() / 10,
             },
-            committing_since: now.saturating_sub((commit_window.max(0.0) * 1e6) as u64),
+            committing_since: calls.seconds_ago(commit_window),
         };
         calls
             .drive

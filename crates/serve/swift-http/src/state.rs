@@ -77,6 +77,12 @@ impl SwiftCalls {
     }
 
     /// Does something with an object.
+    /// Unix time in microseconds, so many seconds ago.
+    pub(crate) fn seconds_ago(&self, seconds: f64) -> u64 {
+        let now = self.runtime.unix_micros();
+        now.saturating_sub((seconds.max(0.0) * 1e6) as u64)
+    }
+
     pub(crate) async fn change(
         self: &Arc<Self>,
         call: impl FnOnce(&SwiftDrive) -> swift_drive::Result<()> + Send + 'static,
