@@ -4,6 +4,7 @@ import base64
 import hashlib
 import io
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from boto3.s3.transfer import TransferConfig
@@ -84,6 +85,18 @@ def test_a_client_may_ask_twice_for_the_same_completion(s3, bucket, data, refuse
     s3.put_object(Bucket=bucket, Key="k", Body=b"new")
     assert refused(upload.complete) == ("NoSuchUpload", 404)
     assert s3.get_object(Bucket=bucket, Key="k")["Body"].read() == b"new"
+
+
+def test_clients_that_ask_for_the_same_completion_at_once_are_all_told(s3, bucket, data, refused):
+    """As one does that waits no longer and asks again."""
+    for round in range(10):
+        upload = Upload(s3, bucket, key=f"k{round}")
+        for number in range(1, 4):
+            upload.put(number, data(5 * MIB if number < 3 else 1000, number))
+        with ThreadPoolExecutor(6) as pool:
+            tags = [done["ETag"] for done in pool.map(lambda _: upload.complete(), range(6))]
+        assert len(set(tags)) == 1 and s3.head_object(Bucket=bucket, Key=f"k{round}")["ETag"] == tags[0]
+        assert refused(upload.complete, parts=upload.parts[:1]) == ("NoSuchUpload", 404)
 
 
 def test_a_part_can_be_replaced_and_left_out(s3, bucket, data):

@@ -12,7 +12,7 @@ use crate::gateway::{Gateway, checksum_type, set_checksum};
 use crate::object::condition_error;
 use objects::digest::{Algorithm, Digester, parse_hex};
 use s3s::dto::*;
-use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
+use s3s::{S3Error, S3ErrorCode, S3Request, S3Response, S3Result, s3_error};
 use std::collections::BTreeMap;
 use store::{Condition, Store, Transaction};
 
@@ -92,7 +92,7 @@ pub async fn complete(
     let requires = conditions::of_write(input.if_match.as_ref(), input.if_none_match.as_ref());
     let (bucket, key, id) = (input.bucket.clone(), input.key.clone(), input.upload_id);
     let attributes = gateway
-        .call(move |store| run(store, &bucket, &key, &id, order, &requires))
+        .call(move |store| run(store, &bucket, &key, &id, &order, &requires))
         .await?;
     let mut output = CompleteMultipartUploadOutput {
         location: Some(location),
@@ -111,20 +111,36 @@ fn run(
     bucket: &str,
     key: &str,
     id: &str,
-    order: Order,
+    order: &Order,
     requires: &[Condition],
 ) -> S3Result<ObjectAttributes> {
-    let upload = match load(store, bucket, key, id) {
-        Ok(upload) => upload,
-        Err(error) => return completed_before(store, bucket, key, id, &order).ok_or(error),
-    };
+    make_object(store, bucket, key, id, order, requires).or_else(|error| {
+        // Another call with this very order may have been first, also while this one was under way.
+        let is_gone = matches!(
+            error.code(),
+            S3ErrorCode::NoSuchUpload | S3ErrorCode::InvalidPart
+        );
+        let before = is_gone.then(|| completed_before(store, bucket, key, id, order));
+        before.flatten().ok_or(error)
+    })
+}
+
+fn make_object(
+    store: &Store,
+    bucket: &str,
+    key: &str,
+    id: &str,
+    order: &Order,
+    requires: &[Condition],
+) -> S3Result<ObjectAttributes> {
+    let upload = load(store, bucket, key, id)?;
     let collection = uploads_of(bucket);
     let stored = parts(store, &collection, id, 1, MAX_PARTS as usize)?;
     let Assembly {
         numbers,
         attributes,
         etags,
-    } = assemble(&upload, &order, &stored)?;
+    } = assemble(&upload, order, &stored)?;
     let names: Vec<String> = numbers
         .iter()
         .map(|number| part_name(id, *number))
