@@ -371,14 +371,13 @@ async fn bodies_have_places_by_what_comes_and_not_by_what_is_said() {
 }
 
 #[tokio::test]
-async fn staged_data_is_used_up_whatever_the_answer() {
+async fn staged_data_is_used_up_but_where_there_is_no_room() {
     let calls = Calls::new().await;
     let object = object(0);
     for (put, body, status) in [
         (format!("{object}/files/x.data?"), vec![], 400),
         (format!("{}?", file(0, "1402464677.04188.ts")), vec![], 400),
         (format!("{}?", file(0, DATA)), vec![0; 1_000_001], 413),
-        (format!("{}?", file(9, DATA)), vec![], 404),
         (format!("{}?metadata_bytes=1&", file(0, DATA)), vec![], 400),
     ] {
         let id = calls.stage(some_data(1000)).await;
@@ -389,6 +388,12 @@ async fn staged_data_is_used_up_whatever_the_answer() {
         let again = calls.problem(Method::PUT, &path, "").await;
         assert_eq!(again, (410, "gone".into()), "{put}");
     }
+    // A client that is told that there is no room makes some.
+    let id = calls.stage(some_data(1000)).await;
+    let path = |policy| format!("{}?staged={id}", file(policy, DATA));
+    let refused = calls.problem(Method::PUT, &path(9), "").await;
+    assert_eq!(refused, (404, "no_policy".into()));
+    assert_eq!(calls.put(&path(0), "").await["put"], "done");
     // Nor has it data of its own.
     for name in ["1402464677.04188.ts", "1402464677.04188.meta"] {
         let path = format!("{}?metadata_bytes=1", file(0, name));
