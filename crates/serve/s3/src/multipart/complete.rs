@@ -92,7 +92,17 @@ pub async fn complete(
     let requires = conditions::of_write(input.if_match.as_ref(), input.if_none_match.as_ref());
     let (bucket, key, id) = (input.bucket.clone(), input.key.clone(), input.upload_id);
     let attributes = gateway
-        .call(move |store| run(store, &bucket, &key, &id, &order, &requires))
+        .call(move |store| {
+            run(store, &bucket, &key, &id, &order, &requires).or_else(|error| {
+                // Another call with this very order may have been first, also while this one was under way.
+                let is_gone = matches!(
+                    error.code(),
+                    S3ErrorCode::NoSuchUpload | S3ErrorCode::InvalidPart
+                );
+                let before = is_gone.then(|| completed_before(store, &bucket, &key, &id, &order));
+                before.flatten().ok_or(error)
+            })
+        })
         .await?;
     let mut output = CompleteMultipartUploadOutput {
         location: Some(location),
@@ -107,25 +117,6 @@ pub async fn complete(
 }
 
 fn run(
-    store: &Store,
-    bucket: &str,
-    key: &str,
-    id: &str,
-    order: &Order,
-    requires: &[Condition],
-) -> S3Result<ObjectAttributes> {
-    make_object(store, bucket, key, id, order, requires).or_else(|error| {
-        // Another call with this very order may have been first, also while this one was under way.
-        let is_gone = matches!(
-            error.code(),
-            S3ErrorCode::NoSuchUpload | S3ErrorCode::InvalidPart
-        );
-        let before = is_gone.then(|| completed_before(store, bucket, key, id, order));
-        before.flatten().ok_or(error)
-    })
-}
-
-fn make_object(
     store: &Store,
     bucket: &str,
     key: &str,
