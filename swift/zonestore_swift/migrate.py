@@ -83,6 +83,7 @@ class Migration:
                 counts["partitions"] += int(remove_empty(folder))
 
     def first_left(self, policy, device, partition):
+        """A path that keeps the partition's directory from going."""
         folder = os.path.join(self._folder(policy, device), partition)
         paths = (os.path.join(at, name) for at, _, names in os.walk(folder) for name in names if name not in PARTITIONS_OWN)
         return next(paths, folder)
@@ -171,6 +172,10 @@ def listed(folder):
         return []
 
 
+def in_words(counts):
+    return f"{counts['objects']} objects, {counts['bytes']} bytes, {counts['quarantined']} quarantined"
+
+
 def remove_empty(folder):
     """False if something is in it."""
     try:
@@ -223,7 +228,7 @@ def main():
         try:
             migration.move(policy, device, partition, counts)
         except NoSpace as error:
-            parser.exit(1, f"{place}: {error}\nhint: take weight from {device} in the ring, let its partitions go, and call again\n")
+            parser.exit(1, f"{place}: {in_words(counts)}, then: {error}\nhint: take weight from {device} in the ring, let its partitions go, and call again\n")
         except (PartitionLockTimeout, Refused, OSError) as error:
             why = f", stays for now: {error}"
         if counts["waiting"]:
@@ -232,7 +237,7 @@ def main():
             why = f", left in its directory: {migration.first_left(policy, device, partition)}"
         total["left"] += not counts["partitions"]
         total += counts
-        print(f"{place}: {counts['objects']} objects, {counts['bytes']} bytes, {counts['quarantined']} quarantined{why}", flush=True)
+        print(f"{place}: {in_words(counts)}{why}", flush=True)
     if not arguments.dry_run:
         print(f"{total['partitions']} partitions moved, {total['objects']} objects, {total['quarantined']} quarantined; {total['left']} "
               "partitions are left" + (": see above, and call again" if total["left"] else ""))

@@ -12,6 +12,7 @@ from backends import DEVICE, Files, Zoned, hash_of
 from objects import Objects, moment
 from test_exchange import assert_same, fill, with_policy_module
 from zonestore_swift import migrate
+from zonestore_swift.errors import NoSpace
 from zonestore_swift.migrate import Migration
 
 AGE = {"reclaim_age": str(10 ** 9)}
@@ -200,6 +201,26 @@ def test_what_stays_is_not_said_to_be_done(both, monkeypatch, capsys):
     (place_of(old, "o") / "notes.txt").unlink()
     code, said = call()
     assert code == 0 and "1 partitions moved" in said and new.read("o") == archive, said
+
+
+def test_a_full_drive_is_told_with_what_was_moved(both, monkeypatch, capsys):
+    old, new = both
+    for name in ("a", "b", "c"):
+        old.put(name, data=b"abc" * 1000, at=1)
+    copy, copies = Migration._copy, []
+
+    def full(*arguments):
+        if len(copies) == 2:
+            raise NoSpace("no_space", "the drive is full")
+        copies.append(copy(*arguments))
+        return copies[-1]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Migration, "_copy", full)
+        code, said = called(monkeypatch, capsys, old, new)
+    assert code == 1 and "2 objects" in said and "the drive is full" in said and "take weight from" in said, said
+    code, said = called(monkeypatch, capsys, old, new)
+    assert code == 0 and "1 partitions moved, 1 objects" in said, said
 
 
 def test_fragments_of_an_old_swift_are_durable(both):
