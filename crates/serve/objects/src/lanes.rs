@@ -1,19 +1,18 @@
 //! MD5 of bodies that arrive at the same time, computed together.
 //!
 //! A thread hands in its piece, does something else meanwhile, and comes back for the state. Whoever comes back
-//! first computes: its own piece beside up to three others, which may join and leave at every [`STRIDE`].
+//! first computes: its own piece beside as many others as a vector has lanes for; they may join and leave at every
+//! [`STRIDE`].
 //! Fewer threads compute than there are processors, so that pieces come together where they are many; a piece
 //! that is alone does not wait for another.
 
-use crate::md5::{State, alone, compress};
-use bytes::Bytes;
+use crate::md5_blocks::{State, alone, most_lanes, side_by_side};
+use bytes::{Buf, Bytes};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
 
-/// Streams that one thread computes side by side.
-const LANES: usize = 4;
 /// Bytes of each stream between two looks at who waits.
 const STRIDE: usize = 16 * 1024;
 /// Less than this costs less alone than to be handed in.
@@ -112,9 +111,10 @@ impl Together {
 
 /// Computes pieces that wait until that of `owner` is done or somebody else has it; answers what is begun.
 fn compute(waiting: &mut MutexGuard<'_, Waiting>, owner: &Owner) -> Vec<Piece> {
-    let (mut lanes, mut has_yielded) = (Vec::with_capacity(LANES), false);
+    let most = most_lanes();
+    let (mut lanes, mut has_yielded) = (Vec::with_capacity(most), false);
     while owner.done.get().is_none() {
-        let free = (LANES - lanes.len()).min(waiting.pieces.len());
+        let free = (most - lanes.len()).min(waiting.pieces.len());
         lanes.extend(waiting.pieces.drain(..free));
         if lanes.is_empty() {
             break;
@@ -142,20 +142,11 @@ fn compute(waiting: &mut MutexGuard<'_, Waiting>, owner: &Owner) -> Vec<Piece> {
 fn advance(lanes: &mut [Piece]) {
     let length = lanes.iter().map(|piece| piece.left.len()).min();
     let length = length.unwrap_or(0).min(STRIDE);
-    let heads: Vec<Bytes> = lanes
-        .iter_mut()
-        .map(|piece| piece.left.split_to(length))
-        .collect();
-    // Two take as long as three: then the last is computed twice.
-    let of = |lane: usize| lane.min(lanes.len() - 1);
-    let states = |lane| lanes[of(lane)].state;
-    let bytes = |lane| &*heads[of(lane)];
-    let next = match lanes.len() {
-        1 => vec![alone(states(0), bytes(0))],
-        2 | 3 => compress::<3>(std::array::from_fn(states), std::array::from_fn(bytes)).to_vec(),
-        _ => compress::<4>(std::array::from_fn(states), std::array::from_fn(bytes)).to_vec(),
-    };
-    for (piece, state) in lanes.iter_mut().zip(next) {
+    let mut states: Vec<State> = lanes.iter().map(|piece| piece.state).collect();
+    let heads: Vec<&[u8]> = lanes.iter().map(|piece| &piece.left[..length]).collect();
+    side_by_side(&mut states, &heads);
+    for (piece, state) in lanes.iter_mut().zip(states) {
+        piece.left.advance(length);
         piece.state = state;
     }
 }
@@ -163,7 +154,8 @@ fn advance(lanes: &mut [Piece]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::md5::{BLOCK, Md5};
+    use crate::md5::Md5;
+    use crate::md5_blocks::BLOCK;
     use std::sync::Barrier;
 
     /// So many threads, each with pieces of lengths of its own, on `together`.

@@ -16,6 +16,7 @@ mod download;
 mod flow;
 mod lanes;
 mod md5;
+mod md5_blocks;
 mod metered;
 mod peers;
 mod permits;

@@ -16,6 +16,8 @@ use thiserror::Error;
 /// Bytes gathered before a thread is bothered: so much that hops between threads cost little, and so little that
 /// the first are digested while the last arrive. As many bodies arrive at a time as buffers are kept.
 static PIECES: Pool = Pool::new(256 * 1024, 32);
+/// As long as more is to come. What is as long as the writer's own pieces is not copied into one of these.
+static LONG_PIECES: Pool = Pool::new(ObjectWriter::PIECE, 32);
 
 /// What is known of a body before it comes.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -159,7 +161,8 @@ where
             0 => usize::MAX,
             left => usize::try_from(left).unwrap_or(usize::MAX),
         };
-        let mut piece = PIECES.buffer(wanted);
+        let is_long = self.left > ObjectWriter::PIECE as u64;
+        let mut piece = if is_long { &LONG_PIECES } else { &PIECES }.buffer(wanted);
         loop {
             let taken = piece.push(&self.came);
             self.came.advance(taken);

@@ -1,6 +1,6 @@
 //! Streams an object's bytes onto the drive in bounded memory, with a checksum for every block.
 //!
-//! Bytes are collected up to [`PIECE`]; these go to the data stream, which may
+//! Bytes are collected up to [`ObjectWriter::PIECE`]; these go to the data stream, which may
 //! spread it over zones. Pieces that come to lie side by side become one blob. An object of
 //! at most half a block costs none at all: it travels with its metadata.
 
@@ -20,9 +20,6 @@ use zone_alloc::History;
 
 /// So many zones' ends are tried for what has to lie in one zone.
 const MOST_ENDS: u32 = 4;
-/// Bytes that a writer collects before it writes.
-pub(crate) const PIECE: usize = 1 << 20;
-
 /// What bytes are written as.
 pub(crate) struct Shape {
     codec: Codec,
@@ -156,9 +153,13 @@ pub struct ObjectWriter {
 }
 
 impl ObjectWriter {
+    /// Bytes that a writer collects before it writes. It copies none of so many that come at once, from its first
+    /// byte on or behind as many.
+    pub const PIECE: usize = 1 << 20;
+
     pub(crate) fn new(store: Arc<Inner>, expected: Option<u64>, shape: Shape) -> Self {
         let hold = store.hold();
-        let capacity = expected.map_or(0, |e| e.min(PIECE as u64) as usize);
+        let capacity = expected.map_or(0, |e| e.min(Self::PIECE as u64) as usize);
         let buffer = Vec::with_capacity(capacity);
         let history = store.lifetimes.of_new();
         Self {
@@ -187,15 +188,15 @@ impl ObjectWriter {
     pub fn write(&mut self, mut data: &[u8]) -> Result<()> {
         self.length += data.len() as u64;
         while !data.is_empty() {
-            let take = data.len().min(PIECE - self.buffer.len());
+            let take = data.len().min(Self::PIECE - self.buffer.len());
             let (head, tail) = data.split_at(take);
             data = tail;
-            if take == PIECE {
+            if take == Self::PIECE {
                 self.put_piece(head)?;
                 continue;
             }
             self.buffer.extend_from_slice(head);
-            if self.buffer.len() == PIECE {
+            if self.buffer.len() == Self::PIECE {
                 let buffer = std::mem::take(&mut self.buffer);
                 self.put_piece(&buffer)?;
                 self.buffer = buffer;

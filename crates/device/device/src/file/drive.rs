@@ -24,6 +24,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use zone::{
     ByteOffset, Geometry, ZoneAddress, ZoneCommand, ZoneCondition, ZoneDescriptor, ZoneError,
     ZoneId, ZoneKind, ZoneResult,
@@ -50,6 +51,8 @@ pub struct FileDrive {
     zone_locks: Vec<Mutex<Ahead>>,
     flushes: Flushes,
     rings: Rings,
+    /// Writes whose data is on its way.
+    writing: AtomicUsize,
     /// Boxed, so that a drive is not much larger than others.
     beside: Box<HostMemory>,
 }
@@ -162,6 +165,7 @@ impl FileDrive {
             zone_locks: (0..zone_count).map(|_| Mutex::default()).collect(),
             flushes: Flushes::default(),
             rings: Rings::default(),
+            writing: AtomicUsize::new(0),
             beside: Box::new(HostMemory::new(path)),
         }
     }
@@ -320,6 +324,23 @@ impl FileDrive {
         }
     }
 
+    /// By itself, a large write has the disk begin with one part while the next is copied. Beside others the disk has
+    /// enough to do, and parts cost more than they gain.
+    fn put_bytes(&self, data: &[u8], mut at: u64) -> io::Result<()> {
+        let others = self.writing.fetch_add(1, Ordering::Relaxed);
+        let most = if others == 0 { LARGE_WRITE } else { usize::MAX };
+        let done = data.chunks(most).try_for_each(|part| {
+            self.file.write_all_at(part, at)?;
+            if part.len() == most {
+                host::start_writing_out(&self.file, at, most as u64);
+            }
+            at += part.len() as u64;
+            Ok(())
+        });
+        self.writing.fetch_sub(1, Ordering::Relaxed);
+        done
+    }
+
     fn put_data(
         &self,
         command: ZoneCommand,
@@ -334,8 +355,7 @@ impl FileDrive {
             let at = self.in_file(zone, gap.start);
             host::zero(&self.file, at, gap.end - gap.start).map_err(failed)?;
         }
-        self.file
-            .write_all_at(data, self.in_file(zone, offset))
+        self.put_bytes(data, self.in_file(zone, offset))
             .map_err(failed)?;
         let Some(rested) = write.rested_after() else {
             return Ok(());

@@ -12,12 +12,12 @@ fn of_blocks(bytes: &[u8]) -> Vec<u32> {
 
 #[test]
 fn neighbours_grow_together_up_to_the_largest_blob() {
-    let bytes = vec![7; PIECE];
+    let bytes = vec![7; ObjectWriter::PIECE];
     let mut runs = Vec::new();
     for i in 0..5 {
         enter(
             &mut runs,
-            at(i * PIECE as u64),
+            at(i * ObjectWriter::PIECE as u64),
             &Stored::part(&bytes),
             &bytes,
             4096,
