@@ -1,7 +1,7 @@
 //! Blocks of MD5 (RFC 1321), of one stream or of several side by side.
 //!
 //! Each step of MD5 waits for the step before, so one stream uses a fraction of what a processor could do in that
-//! time. A vector has a stream in each of its lanes: with AVX-512, sixteen take as long as one.
+//! time. A vector has a stream in each of its lanes: with AVX-512, sixteen take little longer than one.
 
 /// Bytes of a block.
 pub const BLOCK: usize = 64;
@@ -30,7 +30,7 @@ pub fn most_lanes() -> usize {
 }
 
 /// Brings each state behind the blocks beside it, which are as many in all streams. Two streams take as long as
-/// [`most_lanes`], and more than these are taken one after the other.
+/// [`most_lanes`]; of more, so many are taken at a time.
 pub fn side_by_side(states: &mut [State], data: &[&[u8]]) {
     #[cfg(target_arch = "x86_64")]
     match most_lanes() {
@@ -53,7 +53,7 @@ pub fn side_by_side(states: &mut [State], data: &[&[u8]]) {
     }
 }
 
-/// In turns of so many streams; lanes without one have the last one's.
+/// So many streams at a time; lanes without one compute the last stream again.
 #[cfg(target_arch = "x86_64")]
 fn fill<const LANES: usize>(
     states: &mut [State],
@@ -440,7 +440,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Those of this processor; and by vectors that it has and does not use.
+        /// By what this processor would take, and by AVX2 if it has more than that.
         #[test]
         fn lanes_do_not_mix(
             streams in 0usize..40,
