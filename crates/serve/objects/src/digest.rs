@@ -1,6 +1,6 @@
 //! Digests of bodies, any set of them computed in one pass while the bytes go by.
 
-use crate::lanes;
+use crate::lanes::{self, Stream};
 use crate::md5::Md5;
 use bytes::Bytes;
 use crc_fast::CrcAlgorithm;
@@ -91,7 +91,7 @@ fn big_endian(crc: u64, len: usize) -> Vec<u8> {
 
 enum Running {
     Crc(Box<crc_fast::Digest>),
-    Md5(Md5),
+    Md5(Md5, Stream<'static>),
     Sha1(sha1::Sha1),
     Sha256(sha2::Sha256),
 }
@@ -100,7 +100,7 @@ impl Running {
     fn new(algorithm: Algorithm) -> Self {
         match (algorithm.crc(), algorithm) {
             (Some(crc), _) => Self::Crc(Box::new(crc_fast::Digest::new(crc))),
-            (None, Algorithm::Md5) => Self::Md5(Md5::new()),
+            (None, Algorithm::Md5) => Self::Md5(Md5::new(), Stream::new(&lanes::MD5)),
             (None, Algorithm::Sha1) => Self::Sha1(sha1::Sha1::new()),
             (None, _) => Self::Sha256(sha2::Sha256::new()),
         }
@@ -109,7 +109,10 @@ impl Running {
     fn update(&mut self, data: &[u8]) {
         match self {
             Self::Crc(digest) => digest.update(data),
-            Self::Md5(digest) => digest.update(data),
+            Self::Md5(digest, stream) => {
+                stream.settle(&mut digest.state);
+                digest.update(data);
+            }
             Self::Sha1(digest) => digest.update(data),
             Self::Sha256(digest) => digest.update(data),
         }
@@ -118,7 +121,10 @@ impl Running {
     fn finish(self, algorithm: Algorithm) -> Vec<u8> {
         match self {
             Self::Crc(digest) => big_endian(digest.finalize(), algorithm.value_len()),
-            Self::Md5(digest) => digest.finish().to_vec(),
+            Self::Md5(mut digest, mut stream) => {
+                stream.settle(&mut digest.state);
+                digest.finish().to_vec()
+            }
             Self::Sha1(digest) => digest.finalize().to_vec(),
             Self::Sha256(digest) => digest.finalize().to_vec(),
         }
@@ -159,24 +165,25 @@ impl Digester {
         self.length += data.len() as u64;
     }
 
-    /// More bytes, while `work` is done, whose answer is returned. MD5, which takes the longest, is computed together
-    /// with that of other threads.
+    /// More bytes, beside `work`, whose answer is returned. MD5, which takes the longest, is computed together with that
+    /// of other bodies, perhaps later: `data` is kept so long.
     pub fn update_beside<T>(&mut self, data: &Bytes, work: impl FnOnce() -> T) -> T {
         self.length += data.len() as u64;
         let mut md5 = None;
         for (_, running) in &mut self.running {
             match running {
-                Running::Md5(digest) => md5 = Some(digest),
+                Running::Md5(digest, stream) => md5 = Some((digest, stream)),
                 other => other.update(data),
             }
         }
-        let Some(md5) = md5 else {
+        let Some((md5, stream)) = md5 else {
             return work();
         };
+        if !md5.is_between_blocks() {
+            stream.settle(&mut md5.state);
+        }
         let blocks = data.slice_ref(md5.take_blocks(data));
-        let (state, worked) = lanes::MD5.beside(md5.state, blocks, work);
-        md5.state = state;
-        worked
+        stream.beside(&mut md5.state, blocks, work)
     }
 
     /// The results.

@@ -1,164 +1,277 @@
-//! MD5 of bodies that arrive at the same time, computed together.
+//! MD5 of bodies that are under way at the same time, computed together.
 //!
-//! A thread hands in its piece, does something else meanwhile, and comes back for the state. Whoever comes back
-//! first computes: its own piece beside as many others as a vector has lanes for; they may join and leave at every
-//! [`STRIDE`].
-//! Fewer threads compute than there are processors, so that pieces come together where they are many; a piece
-//! that is alone does not wait for another.
+//! A piece is not digested as it comes: it waits until its body ends, or until [`MOST_BEHIND`] wait. Who has to
+//! have their state then computes, beside as many other bodies as a vector has lanes for; these join and leave at
+//! every [`STRIDE`]. So lanes are full also where bodies come slower than one is digested. A body that is alone
+//! under way waits for nobody: it is digested piece by piece.
+//!
+//! Fewer threads compute than there are processors, so that others get to hand in their pieces; who finds them at
+//! work sleeps.
 
 use crate::md5_blocks::{State, alone, most_lanes, side_by_side};
 use bytes::{Buf, Bytes};
 use parking_lot::{Condvar, Mutex, MutexGuard};
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, LazyLock};
 
-/// Bytes of each stream between two looks at who waits.
+/// Bytes of each body between two looks at who waits.
 const STRIDE: usize = 16 * 1024;
-/// Less than this costs less alone than to be handed in.
+/// A body whose first piece is shorter costs less alone.
 const LEAST: usize = STRIDE;
+/// Bytes of a body that wait, the last piece not counted: as long, they stay in memory.
+const MOST_BEHIND: usize = 1 << 20;
 
 /// Those of this process: processors are what they share.
 pub static MD5: LazyLock<Together> = LazyLock::new(|| {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
-    Together::new(processors / 2)
+    Together::new(processors / 2, most_lanes())
 });
 
-/// Pieces that wait for a lane.
+/// Bodies that are under way.
 pub struct Together {
-    waiting: Mutex<Waiting>,
+    bodies: Mutex<Bodies>,
     most_computing: usize,
+    most_lanes: usize,
 }
 
 #[derive(Default)]
-struct Waiting {
-    pieces: VecDeque<Piece>,
+struct Bodies {
+    /// In the order in which they began.
+    by_number: BTreeMap<u64, Body>,
+    next_number: u64,
     /// Threads.
     computing: usize,
 }
 
-struct Piece {
-    state: State,
-    /// Whole blocks.
-    left: Bytes,
-    owner: Arc<Owner>,
-}
-
-/// Who handed in a piece; all but the state is used under the lock of those who wait.
 #[derive(Default)]
-struct Owner {
-    done: OnceLock<State>,
-    is_asleep: AtomicBool,
-    wake: Condvar,
+struct Body {
+    /// Before what it is behind with.
+    state: State,
+    /// Whole blocks that wait for a lane.
+    waiting: VecDeque<Bytes>,
+    /// Bytes that wait or are in a lane.
+    behind: usize,
+    has_lane: bool,
+    is_asleep: bool,
+    wake: Arc<Condvar>,
 }
 
-impl Owner {
-    fn sleep(&self, waiting: &mut MutexGuard<'_, Waiting>) {
-        self.is_asleep.store(true, Ordering::Relaxed);
-        self.wake.wait(waiting);
-        self.is_asleep.store(false, Ordering::Relaxed);
+/// What is computed of a body.
+struct Lane {
+    number: u64,
+    state: State,
+    left: Bytes,
+}
+
+impl Body {
+    /// What is next of it, if nobody computes it yet.
+    fn begin(&mut self, number: u64) -> Option<Lane> {
+        if self.has_lane {
+            return None;
+        }
+        let left = self.waiting.pop_front()?;
+        self.has_lane = true;
+        Some(Lane {
+            number,
+            state: self.state,
+            left,
+        })
+    }
+}
+
+impl Bodies {
+    /// Adds the bodies that wait until there are `most` lanes.
+    fn fill(&mut self, lanes: &mut Vec<Lane>, most: usize) {
+        let bodies = self.by_number.iter_mut();
+        let waiting = bodies.filter_map(|(number, body)| body.begin(*number));
+        lanes.extend(waiting.take(most - lanes.len()));
+    }
+
+    /// Notes that `computed` bytes of a body are behind `lane`; answers the lane if there is more to do.
+    fn note(&mut self, mut lane: Lane, computed: usize) -> Option<Lane> {
+        // If it is gone, nobody wants the rest.
+        let body = self.by_number.get_mut(&lane.number)?;
+        body.state = lane.state;
+        body.behind -= computed;
+        if lane.left.is_empty() {
+            let Some(next) = body.waiting.pop_front() else {
+                body.has_lane = false;
+                body.wake.notify_one();
+                return None;
+            };
+            lane.left = next;
+        }
+        Some(lane)
+    }
+
+    /// Takes back what is not done.
+    fn leave(&mut self, lane: Lane) {
+        if let Some(body) = self.by_number.get_mut(&lane.number) {
+            body.has_lane = false;
+            body.waiting.push_front(lane.left);
+        }
+    }
+
+    fn is_behind(&self, number: u64) -> bool {
+        let body = self.by_number.get(&number);
+        body.is_some_and(|body| body.behind > 0)
+    }
+
+    /// Lets somebody compute who sleeps and has to.
+    fn wake_one(&mut self) {
+        let mut bodies = self.by_number.values_mut();
+        let is_left = |body: &&mut Body| body.is_asleep && !body.has_lane && body.behind > 0;
+        if let Some(body) = bodies.find(is_left) {
+            body.is_asleep = false;
+            body.wake.notify_one();
+        }
     }
 }
 
 impl Together {
-    /// At most so many threads compute at a time, at least one.
-    pub fn new(most_computing: usize) -> Self {
+    /// At most so many threads compute at a time, at least one, each so many bodies.
+    fn new(most_computing: usize, most_lanes: usize) -> Self {
         Self {
-            waiting: Mutex::default(),
+            bodies: Mutex::default(),
             most_computing: most_computing.max(1),
+            most_lanes,
         }
     }
 
-    /// Does `work`, and answers the state behind `blocks` beside what that answers.
-    pub fn beside<T>(&self, state: State, blocks: Bytes, work: impl FnOnce() -> T) -> (State, T) {
-        if blocks.len() < LEAST {
-            return (alone(state, &blocks), work());
-        }
-        let owner = Arc::new(Owner::default());
-        self.waiting.lock().pieces.push_back(Piece {
-            state,
-            left: blocks,
-            owner: owner.clone(),
-        });
-        let worked = work();
-        (self.wait_for(&owner), worked)
-    }
-
-    fn wait_for(&self, owner: &Owner) -> State {
-        let mut waiting = self.waiting.lock();
-        loop {
-            if let Some(state) = owner.done.get() {
-                return *state;
-            }
-            if waiting.pieces.is_empty() || waiting.computing == self.most_computing {
-                // Who computes our piece wakes us, and so does who stops and leaves it.
-                owner.sleep(&mut waiting);
+    /// Computes what a body is behind with, or has somebody else do so.
+    fn catch_up(&self, bodies: &mut MutexGuard<'_, Bodies>, number: u64) {
+        while bodies.is_behind(number) {
+            let may_compute = bodies.computing < self.most_computing;
+            let Some(body) = bodies.by_number.get_mut(&number) else {
+                return;
+            };
+            if let Some(lane) = may_compute.then(|| body.begin(number)).flatten() {
+                bodies.computing += 1;
+                self.compute(bodies, lane);
+                bodies.computing -= 1;
+                bodies.wake_one();
                 continue;
             }
-            waiting.computing += 1;
-            let left = compute(&mut waiting, owner);
-            waiting.computing -= 1;
-            for piece in left.into_iter().rev() {
-                waiting.pieces.push_front(piece);
+            // Who computes it wakes us, and so does who stops and leaves it.
+            body.is_asleep = true;
+            body.wake.clone().wait(bodies);
+            if let Some(body) = bodies.by_number.get_mut(&number) {
+                body.is_asleep = false;
             }
-            let mut owners = waiting.pieces.iter().map(|piece| &piece.owner);
-            if let Some(next) = owners.find(|owner| owner.is_asleep.load(Ordering::Relaxed)) {
-                next.wake.notify_one();
+        }
+    }
+
+    /// Computes a body to its end, and others beside it.
+    fn compute(&self, bodies: &mut MutexGuard<'_, Bodies>, lane: Lane) {
+        let number = lane.number;
+        let (mut lanes, mut has_yielded) = (vec![lane], false);
+        while bodies.is_behind(number) {
+            bodies.fill(&mut lanes, self.most_lanes);
+            if lanes.len() == 1 && !has_yielded {
+                // Where processors are short, others get to hand in theirs; where not, nothing happens.
+                has_yielded = true;
+                MutexGuard::unlocked(bodies, std::thread::yield_now);
+                continue;
             }
+            let computed = MutexGuard::unlocked(bodies, || advance(&mut lanes));
+            let noted = lanes.into_iter();
+            lanes = noted
+                .filter_map(|lane| bodies.note(lane, computed))
+                .collect();
+        }
+        for lane in lanes {
+            bodies.leave(lane);
         }
     }
 }
 
-/// Computes pieces that wait until that of `owner` is done or somebody else has it; answers what is begun.
-fn compute(waiting: &mut MutexGuard<'_, Waiting>, owner: &Owner) -> Vec<Piece> {
-    let most = most_lanes();
-    let (mut lanes, mut has_yielded) = (Vec::with_capacity(most), false);
-    while owner.done.get().is_none() {
-        let free = (most - lanes.len()).min(waiting.pieces.len());
-        lanes.extend(waiting.pieces.drain(..free));
-        if lanes.is_empty() {
-            break;
-        }
-        if lanes.len() == 1 && !has_yielded {
-            // Where processors are short, others get to hand in theirs; where not, nothing happens.
-            has_yielded = true;
-            MutexGuard::unlocked(waiting, std::thread::yield_now);
-            continue;
-        }
-        MutexGuard::unlocked(waiting, || advance(&mut lanes));
-        lanes.retain(|piece| {
-            let is_done = piece.left.is_empty();
-            if is_done {
-                let _ = piece.owner.done.set(piece.state);
-                piece.owner.wake.notify_one();
-            }
-            !is_done
-        });
-    }
-    lanes
-}
-
-/// Computes a stride of each, or less where one of them ends.
-fn advance(lanes: &mut [Piece]) {
-    let length = lanes.iter().map(|piece| piece.left.len()).min();
+/// Computes a stride of each, or less where one of them ends; answers how many bytes.
+fn advance(lanes: &mut [Lane]) -> usize {
+    let length = lanes.iter().map(|lane| lane.left.len()).min();
     let length = length.unwrap_or(0).min(STRIDE);
-    let mut states: Vec<State> = lanes.iter().map(|piece| piece.state).collect();
-    let heads: Vec<&[u8]> = lanes.iter().map(|piece| &piece.left[..length]).collect();
+    let mut states: Vec<State> = lanes.iter().map(|lane| lane.state).collect();
+    let heads: Vec<&[u8]> = lanes.iter().map(|lane| &lane.left[..length]).collect();
     side_by_side(&mut states, &heads);
-    for (piece, state) in lanes.iter_mut().zip(states) {
-        piece.left.advance(length);
-        piece.state = state;
+    for (lane, state) in lanes.iter_mut().zip(states) {
+        lane.left.advance(length);
+        lane.state = state;
+    }
+    length
+}
+
+/// A body among those of `together`, once it has a piece that is worth it; until it is dropped or asked for its state.
+pub struct Stream<'a> {
+    together: &'a Together,
+    number: Option<u64>,
+}
+
+impl<'a> Stream<'a> {
+    /// One that has nothing.
+    pub fn new(together: &'a Together) -> Self {
+        let number = None;
+        Self { together, number }
+    }
+
+    /// Does `work`, whose answer is returned, and has `blocks` computed beside that or later. `state` is that behind
+    /// them after [`Self::settle`].
+    pub fn beside<T>(&mut self, state: &mut State, blocks: Bytes, work: impl FnOnce() -> T) -> T {
+        let is_short = self.number.is_none() && blocks.len() < LEAST;
+        if is_short || self.together.most_lanes == 1 {
+            *state = alone(*state, &blocks);
+            return work();
+        }
+        let number = self.hand_in(*state, blocks);
+        let worked = work();
+        let bodies = &mut self.together.bodies.lock();
+        let behind = bodies.by_number.get(&number).map_or(0, |body| body.behind);
+        if bodies.by_number.len() == 1 || behind >= MOST_BEHIND {
+            self.together.catch_up(bodies, number);
+        }
+        worked
+    }
+
+    fn hand_in(&mut self, state: State, blocks: Bytes) -> u64 {
+        let bodies = &mut *self.together.bodies.lock();
+        let number = *self.number.get_or_insert_with(|| {
+            bodies.next_number += 1;
+            bodies.next_number
+        });
+        let body = bodies.by_number.entry(number).or_insert_with(|| Body {
+            state,
+            ..Body::default()
+        });
+        body.behind += blocks.len();
+        body.waiting.push_back(blocks);
+        number
+    }
+
+    /// Brings `state` behind all that was handed in.
+    pub fn settle(&mut self, state: &mut State) {
+        let Some(number) = self.number.take() else {
+            return;
+        };
+        let bodies = &mut self.together.bodies.lock();
+        self.together.catch_up(bodies, number);
+        if let Some(body) = bodies.by_number.remove(&number) {
+            *state = body.state;
+        }
+    }
+}
+
+impl Drop for Stream<'_> {
+    fn drop(&mut self) {
+        if let Some(number) = self.number {
+            self.together.bodies.lock().by_number.remove(&number);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::md5::Md5;
-    use crate::md5_blocks::BLOCK;
     use std::sync::Barrier;
 
-    /// So many threads, each with pieces of lengths of its own, on `together`.
+    /// So many threads, each with bodies of lengths of its own that come in pieces, on `together`.
     fn check(together: &Together, threads: usize) {
         let begin = Barrier::new(threads);
         std::thread::scope(|scope| {
@@ -166,44 +279,91 @@ mod tests {
                 let (begin, together) = (&begin, &together);
                 scope.spawn(move || {
                     begin.wait();
-                    for length in [0, 63, 64, 255, 256, STRIDE, 70_000, 1000 * thread, 300_000] {
-                        let data = Bytes::from(vec![thread as u8; length]);
-                        let mut md5 = Md5::new();
-                        let blocks = data.slice_ref(md5.take_blocks(&data));
-                        let (state, worked) = together.beside(md5.state, blocks, || thread);
-                        md5.state = state;
-                        let mut expected = Md5::new();
-                        expected.update(&data);
-                        assert_eq!(
-                            (md5.finish(), worked),
-                            (expected.finish(), thread),
-                            "{length}"
-                        );
+                    for piece in [0, 64, STRIDE - 64, STRIDE, 2048 * thread, 300_032, 1 << 20] {
+                        let data = Bytes::from(vec![thread as u8; piece]);
+                        let (mut state, mut expected) = ([7; 4], [7; 4]);
+                        let mut stream = Stream::new(together);
+                        for number in 0..4 {
+                            let worked = stream.beside(&mut state, data.clone(), || number);
+                            assert_eq!(worked, number);
+                            expected = alone(expected, &data);
+                        }
+                        stream.settle(&mut state);
+                        assert_eq!(state, expected, "{piece}");
                     }
                 });
             }
         });
-        let waiting = together.waiting.lock();
-        assert_eq!((waiting.pieces.len(), waiting.computing), (0, 0));
+        assert_eq!(together.bodies.lock().by_number.len(), 0);
+        assert_eq!(together.bodies.lock().computing, 0);
     }
 
     #[test]
     fn everybody_gets_the_state_of_their_own_bytes() {
-        for (most_computing, threads) in [(0, 1), (1, 2), (1, 9), (2, 9), (8, 3)] {
-            check(&Together::new(most_computing), threads);
+        for (most_computing, lanes, threads) in [
+            (0, 16, 1),
+            (1, 16, 2),
+            (1, 2, 9),
+            (2, 16, 9),
+            (8, 8, 3),
+            (2, 1, 3),
+        ] {
+            check(&Together::new(most_computing, lanes), threads);
         }
     }
 
     #[test]
-    fn who_panics_meanwhile_leaves_nobody_waiting() {
-        let together = Together::new(1);
-        let piece = || Bytes::from(vec![1; 2000 * BLOCK]);
+    fn a_piece_waits_for_others_only_where_there_are_others_and_not_for_ever() {
+        let together = Together::new(1, 16);
+        let behind = |stream: &Stream<'_>| {
+            let bodies = together.bodies.lock();
+            stream.number.map(|number| bodies.by_number[&number].behind)
+        };
+        let piece = |blocks: usize| Bytes::from(vec![1; blocks << 14]);
+        let (mut first, mut second) = (Stream::new(&together), Stream::new(&together));
+        let (mut states, mut expected) = ([[1; 4], [2; 4]], [[1; 4], [2; 4]]);
+        first.beside(&mut states[0], piece(3), || ());
+        assert_eq!(behind(&first), Some(0));
+        second.beside(&mut states[1], piece(5), || ());
+        first.beside(&mut states[0], piece(9), || ());
+        assert_eq!(
+            (behind(&first), behind(&second)),
+            (Some(9 << 14), Some(5 << 14))
+        );
+        // Who computes takes along as much of the others as it has itself.
+        second.settle(&mut states[1]);
+        assert_eq!((behind(&first), behind(&second)), (Some(4 << 14), None));
+        second.beside(&mut states[1], piece(1), || ());
+        first.beside(&mut states[0], piece(60), || ());
+        assert_eq!((behind(&first), behind(&second)), (Some(0), Some(0)));
+        first.settle(&mut states[0]);
+        second.settle(&mut states[1]);
+        for (state, blocks) in expected.iter_mut().zip([72, 6]) {
+            *state = alone(*state, &piece(blocks));
+        }
+        assert_eq!(states, expected);
+    }
+
+    #[test]
+    fn a_body_that_is_dropped_leaves_nobody_waiting() {
+        let together = Together::new(1, 16);
+        let piece = || Bytes::from(vec![1; 1 << 17]);
+        let mut state = [0; 4];
+        let mut stalled = Stream::new(&together);
+        stalled.beside(&mut [0; 4], piece(), || ());
         std::thread::scope(|scope| {
-            let broken = scope.spawn(|| together.beside([0; 4], piece(), || panic!("meanwhile")));
+            let broken = scope.spawn(|| {
+                let mut stream = Stream::new(&together);
+                stream.beside(&mut [0; 4], piece(), || ());
+                stream.beside(&mut [0; 4], piece(), || panic!("meanwhile"));
+            });
             assert!(broken.join().is_err());
         });
-        // What it handed in is computed for nobody.
-        let (state, ()) = together.beside([0; 4], piece(), || ());
+        assert_eq!(together.bodies.lock().by_number.len(), 1);
+        let mut stream = Stream::new(&together);
+        stream.beside(&mut state, piece(), || ());
+        drop(stalled);
+        stream.settle(&mut state);
         assert_eq!(state, alone([0; 4], &piece()));
     }
 }

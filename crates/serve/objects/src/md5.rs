@@ -24,8 +24,13 @@ impl Md5 {
         }
     }
 
-    /// Takes more bytes, all but the whole blocks among them, which are answered: [`Self::state`] has to be that
-    /// behind them before anything else is called.
+    /// Whether the next bytes begin a block.
+    pub const fn is_between_blocks(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    /// Takes more bytes, all but the whole blocks among them, which are answered. [`Self::state`] has to be that behind
+    /// them before anything else is called, but for this where [`Self::is_between_blocks`].
     pub fn take_blocks<'a>(&mut self, mut data: &'a [u8]) -> &'a [u8] {
         self.length = self.length.wrapping_add(data.len() as u64);
         if !self.pending.is_empty() {

@@ -14,9 +14,10 @@ use store::{ObjectWriter, Store, WriteHints};
 use thiserror::Error;
 
 /// Bytes gathered before a thread is bothered: so much that hops between threads cost little, and so little that
-/// the first are digested while the last arrive. As many bodies arrive at a time as buffers are kept.
-static PIECES: Pool = Pool::new(256 * 1024, 32);
-/// As long as more is to come. What is as long as the writer's own pieces is not copied into one of these.
+/// the first are written while the last arrive. Of a body, some wait to be digested.
+static PIECES: Pool = Pool::new(256 * 1024, 96);
+/// As long as more is to come. What is as long as the writer's own pieces is not copied into one of these. As many bodies
+/// arrive at a time as buffers are kept.
 static LONG_PIECES: Pool = Pool::new(ObjectWriter::PIECE, 32);
 
 /// What is known of a body before it comes.
