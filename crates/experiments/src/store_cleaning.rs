@@ -14,6 +14,8 @@ use zone_alloc::CostBenefit;
 
 /// Overwrites of everything before anything is counted, in which the zones become as they stay.
 const SETTLING: u64 = 5;
+/// At the small scale.
+const FEW_SETTLING: u64 = 2;
 
 #[derive(Clone, Copy)]
 struct Case {
@@ -148,7 +150,7 @@ fn measured_cost(run: &Run<'_>, case: &Case) -> Result<(f64, u32), Stopped> {
     let mut filled = FilledStore::new(geometry, object_bytes, run.seed)?;
     filled.level(case.utilization)?;
     let mut random = run.random(41);
-    for _ in 0..SETTLING {
+    for _ in 0..run.scaled(SETTLING, FEW_SETTLING) {
         filled.overwrite(run, filled.objects, case.hot, &mut random)?;
         filled.level(case.utilization)?;
     }
