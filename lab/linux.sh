@@ -129,7 +129,7 @@ configure() {
 make_linux() {
     local source=$1 objects=$2 log=$3 to=$4
     shift 4
-    if ! nice -n 10 make -s -C "$source" O="$objects" ARCH=um -j"${JOBS:-2}" "$@" linux >"$log" 2>&1; then
+    if ! make -s -C "$source" O="$objects" ARCH=um -j"${JOBS:-2}" "$@" linux >"$log" 2>&1; then
         grep -E -m 5 'error|Error' "$log" >&2 || tail "$log" >&2
         die "user-mode Linux does not build" "the whole of it is in $log"
     fi

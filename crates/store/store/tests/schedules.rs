@@ -6,6 +6,7 @@
 //!
 //!     cargo test -p store --features schedules --test schedules
 
+#![cfg(feature = "schedules")]
 // A failed unwrap is a failed test.
 #![allow(clippy::unwrap_used)]
 
