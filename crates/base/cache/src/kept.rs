@@ -3,10 +3,10 @@
 use crate::counters::Counters;
 use crate::hash::MixedHash;
 use crate::statistics::CacheStatistics;
+use bytes::Bytes;
 use quick_cache::sync::{self, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, Weighter};
 use std::hash::Hash;
-use std::sync::Arc;
 
 /// What an entry costs besides its bytes and its key: two headers, a place in a list and in a table, a share of the
 /// keys that are remembered without bytes, and what the allocator adds.
@@ -21,17 +21,17 @@ const ASKED_AGAIN: f64 = 0.9;
 #[derive(Clone)]
 struct Weight;
 
-impl<K> Weighter<K, Arc<Vec<u8>>> for Weight {
-    fn weight(&self, _: &K, bytes: &Arc<Vec<u8>>) -> u64 {
+impl<K> Weighter<K, Bytes> for Weight {
+    fn weight(&self, _: &K, bytes: &Bytes) -> u64 {
         weight::<K>(bytes)
     }
 }
 
-fn weight<K>(bytes: &Arc<Vec<u8>>) -> u64 {
-    bytes.capacity() as u64 + OVERHEAD + size_of::<K>() as u64
+fn weight<K>(bytes: &Bytes) -> u64 {
+    bytes.len() as u64 + OVERHEAD + size_of::<K>() as u64
 }
 
-type Entries<K> = sync::Cache<K, Arc<Vec<u8>>, Weight, MixedHash>;
+type Entries<K> = sync::Cache<K, Bytes, Weight, MixedHash>;
 
 /// Bytes by key, within a budget that counts what an entry costs besides. A key must stand for the same bytes for
 /// ever; then nothing has to be forgotten in time. Keys are numbers of our own.
@@ -74,7 +74,7 @@ impl<K: Eq + Hash + Clone> Cache<K> {
 
     /// What is under `key`, if that is at least `wanted` bytes long. A look-up counts as a hit of so many bytes,
     /// or as a miss.
-    pub fn get(&self, key: &K, wanted: usize) -> Option<Arc<Vec<u8>>> {
+    pub fn get(&self, key: &K, wanted: usize) -> Option<Bytes> {
         let entries = self.entries.as_ref()?;
         let found = entries.get(key).filter(|bytes| bytes.len() >= wanted);
         match found {
@@ -85,7 +85,7 @@ impl<K: Eq + Hash + Clone> Cache<K> {
     }
 
     /// Keeps `bytes`, instead of what was under `key` before.
-    pub fn put(&self, key: K, bytes: Arc<Vec<u8>>) {
+    pub fn put(&self, key: K, bytes: Bytes) {
         if let Some(entries) = &self.entries {
             self.counters.inserted(weight::<K>(&bytes));
             entries.insert(key, bytes);
@@ -119,8 +119,8 @@ impl<K: Eq + Hash + Clone> Cache<K> {
 mod tests {
     use super::*;
 
-    fn bytes(length: usize) -> Arc<Vec<u8>> {
-        Arc::new(vec![7; length])
+    fn bytes(length: usize) -> Bytes {
+        vec![7; length].into()
     }
 
     #[test]

@@ -5,7 +5,6 @@
 
 use cache::Cache;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
 
 /// Bytes of an entry, so that with what it costs besides it is 16 KiB.
 const ENTRY: usize = (16 << 10) - 136;
@@ -14,7 +13,7 @@ const SLOT: u64 = 16 << 10;
 /// The part of `trace` that a cache of `slots` entries had.
 fn ours(trace: &[u64], slots: u64) -> f64 {
     let cache = Cache::new(slots * SLOT, SLOT);
-    let bytes = Arc::new(vec![0; ENTRY]);
+    let bytes = bytes::Bytes::from(vec![0; ENTRY]);
     for key in trace {
         if cache.get(key, 1).is_none() {
             cache.put(*key, bytes.clone());

@@ -5,9 +5,9 @@
 //! drive change only by a truncation: so what was found under a name once is right for ever, whatever
 //! becomes of the zone, and what a truncation or a removal leaves behind can only be in the way.
 
+use bytes::Bytes;
 use cache::{Cache, CacheStatistics};
 use std::ops::Range;
-use std::sync::Arc;
 
 /// Bytes of a file that are kept together.
 pub(crate) const RUN: u64 = 16 << 10;
@@ -37,7 +37,7 @@ impl BlockCache {
     }
 
     /// The run that holds `range`, if it reaches that far.
-    pub fn get(&self, inode: u64, truncates: u32, range: &Range<u64>) -> Option<Arc<Vec<u8>>> {
+    pub fn get(&self, inode: u64, truncates: u32, range: &Range<u64>) -> Option<Bytes> {
         let run = range.start / RUN;
         let wanted = usize::try_from(range.end - run * RUN).unwrap_or(usize::MAX);
         let key = Key {
@@ -49,7 +49,7 @@ impl BlockCache {
     }
 
     /// Keeps the run that begins at `start`: all of it, or as much as the file has so far.
-    pub fn put(&self, inode: u64, truncates: u32, start: u64, bytes: Arc<Vec<u8>>) {
+    pub fn put(&self, inode: u64, truncates: u32, start: u64, bytes: Bytes) {
         let run = start / RUN;
         let key = Key {
             inode,
@@ -67,7 +67,7 @@ impl BlockCache {
         if self.is_on() {
             let runs = bytes.chunks(RUN as usize);
             for (at, run) in (first..).step_by(RUN as usize).zip(runs) {
-                self.put(inode, truncates, at, Arc::new(run.to_vec()));
+                self.put(inode, truncates, at, Bytes::copy_from_slice(run));
             }
         }
     }
@@ -86,8 +86,8 @@ impl BlockCache {
 mod tests {
     use super::*;
 
-    fn run(byte: u8, length: u64) -> Arc<Vec<u8>> {
-        Arc::new(vec![byte; length as usize])
+    fn run(byte: u8, length: u64) -> Bytes {
+        vec![byte; length as usize].into()
     }
 
     #[test]

@@ -10,7 +10,6 @@ use crate::readahead::{MAX_WINDOW, Sequence};
 use crate::readahead_window::Window;
 use runtime::sync::Mutex;
 use std::ops::Range;
-use std::sync::Arc;
 
 /// Whoever asks for as much at once does not fill the cache, nor look into it unless what is written is there.
 const PAST_CACHE: u64 = 256 << 10;
@@ -147,7 +146,7 @@ impl Open {
         let Handle { shared, node } = &self.handle;
         shared
             .cache
-            .put(node.inode, body.truncates, start, Arc::new(run));
+            .put(node.inode, body.truncates, start, run.into());
     }
 }
 

@@ -1,6 +1,7 @@
 //! From the drive to a response's body, in pieces, with back pressure.
 //!
-//! While the network takes one piece, the next one is read; more is never held. A read that fails
+//! While the network takes one piece, the next one is read; more is never held. What lies in the store's cache goes out as
+//! it is there, without a copy. A read that fails
 //! in the middle ends the stream with an error, which aborts the connection: the client sees a
 //! short body, never a wrong one.
 
@@ -10,11 +11,12 @@ use crate::flow::Flow;
 use crate::permits::Permit;
 use bytes::Bytes;
 use futures::Stream;
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use store::ObjectReader;
+use store::{ObjectReader, Taken};
 use thiserror::Error;
 use tokio::task::JoinHandle;
 use tracing::{Instrument, Span};
@@ -42,28 +44,59 @@ pub enum ReadError {
     NotRun(#[from] NotRun),
 }
 
+/// The first piece of a range, in parts; call it on a thread that may block.
+///
+/// # Errors
+/// Any but [`ReadError::NotRun`].
+pub fn take_piece(reader: &ObjectReader, range: &Range<u64>) -> Result<VecDeque<Bytes>, ReadError> {
+    let wanted = wanted(range);
+    let mut buffer = PIECES.buffer(wanted);
+    let mut shared = Vec::new();
+    buffer.fill(wanted, |buffer| {
+        match reader.take(range.start, buffer)? {
+            Taken::Read(n) => read_all(reader, range.start + n as u64, &mut buffer[n..])?,
+            Taken::Shared(parts) => shared = parts,
+        }
+        Ok::<_, ReadError>(())
+    })?;
+    if shared.is_empty() {
+        shared.push(buffer.freeze());
+    }
+    Ok(shared.into())
+}
+
 /// Reads the first piece of a range; call it on a thread that may block.
 ///
 /// # Errors
 /// Any but [`ReadError::NotRun`].
 pub fn read_piece(reader: &ObjectReader, range: &Range<u64>) -> Result<Bytes, ReadError> {
-    let wanted = range.end.saturating_sub(range.start).min(PIECE as u64) as usize;
+    let wanted = wanted(range);
     let mut buffer = PIECES.buffer(wanted);
-    buffer.fill(wanted, |buffer| {
-        let mut filled = 0;
-        while filled < wanted {
-            let at = range.start + filled as u64;
-            match reader.read_at(at, &mut buffer[filled..])? {
-                0 => {
-                    let object = reader.info().name.to_string();
-                    return Err(ReadError::Ends { object, at });
-                }
-                n => filled += n,
-            }
-        }
-        Ok(())
-    })?;
+    buffer.fill(wanted, |buffer| read_all(reader, range.start, buffer))?;
     Ok(buffer.freeze())
+}
+
+fn wanted(range: &Range<u64>) -> usize {
+    range.end.saturating_sub(range.start).min(PIECE as u64) as usize
+}
+
+fn length(parts: &VecDeque<Bytes>) -> u64 {
+    parts.iter().map(|part| part.len() as u64).sum()
+}
+
+fn read_all(reader: &ObjectReader, start: u64, buffer: &mut [u8]) -> Result<(), ReadError> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        let at = start + filled as u64;
+        match reader.read_at(at, &mut buffer[filled..])? {
+            0 => {
+                let object = reader.info().name.to_string();
+                return Err(ReadError::Ends { object, at });
+            }
+            n => filled += n,
+        }
+    }
+    Ok(())
 }
 
 /// An object, or a range of one, on its way out.
@@ -72,8 +105,11 @@ pub struct Download {
     blocking: Blocking,
     /// What is not being read yet.
     rest: Range<u64>,
-    ready: Option<Bytes>,
-    reading: Option<JoinHandle<Result<Bytes, ReadError>>>,
+    /// Parts of the piece that goes out.
+    ready: VecDeque<Bytes>,
+    /// Nothing of it has been handed out.
+    is_new: bool,
+    reading: Option<JoinHandle<Result<VecDeque<Bytes>, ReadError>>>,
     remaining: u64,
     permit: Option<Permit>,
     /// The request's, which later pieces are part of, too.
@@ -86,16 +122,17 @@ impl Download {
         reader: Arc<ObjectReader>,
         blocking: Blocking,
         range: Range<u64>,
-        first: Bytes,
+        first: VecDeque<Bytes>,
         permit: Option<Permit>,
     ) -> Self {
         let remaining = range.end.saturating_sub(range.start);
-        let rest = range.start + first.len() as u64..range.end;
+        let rest = range.start + length(&first)..range.end;
         Self {
             reader,
             blocking,
             rest,
-            ready: Some(first),
+            ready: first,
+            is_new: true,
             reading: None,
             remaining,
             permit,
@@ -109,13 +146,12 @@ impl Download {
     }
 
     fn read_ahead(&mut self) {
-        if self.rest.is_empty() {
+        if self.reading.is_some() || self.rest.is_empty() {
             return;
         }
-        let piece = self.rest.start..self.rest.end.min(self.rest.start + PIECE as u64);
-        self.rest.start = piece.end;
+        let piece = self.rest.clone();
         let (reader, blocking) = (self.reader.clone(), self.blocking.clone());
-        let read = async move { blocking.run(move || read_piece(&reader, &piece)).await? };
+        let read = async move { blocking.run(move || take_piece(&reader, &piece)).await? };
         self.reading = Some(tokio::spawn(read.instrument(self.span.clone())));
     }
 }
@@ -129,31 +165,35 @@ impl Stream for Download {
     ) -> Poll<Option<Result<Bytes, ReadError>>> {
         let this = &mut *self;
         let client: Option<&Flow> = this.permit.as_ref().map(Permit::flow);
-        if let Some(client) = client {
+        if let Some(client) = client.filter(|_| this.ready.is_empty()) {
             // All before is taken; from here on it waits for the drive.
             client.note_waited_for(false);
         }
-        let piece = match (this.ready.take(), &mut this.reading) {
-            (Some(piece), _) => piece,
-            (None, None) => return Poll::Ready(None),
-            (None, Some(reading)) => {
-                let result = ready!(Pin::new(reading).poll(context));
-                this.reading = None;
-                match result.unwrap_or(Err(NotRun::Panicked.into())) {
-                    Ok(piece) => piece,
-                    Err(error) => {
-                        tracing::error!(%error, "an object could not be read to its end");
-                        this.rest = 0..0;
-                        return Poll::Ready(Some(Err(error)));
-                    }
+        if let (true, Some(reading)) = (this.ready.is_empty(), &mut this.reading) {
+            let result = ready!(Pin::new(reading).poll(context));
+            this.reading = None;
+            match result.unwrap_or(Err(NotRun::Panicked.into())) {
+                Ok(piece) => {
+                    this.rest.start += length(&piece);
+                    this.ready = piece;
+                    this.is_new = true;
+                }
+                Err(error) => {
+                    tracing::error!(%error, "an object could not be read to its end");
+                    this.rest = 0..0;
+                    return Poll::Ready(Some(Err(error)));
                 }
             }
-        };
-        if let Some(client) = client {
-            client.hand_out(piece.len() as u64);
         }
+        if let Some(client) = client.filter(|_| this.is_new) {
+            client.hand_out(length(&this.ready));
+        }
+        this.is_new = false;
+        let Some(part) = this.ready.pop_front() else {
+            return Poll::Ready(None);
+        };
         this.read_ahead();
-        this.remaining = this.remaining.saturating_sub(piece.len() as u64);
-        Poll::Ready(Some(Ok(piece)))
+        this.remaining = this.remaining.saturating_sub(part.len() as u64);
+        Poll::Ready(Some(Ok(part)))
     }
 }

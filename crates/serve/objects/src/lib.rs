@@ -31,7 +31,7 @@ pub use blocking::{Blocking, NotRun, Running};
 pub use body::{BodyFailure, Inbound, Pace};
 pub use classes::Classes;
 pub use connection::{Connection, Unread};
-pub use download::{Download, ReadError, read_piece};
+pub use download::{Download, ReadError, read_piece, take_piece};
 pub use flow::Flow;
 pub use metered::{Meter, Metered};
 pub use peers::{Peer, Peers};

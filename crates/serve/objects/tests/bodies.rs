@@ -6,7 +6,7 @@ use device::{MemoryDrive, profile};
 use futures::{StreamExt, stream};
 use kv_log::KvLog;
 use objects::digest::Algorithm;
-use objects::{Blocking, Download, Expected, ReceiveError, Received, read_piece, receive};
+use objects::{Blocking, Download, Expected, ReceiveError, Received, receive, take_piece};
 use std::sync::Arc;
 use store::{Attributes, MkfsOptions, MountOptions, Store, Transaction, WriteHints};
 
@@ -19,7 +19,11 @@ fn store() -> Store {
         ..MkfsOptions::new(KvLog)
     };
     Store::mkfs(drive.clone(), &options).unwrap();
-    let store = Store::mount(drive, MountOptions::new(KvLog)).unwrap();
+    let options = MountOptions {
+        data_cache_bytes: 4 << 20,
+        ..MountOptions::new(KvLog)
+    };
+    let store = Store::mount(drive, options).unwrap();
     let mut transaction = Transaction::new();
     transaction.create_collection("c", Attributes::new());
     store.commit(transaction).unwrap();
@@ -57,9 +61,11 @@ async fn put(store: &Store, blocking: &Blocking, data: &Bytes) {
 async fn what_was_received_is_what_is_downloaded() {
     let (store, blocking, data) = (store(), Blocking::new(2), data());
     put(&store, &blocking, &data).await;
-    for range in [0..3_000_000u64, 5..2_500_000, 7..8, 9..9] {
+    // From the drive, from the cache, and from the one behind the other.
+    let ranges = [500_000..700_000u64, 0..3_000_000, 5..2_500_000, 7..8, 9..9];
+    for range in ranges {
         let reader = Arc::new(store.open("c", "o").unwrap());
-        let first = read_piece(&reader, &range).unwrap();
+        let first = take_piece(&reader, &range).unwrap();
         let mut body = Download::new(reader, blocking.clone(), range.clone(), first, None);
         let mut found = Vec::new();
         while let Some(piece) = body.next().await {
@@ -69,6 +75,7 @@ async fn what_was_received_is_what_is_downloaded() {
         }
         assert!(found == data[range.start as usize..range.end as usize]);
     }
+    assert!(store.caches().unwrap().data.hits > 40);
     store.unmount().unwrap();
 }
 

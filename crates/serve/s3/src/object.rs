@@ -13,7 +13,7 @@ use crate::ranges::{RequestedRange, requested_range, said};
 use crate::refusals::{check_metadata, refuse_features, refuse_version};
 use crate::upload::{self, Plan};
 use http::{HeaderMap, HeaderValue};
-use objects::{Download, Permit, read_piece};
+use objects::{Download, Permit, take_piece};
 use s3s::dto::*;
 use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 use std::sync::Arc;
@@ -278,7 +278,7 @@ pub async fn get(
         let (range, part) = (input.range.as_ref(), input.part_number);
         let extent = plan_read(&object, &preconditions, if_range.as_deref(), range, part)?;
         // Before the head is sent: damage at the start can still be said in words.
-        let first = read_piece(&reader, &extent.range).map_err(of_read)?;
+        let first = take_piece(&reader, &extent.range).map_err(of_read)?;
         Ok((reader, object, extent, first))
     };
     let (reader, object, extent, first) = gateway.call(read).await?;

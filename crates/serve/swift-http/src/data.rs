@@ -19,7 +19,7 @@ use control::Failure;
 use control::api::Kind;
 use futures::StreamExt;
 use objects::digest::Algorithm;
-use objects::{Download, Expected, ReceiveError, read_piece, receive};
+use objects::{Download, Expected, ReceiveError, read_piece, receive, take_piece};
 use std::ops::Range;
 use std::sync::Arc;
 use store::{WriteHints, Written};
@@ -300,7 +300,7 @@ pub async fn read(
     let place = calls.place(length).await?;
     let (first_reader, piece) = (reader.clone(), range.clone());
     let first = calls
-        .call(move |_| read_piece(&first_reader, &piece).map_err(of_read))
+        .call(move |_| take_piece(&first_reader, &piece).map_err(of_read))
         .await?;
     let download = Download::new(reader, calls.blocking.clone(), range.clone(), first, None);
     let body = Body::from_stream(download.inspect(move |_| {

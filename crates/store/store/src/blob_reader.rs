@@ -7,6 +7,7 @@ use crate::format::key;
 use crate::rows::corrupt;
 use crate::{Error, Result};
 use appender::is_of_zone;
+use bytes::Bytes;
 use device::ZonedDevice;
 use object::{Blob, Codec};
 use std::fmt;
@@ -156,18 +157,15 @@ pub(crate) fn read_blob<'a>(
     if let Some(cache) = source.cache {
         let mut at = from;
         while at < to {
-            let unit = blob.units(at, at + 1, block);
-            let end = unit.end.min(to);
+            let end = blob.units(at, at + 1, block).end.min(to);
             if end <= at {
                 break;
             }
-            if let Some(found) = cache.get(blob, &unit) {
+            if let Some(found) = cache.begin_of(blob, &(at..end), block) {
                 let (missed, rest) =
                     target[(next - from) as usize..].split_at_mut((at - next) as usize);
                 read_plain(source, blob, next, missed)?;
-                let length = (end - at) as usize;
-                let skip = (at - unit.start) as usize;
-                rest[..length].copy_from_slice(&found[skip..skip + length]);
+                rest[..found.len()].copy_from_slice(&found);
                 next = end;
             }
             at = end;
@@ -216,6 +214,21 @@ fn read_packed(source: Source<'_>, blob: &Blob) -> Result<Vec<u8>, ReadError> {
     raw.ok_or_else(|| {
         let what = "bytes that are not compressed as their blob says";
         ReadError::corrupt(place(blob, 0), what, blob.raw)
+    })
+}
+
+/// The raw bytes from the first of `wanted` on, as far as they lie in the cache as they are, in its units.
+pub(crate) fn cached<'a>(
+    source: Source<'a>,
+    blob: &'a Blob,
+    mut wanted: Range<u32>,
+) -> impl Iterator<Item = Bytes> + 'a {
+    let block = source.device.geometry().block_size;
+    let cache = source.cache.filter(|_| blob.codec == Codec::None);
+    std::iter::from_fn(move || {
+        let found = cache?.begin_of(blob, &wanted, block)?;
+        wanted.start += found.len() as u32;
+        Some(found)
     })
 }
 

@@ -9,11 +9,11 @@
 //! can find a place in the zone and those who had found one have left, so nobody names a unit by another count than that
 //! of its bytes.
 
+use bytes::Bytes;
 use cache::{Cache, CacheStatistics};
 use object::{Blob, Codec};
 use runtime::sync::atomic::AtomicU32;
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use zone::{ZoneAddress, ZoneId};
 
@@ -59,9 +59,22 @@ impl DataCache {
     }
 
     /// The stored bytes `unit` of `blob`, of which it is one unit.
-    pub fn get(&self, blob: &Blob, unit: &Range<u32>) -> Option<Arc<Vec<u8>>> {
+    pub fn get(&self, blob: &Blob, unit: &Range<u32>) -> Option<Bytes> {
         let name = self.name(blob, unit)?;
         self.units.get(&name, unit.len())
+    }
+
+    /// The stored bytes from the first of `wanted` on, as far as their unit and `wanted` go.
+    pub fn begin_of(&self, blob: &Blob, wanted: &Range<u32>, block_size: u32) -> Option<Bytes> {
+        let Range { start, end } = *wanted;
+        let unit = blob.units(start, start.checked_add(1)?, block_size);
+        let part = start..end.min(unit.end);
+        if part.is_empty() {
+            return None;
+        }
+        let within = |at: u32| (at - unit.start) as usize;
+        let found = self.get(blob, &unit)?;
+        Some(found.slice(within(part.start)..within(part.end)))
     }
 
     /// Keeps units of `blob`: the stored bytes from `start` on, which were compared with their checksums.
@@ -75,7 +88,7 @@ impl DataCache {
         };
         for (at, bytes) in (start..).step_by(unit).zip(stored.chunks(unit)) {
             if let Some(name) = self.name(blob, &(at..at + bytes.len() as u32)) {
-                self.units.put(name, Arc::new(bytes.to_vec()));
+                self.units.put(name, Bytes::copy_from_slice(bytes));
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Reads an open object. Every byte returned has been compared with its checksum.
 
-use crate::blob_reader::{Source, read_blob};
+use crate::blob_reader::{Source, cached, read_blob};
 use crate::format::key;
 use crate::format::onode::Onode;
 use crate::info::ObjectInfo;
@@ -9,6 +9,7 @@ use crate::moment_watch::MomentWatch;
 use crate::open_maps::Opened;
 use crate::rows::{corrupt, resolved_extents};
 use crate::{Result, TRACE};
+use bytes::Bytes;
 use kv::View;
 use object::{Blob, Content, Extent};
 use std::collections::BTreeMap;
@@ -35,6 +36,14 @@ pub struct ObjectAt<'a> {
     /// Collection and object, for errors.
     pub(crate) label: String,
     from: Extents<'a>,
+}
+
+/// What a read has come to that takes bytes as they are in memory, too.
+pub enum Taken {
+    /// So many bytes were read into the buffer.
+    Read(usize),
+    /// These lie in the cache, one behind the other, each compared with its checksum when it came from the drive.
+    Shared(Vec<Bytes>),
 }
 
 /// Where the extents of an open object are looked up.
@@ -211,11 +220,69 @@ impl<'a> ObjectAt<'a> {
         Ok(done)
     }
 
+    /// Bytes from `offset` on: those that lie in the cache there, without a copy and at most as many as `buffer` has room for,
+    /// or some that were read into `buffer`. Fewer than there is room for say nothing; none, that the object has ended.
+    pub fn take(&self, offset: u64, buffer: &mut [u8]) -> Result<Taken> {
+        let most = (buffer.len() as u64).min(SPAN);
+        let spans = object::spans(&self.onode.segments, offset, offset.saturating_add(most));
+        let Some(span) = spans.first() else {
+            return Ok(Taken::Read(0));
+        };
+        let length = (span.to - span.from) as usize;
+        let _request = self.store.requests.begin_read();
+        let found = self.extents(span.map, span.from, span.to);
+        let (extents, _reading) = found.map_err(|error| error.of_object(&self.label))?;
+        let shared = self.cached(&extents, span.from, span.to);
+        if !shared.is_empty() {
+            return Ok(Taken::Shared(shared));
+        }
+        let buffer = &mut buffer[..length];
+        self.fill(extents, span.map, span.from, offset, buffer)?;
+        Ok(Taken::Read(length))
+    }
+
+    /// The bytes of a map from `from` on, as far as they lie in the cache.
+    fn cached(&self, extents: &[Row], from: u64, to: u64) -> Vec<Bytes> {
+        let source = Source::cached(&*self.store.device, &self.store.data_cache);
+        let mut found = Vec::new();
+        let mut next = from;
+        for (offset, extent) in extents {
+            let end = (offset + extent.length).min(to);
+            let Content::Own { blob, skip } = &extent.content else {
+                break;
+            };
+            if *offset > next || end <= next {
+                break;
+            }
+            let in_blob = |at: u64| skip.saturating_add((at - offset) as u32);
+            for bytes in cached(source, blob, in_blob(next)..in_blob(end)) {
+                next += bytes.len() as u64;
+                found.push(bytes);
+            }
+            if next < end {
+                break;
+            }
+        }
+        found
+    }
+
     fn read_map(&self, map: u64, from: u64, logical: u64, buffer: &mut [u8]) -> Result<()> {
         let _request = self.store.requests.begin_read();
-        let to = from + buffer.len() as u64;
-        let found = self.extents(map, from, to);
+        let found = self.extents(map, from, from + buffer.len() as u64);
         let (extents, _reading) = found.map_err(|error| error.of_object(&self.label))?;
+        self.fill(extents, map, from, logical, buffer)
+    }
+
+    /// Fills `buffer` with the bytes of a map from `from` on, the first of which is the object's byte `logical`.
+    fn fill(
+        &self,
+        extents: Vec<Row>,
+        map: u64,
+        from: u64,
+        logical: u64,
+        buffer: &mut [u8],
+    ) -> Result<()> {
+        let to = from + buffer.len() as u64;
         let mut next = from;
         for (offset, extent) in extents {
             let end = (offset + extent.length).min(to);

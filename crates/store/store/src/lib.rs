@@ -108,7 +108,7 @@ pub use compression::{Compression, CompressionMode};
 pub use database::LISTED_NAME;
 pub use dump::{Dump, Dumped, RecordKind};
 pub use error::{Error, Result};
-pub use extent_reader::{ObjectAt, ObjectReader};
+pub use extent_reader::{ObjectAt, ObjectReader, Taken};
 pub use extent_writer::ObjectWriter;
 pub use format::FORMAT_VERSION;
 pub use fsck::FsckReport;

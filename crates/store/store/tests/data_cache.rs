@@ -5,11 +5,12 @@
 
 mod common;
 
-use common::{create_collection, geometry, mkfs, options, pattern, put, read};
+use bytes::Bytes;
+use common::{create_collection, geometry, mkfs, options, pattern, put, read, taken_in};
 use device::stats::Stats;
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
-use store::{ChecksumKind, Codec, CompressionMode, MountOptions, Store, Transaction};
+use store::{ChecksumKind, Codec, CompressionMode, MountOptions, Store, Taken, Transaction};
 
 type Drive = Arc<Stats<MemoryDrive>>;
 
@@ -74,6 +75,69 @@ fn what_was_read_is_read_from_memory_at_any_place_and_length() {
             "{counted:?}"
         );
         assert!(counted.held_bytes <= BUDGET && counted.budget_bytes == BUDGET);
+    }
+}
+
+#[test]
+fn what_is_cached_is_taken_without_a_copy_as_far_as_it_goes() {
+    let (drive, store) = mounted(cached());
+    let bytes = pattern(1, 1_500_000);
+    put(&store, "o", &bytes).unwrap();
+    let reader = store.open("c", "o").unwrap();
+    let mut buffer = vec![0; 1 << 20];
+    let mut take = |at: usize, most: usize| match reader.take(at as u64, &mut buffer[..most]) {
+        Ok(Taken::Shared(parts)) => Some(parts),
+        Ok(Taken::Read(n)) => {
+            assert!(buffer[..n] == bytes[at..at + n]);
+            None
+        }
+        Err(error) => panic!("{error}"),
+    };
+    // Reads what lies under these checksums, and so keeps that.
+    assert!(take(200_000, 100_000).is_none());
+    assert!(take(100_000, 150_000).is_none());
+    let read = from_drive(&drive, || {
+        let parts = take(200_000, 1 << 20).unwrap();
+        let same = take(200_000, 1 << 20).unwrap();
+        let places = |parts: &[Bytes]| parts.iter().map(|part| part.as_ptr()).collect::<Vec<_>>();
+        assert_eq!(places(&parts), places(&same));
+        let taken = parts.concat();
+        assert!((100_000..170_000).contains(&taken.len()));
+        assert!(bytes[200_000..].starts_with(&taken));
+        assert_eq!(take(210_000, 7).unwrap().concat(), bytes[210_000..210_007]);
+    });
+    assert_eq!(read, 0);
+    // What was taken stays as it is, whatever becomes of the object and its place.
+    let parts = take(200_000, 50_000).unwrap();
+    for round in 2..100 {
+        put(&store, "o", &pattern(round, 1_500_000)).unwrap();
+        assert!(taken_in(&store, "c", "o").unwrap() == pattern(round, 1_500_000));
+    }
+    assert!(parts.concat() == bytes[200_000..][..parts.concat().len()]);
+}
+
+#[test]
+fn what_is_no_bytes_of_a_blob_is_read() {
+    let mut options = cached();
+    options.data.compression.mode = CompressionMode::Force;
+    let (_, store) = mounted(options);
+    let words = |n: u32| format!("{n} times a zone is written in order, ").into_bytes();
+    let compressible: Vec<u8> = (0..6_000).flat_map(words).collect();
+    put(&store, "compressed", &compressible).unwrap();
+    put(&store, "inline", b"small").unwrap();
+    put(&store, "empty", b"").unwrap();
+    put(&store, "hole", &pattern(1, 100_000)).unwrap();
+    let mut transaction = Transaction::new();
+    transaction.punch("c", "hole", 0, 300_000);
+    store.commit(transaction).unwrap();
+    for _ in 0..2 {
+        let taken = |name| taken_in(&store, "c", name).unwrap();
+        assert!(taken("compressed") == compressible);
+        assert_eq!(
+            (taken("inline"), taken("empty")),
+            (b"small".to_vec(), Vec::new())
+        );
+        assert!(taken("hole") == vec![0; 300_000]);
     }
 }
 

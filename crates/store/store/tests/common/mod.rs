@@ -12,7 +12,7 @@ use kv_rocksdb::RocksDb;
 use runtime::{Runtime, SimulatedClock};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use store::{Attributes, MkfsOptions, MountOptions, Name, ObjectInfo, Store, Transaction};
+use store::{Attributes, MkfsOptions, MountOptions, Name, ObjectInfo, Store, Taken, Transaction};
 use zone::{Geometry, ZoneId, ZoneKind};
 use zone_alloc::ZonePool;
 
@@ -163,6 +163,24 @@ pub fn read_in(store: &Store, collection: &str, name: impl AsRef<[u8]>) -> store
     let got = reader.read_at(0, &mut data)?;
     assert_eq!(got, data.len());
     Ok(data)
+}
+
+/// All bytes of an object, as they are taken from the cache or read.
+pub fn taken_in(store: &Store, collection: &str, name: impl AsRef<[u8]>) -> store::Result<Vec<u8>> {
+    let reader = store.open(collection, name)?;
+    let mut taken = Vec::new();
+    let mut buffer = vec![0; 70_000];
+    loop {
+        match reader.take(taken.len() as u64, &mut buffer)? {
+            Taken::Read(0) => return Ok(taken),
+            Taken::Read(n) => taken.extend_from_slice(&buffer[..n]),
+            Taken::Shared(parts) => {
+                let length: usize = parts.iter().map(|part| part.len()).sum();
+                assert!((1..=buffer.len()).contains(&length));
+                taken.extend(parts.concat());
+            }
+        }
+    }
 }
 
 /// Everything in collection `c`.

@@ -1,7 +1,7 @@
 //! The same of the store: a transaction of calls, and what the store says that it holds.
 
 use crate::call::{Call, Data, Must, Share, Target, attributes, collection, key, object, omap};
-use crate::common::{read_in, written};
+use crate::common::{read_in, taken_in, written};
 use crate::world::{Collection, Object, World};
 use std::sync::Arc;
 use store::{Attributes, Condition, Result, Store, Transaction};
@@ -111,8 +111,13 @@ pub fn find(store: &Store, target: Target) -> Result<Option<Object>> {
 
 fn read(store: &Store, within: &str, name: &[u8], attributes: Attributes) -> Result<Object> {
     let rows = store.omap(within, name, &[], usize::MAX)?;
+    let bytes = read_in(store, within, name)?;
+    assert!(
+        taken_in(store, within, name)? == bytes,
+        "taken otherwise than read"
+    );
     Ok(Object {
-        bytes: Arc::new(read_in(store, within, name)?),
+        bytes: Arc::new(bytes),
         attributes,
         omap: rows.into_iter().collect(),
     })

@@ -93,6 +93,7 @@ impl Plan {
             background: false,
             runtime: Runtime::seeded(self.seed),
             block_cache_bytes: 1 << 20,
+            data_cache_bytes: u64::from(number / 2 % 2) << 20,
             ..defaults
         };
         if number % 3 == 1 {
