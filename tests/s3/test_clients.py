@@ -186,7 +186,7 @@ def test_aws(aws, s3, tree, tmp_path):
     assert read_tree(tmp_path / "back") == read_tree(tree)
     (tree / "small.txt").unlink()
     assert "delete: " in aws("s3", "sync", "--delete", tree, url + "/tree").stdout
-    assert aws("s3api", "get-object-tagging", "--bucket", "aws-bucket", "--key", "tree/empty", check=False).returncode
+    assert aws("s3api", "get-object-acl", "--bucket", "aws-bucket", "--key", "tree/empty", check=False).returncode
     aws("s3", "rb", "--force", url)
     assert "aws-bucket" not in aws("s3", "ls").stdout
 

@@ -13,6 +13,7 @@ from zonestore import ROOT, fsck
 
 RIGHTS = ["read", "write", "list", "admin"]
 COMPLETE = "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>{etag}</ETag></Part></CompleteMultipartUpload>"
+TAGS = "<Tagging><TagSet><Tag><Key>a</Key><Value>1</Value></Tag></TagSet></Tagging>"
 DELETE = "<Delete><Object><Key>gone</Key></Object></Delete>"
 
 
@@ -37,6 +38,7 @@ class World:
             self.s3.create_bucket(Bucket=bucket)
         for name in ("a", "gone"):
             self.s3.put_object(Bucket="photos", Key=name, Body=b"bytes of " + name.encode())
+        self.s3.put_object(Bucket="photos", Key="tagged", Body=b"", Tagging="b=2")
         self.uploads = {}
         for name in ("ends", "goes on", "is left"):
             upload = self.s3.create_multipart_upload(Bucket="photos", Key=name)["UploadId"]
@@ -63,6 +65,9 @@ class World:
             "GetObject": ("GET", "/photos/a", "", b"", {}),
             "HeadObject": ("HEAD", "/photos/a", "", b"", {}),
             "GetObjectAttributes": ("GET", "/photos/a", "attributes=", b"", {"x_amz_object_attributes": "ETag"}),
+            "GetObjectTagging": ("GET", "/photos/a", "tagging=", b"", {}),
+            "PutObjectTagging": ("PUT", "/photos/a", "tagging=", TAGS.encode(), {}),
+            "DeleteObjectTagging": ("DELETE", "/photos/tagged", "tagging=", b"", {}),
             "PutObject": ("PUT", "/photos/new", "", b"new", {}),
             "CopyObject": ("PUT", "/photos/copy", "", b"", source),
             "CreateMultipartUpload": ("POST", "/photos/begun", "uploads=", b"", {}),
@@ -82,6 +87,7 @@ class World:
         for bucket in (bucket["Name"] for bucket in self.s3.list_buckets()["Buckets"]):
             objects = self.s3.list_objects_v2(Bucket=bucket).get("Contents", [])
             found += [(bucket, one["Key"], one["ETag"], one["LastModified"]) for one in objects]
+            found += [(bucket, one["Key"], self.s3.get_object_tagging(Bucket=bucket, Key=one["Key"])["TagSet"]) for one in objects]
             for upload in self.s3.list_multipart_uploads(Bucket=bucket).get("Uploads", []):
                 name = upload["Key"], upload["UploadId"]
                 parts = self.s3.list_parts(Bucket=bucket, Key=name[0], UploadId=name[1]).get("Parts", [])

@@ -4,6 +4,7 @@
 //! total: attributes come from the drive and may have been written by other programs.
 
 use crate::digest::{base64, from_name};
+use crate::tags::Tags;
 use objects::digest::Algorithm;
 use s3s::dto::{Timestamp, TimestampFormat};
 use std::collections::BTreeMap;
@@ -17,6 +18,8 @@ pub const KIND_BUCKET: &[u8] = b"bucket";
 pub const KIND_UPLOADS: &[u8] = b"uploads";
 /// The entity tag, without quotes.
 pub const ETAG: &str = "etag";
+/// The tags that a client gave an object.
+pub const TAGS: &str = "tags";
 
 const CONTENT_TYPE: &str = "content-type";
 const CONTENT_ENCODING: &str = "content-encoding";
@@ -142,6 +145,8 @@ pub struct ObjectAttributes {
     pub content: Content,
     /// User metadata, names in lower case.
     pub metadata: BTreeMap<String, String>,
+    /// What else a client marked it with.
+    pub tags: Tags,
     /// The checksum the client chose.
     pub checksum: Option<Checksum>,
     /// Part sizes if it was uploaded in parts.
@@ -169,6 +174,7 @@ impl ObjectAttributes {
         set(CACHE_CONTROL, self.content.cache_control.as_deref());
         set(EXPIRES, self.content.expires.as_deref());
         set(UPLOAD, self.upload.as_deref());
+        set(TAGS, self.tags.encode().as_deref());
         if let Some(Checksum { algorithm, text }) = &self.checksum {
             set(CHECKSUM, Some(&format!("{}:{text}", algorithm.name())));
         }
@@ -222,6 +228,9 @@ impl ObjectAttributes {
                 expires: get(EXPIRES),
             },
             metadata,
+            tags: get(TAGS)
+                .map(|text| Tags::decode(&text))
+                .unwrap_or_default(),
             checksum,
             parts: get(PARTS).and_then(|text| PartSizes::decode(&text)),
             part_checksums: get(PART_CHECKSUMS)
@@ -281,6 +290,7 @@ mod tests {
             etag in "[0-9a-f]{32}(-[0-9]{1,5})?",
             fields in prop::collection::vec(text(), 7),
             metadata in prop::collection::btree_map("[a-z0-9-]{1,10}", "\\PC{0,20}", 0..4),
+            tags in prop::collection::btree_map("[a-z +=é]{1,9}", "[A-Z:/ ]{0,9}", 0..4),
             checksum in prop::option::of((0usize..5, "[A-Za-z0-9+/]{6}==(-[1-9])?")),
             sizes in prop::option::of(prop::collection::vec(1u64..4, 1..9)),
             part_checksums in prop::collection::vec("[A-Za-z0-9+/]{6}==", 0..9),
@@ -293,6 +303,7 @@ mod tests {
                     language: field(3), cache_control: field(4), expires: field(5),
                 },
                 metadata,
+                tags: Tags::new(tags.into_iter().collect()).unwrap(),
                 checksum: checksum.map(|(n, text)| Checksum { algorithm: crate::digest::CHECKSUMS[n], text }),
                 parts: sizes.map(PartSizes::new),
                 part_checksums,
@@ -309,7 +320,7 @@ mod tests {
 
         #[test]
         fn anything_decodes(attributes in prop::collection::btree_map(
-            "(etag|checksum|parts|part-checksums|meta:x|expires|upload|other)", prop::collection::vec(any::<u8>(), 0..30), 0..7)) {
+            "(etag|tags|checksum|parts|part-checksums|meta:x|expires|upload|other)", prop::collection::vec(any::<u8>(), 0..30), 0..7)) {
             ObjectAttributes::decode(&attributes);
         }
 

@@ -15,6 +15,7 @@ use crate::multipart;
 use crate::object::{condition_error, content_of, foresee};
 use crate::ranges::{resolve, unsatisfiable};
 use crate::refusals::{check_metadata, refuse_features, refuse_version};
+use crate::tags::Tags;
 use s3s::dto::*;
 use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 use std::ops;
@@ -76,6 +77,15 @@ pub async fn object(
         Some(MetadataDirective::REPLACE) => true,
         Some(_) => return Err(s3_error!(InvalidArgument, "Unknown metadata directive.")),
     };
+    let tags = match input
+        .tagging_directive
+        .as_ref()
+        .map(TaggingDirective::as_str)
+    {
+        None | Some(TaggingDirective::COPY) => None,
+        Some(TaggingDirective::REPLACE) => Some(Tags::of_header(input.tagging.as_deref())?),
+        Some(_) => return Err(s3_error!(InvalidArgument, "Unknown tagging directive.")),
+    };
     let wanted = match &input.checksum_algorithm {
         Some(algorithm) => Some(parse_name(algorithm.as_str())?),
         None => None,
@@ -133,6 +143,7 @@ pub async fn object(
         let attributes = ObjectAttributes {
             content,
             metadata,
+            tags: tags.clone().unwrap_or_else(|| was.tags.clone()),
             ..described
         };
         let commit = move |store: &Store| {

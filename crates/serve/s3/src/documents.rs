@@ -49,6 +49,11 @@ const ELEMENTS: &[(&str, Holds)] = &[
     ("Delete/Object/Size", Number),
     ("Delete/Object/VersionId", Text),
     ("Delete/Quiet", Text),
+    ("Tagging", Elements),
+    ("Tagging/TagSet", Elements),
+    ("Tagging/TagSet/Tag", Elements),
+    ("Tagging/TagSet/Tag/Key", Text),
+    ("Tagging/TagSet/Tag/Value", Text),
 ];
 
 /// Refuses what a reader of this document would leave out.
@@ -194,7 +199,7 @@ mod tests {
             "<s:Delete xmlns:s=\"x\"/>".to_owned(),
             "<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><Delete/>".to_owned(),
             "<CreateBucketConfiguration><Tags/></CreateBucketConfiguration>".to_owned(),
-            "<Tagging/>".to_owned(),
+            "<Tagging><Tag/></Tagging>".to_owned(),
         ] {
             let found = check(document.as_bytes());
             assert!(

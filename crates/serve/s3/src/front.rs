@@ -12,6 +12,7 @@ use crate::gateway::Gateway;
 use crate::head::{self, Refusal};
 use crate::hosts::Hosts;
 use crate::object::{BareTag, PartialContent};
+use crate::operations::puts_no_data;
 use crate::record::{Received, Record, Refusals, Sent};
 use crate::xml;
 use bytes::Bytes;
@@ -335,11 +336,14 @@ fn document(head: &request::Parts, in_bucket: bool) -> S3Result<Option<Announced
     } else {
         path.split_once('/').unwrap_or_default().1
     };
+    let query = head.uri.query().unwrap_or_default();
+    let names = || form_urlencoded::parse(query.as_bytes()).map(|(name, _)| name);
     match head.method {
-        Method::PUT if key.is_empty() => Announced::of(&head.headers).map(Some),
+        Method::PUT if key.is_empty() || names().any(|name| puts_no_data(&name)) => {
+            Announced::of(&head.headers).map(Some)
+        }
         Method::POST => {
-            let query = head.uri.query().unwrap_or_default();
-            if form_urlencoded::parse(query.as_bytes()).any(|(name, _)| name == "uploadId") {
+            if names().any(|name| name == "uploadId") {
                 // Checksums are of the object that the upload becomes.
                 return Announced::md5_of(&head.headers).map(Some);
             }

@@ -41,6 +41,8 @@ mod removal;
 mod rights;
 mod server;
 mod service;
+mod tagging;
+mod tags;
 mod upload;
 mod xml;
 

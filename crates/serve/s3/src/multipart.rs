@@ -20,6 +20,7 @@ use crate::gateway::{Gateway, set_checksum};
 use crate::listing::successor_of_prefix;
 use crate::object::content_of;
 use crate::refusals::{check_metadata, refuse_features};
+use crate::tags::Tags;
 use crate::upload::{self, Plan};
 use objects::digest::{Algorithm, hex, parse_hex};
 use s3s::dto::*;
@@ -151,6 +152,7 @@ pub async fn create(
         input.checksum_algorithm.as_ref(),
         input.checksum_type.as_ref(),
     )?;
+    let tags = Tags::of_header(input.tagging.as_deref())?;
     let mut id = [0; 16];
     (gateway.random)(&mut id);
     let upload = Upload {
@@ -164,6 +166,7 @@ pub async fn create(
                 .unwrap_or_default()
                 .into_iter()
                 .collect(),
+            tags,
             ..Default::default()
         },
         algorithm,

@@ -11,8 +11,9 @@ use crate::gateway::{Gateway, checksum_type, set_checksum};
 use crate::pages::page_size;
 use crate::ranges::{RequestedRange, requested_range, said};
 use crate::refusals::{check_metadata, refuse_features, refuse_version};
+use crate::tags::Tags;
 use crate::upload::{self, Plan};
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use objects::{Download, Permit, take_piece};
 use s3s::dto::*;
 use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
@@ -21,6 +22,9 @@ use store::{Condition, ObjectInfo, Store, Transaction};
 
 /// What S3 says of an object that nobody gave a type.
 const DEFAULT_TYPE: &str = "binary/octet-stream";
+
+/// How many tags an object has.
+const TAG_COUNT: HeaderName = HeaderName::from_static("x-amz-tagging-count");
 
 /// Marks a response of HeadObject that is about a range.
 #[derive(Clone, Copy)]
@@ -102,6 +106,7 @@ pub async fn put(
     let requires = conditions::of_write(input.if_match.as_ref(), input.if_none_match.as_ref());
     let content = content_of!(input);
     let metadata = input.metadata.unwrap_or_default().into_iter().collect();
+    let tags = Tags::of_header(input.tagging.as_deref())?;
     let (bucket, key) = (input.bucket, input.key);
     // Before a body of gigabytes comes for nothing. The buckets are in memory.
     collections::require(&gateway.store, &bucket)?;
@@ -117,6 +122,7 @@ pub async fn put(
             etag: received.etag,
             content,
             metadata,
+            tags,
             checksum: received.checksum,
             ..Default::default()
         };
@@ -282,7 +288,10 @@ pub async fn get(
         Ok((reader, object, extent, first))
     };
     let (reader, object, extent, first) = gateway.call(read).await?;
-    let mut output = GetObjectOutput::default();
+    let mut output = GetObjectOutput {
+        tag_count: object.attributes.tags.count(),
+        ..Default::default()
+    };
     fill!(output, object, extent, checksum_mode, part_number);
     let range = extent.range.clone();
     let body = Download::new(
@@ -336,13 +345,18 @@ pub async fn head(
     set(&mut output.cache_control, input.response_cache_control);
     output.expires = input.response_expires.or(output.expires);
     let mut response = S3Response::new(output);
+    if let Some(count) = object.attributes.tags.count() {
+        // `s3s` has no field for it here.
+        response.headers.insert(TAG_COUNT, count.into());
+    }
     if extent.partial {
         response.extensions.insert(PartialContent);
     }
     Ok(response)
 }
 
-fn stat(store: &Store, bucket: &str, key: &str) -> S3Result<ObjectInfo> {
+/// What is known of an object that has to be there.
+pub fn stat(store: &Store, bucket: &str, key: &str) -> S3Result<ObjectInfo> {
     let missing = || store::Error::NoObject {
         collection: bucket.to_owned(),
         object: key.into(),

@@ -72,6 +72,7 @@ const LISTS: &[&str] = &[
 const MAY_BE_EMPTY: &[&str] = &[
     "x-amz-meta-",
     "x-amz-security-token",
+    "x-amz-tagging",
     "x-amz-te",
     "x-amz-user-agent",
 ];
@@ -101,8 +102,9 @@ const OPERATIONS: &[Operation] = &[
         "if-match", "if-none-match",
         "x-amz-acl", "x-amz-grant-", "x-amz-meta-", "x-amz-storage-class",
         "x-amz-checksum-algorithm", "x-amz-metadata-directive",
-        // There are neither tags nor annotations that one could copy or leave.
-        "x-amz-object-annotation-directive", "x-amz-tagging-directive",
+        "x-amz-tagging", "x-amz-tagging-directive",
+        // There are no annotations that one could copy or leave.
+        "x-amz-object-annotation-directive",
         "x-amz-copy-source", "x-amz-copy-source-if-match", "x-amz-copy-source-if-modified-since",
         "x-amz-copy-source-if-none-match", "x-amz-copy-source-if-unmodified-since",
         "x-amz-source-expected-bucket-owner",
@@ -111,7 +113,7 @@ const OPERATIONS: &[Operation] = &[
         "x-amz-acl", "x-amz-grant-", "x-amz-bucket-object-lock-enabled", "x-amz-object-ownership",
     ] },
     Operation { name: "CreateMultipartUpload", need: WRITES, cost: Cost::Free, query: &["uploads"], headers: &[
-        "x-amz-acl", "x-amz-grant-", "x-amz-meta-", "x-amz-storage-class",
+        "x-amz-acl", "x-amz-grant-", "x-amz-meta-", "x-amz-storage-class", "x-amz-tagging",
         "x-amz-checksum-algorithm", "x-amz-checksum-type",
     ] },
     Operation { name: "DeleteBucket", need: ADMINISTERS, cost: Cost::Document, query: &[], headers: &[] },
@@ -119,6 +121,7 @@ const OPERATIONS: &[Operation] = &[
     Operation { name: "DeleteObject", need: WRITES, cost: Cost::Free, query: &["versionId"], headers: &[
         "if-match", "x-amz-bypass-governance-retention",
     ] },
+    Operation { name: "DeleteObjectTagging", need: WRITES, cost: Cost::Free, query: &["tagging", "versionId"], headers: &[] },
     Operation { name: "DeleteObjects", need: WRITES, cost: Cost::Document, query: &["delete"], headers: &[
         "x-amz-bypass-governance-retention",
     ] },
@@ -128,6 +131,7 @@ const OPERATIONS: &[Operation] = &[
     Operation { name: "GetObjectAttributes", need: READS, cost: Cost::Free, query: &["attributes", "versionId"], headers: &[
         "x-amz-object-attributes", "x-amz-max-parts", "x-amz-part-number-marker",
     ] },
+    Operation { name: "GetObjectTagging", need: READS, cost: Cost::Free, query: &["tagging", "versionId"], headers: &[] },
     Operation { name: "HeadBucket", need: Need::Any, cost: Cost::Free, query: &[], headers: &[] },
     Operation { name: "HeadObject", need: READS, cost: Cost::Free, query: READ, headers: &["x-amz-checksum-mode"] },
     Operation { name: "ListBuckets", need: Need::Key, cost: Cost::Document, query: &[
@@ -148,8 +152,9 @@ const OPERATIONS: &[Operation] = &[
     ], headers: OPTIONAL },
     Operation { name: "ListParts", need: WRITES, cost: Cost::Document, query: &["uploadId", "max-parts", "part-number-marker"], headers: &[] },
     Operation { name: "PutObject", need: WRITES, cost: Cost::Upload, query: &[], headers: &[
-        "if-match", "if-none-match", "x-amz-acl", "x-amz-grant-", "x-amz-meta-", "x-amz-storage-class",
+        "if-match", "if-none-match", "x-amz-acl", "x-amz-grant-", "x-amz-meta-", "x-amz-storage-class", "x-amz-tagging",
     ] },
+    Operation { name: "PutObjectTagging", need: WRITES, cost: Cost::Document, query: &["tagging", "versionId"], headers: &[] },
     Operation { name: "UploadPart", need: WRITES, cost: Cost::Upload, query: &["partNumber", "uploadId"], headers: &[] },
     Operation { name: "UploadPartCopy", need: WRITES, cost: Cost::Upload, query: &["partNumber", "uploadId"], headers: &[
         "x-amz-copy-source", "x-amz-copy-source-if-match", "x-amz-copy-source-if-modified-since",
@@ -242,6 +247,14 @@ fn is_of_s3(name: &str) -> bool {
     let same = |known: &str| known.eq_ignore_ascii_case(name);
     SUBRESOURCES.iter().any(|(_, _, known, _)| same(known))
         || PARAMETERS.iter().any(|known| same(known))
+}
+
+/// Whether a PUT to an object with this name in its query has another body than the object's data.
+pub fn puts_no_data(name: &str) -> bool {
+    let of_object = |(method, on, known, _): &(&str, Resource, &str, &str)| {
+        (*method, *on, *known) == ("PUT", Resource::Object, name)
+    };
+    SUBRESOURCES.iter().any(of_object)
 }
 
 /// The operation that a sub-resource selects.

@@ -1,7 +1,7 @@
 //! The operations of S3, each by the function that carries it out.
 
 use crate::gateway::Gateway;
-use crate::{buckets, copy, multipart, object, object_listings, removal};
+use crate::{buckets, copy, multipart, object, object_listings, removal, tagging};
 use async_trait::async_trait;
 use s3s::dto::*;
 use s3s::{S3, S3Request, S3Response, S3Result};
@@ -36,6 +36,9 @@ operations! {
     get_object_attributes(GetObjectAttributesInput) -> GetObjectAttributesOutput = object::describe;
     delete_object(DeleteObjectInput) -> DeleteObjectOutput = removal::delete;
     delete_objects(DeleteObjectsInput) -> DeleteObjectsOutput = removal::delete_many;
+    get_object_tagging(GetObjectTaggingInput) -> GetObjectTaggingOutput = tagging::get;
+    put_object_tagging(PutObjectTaggingInput) -> PutObjectTaggingOutput = tagging::put;
+    delete_object_tagging(DeleteObjectTaggingInput) -> DeleteObjectTaggingOutput = tagging::delete;
     copy_object(CopyObjectInput) -> CopyObjectOutput = copy::object;
     upload_part_copy(UploadPartCopyInput) -> UploadPartCopyOutput = copy::part;
     create_multipart_upload(CreateMultipartUploadInput) -> CreateMultipartUploadOutput = multipart::create;

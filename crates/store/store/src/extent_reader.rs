@@ -17,6 +17,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use tracing::span::EnteredSpan;
 use zone::{ZoneError, ZoneId};
 use zone_alloc::Reading;
 
@@ -201,9 +202,7 @@ impl<'a> ObjectAt<'a> {
 
     /// Fills `buffer` from `offset`; short only at the object's end.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        // Numbers without a sign become text on their way to a collector.
-        let (from, bytes) = (offset.cast_signed(), buffer.len() as i64);
-        let _span = tracing::debug_span!(target: TRACE, "read", offset = from, bytes).entered();
+        let _span = in_span(offset, buffer);
         let mut begins = 0;
         let mut done = 0;
         for segment in &self.onode.segments {
@@ -228,6 +227,7 @@ impl<'a> ObjectAt<'a> {
         let Some(span) = spans.first() else {
             return Ok(Taken::Read(0));
         };
+        let _span = in_span(offset, buffer);
         let length = (span.to - span.from) as usize;
         let _request = self.store.requests.begin_read();
         let found = self.extents(span.map, span.from, span.to);
@@ -347,6 +347,13 @@ impl Drop for ObjectAt<'_> {
             .close(self.onode.segments.iter().map(|s| s.map));
         self.store.cleaner.nudge();
     }
+}
+
+/// Until it is dropped, what happens is part of a read into `buffer`.
+fn in_span(offset: u64, buffer: &[u8]) -> EnteredSpan {
+    // Numbers without a sign become text on their way to a collector.
+    let (from, bytes) = (offset.cast_signed(), buffer.len() as i64);
+    tracing::debug_span!(target: TRACE, "read", offset = from, bytes).entered()
 }
 
 fn zones_of<'a>(extents: impl Iterator<Item = &'a Extent>) -> impl Iterator<Item = ZoneId> {

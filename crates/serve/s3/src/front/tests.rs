@@ -33,6 +33,10 @@ fn secrets_are_marked_wherever_they_came() {
 fn documents_are_told_from_data() {
     assert_eq!(announced(Method::PUT, "/b/k"), None);
     assert_eq!(announced(Method::GET, "/b"), None);
+    assert_eq!(announced(Method::PUT, "/b/k?partNumber=1&uploadId=x"), None);
+    assert_eq!(announced(Method::PUT, "/b/k?x-id=PutObject"), None);
+    let tags = announced(Method::PUT, "/b/k?x-id=PutObjectTagging&tagging");
+    assert!(tags.unwrap().checksum.is_some());
     assert!(announced(Method::PUT, "/b").unwrap().checksum.is_some());
     assert!(announced(Method::PUT, "/b/").unwrap().checksum.is_some());
     assert!(

@@ -145,7 +145,7 @@ fn headers_that_change_the_meaning_are_known_or_refused() {
     assert_eq!(put(&known), Ok("PutObject"));
     for name in [
         "x-amz-rename-source",
-        "x-amz-tagging",
+        "x-amz-tagging-directive",
         "x-amz-copy-source",
         "x-amz-of-tomorrow",
         "if-modified-since",
