@@ -1,11 +1,6 @@
 //! What was read of objects comes from memory the next time, and is right whatever became of its place.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{create_collection, geometry, mkfs, options, pattern, put, read};
+use crate::common::{create_collection, geometry, mkfs, options, pattern, put, read};
 use device::stats::Stats;
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
