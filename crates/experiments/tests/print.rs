@@ -1,6 +1,5 @@
 //! Each experiment at the small scale: nothing that is measured contradicts what is printed,
 //! but for what is known to.
-#![allow(clippy::unwrap_used)]
 
 use experiments::{ALL, Run, Scale, find};
 

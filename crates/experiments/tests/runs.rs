@@ -1,5 +1,4 @@
 //! Runs: the same for the same seed, stopped when somebody wants it.
-#![allow(clippy::unwrap_used)]
 
 use experiments::{Run, Scale, Stopped, find};
 use std::sync::Arc;

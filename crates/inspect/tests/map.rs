@@ -1,9 +1,6 @@
 //! Zones as cells of a map.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::zone;
+use crate::common::zone;
 use inspect::{Cell, Owner, cells};
 
 #[test]

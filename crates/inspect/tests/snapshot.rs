@@ -1,10 +1,7 @@
 //! What follows from what was found.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::*;
 use bluefs::ZoneContent;
-use common::*;
 use inspect::*;
 use store::ZoneUse;
 use zone::{ZoneCondition, ZoneId};

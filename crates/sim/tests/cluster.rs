@@ -1,5 +1,4 @@
 //! Simulated clusters beside closed forms of queues, and what never happens in one.
-#![allow(clippy::unwrap_used)]
 
 use drive_model::{Profile, Span};
 use sim::closed_form;

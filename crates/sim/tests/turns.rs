@@ -1,5 +1,4 @@
 //! The rule of turns says what the one of a real cluster says: one table for both (`tests/swift/turns_table.py`).
-#![allow(clippy::unwrap_used)]
 
 use serde::Deserialize;
 use sim::cluster::{AtOnce, Groups, Rules, Table, Told, decide};

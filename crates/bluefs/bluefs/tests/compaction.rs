@@ -1,16 +1,12 @@
 //! A compaction of the journal does no I/O under the lock of the metadata: while the drive is stuck in
 //! the snapshot's write, files are read and written.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{format, geometry, mount, read};
 use bluefs::{BlueFs, Role};
 use device::MemoryDrive;
 use device::faults::{Fault, Faults, Gate, Plan};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use support::{format, geometry, mount, read};
 use zone::ZoneCommand;
 
 fn put(fs: &BlueFs, name: &str, bytes: &[u8]) {

@@ -1,16 +1,12 @@
 //! Two handles on one file, damage that is moved, names that grow, a superblock zone that can only
 //! be read: what is synced stays, and what is damaged stays known as damaged.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{assert_clean, formatted, geometry, mount, read, write};
 use bluefs::Error;
 use device::ZonedDevice;
 use device::faults::{Fault, Faults, Gate, Plan};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
-use support::{assert_clean, formatted, geometry, mount, read, write};
 use zone::{ByteOffset, ZoneCommand, ZoneCondition, ZoneId};
 
 #[test]

@@ -1,16 +1,13 @@
 //! Zones that go read-only or offline: what is live in them is moved or reported, and everything
 //! else stays readable and writable.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support;
+use crate::support::{assert_clean, format, geometry, mount, read, write};
 use bluefs::{BlueFs, DamagedFile, Error, Role};
 use device::faults::{Fault, Faults, Plan};
 use device::zone_damage::ZoneDamage;
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
-use support::{assert_clean, format, geometry, mount, read, write};
 use zone::{ZoneCommand, ZoneCondition, ZoneError, ZoneId};
 
 type Drive = Faults<MemoryDrive>;

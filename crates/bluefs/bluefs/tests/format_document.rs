@@ -1,7 +1,5 @@
 //! Compares `docs/format/bluefs.md` with the code: offsets, sizes, types, and the examples.
 
-#![allow(clippy::unwrap_used)]
-
 use bluefs::format::FORMAT_VERSION;
 use bluefs::format::journal::{self, Place};
 use bluefs::format::log_record::{self, Mark};

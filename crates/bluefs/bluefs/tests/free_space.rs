@@ -1,13 +1,9 @@
 //! What is said to be free is what fits, on an empty drive and on one full of what has been deleted.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{assert_clean, format, mount};
 use bluefs::{BlueFs, Error, Role};
 use device::MemoryDrive;
 use std::sync::Arc;
-use support::{assert_clean, format, mount};
 use zone::{Geometry, ZoneKind};
 
 /// Zones by which what fits may differ from what is said: two that only compactions leave to others, and

@@ -1,14 +1,10 @@
 //! Who gets the last free zones, and what a log does that got none.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::*;
 use bluefs::{BlueFs, Error, Role, Writer};
 use device::MemoryDrive;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use support::*;
 
 fn fresh() -> (Arc<MemoryDrive>, BlueFs) {
     let device = Arc::new(MemoryDrive::new(geometry(40, 2, 0)).unwrap());

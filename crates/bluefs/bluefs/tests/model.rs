@@ -2,17 +2,14 @@
 //! with clean and unclean restarts; and random power cuts. The same cases every time;
 //! `ZONESTORE_CASES=n` runs n of each instead of the small budget.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support;
+use crate::support::{NAMES, Pair, Step, assert_clean, format, geometry, mount};
 use bluefs::{Error, Role};
 use device::power_cut::CrashLimits;
 use device::{FileDrive, MemoryDrive, PowerCut, ZonedDevice};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use std::sync::Arc;
-use support::{NAMES, Pair, Step, assert_clean, format, geometry, mount};
 use zone::Geometry;
 
 fn steps(length: usize, restarts: bool) -> impl Strategy<Value = Vec<Step>> {

@@ -1,14 +1,10 @@
 //! How much a mount reads: what it needs, in large pieces.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{format, mount, mount_in, pool, read};
 use bluefs::{BlueFs, Role};
 use device::MemoryDrive;
 use device::stats::Stats;
 use std::sync::Arc;
-use support::{format, mount, mount_in, pool, read};
 use zone::{Geometry, ZoneKind};
 
 fn geometry(conventional_zones: u32) -> Geometry {

@@ -1,13 +1,10 @@
 //! Looking at a file system while it is mounted for writing, as somebody without a share in it does.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support;
+use crate::support::{format, mount};
 use bluefs::{BlueFs, Error, Observation, Role, ZoneContent, ZonePurpose};
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
-use support::{format, mount};
 use zone::{Geometry, ZoneId};
 
 fn geometry() -> Geometry {

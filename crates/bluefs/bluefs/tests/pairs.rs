@@ -2,16 +2,13 @@
 //! power cut at every command, on every kind of drive. `ZONESTORE_CRASH_STATES=n` looks at more
 //! states at each cut, `ZONESTORE_CRASH_TRIPLES=1` at all threes.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support;
+use crate::support::Step::{self, *};
+use crate::support::{Pair, assert_clean, format, geometry, mount, read};
 use bluefs::Role;
 use device::power_cut::CrashLimits;
 use device::{PowerCut, ZonedDevice};
 use std::sync::Arc;
-use support::Step::{self, *};
-use support::{Pair, assert_clean, format, geometry, mount, read};
 use zone::Geometry;
 
 const OPERATIONS: [(&str, &[Step]); 16] = [

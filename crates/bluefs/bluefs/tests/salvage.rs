@@ -1,16 +1,12 @@
 //! Frames of the journal are damaged, one at a time. A repair carries out those behind it: what the damaged
 //! one held is lost, and nothing besides; what may have changed its owner in it is left alone.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{assert_clean, format, geometry, mount, pool, put, read};
 use bluefs::format::journal::{MAGIC, decode_header};
 use bluefs::{BlueFs, Error, Loss, MountOptions, Role};
 use device::{MemoryDrive, ZonedDevice};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use support::{assert_clean, format, geometry, mount, pool, put, read};
 use zone::{ZoneAddress, ZoneId, ZoneKind};
 use zone_alloc::Owner;
 

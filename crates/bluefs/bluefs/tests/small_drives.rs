@@ -3,15 +3,11 @@
 //!
 //! `ZONESTORE_SMALL_DRIVES=n` runs n of them.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::*;
 use bluefs::{BlueFs, Error, Role};
 use device::MemoryDrive;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use support::*;
 use zone::{Geometry, ZoneKind};
 
 const EACH_DAY: u64 = 60;

@@ -1,14 +1,10 @@
 //! Histories on a drive that is nearly full: nothing is refused while what is live fits the
 //! capacity that the file system declares. `ZONESTORE_CASES=1000` runs a thousand of each kind.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{Random, assert_clean, format, geometry, mount};
 use bluefs::{BlueFs, Lifetime, Role};
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
-use support::{Random, assert_clean, format, geometry, mount};
 
 struct History {
     fs: BlueFs,

@@ -1,9 +1,7 @@
 //! A command of the drive that does not come back holds up no reader of anything else.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support;
+use crate::support::{format, geometry, pool, put, read};
 use bluefs::{BlueFs, MountOptions, Role, Writer, ZonePurpose};
 use device::MemoryDrive;
 use device::faults::{Fault, Faults, Gate, Plan};
@@ -11,7 +9,6 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
-use support::{format, geometry, pool, put, read};
 use zone::{ZoneCommand, ZoneId};
 
 /// Only a test that fails takes so long.

@@ -1,16 +1,12 @@
 //! The loss of a superblock zone: what was synced is there, the copy is made anew, and nobody takes a
 //! drive with data for an empty one.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::Step::*;
+use crate::support::{Pair, assert_clean, format, geometry, mount, mount_in, pool, read};
 use bluefs::{BlueFs, Error, FormatOptions, Role};
 use device::power_cut::{CrashLimits, PowerCut};
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
-use support::Step::*;
-use support::{Pair, assert_clean, format, geometry, mount, mount_in, pool, read};
 use zone::{ByteOffset, Geometry, ZoneAddress, ZoneCondition, ZoneId, ZoneKind};
 
 /// Without conventional zones, with some, with nothing else, and with few active zones.

@@ -1,9 +1,6 @@
 //! Resets that fail for a while, of zones that the drive lets be written.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::*;
 use bluefs::{BlueFs, Cleaning, Error, MountOptions, Role};
 use device::faults::{Fault, Faults, Plan};
 use device::{MemoryDrive, ZonedDevice};
@@ -11,7 +8,6 @@ use runtime::{Runtime, SimulatedClock};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
-use support::*;
 use zone::{ZoneCommand, ZoneCondition, ZoneDescriptor, ZoneId};
 
 type Drive = Faults<MemoryDrive>;

@@ -1,10 +1,7 @@
 //! What of logs was not synced and survives the process: on a drive in a file what was flushed, elsewhere
 //! what has an age.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::*;
 use bluefs::unsynced::{self, Noted};
 use bluefs::{BlueFs, MountOptions, Role};
 use device::{FileDrive, MemoryDrive, ZonedDevice};
@@ -13,7 +10,6 @@ use runtime::{Runtime, SimulatedClock};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use support::*;
 use tempfile::TempDir;
 
 const LOG: &str = "/000001.log";

@@ -1,17 +1,13 @@
 //! A zone that takes what is written and gives nothing back: a scrub finds it, and neither the journal nor the superblock is
 //! put there again.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{assert_clean, format_copies, geometry, mount, put, read};
 use bluefs::{BlueFs, Role, ZonePurpose};
 use device::changed::{Change, Changed};
 use device::faults::{Fault, Faults, Plan};
 use device::{MemoryDrive, ZonedDevice};
 use std::io::ErrorKind;
 use std::sync::{Arc, Mutex};
-use support::{assert_clean, format_copies, geometry, mount, put, read};
 use zone::{ByteOffset, ZoneCommand, ZoneError, ZoneId, ZoneKind, ZoneResult};
 
 type Drive = Faults<MemoryDrive>;

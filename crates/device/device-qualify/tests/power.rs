@@ -1,8 +1,5 @@
 //! The power test finds what a drive must not do, and nothing else, at any moment of a cut.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
 use device::power_cut::CrashLimits;
 use device::{MemoryDrive, PowerCut, ZonedDevice};
 use device_qualify::power::{self, Kept, Logged, Round, Rounds, Step};

@@ -1,8 +1,5 @@
 //! Every probe measures something, on drives of every shape.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
 use device::MemoryDrive;
 use device_qualify::report::{Conformance, Report, remarks};
 use device_qualify::speed::{self, Options};

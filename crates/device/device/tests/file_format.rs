@@ -1,8 +1,6 @@
 //! The bytes of a drive file: what the document says, what the code writes, and what the decoders
 //! make of anything else.
 
-#![allow(clippy::unwrap_used)]
-
 use device::file::format::{self, DriveUuid, Entry, FormatError, Header, entry_at, header_at};
 use device::rules::RestedZone;
 use proptest::prelude::*;

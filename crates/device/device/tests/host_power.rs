@@ -2,8 +2,6 @@
 //! any sectors have reached the disk and any have not. What was flushed has to be there, and no write
 //! pointer may stand where nothing was ever written.
 
-#![allow(clippy::unwrap_used)]
-
 use device::{FileDrive, ZonedDevice};
 use std::path::{Path, PathBuf};
 use zone::{ByteOffset, Geometry, ZoneCondition, ZoneId, ZoneKind};

@@ -2,8 +2,6 @@
 //! opened in between), on the power-cut drive, and on a plain model of the bytes: the same
 //! answers, the same report, the same content, and never more open or active zones than allowed.
 
-#![allow(clippy::unwrap_used)]
-
 use device::power_cut::CrashState;
 use device::{FileDrive, MemoryDrive, PowerCut, ZonedDevice};
 use proptest::prelude::*;

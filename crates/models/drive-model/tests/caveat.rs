@@ -1,5 +1,4 @@
 //! Caveat-Scriptor: what a write damages, beside a bitmap.
-#![allow(clippy::unwrap_used)]
 
 use drive_model::layer::Translation;
 use drive_model::profile::LayerShape;

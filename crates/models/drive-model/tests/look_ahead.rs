@@ -1,9 +1,6 @@
 //! Sequential reads with several requests under way.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::end;
+use crate::common::end;
 use drive_model::profile::names;
 use drive_model::{DiskDrive, Lba, Profile, Random, Request, Time, answers};
 

@@ -1,5 +1,4 @@
 //! Section 3.4.3: a drive that mixes cleaning with work cleans from the beginning.
-#![allow(clippy::unwrap_used)]
 
 use drive_model::{Lba, Profile, Random, Request, Time};
 

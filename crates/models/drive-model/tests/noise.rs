@@ -1,5 +1,4 @@
 //! Noise of a disk: what it does to times, and that it is the same for the same seed.
-#![allow(clippy::unwrap_used)]
 
 use drive_model::profile::names;
 use drive_model::state::{load, save};

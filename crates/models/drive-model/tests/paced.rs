@@ -1,6 +1,5 @@
 //! A model at the wall's pace, quickened so that tests are short. Nothing here depends on how quick the
 //! machine is.
-#![allow(clippy::unwrap_used)]
 
 use drive_model::{LANE_DEPTH, Lba, Paced, Request, Span, Time, profile};
 use std::thread::scope;

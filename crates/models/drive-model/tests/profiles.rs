@@ -1,6 +1,5 @@
 //! Profiles that somebody wrote: what cannot be is refused in a line that names the field, and what is
 //! accepted is a drive. `ZONESTORE_CASES=n` tries n changes of each profile instead of a few.
-#![allow(clippy::unwrap_used)]
 
 use drive_model::profile::all_names;
 use drive_model::{AnyProfile, Lba, Model, Random, Request, Span, Time};

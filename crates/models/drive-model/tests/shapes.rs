@@ -1,5 +1,4 @@
 //! A drive that is created and a model of the same name are one drive.
-#![allow(clippy::unwrap_used)]
 
 use device::profile;
 use drive_model::AnyProfile;

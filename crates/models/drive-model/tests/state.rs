@@ -1,5 +1,4 @@
 //! A model that was saved and loaded goes on as if nothing had been.
-#![allow(clippy::unwrap_used)]
 
 use drive_model::flash::ManagementShape;
 use drive_model::state::{HEADER_BYTES, MAGIC, StateError, VERSION, load, save};

@@ -1,5 +1,4 @@
 //! Models as zoned devices.
-#![allow(clippy::unwrap_used)]
 
 use device::{MemoryDrive, ZonedDevice};
 use device_conformance::{Subject, run};

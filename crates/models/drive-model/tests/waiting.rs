@@ -1,9 +1,7 @@
 //! What is served next of the requests that wait, many of which a volatile cache may hold.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{end, random_writes};
+use crate::common;
+use crate::common::{end, random_writes};
 use drive_model::{DiskDrive, Lba, Profile, Random, Request, Time, answers};
 
 const MIB: u64 = 1 << 20;

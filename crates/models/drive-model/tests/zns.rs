@@ -1,5 +1,4 @@
 //! The zones of the model of the WD ZN540; how fast they are is an experiment.
-#![allow(clippy::unwrap_used)]
 
 use drive_model::{
     Failure, FlashDrive, FlashProfile, Lba, Model, Refusal, Request, RequestKind, Span, Time,

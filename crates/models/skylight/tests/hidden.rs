@@ -1,13 +1,10 @@
 //! Random drives that Skylight knows nothing of. The seed of a failing one is printed;
 //! `SKYLIGHT_DRIVES` says how many there are (12), `SKYLIGHT_SEED` where they begin.
-#![allow(clippy::unwrap_used)]
 
-mod drives;
-
+use crate::drives::judge::Record;
+use crate::drives::uneven::{self, Uneven};
+use crate::drives::{Hidden, hidden, number, other};
 use drive_model::{NoiseShape, Profile};
-use drives::judge::Record;
-use drives::uneven::{self, Uneven};
-use drives::{Hidden, hidden, number, other};
 use skylight::finding::{DriveType, Findings};
 use skylight::{Model, Options, examine};
 

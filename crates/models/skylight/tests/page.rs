@@ -1,5 +1,4 @@
 //! The page of a drive: all figures that its tests can fill, in one file that needs no other.
-#![allow(clippy::unwrap_used)]
 
 use drive_model::Span;
 use skylight::target::limits::Limits;

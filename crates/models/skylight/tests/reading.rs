@@ -1,5 +1,4 @@
 //! What reading tells of a drive, against what its profile says.
-#![allow(clippy::unwrap_used)]
 
 use drive_model::Profile;
 use skylight::finding::DriveType;

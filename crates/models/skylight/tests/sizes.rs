@@ -1,5 +1,4 @@
 //! Sizes that something else ends before they are reached, and caches whose bands are shared.
-#![allow(clippy::unwrap_used)]
 
 use drive_model::profile::LayerShape;
 use drive_model::{BLOCK_BYTES, Profile};

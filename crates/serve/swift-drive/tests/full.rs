@@ -1,9 +1,6 @@
 //! A drive that has no room left: what takes objects away is done all the same.
-#![allow(clippy::unwrap_used)]
 
-mod support;
-
-use support::{formatted, mount};
+use crate::support::{formatted, mount};
 use swift_drive::{Address, Ages, Error, ObjectHash, PolicyKind, Put, SwiftDrive};
 use swift_files::{FileName, Kind, Reclaim, Timestamp};
 

@@ -1,13 +1,10 @@
 //! Random changes of a few objects on a drive and in a model, compared after each; mounts again in between.
-#![allow(clippy::unwrap_used)]
 
-mod support;
-
+use crate::support::{formatted, mount};
 use fastrand::Rng;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use store::Store;
-use support::{formatted, mount};
 use swift_drive::{Address, Ages, Error, Hashes, ObjectHash, PolicyKind, Put, Suffix, SwiftDrive};
 use swift_files::{FileName, Kind, Reclaim, SuffixHash, Timestamp, Wanted, choose};
 

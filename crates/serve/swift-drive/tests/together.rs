@@ -1,10 +1,7 @@
 //! What several do to one suffix at a time.
-#![allow(clippy::unwrap_used)]
 
-mod support;
-
+use crate::support::{formatted, mount};
 use fastrand::Rng;
-use support::{formatted, mount};
 use swift_drive::{Address, Ages, Error, ObjectHash, PolicyKind, SwiftDrive};
 use swift_files::{FileName, Kind, Reclaim, Timestamp};
 

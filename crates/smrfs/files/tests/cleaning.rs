@@ -1,9 +1,6 @@
 //! What cleaning costs.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{Kind, assert_clean, geometry};
+use crate::common::{Kind, assert_clean, geometry};
 use device::MemoryDrive;
 use runtime::Runtime;
 use smrfs::{FileSystem, Fit, MkfsOptions, MountOptions, NewInode, Policy, ROOT};

@@ -1,10 +1,7 @@
 //! Records with a right hash that nobody of ours wrote: what cannot be is refused by the mount that finds it, not by the next
 //! one behind a checkpoint that has it too. `fuzz/src/smrfs.rs` found them.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::geometry;
+use crate::common::geometry;
 use device::MemoryDrive;
 use runtime::Runtime;
 use smrfs::{Error, FileSystem, Medium, MkfsOptions, MountOptions, NewInode, ROOT};

@@ -1,10 +1,7 @@
 //! The power goes at every command in turn. Whatever of the unflushed commands the drive then has, a mount finds the
 //! state after some of the operations, all of them up to the last sync at least, and a check finds nothing wrong.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{Kind, Model, Operation, Seen, assert_clean, carry_out, damage, seeds, seen};
+use crate::common::{Kind, Model, Operation, Seen, assert_clean, carry_out, damage, seeds, seen};
 use device::power_cut::{CrashLimits, PowerCut};
 use device::{MemoryDrive, ZonedDevice};
 use runtime::Runtime;

@@ -1,12 +1,9 @@
 //! Commands that fail, zones that break, bytes that change, and a drive that is full.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use caveat::{CaveatDevice, CaveatShape};
-use common::{
+use crate::common::{
     KIB, Kind, Model, Operation, Seen, assert_clean, carry_out, contents, geometry, seeds, seen,
 };
+use caveat::{CaveatDevice, CaveatShape};
 use device::faults::{Fault, Faults, Plan};
 use device::{MemoryDrive, ZonedDevice};
 use runtime::Runtime;

@@ -1,9 +1,6 @@
 //! The format's document against the bytes: its worked example, and a slow decoder that knows only the document.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::geometry;
+use crate::common::geometry;
 use device::{MemoryDrive, ZonedDevice};
 use runtime::Runtime;
 use smrfs::{FileSystem, MkfsOptions, MountOptions, NewInode, ROOT};

@@ -1,9 +1,7 @@
 //! Random operations on the file system and on a model of it: the same answers, and the same to be seen.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{Kind, Model, assert_clean, carry_out, seeds, seen};
+use crate::common;
+use crate::common::{Kind, Model, assert_clean, carry_out, seeds, seen};
 use device::MemoryDrive;
 use runtime::Runtime;
 use smrfs::{FileSystem, Fit, MkfsOptions, MountOptions, Policy};

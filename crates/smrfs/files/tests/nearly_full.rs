@@ -1,9 +1,6 @@
 //! Drives that are nearly full: what is refused finds no room however often it is tried, and is refused soon.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{Kind, assert_clean};
+use crate::common::{Kind, assert_clean};
 use device::MemoryDrive;
 use runtime::Runtime;
 use smrfs::{Error, FileSystem, MkfsOptions, MountOptions, NewInode, ROOT};

@@ -1,9 +1,7 @@
 //! Space that was set aside is there when it is written, whatever else fills the drive.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{Kind, assert_clean, contents};
+use crate::common;
+use crate::common::{Kind, assert_clean, contents};
 use device::MemoryDrive;
 use runtime::Runtime;
 use smrfs::{Error, FileSystem, Fit, Medium, MkfsOptions, MountOptions, NewInode, ROOT};

@@ -1,9 +1,6 @@
 //! Small files that are synced together go to the drive together: one command takes as long for all of them as for one.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{Kind, assert_clean};
+use crate::common::{Kind, assert_clean};
 use device::MemoryDrive;
 use device::trace::{Event, Trace};
 use runtime::Runtime;

@@ -1,10 +1,7 @@
 //! What a program writes into a file that is on the drive is not read first where that can be helped: each such read would
 //! be a seek.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{KIB, contents, geometry};
+use crate::common::{KIB, contents, geometry};
 use device::MemoryDrive;
 use device::trace::{Event, Trace};
 use runtime::Runtime;

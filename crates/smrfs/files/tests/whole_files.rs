@@ -1,9 +1,6 @@
 //! Files that lie in one place as a whole.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
-use common::{Kind, assert_clean, contents};
+use crate::common::{Kind, assert_clean, contents};
 use device::MemoryDrive;
 use runtime::Runtime;
 use smrfs::{FileSystem, MkfsOptions, MountOptions, NewInode, ROOT};

@@ -1,11 +1,8 @@
 //! Zones go offline, can only be read, cannot be read, or went back, in images of file systems that were unmounted or not;
 //! and commands fail again and again while one is used. Nothing but what lay there is lost, and a check tells what is.
-#![allow(clippy::unwrap_used)]
 
-mod common;
-
+use crate::common::{KIB, Kind, contents, damage as damaged_blocks, seeds};
 use caveat::Bits;
-use common::{KIB, Kind, contents, damage as damaged_blocks, seeds};
 use device::MemoryDrive;
 use device::faults::{Fault, Faults, Plan};
 use device::zone_damage::ZoneDamage;

@@ -2,15 +2,11 @@
 //! goes: what was acknowledged as durable is there, and what is there is a prefix of the history.
 //! `ZONESTORE_CRASH_STATES=n` looks at n states at each cut.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::*;
 use bluefs::BlueFs;
 use device::power_cut::{CrashLimits, PowerCut};
 use kv::{Durability, Result};
 use std::sync::Arc;
-use support::*;
 
 #[derive(Clone, Copy, Debug)]
 enum Op {

@@ -1,17 +1,12 @@
 //! What a database does while it is open, and what another opening finds.
 
-#![allow(clippy::unwrap_used)]
-
-#[path = "../../kv/engine-tests/moment.rs"]
-mod moment;
-mod support;
-
+use crate::moment;
+use crate::support::*;
 use bluefs::BlueFs;
 use device::{MemoryDrive, ZonedDevice};
 use kv::{Batch, Durability, Engine, Error, Kv, Options};
 use kv_log::KvLog;
 use std::sync::{Arc, mpsc};
-use support::*;
 
 fn fresh() -> (Arc<MemoryDrive>, BlueFs) {
     let drive = Arc::new(MemoryDrive::new(geometry()).unwrap());

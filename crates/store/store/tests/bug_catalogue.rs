@@ -1,12 +1,7 @@
 //! Bugs that other software for zoned drives has had, where no other test of the store is about just that. The
 //! whole list, with the test of each, is in docs/testing.md.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use device::trace::{Event, Trace};
 use device::wrap::faults::{Fault, Plan};
 use device::{MemoryDrive, ZonedDevice};

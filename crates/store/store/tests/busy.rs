@@ -1,12 +1,7 @@
 //! A database that takes no batch for a while: it has to compact, and finds no space for that.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
+use crate::common::*;
 use bluefs::BlueFs;
-use common::*;
 use device::{MemoryDrive, ZonedDevice};
 use kv::{Batch, Database, Durability, Engine, Options, ReplayFilter, Result, Scan};
 use kv_log::KvLog;

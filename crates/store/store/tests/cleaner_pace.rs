@@ -1,11 +1,6 @@
 //! The background cleaner goes as fast as it is told, and nobody who needs a zone waits for that.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use runtime::SimulatedClock;
 use std::sync::Arc;
 use std::time::Duration;

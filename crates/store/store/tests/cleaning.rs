@@ -1,11 +1,6 @@
 //! What is cleaned in the background, and how much of it.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use device::{MemoryDrive, ZonedDevice};
 use fastrand::Rng;
 use std::sync::Arc;

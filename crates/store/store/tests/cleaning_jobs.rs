@@ -1,12 +1,7 @@
 //! Who asks for zones to be cleaned is told what was done for that, ends when somebody stops the cleaner, and is not
 //! in the way of what others ask for.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use device::wrap::faults::{Fault, Gate, Plan};
 use store::{CleanerChange, CleaningReport, CleaningWork, Reason, Store, Transaction};
 use zone::ZoneCommand;

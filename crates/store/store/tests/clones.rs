@@ -1,11 +1,6 @@
 //! Clones share blobs: what that costs, and what becomes of them.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use device::{MemoryDrive, ZonedDevice};
 use kv::{Batch, Durability};
 use std::sync::Arc;

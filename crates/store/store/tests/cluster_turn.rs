@@ -1,11 +1,6 @@
 //! A cluster holds the background cleaner back, for a time, and never a writer.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use runtime::SimulatedClock;
 use std::sync::Arc;
 use std::time::Duration;

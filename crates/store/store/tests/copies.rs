@@ -1,11 +1,7 @@
 //! A store whose metadata is in two copies: what it declares, what it writes, and what damage it outlives.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{contents, create_collection, geometry, options, pattern, put};
+use crate::common;
+use crate::common::{contents, create_collection, geometry, options, pattern, put};
 use device::stats::Stats;
 use device::{MemoryDrive, ZonedDevice};
 use std::collections::BTreeMap;

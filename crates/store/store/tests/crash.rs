@@ -2,12 +2,8 @@
 //! legal state that the cut may leave (as many a crash point as the budget allows) mounted and
 //! compared. `ZONESTORE_CRASH_STATES=n` sets the states a crash point.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::*;
+use crate::common;
+use crate::common::*;
 use device::divided::Divided;
 use device::power_cut::{CrashLimits, PowerCut};
 use device::{MemoryDrive, ZonedDevice};

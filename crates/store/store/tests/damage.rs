@@ -4,13 +4,8 @@
 //!
 //! Damage to data: it is never answered, and what is said of it has a name and a place.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
+use crate::common::*;
 use bluefs::{BlueFs, ZoneContent};
-use common::*;
 use device::{FileDrive, MemoryDrive, ZonedDevice};
 use std::sync::Arc;
 use store::{Error, MountOptions, Store};

@@ -1,12 +1,7 @@
 //! What was read of objects comes from memory the next time, and is right whatever became of its place.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
+use crate::common::{create_collection, geometry, mkfs, options, pattern, put, read, taken_in};
 use bytes::Bytes;
-use common::{create_collection, geometry, mkfs, options, pattern, put, read, taken_in};
 use device::stats::Stats;
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;

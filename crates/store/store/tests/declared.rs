@@ -1,11 +1,6 @@
 //! What an empty drive declares can be stored, whatever was on it before, while RocksDB compacts beside.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{create_collection, geometry, mkfs, options, put};
+use crate::common::{create_collection, geometry, mkfs, options, put};
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
 use store::{Error, MountOptions, Store, Transaction};

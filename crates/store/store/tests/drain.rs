@@ -1,11 +1,8 @@
 //! Zones that become read-only: what is in them is moved out while it can be read.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{assert_clean, contents, create_collection, geometry, mkfs, mount, pattern, put};
+use crate::common::{
+    assert_clean, contents, create_collection, geometry, mkfs, mount, pattern, put,
+};
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
 use store::{CleaningReport, Store};

@@ -1,12 +1,7 @@
 //! A store that is dropped without being unmounted leaves nothing running, for a thread that went on while the
 //! process ends would use a database that is being taken down.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};

@@ -1,11 +1,6 @@
 //! Every record in words, and what is no record as what it is.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use device::{MemoryDrive, ZonedDevice};
 use kv::{Batch, Durability};
 use std::collections::BTreeMap;

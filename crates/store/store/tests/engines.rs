@@ -1,11 +1,6 @@
 //! A store is mounted by the engine that made its database, and another is refused by name.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use device::{MemoryDrive, ZonedDevice};
 use kv_log::KvLog;
 use kv_rocksdb::RocksDb;

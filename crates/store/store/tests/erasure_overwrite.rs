@@ -1,14 +1,10 @@
 //! The example's overwrite of a stripe over three shards, stopped at every command of each shard: all shards
 //! have the new bytes afterwards, or all have the old ones, and parity fits.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
 #[path = "../examples/erasure_overwrite.rs"]
 mod example;
 
-use common::*;
+use crate::common::*;
 use device::ZonedDevice;
 use device::power_cut::{CrashLimits, PowerCut};
 use example::Stripe;

@@ -1,12 +1,8 @@
 //! Histories of random operations while commands and zones fail: what is read is what was stored, and what
 //! was acknowledged is there when nothing fails any more.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::*;
+use crate::common;
+use crate::common::*;
 use device::ZonedDevice;
 use device::wrap::faults::{Fault, Plan};
 use std::collections::BTreeMap;

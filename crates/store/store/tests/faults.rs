@@ -1,12 +1,7 @@
 //! Zones that cannot be read, written or reset any more: what is in them is named, everything else
 //! goes on.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use device::wrap::faults::{Fault, Plan};
 use std::io;
 use store::{Store, Transaction};

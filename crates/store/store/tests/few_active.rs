@@ -1,11 +1,9 @@
 //! A drive with as few active zones as a store takes, stopped again and again without an unmount.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{assert_clean, contents, create_collection, geometry, mkfs, mount, pattern, put};
+use crate::common;
+use crate::common::{
+    assert_clean, contents, create_collection, geometry, mkfs, mount, pattern, put,
+};
 use device::faults::{Fault, Faults, Plan};
 use device::power_cut::{CrashLimits, PowerCut};
 use device::{MemoryDrive, ZonedDevice};

@@ -1,13 +1,8 @@
 //! What a page of a listing in hash order reads, and what a split and a merge write, with few objects and with
 //! many.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
+use crate::common::*;
 use bluefs::BlueFs;
-use common::*;
 use device::{MemoryDrive, ZonedDevice};
 use kv::{Batch, Cursor, Database, Durability, Engine, Options, ReplayFilter, Result, Scan};
 use kv_log::KvLog;

@@ -1,12 +1,8 @@
 //! Collections by hash against a plain model: objects with hostile names, splits, merges, renames and clones
 //! from one collection to another, in transactions that happen whole or not at all, through restarts.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::*;
+use crate::common;
+use crate::common::*;
 use device::{MemoryDrive, ZonedDevice};
 use fastrand::Rng;
 use kv::{Batch, Durability};

@@ -2,12 +2,7 @@
 //! before the drive is: new data is refused while there is enough left for deletes, and what is
 //! deleted comes back to the host.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use device::changed::{Change, Changed};
 use device::{MemoryDrive, ZonedDevice};
 use runtime::{Runtime, SimulatedClock};

@@ -2,10 +2,11 @@
 //! stuck commands. What a mount reads is bounded for RocksDB alone.
 
 // A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used, clippy::duplicate_mod)]
+#![allow(clippy::unwrap_used)]
 
 #[path = "bug_catalogue.rs"]
 mod bug_catalogue;
+mod common;
 #[path = "crash.rs"]
 mod crash;
 #[path = "damage.rs"]
@@ -26,7 +27,7 @@ mod objects;
 mod omap;
 #[path = "readable.rs"]
 mod readable;
-#[path = "repair/main.rs"]
+#[path = "repair/mod.rs"]
 mod repair;
 #[path = "space.rs"]
 mod space;

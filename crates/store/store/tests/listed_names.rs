@@ -1,11 +1,6 @@
 //! Listing what begins with the first bytes of names, as Swift's drive daemon does for each request.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use device::stats::Stats;
 use device::{MemoryDrive, ZonedDevice};
 use std::collections::BTreeSet;

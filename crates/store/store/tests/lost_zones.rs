@@ -1,12 +1,7 @@
 //! A drive that has lost a zone is no good drive, whatever was in the zone.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
+use crate::common::*;
 use bluefs::ZonePurpose;
-use common::*;
 use device::divided::Divided;
 use device::{MemoryDrive, ZonedDevice};
 use std::collections::BTreeSet;

@@ -1,11 +1,6 @@
 //! What makes metadata larger is refused before it takes what is kept for deletions.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{
+use crate::common::{
     assert_clean, create_collection, geometry, mkfs, mkfs_in_copies, mount, pattern, put,
 };
 use device::{MemoryDrive, ZonedDevice};

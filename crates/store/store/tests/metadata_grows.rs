@@ -1,11 +1,6 @@
 //! What is available can be put, however much of the drive metadata has taken, and a restart changes nothing.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{create_collection, geometry, mkfs, mount, pattern, put};
+use crate::common::{create_collection, geometry, mkfs, mount, pattern, put};
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
 use store::{Error, Store};

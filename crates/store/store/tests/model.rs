@@ -1,12 +1,8 @@
 //! Random operations against a plain model, on drives in memory and in files, with clean and
 //! unclean restarts. `ZONESTORE_CASES=n` runs more than the small budget.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::*;
+use crate::common;
+use crate::common::*;
 use device::divided::Divided;
 use device::{FileDrive, MemoryDrive, ZonedDevice};
 use proptest::prelude::*;

@@ -1,11 +1,6 @@
 //! A moment keeps tables of the metadata that were replaced since, and is given up before anybody is refused for that.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{assert_clean, create_collection, geometry, pattern};
+use crate::common::{assert_clean, create_collection, geometry, pattern};
 use device::{MemoryDrive, ZonedDevice};
 use kv_rocksdb::RocksDb;
 use std::sync::Arc;

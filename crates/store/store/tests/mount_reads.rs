@@ -1,12 +1,7 @@
 //! How much a mount reads: superblocks, journal and logs once, and what RocksDB needs of its SSTs. A
 //! log is replayed twice, dry and for real, out of what BlueFS has found of it.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use device::stats::{Count, Stats};
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;

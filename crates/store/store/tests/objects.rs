@@ -1,12 +1,7 @@
 //! What each operation does, one at a time, on a drive in memory.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
+use crate::common::*;
 use bluefs::BlueFs;
-use common::*;
 use device::{MemoryDrive, ZonedDevice};
 use runtime::{Runtime, SimulatedClock};
 use std::sync::Arc;

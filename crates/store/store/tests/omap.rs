@@ -1,11 +1,7 @@
 //! Omaps and attributes against a plain model, through restarts, clones, renames and removals.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{assert_clean, create_collection, geometry, mkfs, mount, options, put};
+use crate::common;
+use crate::common::{assert_clean, create_collection, geometry, mkfs, mount, options, put};
 use device::stats::Stats;
 use device::{MemoryDrive, ZonedDevice};
 use std::collections::BTreeMap;

@@ -1,11 +1,6 @@
 //! The two moments of a commit: what is readable and not yet durable, a power cut takes from the end only.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use device::power_cut::{CrashLimits, PowerCut};
 use device::{MemoryDrive, ZonedDevice};
 use std::collections::BTreeMap;

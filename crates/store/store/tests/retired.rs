@@ -1,11 +1,6 @@
 //! A zone that can be written and not be read: once empty it is used no more, whoever had it.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use device::ZonedDevice;
 use device::wrap::faults::{Fault, Plan};
 use std::io::ErrorKind;

@@ -1,11 +1,7 @@
 //! Objects from data zones alone, when all metadata is gone.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{
+use crate::common;
+use crate::common::{
     contents, create_collection, geometry, hit, mkfs, mount, pattern, put, put_in, written,
 };
 use device::{MemoryDrive, ZonedDevice};

@@ -1,12 +1,7 @@
 //! What a transaction writes and cuts again: after a power cut that left the log and took the data, nothing of
 //! it is there.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
 use store::{Attributes, Transaction};

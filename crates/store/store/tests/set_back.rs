@@ -1,12 +1,8 @@
 //! Zones with objects that have gone back: to nothing, to the middle of what is live. Everything else goes on, new objects
 //! are never written over what was there, and the loss is told until it is gone.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{create_collection, geometry, mkfs, mount, pattern, put, read, set_back};
+use crate::common;
+use crate::common::{create_collection, geometry, mkfs, mount, pattern, put, read, set_back};
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
 use store::{MountOptions, Store, Transaction};

@@ -3,12 +3,7 @@
 //! hash: the same seed gives the same commands. `ZONESTORE_STEPS=n` takes n steps, `ZONESTORE_SEED=n`
 //! another seed.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use device::changed::{Change, Changed};
 use device::trace::{Event, Trace};
 use device::{PowerCut, ZonedDevice};

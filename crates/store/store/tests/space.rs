@@ -1,11 +1,6 @@
 //! Filling a drive to the brim, cleaning it, and never getting stuck.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use device::changed::{Change, Changed};
 use device::divided::Divided;
 use device::{MemoryDrive, ZonedDevice};

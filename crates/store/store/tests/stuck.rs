@@ -1,12 +1,7 @@
 //! A command of the drive that does not come back holds up those who need it, and no reader of
 //! anything else. After a flush that failed, everything can still be read.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use device::wrap::faults::{Fault, Faults, Gate, Plan};
 use device::{MemoryDrive, ZonedDevice};
 use std::io;

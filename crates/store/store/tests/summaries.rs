@@ -1,13 +1,10 @@
 //! Segment summaries: every row that says something of data in zones is among that data too.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
 #[path = "../src/format/tests/columns.rs"]
 mod columns;
-mod common;
 
-use common::{contents, create_collection, geometry, mkfs, mount, pattern, put, written};
+use crate::common;
+use crate::common::{contents, create_collection, geometry, mkfs, mount, pattern, put, written};
 use device::{MemoryDrive, ZonedDevice};
 use std::collections::BTreeMap;
 use std::sync::Arc;

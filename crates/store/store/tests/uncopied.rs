@@ -1,12 +1,7 @@
 //! After a crash: the rows that were in no segment summary get one behind the next mount, and a loss of all metadata takes
 //! nothing then that was acknowledged.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{
+use crate::common::{
     contents, create_collection, geometry, mkfs, mount, options, pattern, put, seed, written,
 };
 use device::power_cut::{CrashLimits, PowerCut};

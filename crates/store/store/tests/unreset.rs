@@ -1,11 +1,6 @@
 //! Resets that fail for a while, of zones that the drive lets be written.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use device::wrap::faults::{Fault, Faults, Plan};
 use device::{MemoryDrive, ZonedDevice, profile};
 use kv_rocksdb::RocksDb;

@@ -1,11 +1,6 @@
 //! A store of another format version is refused before anything of it is changed.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use device::{MemoryDrive, ZonedDevice};
 use kv::{Batch, Durability};
 use std::sync::Arc;

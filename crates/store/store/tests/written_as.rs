@@ -1,11 +1,7 @@
 //! What objects are written as: compressed or not, with which checksums.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::{
+use crate::common;
+use crate::common::{
     assert_clean, contents, create_collection, geometry, mkfs, options, pattern, put, read, written,
 };
 use device::{MemoryDrive, ZonedDevice};

@@ -2,12 +2,7 @@
 //! tails of zones that count as free, no reserve for the cleaner, a lock around allocating and writing, and
 //! a greedy cleaner that begins at a quarter free.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-mod common;
-
-use common::*;
+use crate::common::*;
 use device::wrap::faults::{Fault, Faults, Gate, Plan};
 use device::{MemoryDrive, ZonedDevice};
 use std::collections::BTreeSet;

@@ -1,14 +1,10 @@
 //! The power is cut at every write of random histories: what was flushed is there, what is found is a prefix of
 //! what was put, whole, and puts go on behind it. `ZONESTORE_CRASH_STATES=n` looks at more states at each cut.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{Model, assert_same, bytes, format, geometry, number, put};
 use device::power_cut::CrashLimits;
 use device::{PowerCut, ZonedDevice};
 use std::sync::Arc;
-use support::{Model, assert_same, bytes, format, geometry, number, put};
 use zea::{Error, Instance, LogicalAddress, Placed, Sequence};
 use zone::{ZoneId, ZoneKind};
 

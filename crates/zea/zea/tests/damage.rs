@@ -1,13 +1,10 @@
 //! Bits flip, blocks are destroyed, and blocks come to lie in the place of others: what is got is right or an
 //! error, and what iterators yield was put.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support;
+use crate::support::{Model, bytes, format, geometry, number, put};
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
-use support::{Model, bytes, format, geometry, number, put};
 use zea::{Error, Instance, Sequence};
 use zone::{ZoneAddress, ZoneCondition, ZoneId, ZoneKind};
 

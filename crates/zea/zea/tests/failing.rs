@@ -1,14 +1,10 @@
 //! A drive that fails a write: an extent of which the put was answered is there, whatever failed beside it.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{Model, assert_same, bytes, format, geometry, put};
 use device::faults::{Fault, Faults, Plan};
 use device::{MemoryDrive, ZonedDevice};
 use std::io::ErrorKind;
 use std::sync::Arc;
-use support::{Model, assert_same, bytes, format, geometry, put};
 use zea::{Error, Instance, LogicalAddress, Sequence};
 use zone::{ZoneCommand, ZoneCondition, ZoneId, ZoneKind};
 

@@ -1,13 +1,9 @@
 //! Compares `docs/format/zea.md` with the code: offsets, sizes, and the examples. And a decoder written from that
 //! page alone reads what an instance wrote.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{Model, bytes, format, geometry, put};
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
-use support::{Model, bytes, format, geometry, put};
 use zea::Sequence;
 use zea::format::label::{self, Label};
 use zea::format::metadata::{self, Metadata};

@@ -1,13 +1,9 @@
 //! Random histories on several instances of one drive, side by side with a model: on drives in memory, with
 //! either kind of sequential zones, and in a file. `ZONESTORE_ZEA_STEPS=n` takes more steps.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{Model, assert_same, bytes, format, geometry, number, put};
 use device::{FileDrive, MemoryDrive, ZonedDevice};
 use std::sync::Arc;
-use support::{Model, assert_same, bytes, format, geometry, number, put};
 use zea::{Error, Instance, LogicalAddress, Sequence};
 use zone::{ByteOffset, ZoneId, ZoneKind};
 

@@ -1,13 +1,9 @@
 //! Tenants share the zones of a drive: none is kept from what it is guaranteed, and no more zones are active than the
 //! drive allows.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{bytes, format, geometry};
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
-use support::{bytes, format, geometry};
 use zea::{LogicalAddress, Sequence, Sharing};
 use zone::{ZoneId, ZoneKind};
 use zone_alloc::{Ladder, Tenant};

@@ -1,11 +1,8 @@
 //! Damage that concerns a part, or that must not be taken for something else.
-#![allow(clippy::unwrap_used)]
 
-mod support;
-
+use crate::support::{bytes, format, geometry, mount, read, write};
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
-use support::{bytes, format, geometry, mount, read, write};
 use zeafs::{Directories, Error, Examined};
 use zone::{ZoneAddress, ZoneId};
 

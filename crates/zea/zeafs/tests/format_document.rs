@@ -1,7 +1,5 @@
 //! Compares `docs/format/zeafs.md` with the code.
 
-#![allow(clippy::unwrap_used)]
-
 use zeafs::format::FORMAT_VERSION;
 use zeafs::format::frame::{self, Decoded, Frame, checksum};
 use zeafs::format::operation::{CHUNK, Operation, Piece, sums};

@@ -1,14 +1,10 @@
 //! Random histories beside the model, with restarts; damage; the ends of files; what is refused.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::Step::*;
+use crate::support::{NAMES, Pair, bytes, format, geometry, mount, number, read, write};
 use device::{FileDrive, MemoryDrive, ZonedDevice, erase};
 use runtime::Runtime;
 use std::sync::Arc;
-use support::Step::*;
-use support::{NAMES, Pair, bytes, format, geometry, mount, number, read, write};
 use zeafs::format::frame::checksum;
 use zeafs::{Error, Examined, ZeaFs};
 use zone::{ByteOffset, Geometry, ZoneAddress, ZoneId};

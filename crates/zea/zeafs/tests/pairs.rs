@@ -1,18 +1,14 @@
 //! Every operation behind every other, the power cut at every command, on drives with and without conventional zones and
 //! limits. `ZONESTORE_CRASH_STATES=n` looks at more states at each cut.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::Step::{self, *};
+use crate::support::{Pair, format, geometry, mount, number, read};
 use device::changed::{Change, Changed};
 use device::faults::{Fault, Faults, Plan};
 use device::power_cut::CrashLimits;
 use device::{Keeps, MemoryDrive, PowerCut, ZonedDevice};
 use std::io::ErrorKind;
 use std::sync::Arc;
-use support::Step::{self, *};
-use support::{Pair, format, geometry, mount, number, read};
 use zeafs::{Error, ZeaFs};
 use zone::{Geometry, ZoneAddress, ZoneCommand, ZoneId};
 

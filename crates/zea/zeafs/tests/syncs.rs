@@ -1,9 +1,6 @@
 //! Syncs that overlap: who waits for whom, what the power may take, and what an unmount leaves.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{bytes, format, geometry, mount, read, write};
 use device::changed::{Change, Changed};
 use device::power_cut::CrashLimits;
 use device::{MemoryDrive, PowerCut, ZonedDevice};
@@ -13,7 +10,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{JoinHandle, spawn};
-use support::{bytes, format, geometry, mount, read, write};
 use zeafs::{Error, Lifetime, ZeaFs};
 use zone::{ByteOffset, ZoneAddress, ZoneId, ZoneResult};
 

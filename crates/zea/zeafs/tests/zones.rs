@@ -1,9 +1,7 @@
 //! Zones go offline, can only be read, cannot be read, went back or are full; and every k-th command fails while files are
 //! written. Other files are as they were, and an examination tells which are not.
-#![allow(clippy::unwrap_used)]
 
-mod support;
-
+use crate::support::{bytes, format, geometry, mount, number, read, write};
 use device::faults::{Fault, Faults, Plan};
 use device::zone_damage::ZoneDamage;
 use device::{MemoryDrive, ZonedDevice};
@@ -11,7 +9,6 @@ use fastrand::Rng;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::sync::Arc;
-use support::{bytes, format, geometry, mount, number, read, write};
 use zeafs::{Error, Examined, ZeaFs};
 use zone::{Geometry, ZoneCommand};
 

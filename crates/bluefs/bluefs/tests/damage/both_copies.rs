@@ -2,7 +2,7 @@
 
 use super::journal_counted::{flip, frames};
 use super::*;
-use support::Random;
+use crate::support::Random;
 
 const FILES: usize = 40;
 

@@ -1,7 +1,7 @@
 //! A deep check counts each extent that is damaged in one of its two copies, once, and none that a scrub has written anew.
 
 use super::*;
-use support::Random;
+use crate::support::Random;
 
 const FILES: usize = 24;
 /// Bytes at the end of a file, in its last extent.

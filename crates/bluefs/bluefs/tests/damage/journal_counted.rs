@@ -2,7 +2,7 @@
 //! unmount, and a scrub makes all of them whole.
 
 use super::*;
-use support::Random;
+use crate::support::Random;
 
 const FILES: usize = 40;
 const IN_ONE: &str = "one of two copies of a journal frame is damaged";

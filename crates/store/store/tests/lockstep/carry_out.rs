@@ -1,8 +1,8 @@
 //! The same of the store: a transaction of calls, and what the store says that it holds.
 
-use crate::call::{Call, Data, Must, Share, Target, attributes, collection, key, object, omap};
+use super::call::{Call, Data, Must, Share, Target, attributes, collection, key, object, omap};
+use super::world::{Collection, Object, World};
 use crate::common::{read_in, taken_in, written};
-use crate::world::{Collection, Object, World};
 use std::sync::Arc;
 use store::{Attributes, Condition, Result, Store, Transaction};
 

@@ -1,12 +1,12 @@
 //! Power cuts in the second of every pair of kinds, at every command that changes the drive.
 //! `ZONESTORE_CRASH_STATES=n` sets how many states each cut leaves.
 
-use crate::carry_out::everything;
+use super::carry_out::everything;
+use super::difference::difference;
+use super::kinds::{self, Prepared};
+use super::step::Step;
+use super::world::World;
 use crate::common::seed;
-use crate::difference::difference;
-use crate::kinds::{self, Prepared};
-use crate::step::Step;
-use crate::world::World;
 use device::PowerCut;
 use device::power_cut::CrashLimits;
 use fastrand::Rng;

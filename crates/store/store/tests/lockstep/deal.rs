@@ -1,8 +1,8 @@
 //! Random calls and steps, from a seed.
 
-use crate::call::{BY_NAME, COLLECTIONS, Call, Data, Must, OBJECTS, Row, Share, Target, hashed};
-use crate::step::Step;
-use crate::world::World;
+use super::call::{BY_NAME, COLLECTIONS, Call, Data, Must, OBJECTS, Row, Share, Target, hashed};
+use super::step::Step;
+use super::world::World;
 use fastrand::Rng;
 
 pub const KINDS: u8 = 25;

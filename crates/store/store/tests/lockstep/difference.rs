@@ -1,7 +1,7 @@
 //! How a store differs from what it should hold, in words.
 
+use super::world::{Object, World};
 use crate::common::read_in;
-use crate::world::{Object, World};
 use store::{Name, Store};
 
 /// The first place where two worlds differ.

@@ -2,12 +2,12 @@
 //! became read-only or offline. What was answered holds; what was refused did not happen, or the store says
 //! that a mount has to tell.
 
-use crate::carry_out::everything;
+use super::carry_out::everything;
+use super::difference::{check_parts, difference};
+use super::kinds::{self, Prepared};
+use super::step::Step;
+use super::world::World;
 use crate::common::{put_in, seed};
-use crate::difference::{check_parts, difference};
-use crate::kinds::{self, Prepared};
-use crate::step::Step;
-use crate::world::World;
 use device::MemoryDrive;
 use device::wrap::faults::{Fault, Faults, Plan};
 use fastrand::Rng;

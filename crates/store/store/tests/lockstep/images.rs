@@ -2,11 +2,11 @@
 //! object reads as anything but itself, and where a check finds nothing, nothing is missing. Only the last
 //! commit before an unclean stop may be.
 
-use crate::carry_out::everything;
+use super::carry_out::everything;
+use super::difference::{check_parts, difference};
+use super::kinds::Prepared;
+use super::world::World;
 use crate::common::{put, seed};
-use crate::difference::{check_parts, difference};
-use crate::kinds::Prepared;
-use crate::world::World;
 use device::{MemoryDrive, ZonedDevice};
 use fastrand::Rng;
 use std::collections::BTreeMap;

@@ -1,12 +1,12 @@
 //! Every kind of thing that changes a store, once or in pairs, on a store that holds a little of everything.
 
-use crate::call::{BY_NAME, COLLECTIONS, Call, OBJECTS, collection};
-use crate::carry_out::add;
-use crate::deal;
-use crate::machine::Machine;
-use crate::plan::{Drive, On, Plan};
-use crate::step::Step;
-use crate::world::World;
+use super::call::{BY_NAME, COLLECTIONS, Call, OBJECTS, collection};
+use super::carry_out::add;
+use super::deal;
+use super::machine::Machine;
+use super::plan::{Drive, On, Plan};
+use super::step::Step;
+use super::world::World;
 use device::power_cut::{CrashLimits, PowerCut};
 use device::{MemoryDrive, ZonedDevice};
 use fastrand::Rng;

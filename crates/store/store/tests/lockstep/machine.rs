@@ -1,13 +1,13 @@
 //! A store on a drive beside its model. Whatever the store answers, the model has to answer too; what an error
 //! of the drive leaves open, the next mount says.
 
-use crate::call;
-use crate::call::{Data, Target};
-use crate::carry_out::{add, everything, find};
-use crate::difference::{difference, unlike};
-use crate::plan::{Drive, Plan};
-use crate::step::Step;
-use crate::world::{Object, World};
+use super::call;
+use super::call::{Data, Target};
+use super::carry_out::{add, everything, find};
+use super::difference::{difference, unlike};
+use super::plan::{Drive, Plan};
+use super::step::Step;
+use super::world::{Object, World};
 use store::{Attributes, Error, ObjectReader, ObjectWriter, Pending, Store, Transaction};
 
 /// What went wrong, for people.

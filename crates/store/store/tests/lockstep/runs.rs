@@ -1,13 +1,13 @@
 //! Long runs. One that fails is made shorter, and told with its seed.
 //!
-//!     ZONESTORE_SEED=n ZONESTORE_STEPS=n cargo test -p store --test lockstep runs
+//!     ZONESTORE_SEED=n ZONESTORE_STEPS=n cargo test -p store --test store lockstep::runs
 
+use super::deal;
+use super::machine::{Machine, Wrong};
+use super::plan::{On, Plan};
+use super::shrink::shrink;
+use super::step::Step;
 use crate::common::seed;
-use crate::deal;
-use crate::machine::{Machine, Wrong};
-use crate::plan::{On, Plan};
-use crate::shrink::shrink;
-use crate::step::Step;
 use fastrand::Rng;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

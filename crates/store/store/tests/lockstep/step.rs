@@ -1,6 +1,6 @@
 //! What a run is made of. A step says all that it needs, so that any of a run's steps can be left out.
 
-use crate::call::{Call, Data, Target};
+use super::call::{Call, Data, Target};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {

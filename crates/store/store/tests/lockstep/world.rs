@@ -1,6 +1,6 @@
 //! What a store should hold, and what should become of it: the model.
 
-use crate::call::{Call, Data, Must, Target, attributes, collection, key, object, omap};
+use super::call::{Call, Data, Must, Target, attributes, collection, key, object, omap};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use store::{Attributes, Hashed, Omap};

@@ -1,18 +1,16 @@
 //! The path of a device of the host (threads, watchdog, limits), with a model and a clock from outside:
 //! what is found is what is found in virtual time, and whatever goes wrong ends in an error that says
 //! so, with what was found until then.
-#![allow(clippy::unwrap_used)]
 
 mod deceptions;
 mod errors;
 mod findings;
 mod limits;
-#[path = "../simulated/mod.rs"]
-mod simulated;
 
+use crate::simulated;
+use crate::simulated::{Delay, Fault, model, target, with};
 use drive_model::Span;
 use rustix::io::Errno;
-use simulated::{Delay, Fault, model, target, with};
 use skylight::finding::{DriveType, Size};
 use skylight::reading::{read, rows};
 use skylight::target::real::Limits;

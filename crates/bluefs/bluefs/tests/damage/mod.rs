@@ -4,8 +4,6 @@
 //! after an unclean stop may the very last step be missing where no write pointer tells of it: nothing
 //! behind it says that it was durable.
 
-#![allow(clippy::unwrap_used)]
-
 mod accept;
 mod both_copies;
 mod copies;
@@ -13,18 +11,19 @@ mod counted;
 mod drives;
 mod examine;
 mod journal_counted;
-#[path = "../support/mod.rs"]
-mod support;
 mod torn;
 mod ways;
 
+use crate::support;
+use crate::support::Step::{self, *};
+use crate::support::{
+    NAMES, Pair, format_copies, geometry, mount, mount_in, pool as pool_of, read,
+};
 use bluefs::{BlueFs, Error, Loss, MountOptions, Role};
 use device::{MemoryDrive, ZonedDevice};
 use drives::{BLOCK, block, changed, image};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use support::Step::{self, *};
-use support::{NAMES, Pair, format_copies, geometry, mount, mount_in, pool as pool_of, read};
 use zone::{ZoneAddress, ZoneId, ZoneKind};
 
 /// Steps, each durable at its end.

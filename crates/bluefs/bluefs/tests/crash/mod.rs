@@ -2,24 +2,21 @@
 //! cut there may leave is mounted and checked: what was synced is there, names change atomically
 //! and in order, the check is clean, and the file system can be written to.
 
-#![allow(clippy::unwrap_used)]
-
 mod files;
 mod mounting;
 mod moving;
 mod names;
-#[path = "../support/mod.rs"]
-mod support;
 mod used_again;
 
+use crate::support;
+use crate::support::Step::{self, *};
+use crate::support::{Pair, assert_clean, format, format_copies, geometry, mount, read};
 use bluefs::{BlueFs, Role};
 use device::faults::{Fault, Faults, Plan};
 use device::power_cut::{CrashLimits, CrashState};
 use device::{MemoryDrive, PowerCut, ZonedDevice};
 use std::io;
 use std::sync::Arc;
-use support::Step::{self, *};
-use support::{Pair, assert_clean, format, format_copies, geometry, mount, read};
 use zone::{Geometry, ZoneCommand, ZoneId};
 
 fn limits() -> CrashLimits {

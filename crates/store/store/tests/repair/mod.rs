@@ -1,14 +1,9 @@
 //! `Store::repair`: rows of the database are removed, moved, exchanged and made undecodable; afterwards the store can be
 //! mounted, a check finds nothing, and what objects answer under their names are their bytes.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-#[path = "../common/mod.rs"]
-mod common;
 mod planted;
 
-use common::*;
+use crate::common::*;
 use device::wrap::faults::{Fault, Faults, Plan};
 use device::{MemoryDrive, ZonedDevice};
 use fastrand::Rng;

@@ -1,23 +1,20 @@
 //! What is read through the cache, the readahead and many reads at once is what was written, in
 //! every life of a file and of a zone.
 
-#![allow(clippy::unwrap_used)]
-
 mod damaged;
 mod history;
 mod in_order;
 mod later;
 mod lives;
-#[path = "../support/mod.rs"]
-mod support;
 mod young_files;
 
+use crate::support;
+use crate::support::{format, pool};
 use bluefs::{BlueFs, Lifetime, MountOptions, Reader, Role};
 use device::faults::{Fault, Faults, Plan};
 use device::{FileDrive, MemoryDrive, ZonedDevice};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use support::{format, pool};
 use zone::{Geometry, ZoneCommand, ZoneKind};
 
 const BUDGET: u64 = 500 << 10;

@@ -1,5 +1,4 @@
 //! The page-mapped flash drive against the closed forms of cleaning (yardsticks), and its manners.
-#![allow(clippy::unwrap_used)]
 
 mod cleaning;
 mod latencies;

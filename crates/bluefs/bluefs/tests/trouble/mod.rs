@@ -1,8 +1,6 @@
 //! Drives that fail, drives that are shared, full drives, many threads: what the file system owes
 //! its users when things go wrong, one small story each.
 
-#![allow(clippy::unwrap_used)]
-
 mod after_the_end;
 mod breaking_zones;
 mod full;
@@ -11,16 +9,16 @@ mod later_version;
 mod leftovers;
 mod many_pieces;
 mod neighbour;
-#[path = "../support/mod.rs"]
-mod support;
 mod threads;
 
+use crate::support::{
+    assert_clean, format, formatted, geometry, mount, mount_in, pool, read, write,
+};
 use bluefs::{BlueFs, Error, FormatOptions, Role};
 use device::faults::{Fault, Faults, Plan};
 use device::power_cut::CrashLimits;
 use device::{PowerCut, ZonedDevice};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use support::{assert_clean, format, formatted, geometry, mount, mount_in, pool, read, write};
 use zone::{ZoneCommand, ZoneCondition, ZoneError, ZoneId};
 use zone_alloc::{Owner, Purpose, ZonePool};

@@ -1,13 +1,8 @@
 //! The store in lockstep with a model: random transactions of all kinds, cleaning, uploads, restarts and
 //! trouble on drives in memory, in files, that fail, and that lose their power.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
 mod call;
 mod carry_out;
-#[path = "../common/mod.rs"]
-mod common;
 mod crash_pairs;
 mod deal;
 mod difference;

@@ -1,6 +1,5 @@
 //! What a power cut leaves: what was flushed, a prefix of each sequential zone, any blocks of a
 //! conventional one, and nothing else.
-#![allow(clippy::unwrap_used)]
 
 mod after_the_cut;
 mod histories;

@@ -1,8 +1,5 @@
 //! Host-managed and host-aware disks.
-#![allow(clippy::unwrap_used)]
 
-#[path = "../common/mod.rs"]
-mod common;
 mod host_aware;
 mod host_managed;
 mod power_cuts;

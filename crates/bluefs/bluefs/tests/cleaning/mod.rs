@@ -1,21 +1,18 @@
 //! Cleaning ahead of need: what it moves, under which budget, and that nobody waits for it.
 
-#![allow(clippy::unwrap_used)]
-
 mod budget;
 mod cost;
 mod failing;
 mod logs;
 mod meanwhile;
-#[path = "../support/mod.rs"]
-mod support;
 mod thread;
 
+use crate::support;
+use crate::support::{assert_clean, geometry, mount, pool, read, write};
 use bluefs::{BlueFs, Cleaning, Error, Lifetime, MountOptions, Writer};
 use device::faults::{Fault, Faults, Gate, Plan};
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
-use support::{assert_clean, geometry, mount, pool, read, write};
 use zone::{ZoneCommand, ZoneId};
 
 /// A drive in memory with an empty file system.

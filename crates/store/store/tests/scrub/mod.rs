@@ -1,16 +1,11 @@
 //! The scrub: what it finds, what it writes anew, where it goes on, and that losses are told exactly.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-#[path = "../common/mod.rs"]
-mod common;
 mod damage;
 mod losses;
 mod metadata;
 mod passes;
 
-use common::{create_collection, geometry, mkfs, mount};
+use crate::common::{create_collection, geometry, mkfs, mount};
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
 use store::{MountOptions, Pace, ScrubPlan, ScrubStatus, Store};

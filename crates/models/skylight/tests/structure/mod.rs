@@ -1,15 +1,12 @@
 //! What lies under the blocks, found out by tests 13 and 14: surfaces, strokes, direction, torn writes.
-#![allow(clippy::unwrap_used)]
 
-#[path = "../drives/mod.rs"]
-mod drives;
 mod surfaces;
 mod torn_writes;
 
+use crate::drives::judge::Record;
+use crate::drives::{between, number, serpentine_middle};
 use drive_model::mechanics::Stroke;
 use drive_model::{BLOCK_BYTES, Profile, Request, Span, Time};
-use drives::judge::Record;
-use drives::{between, number, serpentine_middle};
 use skylight::finding::{DriveType, Finding, Shingling};
 use skylight::place::turn;
 use skylight::report::rows;

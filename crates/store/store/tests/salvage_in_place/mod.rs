@@ -1,13 +1,8 @@
 //! The index of a store made again on the drive itself, from its data zones alone.
 
-// A failed unwrap is a failed test.
-#![allow(clippy::unwrap_used)]
-
-#[path = "../common/mod.rs"]
-mod common;
 mod damaged;
 
-use common::*;
+use crate::common::*;
 use damaged::*;
 use device::power_cut::{CrashState, PowerCut};
 use device::{MemoryDrive, ZonedDevice};

@@ -1,23 +1,20 @@
 //! Files and names, one behaviour at a time, on a drive in memory.
 
-#![allow(clippy::unwrap_used)]
-
 mod contents;
 mod costs;
 mod foreign;
 mod logs;
 mod names;
 mod space;
-#[path = "../support/mod.rs"]
-mod support;
 
+use crate::support;
+use crate::support::{assert_clean, formatted, pool, put};
 use bluefs::{
     BlueFs, Error, FORMAT_VERSION, FormatOptions, Lifetime, MountOptions, Role, SuperblockInfo,
 };
 use device::{MemoryDrive, ZonedDevice};
 use runtime::Runtime;
 use std::sync::Arc;
-use support::{assert_clean, formatted, pool, put};
 use zone::{Geometry, ZoneId, ZoneKind};
 
 fn geometry(conventional_zones: u32, max_active_zones: u32) -> Geometry {

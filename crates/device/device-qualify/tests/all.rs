@@ -1,0 +1,7 @@
+//! All of these tests are one program: each links everything below it.
+
+// A failed unwrap is a failed test.
+#![allow(clippy::unwrap_used)]
+
+mod power;
+mod speed;

@@ -1,0 +1,8 @@
+//! All of these tests are one program: each links everything below it.
+
+// A failed unwrap is a failed test.
+#![allow(clippy::unwrap_used)]
+
+mod cleaning;
+mod cluster;
+mod turns;

@@ -1,0 +1,12 @@
+//! All of these tests are one program: each links everything below it.
+
+// A failed unwrap is a failed test.
+#![allow(clippy::unwrap_used)]
+
+mod crash;
+mod damage;
+mod failing;
+mod format_document;
+mod lockstep;
+mod sharing;
+mod support;

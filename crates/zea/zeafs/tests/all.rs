@@ -1,0 +1,12 @@
+//! All of these tests are one program: each links everything below it.
+
+// A failed unwrap is a failed test.
+#![allow(clippy::unwrap_used)]
+
+mod damage;
+mod format_document;
+mod histories;
+mod pairs;
+mod support;
+mod syncs;
+mod zones;
