@@ -1,6 +1,7 @@
 """Clients that people use: s3cmd, rclone, and the command line of AWS."""
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -144,6 +145,34 @@ def test_rclone(rclone, s3, tree, tmp_path):
     assert rclone("lsf", "--recursive", "--files-only", remote).stdout == ""
     rclone("purge", "zs:rclone-bucket")
     assert "rclone-bucket" not in rclone("lsd", "zs:").stdout
+
+
+@pytest.mark.skipif(not shutil.which("restic"), reason="restic is not installed")
+def test_restic(server, tree, tmp_path):
+    environment = dict(
+        os.environ,
+        AWS_ACCESS_KEY_ID=zonestore.ACCESS_KEY,
+        AWS_SECRET_ACCESS_KEY=zonestore.SECRET_KEY,
+        RESTIC_REPOSITORY=f"s3:{server.endpoint}/restic-bucket",
+        RESTIC_PASSWORD="nobody's",
+        RESTIC_CACHE_DIR=str(tmp_path / "cache"),
+    )
+
+    def restic(*arguments):
+        return call("restic", *arguments, env=environment).stdout
+
+    restic("init")
+    restic("backup", tree)
+    first = read_tree(tree)
+    (tree / "small.txt").write_text("changed")
+    restic("backup", tree)
+    assert "no errors were found" in restic("check", "--read-data")
+    oldest = json.loads(restic("snapshots", "--json"))[0]["short_id"]
+    restic("restore", oldest, "--target", tmp_path / "back")
+    assert read_tree(tmp_path / "back" / str(tree).lstrip("/")) == first
+    restic("forget", "--keep-last", "1", "--prune")
+    assert len(json.loads(restic("snapshots", "--json"))) == 1
+    assert "no errors were found" in restic("check", "--read-data")
 
 
 def examples(language):

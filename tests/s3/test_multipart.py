@@ -261,3 +261,13 @@ def test_boto3_does_it_by_itself(s3, bucket, data, size):
     assert out.getvalue() == body
     s3.copy({"Bucket": bucket, "Key": "k"}, bucket, "copy", Config=transfer)
     assert s3.get_object(Bucket=bucket, Key="copy")["Body"].read() == body
+
+
+def test_an_upload_may_say_that_its_metadata_is_its_own(s3, sign, bucket):
+    """s3fs does, when it begins a copy in parts."""
+    def begin(directive):
+        headers = {"x_amz_metadata_directive": directive, "x_amz_meta_a": "1"}
+        return sign.request("POST", f"/{bucket}/copied", "uploads=", **headers)[0]
+
+    assert (begin("REPLACE"), begin("COPY")) == (200, 501)
+    assert len(s3.list_multipart_uploads(Bucket=bucket)["Uploads"]) == 1

@@ -19,7 +19,7 @@ use crate::errors::{no_such_upload, of_store};
 use crate::gateway::{Gateway, set_checksum};
 use crate::listing::successor_of_prefix;
 use crate::object::content_of;
-use crate::refusals::{check_metadata, refuse_features};
+use crate::refusals::{check_metadata, refuse, refuse_features};
 use crate::tags::Tags;
 use crate::upload::{self, Plan};
 use objects::digest::{Algorithm, hex, parse_hex};
@@ -145,6 +145,10 @@ pub async fn create(
     gateway: &Gateway,
     request: S3Request<CreateMultipartUploadInput>,
 ) -> S3Result<S3Response<CreateMultipartUploadOutput>> {
+    // Said by clients that begin a copy in parts. That of another object is not known here.
+    let directive = request.headers.get("x-amz-metadata-directive");
+    let is_other = directive.is_some_and(|said| said != MetadataDirective::REPLACE);
+    refuse(&[(is_other, "An upload with another object's metadata")])?;
     let input = request.input;
     refuse_features!(input);
     check_metadata(input.metadata.as_ref())?;

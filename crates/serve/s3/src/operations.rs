@@ -40,7 +40,7 @@ pub struct Operation {
     headers: &'static [&'static str],
 }
 
-/// Headers of every operation. The last four mean nothing here: the one owner pays, sessions have
+/// Headers of every operation. The last five mean nothing here: the one owner pays, sessions have
 /// other keys, and the rest describes the client.
 const COMMON: &[&str] = &[
     "x-amz-checksum-crc32",
@@ -54,6 +54,7 @@ const COMMON: &[&str] = &[
     "x-amz-expected-bucket-owner",
     "x-amz-sdk-checksum-algorithm",
     "x-amz-trailer",
+    "x-amz-api-version",
     "x-amz-request-payer",
     "x-amz-security-token",
     "x-amz-te",
@@ -114,7 +115,7 @@ const OPERATIONS: &[Operation] = &[
     ] },
     Operation { name: "CreateMultipartUpload", need: WRITES, cost: Cost::Free, query: &["uploads"], headers: &[
         "x-amz-acl", "x-amz-grant-", "x-amz-meta-", "x-amz-storage-class", "x-amz-tagging",
-        "x-amz-checksum-algorithm", "x-amz-checksum-type",
+        "x-amz-checksum-algorithm", "x-amz-checksum-type", "x-amz-metadata-directive",
     ] },
     Operation { name: "DeleteBucket", need: ADMINISTERS, cost: Cost::Document, query: &[], headers: &[] },
     // Nothing is held by governance, so nothing needs to be bypassed.
