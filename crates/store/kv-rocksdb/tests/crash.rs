@@ -326,11 +326,11 @@ fn number(name: &str, default: usize) -> usize {
     given.unwrap_or(default)
 }
 
-/// Runs `steps` with the power cut at the command `point` of them and looks at what is left; false
-/// if there were not so many commands.
+/// Runs `steps` with the power cut at the command `point` of them and looks at what is left, but for what the first `seen`
+/// of them leave; false if there were not so many commands.
 fn cut_at(
     point: u64,
-    steps: &[Op],
+    (steps, seen): (&[Op], usize),
     setting: &Setting,
     base: &(PowerCut, History),
     counts: &Counts,
@@ -339,12 +339,17 @@ fn cut_at(
     let mut history = base.1.clone();
     let mut machine = Machine::start(drive.clone(), &setting.options);
     drive.cut_after(point);
-    let _through = steps.iter().all(|op| machine.step(&mut history, *op));
+    let done = (steps.iter())
+        .take_while(|op| machine.step(&mut history, **op))
+        .count();
     let was_cut = drive.is_cut();
     // Also when all is done: what was not flushed may be lost.
     drive.cut_after(0);
     let told = std::mem::take(&mut machine.told);
     drop(machine);
+    if done < seen {
+        return was_cut;
+    }
     counts.points.fetch_add(1, Ordering::Relaxed);
     let limits = CrashLimits {
         max_states: number("ZONESTORE_CRASH_STATES", 3),
@@ -359,7 +364,7 @@ fn cut_at(
     was_cut
 }
 
-/// Cuts each of `histories` at all commands, or at so many that a seed chooses.
+/// Cuts each of `histories` at all commands, once where several begin alike, or at so many that a seed chooses.
 fn enumerate(name: &str, setting: &Setting, histories: &[Vec<Op>], most_points: usize) {
     let base = setting.base();
     let counts = Counts {
@@ -376,7 +381,14 @@ fn enumerate(name: &str, setting: &Setting, histories: &[Vec<Op>], most_points: 
                     let Some(steps) = histories.get(index) else {
                         return;
                     };
-                    let cut_at = |point| cut_at(point, steps, setting, &base, &counts);
+                    let alike = |other: &Vec<Op>| {
+                        other.iter().zip(steps).take_while(|(a, b)| a == b).count()
+                    };
+                    let seen = match most_points {
+                        0 => histories[..index].iter().map(alike).max().unwrap_or(0),
+                        _ => 0,
+                    };
+                    let cut_at = |point| cut_at(point, (steps, seen), setting, &base, &counts);
                     if most_points == 0 {
                         let _all = (1..).find(|point| !cut_at(*point));
                     } else {

@@ -261,23 +261,23 @@ fn copy(drive: &PowerCut) -> PowerCut {
     drive.restart(&states[0])
 }
 
-/// Runs a history; answers the model as acknowledged and the model if the operation in flight
-/// counts too.
-fn run(drive: &Arc<PowerCut>, history: &[Op]) -> (Model, Model) {
+/// Runs a history; answers the model as acknowledged, the model if the operation in flight counts
+/// too, and how many operations were done.
+fn run(drive: &Arc<PowerCut>, history: &[Op]) -> (Model, Model, usize) {
     let mut acknowledged = base_model();
     let device: Arc<dyn ZonedDevice> = drive.clone();
     let Ok(store) = Store::mount(device, options()) else {
-        return (acknowledged.clone(), acknowledged);
+        return (acknowledged.clone(), acknowledged, 0);
     };
     for (step, op) in history.iter().enumerate() {
         let mut next = acknowledged.clone();
         apply(None, &mut next, *op, step as u64).unwrap();
         match apply(Some(&store), &mut acknowledged.clone(), *op, step as u64) {
             Ok(()) => acknowledged = next,
-            Err(_) => return (acknowledged, next),
+            Err(_) => return (acknowledged, next, step),
         }
     }
-    (acknowledged.clone(), acknowledged)
+    (acknowledged.clone(), acknowledged, history.len())
 }
 
 fn check(
@@ -321,7 +321,20 @@ fn check(
     assert!(report.is_clean(), "{}: {:#?}", context(), report.details);
 }
 
-/// `conventional`: how many such zones, and their parts.
+/// How many operations this history begins with that an earlier one begins with too.
+fn shared(histories: &[Vec<Op>], index: usize) -> usize {
+    let same = |other: &Vec<Op>| {
+        histories[index]
+            .iter()
+            .zip(other)
+            .take_while(|(a, b)| a == b)
+            .count()
+    };
+    histories[..index].iter().map(same).max().unwrap_or(0)
+}
+
+/// `conventional`: how many such zones, and their parts. A cut among operations that an earlier history begins with
+/// has been looked at there.
 fn enumerate(histories: &[Vec<Op>], zones: u32, conventional: (u32, u32)) -> (usize, usize) {
     let max_states = std::env::var("ZONESTORE_CRASH_STATES")
         .ok()
@@ -336,7 +349,12 @@ fn enumerate(histories: &[Vec<Op>], zones: u32, conventional: (u32, u32)) -> (us
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
-                while let Some(history) = histories.get(next.fetch_add(1, Ordering::Relaxed)) {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(history) = histories.get(index) else {
+                        return;
+                    };
+                    let shared = shared(histories, index);
                     let whole = Arc::new(copy(&base));
                     let before = whole.operation_count();
                     run(&whole, history);
@@ -344,7 +362,10 @@ fn enumerate(histories: &[Vec<Op>], zones: u32, conventional: (u32, u32)) -> (us
                     for cut in 0..=operations {
                         let drive = Arc::new(copy(&base));
                         drive.cut_after(cut);
-                        let (acknowledged, in_flight) = run(&drive, history);
+                        let (acknowledged, in_flight, done) = run(&drive, history);
+                        if done < shared {
+                            continue;
+                        }
                         points.fetch_add(1, Ordering::Relaxed);
                         let limits = CrashLimits {
                             max_states,

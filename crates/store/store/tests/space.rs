@@ -163,7 +163,7 @@ fn fill_with_small_objects((device, store): (Arc<dyn ZonedDevice>, Store)) {
                 Ok(()) => count += 1,
                 Err(error) => break error,
             }
-            if count % 1000 == 0 {
+            if count % (4000 / rounds()) == 0 {
                 let s = assert_consistent(&store);
                 assert_eq!(s.inline_bytes, count * size as u64);
             }

@@ -240,7 +240,7 @@ fn a_full_drive_holds_what_it_promises_and_rows_wait_for_a_place() {
     let (stored, full) = (count * OBJECT as u64, store.statfs());
     assert!(full.available_bytes < OBJECT as u64);
     assert!(stored + (6 << 20) >= promised, "{stored} of {promised}");
-    for _ in 0..2 * count {
+    for _ in 0..common::rounds() * count {
         let name = format!("o{}", random.u64(..count));
         let mut tx = Transaction::new();
         tx.remove_if_present("c", &name);

@@ -22,6 +22,12 @@ pub fn seed() -> u64 {
     given.map_or(0, |seed| seed.parse().unwrap())
 }
 
+/// 1, or what `ZONESTORE_ROUNDS` says: as many times what takes long.
+pub fn rounds() -> u64 {
+    let given = std::env::var("ZONESTORE_ROUNDS").ok();
+    given.map_or(1, |rounds| rounds.parse().unwrap())
+}
+
 /// A drive of `zones` zones of 1 MiB, the first four of them conventional.
 pub fn geometry(zones: u32) -> Geometry {
     Geometry {
