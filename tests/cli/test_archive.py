@@ -115,6 +115,8 @@ def test_a_store_that_is_half_restored_takes_nothing_else(zonestore, store, make
         (10, ("store", "health", "e.zoned")),
     ):
         assert "has not come to its end" in zonestore.try_(*command).failed(code), command
+    asked = zonestore.try_("store", "health", "e.zoned")
+    assert "has not come to its end" in asked.text and "healthy" not in asked.text
     zonestore("store", "ls", "e.zoned", "c")
     assert zonestore("store", "restore", "full.tar", "--to", "e.zoned", "--json").json["resumed"]
     put(zonestore, "c/new", b"new", "e.zoned")

@@ -86,6 +86,7 @@ SPOILT = [
     (False, True, "chunk data", "BadDigest"),
     (False, True, "trailer", "BadDigest"),
     (False, True, "no trailer", "MalformedTrailerError"),
+    (False, True, "trailer without a value", "MalformedTrailerError"),
     (False, True, "length", "IncompleteBody"),
 ]
 

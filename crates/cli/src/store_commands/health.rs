@@ -20,7 +20,12 @@ pub fn health(path: &Path, out: &mut Output) -> CommandResult {
     let mut value = serde_json::to_value(&health)?;
     value["healthy"] = json!(health.is_healthy() && restored.is_ok());
     value["half_restored"] = json!(restored.is_err());
-    for line in health.lines() {
+    let mut lines = health.lines();
+    if let Err(error) = &restored {
+        // Nothing is known to be lost, and yet it is not all there.
+        lines.splice(..usize::from(health.is_healthy()), [error.to_string()]);
+    }
+    for line in lines {
         out.line(format_args!("{line}"))?;
     }
     out.value(&value)?;

@@ -6,8 +6,12 @@ use device::{MemoryDrive, profile};
 use futures::{StreamExt, stream};
 use kv_log::KvLog;
 use objects::digest::Algorithm;
-use objects::{Blocking, Download, Expected, ReceiveError, Received, receive, take_piece};
+use objects::{
+    Blocking, Download, Expected, Flow, Line, Pressure, ReceiveError, Received, receive, take_piece,
+};
+use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::time::Duration;
 use store::{Attributes, MkfsOptions, MountOptions, Store, Transaction, WriteHints};
 
 fn store() -> Store {
@@ -77,6 +81,42 @@ async fn what_was_received_is_what_is_downloaded() {
     }
     assert!(store.caches().unwrap().data.hits > 40);
     store.unmount().unwrap();
+}
+
+/// Whoever reads slowly would seem to stand still, if only the last part of what it was given were counted.
+#[tokio::test(start_paused = true)]
+async fn a_piece_in_parts_counts_as_handed_out_at_once() {
+    let (store, blocking, data) = (store(), Blocking::new(2), data());
+    put(&store, &blocking, &data).await;
+    let reader = Arc::new(store.open("c", "o").unwrap());
+    let range = 0..3_000_000;
+    take_piece(&reader, &range).unwrap();
+    let first = take_piece(&reader, &range).unwrap();
+    let parts = first.len();
+    assert!(parts > 10);
+    let second = Duration::from_secs(1);
+    let line = Line::new(
+        1,
+        Pressure {
+            turn_timeout: second,
+            patience: second,
+            min_bytes_per_second: 1,
+        },
+    );
+    let flow = Flow::default();
+    let asker = Ipv4Addr::LOCALHOST.into();
+    let permit = line.take(asker, flow.clone(), None).await;
+    let mut body = Download::new(reader, blocking, range, first, permit);
+    for part in 0..parts as u64 {
+        body.next().await.unwrap().unwrap();
+        let (rate, taken) = flow.rate();
+        let expected = (1 << 20) * 1_000_000 / (part * 1_000_000).max(1);
+        assert!(flow.is_waited_for());
+        assert_eq!((rate, taken), (expected, second * part as u32));
+        tokio::time::advance(second).await;
+    }
+    body.next().await.unwrap().unwrap();
+    assert_eq!(flow.rate().1, Duration::ZERO);
 }
 
 #[tokio::test]

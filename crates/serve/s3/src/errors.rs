@@ -100,6 +100,12 @@ pub fn missing_trailer() -> S3Error {
     with_status("MalformedTrailerError", 400, message)
 }
 
+/// The trailers are none, or there is something beside them.
+pub fn malformed_trailer() -> S3Error {
+    let message = "The request contained trailing data that was not well-formed";
+    with_status("MalformedTrailerError", 400, message)
+}
+
 /// The body is not the one that was signed.
 pub fn wrong_payload_hash() -> S3Error {
     let message = "The provided 'x-amz-content-sha256' header does not match what was computed";

@@ -4,7 +4,7 @@ use crate::attributes::Checksum;
 use crate::body::{Failed, Framing, decoded_length};
 use crate::compressible;
 use crate::digest::Announced;
-use crate::errors::{not_run, of_store, wrong_payload_hash};
+use crate::errors::{malformed_trailer, not_run, of_store, wrong_payload_hash};
 use crate::gateway::Gateway;
 use http::HeaderMap;
 use objects::digest::{Algorithm, Digests};
@@ -168,7 +168,8 @@ fn stream_error(failed: &Failed, framing: Framing) -> S3Error {
     match (failed.failure(), framing) {
         (Some(failure), _) => failure.to_error(),
         (None, Framing::Plain) => wrong_payload_hash(),
-        (None, _) => s3_error!(
+        (None, Framing::UnsignedChunks) => malformed_trailer(),
+        (None, Framing::SignedChunks) => s3_error!(
             SignatureDoesNotMatch,
             "The signature of a chunk or of the trailers does not match its content"
         ),
