@@ -75,13 +75,19 @@ impl<K: Eq + Hash + Clone> Cache<K> {
     /// What is under `key`, if that is at least `wanted` bytes long. A look-up counts as a hit of so many bytes,
     /// or as a miss.
     pub fn get(&self, key: &K, wanted: usize) -> Option<Bytes> {
-        let entries = self.entries.as_ref()?;
-        let found = entries.get(key).filter(|bytes| bytes.len() >= wanted);
-        match found {
-            Some(_) => self.counters.hit(wanted),
-            None => self.counters.missed(),
+        let found = self.find(key, wanted);
+        if found.is_none() && self.is_on() {
+            self.counters.missed();
         }
         found
+    }
+
+    /// The same for those who ask again, by [`get`](Self::get), for what they do not find: that miss is counted there.
+    pub fn find(&self, key: &K, wanted: usize) -> Option<Bytes> {
+        let found = self.entries.as_ref()?.get(key);
+        let found = found.filter(|bytes| bytes.len() >= wanted)?;
+        self.counters.hit(wanted);
+        Some(found)
     }
 
     /// Keeps `bytes`, instead of what was under `key` before.

@@ -161,7 +161,7 @@ pub(crate) fn read_blob<'a>(
             if end <= at {
                 break;
             }
-            if let Some(found) = cache.begin_of(blob, &(at..end), block) {
+            if let Some(found) = begin_of(blob, at..end, block, |unit| cache.get(blob, unit)) {
                 let (missed, rest) =
                     target[(next - from) as usize..].split_at_mut((at - next) as usize);
                 read_plain(source, blob, next, missed)?;
@@ -226,10 +226,26 @@ pub(crate) fn cached<'a>(
     let block = source.device.geometry().block_size;
     let cache = source.cache.filter(|_| blob.codec == Codec::None);
     std::iter::from_fn(move || {
-        let found = cache?.begin_of(blob, &wanted, block)?;
+        let found = begin_of(blob, wanted.clone(), block, |unit| cache?.find(blob, unit))?;
         wanted.start += found.len() as u32;
         Some(found)
     })
+}
+
+/// The stored bytes from the first of `wanted` on, as far as `wanted` and what `look_up` has of their unit go.
+fn begin_of(
+    blob: &Blob,
+    wanted: Range<u32>,
+    block_size: u32,
+    look_up: impl FnOnce(&Range<u32>) -> Option<Bytes>,
+) -> Option<Bytes> {
+    let unit = blob.units(wanted.start, wanted.start.checked_add(1)?, block_size);
+    let part = wanted.start..wanted.end.min(unit.end);
+    if part.is_empty() {
+        return None;
+    }
+    let within = |at: u32| (at - unit.start) as usize;
+    Some(look_up(&unit)?.slice(within(part.start)..within(part.end)))
 }
 
 /// Which of the stored bytes one fragment has.

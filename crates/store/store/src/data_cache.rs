@@ -64,17 +64,10 @@ impl DataCache {
         self.units.get(&name, unit.len())
     }
 
-    /// The stored bytes from the first of `wanted` on, as far as their unit and `wanted` go.
-    pub fn begin_of(&self, blob: &Blob, wanted: &Range<u32>, block_size: u32) -> Option<Bytes> {
-        let Range { start, end } = *wanted;
-        let unit = blob.units(start, start.checked_add(1)?, block_size);
-        let part = start..end.min(unit.end);
-        if part.is_empty() {
-            return None;
-        }
-        let within = |at: u32| (at - unit.start) as usize;
-        let found = self.get(blob, &unit)?;
-        Some(found.slice(within(part.start)..within(part.end)))
+    /// The same for those who read what they do not find, and count the miss then.
+    pub fn find(&self, blob: &Blob, unit: &Range<u32>) -> Option<Bytes> {
+        let name = self.name(blob, unit)?;
+        self.units.find(&name, unit.len())
     }
 
     /// Keeps units of `blob`: the stored bytes from `start` on, which were compared with their checksums.

@@ -102,6 +102,10 @@ fn what_is_cached_is_taken_without_a_copy_as_far_as_it_goes() {
         assert_eq!(take(210_000, 7).unwrap().concat(), bytes[210_000..210_007]);
     });
     assert_eq!(read, 0);
+    let before = store.caches().unwrap().data;
+    assert!(take(1_000_000, 400_000).is_none());
+    // A look-up that ends in a read is one, however often it is looked for meanwhile.
+    assert_eq!(store.caches().unwrap().data.misses, before.misses + 7);
     // What was taken stays as it is, whatever becomes of the object and its place.
     let parts = take(200_000, 50_000).unwrap();
     for round in 2..100 {

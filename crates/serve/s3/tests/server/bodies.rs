@@ -68,7 +68,7 @@ async fn a_body_that_is_not_wanted_ends_the_connection() {
     // Refused by the handler, by the gate, and by the signature.
     let conditional = server.head_with("PUT", "/bucket/k", "", 3, &[("if-none-match", "*")]);
     let missing = server.head("PUT", "/nowhere/k", "", 3);
-    let strange = server.head("PUT", "/bucket/k", "tagging=", 3);
+    let strange = server.head("PUT", "/bucket/k", "acl=", 3);
     let forged = server
         .head("PUT", "/bucket/k", "", 3)
         .replace("/bucket/k", "/bucket/j");
