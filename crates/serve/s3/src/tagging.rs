@@ -1,4 +1,4 @@
-//! The operations on an object's tags, which change nothing else of it: neither its tag nor its time.
+//! The operations on an object's tags, which change nothing else of it: neither its entity tag nor its time.
 
 use crate::attributes::{ObjectAttributes, TAGS};
 use crate::collections;

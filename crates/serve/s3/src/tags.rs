@@ -1,7 +1,6 @@
 //! Tags of an object: what may be one, and how they are written down.
 
-use s3s::S3Result;
-use s3s::{S3Error, S3ErrorCode, s3_error};
+use s3s::{S3Error, S3ErrorCode, S3Result, s3_error};
 use std::collections::BTreeSet;
 
 /// Most tags of an object.
