@@ -167,6 +167,10 @@ fn what_is_kept_of_a_zone_is_not_found_after_its_reset() {
         let name = format!("o{}", round % 3);
         put(&store, &name, &bytes).unwrap();
         assert!(read(&store, &name).unwrap() == bytes, "round {round}");
+        assert!(
+            taken_in(&store, "c", &name).unwrap() == bytes,
+            "round {round}"
+        );
         store.seal_open_zones().unwrap();
         while store.clean_one().unwrap() {}
     }
