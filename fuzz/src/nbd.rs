@@ -2,8 +2,8 @@
 
 #![no_main]
 
-use libfuzzer_sys::fuzz_target;
 use export::protocol;
+use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| client(input));
 

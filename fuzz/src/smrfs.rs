@@ -129,7 +129,11 @@ fn mounted(kind: usize, records: &[u8]) {
     if synced.is_ok() {
         let mut found = [0; 9000];
         let new = fs.lookup(ROOT, b"new").expect("it was synced").ino;
-        assert!(fs.read(new, 0, &mut found).is_ok_and(|length| length == 9000) && found == [7; 9000]);
+        assert!(
+            fs.read(new, 0, &mut found)
+                .is_ok_and(|length| length == 9000)
+                && found == [7; 9000]
+        );
     }
     let _ = fs.check(true);
     let _ = used(&fs);
@@ -154,7 +158,9 @@ fn used(fs: &FileSystem) -> Result<(), Error> {
         let mut some = [0; 6000];
         for offset in [0, size / 2, size.saturating_sub(100)] {
             let _ = fs.read(ino, offset, &mut some);
-            let _ = fs.seek(ino, offset, true).and_then(|_| fs.seek(ino, offset, false));
+            let _ = fs
+                .seek(ino, offset, true)
+                .and_then(|_| fs.seek(ino, offset, false));
         }
         let _ = fs.read_link(ino);
         let _ = fs.xattrs(ino);
@@ -165,7 +171,11 @@ fn used(fs: &FileSystem) -> Result<(), Error> {
         let _ = fs.preallocate(ino, 3000, 20_000, true);
         let _ = fs.truncate(ino, 4000);
         let _ = fs.link(ino, ROOT, b"linked");
-        let _ = fs.rename((*directory, &entry.name), (ROOT, b"renamed"), Rename::Replace);
+        let _ = fs.rename(
+            (*directory, &entry.name),
+            (ROOT, b"renamed"),
+            Rename::Replace,
+        );
         let _ = fs.unlink(ROOT, b"linked");
         let _ = fs.unlink(ROOT, b"renamed");
         let _ = fs.rmdir(ROOT, b"renamed");

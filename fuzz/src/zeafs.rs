@@ -97,6 +97,11 @@ fn mounted(bytes: &[u8], is_durable: bool) {
     if synced.is_ok() {
         let mut found = [0; 3000];
         let reader = fs.open("new").expect("it was synced");
-        assert!(reader.read_at(0, &mut found).is_ok_and(|length| length == 3000) && found == [7; 3000]);
+        assert!(
+            reader
+                .read_at(0, &mut found)
+                .is_ok_and(|length| length == 3000)
+                && found == [7; 3000]
+        );
     }
 }
