@@ -86,9 +86,8 @@ def test_what_is_not_implemented_says_so(s3, bucket, refused):
     assert refused(s3.get_bucket_lifecycle_configuration, Bucket=bucket) == missing
     assert refused(s3.get_object_acl, Bucket=bucket, Key="k") == missing
     assert refused(s3.get_bucket_tagging, Bucket=bucket) == missing
-    versioning = {"Status": "Enabled"}
-    call = s3.put_bucket_versioning
-    assert refused(call, Bucket=bucket, VersioningConfiguration=versioning) == missing
+    lock = dict(Bucket=bucket, ObjectLockConfiguration={"ObjectLockEnabled": "Enabled"})
+    assert refused(s3.put_object_lock_configuration, **lock) == missing
     encryption = dict(ServerSideEncryption="AES256")
     assert refused(s3.put_object, Bucket=bucket, Key="t", Body=b"", **encryption) == missing
     assert refused(s3.put_object, Bucket=bucket, Key="t", Body=b"", ACL="public-read")[0] == (

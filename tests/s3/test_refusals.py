@@ -13,6 +13,7 @@ from zonestore import ROOT, fsck
 
 RIGHTS = ["read", "write", "list", "admin"]
 COMPLETE = "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>{etag}</ETag></Part></CompleteMultipartUpload>"
+VERSIONING = "<VersioningConfiguration><Status>Suspended</Status></VersioningConfiguration>"
 TAGS = "<Tagging><TagSet><Tag><Key>a</Key><Value>1</Value></Tag></TagSet></Tagging>"
 DELETE = "<Delete><Object><Key>gone</Key></Object></Delete>"
 
@@ -57,6 +58,7 @@ class World:
             "HeadBucket": ("HEAD", "/photos", "", b"", {}),
             "GetBucketLocation": ("GET", "/photos", "location=", b"", {}),
             "GetBucketVersioning": ("GET", "/photos", "versioning=", b"", {}),
+            "PutBucketVersioning": ("PUT", "/photos", "versioning=", VERSIONING.encode(), {}),
             "ListObjects": ("GET", "/photos", "", b"", {}),
             "ListObjectsV2": ("GET", "/photos", "list-type=2", b"", {}),
             "ListObjectVersions": ("GET", "/photos", "versions=", b"", {}),

@@ -61,10 +61,19 @@ fn knows_uri(program: &OsStr, given: &[OsString]) -> bool {
 fn added_arguments(program: &OsStr, given: &[OsString], uri: &OsStr) -> Vec<OsString> {
     let name = name(program);
     let mut added = Vec::new();
-    if knows_uri(program, given) && !is_given(given, "fs_uri") && !is_given(given, "env_uri") {
-        let mut argument = OsString::from("--fs_uri=");
-        argument.push(uri);
-        added.push(argument);
+    let mut tell = |options: [&str; 2]| {
+        if !options.iter().any(|option| is_given(given, option)) {
+            let mut argument = OsString::from(format!("--{}=", options[0]));
+            argument.push(uri);
+            added.push(argument);
+        }
+    };
+    if knows_uri(program, given) {
+        tell(["fs_uri", "env_uri"]);
+    }
+    // It keeps backups beside the database, and looks for them on the host.
+    if name == "ldb" && given.iter().any(|word| word == "restore") {
+        tell(["backup_fs_uri", "backup_env_uri"]);
     }
     if matches!(name, "db_bench" | "ldb") && !is_given(given, "db") {
         added.push(OsString::from(format!("--db={DEFAULT_DATABASE}")));
@@ -106,6 +115,11 @@ mod tests {
         assert_eq!(
             added("ldb", &["scan", "--db=/x"]),
             ["--fs_uri=zonestore:///d"]
+        );
+        let restore = ["restore", "--backup_dir=/b", "--db=/x"];
+        assert_eq!(
+            added("ldb", &restore),
+            ["--fs_uri=zonestore:///d", "--backup_fs_uri=zonestore:///d"]
         );
         assert_eq!(added("ldb", &["create_column_family", "x"]), ["--db=/db"]);
         assert_eq!(

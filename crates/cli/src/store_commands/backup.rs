@@ -25,6 +25,7 @@ pub fn export(arguments: &StoreExport, out: &mut Output) -> CommandResult {
         let mut collections = vec![what.collection.clone()];
         if what.object.is_empty() {
             collections.push(plain::uploads_of(&what.collection));
+            collections.push(plain::versions_of(&what.collection));
         }
         (collections, what.object.clone())
     });

@@ -68,7 +68,7 @@ fn change(
             if store.collection(name)?.is_none() && (name.is_empty() || name.contains('/')) {
                 return fail!(Usage, "{name:?} cannot name a collection"; "take a name without a slash");
             }
-            if plain::has_uploads_of_a_bucket(store, name)? {
+            if plain::comes_with_a_bucket(store, name)? {
                 return fail!(Refused, "{name:?} belongs to a bucket"; "it goes with the bucket");
             }
         }

@@ -177,8 +177,12 @@ pub fn remove(arguments: &StoreRemove, out: &mut Output) -> CommandResult {
         let removed = if arguments.recursive {
             confirm_removal(store, arguments, out)?;
             let progress = Progress::steps("removing objects", None);
-            let removed = plain::remove(store, collection, object, &mut |n| progress.set(n))?;
+            let mut removed = plain::remove(store, collection, object, &mut |n| progress.set(n))?;
             if object.is_empty() {
+                let versions = plain::versions_of(collection);
+                if store.collection(&versions)?.is_some() {
+                    removed += plain::remove(store, &versions, &[], &mut |n| progress.set(n))?;
+                }
                 plain::remove_bucket(store, collection)?;
             } else if removed == 0 {
                 return fail!(

@@ -16,10 +16,21 @@ pub const KIND: &str = "kind";
 pub const KIND_BUCKET: &[u8] = b"bucket";
 /// The [`KIND`] of a collection that holds the unfinished uploads of a bucket.
 pub const KIND_UPLOADS: &[u8] = b"uploads";
+/// The [`KIND`] of a collection that holds the earlier versions of a bucket's objects.
+pub const KIND_VERSIONS: &[u8] = b"versions";
 /// The entity tag, without quotes.
 pub const ETAG: &str = "etag";
 /// The tags that a client gave an object.
 pub const TAGS: &str = "tags";
+
+/// Attribute of a bucket: what it does with versions of its objects.
+pub const VERSIONING: &str = "versioning";
+/// A bucket that keeps them.
+pub const VERSIONING_ENABLED: &[u8] = b"enabled";
+/// A bucket that has kept them.
+pub const VERSIONING_SUSPENDED: &[u8] = b"suspended";
+/// Which version an object is.
+pub const VERSION: &str = "version";
 
 const CONTENT_TYPE: &str = "content-type";
 const CONTENT_ENCODING: &str = "content-encoding";

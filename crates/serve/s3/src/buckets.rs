@@ -1,8 +1,8 @@
-//! Buckets: collections of the store. A bucket `b` comes with a hidden collection for its
-//! unfinished uploads, made and removed with it in one transaction.
+//! Buckets: collections of the store. A bucket `b` comes with hidden collections for its unfinished uploads and for
+//! earlier versions of its objects, removed with it in one transaction.
 
 use crate::attributes::{KIND, KIND_BUCKET};
-use crate::collections::{bucket_maker, require, uploads_of};
+use crate::collections::{bucket_maker, require, uploads_of, versions_of};
 use crate::conditions::timestamp;
 use crate::errors::of_store;
 use crate::gateway::{Gateway, owner};
@@ -11,6 +11,7 @@ use crate::listing;
 use crate::multipart;
 use crate::pages::decode_token;
 use crate::refusals::{refuse, refuse_acl};
+use crate::versions::{Locks, Versioning};
 use s3s::dto::*;
 use s3s::{S3Request, S3Response, S3Result, s3_error};
 use std::sync::Arc;
@@ -62,13 +63,17 @@ pub async fn delete(
     request: S3Request<DeleteBucketInput>,
 ) -> S3Result<S3Response<DeleteBucketOutput>> {
     let bucket = request.input.bucket;
-    gateway.call(move |store| remove(store, &bucket)).await?;
+    let locks = gateway.locks.clone();
+    gateway
+        .call(move |store| remove(store, &locks, &bucket))
+        .await?;
     Ok(S3Response::new(DeleteBucketOutput {}))
 }
 
-fn remove(store: &Store, bucket: &str) -> S3Result<()> {
+fn remove(store: &Store, locks: &Locks, bucket: &str) -> S3Result<()> {
     require(store, bucket)?;
     let uploads = uploads_of(bucket);
+    let versions = versions_of(bucket);
     loop {
         if !store.list(bucket, "", "", 1).map_err(of_store)?.is_empty() {
             let collection = bucket.to_owned();
@@ -79,6 +84,11 @@ fn remove(store: &Store, bucket: &str) -> S3Result<()> {
         transaction
             .remove_collection(bucket)
             .remove_collection(&uploads);
+        // Nobody switches them on meanwhile.
+        let _held = locks.hold();
+        if store.collection(&versions).map_err(of_store)?.is_some() {
+            transaction.remove_collection(&versions);
+        }
         match store.commit(transaction) {
             // A part arrived meanwhile.
             Err(store::Error::CollectionNotEmpty { collection }) if collection == uploads => {}
@@ -114,14 +124,52 @@ pub async fn location(
     }))
 }
 
-/// GetBucketVersioning: never switched on.
+/// GetBucketVersioning.
 pub async fn versioning(
     gateway: &Gateway,
     request: S3Request<GetBucketVersioningInput>,
 ) -> S3Result<S3Response<GetBucketVersioningOutput>> {
     let bucket = request.input.bucket;
-    gateway.call(move |store| require(store, &bucket)).await?;
-    Ok(S3Response::new(GetBucketVersioningOutput::default()))
+    let info = gateway.call(move |store| require(store, &bucket)).await?;
+    let status = match Versioning::of(&info) {
+        Versioning::Never => None,
+        Versioning::Enabled => Some(BucketVersioningStatus::ENABLED),
+        Versioning::Suspended => Some(BucketVersioningStatus::SUSPENDED),
+    };
+    Ok(S3Response::new(GetBucketVersioningOutput {
+        status: status.map(BucketVersioningStatus::from_static),
+        ..Default::default()
+    }))
+}
+
+/// PutBucketVersioning.
+pub async fn set_versioning(
+    gateway: &Gateway,
+    request: S3Request<PutBucketVersioningInput>,
+) -> S3Result<S3Response<PutBucketVersioningOutput>> {
+    let input = request.input;
+    let wanted = input.versioning_configuration;
+    let mfa = wanted.mfa_delete.as_ref().map(MFADelete::as_str);
+    refuse(&[(
+        !matches!(mfa, None | Some(MFADelete::DISABLED)),
+        "Deleting with a second factor",
+    )])?;
+    let status = wanted.status.as_ref().map(BucketVersioningStatus::as_str);
+    let versioning = match status {
+        Some(BucketVersioningStatus::ENABLED) => Versioning::Enabled,
+        Some(BucketVersioningStatus::SUSPENDED) => Versioning::Suspended,
+        _ => {
+            return Err(s3_error!(
+                IllegalVersioningConfigurationException,
+                "The status of versioning is Enabled or Suspended"
+            ));
+        }
+    };
+    let (bucket, locks) = (input.bucket, gateway.locks.clone());
+    gateway
+        .call(move |store| locks.set(store, &bucket, versioning))
+        .await?;
+    Ok(S3Response::new(PutBucketVersioningOutput {}))
 }
 
 /// ListBuckets.

@@ -1,16 +1,38 @@
-//! Buckets are collections of the store: one with the objects, one with the unfinished uploads.
+//! Buckets are collections of the store: one with the objects, one with the unfinished uploads, and one with earlier
+//! versions if the bucket has ever kept any.
 
-use crate::attributes::{KIND, KIND_BUCKET, KIND_UPLOADS};
+use crate::attributes::{
+    KIND, KIND_BUCKET, KIND_UPLOADS, KIND_VERSIONS, VERSIONING, VERSIONING_ENABLED,
+};
 use crate::errors::of_store;
 use s3s::S3Result;
 use store::{Attributes, CollectionInfo, Store, Transaction};
 
-/// Buckets' names start with a letter or a digit, so this collides with none.
+/// Buckets' names start with a letter or a digit, so these collide with none.
 const UPLOADS: &str = ".uploads/";
+const VERSIONS: &str = ".versions/";
 
 /// The collection with a bucket's unfinished uploads.
 pub fn uploads_of(bucket: &str) -> String {
     format!("{UPLOADS}{bucket}")
+}
+
+/// The collection with versions of a bucket's objects that are not the current ones.
+pub fn versions_of(bucket: &str) -> String {
+    format!("{VERSIONS}{bucket}")
+}
+
+/// Lets `transaction` make the place for a bucket's earlier versions, if there is none.
+pub fn add_versions(
+    transaction: &mut Transaction,
+    store: &Store,
+    bucket: &str,
+) -> store::Result<()> {
+    let versions = versions_of(bucket);
+    if store.collection(&versions)?.is_none() {
+        transaction.create_collection(&versions, kind(KIND_VERSIONS));
+    }
+    Ok(())
 }
 
 /// Lets `transaction` make a bucket; neither it nor its uploads may exist.
@@ -31,13 +53,19 @@ pub fn is_bucket(collection: &CollectionInfo) -> bool {
 }
 
 /// What makes a bucket of whatever there is of it. A collection of that name which is nothing to S3 so far, such as
-/// salvage and repairs make, becomes the bucket with all that is in it. Uploads without their bucket are its own.
+/// salvage and repairs make, becomes the bucket with all that is in it. Uploads and versions without their bucket are its own.
 pub fn bucket_maker(store: &Store, bucket: &str) -> S3Result<Transaction> {
     // One look at both: a bucket comes and goes with its uploads.
     let mut found = store.collections().map_err(of_store)?;
     let uploads = uploads_of(bucket);
-    found.retain(|c| c.name == bucket || c.name == uploads);
+    let versions = versions_of(bucket);
+    found.retain(|c| c.name == bucket || c.name == uploads || c.name == versions);
     let is_known = |c: &CollectionInfo| c.hashed.is_some() || c.attributes.contains_key(KIND);
+    let mut attributes = kind(KIND_BUCKET);
+    if found.iter().any(|c| c.name == versions) {
+        // It has kept them; nothing of it goes unasked.
+        attributes.insert(VERSIONING.to_owned(), VERSIONING_ENABLED.to_vec());
+    }
     let mut transaction = Transaction::new();
     match found.iter().find(|c| c.name == bucket) {
         Some(there) if is_known(there) => {
@@ -46,11 +74,11 @@ pub fn bucket_maker(store: &Store, bucket: &str) -> S3Result<Transaction> {
             return Ok(transaction);
         }
         Some(there) => {
-            let mut attributes = there.attributes.clone();
-            attributes.extend(kind(KIND_BUCKET));
-            transaction.set_collection_attributes(bucket, attributes);
+            let mut kept = there.attributes.clone();
+            kept.extend(attributes);
+            transaction.set_collection_attributes(bucket, kept);
         }
-        None => _ = transaction.create_collection(bucket, kind(KIND_BUCKET)),
+        None => _ = transaction.create_collection(bucket, attributes),
     }
     if !found.iter().any(is_uploads) {
         add_uploads(&mut transaction, bucket);
@@ -67,9 +95,10 @@ pub fn is_uploads(collection: &CollectionInfo) -> bool {
             .is_some_and(|kind| kind == KIND_UPLOADS)
 }
 
-/// The bucket that this is the name of the unfinished uploads of, if it is one.
-pub fn bucket_of(uploads: &str) -> Option<&str> {
-    uploads.strip_prefix(UPLOADS)
+/// The bucket that a collection of this name comes with, if it is one of those.
+pub fn bucket_of(collection: &str) -> Option<&str> {
+    let uploads = collection.strip_prefix(UPLOADS);
+    uploads.or_else(|| collection.strip_prefix(VERSIONS))
 }
 
 /// The bucket, or `NoSuchBucket`.

@@ -95,7 +95,7 @@ impl fmt::Debug for Config {
     }
 }
 
-fn operating_system_random(buffer: &mut [u8]) {
+pub(crate) fn operating_system_random(buffer: &mut [u8]) {
     // Upload ids must not repeat and need not be secret. Without the kernel's randomness the
     // identifiers would repeat, and parts of two uploads would mix: better to stop here.
     if let Err(error) = getrandom::fill(buffer) {

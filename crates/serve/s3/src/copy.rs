@@ -5,16 +5,17 @@
 
 mod source;
 
-use self::source::open;
+use self::source::{Located, open};
 use crate::attributes::{Checksum, Content, ObjectAttributes, format_date, stored_encoding};
 use crate::collections;
 use crate::conditions::{self, Preconditions, timestamp};
 use crate::digest::parse_name;
+use crate::errors::{condition_error, of_store};
 use crate::gateway::{Gateway, checksum_type, set_checksum};
 use crate::multipart;
-use crate::object::{condition_error, content_of, foresee};
+use crate::object::{content_of, foresee};
 use crate::ranges::{resolve, unsatisfiable};
-use crate::refusals::{check_metadata, refuse_features, refuse_version};
+use crate::refusals::{check_metadata, refuse_features};
 use crate::tags::Tags;
 use s3s::dto::*;
 use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
@@ -24,16 +25,17 @@ use store::{Store, Transaction};
 /// How often a copy begins again because its source was replaced meanwhile.
 const ATTEMPTS: u32 = 8;
 
-fn locate(source: &CopySource) -> S3Result<(String, String)> {
+fn locate(source: &CopySource) -> S3Result<Located> {
     match source {
         CopySource::Bucket {
             bucket,
             key,
             version_id,
-        } => {
-            refuse_version(version_id.as_deref())?;
-            Ok((bucket.to_string(), key.to_string()))
-        }
+        } => Ok((
+            bucket.to_string(),
+            key.to_string(),
+            version_id.as_deref().map(str::to_owned),
+        )),
         _ => Err(s3_error!(
             NotImplemented,
             "Access points are not implemented"
@@ -90,8 +92,8 @@ pub async fn object(
         Some(algorithm) => Some(parse_name(algorithm.as_str())?),
         None => None,
     };
-    let (from_bucket, from_key) = locate(&input.copy_source)?;
-    let onto_itself = from_bucket == input.bucket && from_key == input.key;
+    let from = locate(&input.copy_source)?;
+    let onto_itself = from.0 == input.bucket && from.1 == input.key && from.2.is_none();
     if onto_itself && !replace && wanted.is_none() {
         return Err(s3_error!(
             InvalidRequest,
@@ -116,13 +118,13 @@ pub async fn object(
         let (bucket, key, requires) = (bucket.clone(), key.clone(), requires.clone());
         let source = {
             let (bucket, key, requires) = (bucket.clone(), key.clone(), requires.clone());
-            let from = (from_bucket.clone(), from_key.clone());
+            let from = from.clone();
             let preconditions = preconditions.clone();
             gateway
                 .call(move |store| {
                     collections::require(store, &bucket)?;
                     foresee(store, &bucket, &key, &requires)?;
-                    open(store, (&from.0, &from.1), &preconditions)
+                    open(store, &from, &preconditions)
                 })
                 .await?
         };
@@ -146,15 +148,22 @@ pub async fn object(
             tags: tags.clone().unwrap_or_else(|| was.tags.clone()),
             ..described
         };
+        let locks = gateway.locks.clone();
         let commit = move |store: &Store| {
+            let change = locks.change(store, &bucket, &key)?;
             let mut transaction = Transaction::new();
             for condition in &requires {
                 transaction.require(&bucket, &key, condition.clone());
             }
-            source.put(&mut transaction, range, (&bucket, &key));
-            transaction.set_attributes(&bucket, &key, attributes.encode());
+            source.require(&mut transaction);
+            let version = change.replace(&mut transaction, |transaction, next| {
+                let marked = next.mark(attributes.encode());
+                source.put(transaction, range, (&bucket, &key), next.moved);
+                transaction.set_attributes(&bucket, &key, marked);
+            });
+            let ids = (version.map_err(of_store)?, source.id.clone());
             match store.commit(transaction) {
-                Ok(()) => Ok(Some((attributes, modified(store, &bucket, &key)))),
+                Ok(()) => Ok(Some((attributes, modified(store, &bucket, &key), ids))),
                 Err(error) if source.is_gone(&error) => Ok(None),
                 Err(error) => Err(condition_error(store, &bucket, &key, &requires, error)),
             }
@@ -164,7 +173,7 @@ pub async fn object(
             break;
         }
     }
-    let (attributes, modified_micros) = copied.ok_or_else(never_the_same)?;
+    let (attributes, modified_micros, ids) = copied.ok_or_else(never_the_same)?;
     let mut result = CopyObjectResult {
         e_tag: Some(ETag::Strong(attributes.etag)),
         last_modified: Some(timestamp(modified_micros)),
@@ -175,6 +184,8 @@ pub async fn object(
     let copy_object_result = Some(result);
     Ok(S3Response::new(CopyObjectOutput {
         copy_object_result,
+        version_id: ids.0,
+        copy_source_version_id: ids.1,
         ..Default::default()
     }))
 }
@@ -195,7 +206,7 @@ pub async fn part(
 ) -> S3Result<S3Response<UploadPartCopyOutput>> {
     let input = request.input;
     let number = multipart::part_number(input.part_number)?;
-    let (from_bucket, from_key) = locate(&input.copy_source)?;
+    let from = locate(&input.copy_source)?;
     let preconditions = source_preconditions!(input);
     let (bucket, key, id) = (input.bucket, input.key, input.upload_id);
     let mut copied = None;
@@ -203,12 +214,12 @@ pub async fn part(
         let (bucket, id) = (bucket.clone(), id.clone());
         let (upload, source) = {
             let (bucket, key, id) = (bucket.clone(), key.clone(), id.clone());
-            let from = (from_bucket.clone(), from_key.clone());
+            let from = from.clone();
             let preconditions = preconditions.clone();
             gateway
                 .call(move |store| {
                     let upload = multipart::load(store, &bucket, &key, &id)?;
-                    Ok((upload, open(store, (&from.0, &from.1), &preconditions)?))
+                    Ok((upload, open(store, &from, &preconditions)?))
                 })
                 .await?
         };
@@ -220,10 +231,14 @@ pub async fn part(
         let attributes = source.describe(gateway, &range, upload.algorithm).await?;
         let commit = move |store: &Store| {
             let (mut transaction, collection, name) = multipart::begin_part(&bucket, &id, number);
-            source.put(&mut transaction, range, (&collection, &name));
+            source.require(&mut transaction);
+            source.put(&mut transaction, range, (&collection, &name), None);
             transaction.set_attributes(&collection, &name, attributes.encode());
             match store.commit(transaction) {
-                Ok(()) => Ok(Some((attributes, modified(store, &collection, &name)))),
+                Ok(()) => {
+                    let modified = modified(store, &collection, &name);
+                    Ok(Some((attributes, modified, source.id)))
+                }
                 Err(error) if source.is_gone(&error) => Ok(None),
                 Err(error) => Err(multipart::upload_error(error)),
             }
@@ -233,7 +248,7 @@ pub async fn part(
             break;
         }
     }
-    let (attributes, modified_micros) = copied.ok_or_else(never_the_same)?;
+    let (attributes, modified_micros, source_id) = copied.ok_or_else(never_the_same)?;
     let mut result = CopyPartResult {
         e_tag: Some(ETag::Strong(attributes.etag)),
         last_modified: Some(timestamp(modified_micros)),
@@ -243,6 +258,7 @@ pub async fn part(
     let copy_part_result = Some(result);
     Ok(S3Response::new(UploadPartCopyOutput {
         copy_part_result,
+        copy_source_version_id: source_id,
         ..Default::default()
     }))
 }

@@ -54,6 +54,9 @@ const ELEMENTS: &[(&str, Holds)] = &[
     ("Tagging/TagSet/Tag", Elements),
     ("Tagging/TagSet/Tag/Key", Text),
     ("Tagging/TagSet/Tag/Value", Text),
+    ("VersioningConfiguration", Elements),
+    ("VersioningConfiguration/MfaDelete", Text),
+    ("VersioningConfiguration/Status", Text),
 ];
 
 /// Refuses what a reader of this document would leave out.

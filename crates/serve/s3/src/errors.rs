@@ -4,6 +4,7 @@
 use http::{HeaderMap, HeaderValue, Response, header};
 use objects::{NotRun, Peer, ReadError, Refused};
 use s3s::{Body, HttpError, S3Error, S3ErrorCode, s3_error};
+use store::{Condition, Store};
 
 /// The code of a 507: the drive is full of live data.
 pub const INSUFFICIENT_CAPACITY: &str = "InsufficientCapacity";
@@ -92,6 +93,26 @@ pub fn precondition_failed() -> S3Error {
         PreconditionFailed,
         "At least one of the preconditions you specified did not hold"
     )
+}
+
+/// What a failed conditional write is called: a tag was to match, and there is nothing to match.
+pub fn condition_error(
+    store: &Store,
+    bucket: &str,
+    key: &str,
+    requires: &[Condition],
+    error: store::Error,
+) -> S3Error {
+    if !matches!(error, store::Error::ConditionFailed { .. }) {
+        return of_store(error);
+    }
+    let wants_object = requires
+        .iter()
+        .any(|c| matches!(c, Condition::Present | Condition::AttributeIs(..)));
+    if wants_object && matches!(store.stat(bucket, key), Ok(None)) {
+        return s3_error!(NoSuchKey, "The specified key does not exist");
+    }
+    precondition_failed()
 }
 
 /// A trailer that `x-amz-trailer` announced did not come.

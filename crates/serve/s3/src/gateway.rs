@@ -3,6 +3,7 @@
 use crate::attributes;
 use crate::config::Random;
 use crate::errors::not_run;
+use crate::versions::Locks;
 use objects::Blocking;
 use s3s::S3Result;
 use s3s::dto::*;
@@ -21,6 +22,8 @@ pub struct Gateway {
     pub scheme: &'static str,
     /// Upload ids.
     pub random: Random,
+    /// What keeps versions of an object apart.
+    pub locks: Locks,
 }
 
 impl Gateway {

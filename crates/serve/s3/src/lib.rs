@@ -44,6 +44,8 @@ mod service;
 mod tagging;
 mod tags;
 mod upload;
+mod version_listings;
+mod versions;
 mod xml;
 
 pub use config::{ClientQuotas, Config, Limits, Random};

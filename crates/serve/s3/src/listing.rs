@@ -28,6 +28,16 @@ pub struct Page<T> {
     pub next: Option<String>,
 }
 
+impl<T> Default for Page<T> {
+    fn default() -> Self {
+        Self {
+            entries: Vec::new(),
+            prefixes: Vec::new(),
+            next: None,
+        }
+    }
+}
+
 impl<T: Keyed> Page<T> {
     /// All names on it.
     pub fn names(&self) -> impl Iterator<Item = &str> {
@@ -41,6 +51,11 @@ impl<T: Keyed> Page<T> {
 pub trait Keyed {
     /// The key.
     fn key(&self) -> &str;
+
+    /// Its place among all, which no other one has: in order of keys.
+    fn place(&self) -> &str {
+        self.key()
+    }
 }
 
 /// The fewest and the most keys asked for in one seek.
@@ -50,19 +65,24 @@ const BATCH: std::ops::RangeInclusive<usize> = 16..=1000;
 /// on whose keys begin with the query's prefix; fewer only at the end.
 pub fn page<T: Keyed, E>(
     query: &Query<'_>,
+    seek: impl FnMut(&str, usize) -> Result<Vec<T>, E>,
+) -> Result<Page<T>, E> {
+    match start(query) {
+        Some(from) => page_from(query, from, seek),
+        None => Ok(Page::default()),
+    }
+}
+
+/// Lists the page that begins at a place, whatever the query says it is behind.
+pub fn page_from<T: Keyed, E>(
+    query: &Query<'_>,
+    mut from: String,
     mut seek: impl FnMut(&str, usize) -> Result<Vec<T>, E>,
 ) -> Result<Page<T>, E> {
-    let mut page = Page {
-        entries: Vec::new(),
-        prefixes: Vec::new(),
-        next: None,
-    };
+    let mut page = Page::default();
     if query.limit == 0 {
         return Ok(page);
     }
-    let Some(mut from) = start(query) else {
-        return Ok(page);
-    };
     let mut last = String::new();
     // One more than the limit tells whether the page is the last one. Where keys roll up, most of
     // a big batch would be thrown away, so batches start small and grow while keys come.
@@ -77,7 +97,7 @@ pub fn page<T: Keyed, E>(
         let at_end = found.len() < batch;
         let mut jump = None;
         let mut rolled_up: Option<String> = None;
-        let mut last_key = String::new();
+        let mut last_place = String::new();
         for entry in found {
             if rolled_up
                 .as_deref()
@@ -101,7 +121,8 @@ pub fn page<T: Keyed, E>(
                 None => {
                     last.clear();
                     last.push_str(entry.key());
-                    last_key.clone_from(&last);
+                    last_place.clear();
+                    last_place.push_str(entry.place());
                     page.entries.push(entry);
                 }
             }
@@ -115,7 +136,7 @@ pub fn page<T: Keyed, E>(
             Some(None) => return Ok(page),
             None => {
                 batch = batch.saturating_mul(4).min(all);
-                successor(&last_key)
+                successor(&last_place)
             }
         };
     }
@@ -136,7 +157,7 @@ fn start(query: &Query<'_>) -> Option<String> {
 }
 
 /// The common prefix that a key rolls up into.
-fn common_prefix<'k>(query: &Query<'_>, key: &'k str) -> Option<&'k str> {
+pub fn common_prefix<'k>(query: &Query<'_>, key: &'k str) -> Option<&'k str> {
     if query.delimiter.is_empty() {
         return None;
     }

@@ -6,13 +6,14 @@ use crate::attributes::{Checksum, Content, ObjectAttributes, format_date, stored
 use crate::collections;
 use crate::conditions::{self, Preconditions, Verdict, judge, timestamp};
 use crate::download::Outbound;
-use crate::errors::{of_read, of_store, precondition_failed};
+use crate::errors::{condition_error, of_read, of_store, precondition_failed};
 use crate::gateway::{Gateway, checksum_type, set_checksum};
 use crate::pages::page_size;
 use crate::ranges::{RequestedRange, requested_range, said};
-use crate::refusals::{check_metadata, refuse_features, refuse_version};
+use crate::refusals::{check_metadata, refuse_features};
 use crate::tags::Tags;
 use crate::upload::{self, Plan};
+use crate::versions::{self, Found};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use objects::{Download, Permit, take_piece};
 use s3s::dto::*;
@@ -115,7 +116,7 @@ pub async fn put(
         let foresee = move |store: &Store| foresee(store, &bucket, &key, &requires);
         gateway.call(foresee).await?;
     }
-    let store = gateway.store.clone();
+    let (store, locks) = (gateway.store.clone(), gateway.locks.clone());
     let object = (bucket.clone(), key.clone());
     let commit = move |received: upload::Received| {
         let attributes = ObjectAttributes {
@@ -126,19 +127,25 @@ pub async fn put(
             checksum: received.checksum,
             ..Default::default()
         };
+        let change = locks.change(&store, &bucket, &key)?;
         let mut transaction = Transaction::new();
         for condition in &requires {
             transaction.require(&bucket, &key, condition.clone());
         }
-        transaction.put(&bucket, &key, received.written, attributes.encode());
+        let version = change.replace(&mut transaction, |transaction, next| {
+            let attributes = next.mark(attributes.encode());
+            transaction.put(&bucket, &key, received.written, attributes);
+        });
+        let version = version.map_err(of_store)?;
         match store.commit(transaction) {
-            Ok(()) => Ok(attributes),
+            Ok(()) => Ok((attributes, version)),
             Err(error) => Err(condition_error(&store, &bucket, &key, &requires, error)),
         }
     };
-    let attributes = upload::receive(gateway, object, input.body, plan, commit).await?;
+    let (attributes, version) = upload::receive(gateway, object, input.body, plan, commit).await?;
     let mut output = PutObjectOutput {
         e_tag: Some(ETag::Strong(attributes.etag)),
+        version_id: version,
         ..Default::default()
     };
     output.checksum_type = attributes.checksum.as_ref().map(checksum_type);
@@ -160,26 +167,6 @@ pub fn foresee(store: &Store, bucket: &str, key: &str, requires: &[Condition]) -
     let object = object.into();
     let error = store::Error::ConditionFailed { collection, object };
     Err(condition_error(store, bucket, key, requires, error))
-}
-
-/// What a failed conditional write is called: a tag was to match, and there is nothing to match.
-pub fn condition_error(
-    store: &Store,
-    bucket: &str,
-    key: &str,
-    requires: &[Condition],
-    error: store::Error,
-) -> S3Error {
-    if !matches!(error, store::Error::ConditionFailed { .. }) {
-        return of_store(error);
-    }
-    let wants_object = requires
-        .iter()
-        .any(|c| matches!(c, Condition::Present | Condition::AttributeIs(..)));
-    if wants_object && matches!(store.stat(bucket, key), Ok(None)) {
-        return s3_error!(NoSuchKey, "The specified key does not exist");
-    }
-    precondition_failed()
 }
 
 /// 304, with the validators that the client may keep.
@@ -275,20 +262,23 @@ pub async fn get(
     let if_range = if_range(&request.headers);
     let mut input = request.input;
     input.range = said(input.range, &request.headers);
-    refuse_version(input.version_id.as_deref())?;
     let (checksum_mode, part_number) = (input.checksum_mode.clone(), input.part_number);
     let read = move |store: &Store| {
-        let reader = store.open(&input.bucket, &input.key).map_err(of_store)?;
+        let (bucket, key, version) = (&input.bucket, &input.key, input.version_id.as_deref());
+        let Found {
+            found: reader, id, ..
+        } = versions::open(store, bucket, key, version)?;
         let object = Object::of(reader.info());
         let preconditions = preconditions_of!(input);
         let (range, part) = (input.range.as_ref(), input.part_number);
         let extent = plan_read(&object, &preconditions, if_range.as_deref(), range, part)?;
         // Before the head is sent: damage at the start can still be said in words.
         let first = take_piece(&reader, &extent.range).map_err(of_read)?;
-        Ok((reader, object, extent, first))
+        Ok((reader, object, extent, first, id))
     };
-    let (reader, object, extent, first) = gateway.call(read).await?;
+    let (reader, object, extent, first, version_id) = gateway.call(read).await?;
     let mut output = GetObjectOutput {
+        version_id,
         tag_count: object.attributes.tags.count(),
         ..Default::default()
     };
@@ -313,16 +303,19 @@ pub async fn head(
     let if_range = if_range(&request.headers);
     let mut input = request.input;
     input.range = said(input.range, &request.headers);
-    refuse_version(input.version_id.as_deref())?;
     let (bucket, key) = (input.bucket.clone(), input.key.clone());
-    let info = gateway
-        .call(move |store| stat(store, &bucket, &key))
+    let version = input.version_id.take();
+    let found = gateway
+        .call(move |store| versions::stat(store, &bucket, &key, version.as_deref()))
         .await?;
-    let object = Object::of(&info);
+    let object = Object::of(&found.found);
     let preconditions = preconditions_of!(input);
     let (range, part) = (input.range.as_ref(), input.part_number);
     let extent = plan_read(&object, &preconditions, if_range.as_deref(), range, part)?;
-    let mut output = HeadObjectOutput::default();
+    let mut output = HeadObjectOutput {
+        version_id: found.id,
+        ..Default::default()
+    };
     fill!(output, object, extent, input.checksum_mode, part);
     let set = |field: &mut Option<String>, value: Option<String>| {
         if value.is_some() {
@@ -355,18 +348,6 @@ pub async fn head(
     Ok(response)
 }
 
-/// What is known of an object that has to be there.
-pub fn stat(store: &Store, bucket: &str, key: &str) -> S3Result<ObjectInfo> {
-    let missing = || store::Error::NoObject {
-        collection: bucket.to_owned(),
-        object: key.into(),
-    };
-    store
-        .stat(bucket, key)
-        .and_then(|found| found.ok_or_else(missing))
-        .map_err(of_store)
-}
-
 /// What GetObjectAttributes tells.
 const ATTRIBUTES: [&str; 5] = [
     ObjectAttributes_::CHECKSUM,
@@ -382,12 +363,11 @@ pub async fn describe(
     request: S3Request<GetObjectAttributesInput>,
 ) -> S3Result<S3Response<GetObjectAttributesOutput>> {
     let input = request.input;
-    refuse_version(input.version_id.as_deref())?;
-    let (bucket, key) = (input.bucket, input.key);
-    let info = gateway
-        .call(move |store| stat(store, &bucket, &key))
+    let (bucket, key, version) = (input.bucket, input.key, input.version_id);
+    let found = gateway
+        .call(move |store| versions::stat(store, &bucket, &key, version.as_deref()))
         .await?;
-    let object = Object::of(&info);
+    let object = Object::of(&found.found);
     // A header with several names arrives as one.
     let names = input
         .object_attributes
@@ -403,6 +383,7 @@ pub async fn describe(
     let wants = |name: &str| wanted.contains(&name);
     let mut output = GetObjectAttributesOutput {
         last_modified: Some(timestamp(object.modified_micros)),
+        version_id: found.id,
         ..Default::default()
     };
     if wants(ObjectAttributes_::ETAG) {

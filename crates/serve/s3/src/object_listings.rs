@@ -1,4 +1,4 @@
-//! The three listings of a bucket's objects.
+//! The listings of a bucket's objects, and what they share with that of versions.
 
 use crate::attributes::ETAG;
 use crate::collections::require;
@@ -8,11 +8,8 @@ use crate::gateway::{Gateway, owner};
 use crate::listing::{self, Keyed, Page, Query};
 use crate::pages::{Encode, decode_token, page_size};
 use s3s::dto::*;
-use s3s::{S3Request, S3Response, S3Result, s3_error};
+use s3s::{S3Request, S3Response, S3Result};
 use store::{ObjectInfo, Store};
-
-/// The version of an object in a bucket without versioning.
-const NULL_VERSION: &str = "null";
 
 /// A key on a page.
 struct Entry {
@@ -43,23 +40,6 @@ impl Entry {
         })
     }
 
-    /// The one version that there is of it.
-    fn version(self, encode: &Encode) -> ObjectVersion {
-        ObjectVersion {
-            key: Some(encode.text(self.key)),
-            version_id: Some(NULL_VERSION.to_owned()),
-            is_latest: Some(true),
-            size: i64::try_from(self.size).ok(),
-            last_modified: Some(timestamp(self.modified_micros)),
-            e_tag: Some(ETag::Strong(self.etag)),
-            storage_class: Some(ObjectVersionStorageClass::from_static(
-                ObjectVersionStorageClass::STANDARD,
-            )),
-            owner: Some(owner()),
-            ..Default::default()
-        }
-    }
-
     fn object(self, encode: &Encode, with_owner: bool) -> Object {
         Object {
             key: Some(encode.text(self.key)),
@@ -76,12 +56,17 @@ impl Entry {
 }
 
 /// What the three listings of objects are asked alike.
-struct Ask {
-    bucket: String,
-    encode: Encode,
-    limit: usize,
-    prefix: String,
-    delimiter: String,
+pub struct Ask {
+    /// Of what.
+    pub bucket: String,
+    /// How names are written.
+    pub encode: Encode,
+    /// Names on a page.
+    pub limit: usize,
+    /// What they begin with.
+    pub prefix: String,
+    /// Where they are rolled up; empty for nowhere.
+    pub delimiter: String,
 }
 
 /// Reads it from an input; all three have fields of these names.
@@ -96,8 +81,9 @@ macro_rules! ask {
         }
     };
 }
+pub(crate) use ask;
 
-/// What they answer alike.
+/// What those of current versions answer alike.
 struct Listing {
     name: Option<String>,
     prefix: Option<String>,
@@ -129,7 +115,7 @@ impl Ask {
                 after: &after,
                 limit,
             };
-            let seek = |from: &str, n| entries(store, (&bucket, &prefix), from, n);
+            let seek = |from: &str, n| entries(store, (&bucket, &prefix), from, n, Entry::of);
             let page: Page<Entry> = listing::page(&query, seek)?;
             Ok((page, bucket, prefix, delimiter))
         };
@@ -149,21 +135,22 @@ impl Ask {
     }
 }
 
-/// At most `limit` keys from `from` on that S3 can show; fewer only at the end.
-fn entries(
+/// At most `limit` objects of a collection from a name on that there is an entry of; fewer only at the end.
+pub fn entries<T>(
     store: &Store,
-    (bucket, prefix): (&str, &str),
+    (collection, prefix): (&str, &str),
     from: &str,
     limit: usize,
-) -> S3Result<Vec<Entry>> {
+    entry: impl Fn(ObjectInfo) -> Option<T>,
+) -> S3Result<Vec<T>> {
     let (mut entries, mut from) = (Vec::new(), from.as_bytes().to_vec());
     loop {
         let wanted = limit - entries.len();
-        let found = store.list(bucket, prefix, &from, wanted);
+        let found = store.list(collection, prefix, &from, wanted);
         let found = found.map_err(of_store)?;
         let last = found.last().filter(|_| found.len() == wanted);
         let next = last.map(|last| [&*last.name, b"\0"].concat());
-        entries.extend(found.into_iter().filter_map(Entry::of));
+        entries.extend(found.into_iter().filter_map(&entry));
         match next {
             Some(next) if entries.len() < limit => from = next,
             _ => return Ok(entries),
@@ -234,44 +221,5 @@ pub async fn list_objects_v2(
         encoding_type: encode.kind(),
         start_after: encode.option(input.start_after),
         request_charged: None,
-    }))
-}
-
-/// ListObjectVersions: every object is its only version.
-pub async fn list_versions(
-    gateway: &Gateway,
-    request: S3Request<ListObjectVersionsInput>,
-) -> S3Result<S3Response<ListObjectVersionsOutput>> {
-    let input = request.input;
-    let marker = input.key_marker.unwrap_or_default();
-    let version_marker = input
-        .version_id_marker
-        .filter(|version| !version.is_empty());
-    if version_marker.is_some() && marker.is_empty() {
-        return Err(s3_error!(
-            InvalidArgument,
-            "A version-id marker cannot be specified without a key marker."
-        ));
-    }
-    let found = ask!(input).list(gateway, marker.clone(), &marker).await?;
-    let encode = found.encode;
-    // The marker of a version is only one if the page ends with a key.
-    let last = found.entries.last().map(|entry| &entry.key);
-    let ends_with_key = found.next.is_some() && found.next.as_ref() == last;
-    let versions = found.entries.into_iter();
-    Ok(S3Response::new(ListObjectVersionsOutput {
-        name: found.name,
-        prefix: found.prefix,
-        key_marker: Some(encode.text(marker)),
-        version_id_marker: Some(version_marker.unwrap_or_default()),
-        max_keys: found.max_keys,
-        is_truncated: found.is_truncated,
-        versions: Some(versions.map(|entry| entry.version(&encode)).collect()),
-        common_prefixes: found.common_prefixes,
-        delimiter: found.delimiter,
-        next_key_marker: encode.option(found.next),
-        next_version_id_marker: ends_with_key.then(|| NULL_VERSION.to_owned()),
-        encoding_type: encode.kind(),
-        ..Default::default()
     }))
 }

@@ -152,6 +152,7 @@ const OPERATIONS: &[Operation] = &[
         "start-after",
     ], headers: OPTIONAL },
     Operation { name: "ListParts", need: WRITES, cost: Cost::Document, query: &["uploadId", "max-parts", "part-number-marker"], headers: &[] },
+    Operation { name: "PutBucketVersioning", need: ADMINISTERS, cost: Cost::Document, query: &["versioning"], headers: &[] },
     Operation { name: "PutObject", need: WRITES, cost: Cost::Upload, query: &[], headers: &[
         "if-match", "if-none-match", "x-amz-acl", "x-amz-grant-", "x-amz-meta-", "x-amz-storage-class", "x-amz-tagging",
     ] },
@@ -185,6 +186,7 @@ impl Operation {
         match self.name {
             "CreateBucket" => Some("bucket made"),
             "DeleteBucket" => Some("bucket removed"),
+            "PutBucketVersioning" => Some("versioning set"),
             _ => None,
         }
     }

@@ -1,10 +1,13 @@
 //! Objects and buckets that a program of this machine stores and removes without a server, as if S3 had.
 
 use crate::attributes::ObjectAttributes;
-pub use crate::collections::{add_bucket, uploads_of};
-use crate::collections::{add_uploads, bucket_of, is_bucket};
+pub use crate::collections::{add_bucket, uploads_of, versions_of};
+use crate::collections::{add_uploads, add_versions, bucket_of, is_bucket};
+use crate::config::{Random, operating_system_random};
+use crate::versions::{Change, Versioning};
 use objects::digest::{Algorithm, Digester};
 use std::io::{self, BufReader, Read, Write};
+use std::sync::Arc;
 use store::{Name, ObjectWriter, Store, Transaction};
 
 /// Bytes moved at once.
@@ -58,7 +61,8 @@ pub fn put(
     source: &mut dyn Read,
     size: Option<u64>,
 ) -> Result<u64, PutError> {
-    let is_new = store.collection(bucket)?.is_none();
+    let there = store.collection(bucket)?;
+    let is_new = there.is_none();
     let mut new = Digested {
         object: store.writer(size)?.replacing(bucket, key),
         digester: Digester::new([Algorithm::Md5]),
@@ -73,7 +77,19 @@ pub fn put(
         etag: new.digester.finish().hex(Algorithm::Md5),
         ..Default::default()
     };
-    transaction.put(bucket, key, written, attributes.encode());
+    match std::str::from_utf8(key) {
+        Ok(key) => {
+            let versioning = there.as_ref().map_or(Versioning::Never, Versioning::of);
+            let random: Random = Arc::new(operating_system_random);
+            let change = Change::alone(store, bucket, key, versioning, &random);
+            change.replace(&mut transaction, |transaction, next| {
+                let attributes = next.mark(attributes.encode());
+                transaction.put(bucket, key, written, attributes);
+            })?;
+        }
+        // S3 cannot name it.
+        Err(_) => _ = transaction.put(bucket, key, written, attributes.encode()),
+    }
     store.commit(transaction)?;
     Ok(total)
 }
@@ -114,40 +130,44 @@ fn remove_by(
     }
 }
 
-/// Whether a collection has the unfinished uploads of a bucket that there is.
+/// Whether a collection comes with a bucket that there is: with its unfinished uploads, or its earlier versions.
 ///
 /// # Errors
 /// The store's.
-pub fn has_uploads_of_a_bucket(store: &Store, collection: &str) -> store::Result<bool> {
+pub fn comes_with_a_bucket(store: &Store, collection: &str) -> store::Result<bool> {
     match bucket_of(collection) {
         Some(bucket) => Ok(store.collection(bucket)?.is_some()),
         None => Ok(false),
     }
 }
 
-/// Gives a bucket that is a copy of another one its place for uploads. Other collections stay as they are.
+/// Gives a bucket that is a copy of another one its places for uploads and versions. Other collections stay as they are.
 ///
 /// # Errors
 /// The store's.
 pub fn complete_bucket(store: &Store, name: &str) -> store::Result<()> {
     let mut transaction = Transaction::new();
-    if store
-        .collection(name)?
-        .is_some_and(|found| is_bucket(&found))
-        && store.collection(&uploads_of(name))?.is_none()
-    {
-        add_uploads(&mut transaction, name);
+    if let Some(bucket) = store.collection(name)?.filter(is_bucket) {
+        if store.collection(&uploads_of(name))?.is_none() {
+            add_uploads(&mut transaction, name);
+        }
+        if Versioning::of(&bucket) != Versioning::Never {
+            add_versions(&mut transaction, store, name)?;
+        }
     }
     store.commit(transaction)
 }
 
-/// Removes an empty bucket, with its unfinished uploads.
+/// Removes an empty bucket, with its unfinished uploads. One with earlier versions is not empty.
 ///
 /// # Errors
 /// The store's, also that the bucket is not empty.
 pub fn remove_bucket(store: &Store, bucket: &str) -> store::Result<()> {
     let mut transaction = Transaction::new();
-    let uploads = uploads_of(bucket);
+    let (uploads, versions) = (uploads_of(bucket), versions_of(bucket));
+    if store.collection(&versions)?.is_some() {
+        transaction.remove_collection(&versions);
+    }
     if store.collection(&uploads)?.is_some() {
         if store.list(bucket, "", "", 1)?.is_empty() {
             remove(store, &uploads, &[], &mut |_| ())?;
@@ -163,7 +183,6 @@ mod tests {
     use super::*;
     use device::{MemoryDrive, profile};
     use kv_rocksdb::RocksDb;
-    use std::sync::Arc;
     use store::{Attributes, HashPrefix, HashSource, Hashed, MkfsOptions, MountOptions};
 
     const ROUNDS: usize = 4;

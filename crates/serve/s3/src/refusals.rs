@@ -14,14 +14,6 @@ pub fn refuse(features: &[(bool, &str)]) -> S3Result<()> {
     }
 }
 
-/// Refuses a version of an object that is not versioned.
-pub fn refuse_version(version: Option<&str>) -> S3Result<()> {
-    match version {
-        None | Some("null") => Ok(()),
-        Some(_) => Err(s3_error!(NoSuchVersion, "Buckets are not versioned")),
-    }
-}
-
 /// Refuses storage classes other than the one there is.
 pub fn refuse_class(class: Option<&StorageClass>) -> S3Result<()> {
     match class.map(|class| class.as_str()) {

@@ -4,11 +4,11 @@ use crate::collections;
 use crate::conditions;
 use crate::errors::of_store;
 use crate::gateway::Gateway;
-use crate::object::condition_error;
-use crate::refusals::{refuse, refuse_version};
+use crate::refusals::refuse;
+use crate::versions::{Deleted, Locks, Versioning};
 use s3s::dto::*;
 use s3s::{S3Request, S3Response, S3Result, s3_error};
-use store::{Condition, Store, Transaction};
+use store::{Pending, Store};
 
 /// Keys of one multi-delete.
 const MAX_DELETES: usize = 1000;
@@ -21,27 +21,23 @@ pub async fn delete(
     request: S3Request<DeleteObjectInput>,
 ) -> S3Result<S3Response<DeleteObjectOutput>> {
     let input = request.input;
-    refuse_version(input.version_id.as_deref())?;
     let requires = conditions::of_write(input.if_match.as_ref(), None);
-    let (bucket, key) = (input.bucket, input.key);
-    gateway
+    let (bucket, key, version) = (input.bucket, input.key, input.version_id);
+    let locks = gateway.locks.clone();
+    let deleted = gateway
         .call(move |store| {
-            collections::require(store, &bucket)?;
-            remove(store, &bucket, &key, &requires)
+            let change = locks.change(store, &bucket, &key)?;
+            Ok(match &version {
+                Some(version) => change.delete_version(version, &requires, Store::commit)?.0,
+                None => change.delete(&requires, Store::commit)?.0,
+            })
         })
         .await?;
-    Ok(S3Response::new(DeleteObjectOutput::default()))
-}
-
-fn remove(store: &Store, bucket: &str, key: &str, requires: &[Condition]) -> S3Result<()> {
-    let mut transaction = Transaction::new();
-    for condition in requires {
-        transaction.require(bucket, key, condition.clone());
-    }
-    transaction.remove_if_present(bucket, key);
-    store
-        .commit(transaction)
-        .map_err(|error| condition_error(store, bucket, key, requires, error))
+    Ok(S3Response::new(DeleteObjectOutput {
+        delete_marker: deleted.marker.then_some(true),
+        version_id: deleted.id,
+        ..Default::default()
+    }))
 }
 
 /// DeleteObjects.
@@ -57,12 +53,15 @@ pub async fn delete_many(
             "A multi-delete names between 1 and {MAX_DELETES} objects"
         ));
     }
+    let locks = gateway.locks.clone();
     let run = move |store: &Store| {
-        collections::require(store, &bucket)?;
-        let (mut deleted, mut errors, mut plain) = (Vec::new(), Vec::new(), Vec::new());
-        for object in delete.objects {
-            match delete_one(store, &bucket, &object, &mut plain) {
-                Ok(()) => deleted.push(object.key),
+        let (mut deleted, mut errors, mut last) = (Vec::new(), Vec::new(), None);
+        for (object, outcome) in delete_all(store, &locks, &bucket, delete.objects)? {
+            match outcome {
+                Ok((one, pending)) => {
+                    last = pending.or(last);
+                    deleted.push((object, one));
+                }
                 Err(error) => errors.push(s3s::dto::Error {
                     code: Some(error.code().as_str().to_owned()),
                     key: Some(object.key),
@@ -71,13 +70,16 @@ pub async fn delete_many(
                 }),
             }
         }
-        store.remove_all(&bucket, &plain).map_err(of_store)?;
+        // The last one is durable with all before it.
+        last.map_or(Ok(()), Pending::wait).map_err(of_store)?;
         Ok((deleted, errors))
     };
     let (deleted, errors) = gateway.call(run).await?;
-    let deleted = deleted.into_iter().map(|key| DeletedObject {
-        key: Some(key),
-        ..Default::default()
+    let deleted = deleted.into_iter().map(|(object, one)| DeletedObject {
+        key: Some(object.key),
+        delete_marker: one.marker.then_some(true),
+        delete_marker_version_id: one.id.filter(|_| one.marker),
+        version_id: object.version_id,
     });
     Ok(S3Response::new(DeleteObjectsOutput {
         deleted: (!quiet).then(|| deleted.collect()),
@@ -86,14 +88,40 @@ pub async fn delete_many(
     }))
 }
 
-/// Deletes an object on a condition at once, and has one without in `plain`, to be removed with others.
-fn delete_one(
+type Outcome = S3Result<(Deleted, Option<Pending>)>;
+
+/// Deletes objects, each by itself, but those together that need nothing else where no versions are kept.
+fn delete_all(
     store: &Store,
+    locks: &Locks,
     bucket: &str,
-    object: &ObjectIdentifier,
-    plain: &mut Vec<String>,
-) -> S3Result<()> {
-    refuse_version(object.version_id.as_deref())?;
+    objects: Vec<ObjectIdentifier>,
+) -> S3Result<Vec<(ObjectIdentifier, Outcome)>> {
+    collections::require(store, bucket)?;
+    let is_plain = |object: &ObjectIdentifier| {
+        object.e_tag.is_none() && object.version_id.is_none() && check(object).is_ok()
+    };
+    let mut together = None;
+    {
+        let _held = locks.as_they_are();
+        if Versioning::of(&collections::require(store, bucket)?) == Versioning::Never {
+            let plain = objects.iter().filter(|object| is_plain(object));
+            let plain: Vec<&str> = plain.map(|object| &*object.key).collect();
+            together = Some(store.remove_all(bucket, &plain).map_err(of_store)?);
+        }
+    }
+    let delete = |object: ObjectIdentifier| {
+        let outcome = match together {
+            Some(()) if is_plain(&object) => Ok((Deleted::default(), None)),
+            _ => delete_one(store, locks, bucket, &object),
+        };
+        (object, outcome)
+    };
+    Ok(objects.into_iter().map(delete).collect())
+}
+
+/// Refuses what cannot be deleted so.
+fn check(object: &ObjectIdentifier) -> S3Result<()> {
     refuse(&[(
         object.size.is_some() || object.last_modified_time.is_some(),
         "Deleting by size or time",
@@ -104,19 +132,20 @@ fn delete_one(
     if object.key.len() > MAX_KEY_BYTES {
         return Err(s3_error!(KeyTooLongError, "Your key is too long"));
     }
-    match &object.e_tag {
+    Ok(())
+}
+
+/// Deletes an object or a version of it.
+fn delete_one(store: &Store, locks: &Locks, bucket: &str, object: &ObjectIdentifier) -> Outcome {
+    check(object)?;
+    let condition = object.e_tag.clone().map(ETagCondition::ETag);
+    let requires = conditions::of_write(condition.as_ref(), None);
+    let change = locks.change(store, bucket, &object.key)?;
+    match &object.version_id {
+        Some(version) => change.delete_version(version, &requires, Store::commit_readable),
         None => {
-            plain.push(object.key.clone());
-            Ok(())
-        }
-        Some(tag) => {
-            let condition = ETagCondition::ETag(tag.clone());
-            remove(
-                store,
-                bucket,
-                &object.key,
-                &conditions::of_write(Some(&condition), None),
-            )
+            let (deleted, pending) = change.delete(&requires, Store::commit_readable)?;
+            Ok((deleted, Some(pending)))
         }
     }
 }

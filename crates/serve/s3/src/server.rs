@@ -6,6 +6,7 @@ use crate::front::Front;
 use crate::gateway::Gateway;
 use crate::hosts::Hosts;
 use crate::multipart;
+use crate::versions::Locks;
 use objects::{Blocking, Bounds, Listener, ServeError, Tls};
 use s3s::config::{S3Config, StaticConfigProvider};
 use s3s::service::S3ServiceBuilder;
@@ -42,6 +43,7 @@ impl Server {
             } else {
                 "http"
             },
+            locks: Locks::new(config.random.clone()),
             random: config.random,
         };
         let mut service = S3ServiceBuilder::new(gateway.clone());

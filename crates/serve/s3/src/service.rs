@@ -1,7 +1,9 @@
 //! The operations of S3, each by the function that carries it out.
 
 use crate::gateway::Gateway;
-use crate::{buckets, copy, multipart, object, object_listings, removal, tagging};
+use crate::{
+    buckets, copy, multipart, object, object_listings, removal, tagging, version_listings,
+};
 use async_trait::async_trait;
 use s3s::dto::*;
 use s3s::{S3, S3Request, S3Response, S3Result};
@@ -27,9 +29,10 @@ operations! {
     list_buckets(ListBucketsInput) -> ListBucketsOutput = buckets::list;
     get_bucket_location(GetBucketLocationInput) -> GetBucketLocationOutput = buckets::location;
     get_bucket_versioning(GetBucketVersioningInput) -> GetBucketVersioningOutput = buckets::versioning;
+    put_bucket_versioning(PutBucketVersioningInput) -> PutBucketVersioningOutput = buckets::set_versioning;
     list_objects(ListObjectsInput) -> ListObjectsOutput = object_listings::list_objects;
     list_objects_v2(ListObjectsV2Input) -> ListObjectsV2Output = object_listings::list_objects_v2;
-    list_object_versions(ListObjectVersionsInput) -> ListObjectVersionsOutput = object_listings::list_versions;
+    list_object_versions(ListObjectVersionsInput) -> ListObjectVersionsOutput = version_listings::list_versions;
     put_object(PutObjectInput) -> PutObjectOutput = object::put;
     get_object(GetObjectInput) -> GetObjectOutput = object::get;
     head_object(HeadObjectInput) -> HeadObjectOutput = object::head;

@@ -1,11 +1,10 @@
 //! The operations on an object's tags, which change nothing else of it: neither its entity tag nor its time.
 
 use crate::attributes::{ObjectAttributes, TAGS};
-use crate::collections;
+use crate::errors::condition_error;
 use crate::gateway::Gateway;
-use crate::object::{condition_error, stat};
-use crate::refusals::refuse_version;
 use crate::tags::Tags;
+use crate::versions;
 use s3s::dto::*;
 use s3s::{S3Request, S3Response, S3Result, s3_error};
 use store::{Attributes, Condition, Store, Transaction};
@@ -16,18 +15,18 @@ pub async fn get(
     request: S3Request<GetObjectTaggingInput>,
 ) -> S3Result<S3Response<GetObjectTaggingOutput>> {
     let input = request.input;
-    refuse_version(input.version_id.as_deref())?;
-    let info = gateway
-        .call(move |store| stat(store, &input.bucket, &input.key))
+    let (bucket, key, version) = (input.bucket, input.key, input.version_id);
+    let found = gateway
+        .call(move |store| versions::stat(store, &bucket, &key, version.as_deref()))
         .await?;
-    let tags = ObjectAttributes::decode(&info.attributes).tags;
+    let tags = ObjectAttributes::decode(&found.found.attributes).tags;
     let tag = |(key, value): (&str, &str)| Tag {
         key: Some(key.to_owned()),
         value: Some(value.to_owned()),
     };
     Ok(S3Response::new(GetObjectTaggingOutput {
         tag_set: tags.iter().map(tag).collect(),
-        ..Default::default()
+        version_id: found.id,
     }))
 }
 
@@ -37,13 +36,13 @@ pub async fn put(
     request: S3Request<PutObjectTaggingInput>,
 ) -> S3Result<S3Response<PutObjectTaggingOutput>> {
     let input = request.input;
-    refuse_version(input.version_id.as_deref())?;
     let tag = |tag: Tag| Some((tag.key?, tag.value?));
     let tags: Option<Vec<_>> = input.tagging.tag_set.into_iter().map(tag).collect();
     let missing = || s3_error!(MalformedXML, "A tag has a key and a value");
     let tags = Tags::new(tags.ok_or_else(missing)?)?;
-    set(gateway, input.bucket, input.key, tags).await?;
-    Ok(S3Response::new(PutObjectTaggingOutput::default()))
+    let object = (input.bucket, input.key, input.version_id);
+    let version_id = set(gateway, object, tags).await?;
+    Ok(S3Response::new(PutObjectTaggingOutput { version_id }))
 }
 
 /// DeleteObjectTagging.
@@ -52,25 +51,34 @@ pub async fn delete(
     request: S3Request<DeleteObjectTaggingInput>,
 ) -> S3Result<S3Response<DeleteObjectTaggingOutput>> {
     let input = request.input;
-    refuse_version(input.version_id.as_deref())?;
-    set(gateway, input.bucket, input.key, Tags::default()).await?;
-    Ok(S3Response::new(DeleteObjectTaggingOutput::default()))
+    let object = (input.bucket, input.key, input.version_id);
+    let version_id = set(gateway, object, Tags::default()).await?;
+    Ok(S3Response::new(DeleteObjectTaggingOutput { version_id }))
 }
 
-async fn set(gateway: &Gateway, bucket: String, key: String, tags: Tags) -> S3Result<()> {
+/// Answers the id of the version whose tags these are now.
+async fn set(
+    gateway: &Gateway,
+    (bucket, key, version): (String, String, Option<String>),
+    tags: Tags,
+) -> S3Result<Option<String>> {
     let encoded = tags.encode().map(|text| (TAGS.to_owned(), text.into()));
     let (set, remove): (Attributes, &[&str]) = match encoded {
         Some(tags) => (Attributes::from([tags]), &[]),
         None => (Attributes::new(), &[TAGS]),
     };
+    let locks = gateway.locks.clone();
     let change = move |store: &Store| {
-        collections::require(store, &bucket)?;
+        let _change = locks.change(store, &bucket, &key)?;
+        let found = versions::stat(store, &bucket, &key, version.as_deref())?;
         let mut transaction = Transaction::new();
+        // It may go meanwhile where no versions are kept.
         transaction
-            .require(&bucket, &key, Condition::Present)
-            .update_attributes(&bucket, &key, set, remove);
+            .require(&found.collection, &found.name, Condition::Present)
+            .update_attributes(&found.collection, &found.name, set, remove);
         let done = store.commit(transaction);
-        done.map_err(|error| condition_error(store, &bucket, &key, &[Condition::Present], error))
+        done.map_err(|error| condition_error(store, &bucket, &key, &[Condition::Present], error))?;
+        Ok(found.id)
     };
     gateway.call(change).await
 }

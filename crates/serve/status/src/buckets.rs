@@ -4,6 +4,7 @@
 use control::{StoreView, ViewError};
 use parking_lot::Mutex;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use store::Store;
 
@@ -15,6 +16,8 @@ const PAUSES: u32 = 20;
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Uploads of a bucket lie in a collection beside it.
 const UPLOADS: &str = ".uploads/";
+/// So do earlier versions of its objects, which count as objects of the bucket.
+const VERSIONS: &str = ".versions/";
 
 /// A bucket.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -90,7 +93,7 @@ impl Counter {
 
     fn counted(&self, store: &Store) -> Result<Vec<Bucket>, Ended> {
         let view = StoreView::Here(store.clone());
-        let mut buckets = Vec::new();
+        let mut buckets = BTreeMap::<String, (u64, u64)>::new();
         for collection in view.collections()? {
             if collection.name.starts_with(UPLOADS) {
                 continue;
@@ -104,14 +107,17 @@ impl Counter {
                 }
                 Ok(())
             })?;
-            let name = collection.name;
-            buckets.push(Bucket {
-                name,
-                objects,
-                bytes,
-            });
+            let name = collection.name.strip_prefix(VERSIONS);
+            let name = name.map_or(collection.name.clone(), str::to_owned);
+            let bucket = buckets.entry(name).or_default();
+            *bucket = (bucket.0 + objects, bucket.1 + bytes);
         }
-        Ok(buckets)
+        let bucket = |(name, (objects, bytes))| Bucket {
+            name,
+            objects,
+            bytes,
+        };
+        Ok(buckets.into_iter().map(bucket).collect())
     }
 
     fn is_forgotten(&self) -> bool {

@@ -2,11 +2,11 @@
 
 use crate::Name;
 
-/// Programs name collections of their own so, behind this: `.uploads/BUCKET`.
-const PROGRAMS: &[u8] = b".uploads/";
+/// Programs name collections of their own so, behind one of these: `.uploads/BUCKET`.
+const PROGRAMS: [&[u8]; 2] = [b".uploads/", b".versions/"];
 
 /// `COLLECTION/OBJECT`: the first slash separates, later ones belong to the object's name. In
-/// `.uploads/BUCKET/OBJECT` it is the second one.
+/// `.uploads/BUCKET/OBJECT` and `.versions/BUCKET/OBJECT` it is the second one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ObjectPath {
     /// The collection.
@@ -34,10 +34,9 @@ impl ObjectPath {
 
     /// A collection, or the beginning of names in one.
     pub fn prefix(text: &[u8]) -> Result<Self, &'static str> {
-        let begin = match text.strip_prefix(PROGRAMS) {
-            Some(rest) if !rest.is_empty() => PROGRAMS.len(),
-            _ => 0,
-        };
+        let mut programs = PROGRAMS.iter();
+        let begin = programs.find(|begin| text.starts_with(begin) && text.len() > begin.len());
+        let begin = begin.map_or(0, |begin| begin.len());
         let (collection, object) = match text[begin..].iter().position(|byte| *byte == b'/') {
             Some(slash) => (&text[..begin + slash], &text[begin + slash + 1..]),
             None => (text, &[][..]),

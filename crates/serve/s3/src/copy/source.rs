@@ -3,10 +3,11 @@
 use crate::attributes::{Checksum, ObjectAttributes};
 use crate::collections;
 use crate::conditions::{Preconditions, Verdict};
-use crate::errors::{of_read, of_store, precondition_failed};
+use crate::errors::{of_read, precondition_failed};
 use crate::gateway::Gateway;
 use crate::object::Object;
 use crate::upload::MAX_PUT_BYTES;
+use crate::versions;
 use objects::digest::{Algorithm, Digester, Digests};
 use objects::read_piece;
 use s3s::{S3Result, s3_error};
@@ -14,10 +15,16 @@ use std::ops;
 use std::sync::Arc;
 use store::{Condition, ObjectReader, Store, Transaction};
 
+/// A version of an object: bucket, key and, unless it is the current one, its id.
+pub type Located = (String, String, Option<String>);
+
 /// The source of a copy: one version of it.
 pub struct Source {
     bucket: String,
-    key: String,
+    collection: String,
+    name: String,
+    /// Which it is, if the bucket has ever kept versions.
+    pub id: Option<String>,
     reader: Arc<ObjectReader>,
     pub object: Object,
 }
@@ -65,51 +72,55 @@ impl Source {
         })
     }
 
-    /// Lets `transaction` make an object of these bytes, without writing them anew, if this is still the
-    /// version of the source that counts.
+    /// Lets `transaction` make an object of these bytes, without writing them anew. What was there has been `moved`
+    /// beside its bucket by then if it is kept, and may be the source.
     pub fn put(
         &self,
         transaction: &mut Transaction,
         range: ops::Range<u64>,
-        (collection, name): (&str, &str),
+        to: (&str, &str),
+        moved: Option<String>,
     ) {
-        let from = (&*self.bucket, &*self.key);
-        self.require(transaction);
-        if (collection, name) != from {
-            transaction.remove_if_present(collection, name).clone_range(
-                from,
-                range,
-                (collection, name),
-                0,
-            );
-        }
+        let versions = collections::versions_of(&self.bucket);
+        let is_there = (&*self.collection, &*self.name) == to;
+        let from = match &moved {
+            Some(moved) if is_there => (&*versions, &**moved),
+            _ if is_there => return,
+            _ => (&*self.collection, &*self.name),
+        };
+        let (collection, name) = to;
+        let replaced = transaction.remove_if_present(collection, name);
+        replaced.clone_range(from, range, to, 0);
     }
 
-    fn require(&self, transaction: &mut Transaction) {
+    /// Lets `transaction` ask whether this is still the version of the source that counts.
+    pub fn require(&self, transaction: &mut Transaction) {
         let condition = Condition::ModifiedAt(self.object.modified_micros);
-        transaction.require(&self.bucket, &self.key, condition);
+        transaction.require(&self.collection, &self.name, condition);
     }
 
     /// Whether a commit failed because the source has been replaced.
     pub fn is_gone(&self, error: &store::Error) -> bool {
         matches!(error, store::Error::ConditionFailed { collection, object }
-            if *collection == self.bucket && **object == *self.key.as_bytes())
+            if *collection == self.collection && **object == *self.name.as_bytes())
     }
 }
 
 /// Opens a version, if the client wants it.
 pub fn open(
     store: &Store,
-    (bucket, key): (&str, &str),
+    (bucket, key, version): &Located,
     preconditions: &Preconditions,
 ) -> S3Result<Source> {
-    collections::require(store, bucket)?;
-    let reader = store.open(bucket, key).map_err(of_store)?;
+    let found = versions::open(store, bucket, key, version.as_deref())?;
+    let reader = found.found;
     let object = Object::of(reader.info());
     match object.judge(preconditions) {
         Verdict::Proceed => Ok(Source {
             bucket: bucket.to_owned(),
-            key: key.to_owned(),
+            collection: found.collection,
+            name: found.name,
+            id: found.id,
             reader: Arc::new(reader),
             object,
         }),

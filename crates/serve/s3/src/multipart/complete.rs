@@ -7,9 +7,9 @@ use super::{
 use crate::attributes::{Checksum, ETAG, ObjectAttributes, PartSizes};
 use crate::collections::uploads_of;
 use crate::conditions;
-use crate::errors::no_such_upload;
+use crate::errors::{condition_error, no_such_upload, of_store};
 use crate::gateway::{Gateway, checksum_type, set_checksum};
-use crate::object::condition_error;
+use crate::versions::{self, Locks};
 use objects::digest::{Algorithm, Digester, parse_hex};
 use s3s::dto::*;
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Response, S3Result, s3_error};
@@ -36,6 +36,9 @@ impl Order {
             .is_none_or(|announced| u64::try_from(announced) == Ok(size))
     }
 }
+
+/// What has been made of it, and which version that is.
+type Completed = (ObjectAttributes, Option<String>);
 
 /// What it gets.
 struct Assembly {
@@ -91,9 +94,10 @@ pub async fn complete(
     };
     let requires = conditions::of_write(input.if_match.as_ref(), input.if_none_match.as_ref());
     let (bucket, key, id) = (input.bucket.clone(), input.key.clone(), input.upload_id);
-    let attributes = gateway
+    let locks = gateway.locks.clone();
+    let (attributes, version_id) = gateway
         .call(move |store| {
-            run(store, &bucket, &key, &id, &order, &requires).or_else(|error| {
+            run(store, &locks, (&bucket, &key), &id, &order, &requires).or_else(|error| {
                 // Another call with this very order may have been first, also while this one was under way.
                 let is_gone = matches!(
                     error.code(),
@@ -109,6 +113,7 @@ pub async fn complete(
         bucket: Some(input.bucket),
         key: Some(input.key),
         e_tag: Some(ETag::Strong(attributes.etag)),
+        version_id,
         checksum_type: attributes.checksum.as_ref().map(checksum_type),
         ..Default::default()
     };
@@ -118,12 +123,12 @@ pub async fn complete(
 
 fn run(
     store: &Store,
-    bucket: &str,
-    key: &str,
+    locks: &Locks,
+    (bucket, key): (&str, &str),
     id: &str,
     order: &Order,
     requires: &[Condition],
-) -> S3Result<ObjectAttributes> {
+) -> S3Result<Completed> {
     let upload = load(store, bucket, key, id)?;
     let collection = uploads_of(bucket);
     let stored = parts(store, &collection, id, 1, MAX_PARTS as usize)?;
@@ -140,6 +145,7 @@ fn run(
         .iter()
         .map(|name| (collection.as_str(), name.as_str()))
         .collect();
+    let change = locks.change(store, bucket, key)?;
     let mut transaction = Transaction::new();
     transaction.require(&collection, meta_name(id), Condition::Present);
     for (name, etag) in names.iter().zip(etags) {
@@ -149,9 +155,12 @@ fn run(
     for condition in requires {
         transaction.require(bucket, key, condition.clone());
     }
-    transaction
-        .assemble(bucket, key, &pairs, attributes.encode())
-        .remove(&collection, meta_name(id));
+    let version = change.replace(&mut transaction, |transaction, next| {
+        let attributes = next.mark(attributes.encode());
+        transaction.assemble(bucket, key, &pairs, attributes);
+    });
+    let version = version.map_err(of_store)?;
+    transaction.remove(&collection, meta_name(id));
     store.commit(transaction).map_err(|error| match &error {
         store::Error::ConditionFailed {
             collection: found,
@@ -165,11 +174,12 @@ fn run(
         }
         _ => condition_error(store, bucket, key, requires, error),
     })?;
+    drop(change);
     // Parts that were uploaded and not listed.
     if let Err(error) = discard_parts(store, &collection, id) {
         tracing::warn!(%error, "parts of a completed upload are left; the next start sweeps them");
     }
-    Ok(attributes)
+    Ok((attributes, version))
 }
 
 /// The object, if this very order has made it: a client that did not hear the answer asks again.
@@ -179,15 +189,19 @@ fn completed_before(
     key: &str,
     id: &str,
     order: &Order,
-) -> Option<ObjectAttributes> {
-    let info = store.stat(bucket, key).ok().flatten()?;
+) -> Option<Completed> {
+    let versions::Found {
+        found: info,
+        id: version,
+        ..
+    } = versions::stat(store, bucket, key, None).ok()?;
     let attributes = ObjectAttributes::decode(&info.attributes);
     let tags = order.parts.iter().filter_map(|part| part.e_tag.as_ref());
     let same = attributes.upload.as_deref() == Some(id)
         && attributes.etag == whole_etag(tags.map(ETag::value))
         && order.has_size(info.size)
         && check_announced(order, attributes.checksum.as_ref()).is_ok();
-    same.then_some(attributes)
+    same.then_some((attributes, version))
 }
 
 fn invalid_part() -> S3Error {

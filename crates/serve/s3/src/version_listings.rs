@@ -1,0 +1,278 @@
+//! The listing of a bucket's versions: what is in the bucket and what lies beside it, merged.
+
+use crate::attributes::ETAG;
+use crate::collections::{require, versions_of};
+use crate::conditions::timestamp;
+use crate::errors::of_store;
+use crate::gateway::{Gateway, owner};
+use crate::listing::{self, Keyed, Query};
+use crate::object_listings::{self, Ask, ask};
+use crate::pages::{Encode, page_size};
+use crate::versions::{self, Version, is_marker};
+use s3s::dto::*;
+use s3s::{S3Request, S3Response, S3Result, s3_error};
+use store::{ObjectInfo, Store};
+
+/// A version on a page.
+struct Entry {
+    /// As clients write it.
+    plain: String,
+    /// As it is in places.
+    key: String,
+    place: String,
+    version: Version,
+    info: ObjectInfo,
+    is_latest: bool,
+    is_marker: bool,
+}
+
+impl Keyed for Entry {
+    fn key(&self) -> &str {
+        &self.key
+    }
+
+    fn place(&self) -> &str {
+        &self.place
+    }
+}
+
+/// A version as its answer shows it.
+enum Described {
+    /// Of an object.
+    Version(ObjectVersion),
+    /// Of its deletion.
+    Marker(DeleteMarkerEntry),
+}
+
+impl Entry {
+    /// A current version; `None` of a name that is no text, which S3 has no way to show.
+    fn current(info: ObjectInfo) -> Option<Self> {
+        let key = info.name.text()?.to_owned();
+        let version = Version::of(&info.attributes);
+        Some(Self {
+            key: versions::escape(&key),
+            place: versions::name_of(&key, &version),
+            plain: key,
+            version,
+            info,
+            is_latest: true,
+            is_marker: false,
+        })
+    }
+
+    /// One that lies beside the bucket.
+    fn earlier(info: ObjectInfo) -> Option<Self> {
+        let place = info.name.text()?.to_owned();
+        let (key, version) = versions::parse_name(&place)?;
+        Some(Self {
+            key: versions::escape(&key),
+            place,
+            plain: key,
+            version,
+            is_latest: false,
+            is_marker: is_marker(&info),
+            info,
+        })
+    }
+
+    /// What the answer says of it.
+    fn described(self, encode: &Encode) -> Described {
+        let key = Some(encode.text(self.plain));
+        let version_id = Some(self.version.id().to_owned());
+        let is_latest = Some(self.is_latest);
+        let last_modified = Some(timestamp(self.info.modified_micros));
+        if self.is_marker {
+            return Described::Marker(DeleteMarkerEntry {
+                key,
+                version_id,
+                is_latest,
+                last_modified,
+                owner: Some(owner()),
+            });
+        }
+        let etag = self.info.attributes.get(ETAG);
+        let etag = etag.map(|tag| String::from_utf8_lossy(tag).into_owned());
+        Described::Version(ObjectVersion {
+            key,
+            version_id,
+            is_latest,
+            last_modified,
+            size: i64::try_from(self.info.size).ok(),
+            e_tag: Some(ETag::Strong(etag.unwrap_or_default())),
+            storage_class: Some(ObjectVersionStorageClass::from_static(
+                ObjectVersionStorageClass::STANDARD,
+            )),
+            owner: Some(owner()),
+            ..Default::default()
+        })
+    }
+}
+
+/// A page of versions.
+struct Versions {
+    /// Those on it.
+    entries: Vec<Entry>,
+    /// Common prefixes.
+    prefixes: Vec<String>,
+    /// The last key or prefix if more follow, and its version if it is a key.
+    next: Option<(String, Option<String>)>,
+}
+
+impl Versions {
+    /// All names on it.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        let keys = self.entries.iter().map(|entry| &*entry.plain);
+        let next = self.next.iter().map(|(key, _)| &**key);
+        keys.chain(self.prefixes.iter().map(String::as_str))
+            .chain(next)
+    }
+}
+
+/// The page behind a key, or behind a version of it.
+fn list(store: &Store, ask: &Ask, (key, version): (String, Option<String>)) -> S3Result<Versions> {
+    require(store, &ask.bucket)?;
+    let prefix = versions::escape(&ask.prefix);
+    let delimiter = versions::escape(&ask.delimiter);
+    let query = Query {
+        prefix: &prefix,
+        delimiter: &delimiter,
+        after: "",
+        limit: ask.limit,
+    };
+    let Some(from) = start(store, ask, &query, &key, version.as_deref())? else {
+        return Ok(Versions {
+            entries: Vec::new(),
+            prefixes: Vec::new(),
+            next: None,
+        });
+    };
+    let seek = |from: &str, n| entries(store, ask, &prefix, from, n);
+    let page = listing::page_from(&query, from, seek)?;
+    let plain = |escaped: String| versions::unescape(&escaped);
+    let last = page.entries.last();
+    let next = page.next.map(|next| {
+        let version = last.filter(|last| last.key == next);
+        let version = version.map(|last| last.version.id().to_owned());
+        (plain(next), version)
+    });
+    Ok(Versions {
+        next,
+        prefixes: page.prefixes.into_iter().map(plain).collect(),
+        entries: page.entries,
+    })
+}
+
+/// Where the page begins; `None` if nothing can follow.
+fn start(
+    store: &Store,
+    ask: &Ask,
+    query: &Query<'_>,
+    key: &str,
+    version: Option<&str>,
+) -> S3Result<Option<String>> {
+    let escaped = versions::escape(key);
+    if key.is_empty() || *escaped < *query.prefix {
+        return Ok(Some(query.prefix.to_owned()));
+    }
+    if let Some(prefix) = listing::common_prefix(query, &escaped) {
+        return Ok(listing::successor_of_prefix(prefix));
+    }
+    let place = match version {
+        Some(id) => versions::place(store, &ask.bucket, key, id)?,
+        None => None,
+    };
+    // What ends a key in a place is smaller than this.
+    Ok(Some(match place {
+        Some(place) => listing::successor(&place),
+        None => escaped + "\0\u{1}",
+    }))
+}
+
+/// At most `limit` versions from a place on that S3 can show; fewer only at the end.
+fn entries(
+    store: &Store,
+    ask: &Ask,
+    prefix: &str,
+    from: &str,
+    limit: usize,
+) -> S3Result<Vec<Entry>> {
+    let beside = versions_of(&ask.bucket);
+    // The first key that can have a version there.
+    let key = from.split(versions::END).next().unwrap_or_default();
+    let key = versions::unescape(key);
+    let is_behind = |entry: &Entry| *entry.place >= *from;
+    let current = |info| Entry::current(info).filter(is_behind);
+    let mut found =
+        object_listings::entries(store, (&ask.bucket, &ask.prefix), &key, limit, current)?;
+    if store.collection(&beside).map_err(of_store)?.is_some() {
+        found.extend(object_listings::entries(
+            store,
+            (&beside, prefix),
+            from,
+            limit,
+            Entry::earlier,
+        )?);
+    }
+    found.sort_unstable_by(|a, b| a.place.cmp(&b.place));
+    found.truncate(limit);
+    // Where none is the current one, the newest one is the latest, if this begins with it.
+    let mut key = None;
+    for entry in &mut found {
+        let is_first = key.as_ref() != Some(&entry.key) && *from <= *versions::stem(&entry.plain);
+        entry.is_latest |= is_first;
+        key = Some(entry.key.clone());
+    }
+    Ok(found)
+}
+
+/// ListObjectVersions.
+pub async fn list_versions(
+    gateway: &Gateway,
+    request: S3Request<ListObjectVersionsInput>,
+) -> S3Result<S3Response<ListObjectVersionsOutput>> {
+    let input = request.input;
+    let marker = input.key_marker.unwrap_or_default();
+    let version_marker = input
+        .version_id_marker
+        .filter(|version| !version.is_empty());
+    if version_marker.is_some() && marker.is_empty() {
+        return Err(s3_error!(
+            InvalidArgument,
+            "A version-id marker cannot be specified without a key marker."
+        ));
+    }
+    let ask = ask!(input);
+    let behind = (marker.clone(), version_marker.clone());
+    let find = move |store: &Store| list(store, &ask, behind).map(|page| (page, ask));
+    let (page, ask) = gateway.call(find).await?;
+    let encode =
+        ask.encode.for_names(
+            page.names()
+                .chain([&*ask.prefix, &*ask.delimiter, &*marker]),
+        );
+    let (mut versions, mut markers) = (Vec::new(), Vec::new());
+    for entry in page.entries {
+        match entry.described(&encode) {
+            Described::Version(version) => versions.push(version),
+            Described::Marker(marker) => markers.push(marker),
+        }
+    }
+    let delimiter = Some(ask.delimiter).filter(|delimiter| !delimiter.is_empty());
+    let (next_key, next_version) = page.next.unzip();
+    Ok(S3Response::new(ListObjectVersionsOutput {
+        name: Some(ask.bucket),
+        prefix: Some(encode.text(ask.prefix)),
+        key_marker: Some(encode.text(marker)),
+        version_id_marker: Some(version_marker.unwrap_or_default()),
+        max_keys: i32::try_from(ask.limit).ok(),
+        is_truncated: Some(next_key.is_some()),
+        versions: Some(versions),
+        delete_markers: Some(markers),
+        common_prefixes: Some(encode.prefixes(page.prefixes)),
+        delimiter: encode.option(delimiter),
+        next_key_marker: encode.option(next_key),
+        next_version_id_marker: next_version.flatten(),
+        encoding_type: encode.kind(),
+        ..Default::default()
+    }))
+}

@@ -1,0 +1,53 @@
+use super::*;
+use proptest::prelude::*;
+
+fn version() -> impl Strategy<Value = Version> {
+    (0u64..4, prop::option::of(0u64..4)).prop_map(|(number, random)| Version::new(number, random))
+}
+
+proptest! {
+    /// The listing of versions merges by names and means keys.
+    #[test]
+    fn names_are_in_order_of_keys_and_then_the_newest_first(
+        one in ("[\0\u{1}\u{2}a/é]{0,5}", version()),
+        other in ("[\0\u{1}\u{2}a/é]{0,5}", version()),
+    ) {
+        let name = |(key, version): &(String, Version)| name_of(key, version);
+        let place = |(key, version): &(String, Version)| (key.clone(), version.as_str().to_owned());
+        prop_assert_eq!(name(&one).cmp(&name(&other)), place(&one).cmp(&place(&other)));
+        let number = |of: &(String, Version)| of.1.number();
+        if one.0 == other.0 && number(&one) > number(&other) {
+            prop_assert!(name(&one) < name(&other));
+        }
+        prop_assert!(name(&one).starts_with(&stem(&one.0)));
+        prop_assert_eq!(name(&other).starts_with(&stem(&one.0)), one.0 == other.0);
+        prop_assert_eq!(parse_name(&name(&one)), Some(one));
+    }
+
+    #[test]
+    fn any_name_is_read(name in "[\0\u{1}a0-9fnul]{0,60}") {
+        parse_name(&name);
+    }
+}
+
+#[test]
+fn what_is_no_version_is_the_oldest() {
+    let of = |text: &[u8]| Version::of(&Attributes::from([(VERSION.to_owned(), text.to_vec())]));
+    let oldest = Version::of(&Attributes::new());
+    assert_eq!((oldest.number(), oldest.id()), (0, NULL));
+    for odd in [
+        &b"null"[..],
+        b"",
+        b"\xff",
+        b"0123456789abcdef",
+        b"0123456789ABCDEFnull",
+        b"0123456789abcdef0123456789abcde",
+    ] {
+        assert_eq!(of(odd), oldest);
+    }
+    assert_eq!(of(b"fffffffffffffffenull").number(), 1);
+    assert_eq!(
+        of(b"fffffffffffffffe0000000000000007").id(),
+        "fffffffffffffffe0000000000000007"
+    );
+}
