@@ -19,12 +19,21 @@ def test_the_list_says_where_numbers_are_printed(zonestore):
 def test_a_table_has_what_is_printed_beside_what_is_measured(zonestore):
     (table,) = zonestore("experiment", "run", "figure-2.6", "--json").json
     assert table["id"] == "figure-2.6"
-    first, second, _ = table["rows"]
-    assert first["printed"] == [5.1, 5.1] and first["within"]
-    assert first["ratio"] == first["measured"] / 5.1
-    assert second["printed"] == [None, 0.3] and second["ratio"] is None
+    _, first, second, _ = table["rows"]
+    assert first["printed"] == [5, 5] and first["within"]
+    assert first["ratio"] == first["measured"] / 5
+    assert second["printed"] == [0.216, 0.216] and second["asked"] == [None, None]
     text = zonestore("experiment", "run", "figure-2.6").text
-    assert "printed" in text and "≤ 0.3" in text and "out of tolerance" not in text
+    assert "printed" in text and "0.216" in text and "out of tolerance" not in text
+
+
+def test_what_is_not_printed_is_not_in_the_printed_column(zonestore):
+    (table,) = zonestore("experiment", "run", "figure-2.25", "--json").json
+    rows = {row["what"]: row for row in table["rows"]}
+    to_and_fro = rows["st8000as0002: to and fro in the middle"]
+    assert to_and_fro["printed"] == [None, None] and to_and_fro["asked"] == [1, 1] and to_and_fro["within"]
+    assert rows["st5000as0011: to and fro in the middle"]["printed"] == [1, 1]
+    assert "st8000as0002: to and fro in the middle (asked: yes)" in zonestore("experiment", "run", "figure-2.25").text
 
 
 def test_tables_and_figures_go_into_a_directory(zonestore, tmp_path):

@@ -495,3 +495,17 @@ def test_a_profile_that_cannot_be_says_which_field(zonestore, tmp_path, profile,
     (tmp_path / "mine.toml").write_text("\n".join(changed))
     refused = zonestore.try_("model", "run", "mine.toml", "--runtime", "2s").failed(2)
     assert field in refused and value.strip('"').removesuffix(".0") in refused.replace("NaN", "nan") and len(refused) < 400
+
+
+def test_paths_that_are_not_utf8_are_taken_or_the_argument_is_named(zonestore):
+    name = os.fsdecode(b"./\xff.toml")
+    (zonestore.folder / name).write_text(zonestore("model", "show", "seagate-cmr").text)
+    assert zonestore("model", "show", name).text == zonestore("model", "show", "seagate-cmr").text
+    zonestore("model", "run", name, "--runtime", "1s")
+    zonestore("skylight", name, "--quick")
+    zonestore("sim", "cluster", "--drive", name, "--nodes", "3", "--drives", "1", "--time", "5s", "--warm-up", "1s")
+    missing = os.fsdecode(b"./\xff\xff.toml")
+    for command in (("model", "show"), ("model", "run"), ("model", "export", "--nbd", "s"), ("skylight",), ("sim", "cluster", "--drive")):
+        assert zonestore.try_(*command, missing).code == 3
+    refused = zonestore.try_("model", "export", "seagate-cmr", "--nbd", os.fsdecode(b"\xff"))
+    assert refused.code == 2 and "--nbd" in refused.err

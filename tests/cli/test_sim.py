@@ -15,8 +15,20 @@ def test_each_policy_has_a_row_beside_theory(zonestore):
         if row["theory"]:
             assert abs(found / row["theory"] - 1) < 0.1, row
     text = zonestore(*SMALL).text
-    assert text.split("\n")[0].split() == ["policy", "write", "amplification", "theory", "ratio"]
+    assert text.split("\n")[0].split() == "policy write amplification theory ratio theory is of".split()
     assert f"{rows[0]['write_amplification']:.3f}" in text
+
+
+def test_theory_says_what_it_is_of_and_only_where_it_holds(zonestore):
+    def rows(*options):
+        return {row["policy"]: row for row in zonestore(*SMALL, *options, "--json").json}
+
+    uniform = rows()
+    assert {name: row["theory_of"] for name, row in uniform.items()} == {
+        "greedy": "greedy", "cost-benefit": None, "fifo": "fifo", "random": "random"}
+    assert {row["theory_of"] for row in rows("--skew", "20/80").values()} == {"fifo, hot and cold apart"}
+    single = rows("--blocks-per-zone", "1", "--policy", "greedy")["greedy"]
+    assert single["theory"] is None and single["theory_of"] is None and single["write_amplification"] >= 1
 
 
 def test_hot_and_cold_apart_cost_less(zonestore):
@@ -43,6 +55,12 @@ def test_what_cannot_be_is_refused(zonestore):
     for options in (("-u", "1"), ("-u", "0"), ("-u", "nan"), ("--zones", "0"), ("--writes", "0"),
                     ("--skew", "20"), ("--skew", "0/80"), ("--skew", "20/100"), ("--shifting",), ("--zones", "4000000000"), ("--zones", "60000000")):
         assert zonestore.try_("sim", "cleaning", *options).code == 2
+
+
+def test_a_cluster_of_drives_whose_reads_fail_is_refused(zonestore):
+    for options in ((), ("--models",)):
+        said = zonestore.try_("sim", "cluster", "--drive", "caveat-scriptor", *options).failed(2)
+        assert "Caveat-Scriptor" in said and "hm-smr-14tb" in said
 
 
 CLUSTER = ("sim", "cluster", "--nodes", "6", "--drives", "1", "--zones", "40", "--time", "60s", "--warm-up", "10s")

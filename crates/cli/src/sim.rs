@@ -11,6 +11,7 @@ use ::sim::cluster::{
 };
 use ::sim::policy::{Cost, Policy};
 use drive_model::{Class, Profile, Span};
+use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -61,8 +62,15 @@ fn cleaning(arguments: &SimCleaning, out: &mut Output) -> CommandResult {
     out.value(&costs)
 }
 
-fn disk(text: &str) -> CommandResult<Profile> {
+fn disk(text: &OsStr) -> CommandResult<Profile> {
     let profile = find(text)?;
+    if profile.class() == Class::CaveatScriptor {
+        return fail!(
+            Usage, "{}: a Caveat-Scriptor disk, where a write damages what lies behind it and what was never \
+                written cannot be read: no cluster is simulated with such drives", profile.name();
+            "take hm-smr-14tb, or another disk: `zonestore model list` has the models"
+        );
+    }
     if matches!(profile.class(), Class::Flash | Class::Zns) {
         return fail!(Usage, "{} is flash", profile.name(); "take a disk: `zonestore model list` has the models");
     }

@@ -21,7 +21,7 @@ const MODELS: &str = "zonestore skylight lists the models";
 
 /// Looks into a model, a device or a file, or lists the models.
 pub fn run(arguments: &SkylightArguments, out: &mut Output) -> CommandResult {
-    let Some(name) = &arguments.target else {
+    let Some(path) = &arguments.target else {
         let names = models();
         for name in &names {
             out.line(format_args!("{name}"))?;
@@ -31,16 +31,18 @@ pub fn run(arguments: &SkylightArguments, out: &mut Output) -> CommandResult {
     // Said now, not after hours of work.
     let page = arguments.html.as_deref().map(begin).transpose()?;
     let steps = Steps::default();
-    if let Some(profile) = model(name)? {
+    // What is shown of it; a path need not be UTF-8.
+    let name = path.to_string_lossy();
+    if let Some(profile) = model(path)? {
         let seed = arguments.seed;
         let model = Model::of(move || profile.model(seed));
-        let model = model.map_err(|error| CommandError::from(error).context(name))?;
+        let model = model.map_err(|error| CommandError::from(error).context(&name))?;
         let mut model = model
             .with_limits(limits(arguments)?)
             .with_watch(watch(&steps));
         return look(arguments, &mut model, None, page, steps, out);
     }
-    let (mut target, facts) = host::open(arguments, Path::new(name), watch(&steps))?;
+    let (mut target, facts) = host::open(arguments, path, watch(&steps))?;
     look(arguments, &mut target, Some(&facts), page, steps, out)
 }
 
@@ -53,10 +55,10 @@ fn limits(arguments: &SkylightArguments) -> CommandResult<Limits> {
     })
 }
 
-/// The profile that `name` means: one that is built in, or the text of a file that ends in `.toml`, which is
+/// The profile that `path` means: one that is built in, or the text of a file that ends in `.toml`, which is
 /// never taken for a drive. Nothing if it leads to a device or a file.
-fn model(name: &str) -> CommandResult<Option<AnyProfile>> {
-    let path = Path::new(name);
+fn model(path: &Path) -> CommandResult<Option<AnyProfile>> {
+    let name = &*path.to_string_lossy();
     let is_profile = |path: &Path| path.extension().is_some_and(|ending| ending == "toml");
     let is_known = profile::all_names().contains(&name);
     let profile =
@@ -104,7 +106,8 @@ fn look(
     steps: Steps,
     out: &mut Output,
 ) -> CommandResult {
-    let name = arguments.target.as_deref().unwrap_or_default();
+    let name = arguments.target.as_deref().unwrap_or(Path::new(""));
+    let name = &*name.to_string_lossy();
     let asked = Asked {
         name,
         read_only: arguments.read_only,

@@ -26,12 +26,12 @@ pub const FIGURE_5_11: Experiment = Experiment {
     expected: || {
         vec![
             Expected::value("fillseq: write amplification", "", 1.0),
-            Expected::at_most("first overwrite of half the drive", "", 1.1),
-            Expected::range("the eleventh: gradually", "", 1.5, 4.5),
+            Expected::at_most("first overwrite of half the drive", "", 1.1).ours(),
+            Expected::range("the eleventh", "", 1.5, 4.5).words("gradually more"),
             Expected::value("from the 21st on, least", "", 5.0).by(0.5),
             Expected::value("from the 21st on, most", "", 5.0).by(0.6),
-            Expected::at_most("with discard ÷ without, the 16th", "", 0.7),
-            Expected::at_most("space that is live, at most", "", 0.9),
+            Expected::at_most("with discard ÷ without, the 16th", "", 0.7).ours(),
+            Expected::at_most("space that is live, at most", "", 0.9).ours(),
         ]
     },
     measure: |run| {
@@ -67,10 +67,10 @@ pub const FIGURE_5_12: Experiment = Experiment {
         // Small tables leave zones that are finished.
         vec![
             Expected::value("fillseq: write amplification", "", 1.0),
-            Expected::range("overwrites: least", "", 1.01, 1.25),
-            Expected::range("overwrites: most", "", 1.01, 1.25),
+            Expected::range("overwrites: least", "", 1.01, 1.25).ours(),
+            Expected::range("overwrites: most", "", 1.01, 1.25).ours(),
             Expected::value("overwrites: mean", "", 1.2).by(0.15),
-            Expected::at_most("space that is live, at most", "", 0.9),
+            Expected::at_most("space that is live, at most", "", 0.9).ours(),
         ]
     },
     measure: |run| {

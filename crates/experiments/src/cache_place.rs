@@ -24,11 +24,13 @@ pub const FIGURE_2_8: Experiment = Experiment {
         let difference = |what: &str| Expected::at_least(format!("mean read, {what}"), "ms", 0.0);
         let near = |what: &str| {
             let what = format!("mean read, emulated-smr-3 (many places): {what}");
-            Expected::value(what, "ms", 0.0).by(1.5)
+            Expected::value(what, "ms", 0.0).by(1.5).words("the same")
         };
         let flash = |place: &str| {
             let what = format!("mean read, emulated-smr-2 (flash): {place}");
-            Expected::value(what, "ms", HALF_A_TURN).by(0.6)
+            Expected::value(what, "ms", HALF_A_TURN)
+                .by(0.6)
+                .words("a turn or nothing")
         };
         vec![
             difference("emulated-smr-1 (inner diameter): outer − middle"),

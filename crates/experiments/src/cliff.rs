@@ -45,7 +45,8 @@ pub const FIGURE_3_1: Experiment = Experiment {
             Expected::at_most(mixed("its fall ÷ Seagate's"), "", 1.0 / 3.0),
             Expected::at_least("conventional: volatile cache on ÷ off", "", 0.97),
         ]);
-        all
+        // The print has a figure and words; what they come to is for us to say.
+        all.into_iter().map(Expected::ours).collect()
     },
     measure,
 };

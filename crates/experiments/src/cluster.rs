@@ -183,22 +183,40 @@ fn ratios(rates: &[[f64; 3]]) -> Vec<f64> {
         .collect()
 }
 
-fn expected(printed: [(f64, f64); 3]) -> Vec<Expected> {
-    let rows = SIZES.into_iter().zip(printed);
-    rows.flat_map(|(size, (managed, zoned))| {
-        [
-            Expected::value(format!("{size} MiB: DM-SMR ÷ CMR"), "", managed).by(0.1),
-            Expected::at_least(format!("{size} MiB: HM-SMR ÷ CMR"), "", zoned),
-        ]
-    })
-    .collect()
+/// What is printed of HM-SMR ÷ CMR.
+#[derive(Clone, Copy)]
+enum HostManaged {
+    Number(f64),
+    /// In words that mean 1, or little more than it.
+    Words(&'static str),
+}
+
+/// Rows for each size: DM-SMR and HM-SMR beside CMR.
+fn expected(managed: [f64; 3], zoned: [HostManaged; 3]) -> Vec<Expected> {
+    let each = SIZES.into_iter().zip(managed.into_iter().zip(zoned));
+    let rows = each.flat_map(|(size, (managed, zoned))| {
+        let row = |kind: &str, printed| {
+            Expected::value(format!("{size} MiB: {kind} ÷ CMR"), "", printed).by(0.1)
+        };
+        let zoned = match zoned {
+            HostManaged::Number(printed) => row("HM-SMR", printed),
+            HostManaged::Words(words) => row("HM-SMR", 1.0).words(words),
+        };
+        [row("DM-SMR", managed), zoned]
+    });
+    rows.collect()
 }
 
 pub const FIGURE_5_13_A: Experiment = Experiment {
     id: "figure-5.13a",
     title: "A simulated cluster writes objects to three kinds of drives (128 clients)",
     source: "CMU-CS-20-130, section 5.8.1; simulated, a 16th of the data",
-    expected: || expected([(0.83, 1.0), (0.66, 1.0), (0.66, 1.0)]),
+    expected: || {
+        expected(
+            [0.83, 0.66, 0.66],
+            [HostManaged::Words("slightly above 1"); 3],
+        )
+    },
     measure: |run| Ok(Outcome::from(ratios(&rates(run, false)?))),
 };
 
@@ -206,7 +224,11 @@ pub const FIGURE_5_13_B: Experiment = Experiment {
     id: "figure-5.13b",
     title: "A simulated cluster reads them at random (128 clients)",
     source: "CMU-CS-20-130, section 5.8.2; simulated, a 16th of the data",
-    expected: || expected([(0.71, 1.0), (0.86, 1.0), (0.73, 1.0)]),
+    expected: || {
+        let about = HostManaged::Words("about 1");
+        let zoned = [HostManaged::Number(1.23), HostManaged::Number(1.11), about];
+        expected([0.71, 0.86, 0.73], zoned)
+    },
     measure: |run| Ok(Outcome::from(ratios(&rates(run, true)?))),
 };
 
@@ -218,7 +240,7 @@ pub const FIGURE_5_14: Experiment = Experiment {
         vec![
             Expected::value("p99: HM-SMR ÷ DM-SMR", "", 0.47).by(0.15),
             Expected::at_most("p99: HM-SMR ÷ CMR, in print", "", 1.13),
-            Expected::at_most("p99: HM-SMR ÷ CMR, our goal", "", 1.05),
+            Expected::at_most("p99: HM-SMR ÷ CMR, our goal", "", 1.05).ours(),
             Expected::at_most("p99.9: HM-SMR ÷ CMR, in print", "", 1.13),
             Expected::at_most("p99, all drives in turns: HM-SMR ÷ CMR", "", 1.13),
             Expected::at_most("reads from a drive that cleans", "%", 1.0),

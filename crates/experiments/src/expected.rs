@@ -12,7 +12,18 @@ pub enum Tolerance {
     By(f64),
 }
 
-/// A printed number or range. A limit in one direction has no end in the other.
+/// What a measurement is held to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// A printed number or range.
+    Printed,
+    /// Words are printed, such as “about 1”; which numbers they mean is for us to say.
+    Words(&'static str),
+    /// Nothing is printed of it: what the model was made with, or what we ask of it.
+    Ours,
+}
+
+/// A number or range that is expected. A limit in one direction has no end in the other.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Expected {
     /// What is measured, on which drive.
@@ -25,6 +36,8 @@ pub struct Expected {
     pub high: f64,
     /// Outside of low to high.
     pub tolerance: Tolerance,
+    /// Whether they are printed.
+    pub origin: Origin,
 }
 
 impl Expected {
@@ -36,6 +49,7 @@ impl Expected {
             low,
             high,
             tolerance: Tolerance::By(0.0),
+            origin: Origin::Printed,
         }
     }
 
@@ -78,12 +92,26 @@ impl Expected {
         Self { tolerance, ..self }
     }
 
-    /// The printed number, if it is one.
+    /// Printed in these words instead of numbers.
+    #[must_use]
+    pub fn words(self, words: &'static str) -> Self {
+        let origin = Origin::Words(words);
+        Self { origin, ..self }
+    }
+
+    /// Not printed anywhere.
+    #[must_use]
+    pub fn ours(self) -> Self {
+        let origin = Origin::Ours;
+        Self { origin, ..self }
+    }
+
+    /// The number that is expected, if it is one.
     pub fn single(&self) -> Option<f64> {
         (self.low == self.high).then_some(self.low)
     }
 
-    /// How far `measured` lies below (negative) or above what is printed, in its unit.
+    /// How far `measured` lies below (negative) or above what is expected, in its unit.
     pub fn off(&self, measured: f64) -> f64 {
         (measured - self.high).max(0.0) + (measured - self.low).min(0.0)
     }

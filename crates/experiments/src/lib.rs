@@ -42,7 +42,7 @@ mod zea_leveldb;
 mod zn540;
 mod zone_structure;
 
-pub use expected::{Expected, Tolerance};
+pub use expected::{Expected, Origin, Tolerance};
 pub use experiment::{Experiment, Outcome, Run, Scale, Stopped};
 pub use registry::{ALL, Listed, Unknown, chosen, find, listed};
 pub use table::{Row, Table};

@@ -3,7 +3,8 @@
 use crate::expected::Expected;
 use crate::experiment::{Experiment, Outcome, Run, Stopped};
 use crate::host::{end, millis, random_writes};
-use drive_model::{Lba, Request, Time};
+use drive_model::layer::LayerShape;
+use drive_model::{DiskDrive, Lba, Profile, Request, Time};
 use plot::{Figure, LATENCY, Panel, numbered, thinned};
 use skylight::statistics::mean;
 
@@ -18,6 +19,55 @@ const UNTIL_CLEANING: [(u32, usize, f64); 5] = [
     (64, 31, 67_830.0),
 ];
 
+/// Operations of one block until cleaning begins, of the emulated drives.
+const EMULATED: [(&str, f64); 3] = [
+    ("emulated-smr-1", 9_175_056.0),
+    ("emulated-smr-2", 2_464_153.0),
+    ("emulated-smr-3", 9_175_056.0),
+];
+
+/// An emulated drive with about `part` of its cache, and which part that is. A set-associative one has fewer bands
+/// of it, a fully associative one as much of the whole drive.
+fn emulated(run: &Run<'_>, name: &str, part: f64) -> Result<(DiskDrive, f64), Stopped> {
+    let mut profile = Profile::named(name)?;
+    let part = match &mut profile.layer {
+        LayerShape::SetAssociative(layer) => {
+            let all = f64::from(layer.cache_bands);
+            layer.cache_bands = (all * part).ceil() as u32;
+            f64::from(layer.cache_bands) / all
+        }
+        LayerShape::FullyAssociative(layer) => {
+            let zone = u64::from(layer.zone_data_bands) * u64::from(layer.band_blocks) * 4096;
+            let zones = profile.capacity_bytes.div_ceil(zone);
+            let kept = ((zones as f64 * part).ceil() as u64).max(1);
+            profile.capacity_bytes = profile.capacity_bytes.min(kept * zone);
+            kept as f64 / zones as f64
+        }
+        _ => 1.0,
+    };
+    let mut drive = profile.drive(run.seed)?;
+    drive.set_volatile_cache(false);
+    drive.set_look_ahead(false);
+    Ok((drive, part))
+}
+
+/// Random writes until the drive begins to clean.
+fn until_cleaning(
+    run: &Run<'_>,
+    drive: &mut DiskDrive,
+    (blocks, depth): (u32, usize),
+    at_once: usize,
+) -> Result<f64, Stopped> {
+    let (mut random, many) = (run.random(77), drive.blocks() - u64::from(blocks));
+    let (mut count, mut now) = (0, Time::START);
+    while drive.statistics().cleaning.bands == 0 {
+        let writes = (0..at_once).map(|_| Request::write(Lba(random.below(many)), blocks));
+        now = end(&run.ask(drive, now, depth, writes)?);
+        count += at_once;
+    }
+    Ok(count as f64)
+}
+
 pub const TABLE_2_2: Experiment = Experiment {
     id: "table-2.2",
     title: "Random writes until the persistent cache is full",
@@ -27,21 +77,28 @@ pub const TABLE_2_2: Experiment = Experiment {
             let what = format!("{DRIVE}: {} KiB, {depth} at a time", blocks * 4);
             Expected::value(what, "writes", writes).part(0.03)
         };
-        UNTIL_CLEANING.map(row).to_vec()
+        let emulated = |(name, writes)| {
+            let what = format!("{name}: 4 KiB, 1 at a time");
+            Expected::value(what, "writes", writes).part(0.06)
+        };
+        let mut all = UNTIL_CLEANING.map(row).to_vec();
+        all.extend(EMULATED.map(emulated));
+        all
     },
     measure: |run| {
         let mut measured = Vec::new();
         for (blocks, depth, _) in UNTIL_CLEANING {
             run.next(&format!("{} KiB, {depth} at a time", blocks * 4))?;
             let mut drive = run.disk(DRIVE)?;
-            let (mut random, many) = (run.random(77), drive.blocks() - u64::from(blocks));
-            let (mut count, mut now) = (0, Time::START);
-            while drive.statistics().cleaning.bands == 0 {
-                let writes = (0..depth).map(|_| Request::write(Lba(random.below(many)), blocks));
-                now = end(&run.ask(&mut drive, now, depth, writes)?);
-                count += depth;
-            }
-            measured.push(count as f64);
+            measured.push(until_cleaning(run, &mut drive, (blocks, depth), depth)?);
+        }
+        // Their maps are of blocks: of a part of the cache, the same part is written.
+        let part = run.scale.0.clamp(0.05, 1.0);
+        for (name, _) in EMULATED {
+            run.next(name)?;
+            let (mut drive, part) = emulated(run, name, part)?;
+            let writes = until_cleaning(run, &mut drive, (1, 1), 256)?;
+            measured.push(writes / part);
         }
         Ok(measured.into())
     },

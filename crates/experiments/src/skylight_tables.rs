@@ -125,17 +125,17 @@ pub const TABLE_2_1: Experiment = Experiment {
                 Expected::yes(row("cache type as configured")),
                 Expected::yes(row("cache place as configured")),
                 Expected::value(row("persistent cache"), "GiB", gib).part(part),
-                Expected::value(row("regions with bands"), "", 3.0),
+                Expected::value(row("regions with bands"), "", 3.0).ours(),
                 Expected::value(row("smallest band"), "MiB", drive.band_mib).part(0.002),
                 Expected::value(row("largest band"), "MiB", drive.band_mib).part(0.002),
                 Expected::yes(row("cleaning as configured")),
                 Expected::yes(row("mapping as configured")),
                 Expected::yes(row("block-mapped")),
                 Expected::value(row("surfaces"), "", 8.0),
-                Expected::yes(row("strokes are too short for a direction of shingling")),
-                Expected::no(row("torn writes")),
-                Expected::yes(row("that nothing is torn is no proof")),
-                Expected::at_most(row("time"), HOURS, 24.0),
+                Expected::yes(row("strokes are too short for a direction of shingling")).ours(),
+                Expected::no(row("torn writes")).ours(),
+                Expected::yes(row("that nothing is torn is no proof")).ours(),
+                Expected::at_most(row("time"), HOURS, 24.0).ours(),
             ]);
         }
         all
@@ -166,6 +166,11 @@ pub const TABLE_2_1: Experiment = Experiment {
         Ok(outcome)
     },
 };
+
+/// Parts of the persistent cache and of its map that are written until cleaning begins: 16.8 of the printed 20 GiB,
+/// and 182,200 of 200,000 entries.
+const CACHE_LOW_WATERMARK: f64 = 0.84;
+const MAP_LOW_WATERMARK: f64 = 0.911;
 
 /// A drive of table 2.3.
 struct Seagate {
@@ -207,30 +212,43 @@ pub const TABLE_2_3: Experiment = Experiment {
         let mut all = Vec::new();
         for drive in &SEAGATES {
             let row = |what: &str| format!("{}: {what}", drive.name);
-            let (cache, map) = (drive.cache_gib * 0.84, drive.map_entries * 0.911);
+            // Of the drive that was on loan nobody has seen the head, cut the power or counted what streams.
+            let of_first = |expected: Expected| {
+                if drive.name == SEAGATES[0].name {
+                    expected
+                } else {
+                    expected.ours()
+                }
+            };
             all.extend([
                 Expected::yes(row("drive-managed")),
                 Expected::yes(row("cache on the disk")),
                 Expected::yes(row("cache at the outer diameter")),
                 // What is printed is what the cache and the map have, more than is written until cleaning.
-                Expected::value(row("0.84 of the persistent cache"), "GiB", cache).part(0.02),
-                Expected::value(row("0.911 of the map"), "entries", map).part(0.02),
+                Expected::value(
+                    row("persistent cache (written ÷ 0.84)"),
+                    "GiB",
+                    drive.cache_gib,
+                )
+                .part(0.02),
+                Expected::value(row("map (written ÷ 0.911)"), "entries", drive.map_entries)
+                    .part(0.02),
                 Expected::value(row("smallest band"), "MiB", drive.bands_mib.0).part(0.04),
                 Expected::value(row("largest band"), "MiB", drive.bands_mib.1).part(0.04),
                 Expected::yes(row("static mapping")),
                 Expected::yes(row("aggressive cleaning")),
                 Expected::yes(row("cleaned in the order of writing")),
-                Expected::yes(row("cache is a circular log")),
+                of_first(Expected::yes(row("cache is a circular log"))),
                 Expected::value(row("a band with one block"), "s", 0.6).by(0.1),
                 Expected::value(row("a band with 512 blocks"), "s", 1.6).part(0.1),
-                Expected::value(row("writes stream from"), "MiB", 8.0),
-                Expected::yes(row("shingled towards the middle")),
-                Expected::yes(row("torn writes")),
-                Expected::yes(row("serpentine in the middle (figure 2.25)")),
+                of_first(Expected::value(row("writes stream from"), "MiB", 8.0)),
+                of_first(Expected::yes(row("shingled towards the middle"))),
+                of_first(Expected::yes(row("torn writes"))),
+                of_first(Expected::yes(row("serpentine in the middle (figure 2.25)"))),
                 Expected::value(row("smallest zone"), "GiB", drive.zones_gib.0).by(0.5),
                 Expected::value(row("largest zone"), "GiB", drive.zones_gib.1).by(0.5),
                 Expected::value(row("surfaces"), "", drive.surfaces),
-                Expected::at_most(row("time"), HOURS, 24.0),
+                Expected::at_most(row("time"), HOURS, 24.0).ours(),
             ]);
         }
         let writes = "st5000as0011: writes until full (table 2.2)";
@@ -248,8 +266,8 @@ pub const TABLE_2_3: Experiment = Experiment {
                 is(f.drive_type.map(|f| f.value), DriveType::DriveManaged),
                 is(f.cache_type.map(|f| f.value), CacheType::Disk),
                 is(f.cache_place.map(|f| f.value), CachePlace::Outer),
-                exact(f.cache_bytes, GIB),
-                exact(f.map_entries, 1.0),
+                exact(f.cache_bytes, GIB) / CACHE_LOW_WATERMARK,
+                exact(f.map_entries, 1.0) / MAP_LOW_WATERMARK,
                 mib(f.band_bytes.iter().min()),
                 mib(f.band_bytes.iter().max()),
                 is(f.mapping.map(|f| f.value), Mapping::Static),
@@ -284,13 +302,21 @@ pub const WD40NMZW: Experiment = Experiment {
         vec![
             Expected::yes("dynamic mapping"),
             // Its map has more entries than test 7 writes: small writes in test 8 meet its end.
-            Expected::value("map", "entries", 500_000.0).part(0.01),
-            Expected::value("persistent cache", "GiB", 48.0).part(0.01),
-            Expected::yes("no count of writes until it cleans"),
+            Expected::value("map", "entries", 500_000.0)
+                .part(0.01)
+                .ours(),
+            Expected::value("persistent cache", "GiB", 48.0)
+                .part(0.01)
+                .ours(),
+            Expected::yes("no count of writes until it cleans").ours(),
             Expected::yes("bands are cleaned before a pause"),
-            Expected::value("regions with bands", "", 3.0),
-            Expected::value("smallest band", "MiB", 32.0).part(0.002),
-            Expected::value("largest band", "MiB", 32.0).part(0.002),
+            Expected::value("regions with bands", "", 3.0).ours(),
+            Expected::value("smallest band", "MiB", 32.0)
+                .part(0.002)
+                .ours(),
+            Expected::value("largest band", "MiB", 32.0)
+                .part(0.002)
+                .ours(),
         ]
     },
     measure: |run| {
@@ -326,7 +352,7 @@ pub const KINDS: Experiment = Experiment {
     title: "Drives without a persistent cache are not called drive-managed",
     source: "what the drives are",
     expected: || {
-        let row = |(name, kind, _)| Expected::yes(format!("{name}: {kind:?}"));
+        let row = |(name, kind, _)| Expected::yes(format!("{name}: {kind:?}")).ours();
         OTHERS.map(row).to_vec()
     },
     measure: |run| {

@@ -1,6 +1,6 @@
 //! What was measured beside what is printed.
 
-use crate::expected::{Expected, Tolerance};
+use crate::expected::{Expected, Origin, Tolerance};
 use serde::Serialize;
 
 /// A number in print and the one measured.
@@ -10,13 +10,17 @@ pub struct Row {
     pub what: String,
     /// `yes` for what is so (1) or not (0).
     pub unit: &'static str,
-    /// Least and most in print; `None` for no limit.
+    /// Least and most in print; `None` for no limit, both if no numbers are printed.
     pub printed: (Option<f64>, Option<f64>),
+    /// What is printed if it is no number.
+    pub printed_words: Option<&'static str>,
+    /// Least and most that are asked for where no numbers are printed.
+    pub asked: (Option<f64>, Option<f64>),
     /// The measurement.
     pub measured: f64,
-    /// Measured ÷ printed, where one number is printed that is not 0.
+    /// Measured ÷ expected, where that is one number and not 0.
     pub ratio: Option<f64>,
-    /// How far below (negative) or above what is printed, in its unit.
+    /// How far below (negative) or above what is expected, in its unit.
     pub off: f64,
     /// How far it may be.
     pub tolerance: Tolerance,
@@ -41,8 +45,16 @@ impl Row {
     fn new(expected: Expected, measured: f64) -> Self {
         let single = expected.single().filter(|printed| *printed != 0.0);
         let limit = |bound: f64| bound.is_finite().then_some(bound);
+        let range = (limit(expected.low), limit(expected.high));
+        let (printed, printed_words, asked) = match expected.origin {
+            Origin::Printed => (range, None, (None, None)),
+            Origin::Words(words) => ((None, None), Some(words), range),
+            Origin::Ours => ((None, None), None, range),
+        };
         Self {
-            printed: (limit(expected.low), limit(expected.high)),
+            printed,
+            printed_words,
+            asked,
             measured,
             ratio: single.map(|printed| measured / printed),
             off: expected.off(measured),
@@ -53,7 +65,8 @@ impl Row {
         }
     }
 
-    /// For people: what, printed, measured, ratio, tolerance, and whether it is out of that.
+    /// For people: what, printed, measured, ratio, tolerance, and whether it is out of that. What is asked for without
+    /// being printed stands with what it is of.
     fn cells(&self) -> Vec<String> {
         let answer = self.unit == "yes";
         let value = |value: f64| match value {
@@ -61,7 +74,7 @@ impl Row {
             0.0 if answer => "no".to_owned(),
             value => number(value),
         };
-        let printed = match self.printed {
+        let range = |range| match range {
             (Some(low), Some(high)) if low == high => value(low),
             (Some(low), Some(high)) => format!("{}–{}", value(low), value(high)),
             (Some(low), None) => format!("≥ {}", value(low)),
@@ -72,6 +85,12 @@ impl Row {
             "" | "yes" => self.what.clone(),
             unit => format!("{}, {unit}", self.what),
         };
+        let what = match self.asked {
+            (None, None) => what,
+            asked => format!("{what} (asked: {})", range(asked)),
+        };
+        let printed = self.printed_words.map(str::to_owned);
+        let printed = printed.unwrap_or_else(|| range(self.printed));
         let tolerance = match self.tolerance {
             Tolerance::Part(part) => format!("{} %", number(part * 100.0)),
             Tolerance::By(0.0) => String::new(),
@@ -138,4 +157,36 @@ fn number(value: f64) -> String {
         return text;
     }
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_printed_is_shown_as_printed() {
+        let expected = vec![
+            Expected::value("a", "ms", 2.0).by(1.0),
+            Expected::range("b", "", 1.0, 1.1).words("about 1"),
+            Expected::at_least("c", "GiB", 5.0).ours(),
+            Expected::yes("d").ours(),
+        ];
+        let table = Table::new(("", "", ""), expected, &[2.0, 1.3, 4.0, 1.0]);
+        let cells = table.rows.iter().map(Row::cells);
+        let shown: Vec<_> = cells
+            .map(|cells| [0, 1, 5].map(|at| cells[at].clone()))
+            .collect();
+        let wanted = [
+            ["a, ms", "2", ""],
+            ["b (asked: 1–1.1)", "about 1", "out of tolerance"],
+            ["c, GiB (asked: ≥ 5)", "", "out of tolerance"],
+            ["d (asked: yes)", "", ""],
+        ];
+        assert_eq!(shown, wanted);
+        let printed = table.rows.iter().map(|row| row.printed);
+        let printed: Vec<_> = printed.collect();
+        assert_eq!(printed[0], (Some(2.0), Some(2.0)));
+        assert_eq!(printed[1..], [(None, None); 3]);
+        assert_eq!(table.contradictions().count(), 2);
+    }
 }

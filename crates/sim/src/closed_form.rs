@@ -10,6 +10,9 @@ pub fn fifo(utilization: f64) -> f64 {
     alpha / (alpha + lambert_w0(-alpha * (-alpha).exp()))
 }
 
+/// Blocks of a zone from which on [`greedy`] is right to some per cent.
+pub const GREEDY_LEAST_BLOCKS: u32 = 8;
+
 /// The emptiest zone of so many blocks is cleaned (Desnoyers, SYSTOR 2012).
 pub fn greedy(utilization: f64, blocks_per_zone: u32) -> f64 {
     let n = f64::from(blocks_per_zone);
@@ -24,7 +27,7 @@ pub fn random(utilization: f64) -> f64 {
     (1.0 - utilization).recip()
 }
 
-/// The least that two groups of blocks cost, one of which is `data` of all blocks and gets `writes` of all
+/// The least that two groups of blocks cost under [`fifo`], one of which is `data` of all blocks and gets `writes` of all
 /// writes, when each has zones of its own that are cleaned as by [`fifo`] and the spare capacity is
 /// divided between them in the best way.
 pub fn two_groups(utilization: f64, data: f64, writes: f64) -> f64 {

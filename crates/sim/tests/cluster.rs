@@ -1,10 +1,11 @@
 //! Simulated clusters beside closed forms of queues, and what never happens in one.
 
-use drive_model::{Profile, Span};
+use drive_model::layer::LayerShape;
+use drive_model::{Profile, Span, profile};
 use sim::closed_form;
 use sim::cluster::{
-    BackEnd, Calibrated, Coordination, Disks, Impossible, Layout, Load, Lost, Redundancy, Report,
-    Scenario, Service, Simulation, Sizes, Until, calibrate,
+    BackEnd, Calibrated, Coordination, Disks, Fleet, Impossible, Layout, Load, Lost, Redundancy,
+    Report, Scenario, Service, Simulation, Sizes, Until, calibrate,
 };
 use sim::policy::Policy;
 use std::sync::Arc;
@@ -488,5 +489,46 @@ fn what_cannot_be_is_refused() {
             matches!(refused(wrong), Impossible::Number { .. }),
             "{wrong:?}"
         );
+    }
+}
+
+#[test]
+fn a_kind_of_drive_whose_reads_fail_is_refused_and_every_other_one_is_read() {
+    for name in profile::all_names() {
+        // Flash is no disk.
+        let Ok(profile) = Profile::named(name) else {
+            continue;
+        };
+        let is_refused = matches!(profile.layer, LayerShape::CaveatScriptor(_));
+        for models in [false, true] {
+            let fleet = Fleet {
+                profile: profile.clone(),
+                models,
+                zones: 10,
+                utilization: 0.5,
+                free_zones: "1..2".parse().unwrap(),
+                pace: Pace::Full,
+                policy: Policy::Greedy,
+            };
+            let built = fleet.build(MIB, 1);
+            assert_eq!(built.is_err(), is_refused, "{name}");
+            let Ok((disks, layout)) = built else {
+                continue;
+            };
+            let scenario = Scenario {
+                layout,
+                ..single(disks)
+            };
+            let report = run(&scenario, &open(5.0, 0.8, 20.0));
+            assert!(report.reads_per_second > 0.0, "{name}");
+        }
+        if is_refused {
+            let disks = Disks::Models {
+                profile: Box::new(profile),
+                back_end: BackEnd::TwoFlushes,
+            };
+            let refused = Simulation::new(&single(disks)).map(|_| ());
+            assert!(matches!(refused, Err(Impossible::Drive(_))), "{name}");
+        }
     }
 }

@@ -1,8 +1,10 @@
 //! `zonestore model …`
 
 use super::named;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use drive_model::workload::Order;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use terminal::{Duration, Size};
 
@@ -14,7 +16,7 @@ pub enum ModelCommand {
     Show {
         /// A model's name, or the path of a profile
         #[arg(value_name = "PROFILE")]
-        profile: String,
+        profile: OsString,
     },
     /// Run a workload in the drive's own time, hours of which take seconds
     Run(ModelRun),
@@ -26,7 +28,7 @@ pub enum ModelCommand {
 #[derive(Args, Debug)]
 pub struct ModelDrive {
     /// A model's name, or the path of a profile
-    pub profile: String,
+    pub profile: OsString,
     /// Go on with the drive's state in this file, if it is there, and leave it there at the end
     #[arg(long, value_name = "FILE")]
     pub state: Option<PathBuf>,
@@ -88,7 +90,7 @@ Ctrl-C ends it and prints how long requests took on the drive, and what it did f
 Who can connect can read and write everything: a Unix socket is its owner's, a port anybody's.")]
 pub struct ModelExport {
     /// Where clients come: the path of a Unix socket, or HOST:PORT
-    #[arg(long, value_name = "SOCKET")]
+    #[arg(long, value_name = "SOCKET", value_parser = address())]
     pub nbd: String,
     /// Keep the data in this file, made if it is missing; else it is in a file without a name that is gone
     /// at the end
@@ -102,6 +104,14 @@ pub struct ModelExport {
     pub once: bool,
     #[command(flatten)]
     pub drive: ModelDrive,
+}
+
+/// Clap's own refusal of what is not UTF-8 does not say which argument is meant.
+fn address() -> impl TypedValueParser<Value = String> {
+    OsStringValueParser::new().try_map(|text| {
+        let not = "a socket's path has to be UTF-8: name another";
+        text.into_string().map_err(|_| not)
+    })
 }
 
 fn speed_up(text: &str) -> Result<f64, &'static str> {

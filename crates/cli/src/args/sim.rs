@@ -6,6 +6,7 @@ use sim::cleaning::Skew;
 use sim::cluster::{Coordination, Redundancy};
 use sim::placement::Placement;
 use sim::policy::Policy;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use terminal::{Duration, Size};
 use zone_alloc::{Pace, Watermarks};
@@ -26,9 +27,12 @@ Examples:
   zonestore sim cleaning --skew 20/80 --placement by-heat --blocks-per-zone 1024
   zonestore sim cleaning --skew 20/80 --shifting --placement by-lifetime --policy cost-benefit
 
-Write amplification is blocks written to the drive ÷ blocks that the user wrote. Theory is the closed
-form of a policy where there is one; under a skew, the least cost with hot and cold blocks apart. The
-same options and seed give the same figures.")]
+Write amplification is blocks written to the drive ÷ blocks that the user wrote. Theory is a closed form
+(Desnoyers, SYSTOR 2012), and the last column says of what: of the policy itself where there is one, for
+greedy with 8 blocks in a zone or more. Under a skew it is the same for every policy and placement: fifo with
+hot and cold blocks in zones of their own and the spare capacity divided between them in the best way. That
+is no limit: cost-benefit with both apart, or by lifetime, may cost a little less. The same options and
+seed give the same figures.")]
 pub struct SimCleaning {
     /// A policy; may be given several times [default: all]
     #[arg(long, value_parser = named(&Policy::ALL))]
@@ -138,7 +142,7 @@ pub struct SimCluster {
         default_value = "hm-smr-14tb",
         help_heading = "Drives"
     )]
-    pub drive: String,
+    pub drive: OsString,
     /// Each drive is a model, with a queue that it orders
     #[arg(long, help_heading = "Drives")]
     pub models: bool,

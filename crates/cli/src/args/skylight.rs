@@ -27,7 +27,7 @@ The tests are those of Skylight (Aghayev and Desnoyers, FAST 2015); what each fo
 its table 3, with how sure it is.")]
 pub struct SkylightArguments {
     /// A model, a profile (.toml), a block device or a file; without one, the models' names are printed
-    pub target: Option<String>,
+    pub target: Option<PathBuf>,
     /// Only the kind of drive, with the fewest writes
     #[arg(long)]
     pub quick: bool,

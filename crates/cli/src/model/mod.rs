@@ -12,6 +12,7 @@ use drive_model::profile::{ModelKind, ProfileError, models};
 use drive_model::state::StateError;
 use drive_model::{AnyProfile, Model, StateFile, StateFileError, Time};
 use serde_json::json;
+use std::ffi::OsStr;
 use std::path::Path;
 
 /// Runs `zonestore model …`.
@@ -37,11 +38,12 @@ fn list(out: &mut Output) -> CommandResult {
     out.value(&json!({ "models": models }))
 }
 
-/// A profile by its name, or by the path of a file.
-pub fn find(text: &str) -> CommandResult<AnyProfile> {
+/// A profile by its name, or by the path of a file, which need not be UTF-8.
+pub fn find(text: &OsStr) -> CommandResult<AnyProfile> {
     let path = Path::new(text);
-    if !text.contains('/') && path.extension().is_none_or(|ending| ending != "toml") {
-        return Ok(AnyProfile::named(text)?);
+    let is_path = text.as_encoded_bytes().contains(&b'/');
+    if !is_path && path.extension().is_none_or(|ending| ending != "toml") {
+        return Ok(AnyProfile::named(&text.to_string_lossy())?);
     }
     AnyProfile::parse(local_file::text(path)?)
         .map_err(|error| CommandError::from(error).context(path.display()))

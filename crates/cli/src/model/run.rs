@@ -62,7 +62,7 @@ pub fn run(arguments: &ModelRun, out: &mut Output) -> CommandResult {
 
 fn refused(arguments: &ModelRun, error: NoRequests) -> CommandError {
     use NoRequests as E;
-    let name = &arguments.drive.profile;
+    let name = arguments.drive.profile.display();
     let message = match error {
         E::RequestBytes { bytes } => format!("--bs {bytes}: not a size of requests to a model"),
         E::Beyond { bytes } => format!("--size: {name} has {}", human(bytes)),

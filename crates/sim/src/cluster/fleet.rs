@@ -6,11 +6,21 @@ use super::model_disk::BackEnd;
 use super::scenario::{Disks, Impossible, Layout};
 use crate::policy::Policy;
 use drive_model::Profile;
+use drive_model::layer::LayerShape;
 use std::sync::Arc;
 use zone_alloc::{Pace, Watermarks};
 
 /// A zone's worth on drives that have none, so that there is as much on all.
 const UNIT_BYTES: u64 = 256 << 20;
+
+/// Why a cluster has no such drives, if so. Objects are read that were never written as requests, and are written over
+/// others.
+pub(super) fn why_not(profile: &Profile) -> Option<&'static str> {
+    matches!(profile.layer, LayerShape::CaveatScriptor(_)).then_some(
+        "on a Caveat-Scriptor disk a write damages what lies behind it, and what was never written cannot be \
+         read: no cluster is simulated with such drives",
+    )
+}
 
 /// See the head of this file.
 #[derive(Clone, Debug)]
@@ -45,6 +55,9 @@ impl Fleet {
     pub fn build(&self, part_bytes: u64, seed: u64) -> Result<(Disks, Layout), Impossible> {
         if self.zones == 0 {
             return Err(Impossible::DriveSize);
+        }
+        if let Some(why) = why_not(&self.profile) {
+            return Err(Impossible::Drive(why));
         }
         let layout = match &self.profile.zones {
             Some(shape) => Layout::Zones {

@@ -332,7 +332,7 @@ pub enum Impossible {
         /// What it may be.
         must: &'static str,
     },
-    /// A drive without zones with zones, or the other way round.
+    /// A drive without zones with zones, or the other way round; or of a kind whose reads fail.
     #[error("{0}")]
     Drive(&'static str),
     /// A profile cannot be built.
@@ -475,6 +475,9 @@ impl Scenario {
         let Disks::Models { profile, .. } = &self.disks else {
             return Ok(());
         };
+        if let Some(why) = super::fleet::why_not(profile) {
+            return Err(Impossible::Drive(why));
+        }
         match (&self.layout, &profile.zones) {
             (
                 Layout::Zones {
