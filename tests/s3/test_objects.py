@@ -116,7 +116,9 @@ def test_what_is_not_there(s3, bucket, refused):
     assert refused(delete, Bucket="no-such-bucket", Key="k") == ("NoSuchBucket", 404)
     s3.delete_object(Bucket=bucket, Key="k")
     version = dict(Bucket=bucket, Key="k", VersionId="abc")
-    assert refused(s3.get_object, **version)[0] == "NoSuchVersion"
+    assert refused(s3.get_object, **version) == ("InvalidArgument", 400)
+    version["VersionId"] = "0" * 32
+    assert refused(s3.get_object, **version) == ("NoSuchVersion", 404)
 
 
 KEYS = [

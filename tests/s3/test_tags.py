@@ -106,7 +106,7 @@ def test_what_is_not_there_has_no_tags(s3, bucket, tagged, refused):
     ):
         assert refused(call, Bucket=bucket, Key="missing", **more) == ("NoSuchKey", 404)
         assert refused(call, Bucket="no-such-bucket", Key="k", **more) == ("NoSuchBucket", 404)
-        assert refused(call, **tagged, VersionId="1", **more) == ("NoSuchVersion", 404)
+        assert refused(call, **tagged, VersionId="0" * 32, **more) == ("NoSuchVersion", 404)
     assert [one["Key"] for one in s3.list_objects_v2(Bucket=bucket)["Contents"]] == ["tagged"]
     assert tags(s3, bucket, "tagged") == TAGS
 

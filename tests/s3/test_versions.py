@@ -224,8 +224,8 @@ def test_a_bucket_says_what_it_does(s3, bucket, refused):
     switch(s3, bucket, "Suspended")
     assert s3.get_bucket_versioning(Bucket=bucket)["Status"] == "Suspended"
     assert s3.get_object(Bucket=bucket, Key="k")["VersionId"] == "null"
-    for wanted in ({}, {"Status": "On"}):
-        assert refused(s3.put_bucket_versioning, Bucket=bucket, VersioningConfiguration=wanted) == ("IllegalVersioningConfigurationException", 400)
+    for wanted, code in [({}, "IllegalVersioningConfigurationException"), ({"Status": "On"}, "MalformedXML")]:
+        assert refused(s3.put_bucket_versioning, Bucket=bucket, VersioningConfiguration=wanted) == (code, 400)
     mfa = {"Status": "Enabled", "MFADelete": "Enabled"}
     assert refused(s3.put_bucket_versioning, Bucket=bucket, VersioningConfiguration=mfa) == ("NotImplemented", 501)
     assert refused(s3.put_bucket_versioning, Bucket="there-is-none", VersioningConfiguration={"Status": "Enabled"}) == ("NoSuchBucket", 404)

@@ -82,6 +82,16 @@ impl Checksum {
         }
     }
 
+    /// That of an object with these attributes.
+    pub fn of(attributes: &Attributes) -> Option<Self> {
+        let text = std::str::from_utf8(attributes.get(CHECKSUM)?).ok()?;
+        let (name, value) = text.split_once(':')?;
+        Some(Self {
+            algorithm: from_name(name)?,
+            text: value.to_owned(),
+        })
+    }
+
     /// Whether it covers parts' checksums rather than bytes.
     pub fn is_composite(&self) -> bool {
         self.text.contains('-')
@@ -214,13 +224,7 @@ impl ObjectAttributes {
             let bytes = attributes.get(name)?;
             String::from_utf8(bytes.clone()).ok()
         };
-        let checksum = get(CHECKSUM).and_then(|text| {
-            let (name, value) = text.split_once(':')?;
-            Some(Checksum {
-                algorithm: from_name(name)?,
-                text: value.to_owned(),
-            })
-        });
+        let checksum = Checksum::of(attributes);
         let metadata = attributes
             .iter()
             .filter_map(|(name, value)| {

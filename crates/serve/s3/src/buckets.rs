@@ -158,10 +158,16 @@ pub async fn set_versioning(
     let versioning = match status {
         Some(BucketVersioningStatus::ENABLED) => Versioning::Enabled,
         Some(BucketVersioningStatus::SUSPENDED) => Versioning::Suspended,
-        _ => {
+        Some(_) => {
+            return Err(s3_error!(
+                MalformedXML,
+                "The status of versioning is Enabled or Suspended"
+            ));
+        }
+        None => {
             return Err(s3_error!(
                 IllegalVersioningConfigurationException,
-                "The status of versioning is Enabled or Suspended"
+                "The status of versioning must be specified"
             ));
         }
     };

@@ -17,6 +17,7 @@ use crate::object::{content_of, foresee};
 use crate::ranges::{resolve, unsatisfiable};
 use crate::refusals::{check_metadata, refuse_features};
 use crate::tags::Tags;
+use crate::versions::Version;
 use s3s::dto::*;
 use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 use std::ops;
@@ -161,7 +162,10 @@ pub async fn object(
                 source.put(transaction, range, (&bucket, &key), next.moved);
                 transaction.set_attributes(&bucket, &key, marked);
             });
-            let ids = (version.map_err(of_store)?, source.id.clone());
+            let ids = (
+                version.map_err(of_store)?.and_then(Version::told),
+                source.id.clone(),
+            );
             match store.commit(transaction) {
                 Ok(()) => Ok(Some((attributes, modified(store, &bucket, &key), ids))),
                 Err(error) if source.is_gone(&error) => Ok(None),

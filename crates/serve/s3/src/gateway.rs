@@ -69,6 +69,17 @@ macro_rules! set_checksum {
 }
 pub(crate) use set_checksum;
 
+/// The algorithm and the type of a checksum, for listings.
+pub fn checksum_names(
+    checksum: Option<&attributes::Checksum>,
+) -> (Option<ChecksumAlgorithmList>, Option<ChecksumType>) {
+    let names = checksum.map(|checksum| {
+        let algorithm = ChecksumAlgorithm::from(checksum.algorithm.name().to_owned());
+        (vec![algorithm], checksum_type(checksum))
+    });
+    names.unzip()
+}
+
 /// The type of a checksum, for outputs that tell it.
 pub fn checksum_type(checksum: &attributes::Checksum) -> ChecksumType {
     ChecksumType::from_static(if checksum.is_composite() {

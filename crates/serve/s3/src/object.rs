@@ -13,7 +13,7 @@ use crate::ranges::{RequestedRange, requested_range, said};
 use crate::refusals::{check_metadata, refuse_features};
 use crate::tags::Tags;
 use crate::upload::{self, Plan};
-use crate::versions::{self, Found};
+use crate::versions::{self, Found, Version};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use objects::{Download, Permit, take_piece};
 use s3s::dto::*;
@@ -136,7 +136,7 @@ pub async fn put(
             let attributes = next.mark(attributes.encode());
             transaction.put(&bucket, &key, received.written, attributes);
         });
-        let version = version.map_err(of_store)?;
+        let version = version.map_err(of_store)?.and_then(Version::told);
         match store.commit(transaction) {
             Ok(()) => Ok((attributes, version)),
             Err(error) => Err(condition_error(&store, &bucket, &key, &requires, error)),

@@ -1,10 +1,10 @@
 //! The listings of a bucket's objects, and what they share with that of versions.
 
-use crate::attributes::ETAG;
+use crate::attributes::{Checksum, ETAG};
 use crate::collections::require;
 use crate::conditions::timestamp;
 use crate::errors::of_store;
-use crate::gateway::{Gateway, owner};
+use crate::gateway::{Gateway, checksum_names, owner};
 use crate::listing::{self, Keyed, Page, Query};
 use crate::pages::{Encode, decode_token, page_size};
 use s3s::dto::*;
@@ -17,6 +17,7 @@ struct Entry {
     size: u64,
     modified_micros: u64,
     etag: String,
+    checksum: Option<Checksum>,
 }
 
 impl Keyed for Entry {
@@ -36,12 +37,16 @@ impl Entry {
             key: info.name.text()?.to_owned(),
             size: info.size,
             modified_micros: info.modified_micros,
+            checksum: Checksum::of(&info.attributes),
             etag: etag.unwrap_or_default(),
         })
     }
 
     fn object(self, encode: &Encode, with_owner: bool) -> Object {
+        let (checksum_algorithm, checksum_type) = checksum_names(self.checksum.as_ref());
         Object {
+            checksum_algorithm,
+            checksum_type,
             key: Some(encode.text(self.key)),
             size: i64::try_from(self.size).ok(),
             last_modified: Some(timestamp(self.modified_micros)),

@@ -1,10 +1,10 @@
 //! The listing of a bucket's versions: what is in the bucket and what lies beside it, merged.
 
-use crate::attributes::ETAG;
+use crate::attributes::{Checksum, ETAG};
 use crate::collections::{require, versions_of};
 use crate::conditions::timestamp;
 use crate::errors::of_store;
-use crate::gateway::{Gateway, owner};
+use crate::gateway::{Gateway, checksum_names, owner};
 use crate::listing::{self, Keyed, Query};
 use crate::object_listings::{self, Ask, ask};
 use crate::pages::{Encode, page_size};
@@ -90,6 +90,8 @@ impl Entry {
                 owner: Some(owner()),
             });
         }
+        let checksum = Checksum::of(&self.info.attributes);
+        let (checksum_algorithm, checksum_type) = checksum_names(checksum.as_ref());
         let etag = self.info.attributes.get(ETAG);
         let etag = etag.map(|tag| String::from_utf8_lossy(tag).into_owned());
         Described::Version(ObjectVersion {
@@ -97,6 +99,8 @@ impl Entry {
             version_id,
             is_latest,
             last_modified,
+            checksum_algorithm,
+            checksum_type,
             size: i64::try_from(self.info.size).ok(),
             e_tag: Some(ETag::Strong(etag.unwrap_or_default())),
             storage_class: Some(ObjectVersionStorageClass::from_static(

@@ -111,6 +111,11 @@ impl Version {
         if self.is_null() { NULL } else { &self.0 }
     }
 
+    /// As answers to puts say it: of one that has no number of its own they say nothing.
+    pub fn told(self) -> Option<String> {
+        (!self.is_null()).then_some(self.0)
+    }
+
     /// As it is kept.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -197,6 +202,7 @@ fn look<T>(
 ) -> S3Result<Found<T>> {
     let versioning = Versioning::of(&require(store, bucket)?);
     let keeps = versioning != Versioning::Never;
+    id.map_or(Ok(()), check_id)?;
     // While we look in one place, it may be moved to the other.
     for _ in 0..ATTEMPTS {
         if let Some(found) = get(bucket, key)? {
@@ -271,6 +277,13 @@ fn about_marker(mut error: S3Error, id: &str) -> S3Error {
     error
 }
 
+/// Refuses what no version is called.
+fn check_id(id: &str) -> S3Result<()> {
+    let is_one = id == NULL || Version::parse(id).is_some_and(|version| !version.is_null());
+    let invalid = || s3_error!(InvalidArgument, "Invalid version id specified");
+    is_one.then_some(()).ok_or_else(invalid)
+}
+
 /// The versions of a key beside its current one.
 struct Earlier<'a> {
     store: &'a Store,
@@ -319,14 +332,10 @@ impl Earlier<'_> {
 
     /// The name of the one that a client calls so; `None` if there can be none.
     fn name(&self, id: &str) -> S3Result<Option<String>> {
-        let version = if id == NULL {
-            self.null().map_err(of_store)?
-        } else {
-            let version = Version::parse(id).filter(|version| !version.is_null());
-            Some(
-                version
-                    .ok_or_else(|| s3_error!(InvalidArgument, "Invalid version id specified"))?,
-            )
+        check_id(id)?;
+        let version = match id {
+            NULL => self.null().map_err(of_store)?,
+            _ => Version::parse(id),
         };
         Ok(version.map(|version| name_of(self.key, &version)))
     }
@@ -466,12 +475,12 @@ impl<'a> Change<'a> {
     }
 
     /// Lets `transaction` put something under the key, behind what it requires: the current version is kept if it has to
-    /// be, and `put` adds what takes its place. Answers the id of that.
+    /// be, and `put` adds what takes its place. Answers which version that is.
     pub fn replace(
         &self,
         transaction: &mut Transaction,
         put: impl FnOnce(&mut Transaction, Next<'_>),
-    ) -> store::Result<Option<String>> {
+    ) -> store::Result<Option<Version>> {
         let Earlier { store, bucket, key } = self.earlier;
         if self.versioning == Versioning::Never {
             put(
@@ -519,7 +528,7 @@ impl<'a> Change<'a> {
         {
             transaction.remove(&versions, name_of(key, &null));
         }
-        Ok(Some(next.id().to_owned()))
+        Ok(Some(next))
     }
 
     /// Deletes: where versions are kept, that makes a delete marker.
@@ -542,6 +551,7 @@ impl<'a> Change<'a> {
         let id = id.map_err(of_store)?;
         let done = self.commit(transaction, requires, commit)?;
         let marker = id.is_some();
+        let id = id.map(|version| version.id().to_owned());
         Ok((Deleted { marker, id }, done))
     }
 
@@ -553,6 +563,7 @@ impl<'a> Change<'a> {
         commit: Commit<P>,
     ) -> S3Result<(Deleted, Option<P>)> {
         let Earlier { store, bucket, key } = self.earlier;
+        check_id(id)?;
         if self.versioning == Versioning::Never && id != NULL {
             return Err(s3_error!(
                 NoSuchVersion,

@@ -9,7 +9,7 @@ use crate::collections::uploads_of;
 use crate::conditions;
 use crate::errors::{condition_error, no_such_upload, of_store};
 use crate::gateway::{Gateway, checksum_type, set_checksum};
-use crate::versions::{self, Locks};
+use crate::versions::{self, Locks, Version};
 use objects::digest::{Algorithm, Digester, parse_hex};
 use s3s::dto::*;
 use s3s::{S3Error, S3ErrorCode, S3Request, S3Response, S3Result, s3_error};
@@ -159,7 +159,7 @@ fn run(
         let attributes = next.mark(attributes.encode());
         transaction.assemble(bucket, key, &pairs, attributes);
     });
-    let version = version.map_err(of_store)?;
+    let version = version.map_err(of_store)?.and_then(Version::told);
     transaction.remove(&collection, meta_name(id));
     store.commit(transaction).map_err(|error| match &error {
         store::Error::ConditionFailed {
