@@ -292,6 +292,22 @@ def test_many_who_put_one_key_leave_a_version_each(s3, versioned):
         assert s3.get_object(Bucket=versioned, Key="k", VersionId=version)["Body"].read() == body
 
 
+def test_a_kill_behind_many_deletions_takes_none_back(make_server):
+    server = make_server()
+    s3 = server.client()
+    s3.create_bucket(Bucket="bucket")
+    switch(s3, "bucket", "Enabled")
+    put = {key: s3.put_object(Bucket="bucket", Key=key, Body=b"1")["VersionId"] for key in "abcdefgh"}
+    wanted = [{"Key": key} if key < "e" else {"Key": key, "VersionId": version} for key, version in put.items()]
+    done = s3.delete_objects(Bucket="bucket", Delete={"Objects": wanted})["Deleted"]
+    # Nothing that is written behind them makes them durable.
+    server.kill()
+    server.start()
+    found = set(listed(server.client(), "bucket"))
+    markers = {(one["Key"], one["DeleteMarkerVersionId"], True, True) for one in done if one.get("DeleteMarker")}
+    assert len(markers) == 4 and found == markers | {(key, put[key], False, False) for key in "abcd"}
+
+
 def test_the_longest_keys_have_versions(s3, versioned):
     for key in ("k" * 1024, "\x00" * 1024, "ä" * 512):
         first = s3.put_object(Bucket=versioned, Key=key, Body=b"1")["VersionId"]
