@@ -25,10 +25,10 @@ def percentile(times, share):
     return sorted(times)[min(len(times) - 1, int(len(times) * share))]
 
 
-def ask(server, count, again=None):
-    """Signed reads, one after the other; how long each took. What is refused goes to `again`, if that is a list, and is
-    asked once more in the same time."""
-    sign, times = Signer(server), []
+def ask(server, count, again=None, source=None):
+    """Signed reads, one after the other, from the address `source`; how long each took. What is refused goes to `again`,
+    if that is a list, and is asked once more in the same time."""
+    sign, times = Signer(server, source=source), []
     while len(times) < count:
         start = time.monotonic()
         while (why := refusal(sign)) and again is not None:

@@ -26,8 +26,9 @@ def hmac256(key, text):
 
 
 class Signer:
-    def __init__(self, server, secret_key=SECRET_KEY, access_key=ACCESS_KEY, service="s3", age_seconds=0):
+    def __init__(self, server, secret_key=SECRET_KEY, access_key=ACCESS_KEY, service="s3", age_seconds=0, source=None):
         self.server = server
+        self.source = source
         self.access_key = access_key
         now = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(seconds=age_seconds)
         self.time = now.strftime("%Y%m%dT%H%M%SZ")
@@ -88,7 +89,7 @@ class Signer:
         return self.send(method, path, query, body, self.headers(method, path, query, payload, **headers))
 
     def send(self, method, path, query, body, headers):
-        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=TIMEOUT)
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, TIMEOUT, self.source)
         try:
             target = urllib.parse.quote(path, safe="/~") + ("?" + query if query else "")
             connection.putrequest(method, target, skip_host=True, skip_accept_encoding=True)

@@ -26,7 +26,8 @@ def test_signed_requests_are_answered_in_a_crowd(make_server):
     s3.create_bucket(Bucket="photos")
     s3.put_object(Bucket="photos", Key="k", Body=b"x" * 1000)
     with Beside(server) as others:
-        ask(server, ASKED)
+        # Of the address with the most strangers the first makes room; on a slow machine that may be one who is about to ask.
+        ask(server, ASKED, source=("127.0.0.2", 0))
         assert others.is_alive()
     assert server.alive()
     assert [one["Key"] for one in s3.list_objects_v2(Bucket="photos")["Contents"]] == ["k"]
