@@ -12,7 +12,7 @@ use status::Status;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// What each key, and each address, may ask for; can be set while requests come in.
 #[derive(Clone, Default, Debug)]
@@ -43,6 +43,9 @@ impl ClientQuotas {
 /// Fills a buffer with random bytes.
 pub type Random = Arc<dyn Fn(&mut [u8]) + Send + Sync>;
 
+/// Unix time in microseconds.
+pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
+
 /// How a server is set up.
 #[derive(Clone)]
 pub struct Config {
@@ -62,12 +65,14 @@ pub struct Config {
     pub limits: Limits,
     /// Where upload ids come from.
     pub random: Random,
+    /// What ages and dates are judged by.
+    pub clock: Clock,
     /// What is told of the drive under `/-/`; without it, only whether it is there.
     pub status: Option<Arc<Status>>,
 }
 
 impl Config {
-    /// Default limits, region `us-east-1`, randomness of the operating system, no TLS, no quotas.
+    /// Default limits, region `us-east-1`, randomness and time of the operating system, no TLS, no quotas.
     pub fn new(address: SocketAddr, keys: Keyring) -> Self {
         Self {
             address,
@@ -78,6 +83,7 @@ impl Config {
             domain: None,
             limits: Limits::default(),
             random: Arc::new(operating_system_random),
+            clock: Arc::new(operating_system_time),
             status: None,
         }
     }
@@ -101,6 +107,11 @@ pub(crate) fn operating_system_random(buffer: &mut [u8]) {
     if let Err(error) = getrandom::fill(buffer) {
         panic!("the operating system has no random numbers: {error}");
     }
+}
+
+fn operating_system_time() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.map_or(0, |now| now.as_micros() as u64)
 }
 
 /// Bounds on what clients can make the server use.

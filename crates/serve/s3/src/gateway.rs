@@ -1,7 +1,7 @@
 //! What the operations of S3 share.
 
 use crate::attributes;
-use crate::config::Random;
+use crate::config::{Clock, Random};
 use crate::errors::not_run;
 use crate::versions::Locks;
 use objects::Blocking;
@@ -22,6 +22,8 @@ pub struct Gateway {
     pub scheme: &'static str,
     /// Upload ids.
     pub random: Random,
+    /// What ages and dates are judged by.
+    pub clock: Clock,
     /// What keeps versions of an object apart.
     pub locks: Locks,
 }

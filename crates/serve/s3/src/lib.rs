@@ -48,7 +48,7 @@ mod version_listings;
 mod versions;
 mod xml;
 
-pub use config::{ClientQuotas, Config, Limits, Random};
+pub use config::{ClientQuotas, Clock, Config, Limits, Random};
 pub use keyring::{Credentials, Key, Keyring};
 pub use names::why_not_seen;
 pub use objects::{Listener, Quota, ServeError, Tls, TlsError, small_file};

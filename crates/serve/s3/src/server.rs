@@ -45,6 +45,7 @@ impl Server {
             },
             locks: Locks::new(config.random.clone()),
             random: config.random,
+            clock: config.clock,
         };
         let mut service = S3ServiceBuilder::new(gateway.clone());
         let hosts = Hosts::new(config.domain.as_deref());
