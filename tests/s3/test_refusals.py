@@ -5,6 +5,7 @@ The operations and the answers are those of the tables in docs/s3.md."""
 import os
 import re
 
+import botocore.exceptions
 import pytest
 
 from configured import ADMIN, Configured, key
@@ -14,6 +15,8 @@ from zonestore import ROOT, fsck
 RIGHTS = ["read", "write", "list", "admin"]
 COMPLETE = "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>{etag}</ETag></Part></CompleteMultipartUpload>"
 VERSIONING = "<VersioningConfiguration><Status>Suspended</Status></VersioningConfiguration>"
+LIFECYCLE = ("<LifecycleConfiguration><Rule><Prefix>never/</Prefix><Status>Enabled</Status><Expiration><Days>1</Days></Expiration></Rule>"
+             "</LifecycleConfiguration>")
 TAGS = "<Tagging><TagSet><Tag><Key>a</Key><Value>1</Value></Tag></TagSet></Tagging>"
 DELETE = "<Delete><Object><Key>gone</Key></Object></Delete>"
 
@@ -59,6 +62,9 @@ class World:
             "GetBucketLocation": ("GET", "/photos", "location=", b"", {}),
             "GetBucketVersioning": ("GET", "/photos", "versioning=", b"", {}),
             "PutBucketVersioning": ("PUT", "/photos", "versioning=", VERSIONING.encode(), {}),
+            "PutBucketLifecycleConfiguration": ("PUT", "/photos", "lifecycle=", LIFECYCLE.encode(), {}),
+            "GetBucketLifecycleConfiguration": ("GET", "/photos", "lifecycle=", b"", {}),
+            "DeleteBucketLifecycle": ("DELETE", "/photos", "lifecycle=", b"", {}),
             "ListObjects": ("GET", "/photos", "", b"", {}),
             "ListObjectsV2": ("GET", "/photos", "list-type=2", b"", {}),
             "ListObjectVersions": ("GET", "/photos", "versions=", b"", {}),
@@ -94,8 +100,14 @@ class World:
                 name = upload["Key"], upload["UploadId"]
                 parts = self.s3.list_parts(Bucket=bucket, Key=name[0], UploadId=name[1]).get("Parts", [])
                 found += [(bucket, *name)] + [(bucket, *name, part["PartNumber"], part["ETag"]) for part in parts]
-            found.append(bucket)
+            found.append((bucket, self.s3.get_bucket_versioning(Bucket=bucket).get("Status"), self.rules(bucket)))
         return found
+
+    def rules(self, bucket):
+        try:
+            return self.s3.get_bucket_lifecycle_configuration(Bucket=bucket)["Rules"]
+        except botocore.exceptions.ClientError as error:
+            return error.response["Error"]["Code"]
 
 
 def all_but(right):

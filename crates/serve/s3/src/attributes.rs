@@ -29,6 +29,8 @@ pub const VERSIONING: &str = "versioning";
 pub const VERSIONING_ENABLED: &[u8] = b"enabled";
 /// A bucket that has kept them.
 pub const VERSIONING_SUSPENDED: &[u8] = b"suspended";
+/// Attribute of a bucket: its lifecycle rules, as S3's document of them.
+pub const LIFECYCLE: &str = "lifecycle";
 /// Which version an object is.
 pub const VERSION: &str = "version";
 

@@ -7,7 +7,9 @@ use crate::versions::Locks;
 use objects::Blocking;
 use s3s::S3Result;
 use s3s::dto::*;
+use std::sync::Arc;
 use store::Store;
+use tokio::sync::Notify;
 
 /// What every operation is handed.
 #[derive(Clone)]
@@ -26,6 +28,8 @@ pub struct Gateway {
     pub clock: Clock,
     /// What keeps versions of an object apart.
     pub locks: Locks,
+    /// Told when a bucket has got other lifecycle rules.
+    pub rules_changed: Arc<Notify>,
 }
 
 impl Gateway {

@@ -24,7 +24,7 @@ use crate::tags::Tags;
 use crate::upload::{self, Plan};
 use objects::digest::{Algorithm, hex, parse_hex};
 use s3s::dto::*;
-use s3s::{S3Request, S3Response, S3Result, s3_error};
+use s3s::{S3ErrorCode, S3Request, S3Response, S3Result, s3_error};
 use store::{Attributes, Condition, ObjectInfo, Store, Transaction};
 
 /// The most parts of an upload.
@@ -193,7 +193,8 @@ pub async fn create(
     }))
 }
 
-fn begin(store: &Store, bucket: &str, upload: Upload) -> S3Result<String> {
+/// Keeps an upload that begins; its id.
+pub fn begin(store: &Store, bucket: &str, upload: Upload) -> S3Result<String> {
     let nothing = store
         .writer(Some(0))
         .and_then(|writer| writer.finish())
@@ -354,16 +355,39 @@ pub async fn abort(
     gateway
         .call(move |store| {
             let upload = load(store, &bucket, &key, &upload_id)?;
-            let (collection, meta) = (uploads_of(&bucket), meta_name(&upload.id));
-            let mut transaction = Transaction::new();
-            transaction
-                .require(&collection, &meta, Condition::Present)
-                .remove(&collection, &meta);
-            store.commit(transaction).map_err(upload_error)?;
-            discard_parts(store, &collection, &upload.id)
+            end(store, &uploads_of(&bucket), &upload.id)
         })
         .await?;
     Ok(S3Response::new(AbortMultipartUploadOutput::default()))
+}
+
+fn end(store: &Store, collection: &str, id: &str) -> S3Result<()> {
+    let meta = meta_name(id);
+    let mut transaction = Transaction::new();
+    transaction
+        .require(collection, &meta, Condition::Present)
+        .remove(collection, &meta);
+    store.commit(transaction).map_err(upload_error)?;
+    discard_parts(store, collection, id)
+}
+
+/// Ends those uploads of a bucket; how many.
+pub fn end_those(store: &Store, bucket: &str, which: impl Fn(&Upload) -> bool) -> S3Result<u64> {
+    let (collection, mut count) = (uploads_of(bucket), 0);
+    visit(store, &collection, |id, meta| {
+        let upload = meta.and_then(|meta| Upload::of(id, &meta));
+        if !upload.is_some_and(|upload| which(&upload)) {
+            return Ok(());
+        }
+        match end(store, &collection, id) {
+            Ok(()) => count += 1,
+            // It was completed meanwhile, or a client has ended it.
+            Err(error) if *error.code() == S3ErrorCode::NoSuchUpload => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    })?;
+    Ok(count)
 }
 
 /// Removes what is left of an upload whose `ID/meta` is gone.

@@ -266,7 +266,10 @@ pub async fn get(
     let read = move |store: &Store| {
         let (bucket, key, version) = (&input.bucket, &input.key, input.version_id.as_deref());
         let Found {
-            found: reader, id, ..
+            found: reader,
+            id,
+            fate,
+            ..
         } = versions::open(store, bucket, key, version)?;
         let object = Object::of(reader.info());
         let preconditions = preconditions_of!(input);
@@ -274,11 +277,12 @@ pub async fn get(
         let extent = plan_read(&object, &preconditions, if_range.as_deref(), range, part)?;
         // Before the head is sent: damage at the start can still be said in words.
         let first = take_piece(&reader, &extent.range).map_err(of_read)?;
-        Ok((reader, object, extent, first, id))
+        Ok((reader, object, extent, first, (id, fate)))
     };
-    let (reader, object, extent, first, version_id) = gateway.call(read).await?;
+    let (reader, object, extent, first, (version_id, fate)) = gateway.call(read).await?;
     let mut output = GetObjectOutput {
         version_id,
+        expiration: fate.and_then(|fate| fate.header()),
         tag_count: object.attributes.tags.count(),
         ..Default::default()
     };
@@ -314,6 +318,7 @@ pub async fn head(
     let extent = plan_read(&object, &preconditions, if_range.as_deref(), range, part)?;
     let mut output = HeadObjectOutput {
         version_id: found.id,
+        expiration: found.fate.and_then(|fate| fate.header()),
         ..Default::default()
     };
     fill!(output, object, extent, input.checksum_mode, part);

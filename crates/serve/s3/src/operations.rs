@@ -118,6 +118,7 @@ const OPERATIONS: &[Operation] = &[
         "x-amz-checksum-algorithm", "x-amz-checksum-type", "x-amz-metadata-directive",
     ] },
     Operation { name: "DeleteBucket", need: ADMINISTERS, cost: Cost::Document, query: &[], headers: &[] },
+    Operation { name: "DeleteBucketLifecycle", need: ADMINISTERS, cost: Cost::Document, query: &["lifecycle"], headers: &[] },
     // Nothing is held by governance, so nothing needs to be bypassed.
     Operation { name: "DeleteObject", need: WRITES, cost: Cost::Free, query: &["versionId"], headers: &[
         "if-match", "x-amz-bypass-governance-retention",
@@ -126,6 +127,7 @@ const OPERATIONS: &[Operation] = &[
     Operation { name: "DeleteObjects", need: WRITES, cost: Cost::Document, query: &["delete"], headers: &[
         "x-amz-bypass-governance-retention",
     ] },
+    Operation { name: "GetBucketLifecycleConfiguration", need: Need::Any, cost: Cost::Document, query: &["lifecycle"], headers: &[] },
     Operation { name: "GetBucketLocation", need: Need::Any, cost: Cost::Free, query: &["location"], headers: &[] },
     Operation { name: "GetBucketVersioning", need: Need::Any, cost: Cost::Free, query: &["versioning"], headers: &[] },
     Operation { name: "GetObject", need: READS, cost: Cost::Download, query: READ, headers: &["x-amz-checksum-mode"] },
@@ -152,6 +154,10 @@ const OPERATIONS: &[Operation] = &[
         "start-after",
     ], headers: OPTIONAL },
     Operation { name: "ListParts", need: WRITES, cost: Cost::Document, query: &["uploadId", "max-parts", "part-number-marker"], headers: &[] },
+    // The header is about moving objects, which no rule may ask for.
+    Operation { name: "PutBucketLifecycleConfiguration", need: ADMINISTERS, cost: Cost::Document, query: &["lifecycle"], headers: &[
+        "x-amz-transition-default-minimum-object-size",
+    ] },
     Operation { name: "PutBucketVersioning", need: ADMINISTERS, cost: Cost::Document, query: &["versioning"], headers: &[] },
     Operation { name: "PutObject", need: WRITES, cost: Cost::Upload, query: &[], headers: &[
         "if-match", "if-none-match", "x-amz-acl", "x-amz-grant-", "x-amz-meta-", "x-amz-storage-class", "x-amz-tagging",
@@ -186,6 +192,8 @@ impl Operation {
         match self.name {
             "CreateBucket" => Some("bucket made"),
             "DeleteBucket" => Some("bucket removed"),
+            "DeleteBucketLifecycle" => Some("lifecycle rules removed"),
+            "PutBucketLifecycleConfiguration" => Some("lifecycle rules set"),
             "PutBucketVersioning" => Some("versioning set"),
             _ => None,
         }

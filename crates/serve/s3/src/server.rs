@@ -2,6 +2,7 @@
 
 use crate::auth::Gate;
 use crate::config::{Config, Limits};
+use crate::expiry;
 use crate::front::Front;
 use crate::gateway::Gateway;
 use crate::hosts::Hosts;
@@ -46,6 +47,7 @@ impl Server {
             locks: Locks::new(config.random.clone()),
             random: config.random,
             clock: config.clock,
+            rules_changed: Arc::default(),
         };
         let mut service = S3ServiceBuilder::new(gateway.clone());
         let hosts = Hosts::new(config.domain.as_deref());
@@ -113,7 +115,9 @@ impl Server {
             let front = front.clone();
             async move { front.handle(request, unread).await }
         };
+        let expiry = tokio::spawn(expiry::run(gateway.clone()));
         let served = objects::serve(listener, bounds, tls, answer, shutdown).await;
+        expiry.abort();
         gateway.blocking.idle().await;
         if let Some(status) = status {
             status.idle().await;

@@ -2,7 +2,8 @@
 
 use crate::gateway::Gateway;
 use crate::{
-    buckets, copy, multipart, object, object_listings, removal, tagging, version_listings,
+    buckets, copy, lifecycle, multipart, object, object_listings, removal, tagging,
+    version_listings,
 };
 use async_trait::async_trait;
 use s3s::dto::*;
@@ -30,6 +31,9 @@ operations! {
     get_bucket_location(GetBucketLocationInput) -> GetBucketLocationOutput = buckets::location;
     get_bucket_versioning(GetBucketVersioningInput) -> GetBucketVersioningOutput = buckets::versioning;
     put_bucket_versioning(PutBucketVersioningInput) -> PutBucketVersioningOutput = buckets::set_versioning;
+    get_bucket_lifecycle_configuration(GetBucketLifecycleConfigurationInput) -> GetBucketLifecycleConfigurationOutput = lifecycle::get;
+    put_bucket_lifecycle_configuration(PutBucketLifecycleConfigurationInput) -> PutBucketLifecycleConfigurationOutput = lifecycle::put;
+    delete_bucket_lifecycle(DeleteBucketLifecycleInput) -> DeleteBucketLifecycleOutput = lifecycle::delete;
     list_objects(ListObjectsInput) -> ListObjectsOutput = object_listings::list_objects;
     list_objects_v2(ListObjectsV2Input) -> ListObjectsV2Output = object_listings::list_objects_v2;
     list_object_versions(ListObjectVersionsInput) -> ListObjectVersionsOutput = version_listings::list_versions;

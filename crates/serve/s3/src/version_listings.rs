@@ -14,16 +14,21 @@ use s3s::{S3Request, S3Response, S3Result, s3_error};
 use store::{ObjectInfo, Store};
 
 /// A version on a page.
-struct Entry {
-    /// As clients write it.
-    plain: String,
-    /// As it is in places.
-    key: String,
-    place: String,
-    version: Version,
-    info: ObjectInfo,
-    is_latest: bool,
-    is_marker: bool,
+pub struct Entry {
+    /// Its key, as clients write it.
+    pub plain: String,
+    /// The same as it is in places.
+    pub key: String,
+    /// Where it is among all versions of the bucket.
+    pub place: String,
+    /// Which one it is.
+    pub version: Version,
+    /// What is known of it.
+    pub info: ObjectInfo,
+    /// It is the newest one of its key.
+    pub is_latest: bool,
+    /// It is a delete marker.
+    pub is_marker: bool,
 }
 
 impl Keyed for Entry {
@@ -150,7 +155,7 @@ fn list(store: &Store, ask: &Ask, (key, version): (String, Option<String>)) -> S
             next: None,
         });
     };
-    let seek = |from: &str, n| entries(store, ask, &prefix, from, n);
+    let seek = |from: &str, n| entries(store, &ask.bucket, &ask.prefix, from, n);
     let page = listing::page_from(&query, from, seek)?;
     let plain = |escaped: String| versions::unescape(&escaped);
     let last = page.entries.last();
@@ -193,25 +198,24 @@ fn start(
 }
 
 /// At most `limit` versions from a place on that S3 can show; fewer only at the end.
-fn entries(
+pub fn entries(
     store: &Store,
-    ask: &Ask,
+    bucket: &str,
     prefix: &str,
     from: &str,
     limit: usize,
 ) -> S3Result<Vec<Entry>> {
-    let beside = versions_of(&ask.bucket);
+    let beside = versions_of(bucket);
     // The first key that can have a version there.
     let key = from.split(versions::END).next().unwrap_or_default();
     let key = versions::unescape(key);
     let is_behind = |entry: &Entry| *entry.place >= *from;
     let current = |info| Entry::current(info).filter(is_behind);
-    let mut found =
-        object_listings::entries(store, (&ask.bucket, &ask.prefix), &key, limit, current)?;
+    let mut found = object_listings::entries(store, (bucket, prefix), &key, limit, current)?;
     if store.collection(&beside).map_err(of_store)?.is_some() {
         found.extend(object_listings::entries(
             store,
-            (&beside, prefix),
+            (&beside, &versions::escape(prefix)),
             from,
             limit,
             Entry::earlier,

@@ -9,6 +9,7 @@ use crate::attributes::{VERSION, VERSIONING, VERSIONING_ENABLED, VERSIONING_SUSP
 use crate::collections::{add_versions, require, versions_of};
 use crate::config::Random;
 use crate::errors::{condition_error, of_store};
+use crate::lifecycle_rules::{Fate, Object, Rules, Seen, What};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use s3s::{S3Error, S3Result, s3_error};
@@ -164,6 +165,8 @@ pub struct Found<T> {
     pub name: String,
     /// Its id, if the bucket has ever kept versions.
     pub id: Option<String>,
+    /// When a lifecycle rule removes it, if it is current and one does.
+    pub fate: Option<Fate>,
 }
 
 /// Opens the current version, or that of an id.
@@ -200,15 +203,17 @@ fn look<T>(
     get: impl Fn(&str, &str) -> S3Result<Option<T>>,
     info: impl Fn(&T) -> &ObjectInfo,
 ) -> S3Result<Found<T>> {
-    let versioning = Versioning::of(&require(store, bucket)?);
-    let keeps = versioning != Versioning::Never;
+    let bucket_info = require(store, bucket)?;
+    let keeps = Versioning::of(&bucket_info) != Versioning::Never;
     id.map_or(Ok(()), check_id)?;
     // While we look in one place, it may be moved to the other.
     for _ in 0..ATTEMPTS {
         if let Some(found) = get(bucket, key)? {
-            let version = Version::of(&info(&found).attributes);
+            let known = info(&found);
+            let version = Version::of(&known.attributes);
             if id.is_none_or(|id| id == version.id()) {
                 return Ok(Found {
+                    fate: fate(&bucket_info, key, known),
                     found,
                     collection: bucket.to_owned(),
                     name: key.to_owned(),
@@ -240,6 +245,7 @@ fn look<T>(
                 collection,
                 name,
                 id,
+                fate: None,
             });
         }
     }
@@ -250,6 +256,19 @@ fn look<T>(
         )),
         None => Err(no_current(store, bucket, key, keeps)?),
     }
+}
+
+/// When a lifecycle rule removes a current version.
+fn fate(bucket: &CollectionInfo, key: &str, info: &ObjectInfo) -> Option<Fate> {
+    // Nothing expires by rules that cannot be read.
+    Rules::of(bucket).ok()?.fate(&Seen {
+        key,
+        modified_micros: info.modified_micros,
+        what: What::Current(Object {
+            size: info.size,
+            attributes: &info.attributes,
+        }),
+    })
 }
 
 /// Why there is nothing under a key: a delete marker, if there is one.
@@ -403,14 +422,26 @@ impl Locks {
 
     /// Lets a bucket do so from now on.
     pub fn set(&self, store: &Store, bucket: &str, versioning: Versioning) -> S3Result<()> {
+        self.change_bucket(store, bucket, |attributes, transaction| {
+            if let Some(word) = versioning.word() {
+                attributes.insert(VERSIONING.to_owned(), word.into());
+            }
+            add_versions(transaction, store, bucket).map_err(of_store)
+        })
+    }
+
+    /// Changes a bucket's attributes, and what else belongs to that, while nobody else does.
+    pub fn change_bucket(
+        &self,
+        store: &Store,
+        bucket: &str,
+        change: impl FnOnce(&mut Attributes, &mut Transaction) -> S3Result<()>,
+    ) -> S3Result<()> {
         let _held = self.hold();
         let mut attributes = require(store, bucket)?.attributes;
-        if let Some(word) = versioning.word() {
-            attributes.insert(VERSIONING.to_owned(), word.into());
-        }
         let mut transaction = Transaction::new();
+        change(&mut attributes, &mut transaction)?;
         transaction.set_collection_attributes(bucket, attributes);
-        add_versions(&mut transaction, store, bucket).map_err(of_store)?;
         store.commit(transaction).map_err(of_store)
     }
 }

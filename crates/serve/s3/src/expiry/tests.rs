@@ -1,0 +1,379 @@
+//! Walks of a store in memory against what the rules say of a listing, read anew and without batches.
+
+use super::*;
+use crate::attributes::{LIFECYCLE, ObjectAttributes};
+use crate::collections::bucket_maker;
+use crate::lifecycle_rules::{admit, decode, encode};
+use crate::tags::Tags;
+use crate::versions::Versioning;
+use device::{MemoryDrive, ZonedDevice, profile};
+use kv_rocksdb::RocksDb;
+use objects::digest::hex;
+use proptest::prelude::*;
+use runtime::{Clock, Runtime, SystemClock};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use store::{MkfsOptions, MountOptions, Transaction};
+
+const BUCKET: &str = "bucket";
+const KEYS: [&str; 4] = ["a", "a\0", "b", "tmp/x"];
+const HOUR: u64 = 3_600_000_000;
+
+/// The host's, but for the time of day.
+struct Days(AtomicU64, SystemClock);
+
+impl Clock for Days {
+    fn unix_micros(&self) -> u64 {
+        self.0.fetch_add(1, SeqCst)
+    }
+
+    fn now(&self) -> Duration {
+        self.1.now()
+    }
+
+    fn wait_until(&self, moment: Duration) {
+        self.1.wait_until(moment);
+    }
+}
+
+struct Fixture {
+    store: Store,
+    locks: Locks,
+    clock: Arc<Days>,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let geometry = profile::by_name("test-small").unwrap();
+        let geometry = geometry.geometry(256 << 20, None).unwrap();
+        let drive: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry).unwrap());
+        Store::mkfs(drive.clone(), &MkfsOptions::new(RocksDb)).unwrap();
+        let start = AtomicU64::new(1_700_000_000_000_000);
+        let clock = Arc::new(Days(start, SystemClock::default()));
+        let options = MountOptions {
+            runtime: Runtime::seeded(1).with_clock(clock.clone()),
+            ..MountOptions::new(RocksDb)
+        };
+        let store = Store::mount(drive, options).unwrap();
+        store.commit(bucket_maker(&store, BUCKET).unwrap()).unwrap();
+        let random = AtomicU64::new(0);
+        let random = move |bytes: &mut [u8]| {
+            let number = random.fetch_add(1, SeqCst).to_be_bytes();
+            bytes.copy_from_slice(&number[..bytes.len()]);
+        };
+        Self {
+            store,
+            locks: Locks::new(Arc::new(random)),
+            clock,
+        }
+    }
+
+    fn put(&self, key: &str, size: usize, tag: bool) {
+        let mut written = self.store.writer(None).unwrap();
+        written.write(&vec![1; size]).unwrap();
+        let written = written.finish().unwrap();
+        let tags = if tag {
+            vec![("t".to_owned(), "1".to_owned())]
+        } else {
+            Vec::new()
+        };
+        let attributes = ObjectAttributes {
+            tags: Tags::new(tags).unwrap(),
+            ..Default::default()
+        };
+        let change = self.locks.change(&self.store, BUCKET, key).unwrap();
+        let mut transaction = Transaction::new();
+        change
+            .replace(&mut transaction, |transaction, next| {
+                transaction.put(BUCKET, key, written, next.mark(attributes.encode()));
+            })
+            .unwrap();
+        self.store.commit(transaction).unwrap();
+    }
+
+    fn delete(&self, key: &str) {
+        let change = self.locks.change(&self.store, BUCKET, key).unwrap();
+        change.delete(&[], Store::commit).unwrap();
+    }
+
+    fn rules(&self, rules: &str) {
+        let document = format!("<LifecycleConfiguration>{rules}</LifecycleConfiguration>");
+        let mut id = 0;
+        let named = || {
+            id += 1;
+            id.to_string()
+        };
+        let rules = admit(decode(document.as_bytes()).unwrap(), named).unwrap();
+        let document = encode(&rules).unwrap();
+        let keep = |attributes: &mut store::Attributes, _: &mut Transaction| {
+            attributes.insert(LIFECYCLE.to_owned(), document);
+            Ok(())
+        };
+        self.locks.change_bucket(&self.store, BUCKET, keep).unwrap();
+    }
+
+    /// All versions, with all that rules ask for.
+    fn versions(&self) -> Vec<Known> {
+        let found = entries(&self.store, BUCKET, "", "", usize::MAX >> 1).unwrap();
+        let known = |entry: Entry| Known {
+            key: entry.plain,
+            id: entry.version.id().to_owned(),
+            is_marker: entry.is_marker,
+            modified_micros: entry.info.modified_micros,
+            size: entry.info.size,
+            has_tag: entry.info.attributes.contains_key(TAGS),
+        };
+        found.into_iter().map(known).collect()
+    }
+
+    fn walk(&self) -> Gone {
+        let mut walk = Walk::new(BUCKET.to_owned());
+        let now = self.clock.0.load(SeqCst);
+        while walk.step(&self.store, &self.locks, now).unwrap() {}
+        walk.gone
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Known {
+    key: String,
+    id: String,
+    is_marker: bool,
+    modified_micros: u64,
+    size: u64,
+    has_tag: bool,
+}
+
+/// A rule, its document and what it means in other words.
+#[derive(Clone, Debug)]
+struct Said {
+    prefix: &'static str,
+    tag: bool,
+    larger_than: Option<u64>,
+    days: Option<u64>,
+    lone_markers: bool,
+    earlier: Option<(u64, usize)>,
+}
+
+impl Said {
+    fn document(&self) -> String {
+        let mut filter = format!("<Prefix>{}</Prefix>", self.prefix);
+        if self.tag {
+            filter += "<Tag><Key>t</Key><Value>1</Value></Tag>";
+        }
+        if let Some(bytes) = self.larger_than {
+            filter += &format!("<ObjectSizeGreaterThan>{bytes}</ObjectSizeGreaterThan>");
+        }
+        let mut actions = String::new();
+        if let Some(days) = self.days {
+            actions += &format!("<Expiration><Days>{days}</Days></Expiration>");
+        } else if self.lone_markers {
+            actions += "<Expiration><ExpiredObjectDeleteMarker>true</ExpiredObjectDeleteMarker></Expiration>";
+        }
+        if let Some((days, kept)) = self.earlier {
+            let kept = match kept {
+                0 => String::new(),
+                kept => {
+                    format!("<NewerNoncurrentVersions>{kept}</NewerNoncurrentVersions>")
+                }
+            };
+            actions += &format!(
+                "<NoncurrentVersionExpiration>{kept}<NoncurrentDays>{days}</NoncurrentDays></NoncurrentVersionExpiration>"
+            );
+        }
+        format!(
+            "<Rule><Filter><And>{filter}</And></Filter><Status>Enabled</Status>{actions}</Rule>"
+        )
+    }
+
+    fn takes(&self, version: &Known) -> bool {
+        let plain = !self.tag && self.larger_than.is_none();
+        version.key.starts_with(self.prefix)
+            && if version.is_marker {
+                plain
+            } else {
+                (!self.tag || version.has_tag)
+                    && self.larger_than.is_none_or(|bytes| version.size > bytes)
+            }
+    }
+
+    /// Whether the version at `n` of all of its key, the newest first, is to go.
+    fn removes(&self, all: &[&Known], n: usize, now: u64) -> bool {
+        let version = all[n];
+        let passed = |since: u64, days: u64| {
+            let midnights = now / (24 * HOUR) - since / (24 * HOUR);
+            midnights > days
+        };
+        if !self.takes(version) {
+            return false;
+        }
+        if n > 0 {
+            return self
+                .earlier
+                .is_some_and(|(days, kept)| n > kept && passed(all[n - 1].modified_micros, days));
+        }
+        let is_old = self
+            .days
+            .is_some_and(|days| passed(version.modified_micros, days));
+        match version.is_marker {
+            false => is_old,
+            true => all.len() == 1 && (is_old || (self.days.is_none() && self.lone_markers)),
+        }
+    }
+}
+
+fn said() -> impl Strategy<Value = Said> {
+    let prefix = prop::sample::select(vec!["", "a", "tmp/"]);
+    let earlier = prop::option::of((1u64..3, 0usize..3));
+    (
+        prefix,
+        any::<bool>(),
+        prop::option::of(4u64..6),
+        prop::option::of(1u64..4),
+        earlier,
+    )
+        .prop_map(|(prefix, tag, larger_than, days, earlier)| Said {
+            prefix,
+            tag,
+            larger_than,
+            days,
+            lone_markers: days.is_none() && !tag && larger_than.is_none(),
+            earlier,
+        })
+        .prop_filter("a rule does something", |said| {
+            said.days.is_some() || said.lone_markers || said.earlier.is_some()
+        })
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Put(usize, usize, bool),
+    Delete(usize),
+    Hours(u64),
+    Versions(Versioning),
+    Walk,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let key = 0..KEYS.len();
+    prop_oneof![
+        6 => (key.clone(), 0usize..9, any::<bool>()).prop_map(|(key, size, tag)| Step::Put(key, size, tag)),
+        2 => key.prop_map(Step::Delete),
+        4 => (1u64..40).prop_map(Step::Hours),
+        1 => prop::sample::select(vec![Versioning::Enabled, Versioning::Suspended]).prop_map(Step::Versions),
+        2 => Just(Step::Walk),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: ProptestConfig::default().cases.div_ceil(4), ..Default::default() })]
+
+    #[test]
+    fn what_rules_say_goes_and_all_else_stays(
+        rules in prop::collection::vec(said(), 1..4),
+        steps in prop::collection::vec(step(), 10..60),
+    ) {
+        let fixture = Fixture::new();
+        fixture.rules(&rules.iter().map(Said::document).collect::<String>());
+        let mut versioning = Versioning::Never;
+        for step in steps.into_iter().chain([Step::Hours(200), Step::Walk]) {
+            match step {
+                Step::Put(key, size, tag) => fixture.put(KEYS[key], size, tag),
+                Step::Delete(key) => fixture.delete(KEYS[key]),
+                Step::Hours(hours) => {
+                    fixture.clock.0.fetch_add(hours * HOUR, SeqCst);
+                }
+                Step::Versions(wanted) => {
+                    fixture.locks.set(&fixture.store, BUCKET, wanted).unwrap();
+                    versioning = wanted;
+                }
+                Step::Walk => {
+                    let before = fixture.versions();
+                    let now = fixture.clock.0.load(SeqCst);
+                    let mut wanted = BTreeSet::new();
+                    let mut markers = BTreeSet::new();
+                    for key in KEYS {
+                        let all: Vec<&Known> = before.iter().filter(|version| version.key == key).collect();
+                        let goes = |n: usize| rules.iter().any(|rule| rule.removes(&all, n, now));
+                        let current = all.first().is_some_and(|version| !version.is_marker) && goes(0);
+                        let mut left: Vec<Known> = (0..all.len())
+                            .filter(|n| match (n, versioning) {
+                                // It is an earlier version now, but where none are kept.
+                                (0, Versioning::Never) => !current,
+                                (0, Versioning::Enabled) => current || !goes(0),
+                                (0, Versioning::Suspended) => !goes(0) || (current && all[0].id != "null"),
+                                (n, _) => !goes(*n),
+                            })
+                            .map(|n| all[n].clone())
+                            .collect();
+                        if current && versioning == Versioning::Suspended {
+                            // The marker without a number takes the place of the version without one.
+                            left.retain(|version| version.id != "null");
+                        }
+                        if current && versioning != Versioning::Never {
+                            markers.insert(key.to_owned());
+                        }
+                        wanted.extend(left);
+                    }
+                    let gone = fixture.walk();
+                    let found = fixture.versions();
+                    let (new, found): (Vec<Known>, Vec<Known>) =
+                        found.into_iter().partition(|version| version.modified_micros >= now);
+                    prop_assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), wanted);
+                    prop_assert!(new.iter().all(|version| version.is_marker));
+                    prop_assert_eq!(new.len(), markers.len());
+                    prop_assert_eq!(new.into_iter().map(|version| version.key).collect::<BTreeSet<_>>(), markers);
+                    // What a second walk removes is what the first has made room for.
+                    let lone = fixture.walk();
+                    prop_assert_eq!((lone.objects, lone.uploads), (0, 0));
+                    prop_assert!(gone.uploads == 0);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn uploads_end_by_their_age() {
+    let fixture = Fixture::new();
+    fixture.rules(
+        "<Rule><Prefix>tmp/</Prefix><Status>Enabled</Status><AbortIncompleteMultipartUpload>\
+         <DaysAfterInitiation>2</DaysAfterInitiation></AbortIncompleteMultipartUpload></Rule>",
+    );
+    for key in ["tmp/1", "tmp/2", "other"] {
+        let upload = multipart::Upload {
+            id: hex(key.as_bytes()),
+            key: key.to_owned(),
+            object: ObjectAttributes::default(),
+            algorithm: None,
+            full: false,
+            initiated_micros: 0,
+        };
+        multipart::begin(&fixture.store, BUCKET, upload).unwrap();
+    }
+    assert_eq!(fixture.walk().uploads, 0);
+    fixture.clock.0.fetch_add(72 * HOUR, SeqCst);
+    assert_eq!(fixture.walk().uploads, 2);
+    assert_eq!(fixture.walk().uploads, 0);
+}
+
+#[test]
+fn rules_that_cannot_be_read_remove_nothing() {
+    let fixture = Fixture::new();
+    fixture.put("a", 1, false);
+    let keep = |attributes: &mut store::Attributes, _: &mut Transaction| {
+        let cut = b"<LifecycleConfiguration><Rule><Expiration><Days>1</Days>".to_vec();
+        attributes.insert(LIFECYCLE.to_owned(), cut);
+        Ok(())
+    };
+    fixture
+        .locks
+        .change_bucket(&fixture.store, BUCKET, keep)
+        .unwrap();
+    fixture.clock.0.fetch_add(1000 * HOUR, SeqCst);
+    let mut walk = Walk::new(BUCKET.to_owned());
+    let now = fixture.clock.0.load(SeqCst);
+    assert!(walk.step(&fixture.store, &fixture.locks, now).is_err());
+    assert_eq!(fixture.versions().len(), 1);
+}

@@ -1,0 +1,458 @@
+//! Lifecycle rules: what of a bucket is removed by itself, and when.
+//!
+//! A bucket keeps them as the document of S3's that says them. Ages are counted as Amazon counts them: from when an
+//! object was put, a version replaced or an upload begun, and on to the next midnight (UTC).
+
+use crate::attributes::{LIFECYCLE, TAGS};
+use crate::conditions::timestamp;
+use crate::refusals::refuse;
+use crate::tags::Tags;
+use s3s::dto::{
+    BucketLifecycleConfiguration, ExpirationStatus, LifecycleExpiration, LifecycleRule,
+    LifecycleRuleAndOperator, Tag, Timestamp, TimestampFormat,
+};
+use s3s::xml::{Deserialize, Deserializer, Serialize, Serializer};
+use s3s::{S3Error, S3Result, s3_error};
+use std::collections::BTreeSet;
+use store::{Attributes, CollectionInfo};
+use time::OffsetDateTime;
+
+/// Most rules of a bucket.
+const MAX_RULES: usize = 1000;
+/// Most characters of a rule's name.
+const MAX_ID: usize = 255;
+/// Most versions that a rule keeps beside the current one.
+const MAX_KEPT: u32 = 100;
+const MICROS_PER_DAY: u64 = 24 * 60 * 60 * 1_000_000;
+
+/// The rules of a bucket that are in force.
+#[derive(Default, Debug)]
+pub struct Rules(Vec<Rule>);
+
+#[derive(Debug)]
+struct Rule {
+    id: String,
+    filter: Filter,
+    /// When a current version goes, and a delete marker that is all there is of its key.
+    current: Option<When>,
+    /// Such delete markers go, however young.
+    lone_markers: bool,
+    /// Earlier versions go so many days after they were replaced, but for so many newest ones.
+    earlier: Option<(u64, u32)>,
+    /// Unfinished uploads go so many days after their begin.
+    uploads: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum When {
+    Days(u64),
+    /// Unix time in microseconds.
+    At(u64),
+}
+
+impl When {
+    fn micros(self, modified_micros: u64) -> u64 {
+        match self {
+            Self::Days(days) => midnight_after(modified_micros, days),
+            Self::At(micros) => micros,
+        }
+    }
+}
+
+/// What a rule is about.
+#[derive(Default, Debug)]
+struct Filter {
+    prefix: String,
+    tags: Vec<(String, String)>,
+    more_than: Option<u64>,
+    less_than: Option<u64>,
+}
+
+/// Something of a bucket.
+pub struct Seen<'a> {
+    /// Its key.
+    pub key: &'a str,
+    /// When it was put or begun, Unix time in microseconds.
+    pub modified_micros: u64,
+    /// What it is.
+    pub what: What<'a>,
+}
+
+/// What rules tell apart.
+pub enum What<'a> {
+    /// The current version.
+    Current(Object<'a>),
+    /// A delete marker that is all there is of its key.
+    LoneMarker,
+    /// A version that is not current: it was replaced at this time, and so many were replaced since. `None` is a delete marker.
+    Earlier(Option<Object<'a>>, u64, usize),
+    /// An upload that is under way.
+    Upload,
+}
+
+/// What filters ask of an object beside its key.
+#[derive(Clone, Copy)]
+pub struct Object<'a> {
+    /// In bytes.
+    pub size: u64,
+    /// As the store keeps them.
+    pub attributes: &'a Attributes,
+}
+
+/// When something goes, and by which rule.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Fate {
+    /// Unix time in microseconds.
+    pub at_micros: u64,
+    /// The rule's name.
+    pub rule: String,
+}
+
+impl Rules {
+    /// Those of this bucket.
+    ///
+    /// # Errors
+    /// What it keeps is no document of rules.
+    pub fn of(bucket: &CollectionInfo) -> S3Result<Self> {
+        let Some(document) = bucket.attributes.get(LIFECYCLE) else {
+            return Ok(Self::default());
+        };
+        let rules = decode(document)?.rules;
+        Ok(Self(rules.iter().filter_map(Rule::of).collect()))
+    }
+
+    /// Whether there is nothing that they could remove.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What becomes of this; the earliest that any rule says.
+    pub fn fate(&self, seen: &Seen<'_>) -> Option<Fate> {
+        let rules = self.0.iter();
+        let fates = rules.filter_map(|rule| Some((rule.fate(seen)?, rule)));
+        let (at_micros, rule) = fates.min_by_key(|(at, _)| *at)?;
+        Some(Fate {
+            at_micros,
+            rule: rule.id.clone(),
+        })
+    }
+}
+
+impl Fate {
+    /// As `x-amz-expiration` says it.
+    pub fn header(&self) -> Option<String> {
+        let mut date = Vec::new();
+        timestamp(self.at_micros)
+            .format(TimestampFormat::HttpDate, &mut date)
+            .ok()?;
+        let date = String::from_utf8(date).ok()?;
+        let id = form_urlencoded::byte_serialize(self.rule.as_bytes());
+        let id: String = id.collect();
+        Some(format!("expiry-date=\"{date}\", rule-id=\"{id}\""))
+    }
+}
+
+impl Rule {
+    /// `None` of one that is not in force.
+    fn of(rule: &LifecycleRule) -> Option<Self> {
+        if rule.status.as_str() != ExpirationStatus::ENABLED {
+            return None;
+        }
+        let mut current = None;
+        let mut lone_markers = false;
+        if let Some(expiration) = &rule.expiration {
+            current = match (&expiration.days, &expiration.date) {
+                (Some(days), _) => Some(When::Days(u64::try_from(*days).ok()?)),
+                (None, Some(date)) => Some(When::At(micros(date))),
+                (None, None) => None,
+            };
+            lone_markers = expiration.expired_object_delete_marker == Some(true);
+        }
+        let earlier = match &rule.noncurrent_version_expiration {
+            Some(expiration) => Some((
+                u64::try_from(expiration.noncurrent_days?).ok()?,
+                u32::try_from(expiration.newer_noncurrent_versions.unwrap_or(0)).ok()?,
+            )),
+            None => None,
+        };
+        let uploads = match &rule.abort_incomplete_multipart_upload {
+            Some(abort) => Some(u64::try_from(abort.days_after_initiation?).ok()?),
+            None => None,
+        };
+        Some(Self {
+            id: rule.id.clone().unwrap_or_default(),
+            filter: Filter::of(rule)?,
+            current,
+            lone_markers,
+            earlier,
+            uploads,
+        })
+    }
+
+    fn fate(&self, seen: &Seen<'_>) -> Option<u64> {
+        let object = match seen.what {
+            What::Current(object) => Some(object),
+            What::Earlier(object, ..) => object,
+            What::LoneMarker | What::Upload => None,
+        };
+        if !self.filter.takes(seen.key, object) {
+            return None;
+        }
+        match seen.what {
+            What::Current(_) => Some(self.current?.micros(seen.modified_micros)),
+            What::LoneMarker if self.lone_markers => Some(seen.modified_micros),
+            What::LoneMarker => Some(self.current?.micros(seen.modified_micros)),
+            What::Earlier(_, since_micros, newer) => {
+                let (days, kept) = self.earlier?;
+                (newer >= kept as usize).then(|| midnight_after(since_micros, days))
+            }
+            What::Upload => Some(midnight_after(seen.modified_micros, self.uploads?)),
+        }
+    }
+}
+
+impl Filter {
+    /// `None` if it asks for what no object can have.
+    fn of(rule: &LifecycleRule) -> Option<Self> {
+        let size = |bytes: Option<i64>| bytes.map(u64::try_from).transpose().ok();
+        let tag = |tag: &Tag| Some((tag.key.clone()?, tag.value.clone()?));
+        let Some(filter) = &rule.filter else {
+            return Some(Self {
+                prefix: rule.prefix.clone().unwrap_or_default(),
+                ..Self::default()
+            });
+        };
+        // What is said outside of `And` is all that is said.
+        let all = filter.and.clone().unwrap_or(LifecycleRuleAndOperator {
+            prefix: filter.prefix.clone(),
+            tags: filter.tag.clone().map(|tag| vec![tag]),
+            object_size_greater_than: filter.object_size_greater_than,
+            object_size_less_than: filter.object_size_less_than,
+        });
+        Some(Self {
+            prefix: all.prefix.unwrap_or_default(),
+            tags: all.tags.iter().flatten().map(tag).collect::<Option<_>>()?,
+            more_than: size(all.object_size_greater_than)?,
+            less_than: size(all.object_size_less_than)?,
+        })
+    }
+
+    fn is_about_objects(&self) -> bool {
+        !self.tags.is_empty() || self.more_than.is_some() || self.less_than.is_some()
+    }
+
+    fn takes(&self, key: &str, object: Option<Object<'_>>) -> bool {
+        key.starts_with(&self.prefix)
+            && match object {
+                Some(object) => {
+                    self.more_than.is_none_or(|bytes| object.size > bytes)
+                        && self.less_than.is_none_or(|bytes| object.size < bytes)
+                        && self.has_tags(object.attributes)
+                }
+                None => !self.is_about_objects(),
+            }
+    }
+
+    fn has_tags(&self, attributes: &Attributes) -> bool {
+        if self.tags.is_empty() {
+            return true;
+        }
+        let kept = attributes.get(TAGS).map(Vec::as_slice).unwrap_or_default();
+        let kept = Tags::decode(std::str::from_utf8(kept).unwrap_or_default());
+        let has = |(key, value): &(String, String)| kept.iter().any(|tag| tag == (key, value));
+        self.tags.iter().all(has)
+    }
+}
+
+/// The midnight that follows so many days later.
+fn midnight_after(micros: u64, days: u64) -> u64 {
+    let day = micros.div_ceil(MICROS_PER_DAY).saturating_add(days);
+    day.saturating_mul(MICROS_PER_DAY)
+}
+
+/// Dates before 1970 are long past in any case.
+fn micros(date: &Timestamp) -> u64 {
+    let date = OffsetDateTime::from(date.clone());
+    u64::try_from(date.unix_timestamp_nanos() / 1000).unwrap_or(0)
+}
+
+/// The rules that a client sends, if they can be carried out. Those without a name get one from `new_id`.
+///
+/// # Errors
+/// They say something that S3 or this server does not know.
+pub fn admit(
+    mut rules: BucketLifecycleConfiguration,
+    mut new_id: impl FnMut() -> String,
+) -> S3Result<BucketLifecycleConfiguration> {
+    if rules.rules.is_empty() || rules.rules.len() > MAX_RULES {
+        return Err(s3_error!(
+            MalformedXML,
+            "A bucket has between 1 and {MAX_RULES} lifecycle rules"
+        ));
+    }
+    let mut ids = BTreeSet::new();
+    for rule in &mut rules.rules {
+        let id = rule.id.take().filter(|id| !id.is_empty());
+        let id = id.unwrap_or_else(&mut new_id);
+        if id.chars().count() > MAX_ID {
+            return Err(invalid(&format!(
+                "The ID of a rule has at most {MAX_ID} characters"
+            )));
+        }
+        if !ids.insert(id.clone()) {
+            return Err(invalid(
+                "Rule ID must be unique. Found same ID for more than one rule",
+            ));
+        }
+        rule.id = Some(id);
+        check(rule)?;
+    }
+    Ok(rules)
+}
+
+fn invalid(why: &str) -> S3Error {
+    s3_error!(InvalidArgument, "{why}")
+}
+
+fn check(rule: &LifecycleRule) -> S3Result<()> {
+    let transitions = rule.transitions.is_some() || rule.noncurrent_version_transitions.is_some();
+    refuse(&[(transitions, "Moving objects to another storage class")])?;
+    if !matches!(
+        rule.status.as_str(),
+        ExpirationStatus::ENABLED | ExpirationStatus::DISABLED
+    ) {
+        return Err(s3_error!(
+            MalformedXML,
+            "The status of a rule is Enabled or Disabled"
+        ));
+    }
+    check_filter(rule)?;
+    let filter = Filter::of(rule).ok_or_else(|| invalid("A size in a filter is no size"))?;
+    let (expiration, earlier, uploads) = (
+        &rule.expiration,
+        &rule.noncurrent_version_expiration,
+        &rule.abort_incomplete_multipart_upload,
+    );
+    if expiration.is_none() && earlier.is_none() && uploads.is_none() {
+        return Err(s3_error!(
+            InvalidRequest,
+            "At least one action needs to be specified in a rule"
+        ));
+    }
+    if let Some(expiration) = expiration {
+        check_expiration(expiration, &filter)?;
+    }
+    if let Some(earlier) = earlier {
+        check_days("NoncurrentVersionExpiration", earlier.noncurrent_days)?;
+        let kept = earlier.newer_noncurrent_versions;
+        if kept.is_some_and(|kept| !(1..=MAX_KEPT).contains(&u32::try_from(kept).unwrap_or(0))) {
+            return Err(invalid(&format!(
+                "NewerNoncurrentVersions is between 1 and {MAX_KEPT}"
+            )));
+        }
+    }
+    if let Some(uploads) = uploads {
+        check_days(
+            "AbortIncompleteMultipartUpload",
+            uploads.days_after_initiation,
+        )?;
+        if filter.is_about_objects() {
+            return Err(s3_error!(
+                InvalidRequest,
+                "AbortIncompleteMultipartUpload cannot be specified with tags or sizes: an upload has none"
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn check_expiration(expiration: &LifecycleExpiration, filter: &Filter) -> S3Result<()> {
+    let said = [
+        expiration.days.is_some(),
+        expiration.date.is_some(),
+        expiration.expired_object_delete_marker.is_some(),
+    ];
+    if said.iter().filter(|said| **said).count() != 1 {
+        return Err(s3_error!(
+            MalformedXML,
+            "An expiration has one of Days, Date and ExpiredObjectDeleteMarker"
+        ));
+    }
+    if expiration.days.is_some() {
+        check_days("Expiration", expiration.days)?;
+    }
+    if let Some(date) = &expiration.date
+        && !micros(date).is_multiple_of(MICROS_PER_DAY)
+    {
+        return Err(invalid("'Date' must be at midnight GMT"));
+    }
+    if expiration.expired_object_delete_marker.is_some() && filter.is_about_objects() {
+        return Err(s3_error!(
+            InvalidRequest,
+            "ExpiredObjectDeleteMarker cannot be specified with tags or sizes: a delete marker has none"
+        ));
+    }
+    Ok(())
+}
+
+fn check_days(action: &str, days: Option<i32>) -> S3Result<()> {
+    match days {
+        Some(1..) => Ok(()),
+        Some(_) => Err(invalid(&format!(
+            "The days of {action} must be a positive integer"
+        ))),
+        None => Err(s3_error!(MalformedXML, "{action} has no days")),
+    }
+}
+
+/// A rule has a filter that says one thing, or `And` with several, or a prefix of its own as older clients write it.
+fn check_filter(rule: &LifecycleRule) -> S3Result<()> {
+    let malformed = |why: &str| Err(s3_error!(MalformedXML, "{why}"));
+    let filter = match (&rule.filter, &rule.prefix) {
+        (None, Some(_)) => return Ok(()),
+        (Some(filter), None) => filter,
+        _ => return malformed("A rule has either a filter or a prefix"),
+    };
+    let said = [
+        filter.and.is_some(),
+        filter.prefix.is_some(),
+        filter.tag.is_some(),
+        filter.object_size_greater_than.is_some(),
+        filter.object_size_less_than.is_some(),
+    ];
+    if said.iter().filter(|said| **said).count() > 1 {
+        return malformed("A filter that says several things says them within And");
+    }
+    let tags = filter.and.as_ref().and_then(|and| and.tags.as_ref());
+    let tags = tags.into_iter().flatten().chain(&filter.tag);
+    let mut pairs = Vec::new();
+    for tag in tags {
+        let (Some(key), Some(value)) = (&tag.key, &tag.value) else {
+            return malformed("A tag has a key and a value");
+        };
+        pairs.push((key.clone(), value.clone()));
+    }
+    Tags::new(pairs).map(|_| ())
+}
+
+/// Rules as a bucket keeps them.
+pub fn encode(rules: &BucketLifecycleConfiguration) -> S3Result<Vec<u8>> {
+    let mut document = Vec::new();
+    let written = rules.serialize(&mut Serializer::new(&mut document));
+    written.map_err(|error| s3_error!(error, InternalError))?;
+    Ok(document)
+}
+
+/// The other way.
+///
+/// # Errors
+/// It is no document of rules.
+pub fn decode(document: &[u8]) -> S3Result<BucketLifecycleConfiguration> {
+    let read = BucketLifecycleConfiguration::deserialize(&mut Deserializer::new(document));
+    read.map_err(|_| {
+        s3_error!(
+            InternalError,
+            "What the bucket keeps as lifecycle rules is damaged: nothing expires until they are put again"
+        )
+    })
+}
