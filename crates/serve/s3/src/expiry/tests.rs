@@ -335,6 +335,51 @@ proptest! {
 }
 
 #[test]
+fn what_has_changed_since_the_look_stays() {
+    let fixture = Fixture::new();
+    let store = &fixture.store;
+    let ids = || {
+        let found = fixture.versions().into_iter();
+        found.map(|version| version.id).collect::<Vec<_>>()
+    };
+    let look = || {
+        let mut walk = Walk::new(BUCKET.to_owned());
+        let (due, _) = walk.look(store, "", |_| true).unwrap();
+        assert_eq!(due.len(), 1);
+        (walk, due)
+    };
+    fixture.put("a", 1, true);
+    // It is another object.
+    let (mut walk, due) = look();
+    fixture.put("a", 2, true);
+    walk.remove(store, &fixture.locks, due).unwrap();
+    assert_eq!((walk.gone, ids().len()), (Gone::default(), 1));
+    // It has other tags.
+    let (mut walk, due) = look();
+    let mut tags = Transaction::new();
+    let other = store::Attributes::from([(TAGS.to_owned(), b"t\t2\n".to_vec())]);
+    tags.update_attributes(BUCKET, "a", other, &[]);
+    store.commit(tags).unwrap();
+    walk.remove(store, &fixture.locks, due).unwrap();
+    assert_eq!((walk.gone, ids().len()), (Gone::default(), 1));
+    // It is an earlier version by now, and the current one another.
+    let (mut walk, due) = look();
+    fixture
+        .locks
+        .set(store, BUCKET, Versioning::Enabled)
+        .unwrap();
+    fixture.put("a", 3, false);
+    walk.remove(store, &fixture.locks, due).unwrap();
+    assert_eq!((walk.gone, ids().len()), (Gone::default(), 2));
+    // Nothing has changed.
+    let mut walk = Walk::new(BUCKET.to_owned());
+    let (due, _) = walk.look(store, "", |_| true).unwrap();
+    walk.remove(store, &fixture.locks, due).unwrap();
+    assert_eq!((walk.gone.objects, walk.gone.earlier), (1, 1));
+    assert!(fixture.versions().iter().all(|version| version.key == "a"));
+}
+
+#[test]
 fn uploads_end_by_their_age() {
     let fixture = Fixture::new();
     fixture.rules(
