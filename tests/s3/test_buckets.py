@@ -86,8 +86,8 @@ def test_what_is_not_implemented_says_so(s3, bucket, refused):
     assert refused(s3.get_bucket_lifecycle_configuration, Bucket=bucket) == missing
     assert refused(s3.get_object_acl, Bucket=bucket, Key="k") == missing
     assert refused(s3.get_bucket_tagging, Bucket=bucket) == missing
-    lock = dict(Bucket=bucket, ObjectLockConfiguration={"ObjectLockEnabled": "Enabled"})
-    assert refused(s3.put_object_lock_configuration, **lock) == missing
+    website = dict(Bucket=bucket, WebsiteConfiguration={"IndexDocument": {"Suffix": "index.html"}})
+    assert refused(s3.put_bucket_website, **website) == missing
     encryption = dict(ServerSideEncryption="AES256")
     assert refused(s3.put_object, Bucket=bucket, Key="t", Body=b"", **encryption) == missing
     assert refused(s3.put_object, Bucket=bucket, Key="t", Body=b"", ACL="public-read")[0] == (

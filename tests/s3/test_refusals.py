@@ -18,6 +18,9 @@ VERSIONING = "<VersioningConfiguration><Status>Suspended</Status></VersioningCon
 LIFECYCLE = ("<LifecycleConfiguration><Rule><Prefix>never/</Prefix><Status>Enabled</Status><Expiration><Days>1</Days></Expiration></Rule>"
              "</LifecycleConfiguration>")
 TAGS = "<Tagging><TagSet><Tag><Key>a</Key><Value>1</Value></Tag></TagSet></Tagging>"
+LOCK = "<ObjectLockConfiguration><ObjectLockEnabled>Enabled</ObjectLockEnabled></ObjectLockConfiguration>"
+RETENTION = "<Retention><Mode>GOVERNANCE</Mode><RetainUntilDate>2101-01-01T00:00:00Z</RetainUntilDate></Retention>"
+HOLD = "<LegalHold><Status>ON</Status></LegalHold>"
 DELETE = "<Delete><Object><Key>gone</Key></Object></Delete>"
 
 
@@ -43,6 +46,9 @@ class World:
         for name in ("a", "gone"):
             self.s3.put_object(Bucket="photos", Key=name, Body=b"bytes of " + name.encode())
         self.s3.put_object(Bucket="photos", Key="tagged", Body=b"", Tagging="b=2")
+        self.s3.create_bucket(Bucket="kept", ObjectLockEnabledForBucket=True)
+        until = {"ObjectLockMode": "GOVERNANCE", "ObjectLockRetainUntilDate": "2100-01-01T00:00:00Z"}
+        self.s3.put_object(Bucket="kept", Key="k", Body=b"", **until, ObjectLockLegalHoldStatus="OFF")
         self.uploads = {}
         for name in ("ends", "goes on", "is left"):
             upload = self.s3.create_multipart_upload(Bucket="photos", Key=name)["UploadId"]
@@ -76,6 +82,12 @@ class World:
             "GetObjectTagging": ("GET", "/photos/a", "tagging=", b"", {}),
             "PutObjectTagging": ("PUT", "/photos/a", "tagging=", TAGS.encode(), {}),
             "DeleteObjectTagging": ("DELETE", "/photos/tagged", "tagging=", b"", {}),
+            "GetObjectLockConfiguration": ("GET", "/kept", "object-lock=", b"", {}),
+            "PutObjectLockConfiguration": ("PUT", "/kept", "object-lock=", LOCK.encode(), {}),
+            "GetObjectRetention": ("GET", "/kept/k", "retention=", b"", {}),
+            "PutObjectRetention": ("PUT", "/kept/k", "retention=", RETENTION.encode(), {}),
+            "GetObjectLegalHold": ("GET", "/kept/k", "legal-hold=", b"", {}),
+            "PutObjectLegalHold": ("PUT", "/kept/k", "legal-hold=", HOLD.encode(), {}),
             "PutObject": ("PUT", "/photos/new", "", b"new", {}),
             "CopyObject": ("PUT", "/photos/copy", "", b"", source),
             "CreateMultipartUpload": ("POST", "/photos/begun", "uploads=", b"", {}),
@@ -101,6 +113,9 @@ class World:
                 parts = self.s3.list_parts(Bucket=bucket, Key=name[0], UploadId=name[1]).get("Parts", [])
                 found += [(bucket, *name)] + [(bucket, *name, part["PartNumber"], part["ETag"]) for part in parts]
             found.append((bucket, self.s3.get_bucket_versioning(Bucket=bucket).get("Status"), self.rules(bucket)))
+        held = self.s3.head_object(Bucket="kept", Key="k")
+        found += [self.s3.get_object_lock_configuration(Bucket="kept")["ObjectLockConfiguration"]]
+        found += [value for name, value in held.items() if name.startswith("ObjectLock")]
         return found
 
     def rules(self, bucket):
@@ -115,7 +130,7 @@ def all_but(right):
     name = f"all-but-{right or 'any'}"
     rights = [("other", RIGHTS)]
     if right:
-        rights += [(bucket, [one for one in RIGHTS if one != right]) for bucket in ("photos", "empty", "made")]
+        rights += [(bucket, [one for one in RIGHTS if one != right]) for bucket in ("photos", "empty", "made", "kept")]
     return (name, "a secret of nobody's", rights)
 
 
@@ -231,12 +246,12 @@ def test_buckets_without_any_right_are_not_shown(server, world):
         return [bucket["Name"] for bucket in s3.list_buckets()["Buckets"]]
 
     assert shown(None) == ["other"]
-    assert shown("write") == ["empty", "other", "photos"]
+    assert shown("write") == ["empty", "kept", "other", "photos"]
 
 
 def test_with_the_right_every_operation_is_carried_out(server, world):
     """The last one: what was refused above was refused for who asked."""
-    granted = [("holder", "the holder's own secret", [(bucket, RIGHTS) for bucket in ("photos", "empty", "made")])]
+    granted = [("holder", "the holder's own secret", [(bucket, RIGHTS) for bucket in ("photos", "empty", "made", "kept")])]
     server.configure(key(*ADMIN) + "".join(key(*one) for one in LIMITED + granted))
     send = signed(server, *granted[0][:2])
     for name, request in world.requests().items():

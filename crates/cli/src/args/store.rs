@@ -246,7 +246,9 @@ pub struct StoreGet {
 Examples:
   zonestore store rm d.zoned papers/2016/thesis.pdf
   zonestore store rm -r d.zoned papers/2016/       every object whose name begins with 2016/
-  zonestore store rm -r d.zoned papers             the collection and all it holds")]
+  zonestore store rm -r d.zoned papers             the collection and all it holds
+
+What S3's object lock keeps stays, and nothing is removed then, unless --break-locks is given.")]
 pub struct StoreRemove {
     /// The drive
     pub drive: PathBuf,
@@ -256,6 +258,9 @@ pub struct StoreRemove {
     /// Remove everything whose name begins so; asks first
     #[arg(long, short)]
     pub recursive: bool,
+    /// Also remove what S3's object lock keeps: versions with a retention that has not ended, or with a legal hold
+    #[arg(long)]
+    pub break_locks: bool,
     /// Do not ask
     #[arg(long, requires = "recursive")]
     pub yes: bool,

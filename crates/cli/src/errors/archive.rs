@@ -22,6 +22,8 @@ impl From<archive::Error> for CommandError {
         };
         sorted! { error:
             E::NothingSelected { .. } => NotFound, "`zonestore store ls DRIVE` shows what there is";
+            E::Guarded { .. } => Refused,
+                "leave --overwrite out, or remove it first: `zonestore store rm --break-locks`";
             E::Unfinished => Refused, "`store restore` with the same archives goes on; `store mkfs --force` gives it up";
             E::Compressed { with } => Usage, format!("`{with} -dc ARCHIVE | zonestore store … -` undoes that on the way");
             E::NoArchive => Usage, "name what `store export` or `store backup` wrote";

@@ -2,12 +2,13 @@
 
 use super::{Access, with_objects, with_store, with_view};
 use crate::args::{StoreGet, StoreList, StorePut, StoreRemove};
-use crate::errors::{CommandError, CommandResult, fail};
+use crate::errors::{CommandError, CommandResult, Exit, fail};
 use crate::local_file;
 use crate::output::{Output, accept_damage};
 use crate::question;
 use control::StoreView;
-use s3::plain::{self, PutError};
+use runtime::Runtime;
+use s3::plain::{self, Locked, PutError};
 use serde_json::json;
 use std::path::Path;
 use store::{ObjectPath, Store, Transaction};
@@ -111,10 +112,12 @@ pub fn put(arguments: &StorePut, out: &mut Output) -> CommandResult {
         }
         let progress = Progress::bytes("storing", size);
         let name = (&*target.collection, &*target.object);
-        let total = plain::put(store, name, &mut progress.reading(&mut source), size);
+        let now = Runtime::system().unix_micros();
+        let total = plain::put(store, name, &mut progress.reading(&mut source), size, now);
         let total = total.map_err(|error| match error {
             PutError::Source(error) => CommandError::file(&arguments.file, &error),
             PutError::Store(error) => error.into(),
+            PutError::Locked(why) => locked(&out.name(&target.to_bytes()), why),
         })?;
         drop(progress);
         let (collection, object) = (&target.collection, &target.object);
@@ -170,10 +173,43 @@ pub fn get(arguments: &StoreGet, out: &mut Output) -> CommandResult {
     })
 }
 
+/// What S3's object lock keeps is neither replaced nor removed, unless somebody says that it is to be.
+pub fn locked(object: &str, why: Locked) -> CommandError {
+    let message = format_args!("{object}: kept by an object lock: {why}");
+    CommandError::new(Exit::Refused, message)
+        .hint("`zonestore store rm --break-locks` removes it all the same")
+}
+
+/// Refuses if anything is locked that would go.
+fn check_locks(store: &Store, arguments: &StoreRemove, out: &Output) -> CommandResult {
+    if arguments.break_locks {
+        return Ok(());
+    }
+    let now = Runtime::system().unix_micros();
+    let ObjectPath { collection, object } = &arguments.what;
+    if !arguments.recursive {
+        let why = plain::locked(store, collection, object, now)?;
+        let refused = why.map(|why| locked(&out.name(&arguments.what.to_bytes()), why));
+        return refused.map_or(Ok(()), Err);
+    }
+    let beside = object.is_empty().then(|| plain::versions_of(collection));
+    for collection in [collection].into_iter().chain(&beside) {
+        if let Some((name, why)) = plain::first_locked(store, collection, object, now)? {
+            let path = ObjectPath {
+                collection: collection.clone(),
+                object: name,
+            };
+            return Err(locked(&out.name(&path.to_bytes()), why));
+        }
+    }
+    Ok(())
+}
+
 /// `store rm`.
 pub fn remove(arguments: &StoreRemove, out: &mut Output) -> CommandResult {
     let ObjectPath { collection, object } = &arguments.what;
     with_objects(&arguments.drive, |store| {
+        check_locks(store, arguments, out)?;
         let removed = if arguments.recursive {
             confirm_removal(store, arguments, out)?;
             let progress = Progress::steps("removing objects", None);

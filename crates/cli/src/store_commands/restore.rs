@@ -7,6 +7,7 @@ use crate::errors::{CommandError, CommandResult, Exit};
 use crate::local_file;
 use crate::output::Output;
 use archive::{Checked, ImportOptions, Imported, Restored};
+use runtime::Runtime;
 use s3::plain;
 use serde_json::json;
 use std::io::{BufReader, Read};
@@ -24,6 +25,11 @@ pub fn import(arguments: &StoreImport, out: &mut Output) -> CommandResult {
     let options = ImportOptions {
         overwrite: arguments.overwrite,
         to: arguments.into.clone(),
+        guard: Some(|store, collection, object| {
+            let now = Runtime::system().unix_micros();
+            let why = plain::locked(store, collection, object, now)?;
+            Ok(why.map(|why| format!("kept by an object lock: {why}")))
+        }),
     };
     with_store(&arguments.drive, Access::Write, |store| {
         let mut imported = Imported::default();

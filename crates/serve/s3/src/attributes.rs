@@ -34,6 +34,16 @@ pub const LIFECYCLE: &str = "lifecycle";
 /// Which version an object is.
 pub const VERSION: &str = "version";
 
+/// Attribute of a bucket whose versions can be locked: `enabled`, or the default retention, such as `COMPLIANCE 30 days`
+/// or `GOVERNANCE 7 years`.
+pub const OBJECT_LOCK: &str = "object-lock";
+/// Of a version, or of an upload for the version that it becomes: `GOVERNANCE` or `COMPLIANCE`.
+pub const LOCK_MODE: &str = "lock-mode";
+/// Beside it, until when: RFC 3339 in UTC with milliseconds, such as `2026-11-28T18:00:00.000Z`.
+pub const LOCK_UNTIL: &str = "lock-until";
+/// `ON`, or `OFF` if one was taken off or refused.
+pub const LEGAL_HOLD: &str = "legal-hold";
+
 const CONTENT_TYPE: &str = "content-type";
 const CONTENT_ENCODING: &str = "content-encoding";
 const CONTENT_DISPOSITION: &str = "content-disposition";

@@ -8,6 +8,7 @@ use crate::errors::of_store;
 use crate::gateway::{Gateway, owner};
 use crate::keyring::Key;
 use crate::listing;
+use crate::lock::BucketLock;
 use crate::multipart;
 use crate::pages::decode_token;
 use crate::refusals::{refuse, refuse_acl};
@@ -33,9 +34,7 @@ pub async fn create(
             input.grant_write_acp.is_some(),
         ],
     )?;
-    if input.object_lock_enabled_for_bucket == Some(true) {
-        return Err(s3_error!(NotImplemented, "Object lock is not implemented"));
-    }
+    let lock = input.object_lock_enabled_for_bucket == Some(true);
     let ownership = input.object_ownership.as_ref().map(|o| o.as_str());
     refuse(&[(
         !matches!(
@@ -48,7 +47,8 @@ pub async fn create(
     let location = format!("/{bucket}");
     gateway
         .call(move |store| {
-            let transaction = bucket_maker(store, &bucket)?;
+            let lock = lock.then(BucketLock::default);
+            let transaction = bucket_maker(store, &bucket, lock)?;
             store.commit(transaction).map_err(of_store)
         })
         .await?;

@@ -2,9 +2,10 @@
 //! versions if the bucket has ever kept any.
 
 use crate::attributes::{
-    KIND, KIND_BUCKET, KIND_UPLOADS, KIND_VERSIONS, VERSIONING, VERSIONING_ENABLED,
+    KIND, KIND_BUCKET, KIND_UPLOADS, KIND_VERSIONS, OBJECT_LOCK, VERSIONING, VERSIONING_ENABLED,
 };
 use crate::errors::of_store;
+use crate::lock::BucketLock;
 use s3s::S3Result;
 use store::{Attributes, CollectionInfo, Store, Transaction};
 
@@ -54,7 +55,12 @@ pub fn is_bucket(collection: &CollectionInfo) -> bool {
 
 /// What makes a bucket of whatever there is of it. A collection of that name which is nothing to S3 so far, such as
 /// salvage and repairs make, becomes the bucket with all that is in it. Uploads and versions without their bucket are its own.
-pub fn bucket_maker(store: &Store, bucket: &str) -> S3Result<Transaction> {
+/// With a `lock` it keeps versions from the beginning.
+pub fn bucket_maker(
+    store: &Store,
+    bucket: &str,
+    lock: Option<BucketLock>,
+) -> S3Result<Transaction> {
     // One look at both: a bucket comes and goes with its uploads.
     let mut found = store.collections().map_err(of_store)?;
     let uploads = uploads_of(bucket);
@@ -62,9 +68,13 @@ pub fn bucket_maker(store: &Store, bucket: &str) -> S3Result<Transaction> {
     found.retain(|c| c.name == bucket || c.name == uploads || c.name == versions);
     let is_known = |c: &CollectionInfo| c.hashed.is_some() || c.attributes.contains_key(KIND);
     let mut attributes = kind(KIND_BUCKET);
-    if found.iter().any(|c| c.name == versions) {
-        // It has kept them; nothing of it goes unasked.
+    let has_kept = found.iter().any(|c| c.name == versions);
+    if has_kept || lock.is_some() {
+        // What it has kept does not go unasked.
         attributes.insert(VERSIONING.to_owned(), VERSIONING_ENABLED.to_vec());
+    }
+    if let Some(lock) = lock {
+        attributes.insert(OBJECT_LOCK.to_owned(), lock.encode().into());
     }
     let mut transaction = Transaction::new();
     match found.iter().find(|c| c.name == bucket) {
@@ -82,6 +92,9 @@ pub fn bucket_maker(store: &Store, bucket: &str) -> S3Result<Transaction> {
     }
     if !found.iter().any(is_uploads) {
         add_uploads(&mut transaction, bucket);
+    }
+    if lock.is_some() && !has_kept {
+        transaction.create_collection(&versions, kind(KIND_VERSIONS));
     }
     Ok(transaction)
 }
@@ -146,12 +159,18 @@ mod tests {
                 transaction.create_collection(&uploads_of(name), kind(KIND_UPLOADS));
             }
             store.commit(transaction).unwrap();
-            store.commit(bucket_maker(&store, name).unwrap()).unwrap();
+            store
+                .commit(bucket_maker(&store, name, None).unwrap())
+                .unwrap();
             require(&store, name).unwrap();
             assert_eq!(store.stat(name, "there").unwrap().is_some(), objects);
             let made = store.collection(&uploads_of(name)).unwrap();
             assert!(made.is_some_and(|made| is_uploads(&made)), "{name}");
-            assert!(store.commit(bucket_maker(&store, name).unwrap()).is_err());
+            assert!(
+                store
+                    .commit(bucket_maker(&store, name, None).unwrap())
+                    .is_err()
+            );
         }
     }
 }

@@ -10,10 +10,12 @@ use crate::attributes::{Checksum, Content, ObjectAttributes, format_date, stored
 use crate::collections;
 use crate::conditions::{self, Preconditions, timestamp};
 use crate::digest::parse_name;
-use crate::errors::{condition_error, of_store};
+use crate::errors::condition_error;
 use crate::gateway::{Gateway, checksum_type, set_checksum};
+use crate::lock::{self, BucketLock};
 use crate::multipart;
 use crate::object::{content_of, foresee};
+use crate::object_lock::asked_of;
 use crate::ranges::{resolve, unsatisfiable};
 use crate::refusals::{check_metadata, refuse_features};
 use crate::tags::Tags;
@@ -93,6 +95,8 @@ pub async fn object(
         Some(algorithm) => Some(parse_name(algorithm.as_str())?),
         None => None,
     };
+    let now = (gateway.clock)();
+    let asked = asked_of!(input, now)?;
     let from = locate(&input.copy_source)?;
     let onto_itself = from.0 == input.bucket && from.1 == input.key && from.2.is_none();
     if onto_itself && !replace && wanted.is_none() {
@@ -123,7 +127,8 @@ pub async fn object(
             let preconditions = preconditions.clone();
             gateway
                 .call(move |store| {
-                    collections::require(store, &bucket)?;
+                    let info = collections::require(store, &bucket)?;
+                    lock::grant(BucketLock::of(&info.attributes), asked, now)?;
                     foresee(store, &bucket, &key, &requires)?;
                     open(store, &from, &preconditions)
                 })
@@ -152,20 +157,19 @@ pub async fn object(
         let locks = gateway.locks.clone();
         let commit = move |store: &Store| {
             let change = locks.change(store, &bucket, &key)?;
+            // Not that of its source.
+            let lock = change.grant(asked)?;
             let mut transaction = Transaction::new();
             for condition in &requires {
                 transaction.require(&bucket, &key, condition.clone());
             }
             source.require(&mut transaction);
-            let version = change.replace(&mut transaction, |transaction, next| {
+            let version = change.replace(&mut transaction, lock, |transaction, next| {
                 let marked = next.mark(attributes.encode());
                 source.put(transaction, range, (&bucket, &key), next.moved);
                 transaction.set_attributes(&bucket, &key, marked);
             });
-            let ids = (
-                version.map_err(of_store)?.and_then(Version::told),
-                source.id.clone(),
-            );
+            let ids = (version?.and_then(Version::told), source.id.clone());
             match store.commit(transaction) {
                 Ok(()) => Ok(Some((attributes, modified(store, &bucket, &key), ids))),
                 Err(error) if source.is_gone(&error) => Ok(None),

@@ -25,8 +25,10 @@ enum Holds {
     Text,
     /// `s3s` takes the digits in front and leaves the rest out.
     Number,
+    /// The same, and may be below zero, which its operation refuses.
+    Signed,
 }
-use Holds::{Elements, Number, Text};
+use Holds::{Elements, Number, Signed, Text};
 
 /// The elements that operations carry out, or refuse by name.
 const ELEMENTS: &[(&str, Holds)] = &[
@@ -49,6 +51,8 @@ const ELEMENTS: &[(&str, Holds)] = &[
     ("Delete/Object/Size", Number),
     ("Delete/Object/VersionId", Text),
     ("Delete/Quiet", Text),
+    ("LegalHold", Elements),
+    ("LegalHold/Status", Text),
     ("LifecycleConfiguration", Elements),
     ("LifecycleConfiguration/Rule", Elements),
     (
@@ -107,6 +111,19 @@ const ELEMENTS: &[(&str, Holds)] = &[
     ),
     ("LifecycleConfiguration/Rule/Prefix", Text),
     ("LifecycleConfiguration/Rule/Status", Text),
+    ("ObjectLockConfiguration", Elements),
+    ("ObjectLockConfiguration/ObjectLockEnabled", Text),
+    ("ObjectLockConfiguration/Rule", Elements),
+    ("ObjectLockConfiguration/Rule/DefaultRetention", Elements),
+    ("ObjectLockConfiguration/Rule/DefaultRetention/Days", Signed),
+    ("ObjectLockConfiguration/Rule/DefaultRetention/Mode", Text),
+    (
+        "ObjectLockConfiguration/Rule/DefaultRetention/Years",
+        Signed,
+    ),
+    ("Retention", Elements),
+    ("Retention/Mode", Text),
+    ("Retention/RetainUntilDate", Text),
     ("Tagging", Elements),
     ("Tagging/TagSet", Elements),
     ("Tagging/TagSet/Tag", Elements),
@@ -196,6 +213,7 @@ fn check_text(path: &str, holds: Holds, text: &str) -> Result<(), Fault> {
         Number if !text.bytes().all(|byte| byte.is_ascii_digit()) => {
             Err(Malformed(format!("{path} is no number: {text:?}")))
         }
+        Signed => check_text(path, Number, text.strip_prefix('-').unwrap_or(text)),
         // XML has its lines end in a line feed, whatever they ended in.
         Text if text.contains('\r') => Err(Malformed(format!(
             "{path} has a carriage return: write it as &#13;"
@@ -232,6 +250,12 @@ mod tests {
         format!("<Delete><Object>{object}</Object></Delete>")
     }
 
+    fn lock(default: &str) -> String {
+        format!(
+            "<ObjectLockConfiguration><Rule><DefaultRetention>{default}</DefaultRetention></Rule></ObjectLockConfiguration>"
+        )
+    }
+
     #[test]
     fn what_is_carried_out_passes() {
         for document in [
@@ -240,6 +264,7 @@ mod tests {
              xmlns=\"http://s3.amazonaws.com/doc/2006-03-01/\">\r\n <Quiet>true</Quiet>\
              <Object><Key>a&#13;&amp;b <!-- c --></Key><VersionId>null</VersionId></Object>\n</Delete>\n",
             "<Delete><Object><Key/><ETag>\"x\"</ETag><Size>17</Size></Object></Delete>",
+            &lock("<Mode>GOVERNANCE</Mode><Days>-9</Days>"),
             "<CompleteMultipartUpload><Part><PartNumber>1</PartNumber><ETag>x</ETag>\
              <ChecksumCRC32>AAAAAA==</ChecksumCRC32></Part></CompleteMultipartUpload>",
             "<CreateBucketConfiguration xmlns:xsi=\"x\" xsi:schemaLocation=\"y\">\
@@ -274,6 +299,8 @@ mod tests {
             delete("<Key>a\r\nb</Key>"),
             delete("<Key>a</Key><Size>9x</Size>"),
             delete("<Key>a</Key><Size>-9</Size>"),
+            lock("<Days>--9</Days>"),
+            lock("<Years>1.5</Years>"),
             delete("<Key>a</Key").replace("</Object>", ""),
             format!("{}junk", delete("<Key>a</Key>")),
             "<!DOCTYPE a [<!ENTITY k \"x\">]><Delete/>".to_owned(),

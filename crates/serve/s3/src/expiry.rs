@@ -257,7 +257,7 @@ impl Walk {
                     .delete(&one.requires, Store::commit_readable)
                     .map(|(_, pending)| Some(pending)),
                 Some(version) => change
-                    .delete_version(version, &one.requires, Store::commit_readable)
+                    .delete_version(version, false, &one.requires, Store::commit_readable)
                     .map(|(_, pending)| pending),
             };
             let count = match (&one.version, one.is_marker) {

@@ -18,7 +18,9 @@ use crate::digest::{from_name, parse_name};
 use crate::errors::{no_such_upload, of_store};
 use crate::gateway::{Gateway, set_checksum};
 use crate::listing::successor_of_prefix;
+use crate::lock::{self, BucketLock, Kept, Lock, Read};
 use crate::object::content_of;
+use crate::object_lock::asked_of;
 use crate::refusals::{check_metadata, refuse, refuse_features};
 use crate::tags::Tags;
 use crate::upload::{self, Plan};
@@ -45,6 +47,8 @@ pub struct Upload {
     pub key: String,
     /// What else it will have.
     pub object: ObjectAttributes,
+    /// What was asked of its lock.
+    pub lock: Read<Lock>,
     /// The checksum of its parts.
     pub algorithm: Option<Algorithm>,
     /// Whether the object's checksum is that of its bytes rather than of its parts' checksums.
@@ -64,6 +68,7 @@ impl Upload {
             id: id.to_owned(),
             key: text(KEY)?.to_owned(),
             object: ObjectAttributes::decode(&info.attributes),
+            lock: Kept::of(&info.attributes).read(),
             algorithm: text(ALGORITHM).and_then(from_name),
             full: text(CHECKSUM_TYPE) == Some(ChecksumType::FULL_OBJECT),
             initiated_micros: info.modified_micros,
@@ -72,6 +77,7 @@ impl Upload {
 
     fn encode(&self) -> Attributes {
         let mut attributes = self.object.encode();
+        attributes.extend(self.lock.unwrap_or_default().encode());
         attributes.insert(KEY.to_owned(), self.key.as_bytes().to_vec());
         if let Some(algorithm) = self.algorithm {
             attributes.insert(ALGORITHM.to_owned(), algorithm.name().as_bytes().to_vec());
@@ -157,6 +163,8 @@ pub async fn create(
         input.checksum_type.as_ref(),
     )?;
     let tags = Tags::of_header(input.tagging.as_deref())?;
+    let now = (gateway.clock)();
+    let asked = asked_of!(input, now)?;
     let mut id = [0; 16];
     (gateway.random)(&mut id);
     let upload = Upload {
@@ -173,13 +181,15 @@ pub async fn create(
             tags,
             ..Default::default()
         },
+        lock: Ok(asked),
         algorithm,
         full,
         initiated_micros: 0,
     };
     let (checksum_algorithm, checksum_type) = upload.checksum_names();
     let bucket = input.bucket.clone();
-    collections::require(&gateway.store, &bucket)?;
+    let info = collections::require(&gateway.store, &bucket)?;
+    lock::grant(BucketLock::of(&info.attributes), asked, now)?;
     let id = gateway
         .call(move |store| begin(store, &bucket, upload))
         .await?;

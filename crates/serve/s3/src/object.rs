@@ -8,6 +8,8 @@ use crate::conditions::{self, Preconditions, Verdict, judge, timestamp};
 use crate::download::Outbound;
 use crate::errors::{condition_error, of_read, of_store, precondition_failed};
 use crate::gateway::{Gateway, checksum_type, set_checksum};
+use crate::lock::{self, BucketLock, Kept};
+use crate::object_lock::{asked_of, tell_lock};
 use crate::pages::page_size;
 use crate::ranges::{RequestedRange, requested_range, said};
 use crate::refusals::{check_metadata, refuse_features};
@@ -43,6 +45,8 @@ pub struct Object {
     pub modified_micros: u64,
     /// What S3 keeps of it; the entity tag is never empty.
     pub attributes: ObjectAttributes,
+    /// Its lock.
+    pub lock: Kept,
 }
 
 impl Object {
@@ -57,6 +61,7 @@ impl Object {
             size: info.size,
             modified_micros: info.modified_micros,
             attributes,
+            lock: Kept::of(&info.attributes),
         }
     }
 
@@ -106,11 +111,14 @@ pub async fn put(
     check_metadata(input.metadata.as_ref())?;
     let requires = conditions::of_write(input.if_match.as_ref(), input.if_none_match.as_ref());
     let content = content_of!(input);
+    let now = (gateway.clock)();
+    let asked = asked_of!(input, now)?;
     let metadata = input.metadata.unwrap_or_default().into_iter().collect();
     let tags = Tags::of_header(input.tagging.as_deref())?;
     let (bucket, key) = (input.bucket, input.key);
     // Before a body of gigabytes comes for nothing. The buckets are in memory.
-    collections::require(&gateway.store, &bucket)?;
+    let info = collections::require(&gateway.store, &bucket)?;
+    lock::grant(BucketLock::of(&info.attributes), asked, now)?;
     if !requires.is_empty() {
         let (bucket, key, requires) = (bucket.clone(), key.clone(), requires.clone());
         let foresee = move |store: &Store| foresee(store, &bucket, &key, &requires);
@@ -128,15 +136,16 @@ pub async fn put(
             ..Default::default()
         };
         let change = locks.change(&store, &bucket, &key)?;
+        let lock = change.grant(asked)?;
         let mut transaction = Transaction::new();
         for condition in &requires {
             transaction.require(&bucket, &key, condition.clone());
         }
-        let version = change.replace(&mut transaction, |transaction, next| {
+        let version = change.replace(&mut transaction, lock, |transaction, next| {
             let attributes = next.mark(attributes.encode());
             transaction.put(&bucket, &key, received.written, attributes);
         });
-        let version = version.map_err(of_store)?.and_then(Version::told);
+        let version = version?.and_then(Version::told);
         match store.commit(transaction) {
             Ok(()) => Ok((attributes, version)),
             Err(error) => Err(condition_error(&store, &bucket, &key, &requires, error)),
@@ -233,6 +242,7 @@ macro_rules! fill {
             .expires
             .and_then(|text| crate::attributes::parse_date(&text));
         $output.parts_count = extent.parts_count;
+        tell_lock!($output, &object.lock);
         if !object.attributes.metadata.is_empty() {
             $output.metadata = Some(object.attributes.metadata.clone().into_iter().collect());
         }

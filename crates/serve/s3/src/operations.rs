@@ -104,6 +104,7 @@ const OPERATIONS: &[Operation] = &[
         "x-amz-acl", "x-amz-grant-", "x-amz-meta-", "x-amz-storage-class",
         "x-amz-checksum-algorithm", "x-amz-metadata-directive",
         "x-amz-tagging", "x-amz-tagging-directive",
+        "x-amz-object-lock-legal-hold", "x-amz-object-lock-mode", "x-amz-object-lock-retain-until-date",
         // There are no annotations that one could copy or leave.
         "x-amz-object-annotation-directive",
         "x-amz-copy-source", "x-amz-copy-source-if-match", "x-amz-copy-source-if-modified-since",
@@ -116,10 +117,10 @@ const OPERATIONS: &[Operation] = &[
     Operation { name: "CreateMultipartUpload", need: WRITES, cost: Cost::Free, query: &["uploads"], headers: &[
         "x-amz-acl", "x-amz-grant-", "x-amz-meta-", "x-amz-storage-class", "x-amz-tagging",
         "x-amz-checksum-algorithm", "x-amz-checksum-type", "x-amz-metadata-directive",
+        "x-amz-object-lock-legal-hold", "x-amz-object-lock-mode", "x-amz-object-lock-retain-until-date",
     ] },
     Operation { name: "DeleteBucket", need: ADMINISTERS, cost: Cost::Document, query: &[], headers: &[] },
     Operation { name: "DeleteBucketLifecycle", need: ADMINISTERS, cost: Cost::Document, query: &["lifecycle"], headers: &[] },
-    // Nothing is held by governance, so nothing needs to be bypassed.
     Operation { name: "DeleteObject", need: WRITES, cost: Cost::Free, query: &["versionId"], headers: &[
         "if-match", "x-amz-bypass-governance-retention",
     ] },
@@ -134,6 +135,9 @@ const OPERATIONS: &[Operation] = &[
     Operation { name: "GetObjectAttributes", need: READS, cost: Cost::Free, query: &["attributes", "versionId"], headers: &[
         "x-amz-object-attributes", "x-amz-max-parts", "x-amz-part-number-marker",
     ] },
+    Operation { name: "GetObjectLegalHold", need: READS, cost: Cost::Free, query: &["legal-hold", "versionId"], headers: &[] },
+    Operation { name: "GetObjectLockConfiguration", need: Need::Any, cost: Cost::Free, query: &["object-lock"], headers: &[] },
+    Operation { name: "GetObjectRetention", need: READS, cost: Cost::Free, query: &["retention", "versionId"], headers: &[] },
     Operation { name: "GetObjectTagging", need: READS, cost: Cost::Free, query: &["tagging", "versionId"], headers: &[] },
     Operation { name: "HeadBucket", need: Need::Any, cost: Cost::Free, query: &[], headers: &[] },
     Operation { name: "HeadObject", need: READS, cost: Cost::Free, query: READ, headers: &["x-amz-checksum-mode"] },
@@ -161,6 +165,13 @@ const OPERATIONS: &[Operation] = &[
     Operation { name: "PutBucketVersioning", need: ADMINISTERS, cost: Cost::Document, query: &["versioning"], headers: &[] },
     Operation { name: "PutObject", need: WRITES, cost: Cost::Upload, query: &[], headers: &[
         "if-match", "if-none-match", "x-amz-acl", "x-amz-grant-", "x-amz-meta-", "x-amz-storage-class", "x-amz-tagging",
+        "x-amz-object-lock-legal-hold", "x-amz-object-lock-mode", "x-amz-object-lock-retain-until-date",
+    ] },
+    // These write a lock. To weaken one, the key has to administer the bucket, too.
+    Operation { name: "PutObjectLegalHold", need: WRITES, cost: Cost::Document, query: &["legal-hold", "versionId"], headers: &[] },
+    Operation { name: "PutObjectLockConfiguration", need: ADMINISTERS, cost: Cost::Document, query: &["object-lock"], headers: &[] },
+    Operation { name: "PutObjectRetention", need: WRITES, cost: Cost::Document, query: &["retention", "versionId"], headers: &[
+        "x-amz-bypass-governance-retention",
     ] },
     Operation { name: "PutObjectTagging", need: WRITES, cost: Cost::Document, query: &["tagging", "versionId"], headers: &[] },
     Operation { name: "UploadPart", need: WRITES, cost: Cost::Upload, query: &["partNumber", "uploadId"], headers: &[] },
@@ -195,6 +206,9 @@ impl Operation {
             "DeleteBucketLifecycle" => Some("lifecycle rules removed"),
             "PutBucketLifecycleConfiguration" => Some("lifecycle rules set"),
             "PutBucketVersioning" => Some("versioning set"),
+            "PutObjectLegalHold" => Some("legal hold set"),
+            "PutObjectLockConfiguration" => Some("object lock set"),
+            "PutObjectRetention" => Some("retention set"),
             _ => None,
         }
     }

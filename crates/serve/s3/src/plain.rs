@@ -1,14 +1,17 @@
-//! Objects and buckets that a program of this machine stores and removes without a server, as if S3 had.
+//! Objects and buckets that a program of this machine stores and removes without a server, as if S3 had. Locks hold here,
+//! too: whoever removes what is locked has to say so.
 
 use crate::attributes::ObjectAttributes;
 pub use crate::collections::{add_bucket, uploads_of, versions_of};
-use crate::collections::{add_uploads, add_versions, bucket_of, is_bucket};
+use crate::collections::{add_uploads, add_versions, bucket_of, is_bucket, is_uploads};
 use crate::config::{Random, operating_system_random};
-use crate::versions::{Change, Versioning};
+pub use crate::lock::Refusal as Locked;
+use crate::lock::{Kept, Lock, may_delete};
+use crate::versions::{Change, ReplaceError, Versioning};
 use objects::digest::{Algorithm, Digester};
 use std::io::{self, BufReader, Read, Write};
 use std::sync::Arc;
-use store::{Name, ObjectWriter, Store, Transaction};
+use store::{Attributes, CollectionInfo, Name, ObjectWriter, Store, Transaction};
 
 /// Bytes moved at once.
 const CHUNK: usize = 1 << 20;
@@ -24,6 +27,18 @@ pub enum PutError {
     /// They could not be stored.
     #[error(transparent)]
     Store(#[from] store::Error),
+    /// What they would replace is locked.
+    #[error(transparent)]
+    Locked(#[from] Locked),
+}
+
+impl From<ReplaceError> for PutError {
+    fn from(error: ReplaceError) -> Self {
+        match error {
+            ReplaceError::Store(error) => Self::Store(error),
+            ReplaceError::Locked(why) => Self::Locked(why),
+        }
+    }
 }
 
 impl From<io::Error> for PutError {
@@ -50,8 +65,8 @@ impl Write for Digested {
     }
 }
 
-/// Stores what `source` gives, `size` bytes if that is known, durably; makes the bucket if there is none.
-/// Answers how many bytes.
+/// Stores what `source` gives, `size` bytes if that is known, durably; makes the bucket if there is none. Locks are judged
+/// by `now`, in Unix microseconds. Answers how many bytes.
 ///
 /// # Errors
 /// Nothing was stored then.
@@ -60,6 +75,7 @@ pub fn put(
     (bucket, key): (&str, &[u8]),
     source: &mut dyn Read,
     size: Option<u64>,
+    now: u64,
 ) -> Result<u64, PutError> {
     let there = store.collection(bucket)?;
     let is_new = there.is_none();
@@ -79,19 +95,74 @@ pub fn put(
     };
     match std::str::from_utf8(key) {
         Ok(key) => {
-            let versioning = there.as_ref().map_or(Versioning::Never, Versioning::of);
             let random: Random = Arc::new(operating_system_random);
-            let change = Change::alone(store, bucket, key, versioning, &random);
-            change.replace(&mut transaction, |transaction, next| {
+            let change = Change::alone(store, bucket, key, there.as_ref(), &random, now);
+            let lock = change.grant(Lock::default())?;
+            change.replace(&mut transaction, lock, |transaction, next| {
                 let attributes = next.mark(attributes.encode());
                 transaction.put(bucket, key, written, attributes);
             })?;
         }
-        // S3 cannot name it.
+        // S3 cannot name it, nor lock it.
         Err(_) => _ = transaction.put(bucket, key, written, attributes.encode()),
     }
     store.commit(transaction)?;
     Ok(total)
+}
+
+/// Why an object with these attributes must not be removed or replaced now, in Unix microseconds.
+pub fn why_locked(attributes: &Attributes, now: u64) -> Option<Locked> {
+    may_delete(&Kept::of(attributes), now, false).err()
+}
+
+/// Whether objects of a collection can be locked. Unfinished uploads have attributes of locks too, but there is nothing to
+/// keep yet; collections by hash are none of S3's.
+fn can_lock(collection: &CollectionInfo) -> bool {
+    collection.hashed.is_none() && !is_uploads(collection)
+}
+
+/// The first object of a collection whose name begins with `prefix` and that is locked, and why.
+///
+/// # Errors
+/// The store's.
+pub fn first_locked(
+    store: &Store,
+    collection: &str,
+    prefix: &[u8],
+    now: u64,
+) -> store::Result<Option<(Name, Locked)>> {
+    if !store.collection(collection)?.as_ref().is_some_and(can_lock) {
+        return Ok(None);
+    }
+    let mut from = Name::default();
+    loop {
+        let page = store.list(collection, prefix, &from, PAGE)?;
+        let locked = page.iter().find_map(|object| {
+            let why = why_locked(&object.attributes, now)?;
+            Some((object.name.clone(), why))
+        });
+        match page.last() {
+            Some(last) if locked.is_none() && page.len() == PAGE => from = last.name.clone(),
+            _ => return Ok(locked),
+        }
+    }
+}
+
+/// Why an object must not be removed or replaced now, if it is there and there is a reason.
+///
+/// # Errors
+/// The store's.
+pub fn locked(
+    store: &Store,
+    collection: &str,
+    object: &[u8],
+    now: u64,
+) -> store::Result<Option<Locked>> {
+    if !store.collection(collection)?.as_ref().is_some_and(can_lock) {
+        return Ok(None);
+    }
+    let found = store.stat(collection, object)?;
+    Ok(found.and_then(|found| why_locked(&found.attributes, now)))
 }
 
 /// Removes every object of a bucket whose key begins with `prefix`; `each` is told how many that are so far.

@@ -31,6 +31,8 @@ pub struct Record {
     /// The access key that the request names, whether or not it has its secret.
     named: Option<String>,
     caller: OnceLock<Caller>,
+    /// What it does if that is more than its operation says, in words for the audit log.
+    act: OnceLock<&'static str>,
     accounts: [OnceLock<Arc<Account>>; 2],
     received: AtomicU64,
     sent: AtomicU64,
@@ -101,6 +103,7 @@ impl Record {
             method: request.method().clone(),
             named,
             caller: OnceLock::new(),
+            act: OnceLock::new(),
             accounts: Default::default(),
             received: AtomicU64::new(0),
             sent: AtomicU64::new(0),
@@ -121,6 +124,11 @@ impl Record {
             self.span.record("aws.s3.bucket", bucket.as_str());
         }
         _ = self.caller.set(caller);
+    }
+
+    /// It does this, which the audit log tells if it succeeds.
+    pub fn does(&self, act: &'static str) {
+        _ = self.act.set(act);
     }
 
     /// Its bytes are charged to the account of its address.
@@ -156,17 +164,23 @@ impl Record {
         }
     }
 
+    fn act(&self, caller: &Caller) -> Option<&'static str> {
+        let of_operation = || caller.operation.and_then(|operation| operation.act());
+        self.act.get().copied().or_else(of_operation)
+    }
+
     /// Tells of administrative acts, and of keys that are refused again and again.
     fn audit(&self, status: StatusCode) {
         let caller = self.caller.get();
         let (address, request) = (self.address, self.id.as_str());
         if let Some(caller) = caller
-            && let Some(act) = caller.operation.and_then(|operation| operation.act())
+            && let Some(act) = self.act(caller)
             && status.is_success()
         {
             let bucket = caller.bucket.as_deref().unwrap_or_default();
+            let object = caller.object.as_deref();
             let key = caller.key.as_str();
-            tracing::info!(target: AUDIT, bucket, key, %address, request, "{act}");
+            tracing::info!(target: AUDIT, bucket, object, key, %address, request, "{act}");
         }
         if status == StatusCode::FORBIDDEN {
             let key = caller.map(|caller| caller.key.clone());

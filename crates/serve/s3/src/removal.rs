@@ -4,10 +4,13 @@ use crate::collections;
 use crate::conditions;
 use crate::errors::of_store;
 use crate::gateway::Gateway;
+use crate::lock::{Kept, Lock};
+use crate::object_lock::bypasses;
 use crate::refusals::refuse;
 use crate::versions::{Deleted, Locks, Versioning};
 use s3s::dto::*;
-use s3s::{S3Request, S3Response, S3Result, s3_error};
+use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
+use std::collections::BTreeSet;
 use store::{Pending, Store};
 
 /// Keys of one multi-delete.
@@ -21,6 +24,8 @@ pub async fn delete(
     request: S3Request<DeleteObjectInput>,
 ) -> S3Result<S3Response<DeleteObjectOutput>> {
     let input = request.input;
+    let bypass = input.bypass_governance_retention;
+    let bypass = bypasses(&request.extensions, &input.bucket, bypass);
     let requires = conditions::of_write(input.if_match.as_ref(), None);
     let (bucket, key, version) = (input.bucket, input.key, input.version_id);
     let locks = gateway.locks.clone();
@@ -28,7 +33,10 @@ pub async fn delete(
         .call(move |store| {
             let change = locks.change(store, &bucket, &key)?;
             Ok(match &version {
-                Some(version) => change.delete_version(version, &requires, Store::commit)?.0,
+                Some(version) => {
+                    let done = change.delete_version(version, bypass, &requires, Store::commit);
+                    done?.0
+                }
                 None => change.delete(&requires, Store::commit)?.0,
             })
         })
@@ -45,7 +53,13 @@ pub async fn delete_many(
     gateway: &Gateway,
     request: S3Request<DeleteObjectsInput>,
 ) -> S3Result<S3Response<DeleteObjectsOutput>> {
-    let DeleteObjectsInput { bucket, delete, .. } = request.input;
+    let DeleteObjectsInput {
+        bucket,
+        delete,
+        bypass_governance_retention: bypass,
+        ..
+    } = request.input;
+    let bypass = bypasses(&request.extensions, &bucket, bypass);
     let quiet = delete.quiet.unwrap_or(false);
     if delete.objects.is_empty() || delete.objects.len() > MAX_DELETES {
         return Err(s3_error!(
@@ -56,7 +70,7 @@ pub async fn delete_many(
     let locks = gateway.locks.clone();
     let run = move |store: &Store| {
         let (mut deleted, mut errors, mut last) = (Vec::new(), Vec::new(), None);
-        for (object, outcome) in delete_all(store, &locks, &bucket, delete.objects)? {
+        for (object, outcome) in delete_all(store, &locks, &bucket, bypass, delete.objects)? {
             match outcome {
                 Ok((one, pending)) => {
                     last = pending.or(last);
@@ -95,25 +109,36 @@ fn delete_all(
     store: &Store,
     locks: &Locks,
     bucket: &str,
+    bypass: bool,
     objects: Vec<ObjectIdentifier>,
 ) -> S3Result<Vec<(ObjectIdentifier, Outcome)>> {
     collections::require(store, bucket)?;
     let is_plain = |object: &ObjectIdentifier| {
         object.e_tag.is_none() && object.version_id.is_none() && check(object).is_ok()
     };
-    let mut together = None;
+    // No more than a lock is looked for here: whether it has ended is judged of one by itself.
+    let may_be_locked = |object: &ObjectIdentifier| {
+        let found = store.stat(bucket, &object.key).map_err(of_store)?;
+        let lock = found.map(|info| Kept::of(&info.attributes));
+        Ok::<_, S3Error>(lock.is_some_and(|lock| lock.read() != Ok(Lock::default())))
+    };
+    let mut together = BTreeSet::new();
     {
         let _held = locks.as_they_are();
         if Versioning::of(&collections::require(store, bucket)?) == Versioning::Never {
-            let plain = objects.iter().filter(|object| is_plain(object));
-            let plain: Vec<&str> = plain.map(|object| &*object.key).collect();
-            together = Some(store.remove_all(bucket, &plain).map_err(of_store)?);
+            for object in objects.iter().filter(|object| is_plain(object)) {
+                if !may_be_locked(object)? {
+                    together.insert(object.key.clone());
+                }
+            }
+            let plain: Vec<&String> = together.iter().collect();
+            store.remove_all(bucket, &plain).map_err(of_store)?;
         }
     }
     let delete = |object: ObjectIdentifier| {
-        let outcome = match together {
-            Some(()) if is_plain(&object) => Ok((Deleted::default(), None)),
-            _ => delete_one(store, locks, bucket, &object),
+        let outcome = match together.contains(&object.key) && is_plain(&object) {
+            true => Ok((Deleted::default(), None)),
+            false => delete_one(store, locks, bucket, bypass, &object),
         };
         (object, outcome)
     };
@@ -136,13 +161,19 @@ fn check(object: &ObjectIdentifier) -> S3Result<()> {
 }
 
 /// Deletes an object or a version of it.
-fn delete_one(store: &Store, locks: &Locks, bucket: &str, object: &ObjectIdentifier) -> Outcome {
+fn delete_one(
+    store: &Store,
+    locks: &Locks,
+    bucket: &str,
+    bypass: bool,
+    object: &ObjectIdentifier,
+) -> Outcome {
     check(object)?;
     let condition = object.e_tag.clone().map(ETagCondition::ETag);
     let requires = conditions::of_write(condition.as_ref(), None);
     let change = locks.change(store, bucket, &object.key)?;
     match &object.version_id {
-        Some(version) => change.delete_version(version, &requires, Store::commit_readable),
+        Some(version) => change.delete_version(version, bypass, &requires, Store::commit_readable),
         None => {
             let (deleted, pending) = change.delete(&requires, Store::commit_readable)?;
             Ok((deleted, Some(pending)))

@@ -13,7 +13,7 @@ pub enum Right {
     Write,
     /// List objects and unfinished uploads.
     List,
-    /// Make and remove the bucket.
+    /// Make and remove the bucket, set what it keeps, and weaken locks.
     Admin,
 }
 

@@ -44,7 +44,7 @@ impl Server {
             } else {
                 "http"
             },
-            locks: Locks::new(config.random.clone()),
+            locks: Locks::new(config.random.clone(), config.clock.clone()),
             random: config.random,
             clock: config.clock,
             rules_changed: Arc::default(),

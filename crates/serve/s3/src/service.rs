@@ -2,7 +2,7 @@
 
 use crate::gateway::Gateway;
 use crate::{
-    buckets, copy, lifecycle, multipart, object, object_listings, removal, tagging,
+    buckets, copy, lifecycle, multipart, object, object_listings, object_lock, removal, tagging,
     version_listings,
 };
 use async_trait::async_trait;
@@ -34,6 +34,8 @@ operations! {
     get_bucket_lifecycle_configuration(GetBucketLifecycleConfigurationInput) -> GetBucketLifecycleConfigurationOutput = lifecycle::get;
     put_bucket_lifecycle_configuration(PutBucketLifecycleConfigurationInput) -> PutBucketLifecycleConfigurationOutput = lifecycle::put;
     delete_bucket_lifecycle(DeleteBucketLifecycleInput) -> DeleteBucketLifecycleOutput = lifecycle::delete;
+    get_object_lock_configuration(GetObjectLockConfigurationInput) -> GetObjectLockConfigurationOutput = object_lock::get_configuration;
+    put_object_lock_configuration(PutObjectLockConfigurationInput) -> PutObjectLockConfigurationOutput = object_lock::put_configuration;
     list_objects(ListObjectsInput) -> ListObjectsOutput = object_listings::list_objects;
     list_objects_v2(ListObjectsV2Input) -> ListObjectsV2Output = object_listings::list_objects_v2;
     list_object_versions(ListObjectVersionsInput) -> ListObjectVersionsOutput = version_listings::list_versions;
@@ -46,6 +48,10 @@ operations! {
     get_object_tagging(GetObjectTaggingInput) -> GetObjectTaggingOutput = tagging::get;
     put_object_tagging(PutObjectTaggingInput) -> PutObjectTaggingOutput = tagging::put;
     delete_object_tagging(DeleteObjectTaggingInput) -> DeleteObjectTaggingOutput = tagging::delete;
+    get_object_retention(GetObjectRetentionInput) -> GetObjectRetentionOutput = object_lock::get_retention;
+    put_object_retention(PutObjectRetentionInput) -> PutObjectRetentionOutput = object_lock::put_retention;
+    get_object_legal_hold(GetObjectLegalHoldInput) -> GetObjectLegalHoldOutput = object_lock::get_legal_hold;
+    put_object_legal_hold(PutObjectLegalHoldInput) -> PutObjectLegalHoldOutput = object_lock::put_legal_hold;
     copy_object(CopyObjectInput) -> CopyObjectOutput = copy::object;
     upload_part_copy(UploadPartCopyInput) -> UploadPartCopyOutput = copy::part;
     create_multipart_upload(CreateMultipartUploadInput) -> CreateMultipartUploadOutput = multipart::create;

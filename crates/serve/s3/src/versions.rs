@@ -5,11 +5,14 @@
 //! `.versions/BUCKET`. A version that becomes an earlier one, or the current one again, is renamed: no data moves, and it
 //! is one transaction with what causes it. If there is no current version, the newest of the others is a delete marker.
 
-use crate::attributes::{VERSION, VERSIONING, VERSIONING_ENABLED, VERSIONING_SUSPENDED};
+use crate::attributes::{
+    OBJECT_LOCK, VERSION, VERSIONING, VERSIONING_ENABLED, VERSIONING_SUSPENDED,
+};
 use crate::collections::{add_versions, require, versions_of};
-use crate::config::Random;
+use crate::config::{Clock, Random};
 use crate::errors::{condition_error, of_store};
 use crate::lifecycle_rules::{Fate, Object, Rules, Seen, What};
+use crate::lock::{self, BucketLock, Kept, Lock, Read, Refusal};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use s3s::{S3Error, S3Result, s3_error};
@@ -379,16 +382,18 @@ struct Inner {
     keys: [Mutex<()>; 64],
     hasher: RandomState,
     random: Random,
+    clock: Clock,
 }
 
 impl Locks {
-    /// Versions get their names from `random`.
-    pub fn new(random: Random) -> Self {
+    /// Versions get their names from `random`; dates of their locks are judged by `clock`.
+    pub fn new(random: Random, clock: Clock) -> Self {
         Self(Arc::new(Inner {
             switch: RwLock::new(()),
             keys: [const { Mutex::new(()) }; 64],
             hasher: RandomState::new(),
             random,
+            clock,
         }))
     }
 
@@ -400,13 +405,15 @@ impl Locks {
         key: &'a str,
     ) -> S3Result<Change<'a>> {
         let switch = self.0.switch.read();
-        let versioning = Versioning::of(&require(store, bucket)?);
-        let mut change = Change::alone(store, bucket, key, versioning, &self.0.random);
+        let info = require(store, bucket)?;
+        let mut change = Change::alone(store, bucket, key, Some(&info), &self.0.random, 0);
         change.locks.0 = Some(switch);
-        if versioning != Versioning::Never {
+        if change.versioning != Versioning::Never {
             let hash = self.0.hasher.hash_one((bucket, key));
             change.locks.1 = Some(self.0.keys[hash as usize % self.0.keys.len()].lock());
         }
+        // Whoever waited for others is judged by the time at which nobody else changes the key.
+        change.now = (self.0.clock)();
         Ok(change)
     }
 
@@ -420,9 +427,15 @@ impl Locks {
         self.0.switch.write()
     }
 
-    /// Lets a bucket do so from now on.
+    /// Lets a bucket do so from now on. One with Object Lock goes on keeping versions.
     pub fn set(&self, store: &Store, bucket: &str, versioning: Versioning) -> S3Result<()> {
         self.change_bucket(store, bucket, |attributes, transaction| {
+            if versioning != Versioning::Enabled && BucketLock::of(attributes) != Ok(None) {
+                return Err(s3_error!(
+                    InvalidBucketState,
+                    "An Object Lock configuration is present on this bucket, so the versioning state cannot be changed."
+                ));
+            }
             if let Some(word) = versioning.word() {
                 attributes.insert(VERSIONING.to_owned(), word.into());
             }
@@ -444,12 +457,30 @@ impl Locks {
         transaction.set_collection_attributes(bucket, attributes);
         store.commit(transaction).map_err(of_store)
     }
+
+    /// Lets versions of a bucket be locked from now on, which has to keep them.
+    pub fn set_lock(&self, store: &Store, bucket: &str, lock: BucketLock) -> S3Result<()> {
+        self.change_bucket(store, bucket, |attributes, _| {
+            let versioning = attributes.get(VERSIONING).map(Vec::as_slice);
+            if versioning != Some(VERSIONING_ENABLED) {
+                return Err(s3_error!(
+                    InvalidBucketState,
+                    "Versioning must be 'Enabled' on the bucket to apply a Object Lock configuration"
+                ));
+            }
+            attributes.insert(OBJECT_LOCK.to_owned(), lock.encode().into());
+            Ok(())
+        })
+    }
 }
 
 /// A change of what is under a key; as long as it is there, no other one begins.
 pub struct Change<'a> {
     earlier: Earlier<'a>,
     versioning: Versioning,
+    bucket_lock: Read<Option<BucketLock>>,
+    /// The moment that it happens at, in Unix microseconds.
+    pub now: u64,
     random: u64,
     locks: (Option<RwLockReadGuard<'a, ()>>, Option<MutexGuard<'a, ()>>),
 }
@@ -466,17 +497,40 @@ pub struct Deleted {
     pub id: Option<String>,
 }
 
+/// Why nothing takes the place of what is under a key.
+#[derive(Debug, thiserror::Error)]
+pub enum ReplaceError {
+    /// The store's reason.
+    #[error(transparent)]
+    Store(#[from] store::Error),
+    /// What would be lost is locked.
+    #[error(transparent)]
+    Locked(#[from] Refusal),
+}
+
+impl From<ReplaceError> for S3Error {
+    fn from(why: ReplaceError) -> Self {
+        match why {
+            ReplaceError::Store(error) => of_store(error),
+            ReplaceError::Locked(why) => why.into(),
+        }
+    }
+}
+
 /// What a change makes the current version, or a delete marker.
 pub struct Next<'v> {
     /// How it is to be marked, if the bucket keeps versions.
     pub version: Option<&'v Version>,
     /// Where in `.versions/BUCKET` the current one has been put, if it stays.
     pub moved: Option<String>,
+    /// Its lock.
+    lock: Lock,
 }
 
 impl Next<'_> {
-    /// An object's attributes, with which version it is.
+    /// An object's attributes, with which version it is and how it is locked.
     pub fn mark(&self, mut attributes: Attributes) -> Attributes {
+        attributes.extend(self.lock.encode());
         if let Some(version) = self.version {
             attributes.insert(VERSION.to_owned(), version.as_str().into());
         }
@@ -485,14 +539,16 @@ impl Next<'_> {
 }
 
 impl<'a> Change<'a> {
-    /// Of a bucket that does so with versions, and that nobody else changes.
+    /// Of a bucket that nobody else changes, at this moment; `info` is what there is of it so far.
     pub fn alone(
         store: &'a Store,
         bucket: &'a str,
         key: &'a str,
-        versioning: Versioning,
+        info: Option<&CollectionInfo>,
         random: &Random,
+        now: u64,
     ) -> Self {
+        let versioning = info.map_or(Versioning::Never, Versioning::of);
         let mut bytes = [0; 8];
         if versioning == Versioning::Enabled {
             random(&mut bytes);
@@ -500,30 +556,60 @@ impl<'a> Change<'a> {
         Self {
             earlier: Earlier { store, bucket, key },
             versioning,
+            bucket_lock: info.map_or(Ok(None), |info| BucketLock::of(&info.attributes)),
+            now,
             random: u64::from_ne_bytes(bytes),
             locks: (None, None),
         }
     }
 
+    /// The lock of the version that comes, of which this was said.
+    pub fn grant(&self, asked: Lock) -> Result<Lock, Refusal> {
+        lock::grant(self.bucket_lock, asked, self.now)
+    }
+
+    /// Refuses what needs a bucket with Object Lock. One whose attribute cannot be read is one.
+    pub fn require_lock(&self) -> Result<(), Refusal> {
+        match self.bucket_lock {
+            Ok(None) => Err(Refusal::NoBucketLock),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses to lose a version that is locked, whatever its bucket does now.
+    fn check_lock(&self, lost: &ObjectInfo, bypass: bool) -> Result<(), Refusal> {
+        lock::may_delete(&Kept::of(&lost.attributes), self.now, bypass)
+    }
+
     /// Lets `transaction` put something under the key, behind what it requires: the current version is kept if it has to
-    /// be, and `put` adds what takes its place. Answers which version that is.
+    /// be, and `put` adds what takes its place, with this lock. Answers which version that is.
     pub fn replace(
         &self,
         transaction: &mut Transaction,
+        lock: Lock,
         put: impl FnOnce(&mut Transaction, Next<'_>),
-    ) -> store::Result<Option<Version>> {
+    ) -> Result<Option<Version>, ReplaceError> {
         let Earlier { store, bucket, key } = self.earlier;
+        let current = match store.stat(bucket, key) {
+            // The transaction makes the bucket, too.
+            Err(store::Error::NoCollection { .. }) => None,
+            found => found?,
+        };
         if self.versioning == Versioning::Never {
+            // Programs without S3 may have brought it here with its lock.
+            if let Some(current) = &current {
+                self.check_lock(current, false)?;
+            }
             put(
                 transaction,
                 Next {
                     version: None,
                     moved: None,
+                    lock,
                 },
             );
             return Ok(None);
         }
-        let current = store.stat(bucket, key)?;
         let version = current.as_ref().map(|info| Version::of(&info.attributes));
         let newest = match &version {
             Some(version) => Some(version.clone()),
@@ -534,7 +620,10 @@ impl<'a> Change<'a> {
             .saturating_add(1);
         let is_enabled = self.versioning == Versioning::Enabled;
         let kept = version.filter(|version| is_enabled || !version.is_null());
-        let is_replaced = current.is_some() && kept.is_none();
+        let replaced = current.filter(|_| kept.is_none());
+        if let Some(replaced) = &replaced {
+            self.check_lock(replaced, false)?;
+        }
         let versions = versions_of(bucket);
         let moved = kept.map(|version| {
             let name = name_of(key, &version);
@@ -550,14 +639,19 @@ impl<'a> Change<'a> {
             Next {
                 version: Some(&next),
                 moved,
+                lock,
             },
         );
         // There is one without a number at most.
         if !is_enabled
-            && !is_replaced
+            && replaced.is_none()
             && let Some(null) = self.earlier.null()?
         {
-            transaction.remove(&versions, name_of(key, &null));
+            let name = name_of(key, &null);
+            if let Some(lost) = store.stat(&versions, &name)? {
+                self.check_lock(&lost, false)?;
+            }
+            transaction.remove(&versions, name);
         }
         Ok(Some(next))
     }
@@ -569,7 +663,8 @@ impl<'a> Change<'a> {
         for condition in requires {
             transaction.require(bucket, key, condition.clone());
         }
-        let id = self.replace(&mut transaction, |transaction, next| {
+        let no_lock = Lock::default();
+        let id = self.replace(&mut transaction, no_lock, |transaction, next| {
             transaction.remove_if_present(bucket, key);
             if let Some(version) = next.version {
                 let (versions, name) = (versions_of(bucket), name_of(key, version));
@@ -579,17 +674,19 @@ impl<'a> Change<'a> {
                     .set_attributes(&versions, &name, marker.into());
             }
         });
-        let id = id.map_err(of_store)?;
+        let id = id?;
         let done = self.commit(transaction, requires, commit)?;
         let marker = id.is_some();
         let id = id.map(|version| version.id().to_owned());
         Ok((Deleted { marker, id }, done))
     }
 
-    /// Deletes a version for good. If it was the current one, the newest of the others is so now.
+    /// Deletes a version for good, if its lock lets it go; `bypass` is for who may bypass governance, and says so. If it
+    /// was the current one, the newest of the others is so now.
     pub fn delete_version<P>(
         &self,
         id: &str,
+        bypass: bool,
         requires: &[Condition],
         commit: Commit<P>,
     ) -> S3Result<(Deleted, Option<P>)> {
@@ -616,9 +713,10 @@ impl<'a> Change<'a> {
         };
         let marker = found.as_ref().is_some_and(is_marker);
         let id = (self.versioning != Versioning::Never).then(|| id.to_owned());
-        let (Some(name), Some(_)) = (name, found) else {
+        let (Some(name), Some(found)) = (name, found) else {
             return Ok((Deleted { marker, id }, None));
         };
+        self.check_lock(&found, bypass)?;
         let mut transaction = Transaction::new();
         for condition in requires {
             transaction.require(collection, &name, condition.clone());

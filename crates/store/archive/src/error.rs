@@ -31,6 +31,14 @@ pub enum Error {
         /// How names were to begin.
         prefix: store::Name,
     },
+    /// An object that was to be replaced has to stay.
+    #[error("{object}: {why}")]
+    Guarded {
+        /// Collection and object.
+        object: String,
+        /// The reason.
+        why: String,
+    },
     /// A restore into the store was begun and not ended.
     #[error("a restore into this store has not come to its end")]
     Unfinished,

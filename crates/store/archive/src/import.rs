@@ -19,7 +19,12 @@ pub struct ImportOptions {
     /// The archive's one collection goes to this one, with this in front of the names. Collections whose names begin
     /// with a dot, which programs keep for themselves, are left out then.
     pub to: Option<ObjectPath>,
+    /// What must not be replaced.
+    pub guard: Option<Guard>,
 }
+
+/// Why an object that is there must not be replaced: of a collection, its name there, if there is a reason.
+pub type Guard = fn(&Store, &str, &[u8]) -> store::Result<Option<String>>;
 
 /// What was added.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -145,6 +150,13 @@ impl Sink for Import<'_> {
             && self.store.stat(&entry.collection, &entry.name)?.is_some()
         {
             self.fate = Fate::Kept;
+        }
+        if self.fate == Fate::Placed
+            && let Some(guard) = self.options.guard
+            && let Some(why) = guard(self.store, &entry.collection, &entry.name)?
+        {
+            let object = entry.label();
+            return Err(Error::Guarded { object, why });
         }
         self.fates.push(self.fate);
         match self.fate {

@@ -240,7 +240,7 @@ pub const SECTIONS: &[Section] = &[
     },
     Section {
         path: "key.rights",
-        what: "What a key may do in some buckets: read, write (put, copy to, remove), list, admin (make and remove the bucket).",
+        what: "What a key may do in some buckets: read, write (put, copy to, remove), list, admin (make and remove the bucket, set what it keeps, weaken locks).",
         fields: RightsEntry::FIELDS,
     },
 ];

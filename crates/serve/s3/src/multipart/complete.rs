@@ -7,8 +7,9 @@ use super::{
 use crate::attributes::{Checksum, ETAG, ObjectAttributes, PartSizes};
 use crate::collections::uploads_of;
 use crate::conditions;
-use crate::errors::{condition_error, no_such_upload, of_store};
+use crate::errors::{condition_error, no_such_upload};
 use crate::gateway::{Gateway, checksum_type, set_checksum};
+use crate::lock::Refusal;
 use crate::versions::{self, Locks, Version};
 use objects::digest::{Algorithm, Digester, parse_hex};
 use s3s::dto::*;
@@ -146,6 +147,9 @@ fn run(
         .map(|name| (collection.as_str(), name.as_str()))
         .collect();
     let change = locks.change(store, bucket, key)?;
+    // A default retention begins now, when there is something to keep.
+    let lock = upload.lock.map_err(Refusal::from)?;
+    let lock = change.grant(lock)?;
     let mut transaction = Transaction::new();
     transaction.require(&collection, meta_name(id), Condition::Present);
     for (name, etag) in names.iter().zip(etags) {
@@ -155,11 +159,11 @@ fn run(
     for condition in requires {
         transaction.require(bucket, key, condition.clone());
     }
-    let version = change.replace(&mut transaction, |transaction, next| {
+    let version = change.replace(&mut transaction, lock, |transaction, next| {
         let attributes = next.mark(attributes.encode());
         transaction.assemble(bucket, key, &pairs, attributes);
     });
-    let version = version.map_err(of_store)?.and_then(Version::told);
+    let version = version?.and_then(Version::told);
     transaction.remove(&collection, meta_name(id));
     store.commit(transaction).map_err(|error| match &error {
         store::Error::ConditionFailed {

@@ -222,6 +222,7 @@ mod tests {
                 id: (*id).into(),
                 key: (*key).into(),
                 object: ObjectAttributes::default(),
+                lock: Ok(crate::lock::Lock::default()),
                 algorithm: None,
                 full: false,
                 initiated_micros: 0,

@@ -47,6 +47,10 @@ fn an_upload_is_kept_and_read() {
             metadata: [("a".to_owned(), "b".to_owned())].into(),
             ..Default::default()
         },
+        lock: Ok(Lock {
+            retention: None,
+            hold: Some(true),
+        }),
         algorithm: Some(Algorithm::Crc32c),
         full: true,
         initiated_micros: 7,
@@ -63,6 +67,7 @@ fn an_upload_is_kept_and_read() {
         (found.algorithm, found.full),
         (upload.algorithm, upload.full)
     );
+    assert_eq!(found.lock, upload.lock);
     let bare = ObjectInfo {
         attributes: Attributes::new(),
         ..info

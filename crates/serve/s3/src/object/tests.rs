@@ -11,6 +11,7 @@ fn object(size: u64) -> Object {
         size,
         modified_micros: 0,
         attributes,
+        lock: Kept::of(&store::Attributes::new()),
     }
 }
 

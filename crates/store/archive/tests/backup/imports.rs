@@ -60,8 +60,22 @@ fn what_is_there_stays_or_is_replaced() {
     );
     let overwrite = ImportOptions {
         overwrite: true,
-        to: None,
+        ..ImportOptions::default()
     };
+    // What has to stay is not replaced, and the import says why.
+    let guarded = ImportOptions {
+        guard: Some(|_, collection, name| {
+            Ok((name == b"a").then(|| format!("held in {collection}")))
+        }),
+        ..overwrite.clone()
+    };
+    let before = names(&other, "c");
+    let refused = try_import(&other, &archive, &guarded);
+    assert!(
+        matches!(&refused, Err(Error::Guarded { object, why }) if object == "c/a" && why == "held in c"),
+        "{refused:?}"
+    );
+    assert_eq!(names(&other, "c"), before);
     try_import(&other, &archive, &overwrite).unwrap();
     assert_eq!(names(&other, "c"), [pair("a", "new a"), b, x, z]);
 }
@@ -76,6 +90,7 @@ fn a_part_of_a_collection_goes_where_it_is_wanted() {
             collection: "copy".to_owned(),
             object: Name::from("old/"),
         }),
+        guard: None,
     };
     try_import(&store, &archive, &options).unwrap();
     let mut found = names(&store, "copy");
@@ -105,6 +120,7 @@ fn what_makes_no_sense_is_refused() {
     let one = ImportOptions {
         overwrite: false,
         to: Some(ObjectPath::prefix(b"c").unwrap()),
+        guard: None,
     };
     let refused = try_import(&store, &full, &one);
     assert!(matches!(

@@ -27,6 +27,7 @@ fn upload(algorithm: Option<Algorithm>, full: bool) -> Upload {
         id: "id".into(),
         key: "key".into(),
         object: ObjectAttributes::default(),
+        lock: Ok(crate::lock::Lock::default()),
         algorithm,
         full,
         initiated_micros: 0,

@@ -1,0 +1,412 @@
+//! Object Lock: what keeps a version from being removed or replaced, and who may weaken that. Pure: attributes, the time
+//! and what the caller may do in, a verdict out.
+//!
+//! A retention lasts until its date, a legal hold until somebody takes it off. What an attribute says that cannot be read,
+//! because of damage or because a newer program wrote it, is not known; so it counts as a lock that nobody may weaken.
+
+use crate::attributes::{LEGAL_HOLD, LOCK_MODE, LOCK_UNTIL, OBJECT_LOCK};
+use s3s::dto::{Timestamp, TimestampFormat};
+use s3s::{S3Error, s3_error};
+use std::fmt;
+use std::str::FromStr;
+use store::Attributes;
+use time::{Date, Month, OffsetDateTime};
+
+/// The last moment that attributes and headers can say: the end of the year 9999, in Unix microseconds.
+pub const LAST_MICROS: u64 = 253_402_300_799_999_000;
+/// Dates are kept in milliseconds, which is what S3 tells of them.
+const MILLI_MICROS: u64 = 1000;
+const DAY_MICROS: u64 = 24 * 3600 * 1_000_000;
+/// The longest default retention, as in S3.
+const MAX_DAYS: u32 = 36_500;
+const MAX_YEARS: u32 = 100;
+/// A bucket's lock without a default retention.
+const ENABLED: &str = "enabled";
+
+/// Who may weaken a retention.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// Whoever may bypass it.
+    Governance,
+    /// Nobody.
+    Compliance,
+}
+
+impl Mode {
+    /// As S3 and attributes name it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Governance => "GOVERNANCE",
+            Self::Compliance => "COMPLIANCE",
+        }
+    }
+}
+
+impl FromStr for Mode {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let mut all = [Self::Governance, Self::Compliance].into_iter();
+        all.find(|mode| mode.word() == text).ok_or(())
+    }
+}
+
+/// For how long a version stays.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Retention {
+    /// Who may shorten that.
+    pub mode: Mode,
+    /// Until when: Unix time in microseconds, whole milliseconds.
+    pub until: u64,
+}
+
+impl Retention {
+    /// One that lasts until then, or to the end of that millisecond.
+    pub fn new(mode: Mode, until: u64) -> Self {
+        let until = until.min(LAST_MICROS).next_multiple_of(MILLI_MICROS);
+        Self { mode, until }
+    }
+
+    fn lasts(&self, now: u64) -> bool {
+        now < self.until
+    }
+}
+
+impl fmt::Display for Retention {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let until = format_until(self.until).unwrap_or_default();
+        write!(f, "{} retention until {until}", self.mode.word())
+    }
+}
+
+/// What is said of a version's lock.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct Lock {
+    /// Its retention.
+    pub retention: Option<Retention>,
+    /// Whether a legal hold is on it, if anything was ever said of one.
+    pub hold: Option<bool>,
+}
+
+impl Lock {
+    /// The attributes of a version with this lock.
+    pub fn encode(&self) -> Attributes {
+        let mut out = Attributes::new();
+        if let Some(retention) = &self.retention
+            && let Some(until) = format_until(retention.until)
+        {
+            let mode = retention.mode.word();
+            out.insert(LOCK_MODE.to_owned(), mode.into());
+            out.insert(LOCK_UNTIL.to_owned(), until.into());
+        }
+        if let Some(hold) = self.hold {
+            out.insert(LEGAL_HOLD.to_owned(), hold_word(hold).into());
+        }
+        out
+    }
+}
+
+/// A legal hold as S3 and attributes name it.
+pub fn hold_word(hold: bool) -> &'static str {
+    if hold { "ON" } else { "OFF" }
+}
+
+/// The hold of this name.
+pub fn parse_hold(text: &str) -> Option<bool> {
+    [true, false]
+        .into_iter()
+        .find(|hold| hold_word(*hold) == text)
+}
+
+/// An attribute whose value is none that this program knows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the attribute {0} cannot be read, which counts as locked")]
+pub struct Unreadable(pub &'static str);
+
+/// What attributes say, if it can be read.
+pub type Read<T> = Result<T, Unreadable>;
+
+/// A version's lock as its attributes have it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Kept {
+    /// Its retention.
+    pub retention: Read<Option<Retention>>,
+    /// Its legal hold.
+    pub hold: Read<Option<bool>>,
+}
+
+impl Kept {
+    /// That of a version with these attributes.
+    pub fn of(attributes: &Attributes) -> Self {
+        Self {
+            retention: retention_of(attributes),
+            hold: match attributes.get(LEGAL_HOLD) {
+                None => Ok(None),
+                Some(_) => match text(attributes, LEGAL_HOLD).and_then(parse_hold) {
+                    Some(hold) => Ok(Some(hold)),
+                    None => Err(Unreadable(LEGAL_HOLD)),
+                },
+            },
+        }
+    }
+
+    /// All of it, if all can be read.
+    pub fn read(&self) -> Read<Lock> {
+        Ok(Lock {
+            retention: self.retention?,
+            hold: self.hold?,
+        })
+    }
+}
+
+fn text<'a>(attributes: &'a Attributes, name: &str) -> Option<&'a str> {
+    std::str::from_utf8(attributes.get(name)?).ok()
+}
+
+/// A mode without a date says as little as a date without a mode.
+fn retention_of(attributes: &Attributes) -> Read<Option<Retention>> {
+    if [LOCK_MODE, LOCK_UNTIL]
+        .iter()
+        .all(|name| !attributes.contains_key(*name))
+    {
+        return Ok(None);
+    }
+    let mode = text(attributes, LOCK_MODE).and_then(|mode| mode.parse().ok());
+    let until = text(attributes, LOCK_UNTIL).and_then(parse_until);
+    Ok(Some(Retention::new(
+        mode.ok_or(Unreadable(LOCK_MODE))?,
+        until.ok_or(Unreadable(LOCK_UNTIL))?,
+    )))
+}
+
+/// A date of S3's as Unix microseconds; `None` before 1970.
+pub fn micros(date: &Timestamp) -> Option<u64> {
+    let nanos = OffsetDateTime::from(date.clone()).unix_timestamp_nanos();
+    // What is in the middle of a microsecond is not over before its end.
+    u64::try_from((nanos + 999).div_euclid(1000)).ok()
+}
+
+/// The other way.
+pub fn date(micros: u64) -> Option<Timestamp> {
+    let nanos = i128::from(micros) * 1000;
+    let date = OffsetDateTime::from_unix_timestamp_nanos(nanos);
+    date.ok().map(Timestamp::from)
+}
+
+/// RFC 3339 in UTC, with milliseconds.
+fn format_until(until: u64) -> Option<String> {
+    let mut text = Vec::new();
+    let date = date(until)?;
+    date.format(TimestampFormat::DateTime, &mut text).ok()?;
+    String::from_utf8(text).ok()
+}
+
+fn parse_until(text: &str) -> Option<u64> {
+    micros(&Timestamp::parse(TimestampFormat::DateTime, text).ok()?)
+}
+
+/// For how long new versions of a bucket stay if nothing is said of that.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DefaultRetention {
+    /// Who may shorten that.
+    pub mode: Mode,
+    /// For how long.
+    pub period: Period,
+}
+
+/// A time from when a version is made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Period {
+    /// Of 24 hours.
+    Days(u32),
+    /// Of the calendar.
+    Years(u32),
+}
+
+impl Period {
+    fn longest(self) -> u32 {
+        match self {
+            Self::Days(_) => MAX_DAYS,
+            Self::Years(_) => MAX_YEARS,
+        }
+    }
+
+    fn count(self) -> u32 {
+        match self {
+            Self::Days(count) | Self::Years(count) => count,
+        }
+    }
+
+    /// Whether S3 has such a period: at least one, and at most 100 years.
+    pub fn is_valid(self) -> bool {
+        (1..=self.longest()).contains(&self.count())
+    }
+
+    /// The end of one that begins now.
+    fn end(self, now: u64) -> u64 {
+        match self {
+            Self::Days(days) => now.saturating_add(DAY_MICROS.saturating_mul(days.into())),
+            // A date that no calendar has is after all others.
+            Self::Years(years) => years_later(now, years).unwrap_or(LAST_MICROS),
+        }
+    }
+}
+
+/// The same day and time so many years later; of a 29th of February that is not there, the day after it.
+fn years_later(now: u64, years: u32) -> Option<u64> {
+    let date = OffsetDateTime::from(date(now)?);
+    let year = date.year().checked_add(i32::try_from(years).ok()?)?;
+    let later = date.replace_year(year).or_else(|_| {
+        Date::from_calendar_date(year, Month::March, 1).map(|day| date.replace_date(day))
+    });
+    micros(&Timestamp::from(later.ok()?))
+}
+
+/// A bucket whose versions can be locked.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
+pub struct BucketLock {
+    /// What new versions get if nothing else is said.
+    pub default: Option<DefaultRetention>,
+}
+
+impl BucketLock {
+    /// That of a bucket with these attributes; `None` if it has none.
+    pub fn of(attributes: &Attributes) -> Read<Option<Self>> {
+        if !attributes.contains_key(OBJECT_LOCK) {
+            return Ok(None);
+        }
+        let parsed = text(attributes, OBJECT_LOCK).and_then(Self::parse);
+        parsed.map(Some).ok_or(Unreadable(OBJECT_LOCK))
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        if text == ENABLED {
+            return Some(Self::default());
+        }
+        let mut words = text.split(' ');
+        let (mode, count, unit) = (words.next()?, words.next()?, words.next()?);
+        let count = count.parse().ok()?;
+        let period = match unit {
+            "days" => Period::Days(count),
+            "years" => Period::Years(count),
+            _ => return None,
+        };
+        let mode = mode.parse().ok()?;
+        let is_one = period.is_valid() && words.next().is_none();
+        is_one.then_some(Self {
+            default: Some(DefaultRetention { mode, period }),
+        })
+    }
+
+    /// As the attribute has it.
+    pub fn encode(&self) -> String {
+        let Some(DefaultRetention { mode, period }) = self.default else {
+            return ENABLED.to_owned();
+        };
+        let unit = match period {
+            Period::Days(_) => "days",
+            Period::Years(_) => "years",
+        };
+        format!("{} {} {unit}", mode.word(), period.count())
+    }
+}
+
+/// Why a lock does not allow a change, or is not given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Refusal {
+    /// A retention that has not ended.
+    #[error("{0}")]
+    Retained(Retention),
+    /// A legal hold.
+    #[error("a legal hold")]
+    Held,
+    /// Something that is not known.
+    #[error(transparent)]
+    Unreadable(#[from] Unreadable),
+    /// The bucket has no Object Lock.
+    #[error("Bucket is missing Object Lock Configuration")]
+    NoBucketLock,
+}
+
+/// S3 says no more of a lock than that there is one.
+impl From<Refusal> for S3Error {
+    fn from(why: Refusal) -> Self {
+        match why {
+            Refusal::Retained(_) | Refusal::Held => s3_error!(
+                AccessDenied,
+                "Access Denied because object protected by object lock."
+            ),
+            Refusal::Unreadable(unreadable) => s3_error!(
+                AccessDenied,
+                "Access Denied because object protected by object lock: {unreadable}"
+            ),
+            Refusal::NoBucketLock => s3_error!(InvalidRequest, "{why}"),
+        }
+    }
+}
+
+/// Whether a version may be removed or replaced. `bypass` is for who may bypass governance, and says so.
+pub fn may_delete(lock: &Kept, now: u64, bypass: bool) -> Result<(), Refusal> {
+    if lock.hold?.unwrap_or_default() {
+        return Err(Refusal::Held);
+    }
+    match lock.retention? {
+        Some(retention) if retention.lasts(now) && !(bypass && is_governance(&retention)) => {
+            Err(Refusal::Retained(retention))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_governance(retention: &Retention) -> bool {
+    retention.mode == Mode::Governance
+}
+
+/// Whether a retention may become another one, or none. One that lasts may become longer; governance, for who bypasses
+/// it, anything.
+pub fn may_change(
+    old: Read<Option<Retention>>,
+    new: Option<Retention>,
+    now: u64,
+    bypass: bool,
+) -> Result<(), Refusal> {
+    let Some(old) = old?.filter(|old| old.lasts(now)) else {
+        return Ok(());
+    };
+    let is_longer = new.is_some_and(|new| new.mode == old.mode && new.until >= old.until);
+    if is_longer || bypass && is_governance(&old) {
+        return Ok(());
+    }
+    Err(Refusal::Retained(old))
+}
+
+/// Whether a legal hold may be put on (`new`) or taken off. Only who administers the bucket takes one off.
+pub fn may_hold(old: Read<Option<bool>>, new: bool, is_admin: bool) -> Result<(), Refusal> {
+    if new {
+        return Ok(());
+    }
+    match old? {
+        Some(true) if !is_admin => Err(Refusal::Held),
+        _ => Ok(()),
+    }
+}
+
+/// The lock that a new version gets: what was asked for, and the bucket's default retention if none was.
+pub fn grant(bucket: Read<Option<BucketLock>>, asked: Lock, now: u64) -> Result<Lock, Refusal> {
+    let default = match bucket {
+        Ok(None) if asked == Lock::default() => return Ok(asked),
+        Ok(None) => return Err(Refusal::NoBucketLock),
+        Ok(Some(bucket)) => bucket.default,
+        // It is a bucket with a lock, and nothing else is needed of it.
+        Err(_) if asked.retention.is_some() => None,
+        Err(unreadable) => return Err(unreadable.into()),
+    };
+    let default = default.map(|default| Retention::new(default.mode, default.period.end(now)));
+    Ok(Lock {
+        retention: asked.retention.or(default),
+        ..asked
+    })
+}
+
+#[cfg(test)]
+mod tests;
