@@ -55,7 +55,7 @@ pub fn asked(
         _ => {
             return Err(s3_error!(
                 InvalidArgument,
-                "x-amz-object-lock-retain-until-date and x-amz-object-lock-mode must both be supplied"
+                "x-amz-object-lock-retain-until-date and x-amz-object-lock-mode must both be supplied."
             ));
         }
     };
@@ -183,7 +183,7 @@ pub async fn get_configuration(
     let none = || {
         s3_error!(
             ObjectLockConfigurationNotFoundError,
-            "Object Lock configuration does not exist for this bucket"
+            "Object Lock configuration does not exist for this bucket."
         )
     };
     let rule = |default: DefaultRetention| {

@@ -4,6 +4,7 @@ use super::*;
 use crate::attributes::{LIFECYCLE, ObjectAttributes};
 use crate::collections::bucket_maker;
 use crate::lifecycle_rules::{admit, decode, encode};
+use crate::lock::Lock;
 use crate::tags::Tags;
 use crate::versions::Versioning;
 use device::{MemoryDrive, ZonedDevice, profile};
@@ -56,7 +57,9 @@ impl Fixture {
             ..MountOptions::new(RocksDb)
         };
         let store = Store::mount(drive, options).unwrap();
-        store.commit(bucket_maker(&store, BUCKET).unwrap()).unwrap();
+        store
+            .commit(bucket_maker(&store, BUCKET, None).unwrap())
+            .unwrap();
         let random = AtomicU64::new(0);
         let random = move |bytes: &mut [u8]| {
             let number = random.fetch_add(1, SeqCst).to_be_bytes();
@@ -64,7 +67,7 @@ impl Fixture {
         };
         Self {
             store,
-            locks: Locks::new(Arc::new(random)),
+            locks: Locks::new(Arc::new(random), Arc::new(|| 0)),
             clock,
         }
     }
@@ -85,7 +88,7 @@ impl Fixture {
         let change = self.locks.change(&self.store, BUCKET, key).unwrap();
         let mut transaction = Transaction::new();
         change
-            .replace(&mut transaction, |transaction, next| {
+            .replace(&mut transaction, Lock::default(), |transaction, next| {
                 transaction.put(BUCKET, key, written, next.mark(attributes.encode()));
             })
             .unwrap();
@@ -391,6 +394,7 @@ fn uploads_end_by_their_age() {
             id: hex(key.as_bytes()),
             key: key.to_owned(),
             object: ObjectAttributes::default(),
+            lock: Ok(Lock::default()),
             algorithm: None,
             full: false,
             initiated_micros: 0,
