@@ -83,7 +83,6 @@ def test_what_is_not_implemented_says_so(s3, bucket, refused):
     missing = ("NotImplemented", 501)
     assert refused(s3.get_bucket_acl, Bucket=bucket) == missing
     assert refused(s3.get_bucket_policy, Bucket=bucket) == missing
-    assert refused(s3.get_bucket_lifecycle_configuration, Bucket=bucket) == missing
     assert refused(s3.get_object_acl, Bucket=bucket, Key="k") == missing
     assert refused(s3.get_bucket_tagging, Bucket=bucket) == missing
     website = dict(Bucket=bucket, WebsiteConfiguration={"IndexDocument": {"Suffix": "index.html"}})
