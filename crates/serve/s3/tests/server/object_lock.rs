@@ -44,6 +44,12 @@ fn is(answer: &Answer, status: u16, code: &str) {
     assert_eq!((answer.status, &*answer.code()), (status, code), "{text}");
 }
 
+/// Makes the bucket whose versions can be locked.
+async fn make_bucket(server: &Running) {
+    let made = send(server, "PUT", ("/papers", ""), LOCK, "").await;
+    is(&made, 200, "");
+}
+
 /// Puts an object with these headers; answers the query that names its version.
 async fn put(server: &Running, path: &str, headers: &[(&str, &str)]) -> String {
     let made = send(server, "PUT", (path, ""), headers, "bytes").await;
@@ -67,11 +73,7 @@ async fn a_retention_ends_at_its_moment() {
     let drive = drive(128 << 20);
     let store = mount(&drive, true);
     let (server, hand, _) = locked(&store);
-    is(
-        &send(&server, "PUT", ("/papers", ""), LOCK, "").await,
-        200,
-        "",
-    );
+    make_bucket(&server).await;
     let version = put(&server, "/papers/k", &until_noon("COMPLIANCE")).await;
     let delete = async || send(&server, "DELETE", ("/papers/k", &version), BYPASS, "").await;
     for before in [START, NOON_MICROS - 1] {
@@ -134,11 +136,7 @@ async fn who_writes_makes_locks_and_who_administers_weakens_them() {
     let drive = drive(128 << 20);
     let store = mount(&drive, true);
     let (server, _, keys) = locked(&store);
-    is(
-        &send(&server, "PUT", ("/papers", ""), LOCK, "").await,
-        200,
-        "",
-    );
+    make_bucket(&server).await;
     keys.replace([key(&[Right::Write])]);
     let version = put(&server, "/papers/k", &until_noon("GOVERNANCE")).await;
     let query = format!("retention=&{version}");
@@ -198,11 +196,7 @@ async fn what_cannot_be_read_counts_as_locked() {
     let drive = drive(128 << 20);
     let store = mount(&drive, true);
     let (server, _, _) = locked(&store);
-    is(
-        &send(&server, "PUT", ("/papers", ""), LOCK, "").await,
-        200,
-        "",
-    );
+    make_bucket(&server).await;
     for (name, attributes) in [
         (
             "mode",
@@ -268,11 +262,7 @@ async fn lifecycle_rules_leave_what_is_locked() {
     let drive = drive(128 << 20);
     let store = mount(&drive, true);
     let (server, _, _) = locked(&store);
-    is(
-        &send(&server, "PUT", ("/papers", ""), LOCK, "").await,
-        200,
-        "",
-    );
+    make_bucket(&server).await;
     let held = put(&server, "/papers/a", &until_noon("COMPLIANCE")).await;
     let free = put(&server, "/papers/b", &[]).await;
     for path in ["/papers/a", "/papers/b"] {
