@@ -1,6 +1,7 @@
 """Object Lock: against a model (ZONESTORE_LOCKS=n histories, with kill -9 in between), rule by rule, and past S3."""
 
 import datetime
+import http.client
 import itertools
 import os
 import random
@@ -10,6 +11,7 @@ import botocore.exceptions
 import pytest
 
 import zonestore
+from configured import Configured, key
 from signer import Signer
 from test_versions import listed, pages, said, switch
 
@@ -510,10 +512,17 @@ def test_archives_keep_locks(offline, tmp_path, refused):
         zonestore.fsck(drive)
 
 
-def test_a_key_that_may_write_does_not_weaken_locks(tmp_path, refused):
-    from configured import Configured, key
-
+@pytest.fixture
+def limited(tmp_path):
+    """A server with a key that may do everything but administer."""
     server = Configured(tmp_path, key("writer", "its secret", [("papers", ["read", "write", "list"])])).start()
+    yield server
+    server.stop()
+    zonestore.fsck(server.drive)
+
+
+def test_a_key_that_may_write_does_not_weaken_locks(limited, refused):
+    server = limited
     admin, writer = server.as_admin(), server.client("writer", "its secret")
     admin.create_bucket(Bucket="papers", ObjectLockEnabledForBucket=True)
     held = {"Bucket": "papers", "Key": "k"}
@@ -532,13 +541,10 @@ def test_a_key_that_may_write_does_not_weaken_locks(tmp_path, refused):
     admin.delete_object(**held, **bypass)
     server.wait_until(lambda: server.said("governance bypassed") == 1)
     assert [line for line in server.output if "governance bypassed" in line and "object" in line]
-    server.stop()
 
 
 def test_a_presigned_put_locks(s3, lockable, server):
     """The headers of a presigned request are in its query, and count."""
-    import http.client
-
     sign = Signer(server)
     more = {"x_amz_object_lock_mode": "GOVERNANCE", "x_amz_object_lock_retain_until_date": "2100-01-01T00:00:00Z"}
     target = sign.presign("PUT", f"/{lockable}/k", **more)
