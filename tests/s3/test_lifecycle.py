@@ -102,6 +102,15 @@ def test_what_cannot_be_carried_out_is_refused(s3, bucket, wanted, refused):
     assert get(s3, bucket) == [rule(Expiration={"Days": 9})]
 
 
+@pytest.mark.parametrize("document", [
+    "<Rule><Prefix/><Status>Enabled</Status><Expiration><Date>2030-01-01</Date></Expiration></Rule>", "<Rule><Prefix/></Rule>", "",
+])
+def test_a_document_that_is_wrong_is_told_what_is(sign, bucket, document):
+    document = f"<LifecycleConfiguration>{document}</LifecycleConfiguration>".encode()
+    status, _, body = sign.request("PUT", f"/{bucket}", "lifecycle=", document)
+    assert status == 400 and b"<Code>MalformedXML</Code>" in body and b"<Message>" in body, body
+
+
 def test_as_many_rules_as_s3_has(s3, bucket):
     rules = [rule(ID=str(n), Filter={"Prefix": "p" * 500 + str(n)}, Expiration={"Days": n + 1}) for n in range(1000)]
     put(s3, bucket, *rules)

@@ -329,3 +329,21 @@ def test_the_command_line_keeps_versions_too(tmp_path, make_server):
     assert s3.get_object(Bucket="bucket", Key="k")["Body"].read() == b"second"
     assert s3.get_object(Bucket="bucket", Key="k", VersionId=first)["Body"].read() == b"first"
     assert len(listed(s3, "bucket")) == 2
+
+
+def test_deletions_by_id_where_no_versions_are_kept_are_never_refused(s3, bucket):
+    """They do not wait for each other: what another one has taken is gone already."""
+    s3.delete_object(Bucket=bucket, Key="k", VersionId="f" * 32)
+
+    def worker(n):
+        chance = random.Random(n)
+        for _ in range(60):
+            if chance.random() < 0.5:
+                s3.put_object(Bucket=bucket, Key="k", Body=b"x")
+            elif chance.random() < 0.5:
+                s3.delete_object(Bucket=bucket, Key="k", VersionId="null")
+            else:
+                assert "Errors" not in s3.delete_objects(Bucket=bucket, Delete={"Objects": [{"Key": "k", "VersionId": "null"}]})
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(worker, range(6)))

@@ -6,6 +6,7 @@
 
 use quick_xml::Reader;
 use quick_xml::events::{BytesDecl, BytesStart, Event};
+use s3s::dto::{Timestamp, TimestampFormat};
 
 /// Why a document is refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,8 +28,10 @@ enum Holds {
     Number,
     /// The same, and may be below zero, which its operation refuses.
     Signed,
+    /// RFC 3339; of another form `s3s` does not say what is wrong.
+    Time,
 }
-use Holds::{Elements, Number, Signed, Text};
+use Holds::{Elements, Number, Signed, Text, Time};
 
 /// The elements that operations carry out, or refuse by name.
 const ELEMENTS: &[(&str, Holds)] = &[
@@ -64,7 +67,7 @@ const ELEMENTS: &[(&str, Holds)] = &[
         Number,
     ),
     ("LifecycleConfiguration/Rule/Expiration", Elements),
-    ("LifecycleConfiguration/Rule/Expiration/Date", Text),
+    ("LifecycleConfiguration/Rule/Expiration/Date", Time),
     ("LifecycleConfiguration/Rule/Expiration/Days", Number),
     (
         "LifecycleConfiguration/Rule/Expiration/ExpiredObjectDeleteMarker",
@@ -123,7 +126,7 @@ const ELEMENTS: &[(&str, Holds)] = &[
     ),
     ("Retention", Elements),
     ("Retention/Mode", Text),
-    ("Retention/RetainUntilDate", Text),
+    ("Retention/RetainUntilDate", Time),
     ("Tagging", Elements),
     ("Tagging/TagSet", Elements),
     ("Tagging/TagSet/Tag", Elements),
@@ -214,6 +217,9 @@ fn check_text(path: &str, holds: Holds, text: &str) -> Result<(), Fault> {
             Err(Malformed(format!("{path} is no number: {text:?}")))
         }
         Signed => check_text(path, Number, text.strip_prefix('-').unwrap_or(text)),
+        Time if Timestamp::parse(TimestampFormat::DateTime, text).is_err() => Err(Malformed(
+            format!("{path} is no time such as 2030-01-31T00:00:00Z: {text:?}"),
+        )),
         // XML has its lines end in a line feed, whatever they ended in.
         Text if text.contains('\r') => Err(Malformed(format!(
             "{path} has a carriage return: write it as &#13;"
@@ -299,6 +305,7 @@ mod tests {
             delete("<Key>a\r\nb</Key>"),
             delete("<Key>a</Key><Size>9x</Size>"),
             delete("<Key>a</Key><Size>-9</Size>"),
+            "<LifecycleConfiguration><Rule><Expiration><Date>2030-01-01</Date></Expiration></Rule></LifecycleConfiguration>".to_owned(),
             lock("<Days>--9</Days>"),
             lock("<Years>1.5</Years>"),
             delete("<Key>a</Key").replace("</Object>", ""),

@@ -153,6 +153,10 @@ const WORDS: &[(&str, &str)] = &[
     ("KeyTooLongError", "Your key is too long"),
     ("InvalidURI", "Couldn't parse the specified URI"),
     (
+        "MalformedXML",
+        "The XML you provided was not well-formed or did not validate against our published schema",
+    ),
+    (
         "MethodNotAllowed",
         "The specified method is not allowed against this resource",
     ),

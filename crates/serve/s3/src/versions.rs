@@ -692,12 +692,6 @@ impl<'a> Change<'a> {
     ) -> S3Result<(Deleted, Option<P>)> {
         let Earlier { store, bucket, key } = self.earlier;
         check_id(id)?;
-        if self.versioning == Versioning::Never && id != NULL {
-            return Err(s3_error!(
-                NoSuchVersion,
-                "The bucket has never kept versions"
-            ));
-        }
         let current = store.stat(bucket, key).map_err(of_store)?;
         let is_current = |info: &ObjectInfo| Version::of(&info.attributes).id() == id;
         let is_current = current.as_ref().is_some_and(is_current);
@@ -721,7 +715,8 @@ impl<'a> Change<'a> {
         for condition in requires {
             transaction.require(collection, &name, condition.clone());
         }
-        transaction.remove(collection, &name);
+        // Where no versions are kept, changes of a key do not wait for each other.
+        transaction.remove_if_present(collection, &name);
         if is_current || current.is_none() {
             let others = self.earlier.list("", 2).map_err(of_store)?;
             let others = others
