@@ -3,7 +3,7 @@
 //! A bucket is walked in the order of its versions, in batches with pauses. What is due is judged from a listing, so its
 //! removal requires that it is what was listed. A walk that a kill has cut short is made again at the next start.
 
-use crate::attributes::TAGS;
+use crate::attributes::{LIFECYCLE, TAGS};
 use crate::collections::{is_bucket, require};
 use crate::errors::of_store;
 use crate::gateway::Gateway;
@@ -50,7 +50,7 @@ pub async fn run(gateway: Gateway) {
             match pass(&gateway).await {
                 Ok(()) => done = Some(day),
                 Err(error) => {
-                    tracing::warn!(%error, "lifecycle rules could not be carried out");
+                    tracing::warn!(%error, "lifecycle rules are looked at again in an hour");
                     wait = AFTER_FAILURE;
                 }
             }
@@ -62,21 +62,23 @@ pub async fn run(gateway: Gateway) {
     }
 }
 
-/// Carries out the rules of all buckets, once.
+/// Carries out the rules of all buckets, once. A failure in one bucket keeps no other waiting; the last one is answered.
 async fn pass(gateway: &Gateway) -> S3Result<()> {
     let buckets = gateway
         .call(|store| store.collections().map_err(of_store))
         .await?;
+    let mut done = Ok(());
     for bucket in buckets.into_iter().filter(is_bucket) {
-        let rules = Rules::of(&bucket);
-        if let Err(error) = &rules {
-            tracing::warn!(bucket = bucket.name, %error, "lifecycle rules are not carried out");
+        if !bucket.attributes.contains_key(LIFECYCLE) {
+            continue;
         }
-        if !rules.is_ok_and(|rules| rules.is_empty()) {
-            walk(gateway, bucket.name).await?;
+        let bucket = bucket.name;
+        if let Err(error) = walk(gateway, bucket.clone()).await {
+            tracing::warn!(bucket, %error, "lifecycle rules could not be carried out");
+            done = Err(error);
         }
     }
-    Ok(())
+    done
 }
 
 async fn walk(gateway: &Gateway, bucket: String) -> S3Result<()> {

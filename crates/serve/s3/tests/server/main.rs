@@ -5,6 +5,7 @@ mod bodies;
 mod common;
 mod connections;
 mod damage;
+mod expiry;
 mod object_lock;
 mod rights;
 mod start_and_stop;
