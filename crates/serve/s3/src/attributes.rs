@@ -6,7 +6,6 @@
 use crate::digest::{base64, from_name};
 use crate::tags::Tags;
 use objects::digest::Algorithm;
-use s3s::dto::{Timestamp, TimestampFormat};
 use std::collections::BTreeMap;
 use store::Attributes;
 
@@ -279,18 +278,6 @@ impl ObjectAttributes {
     }
 }
 
-/// An HTTP date as kept in attributes.
-pub fn format_date(date: &Timestamp) -> Option<String> {
-    let mut text = Vec::new();
-    date.format(TimestampFormat::HttpDate, &mut text).ok()?;
-    String::from_utf8(text).ok()
-}
-
-/// The other way.
-pub fn parse_date(text: &str) -> Option<Timestamp> {
-    Timestamp::parse(TimestampFormat::HttpDate, text).ok()
-}
-
 /// A content encoding without `aws-chunked`, which is how it travelled and not what it is. What does
 /// not have it stays as it was sent.
 pub fn stored_encoding(header: Option<String>) -> Option<String> {
@@ -392,12 +379,5 @@ mod tests {
             assert_eq!(stored(unchanged), Some(unchanged.into()));
         }
         assert_eq!(stored_encoding(None), None);
-    }
-
-    #[test]
-    fn dates_go_both_ways() {
-        let text = "Wed, 21 Oct 2015 07:28:00 GMT";
-        assert_eq!(format_date(&parse_date(text).unwrap()).unwrap(), text);
-        assert_eq!(parse_date("tomorrow"), None);
     }
 }

@@ -3,7 +3,7 @@
 
 use crate::attributes::{KIND, KIND_BUCKET};
 use crate::collections::{bucket_maker, require, uploads_of, versions_of};
-use crate::conditions::timestamp;
+use crate::dates::timestamp;
 use crate::errors::of_store;
 use crate::gateway::{Gateway, owner};
 use crate::keyring::Key;

@@ -4,10 +4,10 @@
 //! store's transaction, which judges it at the moment of the write.
 
 use crate::attributes::ETAG;
+use crate::dates::timestamp;
 use http::{HeaderMap, HeaderName};
 use s3s::dto::{ETag, ETagCondition, Timestamp};
 use s3s::{S3Result, s3_error};
-use std::time::{Duration, SystemTime};
 use store::Condition;
 
 /// The headers of a conditional read, or the `x-amz-copy-source-if-*` ones of a copy.
@@ -108,13 +108,6 @@ pub fn of_headers(headers: &HeaderMap) -> S3Result<Vec<Condition>> {
     let if_match = condition(http::header::IF_MATCH)?;
     let if_none_match = condition(http::header::IF_NONE_MATCH)?;
     Ok(of_write(if_match.as_ref(), if_none_match.as_ref()))
-}
-
-/// Unix microseconds as S3 writes them.
-pub fn timestamp(micros: u64) -> Timestamp {
-    // Beyond what a calendar holds, the last moment it does hold (year 9999).
-    const LAST: u64 = 253_402_300_799_000_000;
-    Timestamp::from(SystemTime::UNIX_EPOCH + Duration::from_micros(micros.min(LAST)))
 }
 
 #[cfg(test)]

@@ -6,9 +6,10 @@
 mod source;
 
 use self::source::{Located, open};
-use crate::attributes::{Checksum, Content, ObjectAttributes, format_date, stored_encoding};
+use crate::attributes::{Checksum, Content, ObjectAttributes, stored_encoding};
 use crate::collections;
-use crate::conditions::{self, Preconditions, timestamp};
+use crate::conditions::{self, Preconditions};
+use crate::dates::{format_date, timestamp};
 use crate::digest::parse_name;
 use crate::errors::condition_error;
 use crate::gateway::{Gateway, checksum_type, set_checksum};

@@ -4,9 +4,9 @@
 //! none belongs: `<Key>a<![CDATA[b]]></Key>` deletes `a`, and a condition in the wrong place is no
 //! condition. So a document may hold only what its operation carries out; the rest is refused.
 
+use crate::dates::parse_time;
 use quick_xml::Reader;
 use quick_xml::events::{BytesDecl, BytesStart, Event};
-use s3s::dto::{Timestamp, TimestampFormat};
 
 /// Why a document is refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -217,9 +217,9 @@ fn check_text(path: &str, holds: Holds, text: &str) -> Result<(), Fault> {
             Err(Malformed(format!("{path} is no number: {text:?}")))
         }
         Signed => check_text(path, Number, text.strip_prefix('-').unwrap_or(text)),
-        Time if Timestamp::parse(TimestampFormat::DateTime, text).is_err() => Err(Malformed(
-            format!("{path} is no time such as 2030-01-31T00:00:00Z: {text:?}"),
-        )),
+        Time if parse_time(text).is_none() => Err(Malformed(format!(
+            "{path} is no time such as 2030-01-31T00:00:00Z: {text:?}"
+        ))),
         // XML has its lines end in a line feed, whatever they ended in.
         Text if text.contains('\r') => Err(Malformed(format!(
             "{path} has a carriage return: write it as &#13;"

@@ -5,6 +5,7 @@
 
 use crate::attributes::{LIFECYCLE, TAGS};
 use crate::collections::{is_bucket, require};
+use crate::dates::MICROS_PER_DAY;
 use crate::errors::of_store;
 use crate::gateway::Gateway;
 use crate::lifecycle_rules::{Object, Rules, Seen, What};
@@ -25,7 +26,6 @@ const LOOK: Duration = Duration::from_secs(60);
 const AFTER_FAILURE: Duration = Duration::from_secs(3600);
 /// For each second of work, so many of rest.
 const REST: u32 = 2;
-const MICROS_PER_DAY: u64 = 24 * 60 * 60 * 1_000_000;
 
 /// What went from a bucket.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]

@@ -16,6 +16,7 @@ mod compressible;
 mod conditions;
 mod config;
 mod copy;
+mod dates;
 mod digest;
 mod documents;
 mod download;

@@ -4,18 +4,17 @@
 //! object was put, a version replaced or an upload begun, and on to the next midnight (UTC).
 
 use crate::attributes::{LIFECYCLE, TAGS};
-use crate::conditions::timestamp;
+use crate::dates::{MICROS_PER_DAY, format_date, micros, timestamp};
 use crate::refusals::refuse;
 use crate::tags::Tags;
 use s3s::dto::{
     BucketLifecycleConfiguration, ExpirationStatus, LifecycleExpiration, LifecycleRule,
-    LifecycleRuleAndOperator, Tag, Timestamp, TimestampFormat,
+    LifecycleRuleAndOperator, Tag, Timestamp,
 };
 use s3s::xml::{Deserialize, Deserializer, Serialize, Serializer};
 use s3s::{S3Error, S3Result, s3_error};
 use std::collections::BTreeSet;
 use store::{Attributes, CollectionInfo};
-use time::OffsetDateTime;
 
 /// Most rules of a bucket.
 const MAX_RULES: usize = 1000;
@@ -23,7 +22,6 @@ const MAX_RULES: usize = 1000;
 const MAX_ID: usize = 255;
 /// Most versions that a rule keeps beside the current one.
 const MAX_KEPT: u32 = 100;
-const MICROS_PER_DAY: u64 = 24 * 60 * 60 * 1_000_000;
 
 /// The rules of a bucket that are in force.
 #[derive(Default, Debug)]
@@ -141,11 +139,7 @@ impl Rules {
 impl Fate {
     /// As `x-amz-expiration` says it.
     pub fn header(&self) -> Option<String> {
-        let mut date = Vec::new();
-        timestamp(self.at_micros)
-            .format(TimestampFormat::HttpDate, &mut date)
-            .ok()?;
-        let date = String::from_utf8(date).ok()?;
+        let date = format_date(&timestamp(self.at_micros))?;
         let id = form_urlencoded::byte_serialize(self.rule.as_bytes());
         let id: String = id.collect();
         Some(format!("expiry-date=\"{date}\", rule-id=\"{id}\""))
@@ -163,7 +157,7 @@ impl Rule {
         if let Some(expiration) = &rule.expiration {
             current = match (&expiration.days, &expiration.date) {
                 (Some(days), _) => Some(When::Days(u64::try_from(*days).ok()?)),
-                (None, Some(date)) => Some(When::At(micros(date))),
+                (None, Some(date)) => Some(When::At(moment(date))),
                 (None, None) => None,
             };
             lone_markers = expiration.expired_object_delete_marker == Some(true);
@@ -268,12 +262,6 @@ impl Filter {
 fn midnight_after(micros: u64, days: u64) -> u64 {
     let day = micros.div_ceil(MICROS_PER_DAY).saturating_add(days);
     day.saturating_mul(MICROS_PER_DAY)
-}
-
-/// Dates before 1970 are long past in any case.
-fn micros(date: &Timestamp) -> u64 {
-    let date = OffsetDateTime::from(date.clone());
-    u64::try_from(date.unix_timestamp_nanos() / 1000).unwrap_or(0)
 }
 
 /// The rules that a client sends, if they can be carried out. Those without a name get one from `new_id`.
@@ -382,7 +370,7 @@ fn check_expiration(expiration: &LifecycleExpiration, filter: &Filter) -> S3Resu
         check_days("Expiration", expiration.days)?;
     }
     if let Some(date) = &expiration.date
-        && !micros(date).is_multiple_of(MICROS_PER_DAY)
+        && !moment(date).is_multiple_of(MICROS_PER_DAY)
     {
         return Err(invalid("'Date' must be at midnight GMT"));
     }
@@ -433,6 +421,11 @@ fn check_filter(rule: &LifecycleRule) -> S3Result<()> {
         pairs.push((key.clone(), value.clone()));
     }
     Tags::new(pairs).map(|_| ())
+}
+
+/// A date before 1970 has passed as well.
+fn moment(date: &Timestamp) -> u64 {
+    micros(date).unwrap_or(0)
 }
 
 /// Rules as a bucket keeps them.

@@ -5,18 +5,16 @@
 //! because of damage or because a newer program wrote it, is not known; so it counts as a lock that nobody may weaken.
 
 use crate::attributes::{LEGAL_HOLD, LOCK_MODE, LOCK_UNTIL, OBJECT_LOCK};
-use s3s::dto::{Timestamp, TimestampFormat};
+use crate::dates::{LAST_MICROS, MICROS_PER_DAY, format_time, micros, parse_time, timestamp};
+use s3s::dto::Timestamp;
 use s3s::{S3Error, s3_error};
 use std::fmt;
 use std::str::FromStr;
 use store::Attributes;
 use time::{Date, Month, OffsetDateTime};
 
-/// The last moment that attributes and headers can say: the end of the year 9999, in Unix microseconds.
-pub const LAST_MICROS: u64 = 253_402_300_799_999_000;
 /// Dates are kept in milliseconds, which is what S3 tells of them.
 const MILLI_MICROS: u64 = 1000;
-const DAY_MICROS: u64 = 24 * 3600 * 1_000_000;
 /// The longest default retention, as in S3.
 const MAX_DAYS: u32 = 36_500;
 const MAX_YEARS: u32 = 100;
@@ -74,7 +72,7 @@ impl Retention {
 
 impl fmt::Display for Retention {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let until = format_until(self.until).unwrap_or_default();
+        let until = format_time(&timestamp(self.until)).unwrap_or_default();
         write!(f, "{} retention until {until}", self.mode.word())
     }
 }
@@ -93,7 +91,7 @@ impl Lock {
     pub fn encode(&self) -> Attributes {
         let mut out = Attributes::new();
         if let Some(retention) = &self.retention
-            && let Some(until) = format_until(retention.until)
+            && let Some(until) = format_time(&timestamp(retention.until))
         {
             let mode = retention.mode.word();
             out.insert(LOCK_MODE.to_owned(), mode.into());
@@ -179,30 +177,8 @@ fn retention_of(attributes: &Attributes) -> Read<Option<Retention>> {
     )))
 }
 
-/// A date of S3's as Unix microseconds; `None` before 1970.
-pub fn micros(date: &Timestamp) -> Option<u64> {
-    let nanos = OffsetDateTime::from(date.clone()).unix_timestamp_nanos();
-    // What is in the middle of a microsecond is not over before its end.
-    u64::try_from((nanos + 999).div_euclid(1000)).ok()
-}
-
-/// The other way.
-pub fn date(micros: u64) -> Option<Timestamp> {
-    let nanos = i128::from(micros) * 1000;
-    let date = OffsetDateTime::from_unix_timestamp_nanos(nanos);
-    date.ok().map(Timestamp::from)
-}
-
-/// RFC 3339 in UTC, with milliseconds.
-fn format_until(until: u64) -> Option<String> {
-    let mut text = Vec::new();
-    let date = date(until)?;
-    date.format(TimestampFormat::DateTime, &mut text).ok()?;
-    String::from_utf8(text).ok()
-}
-
 fn parse_until(text: &str) -> Option<u64> {
-    micros(&Timestamp::parse(TimestampFormat::DateTime, text).ok()?)
+    micros(&parse_time(text)?)
 }
 
 /// For how long new versions of a bucket stay if nothing is said of that.
@@ -245,7 +221,7 @@ impl Period {
     /// The end of one that begins now.
     fn end(self, now: u64) -> u64 {
         match self {
-            Self::Days(days) => now.saturating_add(DAY_MICROS.saturating_mul(days.into())),
+            Self::Days(days) => now.saturating_add(MICROS_PER_DAY.saturating_mul(days.into())),
             // A date that no calendar has is after all others.
             Self::Years(years) => years_later(now, years).unwrap_or(LAST_MICROS),
         }
@@ -254,7 +230,7 @@ impl Period {
 
 /// The same day and time so many years later; of a 29th of February that is not there, the day after it.
 fn years_later(now: u64, years: u32) -> Option<u64> {
-    let date = OffsetDateTime::from(date(now)?);
+    let date = OffsetDateTime::from(timestamp(now));
     let year = date.year().checked_add(i32::try_from(years).ok()?)?;
     let later = date.replace_year(year).or_else(|_| {
         Date::from_calendar_date(year, Month::March, 1).map(|day| date.replace_date(day))

@@ -12,8 +12,9 @@ pub use complete::complete;
 pub use listing::{list_parts, list_uploads};
 
 use crate::attributes::{Checksum, ObjectAttributes};
-use crate::attributes::{Content, format_date, stored_encoding};
+use crate::attributes::{Content, stored_encoding};
 use crate::collections::{self, is_uploads, uploads_of};
+use crate::dates::format_date;
 use crate::digest::{from_name, parse_name};
 use crate::errors::{no_such_upload, of_store};
 use crate::gateway::{Gateway, set_checksum};

@@ -2,9 +2,10 @@
 //! a get comes up through [`Download`].
 
 use crate::attributes::PartSizes;
-use crate::attributes::{Checksum, Content, ObjectAttributes, format_date, stored_encoding};
+use crate::attributes::{Checksum, Content, ObjectAttributes, stored_encoding};
 use crate::collections;
-use crate::conditions::{self, Preconditions, Verdict, judge, timestamp};
+use crate::conditions::{self, Preconditions, Verdict, judge};
+use crate::dates::{format_date, timestamp};
 use crate::download::Outbound;
 use crate::errors::{condition_error, of_read, of_store, precondition_failed};
 use crate::gateway::{Gateway, checksum_type, set_checksum};
@@ -240,7 +241,7 @@ macro_rules! fill {
         $output.cache_control = content.cache_control;
         $output.expires = content
             .expires
-            .and_then(|text| crate::attributes::parse_date(&text));
+            .and_then(|text| crate::dates::parse_date(&text));
         $output.parts_count = extent.parts_count;
         tell_lock!($output, &object.lock);
         if !object.attributes.metadata.is_empty() {

@@ -2,7 +2,7 @@
 
 use crate::attributes::{Checksum, ETAG};
 use crate::collections::require;
-use crate::conditions::timestamp;
+use crate::dates::timestamp;
 use crate::errors::of_store;
 use crate::gateway::{Gateway, checksum_names, owner};
 use crate::listing::{self, Keyed, Page, Query};

@@ -6,6 +6,7 @@
 
 use crate::attributes::{LOCK_MODE, LOCK_UNTIL};
 use crate::collections::require;
+use crate::dates::{micros, timestamp};
 use crate::errors::condition_error;
 use crate::gateway::Gateway;
 use crate::keyring::Key;
@@ -96,7 +97,7 @@ macro_rules! tell_lock {
         let kept: &$crate::lock::Kept = $kept;
         if let Ok(Some(retention)) = kept.retention {
             $output.object_lock_mode = Some(ObjectLockMode::from_static(retention.mode.word()));
-            $output.object_lock_retain_until_date = $crate::lock::date(retention.until);
+            $output.object_lock_retain_until_date = Some($crate::dates::timestamp(retention.until));
         }
         if let Ok(Some(hold)) = kept.hold {
             let word = $crate::lock::hold_word(hold);
@@ -109,7 +110,7 @@ pub(crate) use tell_lock;
 
 /// A retention that has not ended yet.
 fn future(mode: Mode, until: &Timestamp, now: u64) -> S3Result<Retention> {
-    match lock::micros(until) {
+    match micros(until) {
         Some(until) if until > now => Ok(Retention::new(mode, until)),
         _ => Err(s3_error!(
             InvalidArgument,
@@ -256,7 +257,7 @@ pub async fn get_retention(
     Ok(S3Response::new(GetObjectRetentionOutput {
         retention: Some(ObjectLockRetention {
             mode: Some(ObjectLockRetentionMode::from_static(found.mode.word())),
-            retain_until_date: lock::date(found.until),
+            retain_until_date: Some(timestamp(found.until)),
         }),
     }))
 }

@@ -103,7 +103,7 @@ proptest! {
     #[test]
     fn a_year_is_no_shorter_than_its_days(now in 0..4_000_000_000_000_000u64, years in 1..=MAX_YEARS) {
         let end = Period::Years(years).end(now);
-        let days = (end - now) / DAY_MICROS;
+        let days = (end - now) / MICROS_PER_DAY;
         let whole = u64::from(years) * 365;
         prop_assert!(days >= whole && days <= whole + u64::from(years) / 4 + 1, "{} {}", days, years);
     }
@@ -163,7 +163,7 @@ fn a_version_gets_what_was_asked_or_the_default() {
         retention: None,
         hold: Some(true),
     };
-    let two_days = Some(Retention::new(Mode::Governance, NOW + 2 * DAY_MICROS));
+    let two_days = Some(Retention::new(Mode::Governance, NOW + 2 * MICROS_PER_DAY));
     let nothing = Lock::default();
     assert_eq!(grant(with_default, asked, NOW), Ok(asked));
     assert_eq!(

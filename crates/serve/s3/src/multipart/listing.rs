@@ -2,7 +2,7 @@
 
 use super::{StoredPart, Upload, load, parts, visit};
 use crate::collections::{self, uploads_of};
-use crate::conditions::timestamp;
+use crate::dates::timestamp;
 use crate::gateway::{Gateway, owner, set_checksum};
 use crate::pages::{Encode, MAX_PAGE, page_size};
 use s3s::dto::*;
