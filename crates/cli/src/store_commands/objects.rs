@@ -199,7 +199,14 @@ fn check_locks(store: &Store, arguments: &StoreRemove, out: &Output) -> CommandR
                 collection: collection.clone(),
                 object: name,
             };
-            return Err(locked(&out.name(&path.to_bytes()), why));
+            let which = match plain::version(&path.object) {
+                Some((key, id)) => {
+                    let bucket = &arguments.what.collection;
+                    format!("{bucket}/{key}, version {id}").into_bytes()
+                }
+                None => path.to_bytes(),
+            };
+            return Err(locked(&out.name(&which), why));
         }
     }
     Ok(())

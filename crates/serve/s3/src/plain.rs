@@ -7,7 +7,7 @@ use crate::collections::{add_uploads, add_versions, bucket_of, is_bucket, is_upl
 use crate::config::{Random, operating_system_random};
 pub use crate::lock::Refusal as Locked;
 use crate::lock::{Kept, Lock, may_delete};
-use crate::versions::{Change, ReplaceError, Versioning};
+use crate::versions::{Change, ReplaceError, Versioning, parse_name};
 use objects::digest::{Algorithm, Digester};
 use std::io::{self, BufReader, Read, Write};
 use std::sync::Arc;
@@ -146,6 +146,12 @@ pub fn first_locked(
             _ => return Ok(locked),
         }
     }
+}
+
+/// The key and the id of a version that has this name in [`versions_of`] its bucket.
+pub fn version(name: &Name) -> Option<(String, String)> {
+    let (key, version) = parse_name(name.text()?)?;
+    Some((key, version.id().to_owned()))
 }
 
 /// Why an object must not be removed or replaced now, if it is there and there is a reason.
