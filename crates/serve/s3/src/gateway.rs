@@ -3,6 +3,7 @@
 use crate::attributes;
 use crate::config::{Clock, Random};
 use crate::errors::not_run;
+use crate::lifecycle_rules::Recent;
 use crate::versions::Locks;
 use objects::Blocking;
 use s3s::S3Result;
@@ -28,6 +29,8 @@ pub struct Gateway {
     pub clock: Clock,
     /// What keeps versions of an object apart.
     pub locks: Locks,
+    /// What answers tell of lifecycle rules.
+    pub rules: Recent,
     /// Told when a bucket has got other lifecycle rules.
     pub rules_changed: Arc<Notify>,
 }

@@ -7,17 +7,21 @@ use crate::attributes::{LIFECYCLE, TAGS};
 use crate::dates::{MICROS_PER_DAY, format_date, micros, timestamp};
 use crate::refusals::refuse;
 use crate::tags::Tags;
+use parking_lot::Mutex;
 use s3s::dto::{
     BucketLifecycleConfiguration, ExpirationStatus, LifecycleExpiration, LifecycleRule,
     LifecycleRuleAndOperator, Tag, Timestamp,
 };
 use s3s::xml::{Deserialize, Deserializer, Serialize, Serializer};
 use s3s::{S3Error, S3Result, s3_error};
-use std::collections::BTreeSet;
-use store::{Attributes, CollectionInfo};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use store::{Attributes, CollectionInfo, ObjectInfo};
 
 /// Most rules of a bucket.
 const MAX_RULES: usize = 1000;
+/// Buckets whose rules are kept in memory; the document of one has at most a mebibyte.
+const MAX_RECENT: usize = 16;
 /// Most characters of a rule's name.
 const MAX_ID: usize = 255;
 /// Most versions that a rule keeps beside the current one.
@@ -132,6 +136,41 @@ impl Rules {
         Some(Fate {
             at_micros,
             rule: rule.id.clone(),
+        })
+    }
+}
+
+/// The rules of buckets as they were when they were asked for, so that not each answer reads a document anew.
+#[derive(Clone, Default)]
+pub struct Recent(Arc<Mutex<BTreeMap<String, Known>>>);
+
+/// A document, and what it says.
+type Known = (Vec<u8>, Arc<Rules>);
+
+impl Recent {
+    /// When a rule of its bucket removes a current version. Nothing expires by rules that cannot be read.
+    pub fn fate(&self, bucket: &CollectionInfo, key: &str, info: &ObjectInfo) -> Option<Fate> {
+        let document = bucket.attributes.get(LIFECYCLE)?;
+        let known = self.0.lock().get(&bucket.name).cloned();
+        let rules = match known.filter(|(known, _)| known == document) {
+            Some((_, rules)) => rules,
+            None => {
+                let rules = Arc::new(Rules::of(bucket).ok()?);
+                let mut recent = self.0.lock();
+                if recent.len() >= MAX_RECENT {
+                    recent.clear();
+                }
+                recent.insert(bucket.name.clone(), (document.clone(), rules.clone()));
+                rules
+            }
+        };
+        rules.fate(&Seen {
+            key,
+            modified_micros: info.modified_micros,
+            what: What::Current(Object {
+                size: info.size,
+                attributes: &info.attributes,
+            }),
         })
     }
 }

@@ -274,14 +274,16 @@ pub async fn get(
     let mut input = request.input;
     input.range = said(input.range, &request.headers);
     let (checksum_mode, part_number) = (input.checksum_mode.clone(), input.part_number);
+    let rules = gateway.rules.clone();
     let read = move |store: &Store| {
         let (bucket, key, version) = (&input.bucket, &input.key, input.version_id.as_deref());
         let Found {
             found: reader,
             id,
-            fate,
+            bucket: info,
             ..
         } = versions::open(store, bucket, key, version)?;
+        let fate = info.and_then(|info| rules.fate(&info, key, reader.info()));
         let object = Object::of(reader.info());
         let preconditions = preconditions_of!(input);
         let (range, part) = (input.range.as_ref(), input.part_number);
@@ -323,13 +325,15 @@ pub async fn head(
     let found = gateway
         .call(move |store| versions::stat(store, &bucket, &key, version.as_deref()))
         .await?;
+    let fate = found.bucket.as_ref();
+    let fate = fate.and_then(|bucket| gateway.rules.fate(bucket, &input.key, &found.found));
     let object = Object::of(&found.found);
     let preconditions = preconditions_of!(input);
     let (range, part) = (input.range.as_ref(), input.part_number);
     let extent = plan_read(&object, &preconditions, if_range.as_deref(), range, part)?;
     let mut output = HeadObjectOutput {
         version_id: found.id,
-        expiration: found.fate.and_then(|fate| fate.header()),
+        expiration: fate.and_then(|fate| fate.header()),
         ..Default::default()
     };
     fill!(output, object, extent, input.checksum_mode, part);

@@ -6,6 +6,7 @@ use crate::expiry;
 use crate::front::Front;
 use crate::gateway::Gateway;
 use crate::hosts::Hosts;
+use crate::lifecycle_rules::Recent;
 use crate::multipart;
 use crate::versions::Locks;
 use objects::{Blocking, Bounds, Listener, ServeError, Tls};
@@ -47,6 +48,7 @@ impl Server {
             locks: Locks::new(config.random.clone(), config.clock.clone()),
             random: config.random,
             clock: config.clock,
+            rules: Recent::default(),
             rules_changed: Arc::default(),
         };
         let mut service = S3ServiceBuilder::new(gateway.clone());

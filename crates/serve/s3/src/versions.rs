@@ -11,7 +11,6 @@ use crate::attributes::{
 use crate::collections::{add_versions, require, versions_of};
 use crate::config::{Clock, Random};
 use crate::errors::{condition_error, of_store};
-use crate::lifecycle_rules::{Fate, Object, Rules, Seen, What};
 use crate::lock::{self, BucketLock, Kept, Lock, Read, Refusal};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use parking_lot::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -168,8 +167,8 @@ pub struct Found<T> {
     pub name: String,
     /// Its id, if the bucket has ever kept versions.
     pub id: Option<String>,
-    /// When a lifecycle rule removes it, if it is current and one does.
-    pub fate: Option<Fate>,
+    /// Its bucket, if it is the current one.
+    pub bucket: Option<CollectionInfo>,
 }
 
 /// Opens the current version, or that of an id.
@@ -212,11 +211,10 @@ fn look<T>(
     // While we look in one place, it may be moved to the other.
     for _ in 0..ATTEMPTS {
         if let Some(found) = get(bucket, key)? {
-            let known = info(&found);
-            let version = Version::of(&known.attributes);
+            let version = Version::of(&info(&found).attributes);
             if id.is_none_or(|id| id == version.id()) {
                 return Ok(Found {
-                    fate: fate(&bucket_info, key, known),
+                    bucket: Some(bucket_info),
                     found,
                     collection: bucket.to_owned(),
                     name: key.to_owned(),
@@ -248,7 +246,7 @@ fn look<T>(
                 collection,
                 name,
                 id,
-                fate: None,
+                bucket: None,
             });
         }
     }
@@ -259,19 +257,6 @@ fn look<T>(
         )),
         None => Err(no_current(store, bucket, key, keeps)?),
     }
-}
-
-/// When a lifecycle rule removes a current version.
-fn fate(bucket: &CollectionInfo, key: &str, info: &ObjectInfo) -> Option<Fate> {
-    // Nothing expires by rules that cannot be read.
-    Rules::of(bucket).ok()?.fate(&Seen {
-        key,
-        modified_micros: info.modified_micros,
-        what: What::Current(Object {
-            size: info.size,
-            attributes: &info.attributes,
-        }),
-    })
 }
 
 /// Why there is nothing under a key: a delete marker, if there is one.
