@@ -262,22 +262,24 @@ fn copy(drive: &PowerCut) -> PowerCut {
 }
 
 /// Runs a history; answers the model as acknowledged, the model if the operation in flight counts
-/// too, and how many operations were done.
-fn run(drive: &Arc<PowerCut>, history: &[Op]) -> (Model, Model, usize) {
+/// too, and the drive's count of commands behind each operation that was done.
+fn run(drive: &Arc<PowerCut>, history: &[Op]) -> (Model, Model, Vec<u64>) {
     let mut acknowledged = base_model();
+    let mut done = Vec::new();
     let device: Arc<dyn ZonedDevice> = drive.clone();
     let Ok(store) = Store::mount(device, options()) else {
-        return (acknowledged.clone(), acknowledged, 0);
+        return (acknowledged.clone(), acknowledged, done);
     };
     for (step, op) in history.iter().enumerate() {
         let mut next = acknowledged.clone();
         apply(None, &mut next, *op, step as u64).unwrap();
         match apply(Some(&store), &mut acknowledged.clone(), *op, step as u64) {
             Ok(()) => acknowledged = next,
-            Err(_) => return (acknowledged, next, step),
+            Err(_) => return (acknowledged, next, done),
         }
+        done.push(drive.operation_count());
     }
-    (acknowledged.clone(), acknowledged, history.len())
+    (acknowledged.clone(), acknowledged, done)
 }
 
 fn check(
@@ -357,13 +359,15 @@ fn enumerate(histories: &[Vec<Op>], zones: u32, conventional: (u32, u32)) -> (us
                     let shared = shared(histories, index);
                     let whole = Arc::new(copy(&base));
                     let before = whole.operation_count();
-                    run(&whole, history);
+                    let (_, _, done) = run(&whole, history);
                     let operations = whole.operation_count() - before;
-                    for cut in 0..=operations {
+                    let first = shared.checked_sub(1).map_or(0, |last| done[last] - before);
+                    for cut in first..=operations {
                         let drive = Arc::new(copy(&base));
                         drive.cut_after(cut);
                         let (acknowledged, in_flight, done) = run(&drive, history);
-                        if done < shared {
+                        // Threads beside it may have sent commands at other times.
+                        if done.len() < shared {
                             continue;
                         }
                         points.fetch_add(1, Ordering::Relaxed);
