@@ -155,7 +155,7 @@ pub async fn object(
             tags: tags.clone().unwrap_or_else(|| was.tags.clone()),
             ..described
         };
-        let locks = gateway.locks.clone();
+        let (locks, rules) = (gateway.locks.clone(), gateway.rules.clone());
         let commit = move |store: &Store| {
             let change = locks.change(store, &bucket, &key)?;
             // Not that of its source.
@@ -172,7 +172,15 @@ pub async fn object(
             });
             let ids = (version?.and_then(Version::told), source.id.clone());
             match store.commit(transaction) {
-                Ok(()) => Ok(Some((attributes, modified(store, &bucket, &key), ids))),
+                Ok(()) => {
+                    let fate = rules.header_of(store, &bucket, &key);
+                    Ok(Some((
+                        attributes,
+                        modified(store, &bucket, &key),
+                        ids,
+                        fate,
+                    )))
+                }
                 Err(error) if source.is_gone(&error) => Ok(None),
                 Err(error) => Err(condition_error(store, &bucket, &key, &requires, error)),
             }
@@ -182,7 +190,7 @@ pub async fn object(
             break;
         }
     }
-    let (attributes, modified_micros, ids) = copied.ok_or_else(never_the_same)?;
+    let (attributes, modified_micros, ids, expiration) = copied.ok_or_else(never_the_same)?;
     let mut result = CopyObjectResult {
         e_tag: Some(ETag::Strong(attributes.etag)),
         last_modified: Some(timestamp(modified_micros)),
@@ -193,6 +201,7 @@ pub async fn object(
     let copy_object_result = Some(result);
     Ok(S3Response::new(CopyObjectOutput {
         copy_object_result,
+        expiration,
         version_id: ids.0,
         copy_source_version_id: ids.1,
         ..Default::default()

@@ -1,6 +1,6 @@
 //! Removes what lifecycle rules say: when the server starts, at midnight (UTC), and when rules have changed.
 //!
-//! A bucket is walked in the order of its versions, in batches with pauses. What is due is judged from a listing, so its
+//! A bucket is walked in the order of its versions, where its rules' prefixes are, in batches with pauses. What is due is judged from a listing, so its
 //! removal requires that it is what was listed. A walk that a kill has cut short is made again at the next start.
 
 use crate::attributes::{LIFECYCLE, TAGS};
@@ -174,20 +174,29 @@ impl Walk {
             self.from = Some(String::new());
             return Ok(true);
         };
-        let (due, next) = self.look(store, &from, is_due)?;
+        let prefixes = rules.prefixes();
+        let places = prefixes
+            .iter()
+            .map(|prefix| (*prefix, versions::escape(prefix)));
+        let mut ahead = places.filter(|(_, place)| from <= *place || from.starts_with(&**place));
+        let Some((prefix, place)) = ahead.next() else {
+            return Ok(false);
+        };
+        let (due, next) = self.look(store, prefix, from.as_str().max(&place), is_due)?;
         self.remove(store, locks, due)?;
-        self.from = next;
+        self.from = next.or_else(|| ahead.next().map(|(_, place)| place));
         Ok(self.from.is_some())
     }
 
-    /// What is due of the next ones, and where it goes on.
+    /// What is due of the next ones with this prefix, and where it goes on.
     fn look(
         &mut self,
         store: &Store,
+        prefix: &str,
         from: &str,
         is_due: impl Fn(&Seen<'_>) -> bool,
     ) -> S3Result<(Vec<Due>, Option<String>)> {
-        let found = entries(store, &self.bucket, "", from, BATCH)?;
+        let found = entries(store, &self.bucket, prefix, from, BATCH)?;
         let mut due = Vec::new();
         for (index, entry) in found.iter().enumerate() {
             let behind = found.get(index + 1);

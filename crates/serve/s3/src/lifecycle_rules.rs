@@ -16,7 +16,7 @@ use s3s::xml::{Deserialize, Deserializer, Serialize, Serializer};
 use s3s::{S3Error, S3Result, s3_error};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use store::{Attributes, CollectionInfo, ObjectInfo};
+use store::{Attributes, CollectionInfo, ObjectInfo, Store};
 
 /// Most rules of a bucket.
 const MAX_RULES: usize = 1000;
@@ -128,6 +128,17 @@ impl Rules {
         self.0.is_empty()
     }
 
+    /// Begins of the keys that they are about, in order; none begins with another one.
+    pub fn prefixes(&self) -> Vec<&str> {
+        let about_objects =
+            |rule: &&Rule| rule.current.is_some() || rule.lone_markers || rule.earlier.is_some();
+        let rules = self.0.iter().filter(about_objects);
+        let mut prefixes: Vec<&str> = rules.map(|rule| &*rule.filter.prefix).collect();
+        prefixes.sort_unstable();
+        prefixes.dedup_by(|prefix, before| prefix.starts_with(&**before));
+        prefixes
+    }
+
     /// What becomes of this; the earliest that any rule says.
     pub fn fate(&self, seen: &Seen<'_>) -> Option<Fate> {
         let rules = self.0.iter();
@@ -148,6 +159,16 @@ pub struct Recent(Arc<Mutex<BTreeMap<String, Known>>>);
 type Known = (Vec<u8>, Arc<Rules>);
 
 impl Recent {
+    /// What `x-amz-expiration` says of what has just been written; it only informs, so a race for it does no harm.
+    pub fn header_of(&self, store: &Store, bucket: &str, key: &str) -> Option<String> {
+        let bucket = store.collection(bucket).ok()??;
+        if !bucket.attributes.contains_key(LIFECYCLE) {
+            return None;
+        }
+        let info = store.stat(&bucket.name, key).ok()??;
+        self.fate(&bucket, key, &info)?.header()
+    }
+
     /// When a rule of its bucket removes a current version. Nothing expires by rules that cannot be read.
     pub fn fate(&self, bucket: &CollectionInfo, key: &str, info: &ObjectInfo) -> Option<Fate> {
         let document = bucket.attributes.get(LIFECYCLE)?;

@@ -126,6 +126,7 @@ pub async fn put(
         gateway.call(foresee).await?;
     }
     let (store, locks) = (gateway.store.clone(), gateway.locks.clone());
+    let rules = gateway.rules.clone();
     let object = (bucket.clone(), key.clone());
     let commit = move |received: upload::Received| {
         let attributes = ObjectAttributes {
@@ -148,14 +149,16 @@ pub async fn put(
         });
         let version = version?.and_then(Version::told);
         match store.commit(transaction) {
-            Ok(()) => Ok((attributes, version)),
+            Ok(()) => Ok((attributes, version, rules.header_of(&store, &bucket, &key))),
             Err(error) => Err(condition_error(&store, &bucket, &key, &requires, error)),
         }
     };
-    let (attributes, version) = upload::receive(gateway, object, input.body, plan, commit).await?;
+    let (attributes, version_id, expiration) =
+        upload::receive(gateway, object, input.body, plan, commit).await?;
     let mut output = PutObjectOutput {
         e_tag: Some(ETag::Strong(attributes.etag)),
-        version_id: version,
+        version_id,
+        expiration,
         ..Default::default()
     };
     output.checksum_type = attributes.checksum.as_ref().map(checksum_type);

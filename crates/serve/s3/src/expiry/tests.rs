@@ -347,7 +347,7 @@ fn what_has_changed_since_the_look_stays() {
     };
     let look = || {
         let mut walk = Walk::new(BUCKET.to_owned());
-        let (due, _) = walk.look(store, "", |_| true).unwrap();
+        let (due, _) = walk.look(store, "", "", |_| true).unwrap();
         assert_eq!(due.len(), 1);
         (walk, due)
     };
@@ -376,10 +376,40 @@ fn what_has_changed_since_the_look_stays() {
     assert_eq!((walk.gone, ids().len()), (Gone::default(), 2));
     // Nothing has changed.
     let mut walk = Walk::new(BUCKET.to_owned());
-    let (due, _) = walk.look(store, "", |_| true).unwrap();
+    let (due, _) = walk.look(store, "", "", |_| true).unwrap();
     walk.remove(store, &fixture.locks, due).unwrap();
     assert_eq!((walk.gone.objects, walk.gone.earlier), (1, 1));
     assert!(fixture.versions().iter().all(|version| version.key == "a"));
+}
+
+#[test]
+fn where_no_rule_is_nothing_is_looked_at() {
+    let fixture = Fixture::new();
+    let rule = |prefix: &str| {
+        format!(
+            "<Rule><Filter><Prefix>{prefix}</Prefix></Filter><Status>Enabled</Status>\
+             <Expiration><Days>1</Days></Expiration></Rule>"
+        )
+    };
+    fixture.rules(&[rule("m/"), rule("c"), rule("m/1"), rule("x")].concat());
+    for n in 0..8 * BATCH {
+        for prefix in ["a", "d", "y"] {
+            fixture.put(&format!("{prefix}{n}"), 1, false);
+        }
+    }
+    for key in ["c", "c1", "m/", "m/1", "m/2"] {
+        fixture.put(key, 1, false);
+    }
+    fixture.clock.0.fetch_add(48 * HOUR, SeqCst);
+    let mut walk = Walk::new(BUCKET.to_owned());
+    let now = fixture.clock.0.load(SeqCst);
+    let mut steps = 1;
+    while walk.step(&fixture.store, &fixture.locks, now).unwrap() {
+        steps += 1;
+    }
+    // Of uploads, of "c", of "m/" twice, of "x".
+    assert_eq!((walk.gone.objects, steps), (5, 5));
+    assert_eq!(fixture.versions().len(), 24 * BATCH);
 }
 
 #[test]

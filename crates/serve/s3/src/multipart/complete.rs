@@ -95,10 +95,11 @@ pub async fn complete(
     };
     let requires = conditions::of_write(input.if_match.as_ref(), input.if_none_match.as_ref());
     let (bucket, key, id) = (input.bucket.clone(), input.key.clone(), input.upload_id);
-    let locks = gateway.locks.clone();
-    let (attributes, version_id) = gateway
+    let (locks, rules) = (gateway.locks.clone(), gateway.rules.clone());
+    let ((attributes, version_id), expiration) = gateway
         .call(move |store| {
-            run(store, &locks, (&bucket, &key), &id, &order, &requires).or_else(|error| {
+            let done = run(store, &locks, (&bucket, &key), &id, &order, &requires);
+            let done = done.or_else(|error| {
                 // Another call with this very order may have been first, also while this one was under way.
                 let is_gone = matches!(
                     error.code(),
@@ -106,7 +107,8 @@ pub async fn complete(
                 );
                 let before = is_gone.then(|| completed_before(store, &bucket, &key, &id, &order));
                 before.flatten().ok_or(error)
-            })
+            });
+            Ok((done?, rules.header_of(store, &bucket, &key)))
         })
         .await?;
     let mut output = CompleteMultipartUploadOutput {
@@ -115,6 +117,7 @@ pub async fn complete(
         key: Some(input.key),
         e_tag: Some(ETag::Strong(attributes.etag)),
         version_id,
+        expiration,
         checksum_type: attributes.checksum.as_ref().map(checksum_type),
         ..Default::default()
     };
