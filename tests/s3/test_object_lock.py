@@ -512,6 +512,76 @@ def test_archives_keep_locks(offline, tmp_path, refused):
         zonestore.fsck(drive)
 
 
+def exported(server, path, prefix="papers"):
+    server.stop()
+    zonestore.run("store", "export", server.drive, prefix, "--to", path)
+    server.start()
+    return server.client()
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_an_archive_from_before_a_lock_takes_nothing_from_it(make_server, tmp_path, refused, overwrite):
+    server = make_server()
+    s3 = server.client()
+    s3.create_bucket(Bucket="papers", ObjectLockEnabledForBucket=True)
+    held = {"Bucket": "papers", "Key": "a"}
+    held["VersionId"] = s3.put_object(**held, Body=b"precious")["VersionId"]
+    s3 = exported(server, tmp_path / "old.tar")
+    s3.put_object_legal_hold(**held, LegalHold={"Status": "ON"})
+    s3.delete_object(Bucket="papers", Key="a")
+    server.stop()
+    done = zonestore.run("store", "import", server.drive, tmp_path / "old.tar", *["--overwrite"] * overwrite)
+    assert ("1 object there already" in done.stdout) != overwrite
+    s3 = server.start().client()
+    ids = [version for _, version, _, _ in listed(s3, "papers")]
+    assert len(ids) == len(set(ids)) == (3 if overwrite else 2) and held["VersionId"] in ids
+    s3.put_object(Bucket="papers", Key="a", Body=b"other")
+    assert lock_of(s3, **held) == (None, None, "ON")
+    assert refused(s3.delete_object, **held) == LOCKED
+    assert s3.get_object(**held)["Body"].read() == b"precious"
+    server.stop()
+    zonestore.fsck(server.drive)
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_an_archive_of_another_bucket_takes_no_locked_null(make_server, tmp_path, refused, overwrite):
+    server = make_server()
+    s3 = server.client()
+    for bucket in ("papers", "other"):
+        s3.create_bucket(Bucket=bucket)
+        s3.put_object(Bucket=bucket, Key="a", Body=bucket.encode())
+    switch(s3, "papers", "Enabled")
+    configure(s3, "papers")
+    held = {"Bucket": "papers", "Key": "a", "VersionId": "null"}
+    s3.put_object_legal_hold(**held, LegalHold={"Status": "ON"})
+    s3.delete_object(Bucket="papers", Key="a")
+    exported(server, tmp_path / "other.tar", "other")
+    server.stop()
+    zonestore.run("store", "import", server.drive, tmp_path / "other.tar", "--into", "papers", *["--overwrite"] * overwrite)
+    s3 = server.start().client()
+    ids = [version for _, version, _, _ in listed(s3, "papers")]
+    assert len(ids) == len(set(ids)) == (3 if overwrite else 2), ids
+    if overwrite:
+        assert s3.get_object(Bucket="papers", Key="a")["Body"].read() == b"other"
+    s3.put_object(Bucket="papers", Key="a", Body=b"new")
+    assert s3.get_object(**held)["Body"].read() == b"papers"
+    assert refused(s3.delete_object, **held) == LOCKED
+
+
+def test_whoever_removes_a_bucket_is_told_of_all_versions(offline):
+    server = offline.start()
+    s3 = server.client()
+    s3.create_bucket(Bucket="gone")
+    switch(s3, "gone", "Enabled")
+    s3.put_object(Bucket="gone", Key="a", Body=b"12345")
+    s3.delete_object(Bucket="gone", Key="a")
+    server.stop()
+    for bucket, objects, more in (("gone", 2, []), ("papers", 4, ["--break-locks"])):
+        done = zonestore.run("store", "rm", "--recursive", *more, server.drive, bucket, check=False)
+        assert done.returncode != 0 and f"destroys {objects} objects" in done.stderr, done.stderr
+    zonestore.run("store", "rm", "--recursive", "--yes", server.drive, "gone")
+
+
 @pytest.fixture
 def limited(tmp_path):
     """A server with a key that may do everything but administer."""

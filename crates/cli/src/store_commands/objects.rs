@@ -258,7 +258,13 @@ fn confirm_removal(store: &Store, arguments: &StoreRemove, out: &Output) -> Comm
         return Ok(());
     }
     let ObjectPath { collection, object } = &arguments.what;
-    let (objects, bytes) = StoreView::Here(store.clone()).total(collection, object)?;
+    let view = StoreView::Here(store.clone());
+    let (mut objects, mut bytes) = view.total(collection, object)?;
+    let versions = plain::versions_of(collection);
+    if object.is_empty() && store.collection(&versions)?.is_some() {
+        let (earlier, more) = view.total(&versions, &[])?;
+        (objects, bytes) = (objects + earlier, bytes + more);
+    }
     if objects == 0 {
         return Ok(());
     }

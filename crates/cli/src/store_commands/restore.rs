@@ -6,17 +6,64 @@ use crate::args::{StoreImport, StoreRestore};
 use crate::errors::{CommandError, CommandResult, Exit};
 use crate::local_file;
 use crate::output::Output;
-use archive::{Checked, ImportOptions, Imported, Restored};
+use archive::{Checked, ImportOptions, Imported, Keeper, Place, Put, Restored};
 use runtime::Runtime;
-use s3::plain;
+use s3::plain::{self, Arrival, PutError};
 use serde_json::json;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
+use store::{Attributes, Name, Store, Transaction};
 use terminal::{Progress, count, human, utc};
 
 fn source(path: &Path) -> CommandResult<BufReader<Box<dyn Read>>> {
     let (source, _) = local_file::source(path)?;
     Ok(BufReader::with_capacity(1 << 20, source))
+}
+
+/// Versions of S3's buckets stay, and what is locked.
+#[derive(Debug)]
+struct Buckets;
+
+fn locked(why: plain::Locked) -> String {
+    format!("kept by an object lock: {why}")
+}
+
+impl Keeper for Buckets {
+    fn place(
+        &self,
+        store: &Store,
+        object: (&str, &Name),
+        attributes: &Attributes,
+        overwrite: bool,
+    ) -> store::Result<Place> {
+        let now = Runtime::system().unix_micros();
+        let arrival = plain::arrival(store, object, attributes, overwrite, now)?;
+        Ok(match arrival {
+            Arrival::Put => Place::Put,
+            Arrival::NewVersion => Place::Above,
+            Arrival::Kept => Place::Kept,
+            Arrival::Locked(why) => Place::Refused(locked(why)),
+        })
+    }
+
+    fn above(
+        &self,
+        store: &Store,
+        transaction: &mut Transaction,
+        (bucket, key): (&str, &Name),
+        attributes: Attributes,
+        put: Put<'_>,
+    ) -> store::Result<Option<String>> {
+        let now = Runtime::system().unix_micros();
+        // Names that are no text have no versions.
+        let key = key.text().unwrap_or_default();
+        match plain::put_above(store, transaction, (bucket, key), attributes, now, put) {
+            Ok(()) => Ok(None),
+            Err(PutError::Locked(why)) => Ok(Some(locked(why))),
+            Err(PutError::Store(error)) => Err(error),
+            Err(PutError::Source(error)) => Ok(Some(error.to_string())),
+        }
+    }
 }
 
 /// `store import`.
@@ -25,11 +72,7 @@ pub fn import(arguments: &StoreImport, out: &mut Output) -> CommandResult {
     let options = ImportOptions {
         overwrite: arguments.overwrite,
         to: arguments.into.clone(),
-        guard: Some(|store, collection, object| {
-            let now = Runtime::system().unix_micros();
-            let why = plain::locked(store, collection, object, now)?;
-            Ok(why.map(|why| format!("kept by an object lock: {why}")))
-        }),
+        keeper: Some(&Buckets),
     };
     with_store(&arguments.drive, Access::Write, |store| {
         let mut imported = Imported::default();

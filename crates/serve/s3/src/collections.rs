@@ -11,7 +11,7 @@ use store::{Attributes, CollectionInfo, Store, Transaction};
 
 /// Buckets' names start with a letter or a digit, so these collide with none.
 const UPLOADS: &str = ".uploads/";
-const VERSIONS: &str = ".versions/";
+pub const VERSIONS: &str = ".versions/";
 
 /// The collection with a bucket's unfinished uploads.
 pub fn uploads_of(bucket: &str) -> String {

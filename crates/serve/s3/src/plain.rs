@@ -13,6 +13,9 @@ use std::io::{self, BufReader, Read, Write};
 use std::sync::Arc;
 use store::{Attributes, CollectionInfo, Name, ObjectWriter, Store, Transaction};
 
+mod arrivals;
+pub use arrivals::{Arrival, arrival, put_above};
+
 /// Bytes moved at once.
 const CHUNK: usize = 1 << 20;
 /// Objects removed in one transaction.

@@ -50,9 +50,10 @@ impl Versioning {
     /// What this bucket does.
     pub fn of(bucket: &CollectionInfo) -> Self {
         match bucket.attributes.get(VERSIONING).map(Vec::as_slice) {
-            Some(VERSIONING_ENABLED) => Self::Enabled,
+            None => Self::Never,
             Some(VERSIONING_SUSPENDED) => Self::Suspended,
-            _ => Self::Never,
+            // Also of what cannot be read, because of damage or of a newer program: nothing is lost then.
+            Some(_) => Self::Enabled,
         }
     }
 
@@ -322,6 +323,13 @@ impl Earlier<'_> {
         Ok(self.list("", 1)?.into_iter().next())
     }
 
+    /// Whether a version may come before all of them, of which `newest` is the newest: it is newer, and there is none of its id.
+    fn has_room_for(&self, version: &Version, newest: Option<&Version>) -> store::Result<bool> {
+        // The smaller the newer.
+        let is_newer = newest.is_none_or(|newest| version < newest);
+        Ok(is_newer && !(version.is_null() && self.null()?.is_some()))
+    }
+
     /// The one without a number of its own.
     fn null(&self) -> store::Result<Option<Version>> {
         let mut from = String::new();
@@ -356,6 +364,57 @@ pub fn place(store: &Store, bucket: &str, key: &str, id: &str) -> S3Result<Optio
         Some(version) => Ok(Some(name_of(key, &version))),
         None => Earlier { store, bucket, key }.name(id),
     }
+}
+
+/// What there is under a key that something is to be put under as it is elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Room {
+    /// Nothing that it disturbs.
+    Free,
+    /// The same version.
+    Same,
+    /// A version of its id, or newer ones.
+    Taken,
+}
+
+/// Whether an object with these attributes may become the current version under a key, with the version that it has.
+pub fn room(
+    store: &Store,
+    bucket: &str,
+    key: &str,
+    attributes: &Attributes,
+) -> store::Result<Room> {
+    let earlier = Earlier { store, bucket, key };
+    let version = Version::of(attributes);
+    if let Some(current) = store.stat(bucket, key)? {
+        return Ok(match Version::of(&current.attributes) == version {
+            true => Room::Same,
+            false => Room::Taken,
+        });
+    }
+    let newest = earlier.newest()?.map(|(version, _)| version);
+    Ok(match earlier.has_room_for(&version, newest.as_ref())? {
+        true => Room::Free,
+        false => Room::Taken,
+    })
+}
+
+/// Whether something may be put under this name beside a bucket.
+pub fn room_beside(store: &Store, bucket: &str, name: &str) -> store::Result<Room> {
+    if store.stat(&versions_of(bucket), name)?.is_some() {
+        return Ok(Room::Same);
+    }
+    let Some((key, version)) = parse_name(name) else {
+        return Ok(Room::Free);
+    };
+    let current = store.stat(bucket, &key)?;
+    let current = current.map(|info| Version::of(&info.attributes));
+    let is_taken =
+        current.is_some_and(|current| version <= current || version.is_null() && current.is_null());
+    let key = &*key;
+    let earlier = Earlier { store, bucket, key };
+    let is_taken = is_taken || version.is_null() && earlier.null()?.is_some();
+    Ok(if is_taken { Room::Taken } else { Room::Free })
 }
 
 /// Keeps changes of a key apart from each other, and all of them from a change of what their bucket does.
@@ -535,7 +594,7 @@ impl<'a> Change<'a> {
     ) -> Self {
         let versioning = info.map_or(Versioning::Never, Versioning::of);
         let mut bytes = [0; 8];
-        if versioning == Versioning::Enabled {
+        if versioning != Versioning::Never {
             random(&mut bytes);
         }
         Self {
@@ -596,13 +655,13 @@ impl<'a> Change<'a> {
             return Ok(None);
         }
         let version = current.as_ref().map(|info| Version::of(&info.attributes));
-        let newest = match &version {
-            Some(version) => Some(version.clone()),
-            None => self.earlier.newest()?.map(|(version, _)| version),
+        let newest = self.earlier.newest()?.map(|(version, _)| version);
+        let numbers = version.iter().chain(&newest).map(Version::number);
+        let mut number = numbers.max().unwrap_or(0);
+        let mut next_number = || {
+            number = number.saturating_add(1);
+            number
         };
-        let number = newest
-            .map_or(0, |version| version.number())
-            .saturating_add(1);
         let is_enabled = self.versioning == Versioning::Enabled;
         let kept = version.filter(|version| is_enabled || !version.is_null());
         let replaced = current.filter(|_| kept.is_none());
@@ -610,6 +669,13 @@ impl<'a> Change<'a> {
             self.check_lock(replaced, false)?;
         }
         let versions = versions_of(bucket);
+        // One that has come here past all others takes nobody's place.
+        let kept = match kept {
+            Some(version) if !self.earlier.has_room_for(&version, newest.as_ref())? => {
+                Some(Version::new(next_number(), Some(self.random)))
+            }
+            kept => kept,
+        };
         let moved = kept.map(|version| {
             let name = name_of(key, &version);
             let marked = Attributes::from([(VERSION.to_owned(), version.0.into())]);
@@ -618,7 +684,7 @@ impl<'a> Change<'a> {
                 .update_attributes(&versions, &name, marked, &[]);
             name
         });
-        let next = Version::new(number, is_enabled.then_some(self.random));
+        let next = Version::new(next_number(), is_enabled.then_some(self.random));
         put(
             transaction,
             Next {

@@ -3,13 +3,13 @@
 use crate::entry::Entry;
 use crate::error::{Error, Result};
 use crate::listing::{Collection, Kind, Listed};
-use crate::place::{self, Placing};
+use crate::place::{self, Placing, Ready};
 use crate::progress::check_finished;
 use crate::sum::Sum;
 use crate::unpack::{Archive, Sink};
 use serde::Serialize;
 use std::io::Read;
-use store::{Attributes, Hashed, ObjectPath, Omap, Store, Transaction};
+use store::{Attributes, Hashed, Name, ObjectPath, Omap, Store, Transaction};
 
 /// How objects are added.
 #[derive(Clone, Debug, Default)]
@@ -19,12 +19,53 @@ pub struct ImportOptions {
     /// The archive's one collection goes to this one, with this in front of the names. Collections whose names begin
     /// with a dot, which programs keep for themselves, are left out then.
     pub to: Option<ObjectPath>,
-    /// What must not be replaced.
-    pub guard: Option<Guard>,
+    /// Who knows what else is in the collections.
+    pub keeper: Option<&'static dyn Keeper>,
 }
 
-/// Why an object that is there must not be replaced: of a collection, its name there, if there is a reason.
-pub type Guard = fn(&Store, &str, &[u8]) -> store::Result<Option<String>>;
+/// What becomes of an object of an archive.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// It is put under its name; what is there goes.
+    Put,
+    /// It is put under its name; what is there stays, under another one.
+    Above,
+    /// It is not put, for what is there.
+    Kept,
+    /// Nothing is put any more, for a reason.
+    Refused(String),
+}
+
+/// Puts an object with these attributes.
+pub type Put<'a> = Box<dyn FnOnce(&mut Transaction, Attributes) + 'a>;
+
+/// Somebody to whom the objects of some collections mean more than their names say.
+pub trait Keeper: std::fmt::Debug + Sync {
+    /// What becomes of an object with this collection, name, and attributes.
+    ///
+    /// # Errors
+    /// The store's.
+    fn place(
+        &self,
+        store: &Store,
+        object: (&str, &Name),
+        attributes: &Attributes,
+        overwrite: bool,
+    ) -> store::Result<Place>;
+
+    /// Adds to a transaction what keeps what is there, and then the object. If that must not be, answers why.
+    ///
+    /// # Errors
+    /// The store's.
+    fn above(
+        &self,
+        store: &Store,
+        transaction: &mut Transaction,
+        object: (&str, &Name),
+        attributes: Attributes,
+        put: Put<'_>,
+    ) -> store::Result<Option<String>>;
+}
 
 /// What was added.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -118,7 +159,9 @@ fn is_programs(collection: &str) -> bool {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Placed,
-    /// One of its name is there.
+    /// Beside what was there.
+    Above,
+    /// For what is there.
     Kept,
     LeftOut,
 }
@@ -134,6 +177,56 @@ struct Import<'a> {
     imported: &'a mut Imported,
 }
 
+impl Fate {
+    fn is_put(self) -> bool {
+        matches!(self, Self::Placed | Self::Above)
+    }
+}
+
+impl Import<'_> {
+    fn judge(&self, entry: &Entry) -> Result<Fate> {
+        let (collection, name, overwrite) =
+            (&entry.collection, &entry.name, self.options.overwrite);
+        let place = match self.options.keeper {
+            Some(keeper) => {
+                keeper.place(self.store, (collection, name), &entry.attributes, overwrite)?
+            }
+            None if overwrite || self.store.stat(collection, name)?.is_none() => Place::Put,
+            None => Place::Kept,
+        };
+        match place {
+            Place::Put => Ok(Fate::Placed),
+            Place::Above => Ok(Fate::Above),
+            Place::Kept => Ok(Fate::Kept),
+            Place::Refused(why) => {
+                let object = entry.label();
+                Err(Error::Guarded { object, why })
+            }
+        }
+    }
+
+    fn place_above(
+        &self,
+        keeper: &dyn Keeper,
+        transaction: &mut Transaction,
+        mut ready: Ready,
+    ) -> Result<()> {
+        let (label, entry) = (ready.label(), ready.entry());
+        let (collection, name) = (entry.collection.clone(), entry.name.clone());
+        let attributes = std::mem::take(&mut entry.attributes);
+        let put: Put<'_> = Box::new(|transaction, attributes| {
+            ready.entry().attributes = attributes;
+            ready.place(transaction);
+        });
+        let object = (&*collection, &name);
+        let refused = keeper.above(self.store, transaction, object, attributes, put)?;
+        match refused {
+            None => Ok(()),
+            Some(why) => Err(Error::Guarded { object: label, why }),
+        }
+    }
+}
+
 impl Sink for Import<'_> {
     fn begin(&mut self, mut entry: Entry) -> Result<()> {
         self.fate = Fate::Placed;
@@ -145,37 +238,27 @@ impl Sink for Import<'_> {
             let name = [&to.object[..], &entry.name].concat();
             entry.name = (&name).into();
         }
-        if self.fate == Fate::Placed
-            && !self.options.overwrite
-            && self.store.stat(&entry.collection, &entry.name)?.is_some()
-        {
-            self.fate = Fate::Kept;
-        }
-        if self.fate == Fate::Placed
-            && let Some(guard) = self.options.guard
-            && let Some(why) = guard(self.store, &entry.collection, &entry.name)?
-        {
-            let object = entry.label();
-            return Err(Error::Guarded { object, why });
+        if self.fate == Fate::Placed {
+            self.fate = self.judge(&entry)?;
         }
         self.fates.push(self.fate);
-        match self.fate {
-            Fate::Placed => self.placing.begin(entry),
-            _ => Ok(()),
+        match self.fate.is_put() {
+            true => self.placing.begin(entry),
+            false => Ok(()),
         }
     }
 
     fn data(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
-        match self.fate {
-            Fate::Placed => self.placing.data(offset, bytes),
-            _ => Ok(()),
+        match self.fate.is_put() {
+            true => self.placing.data(offset, bytes),
+            false => Ok(()),
         }
     }
 
     fn omap(&mut self, rows: Omap) -> Result<()> {
-        match self.fate {
-            Fate::Placed => self.placing.omap(rows),
-            _ => Ok(()),
+        match self.fate.is_put() {
+            true => self.placing.omap(rows),
+            false => Ok(()),
         }
     }
 
@@ -187,12 +270,15 @@ impl Sink for Import<'_> {
         let stored = lines.iter().filter(|line| line.sum.is_some());
         for (line, fate) in stored.zip(fates) {
             self.imported.kept += u64::from(fate == Fate::Kept);
-            let object = (fate == Fate::Placed).then(|| ready.next());
+            let object = fate.is_put().then(|| ready.next());
             let Some(object) = object.flatten() else {
                 continue;
             };
             if line.lost.is_empty() {
-                object.place(&mut transaction);
+                match self.options.keeper.filter(|_| fate == Fate::Above) {
+                    Some(keeper) => self.place_above(keeper, &mut transaction, object)?,
+                    None => object.place(&mut transaction),
+                }
                 (objects, bytes) = (objects + 1, bytes + line.bytes);
             } else {
                 damaged.push(object.label());

@@ -28,7 +28,7 @@ mod unpack;
 
 pub use check::{Checked, check, check_chain};
 pub use error::{Error, Result};
-pub use import::{Guard, ImportOptions, Imported, import};
+pub use import::{ImportOptions, Imported, Keeper, Place, Put, import};
 pub use listing::{Kind, VERSION};
 pub use pack::{PackOptions, Packed, Selection, pack, pack_moment};
 pub use progress::check_finished;

@@ -189,6 +189,11 @@ fn begin_sparse(transaction: &mut Transaction, collection: &str, name: &[u8], si
 }
 
 impl Ready {
+    /// What the archive says of it.
+    pub fn entry(&mut self) -> &mut Entry {
+        &mut self.entry
+    }
+
     /// Collection and object, for messages.
     pub fn label(&self) -> String {
         self.entry.label()

@@ -51,3 +51,21 @@ fn what_is_no_version_is_the_oldest() {
         "fffffffffffffffe0000000000000007"
     );
 }
+
+#[test]
+fn what_cannot_be_read_keeps_versions() {
+    let of = |word: &[u8]| {
+        let attributes = Attributes::from([(VERSIONING.to_owned(), word.to_vec())]);
+        Versioning::of(&CollectionInfo {
+            name: "b".to_owned(),
+            created_micros: 0,
+            hashed: None,
+            attributes,
+        })
+    };
+    assert_eq!(of(VERSIONING_ENABLED), Versioning::Enabled);
+    assert_eq!(of(VERSIONING_SUSPENDED), Versioning::Suspended);
+    for odd in [&b"ENABLED"[..], b"", b"\xff", b"enabled forever"] {
+        assert_eq!(of(odd), Versioning::Enabled);
+    }
+}

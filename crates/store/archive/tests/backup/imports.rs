@@ -2,8 +2,8 @@
 
 use crate::common::{contents_of, put_in};
 use crate::stores::{BACKUP, backup, commit, fresh, try_backup};
-use archive::{Error, ImportOptions, Imported, PackOptions, Selection, import};
-use store::{Attributes, HashPrefix, HashSource, Hashed, Name, ObjectPath, Store};
+use archive::{Error, ImportOptions, Imported, Keeper, PackOptions, Place, Put, Selection, import};
+use store::{Attributes, HashPrefix, HashSource, Hashed, Name, ObjectPath, Store, Transaction};
 
 fn store_with(objects: &[(&str, &str)]) -> Store {
     let (_, store) = fresh(64, 7);
@@ -45,6 +45,59 @@ fn names(store: &Store, collection: &str) -> Vec<(String, String)> {
         .collect()
 }
 
+/// Holds "a", and keeps what "x" was as "old x".
+#[derive(Debug)]
+struct Held;
+
+impl Keeper for Held {
+    fn place(
+        &self,
+        _: &Store,
+        (collection, name): (&str, &Name),
+        _: &Attributes,
+        overwrite: bool,
+    ) -> store::Result<Place> {
+        assert!(overwrite);
+        Ok(match name.text() {
+            Some("a") => Place::Refused(format!("held in {collection}")),
+            Some("x") => Place::Above,
+            _ => Place::Put,
+        })
+    }
+
+    fn above(
+        &self,
+        _: &Store,
+        transaction: &mut Transaction,
+        (collection, name): (&str, &Name),
+        mut attributes: Attributes,
+        put: Put<'_>,
+    ) -> store::Result<Option<String>> {
+        transaction.rename((collection, name), (collection, "old x"));
+        attributes.insert("above".to_owned(), b"yes".to_vec());
+        put(transaction, attributes);
+        Ok(None)
+    }
+}
+
+#[test]
+fn what_is_there_can_be_kept_beside() {
+    let store = store_with(&[("c/x", "new x")]);
+    let archive = export(&store, "c", "").unwrap();
+    let other = store_with(&[("c/x", "x was")]);
+    let options = ImportOptions {
+        overwrite: true,
+        keeper: Some(&Held),
+        ..ImportOptions::default()
+    };
+    try_import(&other, &archive, &options).unwrap();
+    let pair = |name: &str, data: &str| (name.to_owned(), data.to_owned());
+    let wanted = [pair("old x", "x was"), pair("x", "new x")];
+    assert_eq!(names(&other, "c"), wanted);
+    let found = other.stat("c", "x").unwrap().unwrap();
+    assert_eq!(found.attributes["above"], b"yes");
+}
+
 #[test]
 fn what_is_there_stays_or_is_replaced() {
     let store = store_with(&[("c/a", "new a"), ("c/b", "new b"), ("c/x", "x")]);
@@ -64,9 +117,7 @@ fn what_is_there_stays_or_is_replaced() {
     };
     // What has to stay is not replaced, and the import says why.
     let guarded = ImportOptions {
-        guard: Some(|_, collection, name| {
-            Ok((name == b"a").then(|| format!("held in {collection}")))
-        }),
+        keeper: Some(&Held),
         ..overwrite.clone()
     };
     let before = names(&other, "c");
@@ -90,7 +141,7 @@ fn a_part_of_a_collection_goes_where_it_is_wanted() {
             collection: "copy".to_owned(),
             object: Name::from("old/"),
         }),
-        guard: None,
+        keeper: None,
     };
     try_import(&store, &archive, &options).unwrap();
     let mut found = names(&store, "copy");
@@ -120,7 +171,7 @@ fn what_makes_no_sense_is_refused() {
     let one = ImportOptions {
         overwrite: false,
         to: Some(ObjectPath::prefix(b"c").unwrap()),
-        guard: None,
+        keeper: None,
     };
     let refused = try_import(&store, &full, &one);
     assert!(matches!(

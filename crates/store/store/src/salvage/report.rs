@@ -182,7 +182,7 @@ impl SalvageReport {
     }
 
     /// What may be stale, and what cannot be known, in words.
-    pub fn notes(&self) -> [String; 4] {
+    pub fn notes(&self) -> [String; 5] {
         [
             format!(
                 "known to no summary: {} in these zones (what was replaced or removed, or the newest objects: some of \
@@ -196,6 +196,7 @@ impl SalvageReport {
             "in no summary: objects and parts of up to half a block, whose bytes were in the database".to_owned(),
             "may be back: objects that were removed, or replaced by one of up to half a block, in no summary since"
                 .to_owned(),
+            "may be older: attributes (tags, S3's locks) that were changed since the last summary".to_owned(),
         ]
     }
 }

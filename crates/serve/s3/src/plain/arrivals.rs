@@ -1,0 +1,84 @@
+//! Objects that are brought to a store as they were elsewhere. Versions that are there stay, and so does what is locked.
+
+use super::{Locked, PutError, locked};
+use crate::collections::{VERSIONS, is_bucket};
+use crate::config::{Random, operating_system_random};
+use crate::lock::Lock;
+use crate::versions::{Change, Room, Versioning, room, room_beside};
+use std::sync::Arc;
+use store::{Attributes, CollectionInfo, Name, Store, Transaction};
+
+/// What becomes of an object that is brought here as it was elsewhere.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Arrival {
+    /// It is put under its name, in place of what is there.
+    Put,
+    /// It becomes a version of its own: [`put_above`].
+    NewVersion,
+    /// It does not come: what is there is the same version, or newer.
+    Kept,
+    /// It must not come: what is there is locked.
+    Locked(Locked),
+}
+
+/// Judges an object with these attributes that is to have this name in a collection. In a bucket that keeps versions, and among
+/// its earlier ones, it takes the place of nothing but the same version. `now` is in Unix microseconds.
+///
+/// # Errors
+/// The store's.
+pub fn arrival(
+    store: &Store,
+    (collection, name): (&str, &Name),
+    attributes: &Attributes,
+    overwrite: bool,
+    now: u64,
+) -> store::Result<Arrival> {
+    let keeps =
+        |bucket: &CollectionInfo| is_bucket(bucket) && Versioning::of(bucket) != Versioning::Never;
+    let beside = match collection.strip_prefix(VERSIONS) {
+        Some(bucket) => store.collection(bucket)?.filter(keeps),
+        None => None,
+    };
+    let bucket = store.collection(collection)?.filter(keeps);
+    let room = match (name.text(), &beside, &bucket) {
+        (Some(name), Some(bucket), _) => room_beside(store, &bucket.name, name)?,
+        (Some(key), _, Some(_)) => room(store, collection, key, attributes)?,
+        _ if store.stat(collection, name)?.is_some() => Room::Same,
+        _ => Room::Free,
+    };
+    Ok(match room {
+        Room::Free => Arrival::Put,
+        Room::Same if overwrite => match locked(store, collection, name, now)? {
+            Some(why) => Arrival::Locked(why),
+            None => Arrival::Put,
+        },
+        Room::Taken if overwrite && bucket.is_some() => Arrival::NewVersion,
+        Room::Same | Room::Taken => Arrival::Kept,
+    })
+}
+
+/// Adds to a transaction what makes an object the newest version under its key; `put` puts it with its attributes. `now` is in
+/// Unix microseconds.
+///
+/// # Errors
+/// What it would replace is locked, or the store's.
+pub fn put_above(
+    store: &Store,
+    transaction: &mut Transaction,
+    (bucket, key): (&str, &str),
+    attributes: Attributes,
+    now: u64,
+    put: impl FnOnce(&mut Transaction, Attributes),
+) -> Result<(), PutError> {
+    let there = store.collection(bucket)?;
+    let random: Random = Arc::new(operating_system_random);
+    let change = Change::alone(store, bucket, key, there.as_ref(), &random, now);
+    // It has the lock that its attributes say.
+    change.replace(transaction, Lock::default(), |transaction, next| {
+        put(transaction, next.mark(attributes));
+    })?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,325 @@
+//! Imports between any changes of a bucket that keeps versions.
+
+use super::*;
+use crate::attributes::{LEGAL_HOLD, VERSION, VERSIONING, VERSIONING_ENABLED};
+use crate::collections::{bucket_maker, versions_of};
+use crate::versions::{Locks, Version, parse_name};
+use device::{MemoryDrive, ZonedDevice, profile};
+use kv_rocksdb::RocksDb;
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use store::{MkfsOptions, MountOptions};
+
+const BUCKET: &str = "bucket";
+const KEYS: [&str; 2] = ["a", "b"];
+const HELD: Lock = Lock {
+    retention: None,
+    hold: Some(true),
+};
+
+/// An object of an archive.
+#[derive(Clone, Debug)]
+struct Brought {
+    collection: String,
+    name: Name,
+    attributes: Attributes,
+    bytes: Vec<u8>,
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Put(usize, bool),
+    Delete(usize),
+    /// The version at this place, if its lock lets it go.
+    DeleteVersion(usize, usize),
+    Switch(bool),
+    /// Writes an archive of all there is.
+    Export,
+    /// Brings one of the archives, its collections in this order or the other way round.
+    Import(usize, bool, bool),
+    /// Brings objects of another bucket, which may be locked there.
+    Foreign(usize, bool, bool),
+    /// What a program from before did where there was no current version: it put there what the archive had.
+    Unjudged(usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let key = 0..KEYS.len();
+    prop_oneof![
+        4 => (key.clone(), any::<bool>()).prop_map(|(key, held)| Step::Put(key, held)),
+        2 => key.clone().prop_map(Step::Delete),
+        2 => (key.clone(), 0usize..4).prop_map(|(key, place)| Step::DeleteVersion(key, place)),
+        1 => any::<bool>().prop_map(Step::Switch),
+        2 => Just(Step::Export),
+        3 => (0usize..3, any::<bool>(), any::<bool>())
+            .prop_map(|(archive, overwrite, order)| Step::Import(archive, overwrite, order)),
+        2 => (key, any::<bool>(), any::<bool>())
+            .prop_map(|(key, overwrite, held)| Step::Foreign(key, overwrite, held)),
+        1 => (0usize..3).prop_map(Step::Unjudged),
+    ]
+}
+
+struct Bed {
+    store: Store,
+    locks: Locks,
+    puts: u64,
+    archives: Vec<Vec<Brought>>,
+    /// What was locked here.
+    held: BTreeSet<Vec<u8>>,
+    /// Keys under which an older program has put something.
+    spoilt: BTreeSet<String>,
+}
+
+impl Bed {
+    fn new() -> Self {
+        let geometry = profile::by_name("test-small").unwrap();
+        let geometry = geometry.geometry(256 << 20, None).unwrap();
+        let drive: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry).unwrap());
+        Store::mkfs(drive.clone(), &MkfsOptions::new(RocksDb)).unwrap();
+        let store = Store::mount(drive, MountOptions::new(RocksDb)).unwrap();
+        store
+            .commit(bucket_maker(&store, BUCKET, None).unwrap())
+            .unwrap();
+        let random = AtomicU64::new(0);
+        let random = move |bytes: &mut [u8]| {
+            let number = random.fetch_add(1, SeqCst).to_be_bytes();
+            bytes.copy_from_slice(&number[..bytes.len()]);
+        };
+        let locks = Locks::new(Arc::new(random), Arc::new(|| 0));
+        locks.set(&store, BUCKET, Versioning::Enabled).unwrap();
+        Self {
+            store,
+            locks,
+            puts: 0,
+            archives: vec![Vec::new()],
+            held: BTreeSet::new(),
+            spoilt: BTreeSet::new(),
+        }
+    }
+
+    fn bytes(&mut self) -> Vec<u8> {
+        self.puts += 1;
+        self.puts.to_string().into_bytes()
+    }
+
+    fn put(&mut self, key: &str, held: bool) {
+        let bytes = self.bytes();
+        let lock = if held { HELD } else { Lock::default() };
+        let written = self.write(&bytes);
+        let change = self.locks.change(&self.store, BUCKET, key).unwrap();
+        let mut transaction = Transaction::new();
+        let put = change.replace(&mut transaction, lock, |transaction, next| {
+            transaction.put(BUCKET, key, written, next.mark(Attributes::new()));
+        });
+        // Where versions are suspended a lock may stand in the way.
+        if put.is_ok() {
+            self.store.commit(transaction).unwrap();
+            if held {
+                self.held.insert(bytes);
+            }
+        }
+    }
+
+    fn write(&self, bytes: &[u8]) -> store::Written {
+        let mut writer = self.store.writer(None).unwrap();
+        writer.write(bytes).unwrap();
+        writer.finish().unwrap()
+    }
+
+    fn all(&self) -> Vec<Brought> {
+        let mut all = Vec::new();
+        for collection in [versions_of(BUCKET), BUCKET.to_owned()] {
+            for info in self.store.list(&collection, "", "", 10_000).unwrap() {
+                let reader = self.store.open(&collection, &info.name).unwrap();
+                let mut bytes = Vec::new();
+                reader.range(0..info.size).read_to_end(&mut bytes).unwrap();
+                all.push(Brought {
+                    bytes,
+                    collection: collection.clone(),
+                    name: info.name,
+                    attributes: info.attributes,
+                });
+            }
+        }
+        all
+    }
+
+    fn import(&self, archive: Vec<Brought>, overwrite: bool) {
+        for one in archive {
+            let object = (&*one.collection, &one.name);
+            let found = arrival(&self.store, object, &one.attributes, overwrite, 0).unwrap();
+            let mut transaction = Transaction::new();
+            let written = self.write(&one.bytes);
+            let put = |transaction: &mut Transaction, attributes: Attributes| {
+                transaction.put(&one.collection, &one.name, written, attributes);
+            };
+            match found {
+                Arrival::Put => put(&mut transaction, one.attributes.clone()),
+                Arrival::NewVersion => {
+                    let key = one.name.text().unwrap();
+                    let (store, at) = (&self.store, (BUCKET, key));
+                    let attributes = one.attributes.clone();
+                    match put_above(store, &mut transaction, at, attributes, 0, put) {
+                        Ok(()) => {}
+                        Err(PutError::Locked(_)) => continue,
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+                Arrival::Kept | Arrival::Locked(_) => continue,
+            }
+            self.store.commit(transaction).unwrap();
+        }
+    }
+
+    fn take(&mut self, step: Step) {
+        match step {
+            Step::Put(key, held) => self.put(KEYS[key], held),
+            Step::Delete(key) => {
+                let change = self.locks.change(&self.store, BUCKET, KEYS[key]).unwrap();
+                _ = change.delete(&[], Store::commit);
+            }
+            Step::DeleteVersion(key, place) => {
+                let ids = self.versions().remove(KEYS[key]).unwrap_or_default();
+                if let Some((version, _)) = ids.get(place) {
+                    let change = self.locks.change(&self.store, BUCKET, KEYS[key]).unwrap();
+                    _ = change.delete_version(version.id(), true, &[], Store::commit);
+                }
+            }
+            Step::Switch(enabled) => {
+                let to = match enabled {
+                    true => Versioning::Enabled,
+                    false => Versioning::Suspended,
+                };
+                self.locks.set(&self.store, BUCKET, to).unwrap();
+            }
+            Step::Export => self.archives.push(self.all()),
+            Step::Import(archive, overwrite, backwards) => {
+                let mut archive = self.archives[archive % self.archives.len()].clone();
+                if backwards {
+                    archive.reverse();
+                }
+                self.import(archive, overwrite);
+            }
+            Step::Foreign(key, overwrite, held) => {
+                let bytes = self.bytes();
+                let lock = if held { HELD } else { Lock::default() };
+                let brought = Brought {
+                    collection: BUCKET.to_owned(),
+                    name: KEYS[key].into(),
+                    attributes: lock.encode(),
+                    bytes,
+                };
+                self.import(vec![brought], overwrite);
+            }
+            Step::Unjudged(archive) => {
+                for one in self.archives[archive % self.archives.len()].clone() {
+                    let is_there = self.store.stat(BUCKET, &one.name).unwrap().is_some();
+                    if one.collection != BUCKET || is_there {
+                        continue;
+                    }
+                    self.spoilt.insert(one.name.to_string());
+                    let mut transaction = Transaction::new();
+                    let written = self.write(&one.bytes);
+                    transaction.put(BUCKET, &one.name, written, one.attributes);
+                    self.store.commit(transaction).unwrap();
+                }
+            }
+        }
+    }
+
+    /// Of each key its versions, the current one first, if there is one, and whether each is it.
+    fn versions(&self) -> BTreeMap<String, Vec<(Version, bool)>> {
+        let mut found = BTreeMap::<String, Vec<_>>::new();
+        for one in self.all() {
+            let name = one.name.text().unwrap();
+            match one.collection == BUCKET {
+                true => {
+                    let versions = found.entry(name.to_owned()).or_default();
+                    versions.insert(0, (Version::of(&one.attributes), true));
+                }
+                false => {
+                    let (key, version) = parse_name(name).unwrap();
+                    found.entry(key).or_default().push((version, false));
+                }
+            }
+        }
+        found
+    }
+
+    fn check(&self) {
+        let there: BTreeSet<Vec<u8>> = self
+            .all()
+            .into_iter()
+            .filter(|one| one.attributes.contains_key(LEGAL_HOLD))
+            .map(|one| one.bytes)
+            .collect();
+        assert!(self.held.is_subset(&there), "{:?} in {there:?}", self.held);
+        for (key, versions) in self.versions() {
+            if self.spoilt.contains(&key) {
+                continue;
+            }
+            let ids: BTreeSet<&str> = versions.iter().map(|(version, _)| version.id()).collect();
+            assert_eq!(ids.len(), versions.len(), "{key}: {versions:?}");
+            assert!(versions.is_sorted(), "{key}: {versions:?}");
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn nothing_that_is_locked_goes_and_each_version_has_an_id_of_its_own(
+        steps in prop::collection::vec(step(), 1..40)
+    ) {
+        let mut bed = Bed::new();
+        for step in steps {
+            bed.take(step);
+            bed.check();
+        }
+    }
+}
+
+#[test]
+fn a_bucket_comes_back_as_it_was() {
+    let mut bed = Bed::new();
+    for round in 0..3 {
+        for key in KEYS {
+            bed.put(key, round == 1);
+        }
+        bed.take(Step::Delete(0));
+    }
+    let was = bed.all();
+    for backwards in [false, true] {
+        let mut other = Bed::new();
+        other.archives = vec![was.clone()];
+        other.take(Step::Import(0, false, backwards));
+        let shown = |all: Vec<Brought>| format!("{all:?}");
+        assert_eq!(shown(other.all()), shown(was.clone()));
+    }
+}
+
+#[test]
+fn what_was_removed_since_comes_back_above_and_only_if_it_is_asked_for() {
+    let mut bed = Bed::new();
+    bed.put("a", false);
+    bed.take(Step::Export);
+    bed.put("a", true);
+    bed.take(Step::Delete(0));
+    bed.take(Step::Import(1, false, false));
+    assert_eq!(
+        bed.versions()["a"]
+            .iter()
+            .filter(|(_, current)| *current)
+            .count(),
+        0
+    );
+    bed.take(Step::Import(1, true, false));
+    let versions = &bed.versions()["a"];
+    assert!(versions[0].1 && versions.len() == 4, "{versions:?}");
+    bed.check();
+    let bucket = bed.store.collection(BUCKET).unwrap().unwrap();
+    assert_eq!(bucket.attributes[VERSIONING], VERSIONING_ENABLED);
+    let current = bed.store.stat(BUCKET, "a").unwrap().unwrap();
+    assert!(current.attributes.contains_key(VERSION));
+}
