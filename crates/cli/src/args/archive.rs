@@ -52,7 +52,10 @@ Examples:
 
 Collections that are not there are made as they were. An object is compared with its checksum before it appears, and it
 appears whole. Where the archive is cut off or damaged, the command ends with an error; what it has stored up to there stays,
-and can be imported again.")]
+and can be imported again.
+
+A bucket that keeps S3's versions loses none: with --overwrite an object becomes a new version, and without it a key that was
+deleted since counts as there.")]
 pub struct StoreImport {
     /// The drive
     pub drive: PathBuf,

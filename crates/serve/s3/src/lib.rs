@@ -49,6 +49,8 @@ mod server;
 mod service;
 mod tagging;
 mod tags;
+#[cfg(test)]
+mod test_bucket;
 mod upload;
 mod version_listings;
 mod versions;

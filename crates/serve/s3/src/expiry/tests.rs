@@ -2,22 +2,19 @@
 
 use super::*;
 use crate::attributes::{LIFECYCLE, ObjectAttributes};
-use crate::collections::bucket_maker;
 use crate::lifecycle_rules::{admit, decode, encode};
 use crate::lock::Lock;
 use crate::tags::Tags;
+use crate::test_bucket::{BUCKET, bucket, written};
 use crate::versions::Versioning;
-use device::{MemoryDrive, ZonedDevice, profile};
-use kv_rocksdb::RocksDb;
 use objects::digest::hex;
 use proptest::prelude::*;
 use runtime::{Clock, Runtime, SystemClock};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use store::{MkfsOptions, MountOptions, Transaction};
+use store::Transaction;
 
-const BUCKET: &str = "bucket";
 const KEYS: [&str; 4] = ["a", "a\0", "b", "tmp/x"];
 const HOUR: u64 = 3_600_000_000;
 
@@ -46,36 +43,18 @@ struct Fixture {
 
 impl Fixture {
     fn new() -> Self {
-        let geometry = profile::by_name("test-small").unwrap();
-        let geometry = geometry.geometry(256 << 20, None).unwrap();
-        let drive: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry).unwrap());
-        Store::mkfs(drive.clone(), &MkfsOptions::new(RocksDb)).unwrap();
         let start = AtomicU64::new(1_700_000_000_000_000);
         let clock = Arc::new(Days(start, SystemClock::default()));
-        let options = MountOptions {
-            runtime: Runtime::seeded(1).with_clock(clock.clone()),
-            ..MountOptions::new(RocksDb)
-        };
-        let store = Store::mount(drive, options).unwrap();
-        store
-            .commit(bucket_maker(&store, BUCKET, None).unwrap())
-            .unwrap();
-        let random = AtomicU64::new(0);
-        let random = move |bytes: &mut [u8]| {
-            let number = random.fetch_add(1, SeqCst).to_be_bytes();
-            bytes.copy_from_slice(&number[..bytes.len()]);
-        };
+        let (store, locks) = bucket(Runtime::seeded(1).with_clock(clock.clone()));
         Self {
             store,
-            locks: Locks::new(Arc::new(random), Arc::new(|| 0)),
+            locks,
             clock,
         }
     }
 
     fn put(&self, key: &str, size: usize, tag: bool) {
-        let mut written = self.store.writer(None).unwrap();
-        written.write(&vec![1; size]).unwrap();
-        let written = written.finish().unwrap();
+        let data = written(&self.store, &vec![1; size]);
         let tags = if tag {
             vec![("t".to_owned(), "1".to_owned())]
         } else {
@@ -89,7 +68,7 @@ impl Fixture {
         let mut transaction = Transaction::new();
         change
             .replace(&mut transaction, Lock::default(), |transaction, next| {
-                transaction.put(BUCKET, key, written, next.mark(attributes.encode()));
+                transaction.put(BUCKET, key, data, next.mark(attributes.encode()));
             })
             .unwrap();
         self.store.commit(transaction).unwrap();

@@ -2,17 +2,14 @@
 
 use super::*;
 use crate::attributes::{LEGAL_HOLD, VERSION, VERSIONING, VERSIONING_ENABLED};
-use crate::collections::{bucket_maker, versions_of};
+use crate::collections::versions_of;
+use crate::test_bucket::{BUCKET, bucket, written};
 use crate::versions::{Locks, Version, parse_name};
-use device::{MemoryDrive, ZonedDevice, profile};
-use kv_rocksdb::RocksDb;
 use proptest::prelude::*;
+use runtime::Runtime;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use store::{MkfsOptions, MountOptions};
 
-const BUCKET: &str = "bucket";
 const KEYS: [&str; 2] = ["a", "b"];
 const HELD: Lock = Lock {
     retention: None,
@@ -74,20 +71,7 @@ struct Bed {
 
 impl Bed {
     fn new() -> Self {
-        let geometry = profile::by_name("test-small").unwrap();
-        let geometry = geometry.geometry(256 << 20, None).unwrap();
-        let drive: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry).unwrap());
-        Store::mkfs(drive.clone(), &MkfsOptions::new(RocksDb)).unwrap();
-        let store = Store::mount(drive, MountOptions::new(RocksDb)).unwrap();
-        store
-            .commit(bucket_maker(&store, BUCKET, None).unwrap())
-            .unwrap();
-        let random = AtomicU64::new(0);
-        let random = move |bytes: &mut [u8]| {
-            let number = random.fetch_add(1, SeqCst).to_be_bytes();
-            bytes.copy_from_slice(&number[..bytes.len()]);
-        };
-        let locks = Locks::new(Arc::new(random), Arc::new(|| 0));
+        let (store, locks) = bucket(Runtime::seeded(1));
         locks.set(&store, BUCKET, Versioning::Enabled).unwrap();
         Self {
             store,
@@ -107,11 +91,11 @@ impl Bed {
     fn put(&mut self, key: &str, held: bool) {
         let bytes = self.bytes();
         let lock = if held { HELD } else { Lock::default() };
-        let written = self.write(&bytes);
+        let data = written(&self.store, &bytes);
         let change = self.locks.change(&self.store, BUCKET, key).unwrap();
         let mut transaction = Transaction::new();
         let put = change.replace(&mut transaction, lock, |transaction, next| {
-            transaction.put(BUCKET, key, written, next.mark(Attributes::new()));
+            transaction.put(BUCKET, key, data, next.mark(Attributes::new()));
         });
         // Where versions are suspended a lock may stand in the way.
         if put.is_ok() {
@@ -120,12 +104,6 @@ impl Bed {
                 self.held.insert(bytes);
             }
         }
-    }
-
-    fn write(&self, bytes: &[u8]) -> store::Written {
-        let mut writer = self.store.writer(None).unwrap();
-        writer.write(bytes).unwrap();
-        writer.finish().unwrap()
     }
 
     fn all(&self) -> Vec<Brought> {
@@ -151,9 +129,9 @@ impl Bed {
             let object = (&*one.collection, &one.name);
             let found = arrival(&self.store, object, &one.attributes, overwrite, 0).unwrap();
             let mut transaction = Transaction::new();
-            let written = self.write(&one.bytes);
+            let data = written(&self.store, &one.bytes);
             let put = |transaction: &mut Transaction, attributes: Attributes| {
-                transaction.put(&one.collection, &one.name, written, attributes);
+                transaction.put(&one.collection, &one.name, data, attributes);
             };
             match found {
                 Arrival::Put => put(&mut transaction, one.attributes.clone()),
@@ -221,8 +199,8 @@ impl Bed {
                     }
                     self.spoilt.insert(one.name.to_string());
                     let mut transaction = Transaction::new();
-                    let written = self.write(&one.bytes);
-                    transaction.put(BUCKET, &one.name, written, one.attributes);
+                    let data = written(&self.store, &one.bytes);
+                    transaction.put(BUCKET, &one.name, data, one.attributes);
                     self.store.commit(transaction).unwrap();
                 }
             }

@@ -1,0 +1,41 @@
+//! A bucket of a store in memory, for tests of what is in buckets.
+
+use crate::collections::bucket_maker;
+use crate::versions::Locks;
+use device::{MemoryDrive, ZonedDevice, profile};
+use kv_rocksdb::RocksDb;
+use runtime::Runtime;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use store::{MkfsOptions, MountOptions, Store};
+
+pub const BUCKET: &str = "bucket";
+
+/// A store with the bucket, and who changes it; versions get numbers for random ones, and nothing has a date.
+pub fn bucket(runtime: Runtime) -> (Store, Locks) {
+    let geometry = profile::by_name("test-small").unwrap();
+    let geometry = geometry.geometry(256 << 20, None).unwrap();
+    let drive: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry).unwrap());
+    Store::mkfs(drive.clone(), &MkfsOptions::new(RocksDb)).unwrap();
+    let options = MountOptions {
+        runtime,
+        ..MountOptions::new(RocksDb)
+    };
+    let store = Store::mount(drive, options).unwrap();
+    store
+        .commit(bucket_maker(&store, BUCKET, None).unwrap())
+        .unwrap();
+    let random = AtomicU64::new(0);
+    let random = move |bytes: &mut [u8]| {
+        let number = random.fetch_add(1, SeqCst).to_be_bytes();
+        bytes.copy_from_slice(&number[..bytes.len()]);
+    };
+    (store, Locks::new(Arc::new(random), Arc::new(|| 0)))
+}
+
+/// Bytes for an object of it.
+pub fn written(store: &Store, bytes: &[u8]) -> store::Written {
+    let mut writer = store.writer(None).unwrap();
+    writer.write(bytes).unwrap();
+    writer.finish().unwrap()
+}
