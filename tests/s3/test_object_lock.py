@@ -568,6 +568,68 @@ def test_an_archive_of_another_bucket_takes_no_locked_null(make_server, tmp_path
     assert refused(s3.delete_object, **held) == LOCKED
 
 
+def kept(s3, bucket="papers"):
+    """What each version holds, by its id: of delete markers nothing."""
+    found = {}
+    for key, version, marker, _ in listed(s3, bucket):
+        assert version not in found, version
+        found[version] = None if marker else s3.get_object(Bucket=bucket, Key=key, VersionId=version)["Body"].read()
+    return found
+
+
+def test_an_archive_of_another_bucket_takes_no_null(make_server, tmp_path):
+    """All objects that were put while no versions were kept have one id, and are different ones."""
+    server = make_server()
+    s3 = server.client()
+    for bucket in ("papers", "other"):
+        s3.create_bucket(Bucket=bucket)
+        s3.put_object(Bucket=bucket, Key="a", Body=bucket.encode())
+    switch(s3, "papers", "Enabled")
+    exported(server, tmp_path / "other.tar", "other")
+    for _ in range(2):
+        server.stop()
+        zonestore.run("store", "import", server.drive, tmp_path / "other.tar", "--into", "papers", "--overwrite")
+        found = kept(server.start().client())
+        assert found["null"] == b"papers" and b"other" in found.values(), found
+    assert len(found) == 3
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_an_archive_brings_no_second_null(make_server, tmp_path, held):
+    server, other = make_server(), make_server()
+    s3 = server.client()
+    s3.create_bucket(Bucket="papers")
+    s3.put_object(Bucket="papers", Key="a", Body=b"null0")
+    switch(s3, "papers", "Enabled")
+    if held:
+        configure(s3, "papers")
+        s3.put_object_legal_hold(Bucket="papers", Key="a", LegalHold={"Status": "ON"})
+    s3.put_object(Bucket="papers", Key="a", Body=b"v1")
+    exported(server, tmp_path / "old.tar")
+    server.stop()
+    s3 = other.client()
+    s3.create_bucket(Bucket="papers")
+    switch(s3, "papers", "Enabled")
+    s3.put_object(Bucket="papers", Key="a", Body=b"here")
+    switch(s3, "papers", "Suspended")
+    other.stop()
+    done = zonestore.run("store", "import", other.drive, tmp_path / "old.tar", "--overwrite", check=False)
+    assert done.returncode == (8 if held else 0), done.stderr
+    found = kept(other.start().client())
+    assert b"here" in found.values() and found["null"] == (b"null0" if held else b"v1"), found
+
+
+def test_a_bucket_without_versions_gets_no_earlier_ones(make_server, offline, tmp_path):
+    zonestore.run("store", "export", offline.drive, "papers", "--to", tmp_path / "old.tar")
+    other = make_server()
+    other.client().create_bucket(Bucket="papers")
+    other.stop()
+    done = zonestore.run("store", "import", other.drive, tmp_path / "old.tar")
+    assert "1 earlier version left out" in done.stdout, done.stdout
+    s3 = other.start().client()
+    assert [(key, latest) for key, _, _, latest in listed(s3, "papers")] == [("free", True), ("held", True), ("was", True)]
+
+
 def test_whoever_removes_a_bucket_is_told_of_all_versions(offline):
     server = offline.start()
     s3 = server.client()

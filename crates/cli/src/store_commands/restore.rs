@@ -42,6 +42,7 @@ impl Keeper for Buckets {
             Arrival::Put => Place::Put,
             Arrival::NewVersion => Place::Above,
             Arrival::Kept => Place::Kept,
+            Arrival::LeftOut => Place::LeftOut,
             Arrival::Locked(why) => Place::Refused(locked(why)),
         })
     }
@@ -98,7 +99,13 @@ pub fn import(arguments: &StoreImport, out: &mut Output) -> CommandResult {
         if imported.kept > 0 {
             let kept = count(imported.kept, "object");
             out.line(format_args!(
-                "{kept} there already, and left as they are (--overwrite replaces them)"
+                "{kept} there already, or newer versions of them, and left as they are (--overwrite replaces them)"
+            ))?;
+        }
+        if imported.left_out > 0 {
+            let left = count(imported.left_out, "earlier version");
+            out.line(format_args!(
+                "{left} left out, of buckets that keep no versions here: switch versions on and import again"
             ))?;
         }
         damage(&imported.damaged, out)?;

@@ -6,7 +6,7 @@
 //! is one transaction with what causes it. If there is no current version, the newest of the others is a delete marker.
 
 use crate::attributes::{
-    OBJECT_LOCK, VERSION, VERSIONING, VERSIONING_ENABLED, VERSIONING_SUSPENDED,
+    ETAG, OBJECT_LOCK, VERSION, VERSIONING, VERSIONING_ENABLED, VERSIONING_SUSPENDED,
 };
 use crate::collections::{add_versions, require, versions_of};
 use crate::config::{Clock, Random};
@@ -377,6 +377,19 @@ pub enum Room {
     Taken,
 }
 
+impl Room {
+    /// Where this is, for a version with these attributes. Of those that were put while none were kept, which have one id,
+    /// it is the same one that has the same content.
+    fn beside(there: &ObjectInfo, version: &Version, attributes: &Attributes) -> Self {
+        let is_same = Version::of(&there.attributes) == *version;
+        let has_tag = attributes.contains_key(ETAG) && there.attributes == *attributes;
+        match is_same && (!version.is_null() || has_tag) {
+            true => Self::Same,
+            false => Self::Taken,
+        }
+    }
+}
+
 /// Whether an object with these attributes may become the current version under a key, with the version that it has.
 pub fn room(
     store: &Store,
@@ -387,10 +400,7 @@ pub fn room(
     let earlier = Earlier { store, bucket, key };
     let version = Version::of(attributes);
     if let Some(current) = store.stat(bucket, key)? {
-        return Ok(match Version::of(&current.attributes) == version {
-            true => Room::Same,
-            false => Room::Taken,
-        });
+        return Ok(Room::beside(&current, &version, attributes));
     }
     let newest = earlier.newest()?.map(|(version, _)| version);
     Ok(match earlier.has_room_for(&version, newest.as_ref())? {
@@ -399,14 +409,20 @@ pub fn room(
     })
 }
 
-/// Whether something may be put under this name beside a bucket.
-pub fn room_beside(store: &Store, bucket: &str, name: &str) -> store::Result<Room> {
-    if store.stat(&versions_of(bucket), name)?.is_some() {
-        return Ok(Room::Same);
-    }
+/// Whether something with these attributes may be put under this name beside a bucket.
+pub fn room_beside(
+    store: &Store,
+    bucket: &str,
+    name: &str,
+    attributes: &Attributes,
+) -> store::Result<Room> {
+    let there = store.stat(&versions_of(bucket), name)?;
     let Some((key, version)) = parse_name(name) else {
-        return Ok(Room::Free);
+        return Ok(there.map_or(Room::Free, |_| Room::Same));
     };
+    if let Some(there) = there {
+        return Ok(Room::beside(&there, &version, attributes));
+    }
     let current = store.stat(bucket, &key)?;
     let current = current.map(|info| Version::of(&info.attributes));
     let is_taken =

@@ -32,6 +32,8 @@ pub enum Place {
     Above,
     /// It is not put, for what is there.
     Kept,
+    /// It is not put, for what its collection is.
+    LeftOut,
     /// Nothing is put any more, for a reason.
     Refused(String),
 }
@@ -76,6 +78,8 @@ pub struct Imported {
     pub bytes: u64,
     /// Objects that were there and stayed.
     pub kept: u64,
+    /// Objects that have no place in their collection as it is here.
+    pub left_out: u64,
     /// Objects of which the archive has not all bytes; they are not stored.
     pub damaged: Vec<String>,
 }
@@ -184,7 +188,7 @@ impl Fate {
 }
 
 impl Import<'_> {
-    fn judge(&self, entry: &Entry) -> Result<Fate> {
+    fn judge(&mut self, entry: &Entry) -> Result<Fate> {
         let (collection, name, overwrite) =
             (&entry.collection, &entry.name, self.options.overwrite);
         let place = match self.options.keeper {
@@ -198,6 +202,10 @@ impl Import<'_> {
             Place::Put => Ok(Fate::Placed),
             Place::Above => Ok(Fate::Above),
             Place::Kept => Ok(Fate::Kept),
+            Place::LeftOut => {
+                self.imported.left_out += 1;
+                Ok(Fate::LeftOut)
+            }
             Place::Refused(why) => {
                 let object = entry.label();
                 Err(Error::Guarded { object, why })
@@ -276,7 +284,12 @@ impl Sink for Import<'_> {
             };
             if line.lost.is_empty() {
                 match self.options.keeper.filter(|_| fate == Fate::Above) {
-                    Some(keeper) => self.place_above(keeper, &mut transaction, object)?,
+                    Some(keeper) => {
+                        // What is there is looked at, also what came there before it.
+                        self.store.commit(std::mem::take(&mut transaction))?;
+                        self.place_above(keeper, &mut transaction, object)?;
+                        self.store.commit(std::mem::take(&mut transaction))?;
+                    }
                     None => object.place(&mut transaction),
                 }
                 (objects, bytes) = (objects + 1, bytes + line.bytes);

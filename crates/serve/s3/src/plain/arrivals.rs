@@ -17,6 +17,8 @@ pub enum Arrival {
     NewVersion,
     /// It does not come: what is there is the same version, or newer.
     Kept,
+    /// It does not come: it is an earlier version, and its bucket keeps none.
+    LeftOut,
     /// It must not come: what is there is locked.
     Locked(Locked),
 }
@@ -33,15 +35,18 @@ pub fn arrival(
     overwrite: bool,
     now: u64,
 ) -> store::Result<Arrival> {
-    let keeps =
-        |bucket: &CollectionInfo| is_bucket(bucket) && Versioning::of(bucket) != Versioning::Never;
-    let beside = match collection.strip_prefix(VERSIONS) {
-        Some(bucket) => store.collection(bucket)?.filter(keeps),
+    let keeps = |bucket: &CollectionInfo| Versioning::of(bucket) != Versioning::Never;
+    let of = match collection.strip_prefix(VERSIONS) {
+        Some(bucket) => store.collection(bucket)?.filter(is_bucket),
         None => None,
     };
-    let bucket = store.collection(collection)?.filter(keeps);
-    let room = match (name.text(), &beside, &bucket) {
-        (Some(name), Some(bucket), _) => room_beside(store, &bucket.name, name)?,
+    if of.as_ref().is_some_and(|bucket| !keeps(bucket)) {
+        return Ok(Arrival::LeftOut);
+    }
+    let bucket = store.collection(collection)?;
+    let bucket = bucket.filter(|bucket| is_bucket(bucket) && keeps(bucket));
+    let room = match (name.text(), &of, &bucket) {
+        (Some(name), Some(bucket), _) => room_beside(store, &bucket.name, name, attributes)?,
         (Some(key), _, Some(_)) => room(store, collection, key, attributes)?,
         _ if store.stat(collection, name)?.is_some() => Room::Same,
         _ => Room::Free,
