@@ -87,7 +87,7 @@ impl From<backup::Error> for CommandError {
             error => error,
         };
         sorted! { error:
-            E::Reserved { .. } => Usage, "rename the file";
+            E::Reserved { .. } => Usage, "`zonestore fs get`, `put` under another name, and `rm` rename it";
             E::NotEmpty => Refused, "restore into an empty file system, on another drive";
             E::NoChecksums => Damaged, "--foreign takes an archive without our checksums";
             E::LeadsOut { .. } | E::Kind { .. } => Usage;

@@ -209,7 +209,8 @@ impl From<zeafs::Error> for CommandError {
             E::UnsupportedVersion { .. } => Failed, "use the program version that made it";
             E::GeometryChanged { .. } => Damaged, "was the drive copied onto one of another shape?";
             E::Corrupt { .. } | E::DamagedFile { .. } | E::UsedUp { .. } => Damaged, "keep a copy; nothing has been changed";
-            E::DriveTooSmall { .. } | E::TooFewActiveZones { .. } => Usage, "take a larger drive";
+            E::DriveTooSmall { .. } => Usage, "take a larger drive";
+            E::TooFewActiveZones { .. } => Usage, "take another drive";
             E::NotEmpty => Refused, "--force erases it";
             E::NoSpace | E::MetadataFull { .. } => NoSpace,
                 "remove something; or `zonestore zea backup DRIVE ARCHIVE` packs all files, and `zonestore fs restore` puts them on a \

@@ -278,11 +278,6 @@ impl MetadataLog {
         }
     }
 
-    /// Whether the areas are sequential zones.
-    pub const fn is_sequential(&self) -> bool {
-        self.areas[0].is_sequential
-    }
-
     /// Bytes of the smaller area.
     pub fn room(&self) -> u64 {
         self.areas[0].room.min(self.areas[1].room)

@@ -175,8 +175,8 @@ impl ZeaFs {
         self.change(|inner| {
             let written = inner.write_all_out();
             let mut synced = inner.commit().and_then(|()| inner.seal());
-            // Either zone for metadata may go back to what it was once, and nothing is lost with that.
-            if synced.is_ok() && inner.log.is_sequential() {
+            // Either area for metadata may be lost, or go back to what it was once, and nothing goes with that.
+            if synced.is_ok() {
                 synced = inner.checkpoint();
             }
             let synced = synced.and(written);
