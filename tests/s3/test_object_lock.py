@@ -615,6 +615,8 @@ def test_an_archive_brings_no_second_null(make_server, tmp_path, held):
     other.stop()
     done = zonestore.run("store", "import", other.drive, tmp_path / "old.tar", "--overwrite", check=False)
     assert done.returncode == (8 if held else 0), done.stderr
+    # What came before the refusal stays, and is told.
+    assert not held or "1 object, 5 B, stored before this" in done.stderr, done.stderr
     found = kept(other.start().client())
     assert b"here" in found.values() and found["null"] == (b"null0" if held else b"v1"), found
 

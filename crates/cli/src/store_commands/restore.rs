@@ -8,7 +8,7 @@ use crate::local_file;
 use crate::output::Output;
 use archive::{Checked, ImportOptions, Imported, Keeper, Place, Put, Restored};
 use runtime::Runtime;
-use s3::plain::{self, Arrival, PutError};
+use s3::plain::{self, Arrival};
 use serde_json::json;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ fn source(path: &Path) -> CommandResult<BufReader<Box<dyn Read>>> {
     Ok(BufReader::with_capacity(1 << 20, source))
 }
 
-/// Versions of S3's buckets stay, and what is locked.
+/// Buckets: versions that are there stay, and so does what is locked.
 #[derive(Debug)]
 struct Buckets;
 
@@ -56,14 +56,10 @@ impl Keeper for Buckets {
         put: Put<'_>,
     ) -> store::Result<Option<String>> {
         let now = Runtime::system().unix_micros();
-        // Names that are no text have no versions.
+        // Names that are no text have no versions, and nothing comes above them.
         let key = key.text().unwrap_or_default();
-        match plain::put_above(store, transaction, (bucket, key), attributes, now, put) {
-            Ok(()) => Ok(None),
-            Err(PutError::Locked(why)) => Ok(Some(locked(why))),
-            Err(PutError::Store(error)) => Err(error),
-            Err(PutError::Source(error)) => Ok(Some(error.to_string())),
-        }
+        let refused = plain::put_above(store, transaction, (bucket, key), attributes, now, put)?;
+        Ok(refused.map(locked))
     }
 }
 

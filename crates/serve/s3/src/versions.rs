@@ -323,7 +323,7 @@ impl Earlier<'_> {
         Ok(self.list("", 1)?.into_iter().next())
     }
 
-    /// Whether a version may come before all of them, of which `newest` is the newest: it is newer, and there is none of its id.
+    /// Whether a version is newer than all of them, of which `newest` is the newest, and none has its id.
     fn has_room_for(&self, version: &Version, newest: Option<&Version>) -> store::Result<bool> {
         // The smaller the newer.
         let is_newer = newest.is_none_or(|newest| version < newest);
@@ -366,20 +366,20 @@ pub fn place(store: &Store, bucket: &str, key: &str, id: &str) -> S3Result<Optio
     }
 }
 
-/// What there is under a key that something is to be put under as it is elsewhere.
+/// Whether a version that comes from elsewhere fits under a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Room {
-    /// Nothing that it disturbs.
+    /// It does: it is the newest, or among the earlier ones, and no other has its id.
     Free,
-    /// The same version.
+    /// That very version is there.
     Same,
-    /// A version of its id, or newer ones.
+    /// Another one with its id is there, or it would be the current version and older than others.
     Taken,
 }
 
 impl Room {
-    /// Where this is, for a version with these attributes. Of those that were put while none were kept, which have one id,
-    /// it is the same one that has the same content.
+    /// Of a version with these attributes, where `there` has its place. All that were put while none were kept have one id: the
+    /// same are those with one entity tag, and nothing else that differs.
     fn beside(there: &ObjectInfo, version: &Version, attributes: &Attributes) -> Self {
         let is_same = Version::of(&there.attributes) == *version;
         let has_tag = attributes.contains_key(ETAG) && there.attributes == *attributes;
@@ -409,7 +409,7 @@ pub fn room(
     })
 }
 
-/// Whether something with these attributes may be put under this name beside a bucket.
+/// The same of an object with these attributes that is to be one of a bucket's earlier versions, with this name among them.
 pub fn room_beside(
     store: &Store,
     bucket: &str,
@@ -685,7 +685,7 @@ impl<'a> Change<'a> {
             self.check_lock(replaced, false)?;
         }
         let versions = versions_of(bucket);
-        // One that has come here past all others takes nobody's place.
+        // A program may have put one here that is older than others, or has the id of one. It gets a number of its own.
         let kept = match kept {
             Some(version) if !self.earlier.has_room_for(&version, newest.as_ref())? => {
                 Some(Version::new(next_number(), Some(self.random)))

@@ -9,7 +9,7 @@ use crate::sum::Sum;
 use crate::unpack::{Archive, Sink};
 use serde::Serialize;
 use std::io::Read;
-use store::{Attributes, Hashed, Name, ObjectPath, Omap, Store, Transaction};
+use store::{Attributes, Hashed, Name, ObjectPath, Omap, Pending, Store, Transaction};
 
 /// How objects are added.
 #[derive(Clone, Debug, Default)]
@@ -19,7 +19,7 @@ pub struct ImportOptions {
     /// The archive's one collection goes to this one, with this in front of the names. Collections whose names begin
     /// with a dot, which programs keep for themselves, are left out then.
     pub to: Option<ObjectPath>,
-    /// Who knows what else is in the collections.
+    /// Who judges what comes into collections that mean something to it.
     pub keeper: Option<&'static dyn Keeper>,
 }
 
@@ -41,7 +41,7 @@ pub enum Place {
 /// Puts an object with these attributes.
 pub type Put<'a> = Box<dyn FnOnce(&mut Transaction, Attributes) + 'a>;
 
-/// Somebody to whom the objects of some collections mean more than their names say.
+/// Judges what comes into collections that mean something to a program, such as buckets and their earlier versions.
 pub trait Keeper: std::fmt::Debug + Sync {
     /// What becomes of an object with this collection, name, and attributes.
     ///
@@ -55,7 +55,8 @@ pub trait Keeper: std::fmt::Debug + Sync {
         overwrite: bool,
     ) -> store::Result<Place>;
 
-    /// Adds to a transaction what keeps what is there, and then the object. If that must not be, answers why.
+    /// Of an object that is [`Place::Above`]: adds what moves the object that is there, and then puts this one. Answers why, if
+    /// neither must be.
     ///
     /// # Errors
     /// The store's.
@@ -181,6 +182,30 @@ struct Import<'a> {
     imported: &'a mut Imported,
 }
 
+/// The objects of a group on their way into the store.
+#[derive(Default)]
+struct Batch {
+    transaction: Transaction,
+    /// Bytes of each object that it puts.
+    sizes: Vec<u64>,
+    /// Objects that are readable, and their bytes.
+    objects: u64,
+    bytes: u64,
+    /// The last of the transactions that made them so.
+    last: Option<Pending>,
+}
+
+impl Batch {
+    /// Makes readable what it has.
+    fn commit(&mut self, store: &Store) -> Result<()> {
+        let transaction = std::mem::take(&mut self.transaction);
+        self.last = Some(store.commit_readable(transaction)?);
+        self.objects += self.sizes.len() as u64;
+        self.bytes += self.sizes.drain(..).sum::<u64>();
+        Ok(())
+    }
+}
+
 impl Fate {
     fn is_put(self) -> bool {
         matches!(self, Self::Placed | Self::Above)
@@ -213,12 +238,36 @@ impl Import<'_> {
         }
     }
 
-    fn place_above(
-        &self,
-        keeper: &dyn Keeper,
-        transaction: &mut Transaction,
-        mut ready: Ready,
-    ) -> Result<()> {
+    fn place_all(&mut self, lines: Vec<Listed>, batch: &mut Batch) -> Result<()> {
+        let mut ready = self.placing.take()?.into_iter();
+        let fates = std::mem::take(&mut self.fates);
+        let stored = lines.iter().filter(|line| line.sum.is_some());
+        for (line, fate) in stored.zip(fates) {
+            self.imported.kept += u64::from(fate == Fate::Kept);
+            let object = fate.is_put().then(|| ready.next());
+            let Some(object) = object.flatten() else {
+                continue;
+            };
+            if !line.lost.is_empty() {
+                self.imported.damaged.push(object.label());
+                object.give_up(&mut batch.transaction);
+                continue;
+            }
+            match self.options.keeper.filter(|_| fate == Fate::Above) {
+                Some(keeper) => {
+                    // The keeper looks at what is there, also at what came before this.
+                    batch.commit(self.store)?;
+                    batch.transaction = self.place_above(keeper, object)?;
+                }
+                None => object.place(&mut batch.transaction),
+            }
+            batch.sizes.push(line.bytes);
+        }
+        batch.commit(self.store)
+    }
+
+    /// A transaction that puts an object above what is there.
+    fn place_above(&self, keeper: &dyn Keeper, mut ready: Ready) -> Result<Transaction> {
         let (label, entry) = (ready.label(), ready.entry());
         let (collection, name) = (entry.collection.clone(), entry.name.clone());
         let attributes = std::mem::take(&mut entry.attributes);
@@ -226,10 +275,10 @@ impl Import<'_> {
             ready.entry().attributes = attributes;
             ready.place(transaction);
         });
-        let object = (&*collection, &name);
-        let refused = keeper.above(self.store, transaction, object, attributes, put)?;
+        let (mut transaction, object) = (Transaction::new(), (&*collection, &name));
+        let refused = keeper.above(self.store, &mut transaction, object, attributes, put)?;
         match refused {
-            None => Ok(()),
+            None => Ok(transaction),
             Some(why) => Err(Error::Guarded { object: label, why }),
         }
     }
@@ -271,37 +320,14 @@ impl Sink for Import<'_> {
     }
 
     fn group(&mut self, lines: Vec<Listed>, _: Sum) -> Result<()> {
-        let mut ready = self.placing.take()?.into_iter();
-        let mut transaction = Transaction::new();
-        let (mut objects, mut bytes, mut damaged) = (0, 0, Vec::new());
-        let fates = std::mem::take(&mut self.fates);
-        let stored = lines.iter().filter(|line| line.sum.is_some());
-        for (line, fate) in stored.zip(fates) {
-            self.imported.kept += u64::from(fate == Fate::Kept);
-            let object = fate.is_put().then(|| ready.next());
-            let Some(object) = object.flatten() else {
-                continue;
-            };
-            if line.lost.is_empty() {
-                match self.options.keeper.filter(|_| fate == Fate::Above) {
-                    Some(keeper) => {
-                        // What is there is looked at, also what came there before it.
-                        self.store.commit(std::mem::take(&mut transaction))?;
-                        self.place_above(keeper, &mut transaction, object)?;
-                        self.store.commit(std::mem::take(&mut transaction))?;
-                    }
-                    None => object.place(&mut transaction),
-                }
-                (objects, bytes) = (objects + 1, bytes + line.bytes);
-            } else {
-                damaged.push(object.label());
-                object.give_up(&mut transaction);
-            }
+        let mut batch = Batch::default();
+        let placed = self.place_all(lines, &mut batch);
+        // What is readable stays, behind an error too.
+        if let Some(last) = batch.last {
+            last.wait()?;
         }
-        self.store.commit(transaction)?;
-        self.imported.objects += objects;
-        self.imported.bytes += bytes;
-        self.imported.damaged.extend(damaged);
-        Ok(())
+        self.imported.objects += batch.objects;
+        self.imported.bytes += batch.bytes;
+        placed
     }
 }

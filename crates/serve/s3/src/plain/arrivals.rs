@@ -1,10 +1,10 @@
 //! Objects that are brought to a store as they were elsewhere. Versions that are there stay, and so does what is locked.
 
-use super::{Locked, PutError, locked};
+use super::{Locked, locked};
 use crate::collections::{VERSIONS, is_bucket};
 use crate::config::{Random, operating_system_random};
 use crate::lock::Lock;
-use crate::versions::{Change, Room, Versioning, room, room_beside};
+use crate::versions::{Change, ReplaceError, Room, Versioning, room, room_beside};
 use std::sync::Arc;
 use store::{Attributes, CollectionInfo, Name, Store, Transaction};
 
@@ -62,11 +62,11 @@ pub fn arrival(
     })
 }
 
-/// Adds to a transaction what makes an object the newest version under its key; `put` puts it with its attributes. `now` is in
-/// Unix microseconds.
+/// Adds to a transaction what makes an object the newest version under its key; `put` puts it with its attributes, which say how
+/// it is locked. Answers why, if it would replace what is locked. `now` is in Unix microseconds.
 ///
 /// # Errors
-/// What it would replace is locked, or the store's.
+/// The store's.
 pub fn put_above(
     store: &Store,
     transaction: &mut Transaction,
@@ -74,15 +74,18 @@ pub fn put_above(
     attributes: Attributes,
     now: u64,
     put: impl FnOnce(&mut Transaction, Attributes),
-) -> Result<(), PutError> {
+) -> store::Result<Option<Locked>> {
     let there = store.collection(bucket)?;
     let random: Random = Arc::new(operating_system_random);
     let change = Change::alone(store, bucket, key, there.as_ref(), &random, now);
-    // It has the lock that its attributes say.
-    change.replace(transaction, Lock::default(), |transaction, next| {
+    let put = change.replace(transaction, Lock::default(), |transaction, next| {
         put(transaction, next.mark(attributes));
-    })?;
-    Ok(())
+    });
+    match put {
+        Ok(_) => Ok(None),
+        Err(ReplaceError::Locked(why)) => Ok(Some(why)),
+        Err(ReplaceError::Store(error)) => Err(error),
+    }
 }
 
 #[cfg(test)]

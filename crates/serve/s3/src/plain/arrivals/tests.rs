@@ -156,10 +156,11 @@ impl Bed {
                     let key = one.name.text().unwrap();
                     let (store, at) = (&self.store, (BUCKET, key));
                     let attributes = one.attributes.clone();
-                    match put_above(store, &mut transaction, at, attributes, 0, put) {
-                        Ok(()) => {}
-                        Err(PutError::Locked(_)) => continue,
-                        Err(error) => panic!("{error}"),
+                    if put_above(store, &mut transaction, at, attributes, 0, put)
+                        .unwrap()
+                        .is_some()
+                    {
+                        continue;
                     }
                 }
                 Arrival::Kept | Arrival::LeftOut | Arrival::Locked(_) => continue,
