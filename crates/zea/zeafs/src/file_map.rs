@@ -21,6 +21,12 @@ impl File {
             .map_or(self.size, |next| next.file_offset)
     }
 
+    /// A piece behind all others. Its offset is the file's size.
+    pub fn append(&mut self, piece: Piece) {
+        self.size = piece.file_offset + piece.length;
+        self.pieces.push(piece);
+    }
+
     /// The whole pieces from `file_offset` on that `to` has the bytes of lie there now; answers those that do not
     /// count any more.
     pub fn relocate(
@@ -82,11 +88,11 @@ impl FileMap {
             }
             Operation::Append { inode, piece } => {
                 let file = self.files.get_mut(&inode).ok_or(Contradiction)?;
-                if piece.file_offset != file.size {
+                let end = piece.file_offset.checked_add(piece.length);
+                if piece.file_offset != file.size || end.is_none() {
                     return Err(Contradiction);
                 }
-                file.size = file.size.checked_add(piece.length).ok_or(Contradiction)?;
-                file.pieces.push(piece);
+                file.append(piece);
                 Ok(Vec::new())
             }
             Operation::Truncate { inode, size } => {

@@ -109,6 +109,22 @@ impl Inner {
         }
     }
 
+    /// Whether so many bytes more may wait in memory: there is room for them and all that does. Where that is not certain,
+    /// what waits is written out first, so that nothing that was taken lacks what is taken now.
+    pub fn may_wait(&mut self, bytes: usize) -> Result<bool> {
+        if self.has_room_for(bytes) {
+            return Ok(true);
+        }
+        self.write_all_out()?;
+        Ok(self.has_room_for(bytes))
+    }
+
+    fn has_room_for(&self, bytes: usize) -> bool {
+        let waiting = self.buffers.values().map(Vec::len).chain([bytes]);
+        let stored = waiting.map(|bytes| self.space.stored(bytes as u64));
+        stored.sum::<u64>() <= self.space.room_for_files()
+    }
+
     /// Puts all that is buffered into extents.
     pub fn write_all_out(&mut self) -> Result<()> {
         let inodes: Vec<u64> = self.buffers.keys().copied().collect();
@@ -119,13 +135,22 @@ impl Inner {
         result
     }
 
+    /// Puts what is buffered of a file into extents. What finds no room was never taken, and goes.
+    pub fn write_out_or_drop(&mut self, inode: u64, lifetime: Lifetime) -> Result<()> {
+        let written = self.write_out(inode, lifetime);
+        if matches!(written, Err(Error::NoSpace)) {
+            self.buffers.remove(&inode);
+        }
+        written
+    }
+
     /// Puts what is buffered of a file into extents.
     pub fn write_out(&mut self, inode: u64, lifetime: Lifetime) -> Result<()> {
         let Some(data) = self.buffers.remove(&inode) else {
             return Ok(());
         };
         let mut done = 0;
-        while done < data.len() && self.map.files.contains_key(&inode) {
+        while done < data.len() && self.file(inode).is_some() {
             match self.write_piece(inode, lifetime, &data[done..]) {
                 Ok(length) => done += length,
                 Err(error) => {
@@ -141,7 +166,7 @@ impl Inner {
     fn write_piece(&mut self, inode: u64, lifetime: Lifetime, data: &[u8]) -> Result<usize> {
         let limit = self.space.geometry().max_active_zones;
         let mut stream = Stream::of(lifetime, limit);
-        let file_offset = self.map.files.get(&inode).map_or(0, |file| file.size);
+        let file_offset = self.file(inode).map_or(0, |file| file.size);
         let piece = loop {
             match self.space.put(stream, inode, file_offset, data) {
                 Err(Error::NoSpace) => match self.make_space() {
@@ -155,7 +180,12 @@ impl Inner {
             }
         };
         let length = piece.length as usize;
-        self.change(Operation::Append { inode, piece });
+        // No frame names what nobody finds after a crash.
+        if let Some(orphan) = self.orphans.get_mut(&inode) {
+            orphan.append(piece);
+        } else {
+            self.change(Operation::Append { inode, piece });
+        }
         Ok(length)
     }
 }

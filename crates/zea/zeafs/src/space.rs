@@ -138,6 +138,29 @@ impl Space {
         self.sharing.free_for(FILES)
     }
 
+    /// Bytes of the drive that so many bytes of a file take as one piece.
+    pub fn stored(&self, bytes: u64) -> u64 {
+        let g = self.geometry();
+        g.round_up(bytes) + u64::from(g.block_size)
+    }
+
+    /// Bytes of the drive that pieces of files can certainly take without anything being moved.
+    pub fn room_for_files(&self) -> u64 {
+        let g = self.geometry();
+        // A zone is left with less than the smallest piece, and a piece that goes on in another zone has metadata in both.
+        let lost = self.least_room() + u64::from(g.block_size);
+        let files = self.streams.iter();
+        let files = files.filter(|(stream, _)| matches!(stream, Stream::Files(_)));
+        let open = files.map(|(_, instance)| instance.room().saturating_sub(lost));
+        let empty = Instance::largest(g).saturating_sub(lost);
+        open.sum::<u64>() + u64::from(self.free_for_files()) * empty
+    }
+
+    /// Room of a zone below which it is left.
+    fn least_room(&self) -> u64 {
+        4 * u64::from(self.geometry().block_size)
+    }
+
     pub fn live_bytes(&self) -> u64 {
         self.live.values().sum()
     }
@@ -169,7 +192,7 @@ impl Space {
 
     /// Room at the stream's zone, or at a new one; [`Error::NoSpace`] if there is none.
     fn open(&mut self, stream: Stream) -> Result<u64> {
-        let least = 4 * u64::from(self.geometry().block_size);
+        let least = self.least_room();
         if let Some(instance) = self.streams.get(&stream) {
             let room = instance.room();
             if room >= least.min(Instance::largest(self.geometry())) {
@@ -212,7 +235,7 @@ impl Space {
 
     /// A stream that still has room, for one that gets no zone.
     pub fn with_room(&self) -> Option<Stream> {
-        let least = 4 * u64::from(self.geometry().block_size);
+        let least = self.least_room();
         let mut streams = self.streams.iter();
         streams
             .find(|(_, instance)| instance.room() >= least)

@@ -50,6 +50,9 @@ impl Writer {
 
     /// Appends. Readers see it at once; a crash may take it until the next sync of any file. Once this has failed, so does
     /// everything else.
+    ///
+    /// # Errors
+    /// [`Error::NoSpace`] if it has no room on the drive, beside all that waits in memory: what is taken has a place.
     pub fn append(&mut self, data: &[u8]) -> Result<()> {
         let appended = self.try_append(data);
         self.failed = appended.clone().err();
@@ -60,13 +63,17 @@ impl Writer {
         let mut inner = self.inner()?;
         let mut rest = data;
         while !rest.is_empty() {
-            let buffer = inner.buffers.entry(self.inode).or_default();
+            let buffered = inner.buffers.get(&self.inode).map_or(0, Vec::len);
             let take = rest
                 .len()
-                .min(self.shared.write_buffer.saturating_sub(buffer.len()));
+                .min(self.shared.write_buffer.saturating_sub(buffered));
+            let waits = inner.may_wait(take)?;
+            let buffer = inner.buffers.entry(self.inode).or_default();
             buffer.extend_from_slice(&rest[..take]);
             rest = &rest[take..];
-            if buffer.len() >= self.shared.write_buffer {
+            if !waits {
+                inner.write_out_or_drop(self.inode, self.lifetime)?;
+            } else if buffer.len() >= self.shared.write_buffer {
                 inner.write_out(self.inode, self.lifetime)?;
             }
         }

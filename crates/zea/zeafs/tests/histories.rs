@@ -1,16 +1,18 @@
 //! Random histories beside the model, with restarts; damage; the ends of files; what is refused.
 
 use crate::support::Step::*;
-use crate::support::{NAMES, Pair, bytes, format, geometry, mount, number, read, write};
+use crate::support::{BUFFER, NAMES, Pair, bytes, format, geometry, mount, number, read, write};
 use device::{FileDrive, MemoryDrive, ZonedDevice, erase};
+use fastrand::Rng;
 use runtime::Runtime;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use zeafs::format::frame::checksum;
-use zeafs::{Error, Examined, ZeaFs};
+use zeafs::{Error, Examined, Lifetime, ZeaFs};
 use zone::{ByteOffset, Geometry, ZoneAddress, ZoneId};
 
 fn history(device: Arc<dyn ZonedDevice>, seed: u64) {
-    let mut random = fastrand::Rng::with_seed(seed);
+    let mut random = Rng::with_seed(seed);
     format(&*device);
     let mut pair = Pair::new(device).unwrap();
     for _ in 0..number("ZONESTORE_ZEA_STEPS", 500) {
@@ -90,7 +92,7 @@ fn a_flipped_bit_is_never_wrong_bytes() {
         for zone in g.zones() {
             let capacity = g.capacity(zone);
             for offset in (0..capacity).step_by(512) {
-                let mut random = fastrand::Rng::with_seed(offset + u64::from(zone.0));
+                let mut random = Rng::with_seed(offset + u64::from(zone.0));
                 let (byte, mask) = (random.usize(..80), 1 << random.u32(..8));
                 let image = device.snapshot();
                 image.decay(ZoneAddress::new(zone, offset), 512, |block| {
@@ -126,7 +128,7 @@ fn a_flipped_bit_is_never_wrong_bytes() {
 #[test]
 fn many_blocks_destroyed() {
     for seed in 0..number("ZONESTORE_ZEA_DAMAGES", 300) {
-        let mut random = fastrand::Rng::with_seed(seed);
+        let mut random = Rng::with_seed(seed);
         let g = [geometry(9, 1, 0), geometry(11, 0, 0)][seed as usize % 2].clone();
         let (device, files) = filled(&g);
         let image = device.snapshot();
@@ -218,6 +220,98 @@ fn a_full_drive_says_so_and_goes_on_when_something_is_removed() {
             assert!(read(&fs, name).unwrap() == bytes(n as u64, 4000));
         }
     }
+}
+
+/// An append that is taken has a place, also while it waits in memory: one that has none fails, and an unmount does not.
+#[test]
+fn what_was_taken_has_a_place() {
+    for seed in 0..number("ZONESTORE_ZEA_HISTORIES", 60) {
+        let mut random = Rng::with_seed(seed);
+        let g =
+            [geometry(6, 1, 0), geometry(8, 0, 6), geometry(12, 1, 0)][seed as usize % 3].clone();
+        let device = Arc::new(MemoryDrive::new(g).unwrap());
+        format(&*device);
+        let buffer = [BUFFER, 20_000, 100_000][random.usize(..3)];
+        let fs = ZeaFs::mount_with(device.clone(), Runtime::seeded(seed), buffer).unwrap();
+        let largest = [60, 900, 30_000][random.usize(..3)];
+        let mut taken: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+        let mut writers = BTreeMap::new();
+        let (mut full, mut name) = (0, 0);
+        while full < 12 {
+            if writers.len() < 5 {
+                name += 1;
+                let mut writer = fs.create(&format!("f{name}")).unwrap();
+                if random.bool() {
+                    writer.set_lifetime(Lifetime::Long);
+                }
+                writers.insert(format!("f{name}"), writer);
+            }
+            let names: Vec<String> = writers.keys().cloned().collect();
+            let name = names[random.usize(..names.len())].clone();
+            let writer = writers.get_mut(&name).unwrap();
+            match random.u32(..40) {
+                0 => writer.sync().unwrap(),
+                1 => {
+                    writer.close().unwrap();
+                    writers.remove(&name);
+                }
+                2 if full > 0 => {
+                    writers.remove(&name);
+                    fs.delete(&name).unwrap();
+                    taken.remove(&name);
+                }
+                n => {
+                    let data = bytes(u64::from(n), random.usize(..=largest));
+                    let file = taken.entry(name.clone()).or_default();
+                    match writer.append(&data) {
+                        Ok(()) => file.extend(data),
+                        Err(Error::NoSpace) => {
+                            full += 1;
+                            let before = file.len();
+                            let found = read(&fs, &name).unwrap();
+                            assert!(found.starts_with(file), "seed {seed}");
+                            assert!(found.len() < before + data.len(), "seed {seed}");
+                            assert!(matches!(writer.append(&data), Err(Error::NoSpace)));
+                            *file = found;
+                            writers.remove(&name);
+                        }
+                        Err(error) => panic!("seed {seed}: {error}"),
+                    }
+                }
+            }
+        }
+        drop(writers);
+        let ended = fs.unmount();
+        assert!(ended.is_ok(), "seed {seed}: {ended:?}");
+        let fs = mount(device).unwrap();
+        for (name, data) in &taken {
+            assert!(read(&fs, name).unwrap() == *data, "seed {seed}: {name}");
+        }
+    }
+}
+
+/// What waits in memory of a file that was removed is its readers', whoever syncs.
+#[test]
+fn a_removed_file_keeps_what_waits_for_its_readers() {
+    let device = Arc::new(MemoryDrive::new(geometry(9, 1, 0)).unwrap());
+    format(&*device);
+    let fs = mount(device).unwrap();
+    let mut writer = fs.create("a").unwrap();
+    let data = bytes(1, 700);
+    writer.append(&data).unwrap();
+    let reader = fs.open("a").unwrap();
+    fs.delete("a").unwrap();
+    fs.sync().unwrap();
+    let more = bytes(2, 5000);
+    writer.append(&more).unwrap();
+    writer.sync().unwrap();
+    let mut found = vec![0; 6000];
+    assert_eq!(reader.read_at(0, &mut found).unwrap(), 5700);
+    assert!(found[..700] == data && found[700..5700] == more);
+    drop(writer);
+    drop(reader);
+    fs.sync_metadata().unwrap();
+    assert_eq!(fs.usage().live_bytes, 0);
 }
 
 /// A log that goes on behind a part of a record ends there for whoever reads it, with all that was synced behind it.
