@@ -96,3 +96,32 @@ def test_what_cannot_be_removed_beside_a_drive_does_not_come_back(zonestore, fil
         folder.chmod(0o755)
     assert zonestore("fs", "cat", drive, "/x").out == b"y"
     assert zonestore("fs", "ls", drive, "/my/db", "--json").json == before
+
+
+def test_a_file_is_removed_from_a_full_drive_whose_program_was_killed(zonestore, tmp_path):
+    zonestore(*"drive create l.zoned --profile test-small --size 16MiB --zone-size 1MiB --conventional 1".split())
+    zonestore("fs", "mkfs", "l.zoned")
+    zonestore("fs", "put", "l.zoned", "-", "/small", stdin=b"x" * 5000)
+    # Until no database takes anything more, also of what waits for the drive.
+    fill = """if True:
+        import itertools, os, plyvel
+        for db in [plyvel.DB(f"/{name}", create_if_missing=True) for name in "abcdef"]:
+            try:
+                for n in itertools.count():
+                    db.put(b"%d" % n, os.urandom(20000))
+            except plyvel.Error:
+                print(n, flush=True)
+        os.kill(os.getpid(), 9)
+    """
+    killed = zonestore.try_("leveldb", "l.zoned", "--", PYTHON, "-c", fill, env={"ZONESTORE_LOG_AGE_MS": "0"})
+    acknowledged = [int(line) for line in killed.out.split()]
+    assert len(acknowledged) == 6
+    removed = zonestore.try_("fs", "rm", "l.zoned", "/small")
+    assert removed.code == 0 and "l.zoned.unsynced keeps" in removed.err, removed.err
+    names = {entry["name"] for entry in zonestore("fs", "ls", "l.zoned", "--json").json["entries"]}
+    assert names == set("abcdef")
+    for name in "ab":
+        zonestore("fs", "rm", "l.zoned", f"/{name}", "-r", "--yes")
+    look = "import plyvel; print(*(sum(1 for _ in plyvel.DB(f'/{name}')) for name in 'cdef'))"
+    found = zonestore("leveldb", "l.zoned", "--", PYTHON, "-c", look).text
+    assert [int(n) for n in found.split()] == acknowledged[2:]

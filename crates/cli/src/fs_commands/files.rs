@@ -7,6 +7,7 @@ use crate::local_file;
 use crate::output::Output;
 use crate::question;
 use backup::tree::{Source, Tree, make_directories, replace};
+use bluefs::Error;
 use serde_json::json;
 use std::path::Path;
 use terminal::{Progress, count, human};
@@ -84,6 +85,14 @@ pub fn remove(
             question::confirm(yes, &lost)?;
         }
         tree.remove(fs)?;
+        match fs.unmount() {
+            // Of a program that was killed. It stays beside the drive, and what was to be removed is.
+            Err(Error::NoSpace { .. }) => eprintln!(
+                "zonestore: warning: {}.unsynced keeps what still finds no room on the drive: remove more",
+                drive.display()
+            ),
+            unmounted => unmounted?,
+        }
         let removed = tree.files.len() as u64;
         out.line(format_args!(
             "{}: {} removed",
