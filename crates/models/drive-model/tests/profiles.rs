@@ -271,13 +271,13 @@ fn what_is_wrong_is_said_in_a_line() {
             "emulated-smr-3",
             "zone_free_bands",
             "1000000007",
-            "zone_free_bands is 1958, 20, 1000000007: it must be 44620 or fewer together",
+            "zone_free_bands is 1958, 20, 1000000007: it must be 44150 or fewer together",
         ),
         (
             "emulated-smr-3",
             "zone_cache_bands",
             "1000000007",
-            "zone_free_bands is 1958, 1000000007, 70: it must be 44620 or fewer together",
+            "zone_free_bands is 1958, 1000000007, 70: it must be 44150 or fewer together",
         ),
         (
             "emulated-smr-3",
