@@ -200,6 +200,26 @@ impl Area {
         Ok(found)
     }
 
+    /// Whether more was written behind `last`, the last whole frame, which ends at `end`: a frame that is torn or damaged.
+    pub fn goes_on(&self, device: &dyn ZonedDevice, end: u64, last: &Frame) -> Result<bool> {
+        let g = device.geometry();
+        let mut block = vec![0; g.block_size as usize];
+        let written = self.written(device)?;
+        if written < end + block.len() as u64 {
+            return Ok(false);
+        }
+        // Of a finished zone, the write pointer does not tell.
+        if self.is_sequential && written < self.room {
+            return Ok(true);
+        }
+        device.read(self.place(g, end), &mut block)?;
+        let is_next = |frame: Frame| (frame.uuid, frame.epoch) == (last.uuid, last.epoch);
+        Ok(match Frame::decode(&block) {
+            Decoded::Header(frame, _) | Decoded::OtherVersion(_, frame, _) => is_next(frame),
+            Decoded::Nothing => false,
+        })
+    }
+
     /// Refuses a frame from `behind` on that says that one behind `last`, the last whole one of the newest checkpoint's, was
     /// durable: that one is damaged. Those that were on their way with it may be torn. An area that a new checkpoint was being
     /// written over has older frames only.

@@ -10,18 +10,24 @@ use crate::format::operation::Piece;
 use crate::reader::read_pieces;
 use device::{Keeps, ZonedDevice};
 use std::collections::BTreeMap;
-use zone::{ZoneAddress, ZoneCondition};
+use zone::{ZoneAddress, ZoneCondition, ZoneDescriptor, ZoneId};
 
 /// Looks at pieces, at each once.
 pub(crate) struct Arrivals<'a> {
     device: &'a dyn ZonedDevice,
     seen: BTreeMap<ZoneAddress, bool>,
+    zones: BTreeMap<ZoneId, ZoneDescriptor>,
 }
 
 impl<'a> Arrivals<'a> {
     pub const fn new(device: &'a dyn ZonedDevice) -> Self {
         let seen = BTreeMap::new();
-        Self { device, seen }
+        let zones = BTreeMap::new();
+        Self {
+            device,
+            seen,
+            zones,
+        }
     }
 
     /// Whether a piece of a file has arrived, so far as the drive tells; what cannot be read is for its readers to be told of.
@@ -40,12 +46,30 @@ impl<'a> Arrivals<'a> {
         Ok(has)
     }
 
-    fn look(&self, inode: u64, piece: &Piece) -> Result<bool> {
-        let zone = self.device.report_zone(piece.at.zone)?;
-        let tells = zone.write_pointer_valid();
-        if tells && zone.write_pointer < piece.at.offset.saturating_add(piece.stored) {
+    /// Whether the write pointer of the piece's zone is in front of its end: of a piece that was durable, because of a reset.
+    ///
+    /// # Errors
+    /// The drive.
+    pub fn is_reset(&mut self, piece: &Piece) -> Result<bool> {
+        let zone = self.zone(piece.at.zone)?;
+        Ok(zone.write_pointer_valid() && zone.write_pointer < piece.end())
+    }
+
+    fn zone(&mut self, zone: ZoneId) -> Result<ZoneDescriptor> {
+        if let Some(seen) = self.zones.get(&zone) {
+            return Ok(*seen);
+        }
+        let seen = self.device.report_zone(zone)?;
+        self.zones.insert(zone, seen);
+        Ok(seen)
+    }
+
+    fn look(&mut self, inode: u64, piece: &Piece) -> Result<bool> {
+        if self.is_reset(piece)? {
             return Ok(false);
         }
+        let zone = self.zone(piece.at.zone)?;
+        let tells = zone.write_pointer_valid();
         let keeps_prefixes = self.device.keeps() == Keeps::Prefixes;
         if keeps_prefixes && tells && zone.condition != ZoneCondition::Full {
             return Ok(true);

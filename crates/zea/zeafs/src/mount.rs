@@ -69,6 +69,7 @@ impl ZeaFs {
                     last,
                     map,
                     left_out,
+                    ..
                 },
         } = Newest::find(&*device)?;
         if left_out > 0 {

@@ -46,6 +46,16 @@ impl Newest {
         }
         let at = areas[current].address(0);
         let replayed = Replayed::of(device, newest.frames, at, &zones)?;
+        if let Some(reset) = replayed.reset
+            && areas[current].goes_on(device, newest.end, &newest.last)?
+        {
+            return Err(Error::Corrupt {
+                at: areas[current].address(newest.end),
+                what: "frame for which a zone was reset, zone",
+                expected: newest.last.number + 1,
+                found: u64::from(reset.zone.0),
+            });
+        }
         Ok(Self {
             areas,
             zones,

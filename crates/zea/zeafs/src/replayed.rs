@@ -1,7 +1,9 @@
 //! What the frames of an area say.
 //!
 //! The last of them may have outlived a power cut that has taken what they name. So of those that no later one calls durable,
-//! as many count as leave a file system whose extents have arrived.
+//! as many count as leave a file system whose extents have arrived. But a zone is reset only when the frame is durable by which
+//! the last of it died: where an extent is gone with a reset of its zone, that frame counts, and what it names and is not there has
+//! been damaged.
 
 use crate::area::Said;
 use crate::arrived::Arrivals;
@@ -20,6 +22,8 @@ pub(crate) struct Replayed {
     pub map: FileMap,
     /// Frames behind that one, which name what has not arrived.
     pub left_out: usize,
+    /// An extent in the map that was durable, and is gone with a reset of its zone.
+    pub reset: Option<ZoneAddress>,
 }
 
 impl Replayed {
@@ -39,8 +43,9 @@ impl Replayed {
             replay(&mut map, said, at)?;
         }
         let mut arrivals = Arrivals::new(device);
+        let (proven, reset) = proven(&mut arrivals, &map, &on_the_way, at)?;
         // What is dead by the last one may be gone since: so all of them together, then all but that one.
-        for counting in (1..=on_the_way.len()).rev() {
+        for counting in (proven.max(1)..=on_the_way.len()).rev() {
             let counted = &on_the_way[..counting];
             let mut then = map.clone();
             for said in counted {
@@ -52,11 +57,12 @@ impl Replayed {
             for (inode, piece) in then.pieces() {
                 all = all && (!named.contains(&piece.at) || arrivals.has(inode, piece)?);
             }
-            if all {
+            if all || counting == proven {
                 return Ok(Self {
                     last: counted.last().map_or(last, |(frame, _)| *frame),
                     map: then,
                     left_out: on_the_way.len() - counting,
+                    reset,
                 });
             }
         }
@@ -65,8 +71,40 @@ impl Replayed {
             last,
             map,
             left_out: on_the_way.len(),
+            reset,
         })
     }
+}
+
+/// How many of the frames `on_the_way` have been durable, as zones tell that were reset for them; and an extent that is gone so
+/// although all of them have it. `map` is as of the last frame that is known to be durable.
+fn proven(
+    arrivals: &mut Arrivals<'_>,
+    map: &FileMap,
+    on_the_way: &[Said],
+    at: ZoneAddress,
+) -> Result<(usize, Option<ZoneAddress>)> {
+    let mut gone = BTreeSet::new();
+    for (_, piece) in map.pieces() {
+        if arrivals.is_reset(piece)? {
+            gone.insert(piece.at);
+        }
+    }
+    if gone.is_empty() {
+        return Ok((0, None));
+    }
+    let (mut then, mut has) = (map.clone(), Vec::new());
+    let of = |map: &FileMap| -> BTreeSet<ZoneAddress> {
+        let pieces = map.pieces().map(|(_, piece)| piece.at);
+        pieces.filter(|at| gone.contains(at)).collect()
+    };
+    for said in on_the_way {
+        has.push(of(&then));
+        replay(&mut then, said.clone(), at)?;
+    }
+    let still = of(&then);
+    let last = has.iter().rposition(|has| !has.is_subset(&still));
+    Ok((last.map_or(0, |last| last + 1), still.first().copied()))
 }
 
 /// Carries out what a frame of the area at `at` says.

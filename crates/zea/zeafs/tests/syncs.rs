@@ -3,7 +3,7 @@
 use crate::support::{bytes, format, geometry, mount, read, write};
 use device::changed::{Change, Changed};
 use device::power_cut::CrashLimits;
-use device::{MemoryDrive, PowerCut, ZonedDevice};
+use device::{FileDrive, MemoryDrive, PowerCut, ZonedDevice};
 use runtime::sync::Mutex;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -270,4 +270,68 @@ fn damage_in_the_last_sync_is_no_sync_that_was_cut() {
     let fs = mount(device).unwrap();
     assert_eq!(fs.list(""), ["a"]);
     assert!(matches!(read(&fs, "a"), Err(Error::Corrupt { .. })));
+}
+
+/// A drive in a file, whose host may lose any block: `kept` was synced, `gone` too and then removed, and the zone of `gone` was
+/// reset behind the last sync, which brought `new`. Answers where the bytes of `new` and those of the last frame are in the file.
+fn ends_with_a_reset(
+    path: &std::path::Path,
+    conventional_zones: u32,
+) -> (Arc<FileDrive>, Option<u64>, Option<u64>) {
+    let g = geometry(10, conventional_zones, 0);
+    let device = Arc::new(FileDrive::create(path, &g, "test").unwrap());
+    format(&*device);
+    let fs = mount(device.clone()).unwrap();
+    for n in 0..6 {
+        write(&fs, "gone", &bytes(n, 9000)).unwrap();
+    }
+    let mut log = fs.create("kept").unwrap();
+    log.set_lifetime(Lifetime::Long);
+    log.append(&bytes(7, 3000)).unwrap();
+    log.sync().unwrap();
+    fs.delete("gone").unwrap();
+    log.append(b"the last bytes of all").unwrap();
+    log.sync().unwrap();
+    let raw = std::fs::read(path).unwrap();
+    let last = |what: &[u8]| raw.windows(what.len()).rposition(|found| found == what);
+    let last = |what| last(what).map(|at| at as u64);
+    (device, last(b"the last bytes of all"), last(b"gone"))
+}
+
+fn spoil(path: &std::path::Path, at: u64) {
+    use std::os::unix::fs::FileExt;
+    let file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.write_all_at(b"~", at).unwrap();
+}
+
+/// A zone is reset only behind the sync by which its last byte died: so damage to what that sync brought is no sync that was cut,
+/// and never brings back what was removed by it.
+#[test]
+fn a_reset_tells_that_the_sync_before_it_was_whole() {
+    for conventional_zones in [0, 1] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("d.zoned");
+        let (device, data, _) = ends_with_a_reset(&path, conventional_zones);
+        spoil(&path, data.unwrap());
+        let fs = mount(device).unwrap();
+        assert_eq!(fs.list(""), ["kept"]);
+        assert!(matches!(read(&fs, "kept"), Err(Error::Corrupt { .. })));
+        let reader = fs.open("kept").unwrap();
+        let mut begin = vec![0; 3000];
+        assert_eq!(reader.read_at(0, &mut begin).unwrap(), 3000);
+        assert!(begin == bytes(7, 3000));
+    }
+}
+
+/// The same where the frame itself is damaged: it was there, so nothing older stands for it.
+#[test]
+fn a_damaged_frame_for_which_a_zone_was_reset_is_not_torn() {
+    for conventional_zones in [0, 1] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("d.zoned");
+        let (device, _, frame) = ends_with_a_reset(&path, conventional_zones);
+        spoil(&path, frame.unwrap());
+        let refused = mount(device).unwrap_err();
+        assert!(matches!(refused, Error::Corrupt { .. }), "{refused}");
+    }
 }

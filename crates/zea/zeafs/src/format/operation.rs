@@ -22,6 +22,13 @@ pub struct Piece {
     pub sums: Vec<u32>,
 }
 
+impl Piece {
+    /// Where it ends in its zone.
+    pub const fn end(&self) -> u64 {
+        self.at.offset.saturating_add(self.stored)
+    }
+}
+
 /// A change. Its fields are what it says of names and inodes.
 #[allow(missing_docs)]
 #[derive(Clone, PartialEq, Eq, Debug)]
