@@ -1,4 +1,4 @@
-//! Reads bytes of a blob. Every byte answered has been compared with its checksum when it came from the drive.
+//! Reads bytes of a blob. Bytes from the drive are compared with their checksums before they are returned or cached.
 
 use crate::checksum;
 use crate::compression::decompress;
@@ -14,7 +14,7 @@ use std::fmt;
 use std::ops::Range;
 use zone::{ZoneAddress, ZoneError, ZoneId};
 
-/// Where stored bytes come from.
+/// Where stored bytes are read from: the drive, and a cache in front of it.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a> {
     device: &'a dyn ZonedDevice,
@@ -22,7 +22,7 @@ pub(crate) struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// What `cache` has comes from there, and what it has not is kept there. The caller is in the read gate.
+    /// Reads from `cache` what it has and adds to it the rest. The caller must be in the read gate.
     pub fn cached(device: &'a dyn ZonedDevice, cache: &'a DataCache) -> Self {
         let cache = Some(cache).filter(|cache| cache.is_on());
         Self { device, cache }
@@ -36,23 +36,23 @@ impl<'a> From<&'a dyn ZonedDevice> for Source<'a> {
     }
 }
 
-/// A read that failed, and the place that it was of. Whose bytes these are, only the caller knows.
+/// A failed read and its place. Only the caller knows the object that the bytes belong to.
 pub(crate) struct ReadError {
-    /// In the fragment that could not be read.
+    /// A place in the fragment that could not be read.
     pub at: ZoneAddress,
     cause: Cause,
 }
 
 enum Cause {
     Mismatch {
-        /// In the blob.
+        /// Byte in the blob's stored bytes.
         offset: u64,
         at: ZoneAddress,
         expected: u32,
         found: u32,
     },
     Unreadable {
-        /// In the blob.
+        /// Byte in the blob's stored bytes.
         offset: u64,
         error: ZoneError,
     },
@@ -69,7 +69,7 @@ impl ReadError {
         Self { at, cause }
     }
 
-    /// What the drive has answered, if that is why.
+    /// The drive's error, if it failed the read.
     pub const fn drive(&self) -> Option<&ZoneError> {
         match &self.cause {
             Cause::Unreadable { error, .. } => Some(error),
@@ -81,7 +81,7 @@ impl ReadError {
         matches!(self.cause, Cause::Mismatch { .. })
     }
 
-    /// As an error of `object`, of which the blob's first byte is byte `base`.
+    /// The error in terms of `object`, whose byte `base` is the blob's first.
     pub fn of(self, object: &str, base: u64) -> Error {
         match self.cause {
             Cause::Mismatch {
@@ -126,13 +126,13 @@ impl fmt::Display for ReadError {
     }
 }
 
-/// Where a stored byte lies; the drive's first if that was released.
+/// Where a stored byte lies; the drive's first byte if its place was released.
 fn place(blob: &Blob, offset: u32) -> ZoneAddress {
     let nowhere = ZoneAddress::new(ZoneId(0), 0);
     blob.place(offset).unwrap_or(nowhere)
 }
 
-/// Fills `target` with the raw bytes from `from` on.
+/// Fills `target` with the blob's raw (uncompressed) bytes from `from` on.
 pub(crate) fn read_blob<'a>(
     source: impl Into<Source<'a>>,
     blob: &Blob,
@@ -152,7 +152,7 @@ pub(crate) fn read_blob<'a>(
         target.copy_from_slice(&raw[from as usize..to as usize]);
         return Ok(());
     }
-    // Up to here `target` is filled.
+    // `target` is filled up to the raw byte `next`.
     let mut next = from;
     if let Some(cache) = source.cache {
         let mut at = from;
@@ -174,7 +174,7 @@ pub(crate) fn read_blob<'a>(
     read_plain(source, blob, next, &mut target[(next - from) as usize..])
 }
 
-/// The same of a blob without a codec, from the drive.
+/// Like [`read_blob`], for a blob without a codec, and from the drive alone.
 fn read_plain(
     source: Source<'_>,
     blob: &Blob,
@@ -197,7 +197,7 @@ fn read_plain(
     Ok(())
 }
 
-/// The raw bytes of a blob with a codec.
+/// All raw bytes of a blob with a codec.
 fn read_packed(source: Source<'_>, blob: &Blob) -> Result<Vec<u8>, ReadError> {
     let all = 0..blob.stored();
     let found = source.cache.and_then(|cache| cache.get(blob, &all));
@@ -217,7 +217,7 @@ fn read_packed(source: Source<'_>, blob: &Blob) -> Result<Vec<u8>, ReadError> {
     })
 }
 
-/// The raw bytes from the first of `wanted` on, as far as they lie in the cache as they are, in its units.
+/// The raw bytes from the start of `wanted` on that the cache has uncompressed and without a gap, unit by unit.
 pub(crate) fn cached<'a>(
     source: Source<'a>,
     blob: &'a Blob,
@@ -232,7 +232,7 @@ pub(crate) fn cached<'a>(
     })
 }
 
-/// The stored bytes from the first of `wanted` on, as far as `wanted` and what `look_up` has of their unit go.
+/// The start of `wanted` within its first unit of stored bytes, if `look_up` has that unit.
 fn begin_of(
     blob: &Blob,
     wanted: Range<u32>,
@@ -248,13 +248,13 @@ fn begin_of(
     Some(look_up(&unit)?.slice(within(part.start)..within(part.end)))
 }
 
-/// Which of the stored bytes one fragment has.
+/// Range of fragment `index` in the blob's stored bytes.
 pub(crate) fn fragment_range(blob: &Blob, index: usize) -> Range<u32> {
     let from: u32 = blob.fragments[..index].iter().map(|f| f.length).sum();
     from..from + blob.fragments[index].length
 }
 
-/// These stored bytes.
+/// A range of the blob's stored bytes.
 pub(crate) fn read_part(
     device: &dyn ZonedDevice,
     blob: &Blob,
@@ -264,7 +264,7 @@ pub(crate) fn read_part(
     }: Range<u32>,
 ) -> Result<Vec<u8>, ReadError> {
     let block = device.geometry().block_size;
-    // What is beside it and under the same checksum is read too.
+    // Bytes beside the range under the same checksum are read too.
     let needed = blob.units(from, to, block);
     let mut bytes = vec![0; (needed.len() as u32).next_multiple_of(block) as usize];
     read_stored(device.into(), blob, needed.clone(), &mut bytes)?;
@@ -273,7 +273,7 @@ pub(crate) fn read_part(
     Ok(bytes)
 }
 
-/// Reads whole units of the stored bytes into `buffer`, which has whole blocks of the drive.
+/// Reads `range`, whole checksum units of the stored bytes, into `buffer`, which has whole blocks of the drive.
 fn read_stored(
     source: Source<'_>,
     blob: &Blob,

@@ -1,4 +1,7 @@
-//! The cleaner's controls: who cleans, when, and how fast. The work is done in `cleaning.rs`.
+//! The cleaner's controls: when cleaning runs, how fast, and which thread does it. `cleaning.rs` does the work.
+//!
+//! One thread cleans at a time, the holder of a [`Turn`]. Locks: `Cleaner::taken` before `Cleaner::state`. Pace,
+//! hours and the cluster's turns hold the cleaner back only while no thread waits for a free zone.
 
 use crate::cleaner_status::{CleanerStatus, Reason, ZoneInHand};
 use crate::cleaning_job::{CleaningJob, CleaningWork};
@@ -14,22 +17,22 @@ use std::time::Duration;
 use zone::ZoneId;
 use zone_alloc::{CleaningPolicy, Filling, Hours, Pace, Pacer, Pressure, Requests, Watermarks};
 
-/// Between two looks at the hour, where that matters.
+/// How often the thread that waits for work checks whether [`State::hours`] have begun.
 const LOOK_AT_HOURS: Duration = Duration::from_secs(20);
-/// Between two looks whether the next piece may go. What nobody is woken for is seen then.
+/// The longest sleep before the pacer is asked again: changes that wake no thread are noticed then.
 const LOOK_AT_PACE: Duration = Duration::from_millis(100);
-/// How long bytes that die are gathered before the thread looks at them: a wake-up costs more than a small commit.
+/// How long the thread gathers bytes that died before it starts a round: a wake-up costs more than a small commit.
 const GATHER: Duration = Duration::from_millis(20);
 
-/// What the cleaner is held to from now on; what is `None` stays as it is.
+/// New settings of the cleaner; a field that is `None` leaves its setting as it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CleanerChange {
-    /// How fast it goes while nobody waits for a zone.
+    /// Speed while no thread waits for a free zone.
     pub pace: Option<Pace>,
-    /// When it starts by itself before zones are urgently needed.
+    /// Hours in which cleaning may start before zones are urgently needed.
     pub hours: Option<Hours>,
-    /// How many zones it keeps free.
+    /// Numbers of free zones at which cleaning starts and becomes urgent.
     pub free_zones: Option<Watermarks>,
 }
 
@@ -61,72 +64,73 @@ struct State {
     shutdown: bool,
     free_zones: Watermarks,
     hours: Hours,
-    /// It was one of them at the last look.
+    /// At the last check, the clock was within [`Self::hours`].
     in_hours: bool,
-    /// What the cluster said last.
+    /// The last [`ClusterTurn`], and when it expires.
     cluster: Until,
     /// How fast users fill zones.
     filling: Filling,
-    /// It was held back at the last look.
+    /// At the last check, [`Self::cluster`] held the cleaner back.
     was_held: bool,
-    /// There was a zone to clean when it was held back, and none has been looked for in vain since.
+    /// A zone was worth cleaning while the cluster held the cleaner back, and no later round found none.
     waits_for_turn: bool,
     pacer: Pacer,
-    /// How many wait for a zone.
+    /// Threads that wait for a free zone.
     in_need: u32,
     in_hand: Option<ZoneInHand>,
-    /// Bytes that died since a look at all zones last found none worth cleaning.
+    /// Bytes that died since a scan of all zones last found none worth cleaning.
     died: u64,
-    /// Of these, bytes that the thread knows of.
+    /// The part of [`Self::died`] that the cleaner's thread has already seen.
     heard: u64,
-    /// The last round has cleaned a zone.
+    /// Start another round: the last one cleaned a zone, or the settings changed.
     again: bool,
     doomed: bool,
-    /// Since the mount, whoever asked for it.
+    /// Work since the mount, by any thread.
     did: CleaningWork,
-    /// For the last [`Cleaner::start`].
+    /// Work since the last [`Cleaner::start`].
     started: CleaningWork,
-    /// How often it was stopped.
+    /// How often [`Cleaner::stop`] was called.
     stops: u64,
     recent: Recent,
     gains: Gains,
 }
 
 impl State {
-    /// There is something to do besides looking at what has died.
+    /// Whether there is work besides checking the bytes that died.
     const fn has_news(&self) -> bool {
         self.shutdown || self.requested || self.doomed || self.again
     }
 
-    /// Nothing is cleaned any more unless somebody needs a zone.
+    /// Whether cleaning has ended, except where a thread needs a zone.
     const fn is_over(&self) -> bool {
         self.shutdown || !self.requested && !self.automatic
     }
 
-    /// The zone in hand is cleaned for nobody who waits, and the cluster lets another drive clean.
+    /// Whether the zone in hand is left: it is cleaned ahead, no thread waits for a zone, and it is another drive's
+    /// turn.
     fn gives_way(&self, now: Duration) -> bool {
         let is_ahead = self.in_hand.is_some_and(|zone| zone.why == Reason::Ahead);
         is_ahead && self.in_need == 0 && self.cluster.holds(now)
     }
 }
 
-/// What a round of work is for.
+/// State of the controls at the start of a round of cleaning.
 #[derive(Clone, Copy)]
 pub(crate) struct Asked {
-    /// Somebody asked for everything to be cleaned.
+    /// [`Cleaner::start`] asked for everything to be cleaned.
     pub requested: bool,
     pub automatic: bool,
-    /// It may be done before it is urgent.
+    /// The clock is within [`CleanerChange::hours`], so that cleaning ahead may start.
     pub in_hours: bool,
-    /// The cluster lets another drive clean.
+    /// It is another drive's turn to clean.
     pub held: bool,
-    /// There is a zone that the turn was waited for.
+    /// A zone worth cleaning waits for this drive's turn.
     pub waits_for_turn: bool,
-    /// Bytes that died since a look at all zones last found none worth cleaning.
+    /// Bytes that died since a scan of all zones last found none worth cleaning.
     pub died: u64,
 }
 
-/// The right to clean: one at a time has it.
+/// The right to clean, which one thread at a time holds.
 pub(crate) struct Turn<'a>(&'a Cleaner);
 
 impl Drop for Turn<'_> {
@@ -137,22 +141,22 @@ impl Drop for Turn<'_> {
     }
 }
 
-/// The cleaner's controls.
+/// The cleaner's controls, shared by the cleaner's thread and all that need free zones.
 pub(crate) struct Cleaner {
     policy: Arc<dyn CleaningPolicy>,
     runtime: Runtime,
     state: Mutex<State>,
     wake: Condvar,
-    /// Somebody cleans. Taken before the state.
+    /// A thread holds a [`Turn`]. Locked before `state`.
     taken: Mutex<bool>,
-    /// Nobody does any more.
+    /// Notified when a [`Turn`] is dropped.
     over: Condvar,
     /// Zones that the mount reset, and the bytes in them.
     at_mount: (u32, u64),
 }
 
 impl Cleaner {
-    /// At full speed and at any hour, before [`Self::change`].
+    /// Runs at full speed and at any hour until [`Self::change`] says otherwise.
     pub fn new(
         policy: Arc<dyn CleaningPolicy>,
         automatic: bool,
@@ -195,7 +199,7 @@ impl Cleaner {
         }
     }
 
-    /// What is known here; the rest is zeros.
+    /// The fields known to the controls; the others stay zero.
     pub fn status(&self) -> CleanerStatus {
         let now = self.runtime.now();
         let mut state = self.state.lock();
@@ -227,7 +231,7 @@ impl Cleaner {
         }
     }
 
-    /// Holds it to something else from now on. Answers above which time a user's read is slow then.
+    /// Applies new settings. Returns the latency above which the new pace counts a user's read as slow, if it has one.
     pub fn change(&self, change: CleanerChange) -> Option<Duration> {
         let mut state = self.state.lock();
         if let Some(pace) = change.pace {
@@ -241,12 +245,12 @@ impl Cleaner {
         state.pacer.slow_above()
     }
 
-    /// What the cluster says holds from now on, in the place of what it said before.
+    /// Replaces what the cluster last said about turns.
     pub fn take_turn(&self, turn: ClusterTurn) {
         let now = self.runtime.now();
         let mut state = self.state.lock();
         state.cluster = turn.at(now);
-        // It is said each second: only a change is looked at.
+        // The cluster repeats it each second: only a change wakes the thread.
         if state.cluster.holds(now) != state.was_held {
             state.was_held = !state.was_held;
             state.again = true;
@@ -254,7 +258,7 @@ impl Cleaner {
         }
     }
 
-    /// There is a zone to clean, or none, while the cluster lets another drive clean.
+    /// Records whether a zone is worth cleaning while it is another drive's turn.
     pub fn waits_for_turn(&self, waits: bool) {
         self.state.lock().waits_for_turn = waits;
     }
@@ -270,7 +274,8 @@ impl Cleaner {
         self.wake.notify_all();
     }
 
-    /// Stops behind what is being copied, and ends all jobs; it does not start by itself until [`Self::start`].
+    /// Stops after the piece that is being copied and ends all jobs; cleaning starts by itself only after
+    /// [`Self::start`].
     pub fn stop(&self) {
         let mut state = self.state.lock();
         state.stops += 1;
@@ -279,19 +284,19 @@ impl Cleaner {
         self.wake.notify_all();
     }
 
-    /// Whether somebody has stopped the cleaner since the job began.
+    /// Whether the cleaner was stopped since `job` began.
     pub fn has_stopped(&self, job: CleaningJob) -> bool {
         self.state.lock().stops != job.stops
     }
 
-    /// Which zone to clean.
+    /// The policy that picks the next zone to clean.
     pub fn policy(&self) -> &dyn CleaningPolicy {
         &*self.policy
     }
 
-    /// What a zone has to gain to be cleaned while `free` zones of so many bytes are, of `all`; `None` if enough are. In a
-    /// cluster that has drives clean in turns, more have to be: as many as will be filled until the turn comes. Users have
-    /// `written` so many bytes.
+    /// How much a zone must gain to be worth cleaning while `free` of `all` zones are free; `None` if enough are. In a
+    /// cluster whose drives clean in turns, enough includes the zones that users will fill until this drive's turn: an
+    /// estimate from `written`, the bytes that users have written so far, and `zone_bytes`, the capacity of a zone.
     pub fn pressure(&self, free: u32, all: u32, zone_bytes: u64, written: u64) -> Option<Pressure> {
         let now = self.runtime.now();
         let mut state = self.state.lock();
@@ -301,9 +306,9 @@ impl Cleaner {
         state.free_zones.pressure_before(free, all, filled)
     }
 
-    /// Waits until nobody else cleans; `None` once there is no need to any more. After each zone those
-    /// who wait see whether it was enough, so nobody waits for a second one while a zone is free. Who is at
-    /// it goes on at full speed as long as anybody waits.
+    /// Waits until no other thread cleans; `None` once `is_needed` is false. Waiters check `is_needed` after each zone,
+    /// so none waits for a second zone while one is free. As long as any thread waits, the holder of the turn cleans at
+    /// full speed.
     pub fn turn(&self, is_needed: impl Fn() -> bool) -> Option<Turn<'_>> {
         let mut taken = self.taken.lock();
         while is_needed() {
@@ -324,7 +329,7 @@ impl Cleaner {
         self.wake.notify_all();
     }
 
-    /// A reader has gone: a doomed map may be free now.
+    /// Wakes the cleaner when a reader has closed its object: a doomed map may be free now.
     pub fn nudge(&self) {
         self.state.lock().doomed = true;
         self.wake.notify_all();
@@ -333,7 +338,7 @@ impl Cleaner {
     pub fn after_commit(&self, died: u64, doomed: bool) {
         if died > 0 || doomed {
             let mut state = self.state.lock();
-            // Who came before has woken it otherwise.
+            // Otherwise an earlier commit has woken the thread already.
             let is_first = state.died <= state.heard;
             state.died += died;
             state.doomed |= doomed;
@@ -350,7 +355,7 @@ impl Cleaner {
         hours.is_always() || hours.contains(self.runtime.minute_of_day())
     }
 
-    /// Waits for something to do; false if there will be nothing any more.
+    /// Waits for work; false once the store is being unmounted.
     pub fn wait_for_work(&self) -> bool {
         let mut state = self.state.lock();
         state.running = false;
@@ -397,39 +402,40 @@ impl Cleaner {
         }
     }
 
-    /// Whether nothing more is gained by cleaning, while so many bytes are dead.
+    /// Whether cleaning has stopped gaining space, while `dead` bytes are dead.
     pub fn is_in_vain(&self, dead: u64) -> bool {
         self.state.lock().gains.are_over(dead)
     }
 
-    /// A round has cleaned a zone: there may be more to do.
+    /// Asks for another round after one that has cleaned a zone: there may be more to do.
     pub fn cleaned(&self) {
         self.state.lock().again = true;
     }
 
-    /// That much was done for [`Self::start`].
+    /// Adds work to what was done since [`Self::start`].
     pub fn credit_start(&self, did: CleaningWork) {
         self.state.lock().started += did;
     }
 
-    /// No zone was worth cleaning, whatever was asked for.
+    /// Records that a round found no zone worth cleaning under `asked`.
     pub fn found_nothing(&self, asked: Asked) {
         let mut state = self.state.lock();
         state.requested &= !asked.requested;
         state.waits_for_turn = false;
-        // Another round may have counted the same: `Store::tend` beside the store's own threads, and one that failed.
+        // Another round may have counted the same bytes: that of `Store::tend`, or one that failed.
         state.died = state.died.saturating_sub(asked.died);
         state.heard = state.heard.saturating_sub(asked.died);
     }
 
-    /// A round failed: waits until it is asked again, or more dies.
+    /// Records that a round failed: the next one starts when cleaning is requested again or more bytes die.
     pub fn failed(&self) {
         let mut state = self.state.lock();
         state.requested = false;
         (state.died, state.heard) = (0, 0);
     }
 
-    /// When a piece may be read or written, as long as nobody waits for a zone; `None` if it goes now.
+    /// When the next `bytes` may be read or written at the current pace; `None` if now, as always when a thread needs a
+    /// zone.
     pub fn next_piece(&self, bytes: u64, requests: &Requests) -> Option<Duration> {
         let now = self.runtime.now();
         let mut state = self.state.lock();
@@ -447,7 +453,7 @@ impl Cleaner {
         None
     }
 
-    /// Waits until `moment`, until a zone is needed or until it is over, or for a shorter time.
+    /// Waits until `moment`, until a thread needs a zone or cleaning is over; at most 100 ms at once.
     pub fn wait_until(&self, moment: Duration) {
         let mut state = self.state.lock();
         let left = moment.saturating_sub(self.runtime.now());
@@ -461,17 +467,17 @@ impl Cleaner {
         self.state.lock().shutdown
     }
 
-    /// Whether the zone in hand is left as it is, for nothing is to be cleaned any more.
+    /// Whether cleaning is stopped, so that the zone in hand is left as it is.
     pub fn is_over(&self) -> bool {
         self.state.lock().is_over()
     }
 
-    /// Whether the zone in hand is left for the cluster lets another drive clean; not once a zone is urgently needed.
+    /// Whether the zone in hand is left because it is another drive's turn; never once a zone is urgently needed.
     pub fn gives_way(&self) -> bool {
         self.state.lock().gives_way(self.runtime.now())
     }
 
-    /// A zone is being cleaned, until the turn ends.
+    /// Marks `zone` as being cleaned, until the [`Turn`] ends.
     pub fn begin(&self, zone: ZoneId, live_bytes: u64, why: Reason) {
         self.state.lock().in_hand = Some(ZoneInHand {
             zone,
@@ -493,7 +499,7 @@ impl Cleaner {
         }
     }
 
-    /// Counts a zone that was reset, and bytes that this freed.
+    /// Counts a zone that was reset and the `freed` bytes; `dead` is what was dead on the drive then.
     pub fn count_cleaned(&self, freed: u64, dead: u64) {
         let mut state = self.state.lock();
         state.gains.cleaned(dead);

@@ -13,41 +13,41 @@ impl Store {
     /// itself from then on. Zones that are set aside are tried again.
     pub fn clean_start(&self) -> Result<()> {
         self.inner.check_writable()?;
-        // What users write to has dead bytes too; what was moved is not moved again for its zone's end.
+        // Zones being written have dead bytes too; moved data is not moved again merely to fill its zone's tail.
         self.inner.data.seal()?;
         self.inner.freelist.try_all_again();
         self.inner.cleaner.start();
         Ok(())
     }
 
-    /// Stops the background cleaner behind what it is copying, and ends all jobs. Writers still clean what they
-    /// need.
+    /// Stops the background cleaner after the piece that it is copying, and ends all jobs. Writers still clean when
+    /// they need a zone.
     pub fn clean_stop(&self) {
         self.inner.cleaner.stop();
     }
 
-    /// Holds the background cleaner to something else from now on, until the next mount.
+    /// Changes the background cleaner's settings until the next mount.
     pub fn clean_change(&self, change: CleanerChange) {
         self.inner.hold_cleaner_to(change);
     }
 
-    /// Says whether it is this drive's turn in a cluster to clean what nobody waits for, in the place of what was said
-    /// before. It ends by itself, with the mount at the latest.
+    /// Says whether it is this drive's turn in a cluster to clean ahead, and replaces the last such statement. It
+    /// expires by itself, with the mount at the latest.
     pub fn clean_turn(&self, turn: ClusterTurn) {
         self.inner.cleaner.take_turn(turn);
     }
 
-    /// What the cleaner does and has done.
+    /// What the cleaner is doing, and its counters.
     pub fn clean_status(&self) -> CleanerStatus {
         self.inner.cleaner_status()
     }
 
-    /// Cleans one zone now, at full speed; false if none that could be cleaned has dead bytes.
+    /// Cleans one zone now, at full speed; false if no zone that can be cleaned has dead bytes.
     pub fn clean_one(&self) -> Result<bool> {
         Ok(self.clean_step(self.clean_status().job)?.zone.is_some())
     }
 
-    /// Cleans one zone for a job, at full speed, unless somebody has stopped the cleaner since the job began.
+    /// Cleans one zone for `job`, at full speed, unless the cleaner was stopped since the job began.
     pub fn clean_step(&self, job: CleaningJob) -> Result<CleaningStep> {
         self.inner.clean_step(job)
     }
@@ -59,14 +59,14 @@ impl Store {
         self.tend_with(&mut |moment| runtime.wait_until(moment))
     }
 
-    /// The same for somebody who has something to do meanwhile: `waits` is called between any two pieces of
-    /// I/O with the moment until which the pace has the cleaner wait, and asked again if it comes back
-    /// earlier. It must not write to the store.
+    /// Like [`Self::tend`], for a caller with other work: `waits` is called between any two pieces of I/O with the
+    /// moment until which the pace makes the cleaner wait. If it returns earlier, it is called again. It must not write
+    /// to the store.
     pub fn tend_with(&self, waits: &mut dyn FnMut(Duration)) -> Result<bool> {
         self.inner.tend(waits)
     }
 
-    /// Leaves the zones that data goes to at present, so that they can be cleaned too.
+    /// Finishes the zones that data is being appended to, so that they can be cleaned too.
     pub fn seal_open_zones(&self) -> Result<()> {
         self.inner.check_writable()?;
         self.inner.data.seal()?;

@@ -1,4 +1,4 @@
-//! What the cleaner says of itself: to people, and to the control socket.
+//! Status of the cleaner, for people and for the control socket.
 
 use crate::cleaning_job::{CleaningJob, CleaningWork};
 use serde::{Deserialize, Serialize};
@@ -10,17 +10,17 @@ use zone_alloc::{Hours, Pace, Watermarks};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
-    /// Somebody asked for everything to be cleaned, or for a zone.
+    /// A user asked for everything or for this zone to be cleaned.
     Asked,
-    /// Fewer zones are free than are to be.
+    /// Fewer zones are free than the low watermark.
     Ahead,
-    /// Hardly any zone is free.
+    /// Fewer zones are free than the min watermark.
     Urgent,
     /// The host's disk under the drive is nearly full.
     Host,
-    /// Somebody waits for a zone.
+    /// A writer waits for a zone.
     Needed,
-    /// It can only be read.
+    /// The zone is read-only: its data is moved while it can be read.
     ReadOnly,
 }
 
@@ -40,60 +40,61 @@ impl Reason {
 /// A zone that is being cleaned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ZoneInHand {
-    /// The zone.
+    /// Its number.
     pub zone: ZoneId,
-    /// Reason.
+    /// Why it is cleaned.
     pub why: Reason,
-    /// Bytes that were live in it at the beginning.
+    /// Live bytes when cleaning it began.
     pub live_bytes: u64,
     /// Of these, bytes that have been copied.
     pub moved_bytes: u64,
-    /// It waits until the pace lets it go on.
+    /// Whether the pace makes the cleaner wait at present.
     pub waits: bool,
 }
 
-/// What the cleaner does, why, what it has done since the mount, and how long the rest will take.
+/// The cleaner's settings, present work, counters since the mount, and an estimate of the time left.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CleanerStatus {
-    /// It is at work right now.
+    /// A round of cleaning is running.
     pub running: bool,
     /// It starts by itself when free zones run low.
     pub automatic: bool,
-    /// Somebody asked it to clean everything.
+    /// A user asked it to clean everything.
     pub requested: bool,
     /// The zone in hand.
     #[serde(default)]
     pub in_hand: Option<ZoneInHand>,
-    /// How fast it goes while nobody waits for a zone.
+    /// Speed while no thread waits for a zone.
     #[serde(default)]
     pub pace: Pace,
-    /// Bytes a second that this comes to at present; `None` if it is no rate.
+    /// Bytes a second that the pace allows at present; `None` if the pace is not a rate.
     #[serde(default)]
     pub pace_bytes_per_second: Option<u64>,
-    /// When it starts by itself before zones are urgently needed.
+    /// Hours in which it may start before zones are urgently needed.
     #[serde(default)]
     pub hours: Hours,
-    /// How many minutes the clock of these hours is ahead of UTC.
+    /// Minutes by which the clock of these hours is ahead of UTC.
     pub utc_offset_minutes: i16,
-    /// It is such an hour now.
+    /// Whether the clock is within these hours now.
     #[serde(default)]
     pub is_in_hours: bool,
-    /// How many zones it keeps free.
+    /// Numbers of free zones at which it starts, and at which cleaning is urgent.
     #[serde(default)]
     pub free_zones: Watermarks,
-    /// Seconds that are left of its turn in a cluster; zero outside of one.
+    /// Seconds left of this drive's turn in a cluster; zero outside of a cluster.
     #[serde(default)]
     pub turn_seconds: u32,
-    /// Seconds until the cluster's word ends, behind which it starts by itself; zero if it is held back by nobody.
+    /// Seconds until the cluster's last statement expires, after which the cleaner starts by itself; zero if none holds
+    /// it back.
     #[serde(default)]
     pub hold_seconds: u32,
-    /// It would clean a zone, and is held back.
+    /// A zone is worth cleaning, and the cluster holds the cleaner back.
     #[serde(default)]
     pub waits_for_turn: bool,
-    /// Hardly any zone is free: it cleans whatever it is held to.
+    /// Fewer zones are free than the min watermark: pace, hours and turns do not hold it back.
     #[serde(default)]
     pub is_urgent: bool,
-    /// Zones that may be filled until that is so.
+    /// Zones that can be filled before cleaning is urgent.
     #[serde(default)]
     pub spare_zones: u32,
     /// Zones that are free for data, as in [`Statfs`](crate::Statfs).
@@ -101,11 +102,11 @@ pub struct CleanerStatus {
     pub free_now: u32,
     /// Zones that data may fill, used or free.
     pub data_zones: u32,
-    /// Of these, how many can be free while what is live stays.
+    /// Of these, how many could be free with the live data of now.
     pub most_free: u32,
-    /// What was done for the last [`Store::clean_start`](crate::Store::clean_start).
+    /// Work since the last [`Store::clean_start`](crate::Store::clean_start).
     pub started: CleaningWork,
-    /// A request that begins now.
+    /// The job of a request that begins now, for [`Store::clean_step`](crate::Store::clean_step).
     pub job: CleaningJob,
     /// Zones reset.
     pub zones_cleaned: u64,
@@ -121,16 +122,17 @@ pub struct CleanerStatus {
     pub write_amplification: Option<f64>,
     /// Zones with dead bytes.
     pub dirty_zones: u32,
-    /// Zones that are read-only or hold what cannot be read, with live data: cleaning gives nothing back of them.
+    /// Zones with live data that are read-only or have unreadable data: cleaning them would give nothing back.
     #[serde(default)]
     pub set_aside_zones: u32,
-    /// Live bytes in these: what cleaning all of them moves.
+    /// Live bytes in [`Self::dirty_zones`]: what cleaning all of them moves.
     #[serde(default)]
     pub dirty_live_bytes: u64,
-    /// Bytes moved a second in the last minute; `None` if nothing was.
+    /// Bytes moved a second over the last minute; `None` if none were.
     #[serde(default)]
     pub bytes_per_second: Option<u64>,
-    /// How long cleaning all of them takes at that rate, or at that of the pace; `None` if neither is known.
+    /// Seconds that cleaning all dirty zones takes at that rate, or at the pace's if that is lower; `None` without a
+    /// rate.
     #[serde(default)]
     pub seconds_left: Option<u64>,
     /// Zones without live bytes that the mount reset.
@@ -140,10 +142,10 @@ pub struct CleanerStatus {
 }
 
 impl CleanerStatus {
-    /// With what follows from the rest.
+    /// Fills in the estimates that follow from the other fields.
     #[must_use]
     pub fn estimated(self) -> Self {
-        // A pace that was set just now bounds what was seen before.
+        // A pace that was set just now bounds the rate that was measured before.
         let seen = [self.bytes_per_second, self.pace_bytes_per_second];
         let rate = seen.into_iter().flatten().min();
         let seconds = |rate: u64| self.dirty_live_bytes.div_ceil(rate);
@@ -176,7 +178,7 @@ impl CleanerStatus {
         format!("{zones} with dead bytes, {live} of live data to move{time}")
     }
 
-    /// How fast it goes and when.
+    /// The settings in words: pace, hours and free zones.
     pub fn held_to(&self) -> String {
         let rate = match (self.pace, self.pace_bytes_per_second) {
             (Pace::Latency(_), Some(rate)) => format!(", {}/s at present", Bytes(rate)),
@@ -209,7 +211,7 @@ impl CleanerStatus {
         )
     }
 
-    /// What the cleaner of a server does, how it is held to, and what it has done: a line each.
+    /// For a server's status: what the cleaner is doing, its settings, and its counters, a line each.
     pub fn lines(&self) -> Vec<String> {
         let doing = match (self.in_hand, self.requested, self.running, self.automatic) {
             (Some(zone), ..) => {
@@ -263,7 +265,7 @@ impl CleanerStatus {
     }
 }
 
-/// A length of time to its second unit; what is that far off is only a guess.
+/// A length of time in its two largest units, for the rest is only a guess.
 fn about(time: Duration) -> String {
     const YEAR: u64 = 365 * 24 * 3600;
     if time.as_secs() >= 3 * YEAR {

@@ -1,8 +1,8 @@
 //! The cleaner: which zone is cleaned when, and the thread that does it (main document § 5.7.1).
 //!
-//! The choice of the zone and the pace are `zone_alloc`'s, the work on a zone is in `moving.rs`. Whoever needs a
-//! zone cleans at full speed, and so does the thread from then on; otherwise it gives way between any two
-//! pieces of I/O, and waits there as the pace says.
+//! `zone_alloc` chooses the zone and the pace; `moving.rs` does the work on a zone. A writer that needs a zone cleans
+//! at full speed, and makes the background thread do so too; otherwise the thread yields between any two pieces of I/O,
+//! and waits there as its pace demands.
 
 use crate::Result;
 use crate::cleaner::{Asked, Cleaner, CleanerChange};
@@ -18,8 +18,7 @@ use std::time::Duration;
 use zone::ZoneId;
 use zone_alloc::{Candidate, Pressure, ZoneView};
 
-/// The thread that cleans in the background. It ends when this is dropped, after the
-/// batch in hand.
+/// The thread that cleans in the background. Dropping this stops it after the current batch and waits for it.
 pub(crate) struct CleaningThread {
     cleaner: Arc<Cleaner>,
     thread: Option<JoinHandle<()>>,
@@ -53,20 +52,20 @@ impl Drop for CleaningThread {
     }
 }
 
-/// How a round ended.
+/// How a round of cleaning ended.
 #[derive(PartialEq, Eq)]
 enum Round {
-    /// This zone is free that was not; `None`: a zone is not needed any more.
+    /// The zone that was freed; `None` if no zone is needed any more.
     Cleaned(Option<ZoneId>),
-    /// There was none to choose.
+    /// No zone was worth cleaning.
     Nothing,
-    /// Stopped before the zone in hand was empty.
+    /// Stopped before the victim was empty.
     Left,
 }
 
 impl Inner {
-    /// One round of background work; false if there was nothing to do. `waits` is told until when the pace lets
-    /// it wait, and may come back earlier; it is called between any two pieces of I/O.
+    /// One round of background work; false if there was nothing to do. `waits` is called between any two pieces of I/O
+    /// with the moment until which the pace makes the cleaner wait, and may return earlier.
     pub(crate) fn tend(&self, waits: &mut dyn FnMut(Duration)) -> Result<bool> {
         let purged = self.purge_doomed(|| !self.cleaner.has_ended())?;
         if !self.read_only {
@@ -84,7 +83,7 @@ impl Inner {
             _ if self.host_is_low() => (Some(Pressure::Any), Reason::Host),
             _ => match self.pressure() {
                 Some(Pressure::Urgent) => (Some(Pressure::Urgent), Reason::Urgent),
-                // Nobody waits: it may do so in its hours, and when no other drive of the cluster does.
+                // No writer waits: only within the hours, and not during another drive's turn.
                 pressure => (pressure.filter(|_| asked.in_hours), Reason::Ahead),
             },
         };
@@ -92,7 +91,7 @@ impl Inner {
         if pressure.is_none() {
             self.cleaner.waits_for_turn(false);
         }
-        // A look at all zones takes time, and a commit kills little.
+        // Choosing a victim takes time, and a single commit kills little.
         let enough = self.pool.geometry().zone_capacity / 8;
         let waited = asked.waits_for_turn && !is_held;
         let due = |p: &Pressure| *p >= Pressure::Urgent || purged || waited || asked.died >= enough;
@@ -116,8 +115,8 @@ impl Inner {
         Ok(matches!(round, Round::Cleaned(_)))
     }
 
-    /// While the cluster lets another drive clean: resets what has nothing live in it, which moves nothing, and sees
-    /// whether there is a zone to clean, for whoever gives the turns; false if nothing was reset.
+    /// A round during another drive's turn: resets zones without live data, which moves nothing, and records for the
+    /// cluster whether a zone is worth cleaning. False if nothing was reset.
     fn hold_back(&self, asked: Asked, pressure: Pressure, pieces: &mut Pieces<'_>) -> Result<bool> {
         self.check_writable()?;
         if let Some(_turn) = self.cleaner.turn(|| true)
@@ -128,15 +127,14 @@ impl Inner {
         }
         let in_vain = self.cleaner.is_in_vain(self.freelist.totals().dead());
         let waits = !in_vain && self.victim(pressure).is_some();
-        // Not looked again for each commit meanwhile.
+        // So that not every commit starts another scan meanwhile.
         self.cleaner.found_nothing(asked);
         self.cleaner.waits_for_turn(waits);
         self.drain(pieces)
     }
 
-    /// Moves the data out of a zone that can only be read, before it cannot even be read any more, as long as there is
-    /// room for it beside what users may still store; and resets one that is set aside with nothing left in it. False if
-    /// there is none of either.
+    /// Moves the data out of a read-only zone before that becomes unreadable, as long as this leaves room for users'
+    /// data, or resets a zone that is set aside and empty. False if there is neither.
     fn drain(&self, pieces: &mut Pieces<'_>) -> Result<bool> {
         if self.check_writable().is_err() {
             return Ok(false);
@@ -153,7 +151,7 @@ impl Inner {
         };
         self.cleaner.begin(zone.zone, zone.live, Reason::ReadOnly);
         match self.clean_zone(zone, pieces) {
-            // The reset is refused, and the zone is out of use with nothing in it.
+            // The reset is refused, and the empty zone is out of use.
             Ok(Emptied::AndReset) => {
                 self.cleaner.cleaned();
                 Ok(true)
@@ -167,7 +165,7 @@ impl Inner {
         }
     }
 
-    /// What is dead also takes space on the host's disk under a drive file.
+    /// Whether the host's disk under a drive file is nearly full: dead bytes take space there, too.
     fn host_is_low(&self) -> bool {
         !self.host_has(0, self.kept_on_host())
     }
@@ -179,21 +177,21 @@ impl Inner {
         self.cleaner.pressure(free, all, zone_bytes, written)
     }
 
-    /// Whether somebody will soon wait for a zone.
+    /// Whether a writer will soon wait for a zone: fewer are free than the min watermark.
     pub(crate) fn is_urgent(&self) -> bool {
         self.pressure() >= Some(Pressure::Urgent)
     }
 
-    /// Holds the cleaner to something else from now on.
+    /// Applies new settings to the cleaner.
     pub(crate) fn hold_cleaner_to(&self, change: CleanerChange) {
         self.requests.set_slow_above(self.cleaner.change(change));
     }
 
-    /// What the cleaner does, why, what it has done, and what there is to do.
+    /// The cleaner's status, with the numbers that only the freelist and the pool know.
     pub(crate) fn cleaner_status(&self) -> CleanerStatus {
         let totals = self.freelist.totals();
         let status = self.cleaner.status();
-        // Whatever a zone was begun for: zones may have become short meanwhile.
+        // The reason may have become more urgent since the zone was begun.
         let why = |zone: ZoneInHand| match zone.why {
             Reason::Asked | Reason::Ahead if self.host_is_low() => Reason::Host,
             Reason::Asked | Reason::Ahead if self.is_urgent() => Reason::Urgent,
@@ -221,8 +219,8 @@ impl Inner {
         status.estimated()
     }
 
-    /// Cleans the zone that the policy chooses, or lets another do it while `is_needed`; false if there
-    /// is none to choose.
+    /// Cleans the zone that the policy chooses, or waits for another thread to do so while `is_needed`; false if none
+    /// is worth cleaning.
     pub(crate) fn clean_one_zone(&self, is_needed: impl Fn() -> bool) -> Result<bool> {
         if self.reset_again(IN_NEED)? {
             return Ok(true);
@@ -235,7 +233,7 @@ impl Inner {
                 Ok(round) => matches!(round, Round::Cleaned(_)),
                 Err(error) => !error.is_no_space(),
             };
-            // Whoever needs a zone goes before whoever reads at a moment.
+            // A writer that needs a zone takes precedence over readers at a moment.
             if is_done
                 || !self.freelist.is_held_back()
                 || !self.give_up_moments("zones are needed for what is written")
@@ -245,7 +243,7 @@ impl Inner {
         }
     }
 
-    /// Cleans a zone for somebody who asked for that.
+    /// Cleans a zone for a user's request.
     pub(crate) fn clean_step(&self, job: CleaningJob) -> Result<CleaningStep> {
         let mut pieces = Pieces::at_full_speed(self, Some(job));
         let goes_on = || !self.cleaner.has_stopped(job);
@@ -307,11 +305,11 @@ impl Inner {
         let zones = self.freelist.candidates();
         let view = ZoneView { zones: &zones, now };
         let victim = self.cleaner.policy().choose(view, pressure);
-        // Half of what is kept for deletes is for moving; the rest stays for their log.
+        // Half of the host's space that is kept for deletes may hold moved data; the rest is for their log.
         victim.filter(|v| self.host_has(v.live, self.kept_on_host() / 2))
     }
 
-    /// Resets zones without live bytes, of a job one; answers the last.
+    /// Resets zones without live or uncommitted bytes, only one of them for a job; returns the last.
     fn reset_dead_zones(&self, pieces: &mut Pieces<'_>) -> Result<Option<ZoneId>> {
         let mut last = None;
         for zone in self.freelist.dead_zones() {

@@ -1,12 +1,12 @@
-//! A request to clean zones at once: what it has come to, and when it ends. Whoever else cleans meanwhile counts for
-//! themselves.
+//! A user's request to clean zones now: its work, and when it ends. Work of other threads meanwhile is not counted in
+//! it.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::AddAssign;
 use zone::{Bytes, ZoneId, count};
 
-/// What cleaning has come to.
+/// Counters of cleaning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CleaningWork {
     /// Zones reset.
@@ -36,47 +36,47 @@ impl fmt::Display for CleaningWork {
     }
 }
 
-/// A request to clean zones at once. The next [`Store::clean_stop`](crate::Store::clean_stop) ends it.
+/// A user's request to clean zones now. The next [`Store::clean_stop`](crate::Store::clean_stop) ends it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CleaningJob {
-    /// How often the cleaner had been stopped when the request came.
+    /// How often the cleaner had been stopped when the request began.
     pub(crate) stops: u64,
 }
 
-/// What a step of a [`CleaningJob`] has come to.
+/// Result of one step of a [`CleaningJob`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CleaningStep {
-    /// The zone that was cleaned; `None` if none that could be has dead bytes, or after a stop.
+    /// The zone that was cleaned; `None` if none that can be cleaned has dead bytes, or after a stop.
     pub zone: Option<ZoneId>,
-    /// What was done for that, in zones that were given up too.
+    /// Work of this step, in zones that were given up too.
     pub did: CleaningWork,
-    /// Somebody has stopped the cleaner, and the job with it.
+    /// Whether the cleaner was stopped, and the job with it.
     pub stopped: bool,
 }
 
-/// What a [`CleaningJob`] has done.
+/// Result of a whole [`CleaningJob`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CleaningReport {
-    /// The zones, in order.
+    /// The zones that were cleaned, in order.
     pub zones: Vec<ZoneId>,
-    /// What was done for that.
+    /// Work of all steps.
     #[serde(flatten)]
     pub did: CleaningWork,
-    /// Somebody has stopped the cleaner, and the job with it.
+    /// Whether the cleaner was stopped, and the job with it.
     pub stopped: bool,
-    /// Zones with dead bytes that there are now.
+    /// Zones with dead bytes that are left.
     pub dirty_zones: u32,
-    /// Zones that could not be emptied, for they are read-only or hold what cannot be read.
+    /// Zones that could not be emptied, because they are read-only or have unreadable data.
     pub set_aside_zones: u32,
-    /// Zones without live bytes that the mount for this job reset; none of a server's.
+    /// Zones without live bytes that were reset when the store was mounted for this job; zero for a server's store.
     pub mount_zones_reset: u32,
-    /// Bytes that this mount gave back with them.
+    /// Bytes that these resets gave back.
     pub mount_bytes_freed: u64,
 }
 
 impl CleaningReport {
-    /// Adds a step; answers whether there is another one.
+    /// Adds a step; returns whether another one is to follow.
     pub fn add(&mut self, step: CleaningStep) -> bool {
         self.zones.extend(step.zone);
         self.did += step.did;
@@ -84,7 +84,7 @@ impl CleaningReport {
         step.zone.is_some() && !step.stopped
     }
 
-    /// What was done: a line or two.
+    /// The report in words: one to three lines.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = vec![self.did.to_string()];
         if self.mount_zones_reset > 0 {

@@ -1,19 +1,21 @@
-//! When a cluster lets the background cleaner do what nobody waits for, so that the replicas of an object are not
-//! cleaned at the same time. Pure: the moment comes from the caller.
+//! A cluster's statement on when a drive may clean ahead, so that the replicas of an object are not cleaned at the
+//! same time. Pure: the moment comes from the caller.
 //!
-//! What was said ends by itself: a drive whose cluster falls silent decides for itself again. Nothing of it is kept
-//! on the drive, and nothing of it holds back a writer who needs a zone, nor the cleaner once one will soon be needed.
+//! Each statement expires by itself: a drive whose cluster falls silent decides for itself again. It is not kept on
+//! the drive, and it holds back neither a writer that needs a zone nor the cleaner once zones are urgently needed.
 
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// The longest time that may be said at once, in seconds: a cluster that goes away is missed no longer.
+/// Longest time in a statement, in seconds, and so the longest time that a drive is held back after its cluster is
+/// gone.
 pub const MAX_SECONDS: u32 = 300;
 
-/// So long a drive may have to wait for its turn: it asks for it before what will be filled meanwhile is missing.
+/// Longest time that a drive is expected to wait for its turn: zones that will be filled meanwhile are cleaned in
+/// advance.
 pub(crate) const AHEAD: Duration = Duration::from_secs(60);
 
-/// It is this drive's turn for so long; behind that it is not, until so long from now.
+/// This drive's turn lasts `turn_seconds` from now; then the drive is held back until `hold_seconds` from now.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Said", into = "Said")]
 pub struct ClusterTurn {
@@ -21,7 +23,7 @@ pub struct ClusterTurn {
     hold_seconds: u32,
 }
 
-/// A [`ClusterTurn`] as it is sent.
+/// Wire form of a [`ClusterTurn`], not yet checked.
 #[derive(Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[derive(Default)]
@@ -30,13 +32,13 @@ struct Said {
     hold_seconds: u32,
 }
 
-/// A time is longer than a cluster may say at once.
+/// A time is above [`MAX_SECONDS`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("at most {MAX_SECONDS} seconds can be said at once: say it again before they are over")]
 pub struct TooLong;
 
 impl ClusterTurn {
-    /// A turn of so many seconds from now; behind it, the cleaner is held back until so many seconds from now. Zeros
+    /// A turn of `turn_seconds` from now, after which the cleaner is held back until `hold_seconds` from now. Zeros
     /// leave the drive to itself.
     ///
     /// # Errors
@@ -51,7 +53,7 @@ impl ClusterTurn {
         })
     }
 
-    /// As moments, said `now`.
+    /// The end of the turn and of the hold, for a statement made at `now`.
     pub(crate) fn at(self, now: Duration) -> Until {
         let after = |seconds: u32| now + Duration::from_secs(seconds.into());
         Until {
@@ -78,7 +80,7 @@ impl From<ClusterTurn> for Said {
     }
 }
 
-/// Until when it is the drive's turn, and until when it is held back behind that.
+/// When the drive's turn ends, and when the hold after it ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Until {
     turn: Duration,
@@ -86,17 +88,17 @@ pub(crate) struct Until {
 }
 
 impl Until {
-    /// Whether the cluster lets another drive clean.
+    /// Whether it is another drive's turn to clean.
     pub fn holds(self, now: Duration) -> bool {
         self.turn <= now && now < self.hold
     }
 
-    /// Whether the cluster says when to clean, be it now.
+    /// Whether a statement is in force, be it a turn or a hold.
     pub fn speaks(self, now: Duration) -> bool {
         now < self.turn.max(self.hold)
     }
 
-    /// When this may next be otherwise, if ever.
+    /// When [`Self::holds`] may next change, if ever.
     pub fn changes(self, now: Duration) -> Option<Duration> {
         [self.turn, self.hold]
             .into_iter()
@@ -104,7 +106,7 @@ impl Until {
             .min()
     }
 
-    /// Seconds that are left of the turn, and until the end of the hold.
+    /// Seconds left until the end of the turn, and until the end of the hold, rounded up.
     pub fn left(self, now: Duration) -> (u32, u32) {
         let left = |until: Duration| until.saturating_sub(now).as_millis().div_ceil(1000);
         let seconds = |until| u32::try_from(left(until)).unwrap_or(u32::MAX);

@@ -1,8 +1,8 @@
-//! Carries out transactions.
+//! Commits transactions.
 //!
-//! Order: the data was written to its zones before the transaction came here → one batch goes to
-//! the write-ahead log → one flush makes data and log durable, unless the caller is content with a batch that
-//! everybody sees → only then the freelist in memory follows and the caller is told (docs/format/store.md, "The write pointer is the witness").
+//! Order: the data was written to its zones before the transaction came here → one batch goes to the write-ahead
+//! log → one flush makes data and log durable, unless the caller accepts a batch that is only readable → only then is
+//! the freelist in memory updated and the caller answered (docs/format/store.md, "The write pointer is the witness").
 
 use crate::format::key;
 use crate::format::note::BatchNote;
@@ -22,20 +22,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What a batch is for, as far as the zones that are kept for deleting and compacting go.
+/// How a batch may use the zones that are kept for deleting and compacting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Change {
-    /// It leaves them alone.
+    /// Adds data: leaves these zones alone.
     Adds,
-    /// It may take some of them.
+    /// Removes data: may take some of them.
     Takes,
-    /// It is small, or space cannot be made without it.
+    /// May take all of them: it is small, or space cannot be made without it.
     HasTo,
 }
 
 impl Inner {
-    /// Carries out a transaction. The answer is the number that it waits under to be durable, if it is not
-    /// yet.
+    /// Carries out a transaction. Returns the number under which it becomes durable, or `None` if it is already.
     pub(crate) fn commit(
         &self,
         transaction: Transaction,
@@ -60,7 +59,7 @@ impl Inner {
             .operations
             .iter()
             .any(|op| !op.collections().is_empty());
-        // A transaction that changes collections has them alone.
+        // A transaction that changes collections excludes all others.
         let _alone = changes_collections.then(|| self.collection_changes.write());
         let _shared = (!changes_collections).then(|| self.collection_changes.read());
         let collections = self.collections();
@@ -98,7 +97,7 @@ impl Inner {
             next_collection: next,
             ..
         } = work;
-        // What it saw may wait to be durable, and then it waits too.
+        // A transaction that changes nothing still waits for the batches that it may have seen.
         if staging.is_empty() && changed.is_empty() && !self.unsynced.any() {
             return Ok(None);
         }
@@ -138,7 +137,7 @@ impl Inner {
         Ok(number)
     }
 
-    /// Bytes of metadata that a transaction brings, as far as that is known before its objects are locked.
+    /// Bytes of metadata that a transaction adds, as far as known before its objects are locked.
     fn brought(&self, transaction: &Transaction) -> Result<u64> {
         let mut bytes = 0;
         for step in &transaction.operations {
@@ -150,7 +149,8 @@ impl Inner {
         Ok(bytes)
     }
 
-    /// Of the omap of an object, if there is any yet: the transaction may make it, or its collection cover it.
+    /// Bytes of the omap of an object; zero if there is none yet: the transaction may create the object or its
+    /// collection.
     fn omap_bytes(&self, object: &Target) -> Result<u64> {
         let kv = self.kv()?;
         let collections = self.collections();
@@ -166,9 +166,9 @@ impl Inner {
             .sum()
     }
 
-    /// Writes a batch and lets the freelist follow. The zones of `holds` are let go of. A large one that finds no room is refused,
-    /// unless it has to be: writing it would stop the store. The answer is the number that the batch waits under to be durable, if
-    /// it is not yet.
+    /// Writes a batch and updates the freelist; `holds` are released. A large batch that finds no room is refused,
+    /// unless it has to be written: otherwise it would stop the store. Returns the number under which the batch becomes
+    /// durable, or `None` if it is already.
     pub(crate) fn write_batch(
         &self,
         kv: &Kv,
@@ -211,13 +211,13 @@ impl Inner {
         };
         let waits = match written {
             Ok(waits) => waits,
-            // Nothing of it was written.
+            // None of the batch was written.
             Err(error @ (Error::NoMetadataSpace { .. } | Error::TransactionTooLarge { .. })) => {
                 self.summaries.abandon(number);
                 return Err(error);
             }
             Err(error) => {
-                // Whether the batch will be there after the next mount is unknown, so its data stays.
+                // Whether the batch is there after the next mount is unknown, so its data stays.
                 holds.into_iter().for_each(Hold::leak);
                 return Err(self.stop_writing(error));
             }
@@ -237,8 +237,8 @@ impl Inner {
         Ok(waits)
     }
 
-    /// Without a checksum, what a zone held before its reset would pass for data that a power cut took while it
-    /// kept the batch. So such data is durable before its batch is written.
+    /// Flushes data without checksums before its batch is written. After a power cut that loses the data but keeps the
+    /// batch, what the zone held before its reset would otherwise pass for it.
     fn flush_unguarded(&self, staging: &Staging<'_>) -> Result<()> {
         if staging.has_unguarded() {
             self.device.flush()?;
@@ -246,8 +246,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Gives back the rows of maps and omaps that have no name any more and that nobody reads, a thousand at a time as long
-    /// as `goes_on`, and the rest later. True if there were any.
+    /// Purges maps and omaps that lost their last name and that no reader has open: about a thousand rows at a time, as
+    /// long as `goes_on` is true. True if there were any.
     pub(crate) fn purge_doomed(&self, goes_on: impl Fn() -> bool) -> Result<bool> {
         let mut any = false;
         while let Some((map, mut purged)) = self.open_maps.take_doomed() {
@@ -270,7 +270,7 @@ impl Inner {
         Ok(any)
     }
 
-    /// One round; true if nothing of the map is left.
+    /// One step of a purge; true if nothing of the map is left.
     fn purge(&self, map: u64, purged: &mut Purged) -> Result<bool> {
         const AT_ONCE: usize = 1024;
         const BYTES_AT_ONCE: usize = 64 << 10;

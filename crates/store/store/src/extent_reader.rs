@@ -1,4 +1,4 @@
-//! Reads an open object. Every byte returned has been compared with its checksum.
+//! Reads an open object. Every byte returned has been compared with its checksum, if it has one.
 
 use crate::blob_reader::{Source, cached, read_blob};
 use crate::format::key;
@@ -21,35 +21,35 @@ use tracing::span::EnteredSpan;
 use zone::{ZoneError, ZoneId};
 use zone_alloc::Reading;
 
-/// Most bytes that one look-up and read covers; the reset of a zone waits no longer than that.
+/// Most bytes that one lookup and read covers; it bounds how long the reset of a zone waits for a reader.
 const SPAN: u64 = 1 << 20;
 
-/// An open object: what it holds stays readable until this is dropped, even if the object is
-/// replaced or removed meanwhile. What is written, punched or cut off in place shows: bytes that
-/// a truncate took are missing then, which is told as damage is.
+/// An open object: its contents stay readable until this is dropped, even if the object is replaced or removed
+/// meanwhile. Writes, punched holes and truncation in place are visible: bytes that a truncate removed are then
+/// missing, which is reported as damage is.
 pub type ObjectReader = ObjectAt<'static>;
 
-/// An open object, as it is or as it was at a [`crate::Moment`], which may be given up.
+/// An open object, in its current state or in that of a [`crate::Moment`], which may be given up.
 pub struct ObjectAt<'a> {
     store: Arc<Inner>,
     pub(crate) onode: Onode,
     info: ObjectInfo,
-    /// Collection and object, for errors.
+    /// Collection and object, for error messages.
     pub(crate) label: String,
     from: Extents<'a>,
 }
 
-/// What a read has come to that takes bytes as they are in memory, too.
+/// Result of [`ObjectAt::take`], which returns bytes in the cache without copying them.
 pub enum Taken {
-    /// So many bytes were read into the buffer.
+    /// This many bytes were read into the buffer.
     Read(usize),
-    /// These lie in the cache, one behind the other, each compared with its checksum when it came from the drive.
+    /// Consecutive parts in the cache, each compared with its checksum when it was read from the drive.
     Shared(Vec<Bytes>),
 }
 
 /// Where the extents of an open object are looked up.
 pub(crate) enum Extents<'a> {
-    /// In the database: its maps are open.
+    /// In the database; the object's maps are open.
     Now,
     Kept(KeptExtents),
     Moment(&'a dyn View, &'a MomentWatch),
@@ -71,19 +71,19 @@ impl Read for RangeReader<'_> {
     }
 }
 
-/// The extents of an object that a commit under way takes: rows that may go at any time, in zones that
-/// are not reset before the reader is gone.
+/// The extents of an object whose maps a commit under way drops: their rows may go at any time, but their zones are not
+/// reset before the reader has left.
 pub(crate) struct KeptExtents {
-    /// By map and end.
+    /// Extents by map and end.
     extents: BTreeMap<(u64, u64), Extent>,
     _reading: Reading,
 }
 
-/// An extent by its first offset in its map, with its blob as if that were its own.
+/// An extent with its first offset in its map; a shared blob has been resolved to an own one.
 type Row = (u64, Extent);
 
 impl<'a> ObjectAt<'a> {
-    /// Opens the maps of an onode that was read after `drops` was.
+    /// Opens the maps of an onode; `drops` is [`crate::open_maps::OpenMaps::drops`] from before it was read.
     pub(crate) fn new(
         store: Arc<Inner>,
         label: String,
@@ -112,8 +112,8 @@ impl<'a> ObjectAt<'a> {
         }
     }
 
-    /// Keeps the extents at hand, which `reading` has seen to stay where they are; false if some of
-    /// them are gone already.
+    /// Reads all extents now and keeps them together with `reading`, which keeps their zones; false if some of them are
+    /// gone already.
     pub(crate) fn keep_extents(&mut self, kv: &dyn View, reading: Reading) -> Result<bool> {
         let mut extents = BTreeMap::new();
         for segment in &self.onode.segments {
@@ -137,7 +137,7 @@ impl<'a> ObjectAt<'a> {
         Ok(true)
     }
 
-    /// The extents of `map` that hold any of the bytes `from..to`, and what keeps their zones.
+    /// The extents of `map` that hold any of the bytes `from..to`, and the [`Reading`] that keeps their zones.
     pub(crate) fn extents(
         &self,
         map: u64,
@@ -151,7 +151,7 @@ impl<'a> ObjectAt<'a> {
         }
         let reading = self.store.gate.enter();
         let found = if let Extents::Moment(rows, moment) = &self.from {
-            // If it lasts now, nothing of it is overwritten before this reader has left.
+            // If the moment lasts now, none of its data is overwritten before this reader has left the gate.
             moment.check()?;
             resolved_extents(*rows, map, from, to)?
         } else {
@@ -161,13 +161,12 @@ impl<'a> ObjectAt<'a> {
         Ok((found, Some(reading)))
     }
 
-    /// Size, time and attributes when it was opened.
+    /// Size, time and attributes as of the opening.
     pub fn info(&self) -> &ObjectInfo {
         &self.info
     }
 
-    /// These bytes, one after the other, as far as the object has them. Errors are [`crate::Error`]s within
-    /// [`io::Error`]s.
+    /// A reader of these bytes of the object, up to its end. Errors are [`crate::Error`]s within [`io::Error`]s.
     pub fn range(&self, bytes: Range<u64>) -> impl Read {
         RangeReader {
             object: self,
@@ -175,8 +174,8 @@ impl<'a> ObjectAt<'a> {
         }
     }
 
-    /// The parts of these bytes that hold data, in order, as far as the object goes. What is not in them are
-    /// holes, which read as zeros and take no space.
+    /// The parts of `bytes` that hold data, in order, up to the object's end. The rest are holes, which read as zeros
+    /// and take no space.
     pub fn data_ranges(&self, bytes: Range<u64>) -> Result<Vec<Range<u64>>> {
         let mut found: Vec<Range<u64>> = Vec::new();
         let mut at = bytes.start;
@@ -200,7 +199,7 @@ impl<'a> ObjectAt<'a> {
         Ok(found)
     }
 
-    /// Fills `buffer` from `offset`; short only at the object's end.
+    /// Fills `buffer` from byte `offset` on and returns the number of bytes; short only at the object's end.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let _span = in_span(offset, buffer);
         let mut begins = 0;
@@ -219,8 +218,8 @@ impl<'a> ObjectAt<'a> {
         Ok(done)
     }
 
-    /// Bytes from `offset` on: those that lie in the cache there, without a copy and at most as many as `buffer` has room for,
-    /// or some that were read into `buffer`. Fewer than there is room for say nothing; none, that the object has ended.
+    /// Bytes from `offset` on: those in the cache, without a copy and at most as many as `buffer` has room for, or else
+    /// some that were read into `buffer`. A short answer does not mean the end of the object; an empty one does.
     pub fn take(&self, offset: u64, buffer: &mut [u8]) -> Result<Taken> {
         let most = (buffer.len() as u64).min(SPAN);
         let spans = object::spans(&self.onode.segments, offset, offset.saturating_add(most));
@@ -241,7 +240,7 @@ impl<'a> ObjectAt<'a> {
         Ok(Taken::Read(length))
     }
 
-    /// The bytes of a map from `from` on, as far as they lie in the cache.
+    /// The bytes `from..to` of a map, as far as they are in the cache without a gap.
     fn cached(&self, extents: &[Row], from: u64, to: u64) -> Vec<Bytes> {
         let source = Source::cached(&*self.store.device, &self.store.data_cache);
         let mut found = Vec::new();
@@ -273,7 +272,7 @@ impl<'a> ObjectAt<'a> {
         self.fill(extents, map, from, logical, buffer)
     }
 
-    /// Fills `buffer` with the bytes of a map from `from` on, the first of which is the object's byte `logical`.
+    /// Fills `buffer` with the bytes of a map from `from` on; byte `logical` of the object is the first.
     fn fill(
         &self,
         extents: Vec<Row>,
@@ -297,11 +296,11 @@ impl<'a> ObjectAt<'a> {
                     target.copy_from_slice(&bytes[from..from + target.len()]);
                 }
                 Content::Own { blob, skip } => {
-                    // From the blob's bytes to the object's.
+                    // Offset in the object of the blob's first byte.
                     let base = (logical + offset).saturating_sub(from + u64::from(*skip));
                     self.read_blob(blob, skip + (next - offset) as u32, target, base)?;
                 }
-                // Looked up.
+                // Resolved to own blobs when the extents were looked up.
                 Content::Shared { .. } => {}
             }
             next = end;
@@ -314,13 +313,13 @@ impl<'a> ObjectAt<'a> {
         Ok(())
     }
 
-    /// Reads raw bytes of a blob, whose first is the object's byte `base`.
+    /// Reads raw bytes of a blob, whose first byte is the object's byte `base`.
     fn read_blob(&self, blob: &Blob, from: u32, target: &mut [u8], base: u64) -> Result<()> {
         let source = Source::cached(&*self.store.device, &self.store.data_cache);
         let Err(failed) = read_blob(source, blob, from, target) else {
             return Ok(());
         };
-        // A drive may read at the second try what it did not at the first.
+        // A drive may succeed at the second try.
         if !matches!(failed.drive(), Some(ZoneError::PowerLost { .. }))
             && read_blob(source, blob, from, target).is_ok()
         {
@@ -349,9 +348,9 @@ impl Drop for ObjectAt<'_> {
     }
 }
 
-/// Until it is dropped, what happens is part of a read into `buffer`.
+/// A span that covers a read into `buffer` until it is dropped.
 fn in_span(offset: u64, buffer: &[u8]) -> EnteredSpan {
-    // Numbers without a sign become text on their way to a collector.
+    // Collectors show unsigned numbers as text.
     let (from, bytes) = (offset.cast_signed(), buffer.len() as i64);
     tracing::debug_span!(target: TRACE, "read", offset = from, bytes).entered()
 }

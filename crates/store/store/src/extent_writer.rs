@@ -1,8 +1,8 @@
-//! Streams an object's bytes onto the drive in bounded memory, with a checksum for every block.
+//! Streams an object's bytes onto the drive in bounded memory, with a checksum for every checksum block.
 //!
-//! Bytes are collected up to [`ObjectWriter::PIECE`]; these go to the data stream, which may
-//! spread it over zones. Pieces that come to lie side by side become one blob. An object of
-//! at most half a block costs none at all: it travels with its metadata.
+//! Bytes are collected up to [`ObjectWriter::PIECE`] and appended to a data stream, which may spread them over zones.
+//! Pieces that lie side by side become one blob. An object of at most half a block takes no block at all: it is stored
+//! with its metadata.
 
 use crate::checksum;
 use crate::compression::{self, Compression};
@@ -18,9 +18,9 @@ use std::sync::Arc;
 use zone::{Geometry, ZoneAddress};
 use zone_alloc::History;
 
-/// So many zones' ends are tried for what has to lie in one zone.
+/// Zone ends tried for compressed data, which has to lie in one zone, before the write fails.
 const MOST_ENDS: u32 = 4;
-/// What bytes are written as.
+/// How a writer's bytes are stored: codec and checksums.
 pub(crate) struct Shape {
     codec: Codec,
     compression: Compression,
@@ -52,12 +52,12 @@ impl Shape {
         }
     }
 
-    /// What to store for `bytes`: some of it compressed, where that is worth it.
+    /// `bytes` in the form to store, compressed where that is worth it.
     fn stored<'a>(&self, bytes: &'a [u8], geometry: &Geometry) -> Vec<Stored<'a>> {
         if !self.compresses() {
             return vec![self.plain(bytes)];
         }
-        // What is compressed is appended at once, and lies in one zone.
+        // Compressed data is appended in one go, and lies in one zone.
         let most = match geometry.max_append_bytes {
             0 => geometry.zone_capacity,
             most => geometry.zone_capacity.min(most.into()),
@@ -94,23 +94,23 @@ impl Shape {
     }
 }
 
-/// Bytes as they are to be stored.
+/// Bytes in their stored form.
 pub(crate) struct Stored<'a> {
     bytes: Cow<'a, [u8]>,
     codec: Codec,
-    /// Bytes before the codec.
+    /// Bytes before compression.
     raw: u32,
     checksum_kind: ChecksumKind,
     checksum_block: ChecksumBlock,
 }
 
 impl<'a> Stored<'a> {
-    /// A part of a blob, which has checksums of its own: these are for the log alone.
+    /// A part of a blob that is moved. The blob keeps its checksums: these are for the log alone.
     pub fn part(bytes: &'a [u8]) -> Self {
         Shape::new(&DataOptions::default(), WriteHints::default()).plain(bytes)
     }
 
-    /// The bytes of a run once more.
+    /// The stored bytes of a run, to be written again.
     pub fn again(run: &Run, bytes: &'a [u8]) -> Self {
         Self {
             bytes: Cow::Borrowed(bytes),
@@ -121,7 +121,7 @@ impl<'a> Stored<'a> {
         }
     }
 
-    /// `bytes` of it, which lie at `at`, as a run.
+    /// The run for `bytes`, a part of these, at `at`.
     fn placed(&self, at: ZoneAddress, bytes: &[u8]) -> Run {
         Run {
             codec: self.codec,
@@ -148,13 +148,13 @@ pub struct ObjectWriter {
     length: u64,
     hold: Hold,
     history: History,
-    /// Of the streams of user data.
+    /// Index among the streams of user data.
     stream: usize,
 }
 
 impl ObjectWriter {
-    /// Bytes that a writer collects before it writes. It copies none of so many that come at once, from its first
-    /// byte on or behind as many.
+    /// Bytes that a writer collects before it writes: 1 MiB. A caller's bytes are not copied when they come in pieces
+    /// of this size, aligned to it from the object's start.
     pub const PIECE: usize = 1 << 20;
 
     pub(crate) fn new(store: Arc<Inner>, expected: Option<u64>, shape: Shape) -> Self {
@@ -173,8 +173,8 @@ impl ObjectWriter {
         }
     }
 
-    /// Says before the first byte what the data is going to replace. It is placed beside data that is
-    /// expected to live as long; nothing else follows from it.
+    /// Names, before the first byte, the object that the data will replace. The data is placed beside data that is
+    /// expected to live as long; this has no other effect.
     #[must_use]
     pub fn replacing(mut self, collection: &str, object: impl AsRef<[u8]>) -> Self {
         let lifetimes = &self.store.lifetimes;
@@ -183,8 +183,8 @@ impl ObjectWriter {
         self
     }
 
-    /// Takes more bytes. [`Error::NoSpace`] when they would not fit; what was written so far is
-    /// then given up by dropping the writer.
+    /// Takes more bytes. [`Error::NoSpace`] if they do not fit; dropping the writer then gives up what was written so
+    /// far.
     pub fn write(&mut self, mut data: &[u8]) -> Result<()> {
         self.length += data.len() as u64;
         while !data.is_empty() {
@@ -206,7 +206,7 @@ impl ObjectWriter {
         Ok(())
     }
 
-    /// Writes out the rest.
+    /// Writes out the rest, and returns the data for a transaction.
     pub fn finish(mut self) -> Result<Written> {
         let buffer = std::mem::take(&mut self.buffer);
         let is_small = self.hold.is_empty() && self.store.is_inline(buffer.len() as u64);
@@ -243,8 +243,8 @@ impl ObjectWriter {
     }
 }
 
-/// Appends `stored`, which has this history, to a stream and enters it in `hold`. Cleans where the stream
-/// needs a zone and there is none; goes on in another of its kind if that gains none.
+/// Appends `stored`, with the lifetime `history`, to a stream and enters its place in `hold`. Where the stream needs a
+/// zone and none is free, cleans; if that frees none, goes on in another stream of the same kind.
 pub(crate) fn append<'a>(
     store: &'a Inner,
     (mut stream, history): (&'a Stream, History),
@@ -267,8 +267,8 @@ pub(crate) fn append<'a>(
         };
         let Placed { at, length } = placed;
         if stored.codec != Codec::None && length < blocks.len() as u64 {
-            // A zone's end: what is compressed lies in one zone, and begins again in the next. On a full drive
-            // there may be nothing but ends.
+            // The zone's rest is too short: compressed data lies in one zone, so it is written again in the next. A
+            // full drive may have nothing but such rests.
             store.hold().add(at.zone, length, |_| {});
             ends += 1;
             if ends > MOST_ENDS {
@@ -288,7 +288,7 @@ pub(crate) fn append<'a>(
     Ok(())
 }
 
-/// Adds `bytes` of `stored` that lie at `at` to the last run if they continue it, or as runs of their own.
+/// Adds `bytes` of `stored`, which lie at `at`, to the last run if they continue it, or as new runs.
 fn enter(
     runs: &mut Vec<Run>,
     mut at: ZoneAddress,
@@ -317,7 +317,7 @@ fn enter(
 }
 
 impl Run {
-    /// How many bytes of `stored` that lie at `at` may become part of this run.
+    /// How many bytes of `stored` at `at` can be added to this run; 0 if they do not continue it.
     fn room_for(&self, at: ZoneAddress, stored: &Stored<'_>, block_size: u32) -> u32 {
         let piece = &self.piece;
         let next = ZoneAddress::new(piece.at.zone, piece.at.offset + u64::from(piece.length));

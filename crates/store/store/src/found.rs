@@ -1,16 +1,16 @@
-//! A blob in the row that it was found in.
+//! Lookup of a blob by its name, for the cleaner and the checks.
 
 use crate::Result;
 use crate::rows::{read_blob_row, read_extent_row};
 use kv::Kv;
 use object::{Blob, BlobId, BlobName, Content, Extent};
 
-/// A blob in the row that it was found in.
+/// A blob together with the row that holds it.
 #[derive(Clone, PartialEq)]
 pub(crate) enum Found {
-    /// Map, end of the extent, the extent, and its blob.
+    /// In the row of its only extent: map, end of the extent, the extent, its blob.
     Own(u64, u64, Extent, Blob),
-    /// A blob with a row of its own.
+    /// In a row of its own.
     Shared(BlobId, Blob),
 }
 

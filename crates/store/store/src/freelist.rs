@@ -1,10 +1,10 @@
-//! The freelist in memory: for every zone of the store what is written, live and still on its way
-//! to a commit. 33 bytes a zone with the order of victims; the durable twin are the `Z` records.
+//! The freelist in memory: for every zone of the store, the bytes written, live, and not yet committed. It takes 33
+//! bytes a zone, the order of victims included; its durable twin are the `Z` records.
 //!
-//! Invariants: `live <= written`; a zone with pins is being written to and left alone; one with
-//! uncommitted bytes holds what a commit may still point to, and is not reset before that has been
-//! moved, committed or given up; `live_total + in_flight` never exceeds what the drive can hold. A zone that is
-//! set aside is not cleaned, and nothing of it is available, until what is live in it has gone.
+//! Invariants: `live <= written`; a zone with pins is being written to and not cleaned; one with uncommitted bytes
+//! holds data that a commit may still point to, and is not reset before these are moved, committed or given up;
+//! `live_total + in_flight` never exceeds what the drive can hold. A zone that is set aside is not cleaned, and none
+//! of its space is available, until nothing in it is live.
 
 mod table;
 
@@ -18,7 +18,7 @@ use table::{Row, Table, Use};
 use zone::ZoneId;
 use zone_alloc::Candidate;
 
-/// A zone with live data that is left as it is, and what the drive said when that was found.
+/// A zone with live data that is not cleaned, and the error with which that was found.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct ZoneSetAside {
     pub zone: ZoneId,
@@ -32,14 +32,14 @@ pub(crate) struct Freelist {
 }
 
 impl Freelist {
-    /// For a drive of `zones` zones of which a sequential one holds `capacity` bytes.
+    /// An empty freelist for `zones` zones; a sequential one holds `capacity` bytes.
     pub fn new(zones: u32, capacity: u64) -> Self {
         Self {
             table: Mutex::new(Table::new(zones, capacity)),
         }
     }
 
-    /// Enters a zone found at mount; it is sealed.
+    /// Enters a zone found at mount, as sealed.
     pub fn adopt(&self, zone: ZoneId, written: u64, live: u64) {
         let mut table = self.table.lock();
         let fills = table.fills;
@@ -50,7 +50,7 @@ impl Freelist {
         });
     }
 
-    /// A stream begins (or, after a mount, goes on) to append to `zone`.
+    /// Marks `zone` as appended to by a stream, newly or, after a mount, again.
     pub fn open(&self, zone: ZoneId) {
         let mut table = self.table.lock();
         let fills = table.fills;
@@ -62,7 +62,7 @@ impl Freelist {
         });
     }
 
-    /// A write of `bytes` to the open `zone` begins; it is pinned until [`Self::unpin`].
+    /// Counts a write of `bytes` that begins in the open `zone`, which is pinned until [`Self::unpin`].
     pub fn pin(&self, zone: ZoneId, bytes: u64) {
         self.table.lock().change(zone, |zone| {
             zone.row.written += bytes;
@@ -70,7 +70,7 @@ impl Freelist {
         });
     }
 
-    /// A write to `zone` has ended: what it wrote is known as uncommitted, or it failed.
+    /// Ends a write to `zone`: its bytes have been entered as uncommitted, or it failed.
     pub fn unpin(&self, zone: ZoneId) {
         self.table.lock().change(zone, |zone| {
             debug_assert!(zone.now.pins > 0);
@@ -78,14 +78,14 @@ impl Freelist {
         });
     }
 
-    /// `bytes` of what is written to `zone` are a segment summary.
+    /// Counts `bytes` of those written to `zone` as a segment summary.
     pub fn add_summary(&self, zone: ZoneId, bytes: u64) {
         self.table.lock().change(zone, |zone| {
             zone.row.summaries = zone.row.summaries.saturating_add(bytes as u32);
         });
     }
 
-    /// Bytes of segment summaries in all zones: no object can have their place.
+    /// Bytes of segment summaries in all zones, which are not available to objects.
     pub fn summary_bytes(&self) -> u64 {
         self.table.lock().totals.summaries
     }
@@ -95,13 +95,13 @@ impl Freelist {
         self.table.lock().zone(zone).row.summaries.into()
     }
 
-    /// `bytes` have been written to `zone`, and nothing points to them yet.
+    /// Counts `bytes` that have been written to `zone` and that no committed row points to.
     pub fn add_uncommitted(&self, zone: ZoneId, bytes: u64) {
         let mut table = self.table.lock();
         table.change(zone, |zone| zone.now.uncommitted += bytes);
     }
 
-    /// So many of them have been committed, moved or given up.
+    /// Counts `bytes` of the uncommitted ones as committed, moved or given up.
     pub fn drop_uncommitted(&self, zone: ZoneId, bytes: u64) {
         self.table.lock().change(zone, |zone| {
             debug_assert!(zone.now.uncommitted >= bytes);
@@ -109,7 +109,7 @@ impl Freelist {
         });
     }
 
-    /// Nothing more is appended to `zone`.
+    /// Ends appending to `zone`: it can be cleaned once no write to it is under way.
     pub fn seal(&self, zone: ZoneId) {
         let mut table = self.table.lock();
         table.fills += 1;
@@ -120,7 +120,7 @@ impl Freelist {
         });
     }
 
-    /// Leaves the zone as it is, if it is ours; true if it was not set aside for that before.
+    /// Sets the zone aside, if it is the store's; true if it was not set aside for that reason before.
     pub fn set_aside(&self, zone: ZoneId, why: SetAside, error: String) -> bool {
         let mut table = self.table.lock();
         if !table.is_ours(zone) {
@@ -129,8 +129,8 @@ impl Freelist {
         table.change_failures(zone, |failures| failures.set_aside(zone, why, error))
     }
 
-    /// The same of a zone of which the drive says that it is offline or can only be read: it is out of use once
-    /// nothing is wanted of it.
+    /// Like [`Self::set_aside`], for a zone that the drive reports as offline or read-only: once nothing in it is live
+    /// or uncommitted, it is out of use.
     pub fn set_aside_for_good(&self, zone: ZoneId, why: SetAside, error: String) -> bool {
         let is_new = self.set_aside(zone, why, error);
         let mut table = self.table.lock();
@@ -138,17 +138,17 @@ impl Freelist {
         is_new
     }
 
-    /// Zones that take nothing any more and in which nothing is wanted, lowest first.
+    /// Zones that take no writes any more and hold nothing live or uncommitted, lowest first.
     pub fn out_of_use(&self) -> Vec<ZoneId> {
         self.table.lock().out_of_use()
     }
 
-    /// Forgets what has failed: the next who needs a zone tries again.
+    /// Forgets all failures and which zones are set aside, so that all are cleaned and written again.
     pub fn try_all_again(&self) {
         self.table.lock().forget_failures();
     }
 
-    /// Zones that are set aside because something in them could not be read are so no more.
+    /// Readmits zones that were set aside because something in them could not be read.
     pub fn try_unreadable_again(&self) {
         let mut table = self.table.lock();
         let zones = table.failures().all_set_aside();
@@ -159,17 +159,17 @@ impl Freelist {
         }
     }
 
-    /// Whether what is in the zone can perhaps not be read.
+    /// Whether the zone is set aside because something in it could not be read.
     pub fn is_unreadable(&self, zone: ZoneId) -> bool {
         self.table.lock().failures().why(zone) == Some(SetAside::Unreadable)
     }
 
-    /// Whether the zone is left as it is.
+    /// Whether the zone is set aside.
     pub fn is_set_aside(&self, zone: ZoneId) -> bool {
         self.table.lock().failures().why(zone).is_some()
     }
 
-    /// The zones with live data that are left as they are.
+    /// The zones with live data that are set aside.
     pub fn all_set_aside(&self) -> Vec<ZoneSetAside> {
         let table = self.table.lock();
         let zones = table.failures().all_set_aside();
@@ -182,28 +182,28 @@ impl Freelist {
         zones.filter(|zone| zone.live > 0).collect()
     }
 
-    /// A zone that can only be read, and whose data could be moved, or one that is set aside with nothing in it.
+    /// A zone to drain: read-only with data that could be moved, or set aside with nothing in it.
     pub fn to_drain(&self) -> Option<Candidate> {
         self.table.lock().to_drain()
     }
 
-    /// How many writes and resets have failed since the mount.
+    /// Failed writes and resets of all zones since the mount.
     pub fn failed_commands(&self) -> u64 {
         self.table.lock().failures().all_counted()
     }
 
-    /// A write or a reset has failed; answers how often that was so since the mount.
+    /// Counts a failed write or reset of `zone`; returns how many failed since the mount.
     pub fn failed(&self, zone: ZoneId) -> u32 {
         let mut table = self.table.lock();
         table.change_failures(zone, |failures| failures.count(zone))
     }
 
-    /// How often a write or a reset has failed.
+    /// Failed writes and resets of `zone` since the mount.
     pub fn failures(&self, zone: ZoneId) -> u32 {
         self.table.lock().failures().counted(zone)
     }
 
-    /// The zone has been reset or is lost; it is not ours any more.
+    /// Removes a zone that was reset or lost: it is no longer the store's.
     pub fn forget(&self, zone: ZoneId) {
         let mut table = self.table.lock();
         table.change_failures(zone, |failures| failures.forget(zone));
@@ -218,13 +218,14 @@ impl Freelist {
         self.table.lock().totals.live
     }
 
-    /// Live and reserved bytes in zones, and what nobody can have: summaries, and zones that are set aside.
+    /// Live and reserved bytes in zones, and those not available to objects: summaries, and zones set aside or out of
+    /// use.
     pub fn wanted(&self) -> u64 {
         let totals = self.totals();
         totals.live + totals.in_flight + totals.summaries + totals.given_up()
     }
 
-    /// Reserves `bytes` to a writer if no more than `capacity` bytes would then be live.
+    /// Reserves `bytes` for a writer, unless live and reserved bytes would then exceed `capacity`.
     pub fn reserve(&self, bytes: u64, capacity: u64) -> bool {
         let totals = &mut self.table.lock().totals;
         let fits = totals.fits(bytes, capacity);
@@ -234,19 +235,18 @@ impl Freelist {
         fits
     }
 
-    /// Whether `bytes` more would fit at present.
+    /// Whether `bytes` more would fit into `capacity` now.
     pub fn fits(&self, bytes: u64, capacity: u64) -> bool {
         self.table.lock().totals.fits(bytes, capacity)
     }
 
-    /// Takes a reservation back.
+    /// Gives a reservation of `bytes` back.
     pub fn unreserve(&self, bytes: u64) {
         let totals = &mut self.table.lock().totals;
         totals.in_flight = totals.in_flight.saturating_sub(bytes);
     }
 
-    /// Carries out what a durable commit says; `inline` is by how much the bytes in the metadata
-    /// grow.
+    /// Applies a durable commit: live bytes by zone, and `inline`, the growth of the objects' bytes in the metadata.
     pub fn apply(&self, deltas: &BTreeMap<ZoneId, Delta>, inline: i64) {
         let mut table = self.table.lock();
         table.totals.inline = table.totals.inline.saturating_add_signed(inline);
@@ -258,7 +258,7 @@ impl Freelist {
         }
     }
 
-    /// What is live in any zone now is not reset until the moment ends; answers its number.
+    /// Begins a moment: zones with live bytes now are not reset until it ends. Returns its number.
     pub fn begin_moment(&self) -> u64 {
         let mut table = self.table.lock();
         let zones = table.ours().filter(|(_, row)| row.live > 0);
@@ -266,18 +266,18 @@ impl Freelist {
         table.change_holds(|holds| holds.begin(zones))
     }
 
-    /// Nobody reads at the moment any more.
+    /// Ends a moment, whose readers are done.
     pub fn end_moment(&self, number: u64) {
         let mut table = self.table.lock();
         table.change_holds(|holds| holds.end(number));
     }
 
-    /// Whether the moment was not given up.
+    /// Whether the moment has neither ended nor been given up.
     pub fn moment_lasts(&self, number: u64) -> bool {
         self.table.lock().holds().lasts(number)
     }
 
-    /// Gives all moments up; false if there is none.
+    /// Gives all moments up; false if there were none.
     pub fn give_up_moments(&self) -> bool {
         let mut table = self.table.lock();
         let any = !table.holds().is_empty();
@@ -287,32 +287,32 @@ impl Freelist {
         any
     }
 
-    /// Whether a reset would take what somebody reads as it was at a moment.
+    /// Whether a moment holds the zone, so that it must not be reset.
     pub fn is_held(&self, zone: ZoneId) -> bool {
         self.table.lock().holds().has(zone)
     }
 
-    /// Whether zones could be cleaned that are held for a moment.
+    /// Whether cleaning zones that moments hold would free space.
     pub fn is_held_back(&self) -> bool {
         self.table.lock().is_held_back()
     }
 
-    /// Zones of which one is worth cleaning if any is; in each, something is wanted.
+    /// A short list of zones that contains one worth cleaning, if any is; each has live or uncommitted bytes.
     pub fn candidates(&self) -> Vec<Candidate> {
         self.table.lock().shortlist()
     }
 
-    /// Zones in which nothing is wanted, and to which nothing is being written.
+    /// Sealed zones without live or uncommitted bytes and without writes under way.
     pub fn dead_zones(&self) -> Vec<Candidate> {
         self.table.lock().dead()
     }
 
-    /// Zones filled since the mount: the clock of [`Candidate::filled_at`].
+    /// Zones filled since the mount: the unit of [`Candidate::filled_at`].
     pub fn fills(&self) -> u64 {
         u64::from(self.table.lock().fills)
     }
 
-    /// The store's zones, with bytes written to and live in each.
+    /// The store's zones, with the bytes written and live in each.
     pub fn ours(&self) -> Vec<(ZoneId, u64, u64)> {
         let table = self.table.lock();
         let ours = table.ours();
@@ -320,13 +320,13 @@ impl Freelist {
             .collect()
     }
 
-    /// Bytes written to and live in a zone.
+    /// Bytes written and live in a zone.
     pub fn zone(&self, zone: ZoneId) -> (u64, u64) {
         let row = self.table.lock().zone(zone).row;
         (row.written, row.live)
     }
 
-    /// Bytes of a zone that have to be elsewhere before it is reset.
+    /// Live and uncommitted bytes of a zone, which have to be moved before it is reset.
     pub fn wanted_in(&self, zone: ZoneId) -> u64 {
         self.table.lock().zone(zone).wanted()
     }
@@ -335,7 +335,7 @@ impl Freelist {
         self.table.lock().totals
     }
 
-    /// The sums as they are kept, and by a look at all zones.
+    /// The totals as kept, and as computed by a scan of all zones.
     pub fn audit(&self) -> (Totals, Totals) {
         let table = self.table.lock();
         (table.totals, table.audit())

@@ -1,21 +1,21 @@
-//! Whether there is anything left to gain by cleaning. What is compressed lies in one zone, so where such
-//! pieces do not fill zones, each zone that is cleaned may leave as much at the end of another one.
+//! Detects when cleaning gains nothing any more. A compressed piece lies in one zone, so where such pieces do not fill
+//! zones, each zone that is cleaned may leave as large an unusable tail in another zone.
 
-/// So many zones are cleaned in a row before it is taken for vain.
+/// Zones cleaned in a row without a gain after which cleaning counts as vain.
 const PATIENCE: u32 = 8;
 
-/// What cleaning has come to since something died last.
+/// Dead bytes after each cleaned zone, since the last commit that made bytes dead.
 #[derive(Debug, Default)]
 pub(crate) struct Gains {
-    /// The fewest dead bytes that there were, and those behind the last zone.
+    /// The fewest dead bytes seen; `last`: those after the latest zone.
     least: Option<u64>,
     last: u64,
-    /// Zones cleaned since there were as few.
+    /// Zones cleaned since the minimum was reached.
     in_vain: u32,
 }
 
 impl Gains {
-    /// A zone has been cleaned, and so many bytes are dead now.
+    /// Records that a zone was cleaned, after which `dead` bytes are dead.
     pub fn cleaned(&mut self, dead: u64) {
         self.last = dead;
         if self.least.is_none_or(|least| dead < least) {
@@ -25,10 +25,10 @@ impl Gains {
         }
     }
 
-    /// Whether another zone would be cleaned in vain, while so many bytes are dead.
+    /// Whether cleaning another zone would be in vain, while `dead` bytes are dead.
     pub fn are_over(&mut self, dead: u64) -> bool {
         if dead > self.last {
-            // An upload was given up.
+            // More died without a commit: an upload was given up.
             *self = Self::default();
         }
         self.in_vain >= PATIENCE

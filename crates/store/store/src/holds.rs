@@ -1,5 +1,5 @@
-//! Zones that are not reset, because somebody reads the store as it was at a moment. What was live in a zone then
-//! stays there to be found, whatever has become of it since.
+//! Zones that must not be reset because a reader reads the store as it was at a moment: data that was live in a zone
+//! then has to stay there, even if it is dead now.
 //!
 //! A hold ends when its reader is done, or when it is given up because the zones are needed. Pure.
 
@@ -9,12 +9,12 @@ use zone::ZoneId;
 #[derive(Default)]
 pub(crate) struct Holds {
     next: u64,
-    /// Zones of each moment, in order.
+    /// Zones that each moment holds, sorted.
     moments: BTreeMap<u64, Vec<ZoneId>>,
 }
 
 impl Holds {
-    /// Keeps these zones, which are in order; answers the number of the moment.
+    /// Holds these sorted zones; returns the moment's number.
     pub fn begin(&mut self, zones: Vec<ZoneId>) -> u64 {
         debug_assert!(zones.is_sorted());
         self.next += 1;
@@ -22,7 +22,7 @@ impl Holds {
         self.next
     }
 
-    /// The reader is done.
+    /// Ends a moment, whose reader is done.
     pub fn end(&mut self, moment: u64) {
         self.moments.remove(&moment);
     }
@@ -37,13 +37,13 @@ impl Holds {
         self.moments.clear();
     }
 
-    /// Whether the zone may not be reset.
+    /// Whether a moment holds the zone.
     pub fn has(&self, zone: ZoneId) -> bool {
         let mut moments = self.moments.values();
         moments.any(|zones| zones.binary_search(&zone).is_ok())
     }
 
-    /// The zones that may not be reset, some of them perhaps more than once.
+    /// The zones that moments hold; one may occur more than once.
     pub fn zones(&self) -> impl Iterator<Item = ZoneId> {
         self.moments.values().flatten().copied()
     }

@@ -1,32 +1,32 @@
-//! What the host's disk under the drive has left, without asking the host for every piece of data.
+//! Free space of the host's disk under a drive file, without a system call for every write.
 //!
-//! Far from full, an answer is good for a while: until a small part of what it left has been admitted, and
-//! not for long, for others write to the disk too. Near the end every question goes to the host.
+//! While much is free, one answer of the host serves for 100 ms, as other programs write to the disk too, and for a
+//! sixteenth of the free bytes. Near the end, every question goes to the host.
 
 use device::ZonedDevice;
 use runtime::Runtime;
 use runtime::sync::Mutex;
 use std::time::Duration;
 
-/// An answer is not asked for again while so much more is free than has to be.
+/// Free bytes beyond those kept from which on an answer of the host is reused.
 const PLENTY: u64 = 1 << 30;
-/// This part of what is free may be admitted on one answer,
+/// One in this many free bytes may be admitted on one answer.
 const PART: u64 = 16;
-/// for so long.
+/// How long an answer may be reused.
 const FRESH: Duration = Duration::from_millis(100);
 
-/// See the head of this file.
+/// The host's last answer about free space, and what has been admitted on it.
 pub(crate) struct HostSpace {
     runtime: Runtime,
     answer: Mutex<Answer>,
-    /// The most bytes that were free since [`Self::has_lost`] last said so.
+    /// Most bytes free since [`Self::has_lost`] last returned true.
     most: Mutex<u64>,
 }
 
 #[derive(Default)]
 struct Answer {
     at: Duration,
-    /// Bytes that may still be admitted on it.
+    /// Bytes that may still be admitted on this answer.
     left: u64,
 }
 
@@ -39,7 +39,7 @@ impl HostSpace {
         }
     }
 
-    /// Whether `bytes` less are free than there have been since this last said so.
+    /// Whether `bytes` fewer are free than the most since this last returned true; false if the drive is not in a file.
     pub fn has_lost(&self, device: &dyn ZonedDevice, bytes: u64) -> bool {
         let Some(free) = device.host_free_bytes() else {
             return false;

@@ -1,13 +1,13 @@
-//! What all handles of a mounted store share.
+//! The state that all handles of a mounted store share.
 //!
 //! Locks, in the order in which they are taken: `collection_changes` → object stripes → `mutators` →
-//! `shared_blobs`, which a commit holds alone once it looks at a blob that several maps show.
+//! `shared_blobs`, which a commit takes once it reads a blob that several maps show.
 //! Commits hold `mutators` shared from reading extents to the end of the write; the cleaner's commit
-//! holds it alone, so that it never moves an extent that a commit is about to drop.
+//! holds it exclusively, so that it never moves an extent that a commit is about to drop.
 //!
-//! Readers take none of these, for they are held while the drive works, which may take for ever. They
-//! are in `gate` from looking a place up to the end of the read. A zone is reset when nothing in it
-//! can be found any more and those who may have found something have left.
+//! Readers take none of these locks, because they are held during I/O, which may take for ever. Instead, they
+//! are in `gate` from looking a place up to the end of the read. A zone is reset only when no row names a place in
+//! it and the readers that may have looked one up before have left.
 
 use crate::cleaner::Cleaner;
 use crate::data_cache::DataCache;
@@ -49,12 +49,12 @@ use std::time::Duration;
 use zone::{ZoneAddress, ZoneError, ZoneId};
 use zone_alloc::{Owner, ReadGate, ZonePool};
 
-/// How often writes and resets of a zone may fail before it is out of use until the next mount.
+/// Failed writes and resets of a zone after which it is out of use until the next mount.
 const MAX_FAILURES: u32 = 3;
 
 pub(crate) struct Inner {
     pub device: Arc<dyn ZonedDevice>,
-    /// What the drive has not answered yet.
+    /// Commands that the drive has not answered yet.
     pub under_way: Arc<UnderWay>,
     pub pool: Arc<ZonePool>,
     pub fs: BlueFs,
@@ -66,9 +66,9 @@ pub(crate) struct Inner {
     pub summaries: Summaries,
     pub uncopied: Mutex<Option<Uncopied>>,
     pub lifetimes: Lifetimes,
-    /// Held for a look or to exchange it.
+    /// Locked only to clone or replace the [`Arc`].
     pub collections: RwLock<Arc<BTreeMap<String, CollectionRecord>>>,
-    /// Held alone by a commit that changes collections, shared by all others.
+    /// Held exclusively by a commit that changes collections, shared by all others.
     pub collection_changes: RwLock<()>,
     pub stripes: Stripes,
     pub mutators: RwLock<()>,
@@ -78,33 +78,33 @@ pub(crate) struct Inner {
     pub shared_blobs: Mutex<()>,
     pub unsynced: Unsynced,
     pub numbers: Numbers,
-    /// Changes only while `collection_changes` is held alone.
+    /// Changes only while `collection_changes` is held exclusively.
     pub next_collection: AtomicU32,
     pub cleaner: Arc<Cleaner>,
     pub scrubber: Arc<Scrubber>,
-    /// Of moments.
+    /// Readers of moments.
     pub readers: Readers,
     pub requests: UserRequests,
     pub runtime: Runtime,
-    /// Number of a batch that has been acknowledged.
+    /// Number of the last batch that was acknowledged.
     pub acknowledged: AtomicU64,
-    /// How often bytes that were there got or lost an object that shows them.
+    /// How often bytes on the drive gained or lost an object that shows them.
     pub shows: AtomicU64,
     pub reservation: Mutex<Reservation>,
     pub retired: Retired,
     pub unreset: Mutex<Unreset>,
     pub met: Met,
     pub host_space: HostSpace,
-    /// Bytes of rows that were removed and that RocksDB may not have compacted away yet.
+    /// Estimated bytes of removed rows that RocksDB may not have compacted away yet.
     pub garbage: AtomicU64,
-    /// Bytes that removals have written to the database since it was last waited for; and who waits for it.
+    /// Bytes that removals have written to the database since the last wait for it; `settling` is held by that waiter.
     pub taken: AtomicU64,
     pub settling: Mutex<()>,
-    /// Reads that failed and worked when they were made again, and commands that took long.
+    /// Reads that failed once and succeeded when repeated; `slow_commands`: commands that took long.
     pub reads_repeated: AtomicU64,
     pub slow_commands: Arc<AtomicU64>,
     pub read_only: bool,
-    /// Why nothing can be written any more.
+    /// Why the store takes no writes any more; set once.
     pub failure: OnceLock<String>,
     pub uuid: [u8; 16],
     pub data_options: DataOptions,
@@ -129,8 +129,8 @@ impl Inner {
         }
     }
 
-    /// A commit has failed half-way: what is there can be read, and nothing be written before the
-    /// next mount. Answers the error for the caller.
+    /// Stops all writes until the next mount after a commit has failed half-way; reads go on. Returns the error for the
+    /// caller.
     pub fn stop_writing(&self, error: Error) -> Error {
         let reason = error.to_string();
         if self.failure.set(reason.clone()).is_ok() {
@@ -146,12 +146,12 @@ impl Inner {
         self.collections.read().clone()
     }
 
-    /// For what a writer is going to place.
+    /// An empty [`Hold`], for the data that a writer is going to place.
     pub fn hold(&self) -> Hold {
         Hold::new(self.freelist.clone(), self.uncommitted.clone())
     }
 
-    /// What has been written to a zone that cannot be read is not worth a commit.
+    /// [`Error::WrittenLost`] if `zone` cannot be read: data that was just written there must not be committed.
     pub fn check_readable(&self, zone: ZoneId) -> Result<()> {
         if self.freelist.is_unreadable(zone) {
             return Err(Error::WrittenLost { zone });
@@ -159,8 +159,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Something in `zone` could not be read: it is left as it is from now on, for what can be read
-    /// of it to stay where it is and for nobody to try again and again.
+    /// Sets `zone` aside after a read in it failed: what can be read stays in place, and cleaning does not try the zone
+    /// again and again.
     pub fn set_aside_unreadable(&self, zone: ZoneId, error: &Error) {
         let of_zone = match error {
             Error::Drive(error) => is_of_zone(error),
@@ -186,8 +186,8 @@ impl Inner {
         }
     }
 
-    /// Resets zones whose resets have failed, one after the other until one fails again, if the last failure was so long ago or as
-    /// long as it is worth it; true if any is free now.
+    /// Resets zones whose earlier resets failed, one after the other until one fails again, if the retry is due:
+    /// `at_most` bounds how long it is put off. True if any zone was freed.
     pub fn reset_again(&self, at_most: Duration) -> Result<bool> {
         let mut any = false;
         loop {
@@ -201,7 +201,7 @@ impl Inner {
                 any = true;
                 continue;
             };
-            // One that takes nothing any more is out of use for good.
+            // A zone that the drive reports as read-only or offline is out of use for good.
             if !matches!(
                 error,
                 ZoneError::ReadOnly { .. } | ZoneError::Offline { .. }
@@ -215,28 +215,27 @@ impl Inner {
         }
     }
 
-    /// Whether a place can be read now. What could not be read while a connection was broken can be later.
+    /// Whether a place can be read now. A read that failed while a connection was broken may succeed later.
     fn can_be_read(&self, at: ZoneAddress, length: u32) -> bool {
         let geometry = self.device.geometry();
         let begin = at.offset - at.offset % u64::from(geometry.block_size);
-        // More than a checksum is of, should a damaged row say so, need not be looked at.
+        // At most 1 MiB is read, should a damaged row say more: no checksum covers as much.
         let end = geometry.round_up(at.offset.saturating_add(length.min(1 << 20).into()));
         let at = geometry.absolute(ZoneAddress::new(at.zone, begin));
         let mut bytes = vec![0; end.saturating_sub(begin) as usize];
         self.device.read(at, &mut bytes).is_ok()
     }
 
-    /// Resets a zone that holds nothing live, and gives it back; false if the drive, a reader or a
-    /// moment would not have it this time. Everything that was live in it must be durable elsewhere.
+    /// Resets a zone that holds nothing live, and gives it back to the pool. False if a moment or a reader still needs
+    /// the zone. Everything that was live in it must be durable elsewhere.
     pub fn reset_zone(&self, zone: ZoneId) -> Result<bool> {
-        // What is live in no zone when a moment begins is in none of those that it holds, so one that begins
-        // behind this look does not need this zone.
+        // A moment that begins after this check holds only zones that have live data then, so not this one.
         if self.freelist.is_held(zone) {
             return Ok(false);
         }
-        // Synced only for the rows that are kept and for what a commit without a flush has emptied: if it is
-        // lost, the next mount finds a zone without live bytes. Any later use of the zone comes behind it in
-        // the log.
+        // Synced only if rows of a summary were copied or commits without a flush have emptied the zone. Otherwise the
+        // batch may be lost: the next mount then finds a zone without live bytes, and any later use of the zone follows
+        // this batch in the log.
         let has_kept = self.keep_summaries_of(zone)?;
         let mut batch = Batch::default();
         batch.delete(&key::freelist(zone));
@@ -260,7 +259,7 @@ impl Inner {
         drop((kv, list));
         self.pool.claim_next(zone, None);
         if self.pool.owner(zone) != Some(Owner::Store) {
-            // The metadata has it, since it had gone back to empty.
+            // The drive had lost the zone's data, and BlueFS has taken the empty zone.
             self.freelist.forget(zone);
             return Ok(true);
         }
@@ -272,7 +271,7 @@ impl Inner {
             return Ok(true);
         }
         if !self.gate.wait_for_readers(zone) {
-            // Somebody has an old object open that lies here: later.
+            // A reader has an object open whose old bytes lie in this zone: the cleaner tries again later.
             return Ok(false);
         }
         self.data_cache.zone_is_reset(zone);

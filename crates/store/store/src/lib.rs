@@ -5,7 +5,7 @@
 //! [`Store::commit`] → `staging` → the key-value store's log, one flush, and back up.
 //! The formats are in `docs/format/store.md`.
 
-/// The target of spans: what a request waits for. Who collects none pays nothing for them.
+/// The target of the spans that show what a request waits for. Without a subscriber they cost nothing.
 pub(crate) const TRACE: &str = "trace";
 
 mod blob_reader;

@@ -1,11 +1,10 @@
-//! Moves what is live out of a zone and resets the zone.
+//! Empties a zone by moving its live data, and resets it.
 //!
-//! What is uncommitted moves too, or one slow upload would keep every zone that it has touched: its
-//! writer is told the new place, and no batch is needed.
-//! Order: live data read and verified → written to the cleaner's own stream → one durable batch
-//! that moves the blobs, a row each → only then is the zone reset. A blob that changed meanwhile is
-//! looked at again; a zone with a blob that cannot be read or is damaged is set aside, for what is
-//! there to stay and for the next one to be cleaned instead.
+//! Uncommitted data moves too, or one slow upload would keep every zone that it has touched: its writer is told the
+//! new place, and no batch is needed.
+//! Order: live data is read and verified → written to a stream of the cleaner's → one durable batch moves the blobs,
+//! a row each → only then is the zone reset. A blob that changed meanwhile is left to the next pass. A zone with a blob
+//! that is damaged or cannot be read is set aside, so that what is there stays and the next zone is cleaned instead.
 
 use crate::blob_reader::{ReadError, fragment_range, read_part};
 use crate::commit::Change;
@@ -26,62 +25,61 @@ use std::fmt;
 use zone::{ZoneAddress, ZoneId};
 use zone_alloc::Candidate;
 
-/// Most live bytes that one of the cleaner's batches moves; it bounds memory and how long commits
-/// wait for it.
+/// Most live bytes that one batch of the cleaner moves: it bounds memory, and the time that commits wait for the batch.
 const MOVE_AT_ONCE: u64 = 16 << 20;
 
-/// Most live bytes that are read before any is written: on a disk, a change between the two moves the arm.
+/// Most live bytes read before any is written: on a disk, each change between reading and writing moves the arm.
 const READ_AT_ONCE: u64 = 4 << 20;
-/// Most bytes that one command of the cleaner reads or writes: a user's request waits for no more than that.
+/// Most bytes of one read or write of the cleaner, so that a user's request waits for no more than that.
 const PIECE: usize = 512 << 10;
 
 /// Why a zone could not be cleaned.
 pub(crate) enum CleanError {
-    /// Something in it: the zone is set aside and another one cleaned.
+    /// Something in the zone could not be read: the zone is set aside and another one cleaned.
     Unreadable(Error),
-    /// Something else, which would hit every other zone too.
+    /// An error that would hit every other zone too.
     Other(Error),
 }
 
 impl From<Error> for CleanError {
     fn from(error: Error) -> Self {
         match error {
-            // A row that names a place in the zone, or what is there.
+            // A damaged row of the cleaning index, or one that does not fit the blobs in the zone.
             Error::CorruptMetadata { .. } => Self::Unreadable(error),
             _ => Self::Other(error),
         }
     }
 }
 
-/// A blob with copies of its fragments in the zone that is cleaned, by their indexes.
+/// A blob with the copies of its fragments in the victim zone, by fragment index.
 struct Move {
     name: BlobName,
     found: Found,
     copies: Vec<(usize, Hold)>,
 }
 
-/// Bytes of fragments of a blob, by their indexes.
+/// Stored bytes of fragments of a blob, by fragment index.
 type Parts = Vec<(usize, Vec<u8>)>;
 
-/// Blobs whose fragments in the zone that is cleaned have been read, and not written yet.
+/// Blobs whose fragments in the victim zone have been read and not written yet.
 #[derive(Default)]
 struct Read {
     bytes: u64,
     blobs: Vec<(BlobName, Found, Parts)>,
 }
 
-/// What became of a zone that was to be cleaned.
+/// How cleaning a zone ended.
 pub(crate) enum Emptied {
-    /// It can be written again.
+    /// The zone was emptied and reset.
     AndReset,
-    /// It is empty, and could not be reset this time.
+    /// The zone is empty, but a reader or a moment kept it from being reset.
     NotReset,
-    /// Nothing is to be cleaned any more; what was copied is moved.
+    /// Cleaning was stopped before the zone was empty; what had been copied is moved.
     Left,
 }
 
 impl Inner {
-    /// Empties a zone and resets it.
+    /// Moves everything live or uncommitted out of the victim zone, and resets it.
     pub(crate) fn clean_zone(
         &self,
         victim: Candidate,
@@ -103,8 +101,8 @@ impl Inner {
             if all == 0 && wanted == 0 {
                 break;
             }
-            // A commit may have been faster once or twice, or be about to name what is there; for
-            // ever means that the cleaning index does not fit the blobs.
+            // Once or twice, a commit may have changed the blobs first or be about to name uncommitted data. Three
+            // times in a row means that the cleaning index does not fit the blobs.
             stuck = if moved == 0 && !pieces.are_over() {
                 stuck + 1
             } else {
@@ -129,7 +127,7 @@ impl Inner {
         })
     }
 
-    /// The first places of `zone` in the cleaning index, about [`MOVE_AT_ONCE`] bytes of them.
+    /// The first entries of `zone` in the cleaning index, over about [`MOVE_AT_ONCE`] bytes.
     fn places(&self, zone: ZoneId) -> Result<Vec<(ZoneAddress, BlobName)>> {
         let mut places: Vec<(ZoneAddress, BlobName)> = Vec::new();
         self.each_place(zone, &mut |at, name| {
@@ -143,7 +141,7 @@ impl Inner {
         Ok(places)
     }
 
-    /// The places of `zone` in the cleaning index, in order, until `see` answers false.
+    /// Calls `see` with the entries of `zone` in the cleaning index, in order, until it returns false.
     pub(crate) fn each_place(
         &self,
         zone: ZoneId,
@@ -152,7 +150,7 @@ impl Inner {
         self.each_place_from(ZoneAddress::new(zone, 0), see)
     }
 
-    /// The same from a place on.
+    /// Like [`Self::each_place`], from a place on.
     pub(crate) fn each_place_from(
         &self,
         from: ZoneAddress,
@@ -174,8 +172,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Moves what blobs have at `places` in `zone`; answers how many blobs still were as they had been when
-    /// it came to commit.
+    /// Moves the fragments of the blobs at `places` in `zone`; returns how many blobs had not changed when the batch
+    /// was made.
     fn move_blobs(
         &self,
         zone: ZoneId,
@@ -257,7 +255,7 @@ impl Inner {
         Ok(moved)
     }
 
-    /// Writes what was read out of `zone`.
+    /// Writes the fragments in `read`, which came out of `zone`, and adds them to `moves`.
     fn write_copies(
         &self,
         zone: ZoneId,
@@ -279,8 +277,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Moves what is in `zone` and not committed yet, about [`MOVE_AT_ONCE`] bytes of it; answers how
-    /// many pieces that were.
+    /// Moves uncommitted data out of `zone`, about [`MOVE_AT_ONCE`] bytes; returns the number of pieces moved.
     fn move_uncommitted(&self, zone: ZoneId, pieces: &mut Pieces<'_>) -> Result<usize, CleanError> {
         let mut copies = Vec::new();
         let mut bytes_moved = 0;
@@ -295,7 +292,7 @@ impl Inner {
                 break;
             }
         }
-        // Also if there was nothing: a commit that has taken its pieces is through after this.
+        // Taken even if nothing was copied: a commit that has taken its pieces has ended after this.
         let _alone = self.mutators.write();
         let moved = copies.len();
         let block_size = self.device.geometry().block_size;
@@ -305,8 +302,8 @@ impl Inner {
         Ok(moved)
     }
 
-    /// Of bytes that `of` stands for, whose object's name would have to be searched for. They may lie in
-    /// another zone than the one that is cleaned, beside bytes under the same checksum.
+    /// Records a failed read of bytes that `of` names, because finding their object would take a search. The place may
+    /// lie in another zone than the victim, beside bytes under the same checksum.
     fn unreadable(&self, failed: ReadError, of: impl fmt::Display) -> CleanError {
         let at = failed.at;
         let error = failed.of(&of.to_string(), 0);
@@ -332,8 +329,8 @@ impl Inner {
         Ok(bytes)
     }
 
-    /// Bytes out of `zone` in one of the cleaner's own streams, each part `stored` so, and what keeps their
-    /// zones.
+    /// Appends `bytes`, which came out of `zone`, to a stream of the cleaner's, each part in the form that `stored`
+    /// gives. Returns the [`Hold`] that keeps the new places.
     fn moved_copy<'a>(
         &self,
         zone: ZoneId,

@@ -1,29 +1,29 @@
-//! The numbers of maps and shared blobs.
+//! Allocation of the numbers of maps and shared blobs.
 
 use crate::format::key;
 use crate::{Error, Result};
 use kv::{Batch, Durability, Kv};
 use runtime::sync::Mutex;
 
-/// Numbers are set aside in runs of so many, so that a commit need not write the counter.
+/// Numbers reserved on disk at a time, so that most commits need not write the counter.
 const NUMBER_RUN: u64 = 1 << 16;
 
-/// The numbers of maps and shared blobs; never used twice.
+/// Allocator of numbers for maps and shared blobs, none of which is used twice.
 pub(crate) struct Numbers {
-    /// The next one, and the end of the run that is set aside on disk.
+    /// The next number, and the end of the run that is reserved on disk.
     state: Mutex<(u64, u64)>,
 }
 
 impl Numbers {
-    /// Starts behind everything that was ever set aside.
+    /// Starts at `next`, the end of all runs ever reserved.
     pub fn new(next: u64) -> Self {
         Self {
             state: Mutex::new((next, next)),
         }
     }
 
-    /// A new number. `kv` remembers the run; the record need not be synced, for it is ahead in
-    /// the log of any batch that uses the numbers.
+    /// A new number. The record that reserves a run in `kv` need not be synced: in the log, it precedes any batch that
+    /// uses the run's numbers.
     pub fn take(&self, kv: &Kv) -> Result<u64> {
         let mut state = self.state.lock();
         let number = state.0;
@@ -40,7 +40,7 @@ impl Numbers {
     }
 }
 
-/// The number behind `number`, of `highest` at most. Only a damaged record brings anybody there.
+/// The number after `number`, at most `highest`; [`Error::Invalid`] above that, which only a damaged record can cause.
 pub(crate) fn next_number(number: u64, highest: u64) -> Result<u64> {
     if number < highest {
         return Ok(number + 1);

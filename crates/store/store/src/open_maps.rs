@@ -1,8 +1,8 @@
-//! Maps that a reader has open. A map that loses its last name while it is open is doomed: its
-//! extents are given back when the reader is done (or at the next mount).
+//! Maps that readers have open. A map that loses its last name while it is open is doomed: its extents are given back
+//! when the last reader has closed it, or at the next mount.
 //!
-//! A commit says which maps it drops before it writes, so that who opens one of them meanwhile knows
-//! that its extents are about to go. Nobody waits for anybody here.
+//! A commit announces the maps that it drops before it writes, so that a reader that opens one of them meanwhile knows
+//! that its extents are about to go. Neither waits for the other.
 
 use runtime::HashMap;
 use runtime::sync::Mutex;
@@ -12,19 +12,19 @@ use std::collections::{BTreeMap, BTreeSet};
 struct State {
     open: HashMap<u64, u32>,
     doomed: BTreeMap<u64, Purged>,
-    /// By commits under way; nobody had them open when these began.
+    /// Maps that commits under way drop, and that no reader had open when these began.
     dropping: BTreeSet<u64>,
-    /// How often maps began to go, or went: before and behind the batch that takes their name.
+    /// Changes of `dropping` and `doomed`: counted before and after the batch that removes a map's last name.
     drops: u64,
 }
 
-/// Behind which of its rows a doomed map has no others in front: where to go on without stepping over all that were
-/// deleted.
+/// Progress of the purge of a doomed map: all its rows before these positions are deleted, so that the next step need
+/// not skip over them.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Purged {
-    /// The end of the last extent.
+    /// End of the last extent that was deleted.
     pub extents: u64,
-    /// What no key of the omap is below.
+    /// Lower bound of the omap keys that are left.
     pub omap: Vec<u8>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct OpenMaps {
 }
 
 impl OpenMaps {
-    /// Opens maps that an onode named when [`Self::drops`] was `drops`.
+    /// Opens maps of an onode that was read when [`Self::drops`] was `drops`.
     pub fn open(&self, maps: impl IntoIterator<Item = u64>, drops: u64) -> Opened {
         let mut state = self.state.lock();
         let mut opened = match state.drops {
@@ -50,8 +50,8 @@ impl OpenMaps {
         opened
     }
 
-    /// A number that changes whenever a commit begins or ends to take a map's last name. Ask for it before
-    /// the onode is read.
+    /// A number that changes whenever a commit begins to remove a map's last name or has ended. Call it before the
+    /// onode is read.
     pub fn drops(&self) -> u64 {
         self.state.lock().drops
     }
@@ -68,7 +68,7 @@ impl OpenMaps {
         }
     }
 
-    /// A commit is going to take the last name of a map: true if a reader has it open, so that its
+    /// Announces that a commit will remove the last name of a map: true if a reader has the map open, so that its
     /// extents must stay.
     pub fn begin_drop(&self, map: u64) -> bool {
         let mut state = self.state.lock();
@@ -86,7 +86,7 @@ impl OpenMaps {
         state.dropping.remove(&map);
     }
 
-    /// Remembers maps whose extents are to be given back.
+    /// Adds maps whose extents are to be given back once no reader has them open.
     pub fn doom(&self, maps: impl IntoIterator<Item = u64>) {
         let mut state = self.state.lock();
         state.drops += 1;
@@ -98,12 +98,12 @@ impl OpenMaps {
         !self.state.lock().doomed.is_empty()
     }
 
-    /// Puts back what [`Self::take_doomed`] took, with what is left of it.
+    /// Puts back a map that [`Self::take_doomed`] took, with the progress made.
     pub fn leave_doomed(&self, map: u64, purged: Purged) {
         self.state.lock().doomed.insert(map, purged);
     }
 
-    /// Takes a doomed map that nobody has open any more.
+    /// Takes out a doomed map that no reader has open.
     pub fn take_doomed(&self) -> Option<(u64, Purged)> {
         let mut state = self.state.lock();
         let mut all = state.doomed.keys();
@@ -112,18 +112,18 @@ impl OpenMaps {
     }
 }
 
-/// What becomes of maps that were opened.
+/// Fate of the maps that a reader opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Opened {
     /// Their extents stay until they are closed.
     ForSure,
-    /// A commit under way takes the extents of one of them.
+    /// A commit under way drops one of them and takes its extents.
     AboutToGo,
-    /// A commit may have dropped them before they were opened: look at the onode again.
+    /// A commit may have dropped them before they were opened: read the onode again.
     PerhapsGone,
 }
 
-/// The maps that one commit drops, until it is through or has failed.
+/// The maps that one commit drops, until it ends.
 pub(crate) struct Drops<'a> {
     maps: &'a OpenMaps,
     dropped: Vec<u64>,
@@ -135,7 +135,7 @@ impl<'a> Drops<'a> {
         Self { maps, dropped }
     }
 
-    /// True if a reader has the map open, so that its extents must stay.
+    /// Announces that the commit drops `map`: true if a reader has it open, so that its extents must stay.
     pub fn begin(&mut self, map: u64) -> bool {
         self.dropped.push(map);
         self.maps.begin_drop(map)
@@ -187,7 +187,7 @@ mod tests {
         let maps = OpenMaps::default();
         let mut drops = Drops::new(&maps);
         assert!(!drops.begin(7));
-        // The onode is read here, in front of the commit's batch.
+        // The onode is read here, before the commit's batch.
         let before = maps.drops();
         drop(drops);
         assert_eq!(maps.open([7], before), Opened::PerhapsGone);

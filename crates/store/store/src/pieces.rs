@@ -1,22 +1,22 @@
-//! A round of the cleaner's work: where it gives way, between any two pieces of its I/O, and what it has done.
+//! One round of cleaning: where it waits between two pieces of I/O, when it ends early, and what it has done.
 
 use crate::cleaning_job::{CleaningJob, CleaningWork};
 use crate::inner::Inner;
 use std::time::Duration;
 
-/// Lets the cleaner's commands go one by one.
+/// Admits the I/O of one round of cleaning piece by piece, and counts its work.
 pub(crate) struct Pieces<'a> {
     store: &'a Inner,
-    /// Waits until a moment, or less long; none for somebody who needs a zone.
+    /// Waits until a moment, or shorter; `None` at full speed.
     waits: Option<&'a mut dyn FnMut(Duration)>,
-    /// Whose work this is, if it is not the thread's or a writer's.
+    /// The user's request that this round serves; `None` for the background thread and for writers.
     pub job: Option<CleaningJob>,
-    /// What was done.
+    /// Work of this round.
     pub did: CleaningWork,
 }
 
 impl<'a> Pieces<'a> {
-    /// For somebody who waits for a zone, or for a job.
+    /// For a writer that waits for a zone, or for a job.
     pub fn at_full_speed(store: &'a Inner, job: Option<CleaningJob>) -> Self {
         let did = CleaningWork::default();
         Self {
@@ -27,7 +27,7 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// As the pace says, until a zone is urgently needed.
+    /// At the cleaner's pace, until a zone is urgently needed.
     pub fn paced(store: &'a Inner, waits: &'a mut dyn FnMut(Duration)) -> Self {
         let waits = Some(waits);
         Self {
@@ -36,7 +36,7 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// Comes back when so many bytes may be read or written. No lock is held meanwhile.
+    /// Waits until the next `bytes` may be read or written. The caller must hold no lock.
     pub fn next(&mut self, bytes: u64) {
         let (store, Some(waits)) = (self.store, &mut self.waits) else {
             return;
@@ -53,7 +53,7 @@ impl<'a> Pieces<'a> {
         }
     }
 
-    /// Whether the zone in hand is left as it is.
+    /// Whether cleaning has to stop, the zone in hand being left as it is.
     pub fn are_over(&self) -> bool {
         let cleaner = &self.store.cleaner;
         match self.job {

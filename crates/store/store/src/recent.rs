@@ -1,4 +1,4 @@
-//! How much was done in the last minute.
+//! A rate over the last minute.
 
 use std::time::Duration;
 
@@ -24,14 +24,14 @@ impl Default for Recent {
 }
 
 impl Recent {
-    /// So many bytes now.
+    /// Counts `bytes` in the second `now`.
     pub fn add(&mut self, now: Duration, bytes: u64) {
         self.forget(now.as_secs());
         self.first = self.first.min(now.as_secs());
         self.bytes[now.as_secs() as usize % MINUTE] += bytes;
     }
 
-    /// Bytes a second over the last minute, or since the first of them; `None` if there were none.
+    /// Bytes a second over the last minute, or since the first count if that is later; `None` if there were none.
     pub fn per_second(&mut self, now: Duration) -> Option<u64> {
         self.forget(now.as_secs());
         let bytes: u64 = self.bytes.iter().sum();

@@ -1,12 +1,12 @@
-//! How far the write-ahead log counts after a power cut.
+//! Finds how far the write-ahead log counts after a power cut.
 //!
-//! Data and the batch that points to it become durable by one flush, so that after a cut a batch
-//! may be there without its data. Such a batch was never acknowledged; it and everything behind
-//! it is rolled back. A dry run replays the log read-only and looks at the batches that nothing written later
-//! knows to be durable, neither a batch nor a mark of BlueFS: what is live of them *at the log's end* must lie below its
-//! zone's write pointer and match its checksums. (What is dead at the end is not looked at: its zone may have
-//! been reset since, which happens only after the batch that killed it was durable.) Where a process died and
-//! the drive's host did not, nothing is missing but what was damaged since.
+//! One flush makes both data and the batch that points to it durable, so after a power cut a batch may be in the log
+//! without its data. Such a batch was never acknowledged: it and all later ones are rolled back. A dry run replays the
+//! log read-only and checks the batches that neither a later batch nor a durability mark of BlueFS proves durable: data
+//! of theirs that is live *at the log's end* must lie below its zone's write pointer and match its checksums. (Data
+//! that is dead at the end is not checked: its zone may have been reset since, which happens only after the batch that
+//! killed it was durable.) Where only the process died and the drive's host did not, every write arrived, and missing
+//! data is later damage.
 
 use crate::checksum;
 use crate::format::note::{BatchNote, Piece};
@@ -25,33 +25,33 @@ use std::ops::Range;
 use std::sync::Arc;
 use zone::{ZoneAddress, ZoneDescriptor, ZoneId};
 
-/// What the log said.
+/// Result of the dry run.
 #[derive(Default, Debug)]
 pub(crate) struct Recovery {
-    /// The batch from which on nothing counts.
+    /// The first batch that is rolled back, with all later ones; `None` if the whole log counts.
     pub stop: Option<u64>,
     /// The highest batch number seen.
     pub highest: u64,
-    /// Batches that were replayed.
+    /// Number of batches before [`Self::stop`].
     pub replayed: usize,
-    /// What they changed.
+    /// Keys that these batches changed.
     pub logged: Logged,
 }
 
-/// Stops the replay at a batch.
+/// Replay filter that stops before the batch numbered `stop` and collects the notes of earlier ones.
 struct StopAt {
     stop: Option<u64>,
     seen: Arc<Mutex<Seen>>,
     fs: BlueFs,
-    /// A log, and how many bytes of it were durable.
+    /// Name of the current log, and how many of its bytes BlueFS marked durable.
     marked: (String, u64),
 }
 
-/// What the log had in it.
+/// Notes and keys collected during a replay.
 #[derive(Default)]
 struct Seen {
     notes: Vec<BatchNote>,
-    /// How many of them, and the data in front of them, marks of BlueFS say to be durable.
+    /// How many notes, from the front, durability marks of BlueFS cover, and so their data.
     marked: usize,
     logged: Logged,
 }
@@ -66,7 +66,7 @@ impl StopAt {
         }
     }
 
-    /// Whether a flush was through before something behind the batch was written.
+    /// Whether a flush had covered the batch before something later was written.
     fn is_marked(&mut self, batch: &LoggedBatch<'_>) -> bool {
         if self.marked.0 != batch.log {
             let bytes = self.fs.marked_durable(batch.log).unwrap_or(0);
@@ -101,12 +101,12 @@ impl ReplayFilter for StopAt {
     }
 }
 
-/// A filter for the real opening of the database.
+/// The filter with which the database is opened after [`dry_run`].
 pub(crate) fn filter(recovery: &Recovery, fs: &BlueFs) -> Box<dyn ReplayFilter> {
     Box::new(StopAt::new(recovery.stop, fs))
 }
 
-/// Runs the log dry and finds where it has to stop.
+/// Replays the log read-only, again and again, until no batch in front of the stop lacks live data.
 pub(crate) fn dry_run(
     engine: &dyn Engine,
     device: &dyn ZonedDevice,
@@ -137,7 +137,7 @@ pub(crate) fn dry_run(
         recovery.highest = recovery.highest.max(highest);
         recovery.replayed = notes.len();
         recovery.logged = logged;
-        // Before a note is believed: another version's may mean anything.
+        // Checked before the notes are: those of another version may mean anything.
         let drive = Told { device, report };
         let any_live =
             |zone, offsets, is: &dyn Fn(ZoneAddress) -> bool| any_live(&view, zone, offsets, is);
@@ -171,8 +171,8 @@ pub(crate) fn check_format(kv: &Kv) -> Result<SuperRecord> {
         .ok_or_else(|| corrupt(key::SUPER_FORMAT, "no store record", value.len()))
 }
 
-/// Whether there is nothing to replay, as after an unmount: to open the database for that would read its
-/// SSTs' indexes twice.
+/// Whether the logs are empty, as after an unmount. Opening the database for a dry run would then only read the
+/// indexes of its SSTs twice.
 fn has_no_log(fs: &BlueFs, directory: &str) -> Result<bool> {
     for name in fs.list(directory)? {
         if name.ends_with(".log") && fs.metadata(&format!("{directory}/{name}"))?.size > 0 {
@@ -182,7 +182,7 @@ fn has_no_log(fs: &BlueFs, directory: &str) -> Result<bool> {
     Ok(true)
 }
 
-/// Whether anything live begins at these offsets of a zone, and is what is asked for.
+/// Whether a live fragment begins at these offsets of a zone and satisfies the predicate.
 type AnyLive<'a> = &'a dyn Fn(ZoneId, Range<u64>, &dyn Fn(ZoneAddress) -> bool) -> Result<bool>;
 
 fn any_live(
@@ -201,7 +201,7 @@ fn any_live(
     Ok(false)
 }
 
-/// The first batch that points to live data which is not there. Of as many notes as `marked` says it is known that they are
+/// Number of the first batch that points to live data which is not there. The first `marked` notes are known to be
 /// durable.
 fn first_lost(
     drive: &Told<'_>,
@@ -211,7 +211,7 @@ fn first_lost(
     if drive.device.keeps() == Keeps::Writes {
         return Ok(None);
     }
-    // So is everything up to the last batch that a later one knows to be acknowledged.
+    // Durable, too, is every batch up to the last that a later one knows to be acknowledged.
     let acknowledged = notes.iter().map(|n| n.acknowledged).max().unwrap_or(0);
     let position = notes.iter().position(|n| n.number == acknowledged);
     let durable = position.map_or(0, |i| i + 1).max(marked);
@@ -220,24 +220,24 @@ fn first_lost(
         latest.extend(note.pieces.iter().map(|p| (p.at, index)));
     }
     let others: Vec<&Piece> = notes[durable..].iter().flat_map(|n| &n.pieces).collect();
-    // The same transaction may have cut a piece into several.
+    // A transaction that punches a hole may split its own piece into several.
     let has = |piece: &Piece, at: ZoneAddress| {
         let end = piece.at.offset.saturating_add(piece.length.into());
         piece.at.zone == at.zone && (piece.at.offset..end).contains(&at.offset)
     };
     let is_durable = |at: ZoneAddress| !others.iter().any(|piece| has(piece, at));
-    // Durable data in a zone tell that its last reset was not lost. Other bytes below its write pointer than were
-    // written there are damage then.
+    // Durable live data in a zone proves that the zone's last reset was not lost. Wrong bytes below the write pointer
+    // are damage then, not a write that the power cut lost.
     let is_prefix = |zone: ZoneId| match drive.pointer(zone) {
         Some(end) if drive.device.keeps() >= Keeps::Prefixes => any_live(zone, 0..end, &is_durable),
         _ => Ok(false),
     };
-    // A zone that has lost durable data has not lost the rest in a power cut.
+    // If durable data is above the write pointer, the zone was damaged; a power cut does not explain the rest either.
     let is_set_back = |zone: ZoneId| match drive.pointer(zone) {
         Some(end) => any_live(zone, end..u64::MAX, &is_durable),
         None => Ok(false),
     };
-    // What is missing of the durable ones has been damaged since, and costs the objects that it was of.
+    // Durable batches are not checked: what they miss was damaged later and costs only the objects that it belongs to.
     for (index, note) in notes.iter().enumerate().skip(durable) {
         for piece in note
             .pieces
@@ -260,7 +260,7 @@ fn first_lost(
     Ok(None)
 }
 
-/// A drive, and what it has said of its zones.
+/// A drive and its zone report.
 struct Told<'a> {
     device: &'a dyn ZonedDevice,
     report: &'a [ZoneDescriptor],
@@ -273,7 +273,7 @@ impl Told<'_> {
         zone.write_pointer_valid().then_some(zone.write_pointer)
     }
 
-    /// Whether a piece has been written, as far as its zone tells.
+    /// Whether the whole piece, padded to blocks, lies below its zone's write pointer.
     fn reaches(&self, piece: &Piece) -> bool {
         let padded = self.device.geometry().round_up(u64::from(piece.length));
         self.report.get(piece.at.zone.index()).is_some_and(|zone| {
@@ -291,7 +291,7 @@ fn intact(device: &dyn ZonedDevice, piece: &Piece) -> Result<bool> {
     let mut bytes = vec![0; geometry.round_up(u64::from(piece.length)) as usize];
     match device.read(geometry.absolute(piece.at), &mut bytes) {
         Ok(()) => {}
-        // An unreadable medium is reported when the object is read; it is no reason to forget.
+        // An unreadable medium is reported when the object is read; it is no reason to roll a batch back.
         Err(error) if error.is_caller_mistake() => return Ok(false),
         Err(zone::ZoneError::PowerLost { command }) => {
             return Err(Error::Drive(zone::ZoneError::PowerLost { command }));
@@ -331,7 +331,7 @@ mod tests {
         .unwrap()
     }
 
-    /// A block with `byte` everywhere.
+    /// A block filled with `byte`.
     fn piece(zone: u32, offset: u64, byte: u8) -> Piece {
         let (kind, block) = (ChecksumKind::Crc32c, ChecksumBlock::DEFAULT);
         Piece {
@@ -351,7 +351,7 @@ mod tests {
         }
     }
 
-    /// What is lost, if these places are live.
+    /// The batch that is lost if the places in `live` are live.
     fn lost(
         device: &dyn ZonedDevice,
         notes: &[BatchNote],
@@ -372,7 +372,7 @@ mod tests {
         first_lost(&drive, &any, (notes, marked)).unwrap()
     }
 
-    /// The last batch was never known to be acknowledged, and its bytes are others than were written.
+    /// No later batch acknowledges the last one, and its bytes differ from those written.
     #[test]
     fn damage_behind_acknowledged_data_takes_no_batch_back() {
         let device = drive(1);
@@ -393,9 +393,9 @@ mod tests {
         assert_eq!(lost(&device, &over_it, 0, &[at(4096)]), Some(2));
         let alone = [note(2, 0, Some(behind.clone()))];
         assert_eq!(lost(&device, &alone, 0, &[at(4096)]), Some(2));
-        // What the log does not have any more has been written out, and was durable.
+        // A live place that no note names was written out of the log before, and so was durable.
         assert_eq!(lost(&device, &alone, 0, &[at(0), at(4096)]), None);
-        // The rest of its own piece, of which it has cut something out, tells nothing.
+        // The rest of its own piece, of which the batch has punched out a part, proves nothing.
         let long = Piece {
             length: 8192,
             ..behind
@@ -404,7 +404,7 @@ mod tests {
         assert_eq!(lost(&device, &alone, 0, &[at(4096), at(8192)]), Some(2));
     }
 
-    /// Two writers were under way together, so that neither batch knows of the other. Behind the first was a flush.
+    /// Two writers ran at the same time, so neither batch acknowledges the other. A flush followed the first.
     #[test]
     fn what_a_mark_covers_is_not_taken_back() {
         let device = drive(2);
@@ -419,7 +419,7 @@ mod tests {
         assert_eq!(lost(&device, &notes, 2, &live), None);
     }
 
-    /// A zone that has lost what was durable has not lost the rest before it was acknowledged.
+    /// A zone that has lost durable data was damaged; the power cut does not explain the missing rest.
     #[test]
     fn a_zone_that_went_back_takes_no_batch_back() {
         let device = drive(1);
@@ -430,8 +430,8 @@ mod tests {
         assert_eq!(lost(&device, &last, 0, &[at(0), at(1), at(2)]), None);
     }
 
-    /// Two batches had one flush, so neither knows that the other was acknowledged. The second removed
-    /// what the first had put, and the zone was reset.
+    /// One flush covered two batches, so neither acknowledges the other. The second removed what the first had put, and
+    /// the zone was reset.
     #[test]
     fn what_is_dead_at_the_end_may_be_gone() {
         let notes = [note(1, 0, Some(piece(0, 0, 1))), note(2, 0, None)];

@@ -1,32 +1,32 @@
-//! How many zones are reserved for BlueFS: it follows from what is live in it.
+//! Computes how many zones are reserved for BlueFS from the size of its live data. Pure.
 
 use device::divided::divided;
 use zone::Geometry;
 use zone_alloc::PoolCounts;
 
-/// Of so many bytes of the drive one is expected to be metadata: objects of 128 KiB with rows of 256 bytes.
-/// The capacity stays as it is until there is more.
+/// Expected bytes of data for each byte of metadata: objects of 128 KiB with rows of 256 bytes. The capacity does not
+/// shrink until the metadata exceeds its share.
 const DATA_PER_METADATA: u64 = 512;
 
-/// What is reserved for BlueFS. It follows from what is stored now and from nothing before, so that a mount
-/// declares what was declared before it.
+/// Zones reserved for BlueFS. The number depends only on what is stored now, so that a mount reports the same capacity
+/// as the mount before it.
 #[derive(Default)]
 pub(crate) struct Reservation {
-    /// Sequential zones, more than there are left of them where data came first.
+    /// Sequential zones; BlueFS may have fewer, where data took the space first.
     pub zones: u32,
-    /// Zones that its tables fill, or are expected to; how many it had when that was last worked out, and bytes
-    /// in its tables.
+    /// Zones that the database's SSTs fill or are expected to; the pool's counts and zones of garbage when that was
+    /// computed; bytes in SSTs then.
     tables: u32,
     seen: Option<(u32, u32, u64)>,
     stored: u64,
 }
 
 impl Reservation {
-    /// The headroom of a small drive.
+    /// Least headroom in zones, as on a small drive.
     pub const LEAST_HEADROOM: u32 = 8;
 
-    /// Zones that are always left for BlueFS to grow into: compaction writes before it deletes. The largest
-    /// compactions follow from them, and more than enough would gain nothing.
+    /// Zones that always stay free for BlueFS to grow into, because compaction writes before it deletes. They bound the
+    /// largest compactions; beyond 2 GiB or 64 zones more would gain nothing.
     pub fn headroom(geometry: &Geometry, copies: u32) -> u32 {
         const ENOUGH_BYTES: u64 = 2 << 30;
         let enough = ENOUGH_BYTES.div_ceil(geometry.least_capacity()).min(64) as u32;
@@ -37,8 +37,8 @@ impl Reservation {
         share.min(enough).max(Self::LEAST_HEADROOM)
     }
 
-    /// Into how many zones each conventional zone is divided: as few as there have to be for all of BlueFS to
-    /// find a place in them at first, so that it leaves sequential zones to data.
+    /// Parts into which each conventional zone is divided: as few as let all of BlueFS start in conventional zones, so
+    /// that sequential zones are left to data.
     pub fn conventional_parts(whole: &Geometry, copies: u32) -> u32 {
         const SMALLEST: u64 = 4 << 20;
         let fits = |geometry: &Geometry| {
@@ -68,7 +68,7 @@ impl Reservation {
         reservation.zones
     }
 
-    /// Zones of metadata when the drive is full.
+    /// Zones of metadata expected on a full drive.
     fn expected(geometry: &Geometry) -> u32 {
         Self::dense(geometry, geometry.capacity_bytes() / DATA_PER_METADATA)
     }
@@ -78,9 +78,8 @@ impl Reservation {
         u32::try_from(zones).unwrap_or(u32::MAX)
     }
 
-    /// Works out what BlueFS needs, if zones or `garbage` bytes of it have changed since that was done.
-    /// `stored` answers the bytes of the database's tables, garbage among them. Answers by how much they
-    /// have become less.
+    /// Recomputes the zones that SSTs fill, if the pool's counts or the zones of `garbage` have changed since the last
+    /// call. `stored` returns the bytes of all SSTs, garbage included. Returns by how many bytes these have shrunk.
     pub fn look(
         &mut self,
         counts: &PoolCounts,
@@ -88,7 +87,7 @@ impl Reservation {
         garbage: u64,
         stored: impl FnOnce() -> u64,
     ) -> u64 {
-        // Garbage counts by the zone, or every removal would have all files looked at.
+        // Garbage counts in whole zones: otherwise every removal would have all files measured.
         let zones_of_garbage = garbage / geometry.least_capacity();
         let seen = Some((
             counts.bluefs_sequential,
@@ -100,29 +99,31 @@ impl Reservation {
         }
         self.seen = seen;
         let before = std::mem::replace(&mut self.stored, stored());
-        // Not what BlueFS has: zones that are mostly dead are given back when they are needed. Not logs and
-        // what a compaction writes, which come and go: the headroom is for them. Nor what is removed: a put
-        // that needs the space has it compacted.
+        // The basis is the SSTs, not BlueFS's zones: mostly dead ones are given back when they are needed. Logs and the
+        // output of compactions come and go, and are covered by the headroom. Removed rows do not count either: a put
+        // that needs their space has them compacted.
         let dense = Self::dense(geometry, self.stored.saturating_sub(garbage));
-        // One more than expected, so that what is declared of a small drive can be stored with long names too.
+        // One more than expected, so that a small drive's capacity can be stored with long names too.
         let expected = Self::expected(geometry) + 1;
         self.tables = dense.max(expected);
         before.saturating_sub(self.stored)
     }
 
-    /// Bytes that removals take beside the tables of a database with levels: what removes a row has its key, and goes down to it level
-    /// by level. The level above the last has a tenth of the last one's size. For tables that were expected the headroom is enough.
+    /// Bytes that removals take beside the SSTs of a database with levels: a tombstone holds its row's key and moves
+    /// down level by level, and the level above the last has a tenth of the last one's size. For up to the expected
+    /// number of zones, the headroom is enough.
     pub fn for_removals(&self, geometry: &Geometry) -> u64 {
         let more = self.tables.saturating_sub(Self::expected(geometry) + 1);
         u64::from(more) * geometry.least_capacity() / 10
     }
 
-    /// What BlueFS needs may be more or less without any zone having changed hands.
+    /// Forces the next [`Self::look`] to recompute, for the needs of BlueFS may change without a change of the pool's
+    /// counts.
     pub fn look_again(&mut self) {
         self.seen = None;
     }
 
-    /// Lets the reservation follow. Conventional zones are all BlueFS's and count first.
+    /// Computes [`Self::zones`]. Conventional zones all belong to BlueFS and count first.
     pub fn follow(&mut self, geometry: &Geometry, copies: u32, counts: &PoolCounts, removals: u64) {
         let headroom = Self::headroom(geometry, copies);
         let wanted = self
@@ -139,7 +140,7 @@ impl Reservation {
         // A sequential zone holds as much as several parts of conventional ones, and files share it.
         let shared = u64::from(more.saturating_sub(bluefs::SEQUENTIAL_ZONES));
         let by_bytes = (shared * geometry.least_capacity()).div_ceil(geometry.zone_capacity) as u32;
-        // The journal, and what is written to at one time, share none. Tables may have the conventional ones.
+        // The journal and the files written at the same time share no zones. SSTs may have the conventional ones.
         let tables = self.tables.saturating_mul(copies);
         let alone = bluefs::zones_for(bluefs::LEAST_ZONES, copies) - bluefs::SEQUENTIAL_ZONES;
         let by_number = alone.saturating_sub(conventional.saturating_sub(tables));
@@ -194,7 +195,7 @@ mod tests {
         assert_eq!(parts(4, 256, 3), 1);
     }
 
-    /// What was to lie in small parts of a conventional zone does not take as many large ones.
+    /// Metadata that was to lie in small parts of a conventional zone does not take as many whole sequential zones.
     #[test]
     fn a_lost_conventional_zone_costs_about_a_zone() {
         for copies in [1, 2] {

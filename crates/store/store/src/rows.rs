@@ -1,4 +1,4 @@
-//! Rows of the database, decoded.
+//! Reads and decodes rows of the database; a row that cannot be decoded is [`Error::CorruptMetadata`].
 
 use crate::format::kind::Kind;
 use crate::format::onode::Onode;
@@ -19,8 +19,8 @@ pub(crate) fn corrupt(key: &[u8], what: &'static str, found: usize) -> Error {
     }
 }
 
-/// The key of an object's onode in a collection of this kind. The empty name has no place among hashes: a
-/// listing from there on begins in front of all.
+/// The key of an object's onode in a collection of this kind. The empty name is refused in a collection by hash: a
+/// listing that starts at it starts before all names.
 pub(crate) fn onode_key(kind: &Kind, collection: &str, object: &[u8]) -> Result<Vec<u8>> {
     if let (Kind::ByHash(_), []) = (kind, object) {
         return Err(Error::NoName {
@@ -52,8 +52,7 @@ pub(crate) fn decode_extent(key: &[u8], value: &[u8]) -> Result<(u64, u64, Exten
     Ok((map, start, extent))
 }
 
-/// At most `limit` extents of `map` that hold any of the bytes `from..to`, with their first offsets, in
-/// order.
+/// At most `limit` extents of `map` that overlap the bytes `from..to`, with their first offsets, in order.
 pub(crate) fn read_extents(
     kv: &dyn View,
     map: u64,
@@ -75,7 +74,7 @@ pub(crate) fn read_extents(
     Ok(found)
 }
 
-/// The extent of `map` that ends at `end`.
+/// The extent of `map` that ends at offset `end`.
 pub(crate) fn read_extent_row(kv: &dyn View, map: u64, end: u64) -> Result<Option<Extent>> {
     let key = key::extent(map, end);
     let Some(value) = kv.get(&key)? else {
@@ -98,8 +97,7 @@ pub(crate) fn no_blob(id: BlobId) -> Error {
     corrupt(&key::blob(id), "no blob for an extent that shows it", 0)
 }
 
-/// The extents of `map` that hold any of the bytes `from..to`, with shared blobs looked up as if each were
-/// the extent's own.
+/// The extents of `map` that overlap the bytes `from..to`, with shared blobs looked up and shown as the extents' own.
 pub(crate) fn resolved_extents(
     kv: &dyn View,
     map: u64,
@@ -123,8 +121,8 @@ pub(crate) fn resolved_extents(
         let Some(id) = missing else {
             return Ok(resolved);
         };
-        // A commit may have been between. A number never comes again: if the extent still shows the
-        // blob, that was not there when it should have been.
+        // A commit may have changed the rows in between. Numbers are never reused: if the extent still shows the blob,
+        // the blob's row is missing.
         let now = read_extents(kv, map, from, to, usize::MAX)?;
         if now == rows {
             return Err(no_blob(id));
@@ -134,12 +132,12 @@ pub(crate) fn resolved_extents(
     Ok(rows)
 }
 
-/// The database under the changes of one batch.
+/// The database as seen by the changes of one batch.
 pub(crate) struct Table<'a> {
     kv: &'a Kv,
     numbers: &'a Numbers,
     shared_blobs: &'a Mutex<()>,
-    /// Held from the first look at a blob that several maps show until the batch is written.
+    /// Lock of `shared_blobs`, from the first read of a blob that several maps show until the batch is written.
     alone: RefCell<Option<MutexGuard<'a, ()>>>,
 }
 
@@ -162,8 +160,8 @@ impl Rows for Table<'_> {
         read_extents(self.kv, map, from, to, usize::MAX)
     }
 
-    /// A blob that one map shows is changed by whoever holds that map's object; one that several show,
-    /// by one commit at a time.
+    /// A blob that one map shows is changed only under the lock of that map's object; one that several maps show, by
+    /// one commit at a time.
     fn blob(&self, id: BlobId) -> Result<SharedBlob> {
         let shared = read_blob_row(self.kv, id)?.ok_or_else(|| no_blob(id))?;
         let mut alone = self.alone.borrow_mut();

@@ -1,4 +1,7 @@
-//! Who may have space: new data and new names are admitted, or room is made for them.
+//! Admission of new data and metadata, and the ways in which space is made for them: cleaning data zones, purging
+//! removed maps, compacting the database and gathering BlueFS's zones.
+//!
+//! Adding is refused while it could take the space that removals and compaction need: removals always go through.
 
 use crate::database::write_buffer_bytes;
 use crate::inner::Inner;
@@ -13,30 +16,31 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use zone::Geometry;
 
-/// Zones of logs (the manifest's among them) that a full drive's memtable may hold on to.
+/// Zones of logs, the manifest's among them, above which a full drive has its memtable flushed.
 const LOG_ZONES_WHEN_FULL: usize = 3;
-/// Of the bytes in data zones, one in so many is kept for segment summaries, and they take no more.
+/// One in this many bytes of data zones is kept for segment summaries, which never take more.
 const KEPT_FOR_SUMMARIES: u64 = 1024;
 /// How often in a row BlueFS may move live data without a zone becoming free.
 const MAX_FUTILE_RECLAIMS: u32 = 16;
-/// The most of the host's disk under a drive file that new data leaves for deletes: some memtables,
-/// and what a compaction writes before it gives its input back.
+/// Most bytes of the host's disk under a drive file that new data leaves for deletes: some memtables, and the output
+/// that a compaction writes before it gives its input back.
 const MAX_KEPT_ON_HOST: u64 = 256 << 20;
-/// The log of deletes may take one in so many of those bytes before the memtable is written out and waited for.
+/// The log of deletes may take one in this many of those bytes before the memtable is flushed.
 const KEPT_PARTS: u64 = 8;
-/// Of each byte of a batch, the log, an SST and what a compaction writes before it gives its input back have one.
+/// Bytes written for each byte of a batch: once to the log, once to an SST, once by a compaction before its input goes.
 const WRITTEN_OF_METADATA: u64 = 3;
-/// What the reserve for metadata covers in any case, in bytes of a batch.
+/// Bytes of a batch that the reserve for metadata always covers.
 pub(crate) const LARGE: u64 = 256 << 10;
-/// How often a batch is written in all that the database does not take, and how often though that has not come on meanwhile.
+/// How often a batch that the database does not take is tried in all, and how often while the database makes no
+/// progress.
 const ATTEMPTS_TO_WRITE: u32 = 32;
 const ATTEMPTS_IN_VAIN: u32 = 4;
-/// How long a refused put waits for what was removed before it to be given back: by the purge, and by RocksDB.
+/// How long a refused put waits for the space of removed objects: once for the purge, once for RocksDB.
 const COMPACTION_PATIENCE: Duration = Duration::from_secs(10);
 
 impl Inner {
-    /// Lets the reserves follow what BlueFS needs. Zones are kept free for it, but never those of what is
-    /// live; the capacity is without all of it, so that what is available can be put.
+    /// Recomputes the reservation for BlueFS from what it stores now. It never takes zones that live data needs. The
+    /// capacity reported leaves all of it out, so that what is reported as available can be put.
     pub fn update_reserves(&self) {
         let geometry = self.pool.geometry();
         let copies = self.fs.info().copies();
@@ -45,7 +49,7 @@ impl Inner {
         let stored = || self.kv().map_or(0, |kv| kv.stored_bytes());
         let counts = self.pool.counts();
         let given_back = reservation.look(&counts, geometry, garbage, stored);
-        // Never all of it: what is left may have to be looked for.
+        // Never all garbage: the rest, if any, may have to be compacted on demand.
         self.forget_garbage(given_back.min(garbage.saturating_sub(1)));
         let wanted = self.freelist.wanted().div_ceil(geometry.zone_capacity);
         let wanted = u32::try_from(wanted).unwrap_or(u32::MAX);
@@ -57,7 +61,7 @@ impl Inner {
         self.pool.reserve(reservation.zones.min(ceiling));
     }
 
-    /// Bytes of object data that the drive can hold, whatever is dead now.
+    /// Bytes of object data that the drive can hold, live or not yet written, if nothing were dead.
     pub fn data_capacity(&self) -> u64 {
         let bytes = self.data_zone_bytes();
         let capacity = bytes - bytes / KEPT_FOR_SUMMARIES;
@@ -65,8 +69,8 @@ impl Inner {
         capacity - capacity % u64::from(self.pool.geometry().block_size)
     }
 
-    /// Whether there is a place for a segment summary of `bytes`, when `freed` bytes of them will soon be
-    /// gone. What objects have been promised is none.
+    /// Whether a segment summary of `bytes` has a place when `freed` bytes of summaries will soon be gone. Space that
+    /// objects have reserved is not used for it.
     pub fn has_place_for_summary(&self, bytes: u64, freed: u64) -> bool {
         let taken = self.freelist.summary_bytes().saturating_sub(freed);
         taken + bytes <= self.data_zone_bytes() / KEPT_FOR_SUMMARIES
@@ -80,27 +84,26 @@ impl Inner {
         bytes.saturating_sub(self.freelist.totals().given_up())
     }
 
-    /// Reserves `bytes` of data space to a writer.
+    /// Reserves `bytes` of data space for a writer, or fails with [`Error::NoSpace`] or [`Error::HostFull`].
     pub fn admit_data(&self, bytes: u64) -> Result<()> {
         self.admit_on_host(bytes)?;
         self.find_space(bytes, |capacity| self.freelist.reserve(bytes, capacity))
     }
 
-    /// Bytes of the host's disk under the drive that new data leaves for deletes: their log records,
-    /// what these are compacted into, and what the cleaner moves before it gives back more.
+    /// Bytes of the host's disk under the drive that new data leaves for deletes: for their log records, the output of
+    /// compacting these, and the data that the cleaner moves before it frees more.
     pub fn kept_on_host(&self) -> u64 {
         let flush = self.kv().map_or(0, |kv| kv.flush_bytes());
         flush + (self.pool.geometry().capacity_bytes() / 16).min(MAX_KEPT_ON_HOST)
     }
 
-    /// Whether `bytes` can be written and `kept` are still left on the host's disk.
+    /// Whether the host's disk has room for `bytes` and for `kept` more.
     pub fn host_has(&self, bytes: u64, kept: u64) -> bool {
         self.host_space.has(&*self.device, bytes, kept)
     }
 
-    /// Refuses `bytes` of new data while they would take what the host's disk has left for deletes,
-    /// and gives back first what is dead. A full disk would fail the log's writes, and nothing
-    /// could be deleted any more.
+    /// Refuses `bytes` of new data while they would take the part of the host's disk that is left for deletes, after
+    /// cleaning what is dead. On a full disk the log's writes would fail, and nothing could be deleted any more.
     fn admit_on_host(&self, bytes: u64) -> Result<()> {
         let kept = self.kept_on_host();
         while !self.host_has(bytes, kept) {
@@ -112,19 +115,19 @@ impl Inner {
         Ok(())
     }
 
-    /// Gives back what was removed before, for somebody who waits: not for ever, the rest comes later.
+    /// Purges removed objects for a caller that waits: for 10 seconds at most, the rest follows in the background.
     pub fn purge_in_need(&self, is_needed: impl Fn() -> bool) -> Result<()> {
         let until = self.runtime.now() + COMPACTION_PATIENCE;
         let goes_on = || is_needed() && !self.cleaner.has_ended() && self.runtime.now() < until;
         self.purge_doomed(goes_on).map(drop)
     }
 
-    /// Makes what space there can be for `bytes`, until `fits` says of the capacity that it does.
+    /// Makes room for `bytes`, until `fits` accepts the data capacity; [`Error::NoSpace`] if no more can be made.
     fn find_space(&self, bytes: u64, fits: impl Fn(u64) -> bool) -> Result<()> {
         if fits(self.data_capacity()) {
             return Ok(());
         }
-        // Objects may be waiting to be given back, and what is left of others in the metadata.
+        // Removed objects may wait for the purge, and their rows for compaction.
         self.purge_in_need(|| !fits(self.data_capacity()))?;
         let mut has_waited = false;
         loop {
@@ -143,15 +146,15 @@ impl Inner {
         }
     }
 
-    /// Refuses an object of `size` bytes that would not fit now. Nothing is reserved for it: while it
-    /// arrives, others take space and give it back.
+    /// Refuses an object of `size` bytes that would not fit now. Nothing is reserved: while it arrives, other writers
+    /// take space and give it back.
     pub fn check_fits(&self, size: u64) -> Result<()> {
         let padded = self.padded(size);
         self.find_space(padded, |capacity| self.freelist.fits(padded, capacity))?;
         self.admit_on_host(padded)
     }
 
-    /// Whether an object of `size` bytes fits as things are.
+    /// Whether an object of `size` bytes fits now, without making room for it.
     pub fn has_room(&self, size: u64) -> bool {
         let padded = if self.is_inline(size) {
             0
@@ -163,19 +166,19 @@ impl Inner {
             && (padded == 0 || self.freelist.fits(padded, self.data_capacity()))
     }
 
-    /// Whether an object of `size` bytes goes to the metadata: one that leaves at least half a block empty. A
-    /// compaction writes what is there once more, a data zone does not.
+    /// Whether an object of `size` bytes is stored in the metadata: one that would leave at least half a block empty.
+    /// Data in the metadata is rewritten by compactions, data in a zone is not.
     pub fn is_inline(&self, size: u64) -> bool {
         size <= MAX_INLINE.min(u64::from(self.pool.geometry().block_size) / 2)
     }
 
-    /// Whole blocks. More than any drive holds is more than this one holds, and can be added up.
+    /// `size` in whole blocks. Sizes above any drive's are capped, so that sums of them do not overflow.
     fn padded(&self, size: u64) -> u64 {
         self.pool.geometry().round_up(size.min(u64::MAX / 4))
     }
 
-    /// Refuses new objects while the metadata could not grow, and what brings so many `bytes` of it while it could not by
-    /// that; deletes are always let through.
+    /// Refuses new objects while the metadata could not grow, and `bytes` of metadata while it could not grow by that
+    /// much. Removals are always admitted.
     pub fn admit_metadata(&self, bytes: u64) -> Result<()> {
         self.admit_on_host(bytes.saturating_mul(WRITTEN_OF_METADATA))?;
         let (mut futile, mut has_waited) = (0, false);
@@ -213,7 +216,7 @@ impl Inner {
         }
     }
 
-    /// Why so many bytes of metadata find no room: there is little, or they are too many at once.
+    /// The error for `bytes` of metadata that find no room: the drive is full, or they are too many at once.
     pub fn no_room_to_add(&self, kv: &Kv, bytes: u64) -> Error {
         let much = 4 * LARGE;
         if bytes > much && self.takes_metadata(kv, much) {
@@ -239,8 +242,8 @@ impl Inner {
             + u64::from(conventional) * geometry.conventional_capacity()
     }
 
-    /// Writes a batch. A database with much to compact that finds no space for it takes no batches until it
-    /// does: that is made and waited for, also for deletions. If it does not help, nothing was written.
+    /// Writes a batch. A database that has much to compact and no space for it takes no batches, deletions included:
+    /// then space is made and waited for. If that does not help, nothing was written and the error says so.
     pub fn write_when_possible(
         &self,
         kv: &Kv,
@@ -263,7 +266,7 @@ impl Inner {
                 Err(kv::Error::NoSpace { .. } | kv::Error::Busy { .. }) => false,
                 Err(error) => return Err(self.in_background(error)),
             };
-            // On a busy machine a compaction may take minutes.
+            // On a busy machine, one compaction may take minutes.
             in_vain += u32::from(!goes_on && kv.stored_bytes() == before);
             if in_vain == ATTEMPTS_IN_VAIN {
                 break;
@@ -272,9 +275,9 @@ impl Inner {
         Err(self.no_metadata_space())
     }
 
-    /// Rows that were removed fill SSTs until those are compacted: has that done, so that only the first to be
-    /// refused after a removal waits. Otherwise waits for what is being compacted, unless the caller `has_waited`
-    /// for that: while others write there is always more. False if there is neither.
+    /// Has the database compact removed rows, which fill SSTs until then, so that only the first writer that is refused
+    /// after a removal waits. Without any, waits for a running compaction, unless the caller `has_waited` for one:
+    /// while others write there is always another. False if neither gained anything.
     fn settle_metadata(&self, has_waited: &mut bool) -> Result<bool> {
         let garbage = self.garbage.load(Ordering::Relaxed);
         let kv = self.kv()?;
@@ -303,8 +306,8 @@ impl Inner {
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
     }
 
-    /// Where zones or the host's disk run low, has the memtable written out before its log takes much: a deletion of a
-    /// hundred bytes that is synced by itself costs the log a block.
+    /// While zones or the host's disk run low, flushes the memtable before its log takes much: a deletion of a hundred
+    /// bytes that is synced alone costs the log a whole block.
     pub fn keep_log_short(&self, kv: &Kv) -> Result<()> {
         let kept = self.kept_on_host();
         let part = kept / KEPT_PARTS;
@@ -329,8 +332,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Where zones run low, waits for the database before so many `bytes` more are written to remove rows: each time when as much
-    /// has been written as a memtable takes, and for as much at once as finds no room.
+    /// While zones run low, waits for the database before `bytes` more are written to remove rows: each time that
+    /// removals have written as much as a memtable, and at once for a batch that finds no room.
     pub fn wait_for_compaction(&self, bytes: u64) -> Result<()> {
         let kv = self.kv()?;
         if !kv.has_levels() {
@@ -341,7 +344,7 @@ impl Inner {
         let is_large = || bytes > LARGE && !self.takes_removals(&kv, bytes);
         let is_due = || (self.taken.load(Ordering::Relaxed) >= most && is_low()) || is_large();
         if is_due() {
-            // One waits for the database, and others for that one.
+            // One thread waits for the database, the others for that thread.
             let _alone = self.settling.lock();
             let make_zones = || -> Result<()> {
                 let mut futile = 0;
@@ -358,12 +361,13 @@ impl Inner {
         Ok(())
     }
 
-    /// Whether a batch of so many bytes finds zones as things are.
+    /// Whether enough zones are free for a batch of `bytes` that adds rows.
     pub fn takes_metadata(&self, kv: &Kv, bytes: u64) -> bool {
         self.free_zones() >= self.metadata_spare(kv, bytes)
     }
 
-    /// The same of one that removes rows, for which zones are kept: a third of them stay, to be compacted into.
+    /// Whether enough zones are free for a batch of `bytes` that removes rows. Of the zones kept for removals, a third
+    /// stays free for compaction.
     pub fn takes_removals(&self, kv: &Kv, bytes: u64) -> bool {
         let copies = self.fs.info().copies();
         let left = Reservation::headroom(self.pool.geometry(), copies) * copies / 4;
@@ -373,19 +377,19 @@ impl Inner {
                 .saturating_add(left)
     }
 
-    /// Free zones below which no new objects are taken, nor other `bytes` of metadata: the database may have to write before
-    /// anything is given back.
+    /// Free zones below which no new objects and no other `bytes` of metadata are admitted: the database may have to
+    /// write that much before a removal gives anything back.
     fn metadata_spare(&self, kv: &Kv, bytes: u64) -> u32 {
         let removals = for_removals(&self.reservation.lock(), kv, self.pool.geometry());
         self.headroom_beside(bytes_to_write(kv, bytes).saturating_add(removals))
     }
 
-    /// Those below which the database is waited for while rows are removed.
+    /// Free zones below which removals wait for the database.
     fn spare_of_removals(&self, kv: &Kv, bytes: u64) -> u32 {
         self.headroom_beside(bytes_to_write(kv, bytes))
     }
 
-    /// Zones for so many bytes of each copy, and what compaction needs of the headroom.
+    /// Zones for `bytes` in each copy of the metadata, and three quarters of the headroom, for compaction.
     fn headroom_beside(&self, bytes: u64) -> u32 {
         let copies = self.fs.info().copies();
         let headroom = Reservation::headroom(self.pool.geometry(), copies);
@@ -393,7 +397,7 @@ impl Inner {
             .saturating_add(headroom * copies * 3 / 4)
     }
 
-    /// Zones for so many bytes of each copy: as many of the free ones as it takes, conventional ones first.
+    /// Number of free zones that `bytes` in each copy of the metadata take, conventional ones first.
     fn zones_for(&self, bytes: u64) -> u32 {
         let (geometry, counts) = (self.pool.geometry(), self.pool.counts());
         let copies = self.fs.info().copies();
@@ -410,8 +414,8 @@ impl Inner {
         counts.free_sequential + counts.free_conventional
     }
 
-    /// Lets BlueFS gather what is live in its zones; false if there is nothing to gain. A zone that
-    /// is moved into others may free none, many do in the end: `futile` counts those in a row.
+    /// Lets BlueFS gather the live data of its zones; false if nothing more can be gained. Moving one zone may free
+    /// none while moving many does: `futile` counts moves in a row that freed none, 16 at most.
     fn reclaim_metadata(&self, futile: &mut u32) -> Result<bool> {
         let before = self.free_zones();
         let more = match self.fs.reclaim() {
@@ -427,7 +431,8 @@ impl Inner {
         Ok(more)
     }
 
-    /// The same for data, which is to have a sequential zone: first BlueFS leaves those that are not its own.
+    /// Like [`Self::reclaim_metadata`], for data, which needs a sequential zone: BlueFS first leaves those above its
+    /// share.
     fn reclaim_for_data(&self, futile: &mut u32) -> Result<bool> {
         let before = self.pool.free_for_data();
         while *futile < MAX_FUTILE_RECLAIMS && self.pool.bluefs_is_in_the_way() {
@@ -435,7 +440,7 @@ impl Inner {
                 Ok(true) if self.pool.free_for_data() > before => return Ok(true),
                 Ok(true) => *futile += 1,
                 Ok(false) if self.fs.close_sequential_zones()? => {
-                    // Logs are written to elsewhere from now on.
+                    // New logs are opened in other zones from now on.
                     self.flush_if_possible(&*self.kv()?)?;
                     *futile += 1;
                 }
@@ -453,8 +458,8 @@ impl Inner {
         }
     }
 
-    /// What the database met in the background. If that has ended its writes, it has ended the store's, which so may be
-    /// seen before anybody commits.
+    /// Turns an error of the database's background work into the store's. If it ended the database's writes, it ends
+    /// the store's too, so that it is reported before the next commit.
     fn in_background(&self, error: kv::Error) -> Error {
         match error {
             kv::Error::Stopped { .. } | kv::Error::Corruption { .. } => {
@@ -472,8 +477,8 @@ impl Inner {
         }
     }
 
-    /// Frees a zone for `stream`, by cleaning if need be; answers the stream to go on with, which is another
-    /// of its kind if no zone can be freed.
+    /// Frees a zone for `stream`, by cleaning if need be. Returns the stream to append to: another of the same kind if
+    /// no zone can be freed.
     pub fn make_room<'a>(&'a self, stream: &'a Stream, wanted: u64) -> Result<&'a Stream> {
         let no_space = || self.no_space(wanted);
         let (mut futile, mut has_waited) = (0, false);
@@ -481,8 +486,8 @@ impl Inner {
             if let Some(other) = self.moved.with_room() {
                 return Ok(other);
             }
-            // Nothing is cleaned before BlueFS has given back a zone: where zones have gone out of use,
-            // its reserve may be all that is free.
+            // The cleaner itself needs a zone: only BlueFS can give one back. Where zones are out of use, its reserve
+            // may be all that is free.
             let before = self.free_zones();
             while self.reclaim_metadata(&mut futile)? && self.free_zones() <= before {}
             return if self.free_zones() > before {
@@ -497,19 +502,19 @@ impl Inner {
                 return Ok(stream);
             }
             let cleaned = match self.clean_one_zone(|| self.pool.free_for_data() == 0) {
-                // The cleaner has no zone to move to; there may be other room.
+                // The cleaner has no zone to move data to; space may be found elsewhere.
                 Err(Error::NoSpace { .. }) => false,
                 cleaned => cleaned?,
             };
             if cleaned || self.pool.free_for_data() > 0 {
                 continue;
             }
-            // What a compaction writes may be in the way; it goes on into other zones.
+            // Zones that a compaction writes to may be needed here; it goes on in other zones.
             if self.reclaim_for_data(&mut futile)? || self.settle_metadata(&mut has_waited)? {
                 continue;
             }
-            // All that is left is the rest of open zones. That of the cleaner's goes to the data; the
-            // cleaner still has its reserve.
+            // Only the rest of open zones is left. The cleaner's open zone goes to the data; the cleaner still has its
+            // reserve.
             if let Some(other) = self.data.with_room() {
                 return Ok(other);
             }
@@ -523,7 +528,7 @@ impl Inner {
     }
 }
 
-/// Bytes that the database writes for a batch of so many, and for what it has in memory.
+/// Bytes that the database writes for a batch of `bytes` and for its memtable.
 fn bytes_to_write(kv: &Kv, bytes: u64) -> u64 {
     let brought = bytes.saturating_mul(WRITTEN_OF_METADATA);
     kv.flush_bytes().saturating_add(brought)

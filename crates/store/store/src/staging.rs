@@ -1,4 +1,4 @@
-//! What a transaction is about to change: an overlay on the database, turned into one batch.
+//! The changes of one transaction: an overlay on the database that becomes one batch.
 
 use crate::blob_reader::read_blob;
 use crate::format::key;
@@ -19,25 +19,25 @@ use object::{ChecksumKind, Copy, Delta, Extent, Fragment, Span, Staged};
 use std::collections::BTreeMap;
 use zone::ZoneAddress;
 
-/// Most extents that one transaction gives back itself; larger maps are left to the purge.
+/// Most extents that one transaction gives back itself; larger maps are left to the background purge.
 pub(crate) const MAX_DROPPED: usize = 4096;
 
-/// Most bytes of rows of omaps that a transaction clones or removes as a range: all of them are in memory at once, several times.
+/// Most bytes of omap rows that a transaction may clone or remove as a range: all are in memory at once, several times.
 const MAX_FOUND: u64 = 128 << 20;
 
 pub(crate) struct Staging<'a> {
     kv: &'a Kv,
     device: &'a dyn ZonedDevice,
-    /// By key.
+    /// Changed onodes by key; `None`: removed.
     onodes: BTreeMap<Vec<u8>, Option<Onode>>,
-    /// Extents and blobs.
+    /// Changed extents and blobs.
     pub rows: Staged<Table<'a>>,
-    /// Rows of omaps, by number and key.
+    /// Changed omap rows, by the omap's number and key; `None`: removed.
     pub omaps: BTreeMap<(u64, Vec<u8>), Option<Vec<u8>>>,
     pub doomed: Vec<u64>,
     noted: Vec<Piece>,
     dropped: usize,
-    /// Bytes of rows of omaps that were looked for.
+    /// Bytes of omap rows read for clones and range removals.
     found: u64,
 }
 
@@ -68,7 +68,7 @@ impl<'a> Staging<'a> {
         self.onodes.insert(key, onode);
     }
 
-    /// Whether a collection of this kind has objects, as the transaction has them by now.
+    /// Whether a collection of this kind has objects, with the changes made so far.
     pub fn has_onodes(&self, kind: &Kind) -> Result<bool> {
         let (first, end) = (kind.position(&[]), kind.end());
         let staged = self.onodes.range(first.clone()..);
@@ -85,27 +85,27 @@ impl<'a> Staging<'a> {
         Ok(false)
     }
 
-    /// A run that has just been written appears at `offset` of `map`, where nothing is.
+    /// Shows a run that has just been written at `offset` of `map`, where nothing is.
     pub fn write(&mut self, map: u64, offset: u64, run: Run) {
         self.rows.write(map, offset, Extent::own(run.blob()));
         self.noted.push(run.piece);
     }
 
-    /// What has just been written, as places of a blob that is being moved.
+    /// Notes runs that have just been written; returns them as fragments of a blob that is being moved.
     pub fn note(&mut self, runs: Vec<Run>) -> Vec<Fragment> {
         let fragments = runs.iter().map(|run| run.piece.fragment()).collect();
         self.noted.extend(runs.into_iter().map(|run| run.piece));
         fragments
     }
 
-    /// Whether some of what has just been written has no checksum.
+    /// Whether some of the data just written has no checksum.
     pub fn has_unguarded(&self) -> bool {
         let mut kinds = self.noted.iter().map(|piece| piece.checksum_kind);
         kinds.any(|kind| kind == ChecksumKind::None)
     }
 
-    /// Takes the bytes of `span` out of their map. Something has to be put in their place, unless they are
-    /// the map's last.
+    /// Removes the bytes of `span` from their map. Unless they are the map's last, the caller has to put others in
+    /// their place.
     pub fn cut(&mut self, span: Span) -> Result<()> {
         let copies = self.rows.cut(span.map, span.from, span.to)?;
         self.copy(span.map, copies)
@@ -127,7 +127,7 @@ impl<'a> Staging<'a> {
         Ok(())
     }
 
-    /// Gives back all extents of `map`, or leaves it to the purge if `open` or if there are many.
+    /// Gives back all extents of `map`, or dooms it for the purge if a reader has it `open` or it has many.
     pub fn drop_map(&mut self, map: u64, open: bool) -> Result<()> {
         let budget = MAX_DROPPED - self.dropped;
         let rows = if open {
@@ -146,7 +146,7 @@ impl<'a> Staging<'a> {
         Ok(())
     }
 
-    /// The rows of an omap, as the transaction has them by now, become those of another one.
+    /// Copies the rows of the omap `from`, with the changes made so far, to the omap `to`.
     pub fn copy_omap(&mut self, from: u64, to: u64) -> Result<()> {
         let mut rows = Omap::new();
         for row in omap::rows(self.kv, from, &[], None) {
@@ -172,7 +172,7 @@ impl<'a> Staging<'a> {
         Ok(())
     }
 
-    /// Removes the rows of an omap from key `from` on and below `to`.
+    /// Removes the rows of an omap with keys in `from..to`.
     pub fn remove_range(&mut self, number: u64, from: &[u8], to: &[u8]) -> Result<()> {
         if from >= to {
             return Ok(());
@@ -189,7 +189,7 @@ impl<'a> Staging<'a> {
         Ok(())
     }
 
-    /// So many bytes more of rows of omaps that the transaction has in memory, though nobody gave them.
+    /// Counts `bytes` of omap rows that the caller did not pass in but that are in memory; fails above [`MAX_FOUND`].
     fn count(&mut self, bytes: u64) -> Result<()> {
         self.found += bytes;
         if self.found <= MAX_FOUND {
@@ -209,12 +209,12 @@ impl<'a> Staging<'a> {
             && self.doomed.is_empty()
     }
 
-    /// Whether bytes that are there get or lose an object that shows them: they are shared, or change their name.
+    /// Whether stored bytes gain or lose an object that shows them: a shared blob or the name of an object changes.
     pub fn changes_who_shows(&self) -> bool {
         self.rows.changed_blobs().next().is_some() || self.onodes.values().any(Option::is_none)
     }
 
-    /// Bytes of rows that go.
+    /// Estimated bytes of rows that the batch removes.
     pub fn garbage(&self) -> u64 {
         let onodes = self.onodes.values().filter(|onode| onode.is_none());
         let omaps = self.omaps.values().filter(|value| value.is_none());
@@ -222,7 +222,7 @@ impl<'a> Staging<'a> {
             + self.rows.accounts.inline.removed
     }
 
-    /// Bytes that the batch takes to remove rows.
+    /// Estimated bytes that removing rows takes in the batch.
     pub fn taken(&self) -> u64 {
         let onodes = self.onodes.iter().filter(|(_, onode)| onode.is_none());
         let onodes = onodes.map(|(key, _)| key.len() as u64 + ROW / 2);
@@ -231,15 +231,15 @@ impl<'a> Staging<'a> {
         self.rows.accounts.rows_gone * ROW + onodes.chain(omaps).sum::<u64>()
     }
 
-    /// A piece from its first byte on that the batch still shows: what is in front of that, another operation
-    /// of the same transaction has cut away, and a mount looks for pieces by their first byte.
+    /// The part of a piece from the first byte that the batch still shows: another operation of the same transaction
+    /// may have removed those before it, and a mount looks pieces up by their first byte.
     fn shown(&self, piece: &Piece) -> Option<Piece> {
         let end = ZoneAddress::new(piece.at.zone, piece.at.offset + u64::from(piece.length));
         let first = self.rows.accounts.first_fragment(piece.at, end)?;
         Some(piece.behind((first.offset - piece.at.offset) as u32))
     }
 
-    /// Everything as one batch; `note` gets the data that the batch points to.
+    /// Writes all changes to `batch`, and `note` with the pieces of data that the batch points to.
     pub fn fill(&self, batch: &mut Batch, mut note: BatchNote) {
         for (key, onode) in &self.onodes {
             put_or_delete(batch, key, onode.as_ref().map(Onode::encode));

@@ -31,8 +31,8 @@ use zone::ZoneKind;
 /// next mount. The last handle waits for the threads beside the store to end.
 #[derive(Clone)]
 pub struct Store {
-    // In front of what they use. A thread that went on while its process ends would meet a database that is
-    // being taken down.
+    // Dropped before what the threads use: a thread that ran on while the process ends would meet a database that is
+    // being closed.
     threads: Arc<Mutex<Threads>>,
     pub(crate) inner: Arc<Inner>,
 }
@@ -52,7 +52,7 @@ impl Store {
         })
     }
 
-    /// The same, once its database is open.
+    /// Mounts a store whose database is open already.
     pub(crate) fn mount_opened(opened: opened::Opened, options: &MountOptions) -> Result<Self> {
         let (inner, threads) = mount::mount_opened(opened, options)?;
         Ok(Self {
@@ -61,10 +61,10 @@ impl Store {
         })
     }
 
-    /// Does the work on the store, and unmounts it whether that failed or not.
+    /// Runs `work` on the store and unmounts it, whether `work` failed or not.
     ///
     /// # Errors
-    /// Those of the work come first.
+    /// The error of `work`, else that of the unmount.
     pub fn used_for<T, E: From<Error>>(
         self,
         work: impl FnOnce(&Self) -> std::result::Result<T, E>,
@@ -81,7 +81,7 @@ impl Store {
         let writes = self.inner.check_writable().is_ok();
         if writes {
             self.inner.write_down_met();
-            // Later the log is gone.
+            // The log, from which the rows are copied, is gone after the unmount.
             if let Err(error) = self.inner.copy_logged(&mut |_| true) {
                 tracing::warn!(%error, "rows that a crash has left without a copy still have none");
             }
@@ -122,7 +122,7 @@ impl Store {
             .collect())
     }
 
-    /// A family that no collection by hash is of.
+    /// Number of a family to which no collection by hash belongs yet.
     pub fn unused_family(&self) -> Result<u32> {
         let known = self.collections()?.into_iter();
         let families: BTreeSet<u32> = known.filter_map(|c| Some(c.hashed?.family)).collect();
@@ -141,14 +141,14 @@ impl Store {
             .map(|record| info(name, record)))
     }
 
-    /// A writer for the data of an object; `expected` is its size if that is known, and one that
-    /// cannot fit is refused at once.
+    /// A writer for the data of an object. `expected` is its size in bytes, if known: one that cannot fit is refused at
+    /// once.
     pub fn writer(&self, expected: Option<u64>) -> Result<ObjectWriter> {
         self.writer_with(expected, WriteHints::default())
     }
 
-    /// Like [`Self::writer`], for bytes of which something is known. What may be compressed is refused when
-    /// it does not fit, not before.
+    /// Like [`Self::writer`], with hints about the data. Data that may be compressed is refused when it does not fit,
+    /// not in advance.
     pub fn writer_with(&self, expected: Option<u64>, hints: WriteHints) -> Result<ObjectWriter> {
         self.inner.check_writable()?;
         self.inner.admit_metadata(0)?;
@@ -162,7 +162,7 @@ impl Store {
         Ok(ObjectWriter::new(self.inner.clone(), expected, shape))
     }
 
-    /// No bytes at all, for an object in the place of those that its transaction removes: a full drive takes it.
+    /// Data of zero bytes, for an object that takes the place of others in its transaction. Works on a full drive, too.
     pub fn nothing(&self) -> Result<crate::Written> {
         self.inner.check_writable()?;
         ObjectWriter::new(
@@ -184,8 +184,8 @@ impl Store {
         self.carry_out(transaction, Durability::Synced).map(drop)
     }
 
-    /// Removes objects, those that are there: in one transaction, or in several where that would be more than a full drive takes
-    /// at once. Behind an error the first of them may be gone.
+    /// Removes those of the objects that exist: in one transaction, or in several if one would be more than a full
+    /// drive takes at once. After an error, the first of them may be removed.
     pub fn remove_all(&self, collection: &str, names: &[impl AsRef<[u8]>]) -> Result<()> {
         let mut transaction = Transaction::new();
         for name in names {
@@ -201,9 +201,9 @@ impl Store {
         }
     }
 
-    /// Carries out a transaction. When this returns `Ok`, everybody sees what it did; when it is durable, the
-    /// answer tells. Of those that are not, a power cut or a kill of the program takes the last ones, never one that a
-    /// later one of those that stay was carried out after.
+    /// Carries out a transaction. When this returns `Ok`, all readers see its effects; the [`Pending`] tells when it is
+    /// durable. A power cut or a kill of the program loses only the latest transactions that are not durable, never one
+    /// that a surviving transaction followed.
     pub fn commit_readable(&self, transaction: Transaction) -> Result<Pending> {
         let number = self.carry_out(transaction, Durability::Buffered)?;
         let store = self.inner.clone();
@@ -251,7 +251,7 @@ impl Store {
                 }
                 Opened::AboutToGo => reader.keep_extents(&*kv, reading)?,
             };
-            // Otherwise a commit was faster, and the object is another one by now.
+            // Otherwise a commit took the object's maps meanwhile: read the onode again.
             if stays {
                 return Ok(reader);
             }
@@ -261,11 +261,11 @@ impl Store {
     /// How the space is used.
     pub fn statfs(&self) -> Statfs {
         let inner = &self.inner;
-        // Tables also grow within the zones that they have; a mount would see that.
+        // SSTs also grow within the zones that BlueFS has already; a mount would count that.
         inner.reservation.lock().look_again();
         let data_capacity = inner.data_capacity();
         let (counts, totals) = (inner.pool.counts(), inner.freelist.totals());
-        // Where metadata had to take more than was left for it, so that deleting goes on.
+        // Lower where the metadata had to take more than its share, so that deletes go on.
         let data_capacity = data_capacity.max(totals.live + totals.in_flight);
         let geometry = inner.pool.geometry();
         let zones = |count: u32| u64::from(count) * geometry.zone_capacity;
@@ -274,7 +274,7 @@ impl Store {
         let metadata = zones(counts.bluefs_sequential.min(inner.reservation.lock().zones));
         let available_bytes = data_capacity - (totals.live + totals.in_flight);
         let dead_bytes = totals.dead().min(available_bytes);
-        // What conventional zones were for is metadata: data has no less without them.
+        // Conventional zones hold metadata only: without them, data has no less space.
         let (mut unusable, mut unusable_of_data) = (0, 0);
         for zone in inner.out_of_use() {
             unusable += geometry.capacity(zone);
@@ -283,7 +283,7 @@ impl Store {
             }
         }
         let host_free_bytes = inner.device.host_free_bytes();
-        // What is dead gives its place on the host's disk back when it is cleaned.
+        // Cleaning gives the space of dead data on the host's disk back.
         let on_host = host_free_bytes.map_or(u64::MAX, |free| {
             free.saturating_sub(inner.kept_on_host()) + dead_bytes.saturating_sub(totals.tails)
         });
@@ -319,17 +319,17 @@ impl Store {
         }
     }
 
-    /// What the drive has not answered for ten seconds or more. Waits for nothing itself.
+    /// Commands that the drive has not answered for ten seconds or more. Never blocks.
     pub fn waiting(&self) -> Vec<Waiting> {
         self.inner.waiting()
     }
 
-    /// Why nothing can be written any more, if that is so.
+    /// Why the store takes no writes any more, if that is so.
     pub fn failure(&self) -> Option<String> {
         self.inner.failure.get().cloned()
     }
 
-    /// What is kept in memory of what was read since the mount.
+    /// Statistics of the caches of metadata and of data since the mount.
     pub fn caches(&self) -> Result<Caches> {
         Ok(Caches {
             metadata: self.inner.kv()?.cache(),
@@ -337,18 +337,19 @@ impl Store {
         })
     }
 
-    /// What is known to be lost or at risk, and what the store waits for.
+    /// Losses and risks that are known, and the commands that the store waits for.
     pub fn health(&self) -> Result<Health> {
         self.inner.health()
     }
 
-    /// The same for whoever asks again and again. All of it is of this moment but the names and numbers of objects, which
-    /// are looked for again when damage comes or goes, and else only as often as that takes little of the time.
+    /// Like [`Self::health`], for callers that ask again and again and pass the last answer in. All of it is current,
+    /// except the names and numbers of objects: they are searched again when damage comes or goes, and otherwise only
+    /// as often as the search takes little of the time.
     pub fn health_after(&self, before: Option<&HealthLook>) -> Result<HealthLook> {
         self.inner.health_after(before)
     }
 
-    /// The zones with object data, in order. What is on its way to a commit is written and not live.
+    /// The zones with object data, in order. Data that no commit has named yet counts as written, not as live.
     pub fn zones(&self) -> Vec<ZoneUse> {
         let ours = self.inner.freelist.ours().into_iter();
         ours.map(|(zone, written_bytes, live_bytes)| ZoneUse {
@@ -359,28 +360,26 @@ impl Store {
         .collect()
     }
 
-    /// Writes the metadata's memtable out, so that the next mount has no log to replay. Nothing
-    /// needs it to be durable.
+    /// Flushes the metadata's memtable, so that the next mount has no log to replay. Durability does not depend on it.
     pub fn flush(&self) -> Result<()> {
         self.inner.check_writable()?;
         Ok(self.inner.kv()?.flush()?)
     }
 
-    /// What was acknowledged and is missing because metadata is damaged; only a mount that accepts
-    /// damage has any.
+    /// Acknowledged metadata that is missing because of damage; only a mount that accepts damage has any.
     pub fn damage(&self) -> Result<Vec<bluefs::Error>> {
         Ok(self.inner.fs.missing()?)
     }
 
-    /// Compares everything with everything; `deep` reads all data and compares its checksums.
-    /// `progress` is told bytes done and bytes in all.
+    /// Checks all records against each other and against the zones; `deep` also reads all data and verifies its
+    /// checksums. `progress` is called with the bytes done and the bytes in all.
     pub fn fsck(&self, deep: bool, progress: &mut dyn FnMut(u64, u64)) -> Result<FsckReport> {
         self.inner.fsck(deep, progress)
     }
 
-    /// Brings what [`Self::fsck`] counts to nothing, on a drive that nobody has mounted. `agree` is told what will be
-    /// given up, by name, before anything is changed; if it answers false, nothing is. Damaged bytes of objects and a
-    /// damaged database are not repaired.
+    /// Repairs what [`Self::fsck`] counts, on a drive that is not mounted. `agree` receives what will be given up, by
+    /// name, before anything is changed; if it returns false, nothing is. Damaged bytes of objects and a damaged
+    /// database are not repaired.
     pub fn repair(
         device: Arc<dyn ZonedDevice>,
         options: &MountOptions,

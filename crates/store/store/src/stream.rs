@@ -1,10 +1,9 @@
-//! Streams: where data is appended. A stream owns one open zone at a time and passes from a full
-//! zone to the next; user data and data that the cleaner moves never share a zone.
+//! Streams: where data is appended. A stream owns one open zone at a time and goes on in another when that is full;
+//! user data and data that the cleaner moves never share a zone.
 //!
-//! With zone append the drive gives the place and the stream's lock is held only to count bytes;
-//! without it the lock is held over the write, which keeps the order (main document § 5.7.1).
-//! A zone is pinned before the lock is let go, so that it is not cleaned before the cleaner knows of
-//! what is being written to it.
+//! With zone append, the drive chooses the place and the stream's lock is held only to count bytes; without it, the
+//! lock is held during the write, which keeps the order (main document § 5.7.1). A zone is pinned before the lock is
+//! released, so that it is not cleaned while data is written to it that the cleaner does not know of yet.
 
 use crate::Result;
 use crate::freelist::Freelist;
@@ -19,14 +18,14 @@ use zone_alloc::{Purpose, ZonePool};
 #[derive(Clone, Copy, Debug)]
 struct OpenZone {
     zone: ZoneId,
-    /// Bytes given away so far.
+    /// Bytes allotted to writes so far, from the zone's start.
     used: u64,
 }
 
 #[derive(Default)]
 struct State {
     open: Option<OpenZone>,
-    /// Zone appends that have room and are not on the drive yet.
+    /// Zone appends that have been allotted room and have not ended.
     under_way: u32,
 }
 
@@ -37,11 +36,11 @@ pub(crate) struct Stream {
     freelist: Arc<Freelist>,
     purpose: Purpose,
     state: Mutex<State>,
-    /// Nothing is under way.
+    /// Notified when no append is under way any more.
     idle: Condvar,
 }
 
-/// Where a run of bytes came to lie.
+/// Where appended bytes lie.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Placed {
     pub at: ZoneAddress,
@@ -49,20 +48,20 @@ pub(crate) struct Placed {
     pub length: u64,
 }
 
-/// Why nothing was appended.
+/// Why an append failed.
 pub(crate) enum AppendError {
     /// The stream needs a zone and the pool has none for it: clean, then try again.
     NeedsZone,
     Drive(ZoneError),
 }
 
-/// Bytes at the end of a zone that are given away: the zone is pinned. If nothing comes to lie there, the
-/// zone is left, for nobody can go on behind them.
+/// Room at the end of a zone allotted to one write; the zone is pinned. Dropped unfilled, it makes the stream leave the
+/// zone, because no later write can follow a gap.
 struct Room<'a> {
     stream: &'a Stream,
     at: ZoneAddress,
     length: u64,
-    /// Without zone append: it keeps writes in order.
+    /// The stream's lock, without zone append: it keeps writes in order.
     order: Option<MutexGuard<'a, State>>,
     is_filled: bool,
 }
@@ -86,7 +85,7 @@ impl Drop for Room<'_> {
     }
 }
 
-/// One append of so many bytes to a stream.
+/// One append of `wanted` bytes to a stream.
 struct Appending<'a> {
     stream: &'a Stream,
     wanted: u64,
@@ -105,7 +104,7 @@ impl<'a> Zones for Appending<'a> {
         drop(room.order.take());
         let (stream, zone) = (self.stream, room.at.zone);
         stream.leave(zone);
-        // Too many open or active zones are no fault of this one.
+        // An error about too many open or active zones is not this zone's fault.
         if let Left::Failed(error) = why
             && !appender::is_of_limit(error)
         {
@@ -140,19 +139,19 @@ impl Stream {
         }
     }
 
-    /// Goes on in a zone that was open when the store was last used.
+    /// Appends from now on to `zone`, which was open when the store was last used, from byte `used` on.
     pub fn resume(&self, zone: ZoneId, used: u64) {
         self.freelist.open(zone);
         self.state.lock().open = Some(OpenZone { zone, used });
     }
 
-    /// Whether the drive gives the place.
+    /// Whether the drive supports zone append, and so chooses the place.
     fn appends(&self) -> bool {
         self.device.geometry().max_append_bytes > 0
     }
 
-    /// Appends a first part of `data` (whole blocks), and says where it lies; the caller enters it in
-    /// a [`crate::written::Hold`], which unpins the zone, and comes again with the rest.
+    /// Appends a first part of `data` (whole blocks) and returns its place. The caller enters it in a
+    /// [`crate::written::Hold`], which unpins the zone, and calls again with the rest.
     pub fn append(&self, data: &[u8]) -> Result<Placed, AppendError> {
         let mut zones = Appending {
             stream: self,
@@ -165,9 +164,8 @@ impl Stream {
         })
     }
 
-    /// Gives away up to `wanted` bytes at the end of the open zone, or of a new one. A new one is opened
-    /// when all that goes to the last one is there: until then that one is active, and a stream may have
-    /// one such zone.
+    /// Allots up to `wanted` bytes at the end of the open zone, or in a new one. A new zone is opened only when all
+    /// appends to the last one have ended: until then that one is active, and a stream may have only one active zone.
     fn room(&self, wanted: u64) -> Result<Room<'_>, AppendError> {
         let geometry = self.device.geometry();
         let mut state = self.state.lock();
@@ -212,7 +210,7 @@ impl Stream {
             self.device.append(zone, bytes)?
         };
         match geometry.address(at) {
-            // By its own account: a drive that answers another zone is not believed.
+            // A drive that reports a place in another zone is not believed.
             Some(at) if at.zone == zone => Ok(Placed { at, length }),
             _ => Err(ZoneError::OutOfRange {
                 command: zone::ZoneCommand::Append,
@@ -222,7 +220,7 @@ impl Stream {
         }
     }
 
-    /// Leaves a zone that failed, if it is the open one. What was committed in it stays.
+    /// Stops using `zone` after a failure, if it is the open one, and finishes it. Committed data in it stays.
     pub fn leave(&self, zone: ZoneId) {
         {
             let mut state = self.state.lock();
@@ -235,12 +233,13 @@ impl Stream {
         appender::finish(&*self.device, zone);
     }
 
-    /// Whether it can take data without a new zone.
+    /// Whether the stream can take data without a new zone.
     pub fn has_room(&self) -> bool {
         self.state.lock().open.is_some()
     }
 
-    /// Gives the open zone to another stream that has none; false if there is none to give.
+    /// Gives the open zone to the stream `to`; if that has one already, both keep theirs. False if there is none to
+    /// give.
     pub fn hand_over(&self, to: &Self) -> bool {
         let Some(open) = self.state.lock().open.take() else {
             return false;
@@ -255,7 +254,7 @@ impl Stream {
         true
     }
 
-    /// Stops using the open zone, so that it can be cleaned.
+    /// Seals and finishes the open zone, so that it can be cleaned.
     pub fn seal(&self) -> Result<()> {
         let Some(OpenZone { zone, .. }) = self.state.lock().open.take() else {
             return Ok(());
@@ -274,8 +273,8 @@ impl Stream {
     }
 }
 
-/// Sets a zone aside that failed a command, if the drive says that it can only be read, or not even
-/// that. After any other error the zone is tried again.
+/// After a failed command, sets the zone aside if the drive reports it as read-only or offline. After any other error
+/// it is used again.
 pub(crate) fn judge(
     device: &dyn ZonedDevice,
     freelist: &Freelist,
@@ -297,7 +296,7 @@ pub(crate) fn judge(
     }
 }
 
-/// What a zone's condition means for the data in it.
+/// Why a zone in this condition is set aside, if it is.
 pub(crate) const fn why_set_aside(condition: ZoneCondition) -> Option<SetAside> {
     match condition {
         ZoneCondition::ReadOnly => Some(SetAside::ReadOnly),

@@ -1,4 +1,4 @@
-//! The streams of one kind, user data or moved data: one for each expected lifetime.
+//! The streams of one kind (user data or moved data), one for each expected lifetime.
 
 use crate::Result;
 use crate::stream::Stream;
@@ -7,7 +7,7 @@ use zone::ZoneId;
 pub(crate) struct Streams(Vec<Stream>);
 
 impl Streams {
-    /// As many as `make` is asked for, one at least.
+    /// `count` streams, but at least one.
     pub fn new(count: usize, make: impl Fn() -> Stream) -> Self {
         Self((0..count.max(1)).map(|_| make()).collect())
     }
@@ -17,22 +17,22 @@ impl Streams {
         &self.0[number.min(self.0.len() - 1)]
     }
 
-    /// Whether it is one of these.
+    /// Whether `stream` is one of these.
     pub fn has(&self, stream: &Stream) -> bool {
         self.0.iter().any(|one| std::ptr::eq(one, stream))
     }
 
-    /// One that can take data without a new zone.
+    /// A stream that can take data without a new zone.
     pub fn with_room(&self) -> Option<&Stream> {
         self.0.iter().find(|stream| stream.has_room())
     }
 
-    /// Leaves a zone that failed, whichever has it open.
+    /// Makes whichever stream has `zone` open stop using it after a failure.
     pub fn leave(&self, zone: ZoneId) {
         self.0.iter().for_each(|stream| stream.leave(zone));
     }
 
-    /// Gives an open zone to a stream of another kind that has none; false if there is none to give.
+    /// Gives an open zone to `to`, a stream of another kind that has none; false if no stream has one to give.
     pub fn hand_over(&self, to: &Stream) -> bool {
         self.0.iter().any(|stream| stream.hand_over(to))
     }

@@ -1,7 +1,7 @@
-//! Zones of the store whose resets have failed, though the drive says that they can be written.
+//! Zones of the store whose resets failed, though the drive reports them as writable.
 //!
-//! Nothing in them is wanted, and they are nobody's: they are tried again now and then, as BlueFS does with its own, and a
-//! mount tries all.
+//! They hold nothing live and have no owner in the pool. Resets are retried now and then, as BlueFS does with its
+//! zones, and a mount retries all.
 
 use appender::Retries;
 use std::collections::VecDeque;
@@ -10,19 +10,19 @@ use zone::ZoneId;
 
 #[derive(Default)]
 pub(crate) struct Unreset {
-    /// The next to be tried in front.
+    /// The zone to retry next is at the front.
     zones: VecDeque<ZoneId>,
     retries: Retries,
 }
 
 impl Unreset {
-    /// The reset of a zone has failed that is out of use for everybody else.
+    /// Adds a zone whose reset failed; the caller has taken it out of use.
     pub fn add(&mut self, zone: ZoneId, now: Duration) {
         self.zones.push_back(zone);
         self.retries.begin(now);
     }
 
-    /// The zone to be tried now, if the last failure was so long ago or as long as it is worth it.
+    /// Takes the zone to retry now, if the retry is due: `at_most` bounds how long it is put off.
     pub fn next(&mut self, now: Duration, at_most: Duration) -> Option<ZoneId> {
         if !self.retries.is_due(now, at_most) {
             return None;
@@ -34,7 +34,7 @@ impl Unreset {
         zone
     }
 
-    /// It has failed again.
+    /// Puts a zone back whose retry, which started at `began`, failed too.
     pub fn add_again(&mut self, zone: ZoneId, began: Duration, now: Duration) {
         self.zones.push_back(zone);
         self.retries.failed_again(began, now);

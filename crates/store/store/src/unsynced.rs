@@ -1,24 +1,24 @@
-//! Batches that everybody sees and that a power cut may still take.
+//! Batches that readers see already and that a power cut may still lose.
 //!
-//! They are in the database's log without a flush, in order, so the next synced batch makes them durable.
-//! Until then nothing may depend on them that outlives a power cut: a zone that they have emptied is reset
-//! behind a synced batch.
+//! They are in the database's log without a flush, in order, so the next synced batch makes them durable. Until then,
+//! nothing that outlives a power cut may depend on them: a zone that they have emptied is reset only after a synced
+//! batch.
 
 use crate::Result;
 use kv::{Batch, Durability, Kv};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Most bytes of such batches. The log keeps the order of up to twice as many without a flush.
+/// Most bytes of batches without a flush. The log keeps the order of up to twice as many.
 const MAX_BYTES: u64 = 512 << 10;
 
-/// Counts since the mount; they only grow.
+/// Counters since the mount, which only grow.
 #[derive(Default)]
 pub(crate) struct Unsynced {
     /// Batches that were written without a flush, in the order in which they became readable.
     readable: AtomicU64,
-    /// So many of them are durable.
+    /// How many of these are durable.
     durable: AtomicU64,
-    /// Bytes of batches that were begun, of those whose writes are over, and of those that are durable.
+    /// Bytes of batches that were begun, of those whose write has ended, and of those that are durable.
     begun_bytes: AtomicU64,
     written_bytes: AtomicU64,
     durable_bytes: AtomicU64,
@@ -29,12 +29,13 @@ impl Unsynced {
         number <= self.durable.load(Ordering::Acquire)
     }
 
-    /// Whether there are any.
+    /// Whether any batch is not durable yet.
     pub fn any(&self) -> bool {
         !self.is_durable(self.readable.load(Ordering::Acquire))
     }
 
-    /// Writes a batch. The answer is the number that it waits under to be durable, if it is not yet.
+    /// Writes a batch. Returns the number under which it becomes durable ([`Self::is_durable`]), or `None` if it is
+    /// already.
     pub fn write(&self, kv: &Kv, batch: &Batch, durability: Durability) -> Result<Option<u64>> {
         let size = batch.byte_len() as u64;
         if durability == Durability::Buffered && self.may_wait(size) {
@@ -47,7 +48,7 @@ impl Unsynced {
         Ok(None)
     }
 
-    /// Counts a batch of `size` bytes among those without a flush, if it is not one too many.
+    /// Counts a batch of `size` bytes among those without a flush; false if they would exceed [`MAX_BYTES`].
     fn may_wait(&self, size: u64) -> bool {
         let durable = self.durable_bytes.load(Ordering::Acquire);
         let with_it = |begun: u64| {
@@ -60,7 +61,7 @@ impl Unsynced {
             .is_ok()
     }
 
-    /// Makes durable what was readable before.
+    /// Calls `sync`, which makes durable all batches that were readable before the call.
     pub fn synced_by(&self, sync: impl FnOnce() -> Result<()>) -> Result<()> {
         let bytes = self.written_bytes.load(Ordering::Acquire);
         let readable = self.readable.load(Ordering::Acquire);

@@ -1,8 +1,8 @@
-//! Data that is on the drive and has no name yet.
+//! Data that is on the drive and that no object names yet.
 //!
-//! It lies in zones among data that is committed, perhaps for hours, if somebody uploads slowly. So
-//! the cleaner may move it: what a writer has placed is known to [`Uncommitted`] until the commit
-//! takes it, and changes its place only while no commit is under way.
+//! It lies in zones among committed data, for hours if a user uploads slowly. So that the cleaner can move it,
+//! [`Uncommitted`] knows the places of each writer's data until the commit takes it; a place changes only while no
+//! commit is under way.
 
 use crate::format::note::Piece;
 use crate::freelist::Freelist;
@@ -17,9 +17,9 @@ use zone::ZoneId;
 /// without a commit, its bytes are dead.
 pub struct Written {
     pub(crate) length: u64,
-    /// All of it, if it is that small.
+    /// All the data, if it is small enough to go to the metadata.
     pub(crate) inline: Option<Vec<u8>>,
-    /// What is in zones, and keeps them from being reset until the commit is through.
+    /// The data in zones, which are not reset until the commit has ended.
     pub(crate) hold: Hold,
 }
 
@@ -49,12 +49,12 @@ impl fmt::Debug for Written {
 pub(crate) struct Run {
     pub piece: Piece,
     pub codec: Codec,
-    /// Bytes before the codec.
+    /// Bytes before compression.
     pub raw: u32,
 }
 
 impl Run {
-    /// It alone as a blob.
+    /// The run as a blob of its own.
     pub fn blob(&self) -> Blob {
         Blob {
             codec: self.codec,
@@ -67,17 +67,17 @@ impl Run {
     }
 }
 
-/// What one writer has placed in zones, in the order of its data.
+/// Runs that one writer has placed in zones, in the order of its data.
 #[derive(Default)]
 struct Pieces {
     list: Vec<Run>,
-    /// Whole blocks in each zone, also after the list has been taken for a commit.
+    /// Bytes in whole blocks in each zone, even after the list has been taken for a commit.
     bytes: BTreeMap<ZoneId, u64>,
 }
 
 type Shared = Arc<Mutex<Pieces>>;
 
-/// Everything that is in zones and not committed yet.
+/// All data in zones that is not committed yet, by writer.
 #[derive(Default)]
 pub(crate) struct Uncommitted {
     writers: Mutex<(u64, BTreeMap<u64, Shared>)>,
@@ -90,7 +90,7 @@ pub(crate) struct Movable {
 }
 
 impl Uncommitted {
-    /// What lies in `zone`, to which nothing is being written.
+    /// The runs in `zone`, to which no writes may be under way.
     pub fn in_zone(&self, zone: ZoneId) -> Vec<Movable> {
         let writers: Vec<_> = self.writers.lock().1.values().cloned().collect();
         let mut movable = Vec::new();
@@ -107,8 +107,8 @@ impl Uncommitted {
 }
 
 impl Movable {
-    /// The run has a copy, which `copy` holds: that counts from now on, unless the run has been
-    /// committed or given up. No commit is under way.
+    /// Replaces the run by its copy, which `copy` holds, unless the run has been committed or given up. No commit may
+    /// be under way.
     pub fn move_to(self, copy: Hold, block_size: u32) {
         let mut pieces = self.pieces.lock();
         let index = pieces.list.iter().position(|run| *run == self.run);
@@ -129,7 +129,7 @@ impl Movable {
     }
 }
 
-/// Places and reserved space, given back on drop.
+/// Places in zones and reserved space of one writer, given back on drop.
 pub(crate) struct Hold {
     freelist: Arc<Freelist>,
     uncommitted: Arc<Uncommitted>,
@@ -157,12 +157,12 @@ impl Hold {
         }
     }
 
-    /// Space that was reserved goes back with the rest.
+    /// Adds `bytes` of reserved space, to be given back on drop.
     pub fn add_reserved(&mut self, bytes: u64) {
         self.reserved += bytes;
     }
 
-    /// A write of `bytes` to `zone` has ended well; `enter` puts it among the pieces.
+    /// Enters a successful write of `bytes` to `zone`, which is unpinned; `enter` adds its runs.
     pub fn add(&mut self, zone: ZoneId, bytes: u64, enter: impl FnOnce(&mut Vec<Run>)) {
         let mut pieces = self.pieces.lock();
         *pieces.bytes.entry(zone).or_default() += bytes;
@@ -171,7 +171,7 @@ impl Hold {
         self.freelist.unpin(zone);
     }
 
-    /// Whether it keeps places of the store that has this freelist.
+    /// Whether the places are in the store that has this freelist.
     pub fn is_of(&self, freelist: &Arc<Freelist>) -> bool {
         Arc::ptr_eq(&self.freelist, freelist)
     }
@@ -181,12 +181,12 @@ impl Hold {
         self.pieces.lock().bytes.is_empty()
     }
 
-    /// Takes the pieces out, for a commit that is under way; their zones stay as they are.
+    /// Takes the runs out for a commit under way; their zones are held on.
     pub fn take(&self) -> Vec<Run> {
         std::mem::take(&mut self.pieces.lock().list)
     }
 
-    /// Keeps the zones for good: nobody knows whether a failed commit points to them.
+    /// Keeps the zones for good: whether a failed commit points to them is unknown.
     pub fn leak(mut self) {
         self.pieces.lock().bytes.clear();
         self.reserved = 0;
@@ -197,7 +197,7 @@ impl Drop for Hold {
     fn drop(&mut self) {
         self.uncommitted.writers.lock().1.remove(&self.number);
         let mut pieces = self.pieces.lock();
-        // A cleaner that has a piece in hand finds it gone.
+        // A cleaner that is just moving a run of this list finds it gone.
         pieces.list.clear();
         for (zone, bytes) in std::mem::take(&mut pieces.bytes) {
             self.freelist.drop_uncommitted(zone, bytes);

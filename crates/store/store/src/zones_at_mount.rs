@@ -1,5 +1,5 @@
-//! The zones with object data that a mount finds: whose they are, how far they are written, and in which
-//! of them the streams go on.
+//! Takes stock of the zones with object data at mount: which are the store's, how far each is written, which have lost
+//! data, and in which the streams go on.
 
 use crate::Result;
 use crate::format::key;
@@ -15,18 +15,18 @@ use kv::Kv;
 use zone::{ZoneAddress, ZoneDescriptor, ZoneId};
 use zone_alloc::{Owner, ZonePool};
 
-/// Zones that could be written on, with their write pointers.
+/// Zones that can be appended to, with their write pointers in bytes.
 pub(crate) type PartlyWritten = Vec<(ZoneId, u64)>;
 
-/// What a mount finds of zones with object data.
+/// Zones with object data, as found at mount.
 #[derive(Default)]
 pub(crate) struct ZonesFound {
     pub partly: PartlyWritten,
-    /// Zones that have gone back: from here on, what objects had in them is lost.
+    /// Where zones end in front of live data: objects have lost their bytes from here to the zone's end.
     pub lost: Vec<ZoneAddress>,
 }
 
-/// Enters what the database says of zones, and claims them.
+/// Fills the freelist from the database's records and claims the zones in `pool`.
 pub(crate) fn load_freelist(
     kv: &Kv,
     report: &[ZoneDescriptor],
@@ -41,7 +41,7 @@ pub(crate) fn load_freelist(
         else {
             return Err(corrupt(&key, "no freelist entry", value.len()));
         };
-        // Without live bytes the zone has been given up, whatever has become of it since.
+        // A zone without live bytes has been given up, whatever its condition is now.
         let Ok(live @ 1..) = u64::try_from(written.saturating_sub(dead)) else {
             continue;
         };
@@ -49,12 +49,13 @@ pub(crate) fn load_freelist(
             .get(zone.index())
             .ok_or_else(|| corrupt(&key, "a zone behind the end of the drive", zone.index()))?;
         if pool.claim(zone, Owner::Store).is_err() {
-            // It has gone back to empty, and the file system below, which knows of no objects, has taken it.
+            // The drive has lost the zone's contents, and BlueFS, which knows of no objects, has taken the empty zone.
             let what = format!("zone {zone} was empty, and belongs to the metadata by now");
             tracing::error!(what, "a zone with object data is lost");
             freelist.adopt(zone, live, live);
             freelist.set_aside(zone, SetAside::Unreadable, what);
-            // What is lost has its rows still: new data with the same addresses would go with them.
+            // The rows of the lost data still exist: new data at the same addresses would be removed together with
+            // them.
             pool.claim_next(zone, Some(Owner::Store));
             found.lost.push(ZoneAddress::new(zone, 0));
             continue;
@@ -75,7 +76,7 @@ pub(crate) fn load_freelist(
         }
         if drive.write_pointer_valid() && written < drive.capacity {
             if live_end(kv, pool, zone, written)? > written {
-                // What is appended here would take the place of an extent that is lost, and go with it.
+                // Data appended here would take the address of a lost extent, and be removed together with it.
                 let what = format!("zone {zone} ends at byte {written}, in front of live data");
                 tracing::error!(what, "a zone with object data is set aside");
                 freelist.set_aside(zone, SetAside::Unreadable, what);
@@ -104,8 +105,8 @@ pub(crate) fn load_freelist(
             drive.capacity
         };
         if pool.owner(zone) != Some(Owner::Store) {
-            // Nothing in it is live: what its summaries say of other zones is kept before it is reset. If
-            // it has been reset, it is another's or empty, and the row is left over.
+            // Nothing in the zone is live, but its summaries have rows of other zones, which are copied before it is
+            // reset. If it has been reset already, it is empty or BlueFS's, and this row is a leftover.
             if written == 0 || pool.claim(zone, Owner::Store).is_err() {
                 continue;
             }
@@ -129,8 +130,8 @@ pub(crate) fn load_freelist(
     Ok(found)
 }
 
-/// Where the last live fragment of a zone ends that begins in front of `written`; the end of the zone if one begins behind
-/// it. Looks from there towards the front, so that little is read.
+/// End of the last live fragment of a zone that begins below `written`; `u64::MAX` if a fragment begins above it. Scans
+/// downwards from `written`, so that few rows are read.
 fn live_end(kv: &Kv, pool: &ZonePool, zone: ZoneId, written: u64) -> Result<u64> {
     let rows = |from, to| {
         let at = |offset| key::cleaning(ZoneAddress::new(zone, offset));
@@ -161,8 +162,8 @@ fn live_end(kv: &Kv, pool: &ZonePool, zone: ZoneId, written: u64) -> Result<u64>
     Ok(at.offset.saturating_add(pool.geometry().round_up(length)))
 }
 
-/// Goes on in the zones that were open: the emptiest for data, the next for the cleaner. Others
-/// are finished, so that they hold no active resource, and so are those that are set aside.
+/// Lets the streams go on in zones that were open: the emptiest is for data, the next for the cleaner. All others, and
+/// those that are set aside, are finished, so that they hold no active resource.
 pub(crate) fn resume(
     device: &dyn ZonedDevice,
     freelist: &Freelist,
@@ -181,8 +182,8 @@ pub(crate) fn resume(
     }
 }
 
-/// Counts zones as a mount for writing would find them, so that the space reported is the same:
-/// what nobody claims is dead, and the rest of a zone that would be gone on with is free.
+/// Counts zones as a mount for writing would find them, so that the reported space is the same: unclaimed zones are
+/// dead, and the rest of a zone in which a stream would go on is free.
 pub(crate) fn count_as_resumed(
     freelist: &Freelist,
     report: &[ZoneDescriptor],
@@ -209,7 +210,7 @@ mod tests {
     use crate::test_drive::{drive, mount, put, remove};
     use zone::ZoneCondition;
 
-    /// The metadata have it as soon as the drive is mounted, and may give it back at any time.
+    /// BlueFS takes the empty zone as soon as the drive is mounted, and may give it back at any time.
     #[test]
     fn a_lost_zone_that_the_metadata_gives_back_is_the_stores() {
         let drive = drive();
@@ -218,7 +219,7 @@ mod tests {
         let zone = store.zones()[0].zone;
         store.unmount().unwrap();
         drive.reset(zone).unwrap();
-        // So that it is the first that anybody takes.
+        // Makes the zone the first that the pool gives out.
         for free in drive.report(ZoneId(0), zone.0).unwrap() {
             if free.condition == ZoneCondition::Empty {
                 let offline = ZoneCondition::Offline;
@@ -230,7 +231,7 @@ mod tests {
         assert_eq!(pool.owner(zone), Some(Owner::BlueFs));
         pool.give_back(zone);
         assert_eq!(pool.owner(zone), Some(Owner::Store));
-        // Without the lost object it is free like any other.
+        // Once the lost object is removed, the zone is free like any other.
         remove(&store, "lost");
         while store.clean_one().unwrap() {}
         assert_eq!(pool.owner(zone), None);

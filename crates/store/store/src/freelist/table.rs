@@ -1,6 +1,6 @@
-//! The rows of the freelist, and what follows from them: sums over all zones, and the zones that could be
-//! cleaned. Every change goes through [`Table::change`] or [`Table::change_failures`], which let both follow;
-//! so nothing looks at all zones but [`Table::audit`].
+//! The rows of the freelist, and what is derived from them: sums over all zones, and the zones that could be cleaned.
+//! Every change goes through [`Table::change`], [`Table::change_failures`] or [`Table::change_holds`], which update
+//! both, so that only [`Table::audit`] has to sum over all zones.
 
 use crate::holds::Holds;
 use crate::zone_failures::{SetAside, ZoneFailures};
@@ -12,31 +12,31 @@ use zone_alloc::{Ages, Candidate, Victims};
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Totals {
     pub live: u64,
-    /// In the metadata; not among the others.
+    /// Bytes of objects that lie in the metadata, and in no zone.
     pub inline: u64,
-    /// For objects.
+    /// Bytes of object data, live or dead; not summaries.
     pub written: u64,
     pub summaries: u64,
     /// Written, or reserved for a writer, not yet committed.
     pub in_flight: u64,
-    /// Capacity behind the end of sealed zones.
+    /// Capacity above the write pointer of sealed zones.
     pub tails: u64,
-    /// Capacity of zones that are set aside, less what is live or uncommitted in them.
+    /// Capacity of zones that are set aside, less their live and uncommitted bytes.
     pub set_aside: u64,
-    /// Capacity of zones that take nothing any more, with nothing in them.
+    /// Capacity of zones that take no writes any more and hold nothing live or uncommitted.
     pub out_of_use: u64,
     pub dirty_zones: u32,
-    /// Live or uncommitted in these.
+    /// Live and uncommitted bytes in dirty zones.
     pub dirty_live: u64,
 }
 
 impl Totals {
-    /// Written, or behind the end of a sealed zone, and not wanted.
+    /// Bytes that cleaning could give back: written or in unusable tails, and neither live nor in flight.
     pub fn dead(&self) -> u64 {
         (self.written + self.tails).saturating_sub(self.live + self.in_flight)
     }
 
-    /// What objects cannot fill before others are removed, or never again.
+    /// Bytes of zones that objects cannot fill: never again, or not before others are removed.
     pub const fn given_up(&self) -> u64 {
         self.set_aside + self.out_of_use
     }
@@ -68,7 +68,7 @@ impl Totals {
     }
 }
 
-/// The time at which a zone that is not the store's was filled.
+/// Value of [`Row::filled_at`] for zones that are not the store's.
 const NOT_OURS: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
@@ -90,7 +90,7 @@ impl Row {
         summaries: 0,
     };
 
-    /// Nothing is appended any more since `fills` zones were filled.
+    /// The row of a zone that was sealed when `fills` zones had been filled.
     pub const fn filled_at(self, fills: u32) -> Self {
         Self {
             filled_at: fills,
@@ -98,7 +98,7 @@ impl Row {
         }
     }
 
-    /// Bytes for objects in a zone of this capacity, the live ones among them.
+    /// Bytes that a zone of this capacity offers to objects after a reset, its live ones included.
     fn reset_gives_back(&self, capacity: u64) -> u64 {
         capacity.max(self.written) - u64::from(self.summaries)
     }
@@ -108,18 +108,18 @@ impl Row {
     }
 }
 
-/// What is under way in a zone; few zones have any.
+/// Writers' use of a zone; few zones have any.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Use {
-    /// A stream appends to it.
+    /// Whether a stream appends to the zone.
     pub open: bool,
     /// Writes under way.
     pub pins: u16,
-    /// Bytes placed, and neither committed nor given up yet.
+    /// Bytes written that are neither committed nor given up.
     pub uncommitted: u64,
 }
 
-/// A zone as the freelist knows it.
+/// All that the freelist knows of a zone.
 #[derive(Clone, Copy)]
 pub(super) struct Zone {
     pub row: Row,
@@ -127,7 +127,7 @@ pub(super) struct Zone {
 }
 
 impl Zone {
-    /// Bytes that have to be elsewhere before the zone is reset.
+    /// Bytes that have to be moved before the zone is reset.
     pub const fn wanted(&self) -> u64 {
         self.row.live + self.now.uncommitted
     }
@@ -138,13 +138,13 @@ impl Zone {
     }
 }
 
-/// By zone.
+/// Rows by zone number.
 struct Rows {
     capacity: u64,
     rows: Vec<Row>,
 }
 
-/// See the head of this file.
+/// The rows with all that is derived from them; see the module documentation.
 pub(super) struct Table {
     rows: Rows,
     in_use: BTreeMap<ZoneId, Use>,
@@ -201,7 +201,7 @@ impl Table {
         rows.filter(|(_, row)| row.is_ours())
     }
 
-    /// Carries out `change` of a zone.
+    /// Applies `change` to a zone and updates sums and victims.
     pub fn change(&mut self, zone: ZoneId, change: impl FnOnce(&mut Zone)) {
         self.leave(zone);
         let mut changed = self.zone(zone);
@@ -215,7 +215,7 @@ impl Table {
         self.enter(zone);
     }
 
-    /// Carries out `change` of what has failed in a zone.
+    /// Applies `change` to the failures of a zone and updates sums and victims.
     pub fn change_failures<T>(
         &mut self,
         zone: ZoneId,
@@ -227,7 +227,7 @@ impl Table {
         answer
     }
 
-    /// Forgets what has failed, in all zones.
+    /// Forgets the failures of all zones.
     pub fn forget_failures(&mut self) {
         let zones = self.failures.all_set_aside();
         let zones: Vec<_> = zones.map(|(zone, ..)| zone).collect();
@@ -240,7 +240,7 @@ impl Table {
         &self.holds
     }
 
-    /// Carries out `change` of what is held for moments.
+    /// Applies `change` to the zones that moments hold, and updates sums and victims of all zones.
     pub fn change_holds<T>(&mut self, change: impl FnOnce(&mut Holds) -> T) -> T {
         let zones: Vec<ZoneId> = self.ours().map(|(zone, _)| zone).collect();
         zones.iter().for_each(|zone| self.leave(*zone));
@@ -249,13 +249,13 @@ impl Table {
         answer
     }
 
-    /// Whether a zone that is held could be cleaned, and would give something back.
+    /// Whether cleaning a zone that a moment holds would free space.
     pub fn is_held_back(&self) -> bool {
         let mut zones = self.holds.zones().filter_map(|zone| self.cleanable(zone));
         zones.any(|zone| zone.live < zone.written)
     }
 
-    /// A zone's part of the sums.
+    /// A zone's share of the sums.
     fn part(&self, id: ZoneId) -> Totals {
         let zone = self.zone(id);
         if !zone.row.is_ours() {
@@ -290,33 +290,33 @@ impl Table {
         }
     }
 
-    /// Whether a zone takes nothing any more, and nothing is wanted of it.
+    /// Whether the zone takes no writes any more and holds nothing live or uncommitted.
     fn is_out_of_use(&self, id: ZoneId) -> bool {
         let zone = self.zone(id);
         let is_empty = zone.wanted() == 0 && zone.now.pins == 0;
         zone.row.is_ours() && is_empty && self.failures.takes_nothing(id)
     }
 
-    /// All of these, lowest first.
+    /// All zones that are out of use, lowest first.
     pub fn out_of_use(&self) -> Vec<ZoneId> {
         let zones = self.failures.all_set_aside().map(|(zone, ..)| zone);
         zones.filter(|zone| self.is_out_of_use(*zone)).collect()
     }
 
-    /// The zone, if it could be cleaned: it is sealed, and no write to it under way. One that is set aside
-    /// is only when nothing in it is wanted, and one that is held for a moment not at all. What is uncommitted
-    /// counts as live, for it is moved. The tail that was never written counts as dead, for cleaning gives it back.
+    /// The zone, if it can be cleaned: sealed and without writes under way. One that is set aside qualifies only when
+    /// it holds nothing live or uncommitted, one that a moment holds never. Uncommitted bytes count as live, because
+    /// they are moved; the tail that was never written counts as dead, because cleaning gives it back.
     pub fn candidate(&self, id: ZoneId) -> Option<Candidate> {
         self.cleanable(id).filter(|zone| !self.holds.has(zone.zone))
     }
 
-    /// The same, whether somebody reads it as it was at a moment or not.
+    /// Like [`Self::candidate`], whether a moment holds the zone or not.
     fn cleanable(&self, id: ZoneId) -> Option<Candidate> {
         let set_aside = self.failures.why(id).is_some();
         self.movable(id).filter(|zone| zone.live == 0 || !set_aside)
     }
 
-    /// A zone that can only be read, and whose data could be moved, or one that is set aside with nothing in it.
+    /// A zone to drain: read-only with data that could be moved, or set aside with nothing in it.
     pub fn to_drain(&self) -> Option<Candidate> {
         let zones = self.failures.all_set_aside();
         let mut zones = zones.filter_map(|(zone, why, _)| Some((self.movable(zone)?, why)));
@@ -327,7 +327,7 @@ impl Table {
         found.map(|(zone, _)| zone)
     }
 
-    /// The same of any zone that is sealed.
+    /// The zone, if it is sealed and without writes under way, whether set aside or not.
     fn movable(&self, id: ZoneId) -> Option<Candidate> {
         let zone = self.zone(id);
         let is_movable = zone.row.is_ours() && !zone.now.open && zone.now.pins == 0;
@@ -339,13 +339,13 @@ impl Table {
         })
     }
 
-    /// Zones of which one is worth cleaning if any is (`zone_alloc::Victims`).
+    /// A short list of zones that contains one worth cleaning, if any is (`zone_alloc::Victims`).
     pub fn shortlist(&self) -> Vec<Candidate> {
         let zones = self.victims.shortlist();
         zones.filter_map(|zone| self.candidate(zone)).collect()
     }
 
-    /// Zones that can be reset as they are.
+    /// Zones without live or uncommitted bytes, in order: a reset is all they need.
     pub fn dead(&self) -> Vec<Candidate> {
         let mut zones: Vec<_> = self.victims.dead().collect();
         zones.sort_unstable();
@@ -367,7 +367,7 @@ impl Table {
         }
     }
 
-    /// The sums, by a look at all zones.
+    /// The sums, by a scan of all zones.
     pub fn audit(&self) -> Totals {
         let mut sums = Totals {
             inline: self.totals.inline,

@@ -1,4 +1,4 @@
-//! Extents and shared blobs: which of them are to be believed, and what objects lose with the others.
+//! Repair of extents and shared blobs: which rows are valid, and which bytes objects lose with the others.
 
 use super::Repair;
 use super::names::Names;
@@ -15,23 +15,23 @@ use std::ops::Range;
 use zone::{ZoneAddress, ZoneId};
 use zone_alloc::Owner;
 
-/// Where objects go that lost some of their bytes; their names have their collections' in front.
+/// Prefix of the collections to which objects with lost bytes are moved, as `collection/name`.
 const DAMAGED: &str = "fsck-damaged";
 
-/// A fragment of a blob, by where it lies.
+/// Place of a blob's fragment, to find overlaps.
 struct Lies {
     at: ZoneAddress,
     end: u64,
     name: BlobName,
 }
 
-/// What can be shown of blobs.
+/// Which blobs can be shown.
 #[derive(Default)]
 struct Blobs {
     shared: HashMap<BlobId, Shared>,
-    /// Blobs in places where they cannot be.
+    /// Blobs in places where no data of theirs can be.
     bad: HashSet<BlobName>,
-    /// Raw bytes of divisible blobs that are in such places, with what is under the same checksums.
+    /// Raw bytes of divisible blobs in such places, with the bytes under the same checksums.
     lost: HashMap<BlobName, Vec<Range<u32>>>,
 }
 
@@ -39,20 +39,20 @@ struct Blobs {
 struct Shared {
     raw: u32,
     is_divisible: bool,
-    /// Raw bytes whose place was given back.
+    /// Raw bytes whose place was released.
     released: Vec<Range<u32>>,
 }
 
-/// Bytes of maps that no row shows any more.
+/// Byte ranges, by map, that no valid row shows any more.
 type Lost = BTreeMap<u64, Vec<Range<u64>>>;
 
-/// A key, what it is to have, if anything, and why.
+/// A row to change: key, new value or `None` to remove it, and the reason.
 type Row = (Vec<u8>, Option<Vec<u8>>, &'static str);
 
-/// What is done with a row of a map.
+/// Whether a row of a map is kept.
 enum Verdict {
     Keep(Extent),
-    /// Rows that nothing refers to are no loss.
+    /// Removed, for this reason. Dropping a row that no object refers to is no loss.
     Drop(&'static str),
 }
 
@@ -63,7 +63,7 @@ impl Repair {
         self.plan_damaged(names, &lost)
     }
 
-    /// Which blobs are where they say.
+    /// Finds out which blobs lie in valid places.
     fn blobs(&mut self, names: &mut Names) -> Result<Blobs> {
         let mut blobs = Blobs::default();
         let mut lies = Vec::new();
@@ -102,7 +102,7 @@ impl Repair {
             }
             Ok(())
         })?;
-        // What nothing shows is in nobody's way.
+        // A shared blob that no extent shows conflicts with none.
         lies.retain(|l: &Lies| !matches!(l.name, BlobName::Shared(id) if !shown.contains(&id)));
         lies.sort_unstable_by_key(|l| l.at);
         let mut before: Option<Lies> = None;
@@ -115,7 +115,7 @@ impl Repair {
                 before = Some(next);
                 continue;
             }
-            // Two say that they have the same bytes. Checksums tell whose they are.
+            // Two blobs claim the same bytes: the one whose checksums match has them.
             let (wrong, right) = match self.matches(next.name)? && !self.matches(last.name)? {
                 true => (last, next),
                 false => (next, last),
@@ -126,8 +126,8 @@ impl Repair {
         Ok(blobs)
     }
 
-    /// Enters the places of a blob. What of it lies where nothing of it can be is lost, and with it what cannot be read
-    /// without that.
+    /// Enters the places of a blob's fragments. The parts that lie beyond what is written in their zone are lost, and
+    /// all bytes that cannot be read without them.
     fn lay(&self, blob: &Blob, name: BlobName, lies: &mut Vec<Lies>, blobs: &mut Blobs) {
         let geometry = self.opened.device.geometry();
         let block = geometry.block_size;
@@ -154,7 +154,7 @@ impl Repair {
         }
     }
 
-    /// Bytes of a zone that may be ours.
+    /// Bytes of a zone that may hold the store's data: up to its write pointer; zero if BlueFS owns it.
     fn written(&self, zone: ZoneId) -> u64 {
         match self.opened.report.get(zone.index()) {
             None => 0,
@@ -164,7 +164,7 @@ impl Repair {
         }
     }
 
-    /// Whether the bytes of a blob are those that were written.
+    /// Whether a blob can be read whole and matches its checksums; false if it has none.
     fn matches(&self, name: BlobName) -> Result<bool> {
         let kv = &self.opened.kv;
         let blob = match name {
@@ -182,7 +182,7 @@ impl Repair {
         Ok(is_whole && read_blob(&*self.opened.device, &blob, 0, &mut bytes).is_ok())
     }
 
-    /// Goes through the rows of all maps; answers what objects lose.
+    /// Plans the repair of all rows of maps; returns the bytes that objects lose.
     fn plan_extents(&mut self, names: &Names, blobs: &Blobs) -> Result<Lost> {
         let mut lost = Lost::new();
         let mut done: HashMap<u64, u64> = HashMap::default();
@@ -194,7 +194,7 @@ impl Repair {
                 Some((map, end)) => match names.maps.get(&map) {
                     None => (Verdict::Drop("extent without an object"), map, end),
                     Some((first, last)) => match verdict(blobs, map, end, value) {
-                        // On its way out, but not if that would fail.
+                        // The map is doomed: its rows are left to the purge, unless that would fail.
                         Verdict::Keep(extent)
                             if first == last && blobs.lost_of(map, end, &extent).is_none() =>
                         {
@@ -271,7 +271,7 @@ impl Repair {
         Ok(lost)
     }
 
-    /// Objects that lost some of their bytes get other names.
+    /// Plans the move of objects that lost bytes to collections of damaged objects.
     fn plan_damaged(&mut self, names: &mut Names, lost: &Lost) -> Result<()> {
         if lost.is_empty() {
             return Ok(());
@@ -334,7 +334,7 @@ impl Repair {
 }
 
 impl Blobs {
-    /// The raw bytes that are lost of the blob that an extent shows.
+    /// The lost raw bytes of the blob that an extent shows, if any.
     fn lost_of(&self, map: u64, end: u64, extent: &Extent) -> Option<&[Range<u32>]> {
         let name = match extent.content {
             Content::Own { .. } => BlobName::Own { map, end },
@@ -345,7 +345,7 @@ impl Blobs {
     }
 }
 
-/// What is left of an extent without these raw bytes of its blob, in order, with the offsets in it.
+/// The parts of an extent without the `lost` raw bytes of its blob, in order, with their offsets in the extent.
 fn parts_without(
     lost: &[Range<u32>],
     extent: &Extent,
@@ -356,7 +356,7 @@ fn parts_without(
     };
     let place = |raw: u32| u64::from(raw.saturating_sub(skip)).min(extent.length);
     let (mut parts, mut from) = (Vec::new(), 0);
-    // Fragments are in order, and so is what is lost of them; behind all is the extent's end.
+    // Fragments are in order, and so are their lost ranges; the extent's end follows as the last.
     let lost = lost.iter().map(|lost| place(lost.start)..place(lost.end));
     for lost in lost.chain(std::iter::once(extent.length..extent.length)) {
         if from < lost.start {
@@ -384,7 +384,7 @@ fn shared(blob: &Blob) -> Shared {
     }
 }
 
-/// The extent that ends at `end` of its map.
+/// The extent of a row whose key says that it ends at `end`; `None` if it is invalid.
 fn decoded(end: u64, value: &[u8]) -> Option<Extent> {
     extent::decode(value).filter(|extent| extent.length <= end)
 }
@@ -416,7 +416,7 @@ fn verdict(blobs: &Blobs, map: u64, end: u64, value: &[u8]) -> Verdict {
     }
 }
 
-/// The first bytes of what an extent shows.
+/// An extent cut to its first `length` bytes.
 fn shortened(mut extent: Extent, length: u64) -> Extent {
     if let Content::Inline(bytes) = &mut extent.content {
         bytes.truncate(length as usize);
@@ -425,7 +425,7 @@ fn shortened(mut extent: Extent, length: u64) -> Extent {
     extent
 }
 
-/// Which bytes of an object are lost.
+/// The lost bytes of an object, as ranges of the object.
 fn lost_of(onode: &Onode, lost: &Lost) -> Vec<Range<u64>> {
     let mut found = Vec::new();
     let mut begins = 0;
