@@ -1,15 +1,15 @@
-//! The checksums of stored bytes.
+//! Checksums of stored bytes and of records.
 
 use crc_fast::{CrcAlgorithm, checksum};
 use object::{ChecksumBlock, ChecksumKind};
 use xxhash_rust::xxh3::xxh3_64;
 
 pub(crate) fn crc32c(data: &[u8]) -> u32 {
-    // The 32-bit result comes in the low half of the crate's 64-bit answer.
+    // The crate returns the 32-bit result in the low half of 64 bits.
     checksum(CrcAlgorithm::Crc32Iscsi, data) as u32
 }
 
-/// One checksum for every block of `data`; none of [`ChecksumKind::None`].
+/// A checksum for every block of `data`; empty for [`ChecksumKind::None`].
 pub(crate) fn of_blocks(kind: ChecksumKind, block: ChecksumBlock, data: &[u8]) -> Vec<u32> {
     let of: fn(&[u8]) -> u32 = match kind {
         ChecksumKind::None => return Vec::new(),

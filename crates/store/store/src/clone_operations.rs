@@ -1,4 +1,4 @@
-//! Clones of objects and of parts of them.
+//! Operations of a transaction that clone objects, or ranges of them, without copying data.
 
 use crate::format::onode::Onode;
 use crate::operations::{Work, met_in};
@@ -37,7 +37,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// All of an object, with its attributes and omap.
+    /// Clones a whole object, with its attributes and omap.
     pub(crate) fn clone(&mut self, from: &Target, to: &Target) -> Result<()> {
         let (key, source) = self.existing(from)?;
         if key == self.key(to)? {

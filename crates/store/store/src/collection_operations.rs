@@ -1,5 +1,4 @@
-//! What operations change of collections themselves. A transaction with one of these has all collections
-//! alone.
+//! Operations of a transaction that change collections themselves. Such a transaction excludes all others.
 
 use crate::format::kind::Kind;
 use crate::format::record::CollectionRecord;
@@ -72,7 +71,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// The upper half of the hashes is another collection's from now on. No onode changes its place.
+    /// Moves the upper half of a collection's hashes to a new collection. No onode changes its key.
     pub(crate) fn split_collection(
         &mut self,
         collection: String,
@@ -92,7 +91,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// The hashes of `collection`, which is gone, are those of `into` too.
+    /// Removes `collection` and adds its hashes, and so its objects, to `into`.
     pub(crate) fn merge_collection(&mut self, collection: String, into: String) -> Result<()> {
         let (_, gone) = self.hashed(&collection)?;
         let (record, stays) = self.hashed(&into)?;

@@ -1,38 +1,38 @@
-//! Which bytes are stored smaller than they are. The modes are BlueStore's.
+//! Compression of object data: when it is tried, and whether the result is kept. The modes are BlueStore's.
 
 use object::Codec;
 use std::str::FromStr;
 
-/// Raw bytes that are compressed together: as many have to be read for one of them.
+/// Raw bytes that are compressed together; reading one of them reads all.
 pub(crate) const UNIT: usize = 128 << 10;
 
-/// When bytes are compressed.
+/// When compression is tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CompressionMode {
     /// Never.
     #[default]
     None,
-    /// If the writer says that they can be.
+    /// If the writer says that the data is compressible.
     Passive,
-    /// Unless the writer says that they cannot be.
+    /// Unless the writer says that the data is not compressible.
     Aggressive,
     /// Always.
     Force,
 }
 
-/// How bytes are compressed.
+/// When and how object data is compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compression {
-    /// When.
+    /// When it is tried.
     pub mode: CompressionMode,
-    /// With what.
+    /// The codec.
     pub codec: Codec,
-    /// What is stored compressed takes at most so many percent of its blocks.
+    /// Compressed data is kept if it takes at most this percentage of the blocks that the raw data would.
     pub required_percent: u8,
 }
 
 impl Default for Compression {
-    /// Off; Zstandard and 87 % if the mode is another.
+    /// Off; with another mode, Zstandard and 87 %.
     fn default() -> Self {
         Self {
             mode: CompressionMode::None,
@@ -45,7 +45,7 @@ impl Default for Compression {
 impl FromStr for Compression {
     type Err = &'static str;
 
-    /// A mode, and if it is not Zstandard a codec behind a colon: `aggressive:lz4`.
+    /// Reads a mode, optionally followed by a colon and a codec other than Zstandard: `aggressive:lz4`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let (mode, codec) = text.split_once(':').unwrap_or((text, "zstd"));
         let mode = match mode {
@@ -69,7 +69,7 @@ impl FromStr for Compression {
 }
 
 impl Compression {
-    /// The codec to try on bytes of which the writer says whether they are `compressible`.
+    /// The codec to try, given the writer's hint whether the data is `compressible`.
     pub(crate) const fn codec_for(&self, compressible: Option<bool>) -> Codec {
         let tries = match self.mode {
             CompressionMode::None => false,
@@ -87,7 +87,7 @@ impl Compression {
     }
 }
 
-/// `None` if the codec cannot.
+/// Compresses `raw`; `None` if the codec fails or is [`Codec::None`].
 pub(crate) fn compress(codec: Codec, raw: &[u8]) -> Option<Vec<u8>> {
     match codec {
         Codec::None => None,
@@ -96,7 +96,7 @@ pub(crate) fn compress(codec: Codec, raw: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// The `raw` bytes that were compressed; `None` if `packed` stands for other or no bytes.
+/// The `raw` bytes that were compressed as `packed`; `None` if it does not decode to that many bytes.
 pub(crate) fn decompress(codec: Codec, packed: &[u8], raw: usize) -> Option<Vec<u8>> {
     let found = match codec {
         Codec::None => packed.to_vec(),

@@ -1,4 +1,4 @@
-//! Which rows of the database segment summaries have a copy of.
+//! Compares the rows of the database with their copies in segment summaries, and copies rows again that have none.
 
 use crate::Result;
 use crate::format::onode::Onode;
@@ -14,14 +14,14 @@ use runtime::{HashMap, HashSet};
 use std::hash::BuildHasher;
 use zone::ZoneId;
 
-/// Rows that are looked at together when these are many: 64 MiB of hashes, about.
+/// Rows that are compared in one pass: their hashes take about 64 MiB.
 const AT_ONCE: u64 = 4 << 20;
-/// Rows of a summary, about.
+/// Estimated rows of a summary.
 const IN_SUMMARY: u64 = 128;
-/// Rows that are taken from the database before others may change it again.
+/// Rows read from the database under one lock, before commits may change rows again.
 const ROWS: usize = 256;
 
-/// One of so many parts of all rows, by their hashes.
+/// One of `of` parts of all rows, divided by hash.
 #[derive(Clone, Copy)]
 pub(crate) struct Part {
     number: u64,
@@ -40,13 +40,14 @@ impl Part {
 /// Hashes of the rows of a part that summaries have.
 pub(crate) struct Copied {
     hashes: HashSet<u64>,
-    /// By the hashes of keys of collections and onodes: the last summary with such a row, and whether it is there by that.
+    /// For collections and onodes, by hash of the key: sequence of the last summary with the key, and whether that has
+    /// a value.
     names: HashMap<u64, (u64, bool)>,
     part: Part,
 }
 
 impl Copied {
-    /// Whether a summary has the row, or it is of another part.
+    /// Whether a summary has the row; true for rows of other parts.
     pub fn has(&self, key: &[u8], value: &[u8]) -> bool {
         let hash = self.hash(key, value);
         !self.part.has(hash) || self.hashes.contains(&hash)
@@ -64,13 +65,13 @@ impl Copied {
         }
     }
 
-    /// Whether a row is there by the last summary with its key, which is this one.
+    /// Whether the summary with this sequence is the last one with the key, and has a value for it.
     fn is_named_last(&self, sequence: u64, key: &[u8]) -> bool {
         is_name(key) && self.names.get(&self.hash(key, &[])) == Some(&(sequence, true))
     }
 }
 
-/// Whether a salvage has something back by this row alone, if it does not hear that it is gone.
+/// Whether the row alone makes a salvage restore a name, unless a later summary says that it is deleted.
 fn is_name(key: &[u8]) -> bool {
     let names = [key::COLLECTION, key::ONODE, key::HASHED_ONODE];
     key.first()
@@ -78,7 +79,8 @@ fn is_name(key: &[u8]) -> bool {
 }
 
 impl Inner {
-    /// The rows that summaries in these zones have, and how many summaries cannot be read; `None` if it was stopped.
+    /// The rows that summaries in these zones have, and the number of unreadable summaries; `None` if `goes` stopped
+    /// it.
     pub(crate) fn copied_rows(
         &self,
         zones: &[ZoneId],
@@ -114,7 +116,7 @@ impl Inner {
         Ok(Some((copied, lost)))
     }
 
-    /// Whether a row says something of data in zones, or of collections.
+    /// Whether a row is copied to summaries: it describes data in zones, or collections.
     pub(crate) fn wants_copy(&self, key: &[u8], value: &[u8]) -> Result<bool> {
         match key.first() {
             Some(&key::EXTENT) => Ok(value.first() != Some(&extent::INLINE)),
@@ -135,7 +137,7 @@ impl Inner {
         }
     }
 
-    /// Forgets the summaries of a zone that cannot be read.
+    /// Removes unreadable summaries of a zone from the index.
     pub(crate) fn drop_lost_summaries(&self, zone: ZoneId) -> Result<()> {
         let _alone = self.summaries.writing.lock();
         let kv = self.kv()?;
@@ -156,8 +158,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Writes rows that no summary has to one, and of which none says that they are gone. Answers how many these were; `None`
-    /// if it was stopped.
+    /// Copies rows that no summary has, and removals that none has, to summaries. Returns their number; `None` if
+    /// `goes` stopped it.
     pub(crate) fn copy_rows_again(&self, goes: Goes<'_>) -> Result<Option<u64>> {
         let zones: Vec<ZoneId> = self.freelist.ours().into_iter().map(|(z, ..)| z).collect();
         let mut summaries = 0;
@@ -200,12 +202,13 @@ impl Inner {
         Ok(Some(rows))
     }
 
-    /// Names that are in a summary of a zone, in no later one, and not in the database.
+    /// Copies the removal of names that the last summary with their key, which is in this zone, still has, and the
+    /// database not.
     fn copy_names_gone(&self, zone: ZoneId, copied: &Copied) -> Result<u64> {
         let (found, _) = self.summaries_in(&*self.kv()?, zone)?;
         let mut rows = 0;
         for summary in found {
-            // A commit that changes one of the rows is through, or comes behind this.
+            // A commit that changes one of the rows has ended, or comes after this.
             let _alone = self.mutators.write();
             let kv = self.kv()?;
             for (key, _) in summary.rows {
@@ -232,7 +235,7 @@ impl Inner {
         copied: &Copied,
         next: &mut Option<Vec<u8>>,
     ) -> Result<u64> {
-        // A commit that changes one of the rows is through, or comes behind this.
+        // A commit that changes one of the rows has ended, or comes after this.
         let _alone = self.mutators.write();
         let kv = self.kv()?;
         let mut rows = 0;

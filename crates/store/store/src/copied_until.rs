@@ -1,24 +1,24 @@
-//! Up to which batch everything is in summaries: what a mount after a crash may leave alone. Pure.
+//! Tracks the batch up to which all rows are in summaries, so that a mount after a crash need not compare these. Pure.
 
 use crate::format::copied::CopiedRecord;
 use std::collections::BTreeSet;
 
-/// Batches whose rows may be in no summary, apart from rows that wait for one.
+/// Batches whose rows may be in no summary, apart from rows that wait in memory for one.
 pub(crate) struct CopiedUntil {
-    /// The batch that was begun last.
+    /// Number of the last batch that was begun.
     last: u64,
-    /// Batches whose rows do not wait yet.
+    /// Batches that were begun and whose rows do not wait for a summary yet.
     begun: BTreeSet<u64>,
-    /// Rows of this batch, or of a later one, are in no summary and do not wait for one.
+    /// The first batch with rows that are in no summary and do not wait for one.
     missing: Option<u64>,
-    /// How often `missing` was told.
+    /// How often [`Self::miss`] was called.
     misses: u64,
-    /// The record may say that everything is copied: the next batch has to say otherwise.
+    /// The record on the drive may say that everything is copied: the next batch has to revoke it.
     is_all: bool,
 }
 
 impl CopiedUntil {
-    /// As a mount finds it: the record, the last batch that there was, and whether all rows are known to be copied.
+    /// State after a mount: the record, the last batch in the log, and whether all rows are known to be copied.
     pub fn new(record: CopiedRecord, last: u64, all_copied: bool) -> Self {
         Self {
             last: last.max(record.batch),
@@ -29,7 +29,7 @@ impl CopiedUntil {
         }
     }
 
-    /// Begins a batch: its number, and a record that has to be part of it.
+    /// Begins a batch: its number, and a record that has to be part of it, if any.
     pub fn begin(&mut self) -> (u64, Option<CopiedRecord>) {
         self.last += 1;
         let batch = self.last - 1;
@@ -41,37 +41,37 @@ impl CopiedUntil {
         (self.last, record)
     }
 
-    /// The rows of a batch wait, or nothing of it was written. Its record counts if it had one.
+    /// Ends a batch: its rows wait, or none of it was written. `has_told`: the record that it had is written.
     pub fn end(&mut self, batch: u64, has_told: bool) {
         self.begun.remove(&batch);
         self.is_all &= !has_told;
     }
 
-    /// A row of this batch neither waits nor is copied.
+    /// Notes that a row of this batch neither waits nor is copied.
     pub fn miss(&mut self, batch: u64) {
         self.missing = Some(self.missing.map_or(batch, |first| first.min(batch)));
         self.misses += 1;
     }
 
-    /// To be asked in front of a look at all rows.
+    /// Number of misses; to be read before all rows are compared.
     pub fn misses(&self) -> u64 {
         self.misses
     }
 
-    /// All rows were looked at, and those without a copy wait.
+    /// Notes that all rows were compared and those without a copy wait, if no row was missed since `misses` was read.
     pub fn looked_at_all(&mut self, misses: u64) {
         if self.misses == misses {
             self.missing = None;
         }
     }
 
-    /// The first batch with a row that is in no summary, where the oldest that waits is of batch `waiting`.
+    /// The first batch with a row that is in no summary; `waiting` is the batch of the oldest row that waits.
     fn first(&self, waiting: Option<u64>) -> Option<u64> {
         let begun = self.begun.first().copied();
         begun.into_iter().chain(self.missing).chain(waiting).min()
     }
 
-    /// Where the oldest row that waits is of batch `waiting`.
+    /// The record for the present state; `waiting` is the batch of the oldest row that waits.
     pub fn record(&self, waiting: Option<u64>) -> CopiedRecord {
         CopiedRecord {
             batch: self
@@ -81,10 +81,10 @@ impl CopiedUntil {
         }
     }
 
-    /// The record that everything is copied, if that is so and is not known yet. Nobody may begin a batch until it is
+    /// The record that everything is copied, if that is so and not recorded yet. No batch may begin until it is
     /// written.
     pub fn all_copied(&mut self, waiting: Option<u64>) -> Option<CopiedRecord> {
-        // What is missing may come behind the last batch that is known: the log of it is gone.
+        // `missing` counts even if it is above `last`: the log that had these batches may be gone.
         let is_new = self.first(waiting).is_none() && !self.is_all;
         self.is_all |= is_new;
         is_new.then_some(CopiedRecord {
@@ -106,7 +106,7 @@ mod tests {
             is_all: false,
         };
         assert_eq!(until.begin(), (1, Some(says_no(0))));
-        // Beside the first one: either may be the first in the log.
+        // Beside the first one: either may come first in the log.
         assert_eq!(until.begin(), (2, Some(says_no(1))));
         until.end(2, true);
         assert_eq!(until.begin(), (3, None));
@@ -132,7 +132,7 @@ mod tests {
             is_all: false,
         };
         let mut until = CopiedUntil::new(record, 9, false);
-        // As where the log of the crash is gone, and nothing is known behind 7.
+        // The log of the crash is gone, and nothing is known after 7.
         assert_eq!(CopiedUntil::new(record, 0, false).all_copied(None), None);
         assert_eq!(until.begin(), (10, None));
         until.end(10, false);

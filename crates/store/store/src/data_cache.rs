@@ -1,13 +1,13 @@
-//! What was read of objects and compared with its checksums, in memory: for drives that have no cache below.
+//! Cache of objects' data, for drives without a cache below. Only bytes that matched their checksums are kept.
 //!
-//! Units are kept: what lies under one checksum, and of a compressed blob all. A unit is named by the place of its first
-//! byte, by how often that zone had been reset since the mount, and by its length and checksum. A place is written once
-//! between two resets, so a name stands for the same bytes for ever, and nothing needs to be forgotten: what was
-//! overwritten, removed or moved is asked for no more, and is evicted.
+//! Units are kept: the bytes under one checksum, or all of a compressed blob. A unit's name is the place of its first
+//! byte, the number of resets of that zone since the mount, its length and its checksum. A place is written once
+//! between two resets, so a name always stands for the same bytes, and nothing has to be invalidated: units of
+//! overwritten, removed or moved data are not asked for any more, and are evicted.
 //!
-//! Readers look up and keep units within the read gate, from before they find the place. The count changes when nobody
-//! can find a place in the zone and those who had found one have left, so nobody names a unit by another count than that
-//! of its bytes.
+//! Readers look units up and add them within the read gate, which they enter before they look up the place. The number
+//! of resets changes only when no row names a place in the zone and all readers that may have seen one have left, so a
+//! name never has another number than that of its bytes.
 
 use bytes::Bytes;
 use cache::{Cache, CacheStatistics};
@@ -17,7 +17,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 use zone::{ZoneAddress, ZoneId};
 
-/// About the length of a unit: 64 KiB of large objects, a few KiB of small ones.
+/// Typical length of a unit: between 64 KiB for large objects and a few KiB for small ones.
 const TYPICAL: u64 = 32 << 10;
 
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -25,13 +25,13 @@ struct Name {
     at: ZoneAddress,
     resets: u32,
     length: u32,
-    /// 0 of bytes without.
+    /// 0 for bytes without a checksum.
     checksum: u32,
 }
 
 pub(crate) struct DataCache {
     units: Cache<Name>,
-    /// Of each zone; none where nothing is kept.
+    /// Number of resets of each zone; empty if the cache is off.
     resets: Vec<AtomicU32>,
 }
 
@@ -51,26 +51,26 @@ impl DataCache {
         self.units.statistics()
     }
 
-    /// Nothing that was kept of `zone` is found any more. Nobody must be able to read there by now.
+    /// Makes all units of `zone` unfindable. No reader may be able to read there any more.
     pub fn zone_is_reset(&self, zone: ZoneId) {
         if let Some(resets) = self.resets.get(zone.index()) {
             resets.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// The stored bytes `unit` of `blob`, of which it is one unit.
+    /// The stored bytes `unit` of `blob`, which must be one unit; counts a hit or a miss.
     pub fn get(&self, blob: &Blob, unit: &Range<u32>) -> Option<Bytes> {
         let name = self.name(blob, unit)?;
         self.units.get(&name, unit.len())
     }
 
-    /// The same for those who read what they do not find, and count the miss then.
+    /// Like [`Self::get`], for callers that read what is missing through [`Self::get`], which counts the miss then.
     pub fn find(&self, blob: &Blob, unit: &Range<u32>) -> Option<Bytes> {
         let name = self.name(blob, unit)?;
         self.units.find(&name, unit.len())
     }
 
-    /// Keeps units of `blob`: the stored bytes from `start` on, which were compared with their checksums.
+    /// Adds units of `blob`: the stored bytes from `start` on, which have matched their checksums.
     pub fn put(&self, blob: &Blob, start: u32, stored: &[u8], block_size: u32) {
         if !self.is_on() {
             return;

@@ -1,5 +1,5 @@
-//! What the store answers when it does not do as it was told. The kinds say what to do: fix the
-//! call, free space, restore the object, or look after the drive.
+//! Errors of the store. Their kinds say what the caller can do: fix the call, free space, restore the object, or look
+//! after the drive.
 
 use crate::Name;
 use thiserror::Error;
@@ -72,9 +72,9 @@ pub enum Error {
          hashes elsewhere than that: choose another prefix, source or family"
     )]
     HashesTaken {
-        /// The one that was to be made.
+        /// The collection that was to be created.
         collection: String,
-        /// The one that is there.
+        /// The collection that has some of these hashes.
         other: String,
     },
     /// The collection has no halves.
@@ -88,19 +88,19 @@ pub enum Error {
         "collections {collection:?} and {into:?} cannot be merged: only two that one split could have made can"
     )]
     CannotMerge {
-        /// The one that would be gone.
+        /// The collection that would be removed.
         collection: String,
-        /// The one that would have all objects.
+        /// The collection that would get all objects.
         into: String,
     },
-    /// The call cannot be carried out as it is.
+    /// An argument of the call is out of bounds.
     #[error("{what} is {found}, allowed is {allowed}")]
     Invalid {
-        /// What is out of bounds.
+        /// Name of the argument.
         what: &'static str,
-        /// What it is.
+        /// Its value.
         found: u64,
-        /// What it may be at the most.
+        /// The highest value allowed.
         allowed: u64,
     },
     /// The drive is full of live data: delete something.
@@ -111,11 +111,11 @@ pub enum Error {
         Bytes(capacity.saturating_sub(*live)), Bytes(*capacity)
     )]
     NoSpace {
-        /// Live bytes, and those reserved to uploads that are under way.
+        /// Live bytes, and bytes reserved for uploads under way.
         live: u64,
-        /// Bytes that can be live at most.
+        /// Most bytes that can be live.
         capacity: u64,
-        /// Bytes asked for.
+        /// Bytes that were asked for.
         wanted: u64,
     },
     /// Metadata (names, attributes, objects of up to half a block) has no room to grow: remove objects.
@@ -125,13 +125,13 @@ pub enum Error {
         Bytes(*metadata), Bytes(*free)
     )]
     NoMetadataSpace {
-        /// Bytes of the zones that metadata has.
+        /// Bytes of the zones that the metadata takes.
         metadata: u64,
         /// Bytes of the zones that are still free.
         free: u64,
     },
-    /// A transaction brings or removes more metadata than free zones take at once, though smaller ones go on. Nothing of it
-    /// happened. An object that is removed, or an omap that is cleared, is one row, whatever it has.
+    /// A transaction adds or removes more metadata than the free zones take at once, though smaller ones succeed.
+    /// Nothing of it was done. Removing an object or clearing an omap is one row, whatever they hold.
     #[error(
         "no space for {} of metadata in one transaction: {} of zones are free, and some are kept for deleting and \
          compacting; divide it into several transactions, each of fewer rows",
@@ -143,7 +143,7 @@ pub enum Error {
         /// Bytes of the zones that are still free.
         free: u64,
     },
-    /// Data that a transaction names was written for another store, or before this one was mounted: its zones are not kept here.
+    /// Data in a transaction was written to another store, or before this mount: this store does not keep its zones.
     #[error(
         "the data of {object:?} was written to another store, or before this one was mounted; write it again"
     )]
@@ -151,12 +151,12 @@ pub enum Error {
         /// COLLECTION/OBJECT.
         object: String,
     },
-    /// What was read as it was at a moment may be overwritten from now on: whoever writes needs its zones.
+    /// The state at a moment may be overwritten from now on, because writers need its zones.
     #[error(
         "zones ran short for what is written meanwhile, and the state of the store that was being read was given up"
     )]
     MomentGivenUp,
-    /// The disk that the drive's file lies on is nearly full; what it has left is for deletes.
+    /// The host's disk under the drive file is nearly full; the rest is kept for deletes.
     #[error(
         "no space on the host's disk under the drive: it has {} left, and new objects leave {} of that for \
          deletes",
@@ -166,7 +166,7 @@ pub enum Error {
     HostFull {
         /// Bytes that the host's file system has left.
         free: u64,
-        /// Of these, what new data leaves alone.
+        /// Of these, the bytes that new data leaves for deletes.
         kept: u64,
     },
     /// Stored data does not match its checksum. The data is not returned.
@@ -174,24 +174,24 @@ pub enum Error {
         "object {object:?} at byte {offset} ({at}): checksum {found:#010x}, expected {expected:#010x}"
     )]
     ChecksumMismatch {
-        /// Collection and object, or what the data is of where no name is at hand.
+        /// COLLECTION/OBJECT, or what the data belongs to where the name is not known.
         object: String,
-        /// Logical byte offset of the damaged chunk in the object.
+        /// Byte offset of the damaged checksum block in the object.
         offset: u64,
-        /// Where on the drive it lies.
+        /// Its place on the drive.
         at: ZoneAddress,
         /// The checksum in the metadata.
         expected: u32,
-        /// The checksum of what was read.
+        /// The checksum of the bytes that were read.
         found: u32,
     },
-    /// A metadata record does not make sense.
+    /// A metadata record cannot be decoded or contradicts another one.
     #[error(
         "{}metadata record {key}: {what} (found {found})",
         object.as_ref().map(|name| format!("object {name:?}: ")).unwrap_or_default()
     )]
     CorruptMetadata {
-        /// Collection and object that it was met in, where that is known.
+        /// COLLECTION/OBJECT that was being read, if known.
         object: Option<String>,
         /// The key, printable.
         key: String,
@@ -207,12 +207,12 @@ pub enum Error {
     BelowMetadata {
         /// The zone.
         zone: ZoneId,
-        /// Where the live data ends.
+        /// End of the live data, in bytes from the zone's start.
         needed: u64,
-        /// The drive's write pointer.
+        /// The drive's write pointer, in bytes from the zone's start.
         write_pointer: u64,
     },
-    /// The zone that data was written to cannot be read any more, before it was committed.
+    /// The zone with data of this transaction became unreadable before the commit.
     #[error(
         "zone {zone} cannot be read any more, and what was written to it is lost: send the data again"
     )]
@@ -223,40 +223,40 @@ pub enum Error {
     /// The drive is empty.
     #[error("the drive holds no object store; all its zones are empty")]
     NotFormatted,
-    /// The drive holds something else.
+    /// The drive holds other data, and no store.
     #[error("the drive holds {contents}, and no object store")]
     NoStore {
-        /// What it holds.
+        /// The contents that were found.
         contents: Box<bluefs::Contents>,
     },
-    /// The superblock says that there is a store, and its metadata are not there.
+    /// The superblock names a store, but the store's metadata is missing.
     #[error(
         "the drive was formatted for an object store, but the store's metadata are missing: it was never finished, or is damaged"
     )]
     Incomplete,
-    /// No summary was found, so nothing tells what the data is.
+    /// A salvage found no summary, so nothing describes the data.
     #[error(
         "no zone that can be read has a summary of a store: the drive had none, or only objects of up to half a block, or none of {} of data yet",
         Bytes(crate::summaries::MAX_DESCRIBED)
     )]
     NothingToSalvage,
-    /// A salvage in place of a store whose metadata can be read.
+    /// A salvage in place was asked for, but the store's metadata can be read.
     #[error("the store's metadata can be opened and read: there is nothing to salvage in place")]
     StillOpens,
-    /// A salvage in place was stopped on its way.
+    /// A salvage in place was started and has not ended.
     #[error("a salvage of the store in place was begun and has not ended")]
     SalvageUnfinished,
-    /// What is kept leaves too few zones for new metadata.
+    /// The zones that a salvage keeps leave too few for new metadata.
     #[error(
         "new metadata need {needed} sequential zones, and {free} hold nothing that may be of objects"
     )]
     NoRoomForMetadata {
-        /// Zones that may be written to.
+        /// Sequential zones that may be written.
         free: u32,
-        /// How many it takes.
+        /// Sequential zones that new metadata needs.
         needed: u32,
     },
-    /// A store of another format version.
+    /// The store has another format version.
     #[error(
         "the store has format version {found}, and this program reads version {supported}: {}",
         if found < supported {
@@ -268,55 +268,53 @@ pub enum Error {
     UnsupportedVersion {
         /// The version on the drive.
         found: u32,
-        /// The version we read.
+        /// The version that this program reads.
         supported: u32,
     },
     /// The drive is too small or has too few zones.
     #[error("the drive has {found} sequential zones; a store needs at least {needed}")]
     DriveTooSmall {
-        /// What it has.
+        /// Sequential zones of the drive.
         found: u32,
-        /// What is needed.
+        /// Sequential zones that a store needs.
         needed: u32,
     },
     /// The store was mounted read-only or has been unmounted.
     #[error("the store is mounted read-only or not at all")]
     ReadOnly,
-    /// A commit has failed half-way, so that nothing can be written before the next mount. Reads go
-    /// on.
+    /// A commit has failed half-way: nothing can be written before the next mount, while reads go on.
     #[error(
         "nothing can be written any more, only read, until the drive is mounted again: {reason}"
     )]
     Failed {
-        /// What failed.
+        /// The error of that commit.
         reason: String,
     },
-    /// The drive does not give bytes of an object.
+    /// The drive cannot read some bytes of an object.
     #[error("object {object:?} at byte {offset} cannot be read ({at}): {source}")]
     Unreadable {
         /// COLLECTION/OBJECT.
         object: String,
-        /// In front of these bytes, in the object.
+        /// Offset of these bytes in the object.
         offset: u64,
-        /// Where they lie.
+        /// Their place on the drive.
         at: ZoneAddress,
-        /// What the drive answers.
+        /// The drive's error.
         source: ZoneError,
     },
-    /// The drive.
+    /// Any other error of the drive.
     #[error("drive: {0}")]
     Drive(#[from] ZoneError),
     /// The key-value store.
     #[error("metadata: {0}")]
     Kv(#[from] kv::Error),
-    /// The file system under it.
+    /// The file system under the key-value store.
     #[error("file system: {0}")]
     BlueFs(#[from] bluefs::Error),
 }
 
 impl Error {
-    /// Whether something did not fit: on the drive, in the metadata, or on the disk that an emulated
-    /// drive lies on.
+    /// Whether space is missing: on the drive, in the metadata, or on the host's disk under a drive file.
     pub fn is_no_space(&self) -> bool {
         match self {
             Self::NoSpace { .. }
@@ -330,7 +328,7 @@ impl Error {
         }
     }
 
-    /// Whether what is stored is not what was written.
+    /// Whether stored data or metadata differs from what was written.
     pub(crate) fn is_damage(&self) -> bool {
         match self {
             Self::ChecksumMismatch { .. }
@@ -361,7 +359,7 @@ impl Error {
         }
     }
 
-    /// With the name of the object that it was met in.
+    /// Adds the name of the object that was being read.
     pub(crate) fn of_object(mut self, name: &str) -> Self {
         match &mut self {
             Self::ChecksumMismatch { object, .. } | Self::Unreadable { object, .. } => {

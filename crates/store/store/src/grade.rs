@@ -1,22 +1,22 @@
-//! What a drive is worth, as `smartctl -H` says it: from what it has lost and how it answers.
+//! Grades a drive by its failures, as `smartctl -H` does.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use zone::count;
 
-/// A drive that has lost a greater part of its zones is failing.
+/// Share of lost zones above which a drive is failing.
 const MOST_LOST: f64 = 0.01;
 
-/// What a drive is worth.
+/// Grade of a drive.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Grade {
-    /// Nothing is known against it.
+    /// No failure is known.
     #[default]
     Good,
-    /// It goes on, and something has failed: look after it.
+    /// It works, but something has failed: watch it.
     Worn,
-    /// Copy what is on it while that can be read.
+    /// Copy its data while that can be read.
     Failing,
 }
 
@@ -30,17 +30,17 @@ impl fmt::Display for Grade {
     }
 }
 
-/// What has failed: zones for good, the rest since the mount.
+/// Failures: zones lost for good, the others since the mount.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Wear {
     /// Zones of the drive.
     pub zones: u32,
-    /// Of these, read-only, offline, out of use or not to be read.
+    /// Zones that are read-only, offline, out of use or unreadable.
     pub zones_lost: u32,
     /// Writes and resets that failed.
     pub failed_commands: u64,
-    /// Reads that failed and worked when they were made again.
+    /// Reads that failed once and succeeded when repeated.
     pub reads_repeated: u64,
     /// Commands that took ten seconds or more.
     pub slow_commands: u64,
@@ -49,7 +49,7 @@ pub struct Wear {
 }
 
 impl Grade {
-    /// By what has failed.
+    /// The grade that follows from these failures.
     pub fn of(wear: &Wear) -> Self {
         if f64::from(wear.zones_lost) > f64::from(wear.zones) * MOST_LOST {
             Self::Failing
@@ -62,7 +62,7 @@ impl Grade {
 }
 
 impl Wear {
-    /// What has failed, in words; nothing if nothing has.
+    /// The failures in words; empty if there are none.
     pub fn lines(&self) -> Vec<String> {
         let lost = count(self.zones_lost.into(), "zone");
         let all = [

@@ -1,4 +1,4 @@
-//! Collections by hash: where an object's hash comes from, and which hashes a collection has.
+//! Collections by hash: how an object's hash is computed, and which hashes a collection covers.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -7,25 +7,25 @@ use xxhash_rust::xxh3::xxh3_64;
 
 const HASH_BITS: u8 = 32;
 
-/// Where an object's hash comes from.
+/// How an object's hash is computed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HashSource {
     /// The upper half of XXH3-64 (seed 0) of the name.
     Xxh3 = 1,
-    /// The name's first four bytes, big-endian, with zeros behind a shorter name: for callers whose names
-    /// begin with a hash. The order of hashes is that of names then.
+    /// The name's first four bytes, big-endian, a shorter name padded with zeros: for callers whose names begin with a
+    /// hash. Hashes are then in the order of names.
     Name = 2,
 }
 
 impl HashSource {
-    /// Both, by their names, and what they are.
+    /// Both sources, with names and descriptions.
     pub const ALL: &'static [(&'static str, Self, &'static str)] = &[
         ("xxh3", Self::Xxh3, "XXH3 of the name"),
         ("name", Self::Name, "the name's first four bytes"),
     ];
 
-    /// The source with this number in records.
+    /// The source with this number in on-disk records.
     pub(crate) fn of_number(number: u8) -> Option<Self> {
         [Self::Xxh3, Self::Name]
             .into_iter()
@@ -58,8 +58,8 @@ impl HashPrefix {
     /// Every hash.
     pub const ALL: Self = Self { bits: 0, first: 0 };
 
-    /// The hashes whose upper `bits` are those of `first`, the lowest of them. `None` for more than 32 bits,
-    /// or if `first` has others set.
+    /// The hashes whose upper `bits` are those of `first`, the lowest of them. `None` if `bits` is above 32 or `first`
+    /// has lower bits set.
     pub const fn new(bits: u8, first: u32) -> Option<Self> {
         if bits > HASH_BITS || first & Self::below(bits) != 0 {
             return None;
@@ -67,7 +67,7 @@ impl HashPrefix {
         Some(Self { bits, first })
     }
 
-    /// What may be set behind so many bits.
+    /// Mask of the bits below the first `bits`.
     const fn below(bits: u8) -> u32 {
         match u32::MAX.checked_shr(bits as u32) {
             Some(mask) => mask,
@@ -75,7 +75,7 @@ impl HashPrefix {
         }
     }
 
-    /// How many bits all these hashes share.
+    /// Number of leading bits that all these hashes share.
     pub const fn bits(self) -> u8 {
         self.bits
     }
@@ -95,12 +95,12 @@ impl HashPrefix {
         self.first <= hash && hash <= self.last()
     }
 
-    /// Whether some hash begins with both.
+    /// Whether the two have a hash in common.
     pub const fn overlaps(self, other: Self) -> bool {
         self.covers(other.first) || other.covers(self.first)
     }
 
-    /// The lower and the upper half; `None` of a single hash.
+    /// The lower and the upper half; `None` for a single hash.
     pub fn halves(self) -> Option<(Self, Self)> {
         let bits = self.bits + 1;
         let lower = Self::new(bits, self.first)?;
@@ -108,7 +108,7 @@ impl HashPrefix {
         Some((lower, upper))
     }
 
-    /// What these are the halves of, in any order; `None` if they are not.
+    /// The prefix of which these two are the halves, in any order; `None` if they are not.
     pub fn whole(self, other: Self) -> Option<Self> {
         let bits = self.bits.checked_sub(1)?;
         let whole = Self::new(bits, self.first & !Self::below(bits))?;
@@ -117,7 +117,7 @@ impl HashPrefix {
     }
 }
 
-/// A text is no [`HashPrefix`].
+/// A text that is no [`HashPrefix`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("write the bits that all hashes begin with, 32 at most, as 01*; * has all hashes")]
 pub struct HashPrefixError;
@@ -142,7 +142,7 @@ impl FromStr for HashPrefix {
     }
 }
 
-/// As it is read again.
+/// The text that [`FromStr`] reads.
 impl fmt::Display for HashPrefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = format!("{:032b}", self.first);
@@ -164,19 +164,19 @@ impl From<HashPrefix> for String {
     }
 }
 
-/// What makes a collection one by hash. No two collections of a family have a hash in common, and all find
-/// hashes in the same place.
+/// The properties of a collection by hash. Collections of one family have no hash in common, and all use the same
+/// source.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Hashed {
     /// A number that the caller chooses; collections of one family can be split and merged.
     pub family: u32,
-    /// Where hashes come from.
+    /// How hashes are computed.
     pub source: HashSource,
-    /// The hashes of its objects.
+    /// The hashes that the collection covers.
     pub prefix: HashPrefix,
 }
 
-/// In words: `by xxh3, family 1, hashes 01*`.
+/// In words, as `by xxh3, family 1, hashes 01*`.
 impl fmt::Display for Hashed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let source = HashSource::ALL

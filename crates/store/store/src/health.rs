@@ -1,4 +1,4 @@
-//! What is lost or at risk, and what the store waits for: one look for people and scripts.
+//! The store's health: lost data, data at risk, and commands that the drive does not answer, for people and scripts.
 
 use crate::Result;
 use crate::database::is_text_log;
@@ -17,88 +17,87 @@ use std::sync::atomic::Ordering;
 use zone::{ZoneCommand, ZoneCondition, ZoneId};
 use zone_alloc::Owner;
 
-/// Most objects and files that are named; all objects are counted.
+/// Most objects and files that are listed by name; all objects are counted.
 const MAX_NAMES: usize = 100;
 
 /// A command that the drive has not answered for a while.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Waiting {
-    /// What it is.
+    /// The kind of command.
     pub command: ZoneCommand,
-    /// The zone it begins in, if it is of one.
+    /// The zone it begins in, if it concerns one.
     pub zone: Option<ZoneId>,
-    /// For how long it has been under way.
+    /// Seconds since it was sent.
     pub seconds: u64,
 }
 
-/// A zone with object data that is left as it is.
+/// A zone with object data that is set aside.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ZoneAtRisk {
     /// The zone.
     pub zone: ZoneId,
-    /// What is wrong with it.
+    /// Why it is set aside.
     pub why: SetAside,
-    /// What the drive said when that was found.
+    /// The error with which that was found.
     pub error: String,
-    /// Bytes of objects in it.
+    /// Live bytes of objects in it.
     pub live_bytes: u64,
 }
 
-/// A zone of the metadata that cannot be written to any more.
+/// A zone of the metadata that is read-only or offline.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct MetadataZone {
     /// The zone.
     pub zone: ZoneId,
-    /// What is in it.
+    /// What BlueFS used it for.
     pub purpose: ZonePurpose,
-    /// Offline, or read-only.
+    /// Its condition: offline or read-only.
     pub condition: ZoneCondition,
 }
 
-/// What is known to be wrong. Damage that nobody has met yet, a scrub finds.
+/// Known losses, risks and failures. Only a scrub finds damage that no read has met yet.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Health {
-    /// What the drive is worth.
+    /// Judgement of the drive.
     pub grade: Grade,
-    /// What that follows from.
+    /// The counters that the grade follows from.
     pub wear: Wear,
-    /// Why nothing can be written any more.
+    /// Why the store takes no writes any more, if so.
     pub failure: Option<String>,
-    /// What the drive has not answered for ten seconds or more.
+    /// Commands that the drive has not answered for ten seconds or more.
     pub waiting: Vec<Waiting>,
-    /// Zones with object data that cannot be read, or only be read.
+    /// Zones with object data that are unreadable or read-only.
     pub zones: Vec<ZoneAtRisk>,
     /// Objects with data in these zones; `None` while the drive does not answer.
     pub objects: Option<u64>,
-    /// The first of them, as COLLECTION/OBJECT.
+    /// Names of the first of them, as COLLECTION/OBJECT.
     pub object_names: Vec<String>,
-    /// Objects with bytes that are lost: in zones that are offline, and where a scrub found damage.
+    /// Objects with lost bytes: in offline zones, and where a scrub found damage.
     pub lost_objects: u64,
-    /// How many bytes these are.
+    /// Number of lost bytes.
     pub lost_bytes: u64,
-    /// The first of these objects, and which bytes.
+    /// The first of these objects, with their lost bytes.
     pub losses: Vec<Loss>,
-    /// Files of the metadata with bytes in zones that cannot be read, and other damage to it, also what a scrub has found
-    /// and could not mend.
+    /// Files of the metadata with bytes in unreadable zones, and other damage to metadata, including what a scrub found
+    /// and could not repair.
     pub metadata: Vec<String>,
-    /// Zones of the metadata that are read-only or offline; what other zones have counts.
+    /// Zones of the metadata that are read-only or offline; copies in other zones are used.
     pub metadata_zones: Vec<MetadataZone>,
-    /// In how many zones each byte of metadata is.
+    /// Number of zones that each byte of metadata is written to.
     pub metadata_copies: u32,
-    /// Pairs of zones with metadata of which one is known to be damaged; what is in them is written anew.
+    /// Pairs of metadata zones of which one is known to be damaged; their contents are rewritten.
     pub damaged_copies: u32,
-    /// What the scrub has looked at; `None` while the drive does not answer.
+    /// Status of the scrub; `None` while the drive does not answer.
     pub scrub: Option<ScrubStatus>,
-    /// Bytes that cannot be given back before these objects are removed.
+    /// Bytes that cannot be reused before the objects in [`Self::zones`] are removed.
     pub set_aside_bytes: u64,
-    /// Zones that are read-only, offline or out of use, with nothing in them.
+    /// Empty zones that are read-only, offline or out of use.
     pub unusable_zones: u32,
 }
 
 impl Health {
-    /// Whether nothing is lost, at risk or waited for. Zones that are out of use with nothing in them are
-    /// no harm: drives have some.
+    /// Whether nothing is lost, at risk or waited for. Empty zones out of use do no harm: drives have some.
     pub fn is_healthy(&self) -> bool {
         self.failure.is_none()
             && self.waiting.is_empty()
@@ -107,7 +106,7 @@ impl Health {
             && self.metadata.is_empty()
     }
 
-    /// With what objects have in places that are damaged or at risk.
+    /// Adds the objects with data in places that are damaged or at risk.
     pub(crate) fn name_objects(&mut self, found: &ObjectsAtRisk) {
         self.objects = Some(found.objects);
         self.object_names.clone_from(&found.names);
@@ -126,9 +125,9 @@ impl Health {
 pub(crate) struct PlacesAtRisk {
     pub at_risk: Places,
     pub lost: Places,
-    /// What is live in these zones: an object that is put again or removed changes it.
+    /// Live bytes in these zones, which change when an object is put again or removed.
     pub live: Vec<(ZoneId, u64)>,
-    /// How often bytes got or lost an object that shows them: a clone of one in these zones changes nothing else.
+    /// `Inner::shows`: changes when bytes gain or lose an object, as by a clone, without a change of `live`.
     pub shows: u64,
 }
 
@@ -138,7 +137,7 @@ impl PlacesAtRisk {
     }
 }
 
-/// What objects have there. See the fields of [`Health`].
+/// The objects with data in [`PlacesAtRisk`]; see the fields of [`Health`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ObjectsAtRisk {
     objects: u64,
@@ -146,7 +145,7 @@ pub(crate) struct ObjectsAtRisk {
     lost_objects: u64,
     lost_bytes: u64,
     losses: Vec<Loss>,
-    /// What of the metadata could not be read for it.
+    /// Metadata that could not be read in the search.
     problems: Vec<String>,
 }
 
@@ -162,7 +161,7 @@ impl Inner {
             .collect()
     }
 
-    /// What costs no look at the drive.
+    /// The part of the report that needs no I/O.
     pub(crate) fn health_by_zones(&self) -> Health {
         let zones = self.freelist.all_set_aside().into_iter();
         let zones = zones.map(|zone| ZoneAtRisk {
@@ -184,7 +183,7 @@ impl Inner {
         }
     }
 
-    /// What the drive is worth, from all that has been found.
+    /// Grades the drive by all that the report has found.
     pub(crate) fn judge(&self, health: &mut Health) {
         let mut lost = self.out_of_use();
         lost.extend(health.zones.iter().map(|zone| zone.zone));
@@ -206,24 +205,24 @@ impl Inner {
         };
     }
 
-    /// Zones that are read-only, offline or out of use, with nothing in them: whoever counts them or their bytes asks here.
-    /// The store's own are among them as soon as they are empty, whether the cleaner has come to them or not.
+    /// Empty zones that are read-only, offline or out of use: the basis of all counts of them. The store's own zones
+    /// are included as soon as they are empty, whether the cleaner has processed them or not.
     pub(crate) fn out_of_use(&self) -> BTreeSet<ZoneId> {
         let emptied = self.freelist.out_of_use();
         self.pool.unusable().into_iter().chain(emptied).collect()
     }
 
-    /// Parts of a conventional zone fail together, and are one zone to whoever looks at the drive.
+    /// The drive's own zones: parts of a conventional zone fail together and count once.
     fn of_drive(&self, zones: impl IntoIterator<Item = ZoneId>) -> BTreeSet<ZoneId> {
         let geometry = self.device.geometry();
         let zones = zones.into_iter();
         zones.map(|zone| geometry.zone_of_drive(zone).0).collect()
     }
 
-    /// Zones of the drive that are read-only or offline, whoever has them.
+    /// Zones of the drive that are read-only or offline, whatever they are used for.
     fn look_at_zones(&self, health: &mut Health) -> Vec<ZoneId> {
         let geometry = self.device.geometry();
-        // A drive that does not even tell has failed already.
+        // A drive that does not even report its zones has failed already.
         let mut zones = self
             .device
             .report(ZoneId(0), geometry.zone_count)
@@ -243,7 +242,7 @@ impl Inner {
             })
         });
         health.metadata_zones = of_metadata.collect();
-        // Of the parts of a conventional zone one is named.
+        // The parts of a conventional zone are reported once.
         health.metadata_zones.sort_by_key(|told| told.zone);
         health.metadata_zones.dedup_by_key(|told| told.zone);
         let zones: Vec<ZoneId> = zones.into_iter().map(|zone| zone.id).collect();
@@ -259,13 +258,13 @@ impl Inner {
         zones
     }
 
-    /// From where on a zone has nothing any more that objects had in it, whether that was written down or not: it is offline,
-    /// or has gone back.
+    /// Offset in a zone from which objects have lost their bytes, whether that was recorded or not: 0 if it is offline
+    /// or no longer the store's, else its write pointer.
     fn lost_from(&self, zone: ZoneId) -> Option<u64> {
         if self.pool.owner(zone) != Some(Owner::Store) {
             return Some(0);
         }
-        // After a failed flush the drive's zones are not asked for.
+        // `None` after a failed flush, when the drive is not asked for its zones any more.
         let told = self.device.report_zone(zone).ok()?;
         match told.condition {
             ZoneCondition::Offline => Some(0),
@@ -273,9 +272,9 @@ impl Inner {
         }
     }
 
-    /// Where bytes of objects are at risk or lost.
+    /// Places of zones where bytes of objects are at risk or lost.
     pub(crate) fn places_at_risk(&self, health: &mut Health) -> Result<PlacesAtRisk> {
-        // Taken first: what comes meanwhile is looked for again.
+        // Read first, so that a change during the search starts another one.
         let shows = self.shows.load(Ordering::Acquire);
         let mut lost = or_name(self.damaged_places(), &mut health.metadata)?;
         let mut at_risk = Places::new();
@@ -298,7 +297,7 @@ impl Inner {
         })
     }
 
-    /// What objects have there: a pass over all of them, if there is anything.
+    /// The objects with data in these places: one pass over all objects, or none if there are no places.
     pub(crate) fn objects_at_risk(&self, places: &PlacesAtRisk) -> Result<ObjectsAtRisk> {
         let mut found = ObjectsAtRisk::default();
         let mut problems = self.objects_in(&places.at_risk, &mut |at_risk| {

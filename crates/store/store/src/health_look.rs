@@ -1,41 +1,41 @@
-//! Health that is looked at again and again: which places are damaged or at risk costs little to tell, and is told anew
-//! each time. What objects have there may take a pass over all of them, and is told anew when these places have changed,
-//! and else so rarely that the asking takes a small part of the time.
+//! Health for callers that ask again and again. Which places are damaged or at risk is cheap to find out, and current
+//! in each answer. Finding the objects there may take a pass over all of them: that is repeated when these places have
+//! changed, and otherwise so rarely that it takes a small part of the time.
 
 use crate::Result;
 use crate::health::{Health, ObjectsAtRisk, PlacesAtRisk};
 use crate::inner::Inner;
 use std::time::Duration;
 
-/// A pass takes at most this part of the time while places change, or objects that share bytes come and go, and while
-/// nothing does.
+/// A search for objects takes at most one in this many parts of the time, while places or sharing objects change, and
+/// while nothing does.
 const PART_CHANGED: u32 = 5;
 const PART_UNCHANGED: u32 = 50;
 
-/// Health, and when the objects that it names were looked for.
+/// Health, with the age of the names in it.
 #[derive(Clone, Debug)]
 pub struct HealthLook {
-    /// What is known to be lost or at risk.
+    /// Known losses and risks.
     pub health: Health,
-    /// How old the names and numbers of objects in it are. All else is of this moment.
+    /// Age of the names and numbers of objects. Everything else is current.
     pub objects_age: Duration,
-    /// How long this look has looked for objects; zero if it took over what an earlier one had found.
+    /// How long this call has searched for objects; zero if it reused an earlier result.
     pub objects_took: Duration,
     found: Option<Found>,
 }
 
-/// What objects have in some places.
+/// Result of a search for objects in some places.
 #[derive(Clone, Debug)]
 struct Found {
     places: PlacesAtRisk,
     objects: ObjectsAtRisk,
-    /// On the clock of the store's runtime.
+    /// When the search began, on the clock of the store's runtime.
     at: Duration,
     took: Duration,
 }
 
 impl Found {
-    /// Whether nobody need look again at this moment. That there is nothing to look for costs nothing to see.
+    /// Whether the result can be reused at `now`. Without places, a new search is free.
     fn holds(&self, places: &PlacesAtRisk, now: Duration) -> bool {
         if places.is_empty() {
             return false;
@@ -53,12 +53,12 @@ impl Inner {
         Ok(self.health_after(None)?.health)
     }
 
-    /// Health at this moment, behind an earlier look at it.
+    /// Current health; reuses the search of the earlier call `before` if possible.
     pub(crate) fn health_after(&self, before: Option<&HealthLook>) -> Result<HealthLook> {
         let mut health = self.health_by_zones();
         let known = before.and_then(|before| before.found.clone());
         let mut took = Duration::ZERO;
-        // What follows may need what the drive does not answer.
+        // The rest may need I/O, which would wait for the drive.
         let found = match health.waiting.is_empty() {
             true => {
                 let places = self.places_at_risk(&mut health)?;
@@ -140,7 +140,7 @@ mod tests {
             );
         }
         assert!(found.holds(&cloned, seconds(109)) && !found.holds(&cloned, seconds(110)));
-        // What costs nothing is never old.
+        // A result that cost nothing is not reused.
         let quick = Found {
             took: Duration::ZERO,
             ..found
@@ -148,7 +148,7 @@ mod tests {
         assert!(!quick.holds(&places(9), seconds(100)));
     }
 
-    /// A clone moves nothing and writes nothing, and shows what its source has lost.
+    /// A clone moves and writes no data, but shows its source's lost bytes.
     #[test]
     fn a_clone_of_what_is_damaged_is_a_change() {
         let store = mount(&drive());

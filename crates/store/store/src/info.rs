@@ -1,4 +1,4 @@
-//! What a store tells of itself and of what is in it.
+//! Descriptions of a store, its collections, objects and zones.
 
 use crate::{Attributes, Hashed, Name};
 use cache::CacheStatistics;
@@ -10,7 +10,7 @@ use zone::ZoneId;
 pub struct CollectionInfo {
     /// Its name.
     pub name: String,
-    /// What makes it one by hash; `None`: its objects are in order of their names.
+    /// Its hashes, if it is a collection by hash; `None`: its objects are in order of names.
     pub hashed: Option<Hashed>,
     /// When it was made, Unix time in microseconds.
     pub created_micros: u64,
@@ -39,51 +39,51 @@ pub struct ObjectInfo {
 /// Capacity follows the metadata in steps, and never falls below what is live.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Statfs {
-    /// All that the drive can hold.
+    /// Capacity of the drive.
     pub drive_bytes: u64,
-    /// What object data may fill at most.
+    /// Most bytes that objects can fill.
     pub capacity_bytes: u64,
-    /// Object data, padding to whole blocks included.
+    /// Bytes of objects, with padding to whole blocks.
     pub live_bytes: u64,
-    /// Of `live_bytes`, what lies in the metadata: objects of up to half a block.
+    /// The part of `live_bytes` that lies in the metadata: objects of up to half a block.
     pub inline_bytes: u64,
-    /// Of uploads under way: written, or promised to them.
+    /// Bytes written by uploads under way, or reserved for them.
     #[serde(default)]
     pub pinned_bytes: u64,
-    /// Written and no longer wanted, or the tail of a finished zone: cleaning gives it back.
+    /// Bytes written and no longer live, and unusable tails of finished zones: cleaning gives them back.
     pub dead_bytes: u64,
-    /// Can be written, some of it after BlueFS has given back zones that are mostly dead.
+    /// Bytes that can be written, some of them only after BlueFS has given back zones that are mostly dead.
     pub free_bytes: u64,
-    /// What can still be stored: `capacity - live - pinned`, or less where the host's disk has less.
+    /// Bytes that can still be stored: `capacity - live - pinned`, or less where the host's disk has less.
     pub available_bytes: u64,
-    /// Zones that BlueFS has, without those that it gives back as soon as data needs them.
+    /// Zones of BlueFS, without those that it gives back as soon as data needs them.
     pub metadata_bytes: u64,
-    /// Kept for the cleaner and for metadata to grow.
+    /// Kept free for the cleaner and for metadata to grow.
     pub reserve_bytes: u64,
     /// Free conventional zones; they take metadata only.
     pub conventional_free_bytes: u64,
     /// Zones that are read-only, offline or out of use and hold no object data.
     pub unusable_bytes: u64,
-    /// What is not live of zones with object data that cannot be read, or only be read: it cannot be
-    /// given back before the objects in it are removed.
+    /// Bytes that are not live in zones with unreadable or read-only object data: they cannot be reused before the
+    /// objects there are removed.
     #[serde(default)]
     pub set_aside_bytes: u64,
-    /// Of `dead_bytes`, what lies behind the end of sealed zones.
+    /// The part of `dead_bytes` that lies above the write pointers of sealed zones.
     pub unwritten_tail_bytes: u64,
-    /// What the host's disk under a drive file has left; none of a drive that is a device.
+    /// Bytes free on the host's disk under a drive file; `None` for a device.
     #[serde(default)]
     pub host_free_bytes: Option<u64>,
-    /// Of these, what new data leaves for deletes.
+    /// The part of these that new data leaves for deletes.
     #[serde(default)]
     pub host_kept_bytes: u64,
-    /// Zones of the drive, each part of a conventional one by itself.
+    /// Zones of the drive, each part of a conventional one counted by itself.
     pub zones: u32,
-    /// In how many parts conventional zones are used.
+    /// Number of parts into which each conventional zone is divided.
     #[serde(default)]
     pub conventional_parts: u32,
-    /// Zones that are free.
+    /// Free zones.
     pub free_zones: u32,
-    /// Of these, zones that new data may take.
+    /// The free zones that new data may take.
     pub free_zones_for_data: u32,
     /// Zones with object data.
     pub store_zones: u32,
@@ -91,22 +91,22 @@ pub struct Statfs {
     pub metadata_zones: u32,
 }
 
-/// What a store keeps in memory of what it has read, and how often that was of use.
+/// Statistics of the caches in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Caches {
-    /// Blocks of the database: onodes, extents, names.
+    /// Cache of the database's blocks: onodes, extents, names.
     pub metadata: CacheStatistics,
-    /// Bytes of objects.
+    /// Cache of objects' data.
     pub data: CacheStatistics,
 }
 
 /// How a zone with object data is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ZoneUse {
-    /// The zone.
+    /// Its number.
     pub zone: ZoneId,
     /// Bytes written to it.
     pub written_bytes: u64,
-    /// Of these, bytes of objects.
+    /// The live part of these.
     pub live_bytes: u64,
 }

@@ -1,7 +1,7 @@
-//! Damage to bytes of objects that is known: rows `D` of the database.
+//! Known damage to bytes of objects: `D` rows of the database.
 //!
-//! A row stays until its zone is reset or out of use, for it tells whether the zone can be used again. What no object has any
-//! more is no loss: only rows at bytes that are live count.
+//! A row stays until its zone is reset or out of use, because it counts for the decision whether the zone is used
+//! again. Only rows at live bytes are a loss: others belong to no object any more.
 
 use crate::Result;
 use crate::blob_reader::fragment_range;
@@ -17,18 +17,18 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use zone::{ZoneAddress, ZoneId};
 
-/// The key of a row, and what it says.
+/// Key of a `D` row, and its decoded contents; `None` if they cannot be decoded.
 pub(crate) type DamageRow = (Vec<u8>, Option<(ZoneAddress, DamageRecord)>);
 
 impl Inner {
-    /// A read of a fragment with this byte has failed.
+    /// Notes that a read of a fragment with this byte has failed, to be recorded later.
     pub(crate) fn note_damage(&self, at: ZoneAddress) {
         if !self.read_only && self.met.add(at) {
             self.scrubber.wake();
         }
     }
 
-    /// Writes down what reads have run into, once it has been looked at again: which of it cannot be read, and whose it is.
+    /// Records the damage that reads have noted, after reading it again to find out which bytes are damaged, and whose.
     pub(crate) fn write_down_met(&self) {
         let mut places = Places::new();
         for at in self.met.take() {
@@ -49,7 +49,7 @@ impl Inner {
         let mut found = DamageFound::new();
         for (offset, name) in self.placed_in(zone, bytes)? {
             let at = ZoneAddress::new(zone, offset);
-            // It may have moved or gone meanwhile, and stays where it is from here on.
+            // The fragment may have moved or gone meanwhile; from here on it stays.
             let reading = self.gate.enter();
             let Some(blob) = Found::look_up(&*self.kv()?, name)? else {
                 continue;
@@ -57,14 +57,14 @@ impl Inner {
             let blob = blob.blob();
             let here = blob.fragments.iter().position(|f| f.at == Some(at));
             let Some(index) = here else { continue };
-            // Bytes beside it may be under the same checksum.
+            // Bytes beside it in other zones may be under the same checksum.
             reading.only_in(blob.fragments.iter().filter_map(|f| f.at.map(|at| at.zone)));
             self.find_damage((at, name), blob, fragment_range(blob, index), &mut found)?;
         }
         self.write_damage(zone, &found, false)
     }
 
-    /// Writes down that what objects had in these zones from these places on is lost, where nothing is known of it.
+    /// Records that objects have lost their bytes in these zones from these places on.
     pub(crate) fn remember_lost(&self, lost: &[ZoneAddress]) -> Result<()> {
         let mut batch = Batch::default();
         for at in lost {
@@ -82,7 +82,7 @@ impl Inner {
         }
     }
 
-    /// The damage that was found in a zone, or in all, with the keys of its rows; `None` of a row that makes no sense.
+    /// The damage recorded in a zone, or in all, with the keys of the rows.
     pub(crate) fn damage_rows(&self, zone: Option<ZoneId>) -> Result<Vec<DamageRow>> {
         let at = |zone: ZoneId, offset| key::damage(ZoneAddress::new(zone, offset));
         let (lower, upper) = match zone {
@@ -98,7 +98,7 @@ impl Inner {
         rows.collect()
     }
 
-    /// The same as bytes of zones.
+    /// All recorded damage as byte ranges of zones.
     pub(crate) fn damaged_places(&self) -> Result<Places> {
         let mut places = Places::new();
         let rows = self.damage_rows(None)?.into_iter();
@@ -109,7 +109,7 @@ impl Inner {
         Ok(places)
     }
 
-    /// How many of the rows are at bytes that objects have.
+    /// Number of rows at bytes that objects still have.
     pub(crate) fn live_damage(&self) -> Result<u64> {
         let mut count = 0;
         for (zone, places) in self.damaged_places()? {
@@ -123,7 +123,7 @@ impl Inner {
         Ok(count)
     }
 
-    /// The bytes of fragments that have any of these bytes of a zone.
+    /// Ranges of the fragments that overlap these bytes of a zone.
     fn live_fragments(&self, zone: ZoneId, places: &[Range<u64>]) -> Result<Vec<Range<u64>>> {
         let kv = self.kv()?;
         let mut live = Vec::new();
@@ -137,15 +137,15 @@ impl Inner {
         Ok(live)
     }
 
-    /// Rows of zones that are not the store's any more go, before anything new can lie there: a kill in front of a reset, and
-    /// a zone that cannot be reset, leave them behind. What they tell of a worn-out zone is kept.
+    /// Removes rows of zones that are not the store's any more, before new data can lie there: a kill before a reset,
+    /// and a zone that cannot be reset, leave such rows. Zones that these show to be worn out are retired.
     pub(crate) fn forget_damage_elsewhere(&self) -> Result<()> {
         let ours = self.freelist.ours().into_iter().map(|(zone, ..)| zone);
         let ours: BTreeSet<ZoneId> = ours.collect();
         let mut gone: BTreeMap<ZoneId, Vec<DamageRecord>> = BTreeMap::new();
         let mut batch = Batch::default();
         for (key, row) in self.damage_rows(None)? {
-            // One without sense is for a repair.
+            // Rows that cannot be decoded are left to a repair.
             if let Some((at, damage)) = row.filter(|(at, _)| !ours.contains(&at.zone)) {
                 gone.entry(at.zone).or_default().push(damage);
                 batch.delete(&key);
@@ -176,7 +176,8 @@ mod tests {
     use super::*;
     use crate::test_drive::{drive, mount, put, remove};
 
-    /// Between a look at bytes and the row about them their object may go, and its zone be reset and written again.
+    /// After damage was found and before it is recorded, its object may be removed, and the zone be reset and written
+    /// again.
     #[test]
     fn what_is_gone_since_it_was_found_is_not_written_down() {
         let store = mount(&drive());

@@ -1,18 +1,17 @@
-//! How long data is expected to live, from what was seen since the mount: of objects when they were written
-//! over, of zones what lies in them. In memory only, and forgotten with the mount. Wrong guesses cost
-//! writes, never data.
+//! Expected lifetimes of data: of objects, from when they were overwritten; of zones, from the data in them. Kept in
+//! memory only and lost with the mount. Wrong guesses cost writes, never data.
 
 use runtime::sync::Mutex;
 use runtime::{HashMap, KeyedHash};
 use zone::{ZoneAddress, ZoneId};
 use zone_alloc::{ByLifetime, Clock, History};
 
-/// Objects that are remembered, 40 bytes each at most; another takes the place of one with the same slot.
+/// Slots for objects, 40 bytes each at most; of two objects with the same slot, the later one is remembered.
 const OBJECTS: u64 = 1 << 16;
 
 const MIB: f32 = (1 << 20) as f32;
 
-/// The mean history of what lies in a zone, in 12 bytes.
+/// Mean history of the data in a zone, in 12 bytes.
 #[derive(Clone, Copy, Default)]
 struct InZone {
     written_at_mib: f32,
@@ -23,7 +22,7 @@ struct InZone {
 const _: () = assert!(size_of::<InZone>() <= 12);
 
 impl InZone {
-    /// `part`, from 0 to 1, of what lies there has come just now, with this history.
+    /// Adds data of this history, which is now `part` (0 to 1) of the zone's data.
     fn add(&mut self, history: History, part: f32) {
         let mix = |mean: &mut f32, new: f32| *mean += (new - *mean) * part;
         mix(&mut self.written_at_mib, history.written_at as f32 / MIB);
@@ -33,17 +32,17 @@ impl InZone {
 }
 
 struct Seen {
-    /// Bytes that users have written.
+    /// Bytes that users have written since the mount, which serves as the clock.
     now: u64,
-    /// By slot: the hash of the name, and what is known.
+    /// By slot: the hash of the object's name, and its history.
     objects: HashMap<u64, (u64, History)>,
     zones: Vec<InZone>,
 }
 
-/// See the head of this file.
+/// Histories of objects and zones, and the choice of a stream for new and moved data.
 pub(crate) struct Lifetimes {
     pub streams: ByLifetime,
-    /// Clients choose names.
+    /// Keyed, because clients choose names.
     hash: KeyedHash,
     seen: Mutex<Seen>,
 }
@@ -62,7 +61,7 @@ impl Lifetimes {
         }
     }
 
-    /// Users have written so many bytes more.
+    /// Counts bytes written by users.
     pub fn count(&self, bytes: u64) {
         self.seen.lock().now += bytes;
     }
@@ -72,12 +71,12 @@ impl Lifetimes {
         self.seen.lock().now
     }
 
-    /// Data that replaces nothing, as far as is known.
+    /// History of data that replaces nothing, as far as is known.
     pub fn of_new(&self) -> History {
         History::new(self.seen.lock().now)
     }
 
-    /// Data that replaces what this object has.
+    /// History of data that replaces this object, which is remembered.
     pub fn of_object(&self, collection: &str, object: &[u8]) -> History {
         let hash = self.hash.hash_one((collection, object));
         let mut seen = self.seen.lock();
@@ -91,7 +90,7 @@ impl Lifetimes {
         history
     }
 
-    /// What lies in `zone`, taken together.
+    /// Mean history of the data in `zone`.
     pub fn of_zone(&self, zone: ZoneId) -> History {
         let InZone {
             written_at_mib,
@@ -105,18 +104,18 @@ impl Lifetimes {
         }
     }
 
-    /// Data of this history has come to lie there.
+    /// Records that data of this history was written at `at`.
     pub fn placed(&self, at: ZoneAddress, length: u64, history: History) {
         let part = length as f32 / (at.offset + length) as f32;
         self.seen.lock().zones[at.zone.index()].add(history, part);
     }
 
-    /// Which of the streams gets what a user writes, while `live` bytes are live.
+    /// Number of the stream for data that a user writes, while `live` bytes are live.
     pub fn written(&self, history: History, live: u64) -> usize {
         self.streams.written(history, self.clock(live))
     }
 
-    /// Which of the streams gets what is moved.
+    /// Number of the stream for data that the cleaner moves, while `live` bytes are live.
     pub fn moved(&self, history: History, live: u64) -> usize {
         self.streams.moved(history, self.clock(live))
     }

@@ -1,4 +1,4 @@
-//! What a transaction may ask for.
+//! Limits on the sizes of names, attributes and omap rows in a transaction.
 
 use crate::step::OmapStep;
 use crate::step::Step;
@@ -45,7 +45,7 @@ pub(crate) fn check_sizes(transaction: &Transaction) -> Result<()> {
 pub(crate) fn check_attributes(attributes: &Attributes) -> Result<()> {
     let bytes = attributes.iter().map(|(k, v)| k.len() + v.len()).sum();
     limit("the size of the attributes", bytes, MAX_ATTRIBUTES)?;
-    // Both are written as 16 bits.
+    // Both are stored as 16 bits.
     let most = usize::from(u16::MAX);
     for name in attributes.keys() {
         limit("the length of an attribute's name", name.len(), most)?;

@@ -1,32 +1,32 @@
-//! What the database's log had in it when a mount replayed it, as far as segment summaries have copies of that.
+//! Batches and keys in the database's log at mount, for the search for rows without a copy in segment summaries.
 
 use crate::format::key;
 use std::collections::BTreeSet;
 use zone::ZoneId;
 
-/// Most bytes of keys that are kept: a log that has more is not taken down.
+/// Most bytes of keys that are kept; the keys of a longer log are forgotten.
 const MAX_BYTES: usize = 64 << 20;
 
-/// Rows that may be in no summary.
+/// Where rows that may be in no summary are searched.
 pub(crate) enum Uncopied {
-    /// Of those in the log.
+    /// Among those in the log.
     Logged(Logged),
-    /// The log does not reach back to them: any.
+    /// Among all rows, because the log does not reach back far enough.
     Any,
 }
 
-/// Batches of the log, and what they changed.
+/// Numbers of the batches in the log, and keys that they changed.
 #[derive(Default, Debug)]
 pub(crate) struct Logged {
     numbers: BTreeSet<u64>,
-    /// Of rows that summaries copy, and of places of summaries.
+    /// Keys of rows that summaries copy, and of places of summaries.
     keys: BTreeSet<Vec<u8>>,
     bytes: usize,
     is_too_long: bool,
 }
 
 impl Logged {
-    /// A record of the log: the batches in it, and the keys that they set or removed.
+    /// Adds a record of the log: the numbers of its batches, and the keys that they set or removed.
     pub fn add(&mut self, numbers: impl Iterator<Item = u64>, keys: &[&[u8]]) {
         self.numbers.extend(numbers);
         if self.is_too_long {
@@ -43,12 +43,12 @@ impl Logged {
         }
     }
 
-    /// Whether it has a batch behind this one.
+    /// Whether the log has a batch after this one.
     pub fn goes_behind(&self, batch: u64) -> bool {
         self.numbers.last().is_some_and(|last| *last > batch)
     }
 
-    /// Whether it has all batches behind this one, and what they changed.
+    /// Whether the log has all batches after this one, at least one, and all keys are kept.
     pub fn has_all_behind(&self, batch: u64) -> bool {
         let behind = self.numbers.range(batch.saturating_add(1)..);
         let mut expected = batch;
@@ -59,13 +59,13 @@ impl Logged {
         !self.is_too_long && self.goes_behind(batch) && behind.into_iter().all(&mut is_next)
     }
 
-    /// The rows that summaries copy.
+    /// Keys of rows that summaries copy.
     pub fn rows(&self) -> impl Iterator<Item = &[u8]> {
         let rows = self.keys.iter().filter(|key| is_copied(key));
         rows.map(Vec::as_slice)
     }
 
-    /// The zones that got or lost summaries.
+    /// Zones that got or lost summaries.
     pub fn zones(&self) -> impl Iterator<Item = ZoneId> {
         let places = self.keys.iter().filter(|key| is_place(key));
         places.filter_map(|key| key::parse_summaries(key))

@@ -1,4 +1,4 @@
-//! Which bytes of which objects lie in given places of zones: what is lost where these cannot be read.
+//! Finds the bytes of objects that lie in given places of zones: what is lost if these cannot be read.
 
 use crate::Result;
 use crate::format::key;
@@ -14,24 +14,24 @@ use std::fmt;
 use std::ops::Range;
 use zone::{ZoneAddress, ZoneId};
 
-/// Bytes of an object that lie in such places.
+/// The bytes of one object that lie in the given places.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Loss {
     /// COLLECTION/OBJECT.
     pub object: String,
-    /// Which bytes, in order, none beside another.
+    /// The bytes, as sorted ranges that do not touch each other.
     pub ranges: Vec<Range<u64>>,
 }
 
 impl Loss {
-    /// How many bytes these are.
+    /// Number of these bytes.
     pub fn bytes(&self) -> u64 {
         self.ranges.iter().map(|r| r.end - r.start).sum()
     }
 
-    /// The ranges, for people.
+    /// The ranges in words, at most four of them.
     pub(crate) fn words(&self) -> String {
-        /// Of many ranges the first do.
+        /// Most ranges that are listed.
         const MOST: usize = 4;
         let first = self.ranges.iter().take(MOST);
         let first: Vec<String> = first
@@ -45,22 +45,22 @@ impl Loss {
     }
 }
 
-/// Name and ranges, for people.
+/// Name and ranges in words.
 impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.object, self.words())
     }
 }
 
-/// Bytes of zones, by their zone.
+/// Byte ranges of zones.
 pub(crate) type Places = BTreeMap<ZoneId, Vec<Range<u64>>>;
 
-/// Bytes of maps.
+/// Byte ranges of maps, by map.
 type InMaps = BTreeMap<u64, Vec<Range<u64>>>;
 
 impl Inner {
-    /// Tells `each` what objects have in these places, one pass over all objects, and none if there is nothing; the
-    /// answer is what of the metadata could not be read for it.
+    /// Calls `each` with every object that has bytes in these places: one pass over all objects, or none if no blob
+    /// lies there. Returns descriptions of metadata that could not be read.
     pub(crate) fn objects_in(
         &self,
         places: &Places,
@@ -95,8 +95,8 @@ impl Inner {
         Ok(problems)
     }
 
-    /// Adds what blobs have in these bytes of a zone: bytes of maps of an extent's own blob, raw bytes of a shared
-    /// one.
+    /// Adds what blobs have in these bytes of a zone: to `maps`, bytes of maps that show an own blob; to `blobs`, raw
+    /// bytes of shared ones.
     fn blobs_in(
         &self,
         zone: ZoneId,
@@ -125,7 +125,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Where fragments begin that may have any of these bytes of a zone, and of which blobs they are.
+    /// Offsets of fragments that may overlap these bytes of a zone, with the names of their blobs.
     pub(crate) fn placed_in(
         &self,
         zone: ZoneId,
@@ -133,7 +133,7 @@ impl Inner {
     ) -> Result<Vec<(u64, BlobName)>> {
         let mut candidates = Vec::new();
         let mut last: Option<(u64, BlobName)> = None;
-        // What begins at one place ends in front of the next.
+        // A fragment ends before the next one begins.
         let mut pass = |at: u64, next: Option<(u64, BlobName)>| {
             if let Some((from, name)) = std::mem::replace(&mut last, next)
                 && ranges.iter().any(|r| r.start < at && from < r.end)
@@ -150,7 +150,7 @@ impl Inner {
     }
 
     /// Adds the bytes of maps that show these raw bytes of shared blobs: one pass over all extents if several maps show
-    /// one of them.
+    /// one of the blobs.
     fn extents_showing(
         &self,
         mut blobs: BTreeMap<BlobId, Vec<Range<u32>>>,
@@ -191,8 +191,8 @@ impl Inner {
     }
 }
 
-/// The raw bytes of a blob whose fragment at `at` has any of these bytes of the zone: all of a compressed one, and all
-/// that is under the same checksums of others.
+/// The raw bytes of a blob that are lost with these bytes of the zone, for its fragment at `at`: all of a compressed
+/// blob, otherwise all bytes under the same checksums.
 fn raw_bytes(blob: &Blob, at: ZoneAddress, ranges: &[Range<u64>], block: u32) -> Vec<Range<u32>> {
     let mut begins = 0;
     let mut found = Vec::new();
@@ -222,7 +222,7 @@ fn raw_bytes(blob: &Blob, at: ZoneAddress, ranges: &[Range<u64>], block: u32) ->
     found
 }
 
-/// What of an extent that ends at `end` shows these raw bytes of its blob.
+/// The bytes of the map with which an extent that ends at `end` shows these raw bytes of its blob.
 fn shown(end: u64, extent: &Extent, raw: &Range<u32>) -> Option<Range<u64>> {
     let (Content::Own { skip, .. } | Content::Shared { skip, .. }) = extent.content else {
         return None;
@@ -233,7 +233,7 @@ fn shown(end: u64, extent: &Extent, raw: &Range<u32>) -> Option<Range<u64>> {
     (range.start < range.end).then_some(range)
 }
 
-/// The object's bytes that are these bytes of maps.
+/// The bytes of an object that show these bytes of maps.
 fn of_object(onode: &Onode, maps: &InMaps) -> Vec<Range<u64>> {
     let mut begins = 0;
     let mut found: Vec<Range<u64>> = Vec::new();

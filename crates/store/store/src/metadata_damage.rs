@@ -1,8 +1,9 @@
-//! Damage to metadata that a scrub has found in all copies, kept for `store health` until it is found no more.
+//! Damage to metadata that a scrub has found in all copies, remembered for `store health` until a scrub does not find
+//! it.
 //!
-//! It is in a file beside the database and not in it: the database may be what is damaged, and take no writes. What a scrub
-//! meets when it reads rows is an entry in words, which the next deep scrub that comes through takes away. An entry of a file
-//! ends with the file.
+//! It is in a file beside the database, not in it, because the database may be damaged and take no writes. Damage found
+//! in rows is an entry in words, which the next deep scrub that completes removes. An entry for a file ends with the
+//! file.
 
 use crate::format::metadata_damage::{Entry, FILE_SYSTEM, MAX_ENTRIES, ROWS, decode, encode};
 use crate::inner::Inner;
@@ -10,10 +11,10 @@ use crate::{Error, Result};
 use bluefs::BlueFs;
 
 const FILE: &str = "/damage";
-/// It is written here first.
+/// Name under which a new version of the file is written before it is renamed.
 const NEW: &str = "/damage.new";
 
-/// To whoever looks at what is damaged, a row that cannot be read is a finding too: it is named, once.
+/// For callers that report damage: turns an error that is damage into an entry of `damage`, once, and a default value.
 pub(crate) fn or_name<T: Default>(looked: Result<T>, damage: &mut Vec<String>) -> Result<T> {
     match looked {
         Err(error) if error.is_damage() => {
@@ -28,7 +29,7 @@ pub(crate) fn or_name<T: Default>(looked: Result<T>, damage: &mut Vec<String>) -
 }
 
 impl Inner {
-    /// What is known, in words.
+    /// The remembered damage, in words.
     pub(crate) fn metadata_damage(&self) -> Vec<String> {
         let entries = match read(&self.fs) {
             Ok(entries) => entries,
@@ -48,7 +49,7 @@ impl Inner {
         matches!(entry.inode, ROWS | FILE_SYSTEM) || is_same(&entry.what)
     }
 
-    /// Remembers these files as the ones that are damaged, and what else of the file system is, by its name.
+    /// Remembers exactly these files as damaged; paths that are no file stand for the file system itself.
     pub(crate) fn remember_lost_files(&self, paths: &[String]) -> Result<()> {
         self.change(|known| {
             let rows = known.iter().filter(|entry| entry.inode == ROWS).cloned();
@@ -64,7 +65,7 @@ impl Inner {
         })
     }
 
-    /// Remembers what reading rows has run into.
+    /// Remembers damage found in rows.
     pub(crate) fn remember_damage(&self, error: &Error) -> Result<()> {
         let what = error.to_string();
         self.change(|known| match known.iter().any(|entry| entry.what == what) {
@@ -77,7 +78,7 @@ impl Inner {
         })
     }
 
-    /// All rows could be read.
+    /// Forgets damage found in rows, after all rows could be read.
     pub(crate) fn forget_damage_of_rows(&self) -> Result<()> {
         self.change(|known| {
             let others = known.iter().filter(|entry| entry.inode != ROWS);
@@ -112,7 +113,7 @@ impl Inner {
     }
 }
 
-/// Nothing, if there is no such file.
+/// The entries in the file; none if there is no file.
 fn read(fs: &BlueFs) -> Result<Vec<Entry>, String> {
     if !fs.exists(FILE) {
         return Ok(Vec::new());

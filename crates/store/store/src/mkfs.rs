@@ -1,4 +1,4 @@
-//! Making a store on a drive.
+//! Makes a store on a drive: BlueFS, the database in it, and the store's record.
 
 use crate::database::{DIRECTORY, kv_options};
 use crate::format::record::SuperRecord;
@@ -14,62 +14,62 @@ use std::sync::Arc;
 use zone::{Geometry, ZoneId};
 use zone_alloc::{KEPT_FOR_CLEANER, ZonePool};
 
-/// What BlueFS always has, and what it finds to grow into.
+/// Zones that BlueFS always has, and those that it keeps to grow into.
 const LEAST_FOR_METADATA: u32 = bluefs::LEAST_ZONES + Reservation::LEAST_HEADROOM;
-/// With smaller zones, a drive full of small objects came to refuse removals.
+/// Least capacity of a zone: with smaller zones, a drive full of small objects could end up refusing removals.
 const LEAST_ZONE_BYTES: u64 = 64 << 10;
-/// What is left of few zones for data and its cleaner.
+/// Least zones for data and its cleaner.
 const LEAST_FOR_DATA: u32 = 4;
 
-/// Superblock, journal and the next one, two streams of objects, logs and SSTs beside each other; and the second
-/// copies of all but superblocks and objects.
+/// Active zones that a store needs: for the superblock, two journals, two streams of objects, logs and SSTs written at
+/// the same time, and for the second copies of all but superblocks and objects.
 const fn min_active_zones(copies: u32) -> u32 {
     if copies == 1 { 8 } else { 13 }
 }
 
-/// What was made.
+/// Properties of a store that was made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Made {
-    /// In how many zones each byte of metadata is.
+    /// Number of zones that each byte of metadata is written to.
     pub metadata_copies: u32,
-    /// Why that is one, if nobody has said how many.
+    /// Why there is only one copy, if the caller has not chosen the number.
     pub one_copy: Option<OneCopy>,
 }
 
-/// Why metadata is in one copy where nobody has said how many.
+/// Why the default is one copy of the metadata.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum OneCopy {
-    /// Both copies are written at the same time.
+    /// The drive's limit of active zones is too low to write both copies at the same time.
     #[error("two copies need {needed} active zones, and the drive has {found}")]
     ActiveZones {
         /// The drive's limit.
         found: u32,
-        /// How many it takes.
+        /// The limit that two copies need.
         needed: u32,
     },
-    /// There is no place for them.
+    /// The drive has too few zones for two copies.
     #[error("two copies need {needed} sequential zones, and the drive has {found}")]
     Zones {
-        /// On the drive.
+        /// Sequential zones of the drive.
         found: u32,
-        /// How many it takes.
+        /// Sequential zones that two copies need.
         needed: u32,
     },
-    /// The drive is small.
+    /// A second copy would take too large a share of the drive.
     #[error("a second copy would take {zones} of {found} sequential zones")]
     Share {
-        /// More than [`MOST_FOR_SECOND_COPY`].
+        /// Sequential zones that it would take: more than [`MOST_FOR_SECOND_COPY`] of all.
         zones: u32,
-        /// On the drive.
+        /// Sequential zones of the drive.
         found: u32,
     },
 }
 
-/// A second copy that nobody asked for takes no more than this share of a drive.
+/// Largest share of a drive that a second copy takes by default.
 const MOST_FOR_SECOND_COPY: f64 = 1.0 / 16.0;
 
 impl OneCopy {
-    /// Why a drive gets no second copy unless somebody asks for it.
+    /// Why a drive gets no second copy by default; `None` if it does.
     fn of(geometry: &Geometry) -> Option<Self> {
         let (active, found) = (geometry.max_active_zones, geometry.sequential_count());
         if (1..min_active_zones(2)).contains(&active) {
@@ -90,7 +90,7 @@ impl OneCopy {
     }
 }
 
-/// How many copies of its metadata a store gets on such a drive.
+/// Copies of its metadata that a store on such a drive has by default.
 pub(crate) fn default_copies(geometry: &Geometry) -> u32 {
     if OneCopy::of(geometry).is_some() {
         1
@@ -99,7 +99,7 @@ pub(crate) fn default_copies(geometry: &Geometry) -> u32 {
     }
 }
 
-/// Sequential zones of the smallest store, which has one for what is declared.
+/// Sequential zones of the smallest store, one of which is left as its capacity.
 fn least_zones(geometry: &Geometry, copies: u32) -> u32 {
     let kept = Reservation::of_empty_drive(geometry, copies) + KEPT_FOR_CLEANER;
     let least = bluefs::zones_for(LEAST_FOR_METADATA, copies) + LEAST_FOR_DATA;
@@ -116,7 +116,7 @@ pub(crate) fn mkfs(device: Arc<dyn ZonedDevice>, options: &MkfsOptions) -> Resul
     mkfs_with(device, options, &batch)
 }
 
-/// A store with these rows; [`MkfsOptions::uuid`] is the file system's.
+/// Makes a store whose database has these rows; [`MkfsOptions::uuid`] is the file system's.
 pub(crate) fn mkfs_with(
     device: Arc<dyn ZonedDevice>,
     options: &MkfsOptions,

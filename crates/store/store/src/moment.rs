@@ -1,8 +1,8 @@
-//! The store as it was at a moment, read while others go on: rows from a walk that keeps its beginning, data from
-//! zones that are not reset meanwhile. When zones run short, the moment is given up, never what somebody writes.
+//! Reads of the store as it was at a moment, while commits go on: rows come from a snapshot of the database, data from
+//! zones that are not reset meanwhile. When zones run short, the moment is given up, so that no write fails for it.
 //!
-//! It begins while no commit and no move is under way, so that rows, collections and live bytes of zones fit each
-//! other. A read enters the gate and then looks whether the moment lasts; who gives it up does that before any reset.
+//! It begins while no commit and no move is under way, so that rows, collections and live bytes of zones are
+//! consistent. A read enters the gate and then checks whether the moment lasts; it is always given up before any reset.
 
 use crate::extent_reader::{Extents, ObjectAt};
 use crate::format::kind::Kind;
@@ -20,10 +20,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long somebody who needs space waits for readers whose moments were given up.
+/// How long a writer that needs space waits for readers whose moments were given up.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The store as it was when this was made.
+/// The store as it was when this was created.
 pub struct Moment<'a> {
     inner: &'a Arc<Inner>,
     rows: kv::Moment<'a>,
@@ -31,7 +31,7 @@ pub struct Moment<'a> {
     lasts: Lasts<'a>,
 }
 
-/// Ends the moment, and behind the rows: what these keep is given back before anybody is told.
+/// Ends the moment on drop; dropped after the rows, so that the snapshot is released before waiters are notified.
 struct Lasts<'a> {
     inner: &'a Inner,
     watch: MomentWatch,
@@ -42,15 +42,15 @@ impl Drop for Lasts<'_> {
         self.inner.freelist.end_moment(self.watch.number);
         *self.inner.readers.count.lock() -= 1;
         self.inner.readers.left.notify_all();
-        // What was held may be worth cleaning.
+        // Zones that the moment held may be worth cleaning.
         self.inner.cleaner.cleaned();
         self.inner.cleaner.nudge();
     }
 }
 
 impl Store {
-    /// Reads the store as it is now, however long that takes. Zones that hold anything of it are not reset until it
-    /// has ended, or others need them: every call then answers [`Error::MomentGivenUp`]. Waits for commits under way.
+    /// Lets `read` read the store as it is now, however long that takes. Zones with any of its data are not reset until
+    /// `read` ends or writers need them: every call then returns [`Error::MomentGivenUp`]. Waits for commits under way.
     pub fn at_moment<T, E: From<Error>>(
         &self,
         read: impl FnOnce(&Moment<'_>) -> Result<T, E>,
@@ -78,7 +78,7 @@ impl<'a> Moment<'a> {
         }
     }
 
-    /// Tells whether it was given up.
+    /// A handle that tells whether the moment was given up.
     pub fn watch(&self) -> &MomentWatch {
         &self.lasts.watch
     }
@@ -107,7 +107,7 @@ impl<'a> Moment<'a> {
         list(&self.rows, &kind, prefix.as_ref(), from.as_ref(), limit)
     }
 
-    /// Whether there is such an object.
+    /// Whether the object existed at the moment.
     pub fn has(&self, collection: &str, object: impl AsRef<[u8]>) -> Result<bool> {
         let key = onode_key(&self.kind(collection)?, collection, object.as_ref())?;
         Ok(self.rows.get(&key)?.is_some())
@@ -161,7 +161,7 @@ impl<'a> Moment<'a> {
 }
 
 impl Inner {
-    /// Gives all moments up, and says why; false if there is none.
+    /// Gives all moments up and logs `why`; false if there were none.
     pub(crate) fn give_up_moments(&self, why: &'static str) -> bool {
         let any = self.freelist.give_up_moments();
         if any {
@@ -173,8 +173,8 @@ impl Inner {
         any
     }
 
-    /// The same where zones of the metadata are needed, which come back when the readers have left: waits for that.
-    /// False if there was none.
+    /// Like [`Self::give_up_moments`], and waits for the readers to leave, at most 10 seconds: zones of the metadata
+    /// come back only then.
     pub(crate) fn give_up_moments_and_wait(&self, why: &'static str) -> bool {
         let any = self.give_up_moments(why);
         let until = self.runtime.now() + PATIENCE;

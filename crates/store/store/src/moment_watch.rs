@@ -1,11 +1,11 @@
-//! Whether a moment that somebody reads at was given up, and how many read so.
+//! Tells whether a moment was given up, and counts the readers at moments.
 
 use crate::freelist::Freelist;
 use crate::{Error, Result};
 use runtime::sync::{Condvar, Mutex};
 use std::sync::Arc;
 
-/// Tells from anywhere whether a moment was given up.
+/// A handle, usable from any thread, that tells whether a moment was given up.
 #[derive(Clone)]
 pub struct MomentWatch {
     pub(crate) freelist: Arc<Freelist>,
@@ -13,7 +13,7 @@ pub struct MomentWatch {
 }
 
 impl MomentWatch {
-    /// An error if the moment was given up, so that what it showed may be gone.
+    /// [`Error::MomentGivenUp`] if the moment was given up, so that its data may be overwritten.
     pub fn check(&self) -> Result<()> {
         match self.freelist.moment_lasts(self.number) {
             true => Ok(()),
@@ -22,7 +22,7 @@ impl MomentWatch {
     }
 }
 
-/// How many read at moments.
+/// Number of readers at moments; `left` is notified when one ends.
 #[derive(Default)]
 pub(crate) struct Readers {
     pub count: Mutex<usize>,

@@ -1,8 +1,8 @@
-//! Finding everything again.
+//! Mounts a store: builds its state in memory from the drive.
 //!
-//! At mount the drive's write pointers decide. Order: BlueFS claims its zones → the log is run dry
-//! (see `recovery`) and then for real → the freelist claims the store's zones → what nobody
-//! claims was never acknowledged and is reset.
+//! The drive's write pointers decide. Order: BlueFS claims its zones → the log is replayed in a dry run (see
+//! `recovery`) and then for real → the freelist claims the store's zones → zones that remain unclaimed hold nothing
+//! that was acknowledged and are reset.
 
 use crate::Result;
 use crate::cleaner::{Cleaner, CleanerChange};
@@ -40,10 +40,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
 use zone_alloc::{ByLifetime, Purpose};
 
-/// Rounds of the rows of doomed maps that a mount takes the time for.
+/// Steps of the purge of doomed maps that a mount carries out itself.
 const PURGED_AT_MOUNT: u32 = 16;
 
-/// The threads beside a store, which end when this is dropped.
+/// The background threads of a store, which end when this is dropped.
 #[derive(Default)]
 pub(crate) struct Threads {
     cleaner: Option<CleaningThread>,
@@ -58,7 +58,7 @@ pub(crate) fn mount(
     mount_opened(Opened::open(device, options)?, options)
 }
 
-/// The same, once the database is open.
+/// Mounts a store whose database is open already.
 pub(crate) fn mount_opened(
     opened: Opened,
     options: &MountOptions,
@@ -149,7 +149,7 @@ pub(crate) fn mount_opened(
         unreset: Mutex::new(unreset),
         met: Default::default(),
         host_space: HostSpace::new(options.runtime.clone()),
-        // What an earlier mount left is not known: one put may have it looked for.
+        // Garbage left by an earlier mount is unknown: at 1, the first put that lacks space has it compacted.
         taken: AtomicU64::new(0),
         settling: Mutex::default(),
         garbage: AtomicU64::new(1),
@@ -181,15 +181,15 @@ pub(crate) fn mount_opened(
     }
     if !options.read_only {
         inner.forget_damage_elsewhere()?;
-        // Once the zone is full again nothing else tells.
+        // Recorded now, because once the zone is full again nothing shows the loss.
         inner.remember_lost(&lost)?;
-        // What the last mount left. There may be millions of rows, or the database has to be waited for: then it is the thread's,
-        // or of who needs space.
+        // Maps doomed in the last mount. There may be millions of rows, or the database has to be waited for: then the
+        // cleaner's thread goes on, or a writer that needs space.
         let rounds = Cell::new(0);
         let goes_on = || rounds.replace(rounds.get() + 1) < PURGED_AT_MOUNT;
         if inner.takes_metadata(&*inner.kv()?, 0) {
             match inner.purge_doomed(goes_on) {
-                // The thread goes on when there is some.
+                // The cleaner's thread goes on when there is space.
                 Err(error) if error.is_no_space() => {
                     tracing::warn!(%error, "what was removed is given back later");
                 }
@@ -208,12 +208,12 @@ pub(crate) fn mount_opened(
                 .ok();
         }
     }
-    // Its log is replayed, and what of it does not count is gone from it.
+    // The log is replayed, and batches that do not count are removed from it.
     inner.fs.vouch();
     Ok((inner, threads))
 }
 
-/// Bytes in inline extents.
+/// Bytes in inline extents, as recorded.
 pub(crate) fn inline_bytes(kv: &Kv) -> Result<u64> {
     let key = key::SUPER_INLINE;
     let Some(value) = kv.get(key)? else {

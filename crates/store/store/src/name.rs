@@ -9,13 +9,13 @@ const MAX_SHOWN: usize = 200;
 
 /// The name of an object.
 ///
-/// In JSON it is a string if it is UTF-8, and `{"hex": "…"}` otherwise. In messages what is no printable
-/// character is escaped, and a long name is shortened.
+/// In JSON it is a string if it is UTF-8, and `{"hex": "…"}` otherwise. In messages, bytes that are not printable
+/// characters are escaped, and a long name is shortened; `{:#}` shows all of it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(from = "Json", into = "Json")]
 pub struct Name(Vec<u8>);
 
-/// As JSON has it.
+/// Form of a [`Name`] in JSON.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Json {
@@ -42,7 +42,7 @@ impl Name {
         digits
     }
 
-    /// A name from hexadecimal digits, two for each byte; `None` if they are none.
+    /// A name from hexadecimal digits, two for each byte; `None` for any other text.
     pub fn from_hex(digits: &str) -> Option<Self> {
         let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
         let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
@@ -54,7 +54,7 @@ impl Name {
     }
 }
 
-/// Its beginning where it is long, and all of it with `{:#}`.
+/// Escaped, and shortened if long; in full with `{:#}`.
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut left = if f.alternate() { usize::MAX } else { MAX_SHOWN };

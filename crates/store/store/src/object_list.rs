@@ -8,14 +8,13 @@ use crate::store::object_info;
 use crate::{Name, ObjectInfo, Result, Store};
 use kv::View;
 
-/// An object, or why nothing but its name can be told.
+/// An object's name, and its description or the error of its record.
 pub type Listed = (Name, Result<ObjectInfo>);
 
 impl Store {
-    /// At most `limit` objects from `from` (inclusive) on whose names begin with `prefix`, in byte order of
-    /// their names. In a collection by hash they are in order of their hashes, and of their names where these
-    /// are the same; `from` need not be there, the empty name is in front of all, and with a prefix all rows up
-    /// to the last one answered are read.
+    /// At most `limit` objects whose names begin with `prefix`, from `from` (inclusive) on, in byte order of names. In
+    /// a collection by hash they are in order of hashes, and of names where these are equal; `from` need not exist, the
+    /// empty name comes before all others, and with a prefix all rows up to the last one returned are read.
     pub fn list(
         &self,
         collection: &str,
@@ -27,7 +26,7 @@ impl Store {
         found.into_iter().map(|(_, info)| info).collect()
     }
 
-    /// Like [`Self::list`], and goes on behind objects whose records are damaged.
+    /// Like [`Self::list`], but goes on after objects whose records are damaged.
     pub fn list_damaged(
         &self,
         collection: &str,

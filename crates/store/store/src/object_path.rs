@@ -1,8 +1,8 @@
-//! Where an object is, as people write it.
+//! Paths of objects as people write them.
 
 use crate::Name;
 
-/// Programs name collections of their own so, behind one of these: `.uploads/BUCKET`.
+/// Prefixes of collections that programs make for themselves, as `.uploads/BUCKET`.
 const PROGRAMS: [&[u8]; 2] = [b".uploads/", b".versions/"];
 
 /// `COLLECTION/OBJECT`: the first slash separates, later ones belong to the object's name. In
@@ -16,7 +16,7 @@ pub struct ObjectPath {
 }
 
 impl ObjectPath {
-    /// What these bytes say; all behind the slash are the object's name.
+    /// Parses a path; everything after the separating slash is the object's name.
     pub fn from_bytes(text: &[u8]) -> Result<Self, &'static str> {
         match Self::prefix(text) {
             Ok(path) if !path.object.is_empty() => Ok(path),
@@ -24,7 +24,7 @@ impl ObjectPath {
         }
     }
 
-    /// The collection alone, or with what is behind the slash.
+    /// The collection, followed by a slash and the object's name unless that is empty.
     pub fn to_bytes(&self) -> Vec<u8> {
         match &*self.object {
             [] => self.collection.clone().into_bytes(),
@@ -32,7 +32,7 @@ impl ObjectPath {
         }
     }
 
-    /// A collection, or the beginning of names in one.
+    /// Parses a collection, or a collection and a prefix of names in it.
     pub fn prefix(text: &[u8]) -> Result<Self, &'static str> {
         let mut programs = PROGRAMS.iter();
         let begin = programs.find(|begin| text.starts_with(begin) && text.len() > begin.len());

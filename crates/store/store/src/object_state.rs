@@ -1,4 +1,4 @@
-//! Whether an object is still the one it was, told by its metadata alone.
+//! A digest of an object's metadata, by which callers tell whether the object has changed.
 
 use crate::Result;
 use crate::extent_reader::ObjectAt;
@@ -6,13 +6,13 @@ use crate::format::onode::Onode;
 use object::{Blob, ChecksumKind, Content, Extent};
 use xxhash_rust::xxh3::Xxh3;
 
-/// Bytes of an object whose extents are looked up at once.
+/// Bytes of an object whose extents are looked up together.
 const SPAN: u64 = 64 << 20;
 
 impl ObjectAt<'_> {
-    /// A digest of what the metadata says of the object, apart from its name and its omap. It changes when the
-    /// object does, for there are times, maps and checksums in it. It stays when the cleaner moves data, unless that
-    /// has no checksums. Two objects have different ones even if their content is the same.
+    /// A digest of the object's metadata, without its name and its omap. It changes with the object, because it
+    /// includes times, maps and checksums. It stays when the cleaner moves data, unless that has no checksums. Two
+    /// objects differ in it even if their contents are the same.
     pub fn state(&self) -> Result<u128> {
         let mut digest = Xxh3::new();
         let omap = None;
@@ -25,7 +25,7 @@ impl ObjectAt<'_> {
                 let found = self.extents(segment.map, from, to);
                 let (extents, _reading) = found.map_err(|error| error.of_object(&self.label))?;
                 for (offset, extent) in &extents {
-                    // Others were met with the bytes before these.
+                    // An extent that begins before `from` was included with the span before.
                     if *offset >= from || from == segment.start {
                         add_extent(&mut digest, *offset, extent);
                     }
@@ -47,7 +47,7 @@ fn add_extent(digest: &mut Xxh3, offset: u64, extent: &Extent) {
             digest.update(bytes);
         }
         Content::Own { blob, skip } => add_blob(digest, *skip, blob),
-        // Looked up, and then as if it were its own.
+        // Resolved to own blobs when the extents were looked up.
         Content::Shared { .. } => {}
     }
 }

@@ -1,5 +1,5 @@
-//! Omaps: ordered keys and values of an object, in the database. An omap has a number of its own, so that
-//! all of it goes by one row, whatever its size.
+//! Omaps: ordered keys and values of an object, in the database. An omap has a number of its own, so that it is removed
+//! by writing one row, whatever its size.
 
 use crate::Result;
 use crate::format::key;
@@ -9,7 +9,7 @@ use kv::View;
 /// A key and a value of an omap.
 type Row = (Vec<u8>, Vec<u8>);
 
-/// Rows of omap `number` from key `from` on, those below `to` if there is one.
+/// Rows of omap `number` from key `from` on, up to `to` (exclusive) if given.
 pub(crate) fn rows<'a>(
     kv: &'a dyn View,
     number: u64,
@@ -31,7 +31,8 @@ pub(crate) fn rows<'a>(
     })
 }
 
-/// The first keys of an omap from one on, as many as both limits let be and one at least, and whether that is all of them.
+/// The first keys of an omap from `from` on, within limits of number and bytes but at least one, and whether these are
+/// all.
 pub(crate) fn keys(
     kv: &dyn View,
     number: u64,

@@ -1,4 +1,4 @@
-//! What operations change in omaps.
+//! Operations of a transaction on omaps.
 
 use crate::Result;
 use crate::operations::Work;
@@ -37,7 +37,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// The rows of an omap, as one of another number.
+    /// Copies the rows of an omap, if any, to a new one; returns its number.
     pub(crate) fn copy_omap(&mut self, from: Option<u64>) -> Result<Option<u64>> {
         let Some(from) = from else { return Ok(None) };
         let to = self.inner.numbers.take(self.kv)?;
@@ -45,7 +45,7 @@ impl Work<'_> {
         Ok(Some(to))
     }
 
-    /// Its rows are given back later.
+    /// Dooms an omap: its rows are purged later.
     pub(crate) fn drop_omap(&mut self, number: Option<u64>) {
         self.staging.doomed.extend(number);
     }

@@ -7,7 +7,7 @@ use crate::{Error, Result};
 use kv::Kv;
 
 impl Store {
-    /// The value of a key of an object's omap.
+    /// The value of a key in an object's omap.
     pub fn omap_get(
         &self,
         collection: &str,
@@ -42,7 +42,7 @@ impl Store {
             };
             let rows = omap::rows(&*kv, found, from, None).take(limit);
             let rows = rows.collect::<Result<_>>()?;
-            // Otherwise it was cleared or replaced, and what was found may be a part of it.
+            // Otherwise the omap was cleared or replaced meanwhile, and the rows found may be incomplete.
             if number(&kv)? == Some(found) {
                 return Ok(rows);
             }

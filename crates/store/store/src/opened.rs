@@ -1,4 +1,4 @@
-//! The database of a store and the file system below it, before anything in them is believed.
+//! Opens a store's database and the file system below it, before any of their contents is trusted.
 
 use crate::database::{DIRECTORY, kv_options};
 use crate::format::key;
@@ -15,13 +15,13 @@ use std::sync::Arc;
 use zone::{ZoneDescriptor, ZoneId};
 use zone_alloc::ZonePool;
 
-/// A store's database, with its log replayed as far as it counts.
+/// A store's open database, with its log replayed as far as it counts.
 pub(crate) struct Opened {
     pub device: Arc<dyn ZonedDevice>,
     pub under_way: Arc<UnderWay>,
-    /// Every zone as it was found.
+    /// The drive's report of all zones, from before anything was written.
     pub report: Vec<ZoneDescriptor>,
-    /// BlueFS has claimed its zones, the store none.
+    /// Zones of BlueFS are claimed, those of the store not yet.
     pub pool: Arc<ZonePool>,
     pub fs: BlueFs,
     pub kv: Kv,
@@ -30,7 +30,7 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// A store that is whole, as far as its own record tells.
+    /// Opens a store; [`Error::SalvageUnfinished`] if a salvage in place has not ended.
     pub fn open(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Result<Self> {
         let opened = Self::open_unfinished(device, options)?;
         match opened.salvage_stage()? {
@@ -39,7 +39,7 @@ impl Opened {
         }
     }
 
-    /// How far a salvage in place is that was not ended.
+    /// Stage of a salvage in place that has not ended: 1 or 2.
     pub fn salvage_stage(&self) -> Result<Option<u64>> {
         let key = key::SUPER_SALVAGE;
         let stage = self.kv.get(key)?.map(|value| {
@@ -48,7 +48,7 @@ impl Opened {
         stage.transpose()
     }
 
-    /// Also one that a salvage has not ended with.
+    /// Opens a store, even if a salvage in place has not ended.
     pub fn open_unfinished(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Result<Self> {
         let watch = Watch::new(device, options.runtime.clone());
         let under_way = watch.under_way().clone();
@@ -76,7 +76,7 @@ impl Opened {
             return Err(missing.into());
         }
         if !fs.exists(DIRECTORY) {
-            // What is damaged may be all that there was.
+            // The directory may be what damage has taken.
             return Err(missing.map_or(Error::Incomplete, Error::from));
         }
         let copies = fs.info().copies();
@@ -96,14 +96,14 @@ impl Opened {
             let kv = Kv::open(&*options.engine, &fs, DIRECTORY, &kv_options, filter)?;
             Ok((recovery, kv))
         };
-        // What the engine says of files that a repair of the file system went on without.
+        // The engine's errors for files that a repair of the file system went on without.
         let is_gone = |error: &Error| {
             matches!(
                 error,
                 Error::Kv(kv::Error::Invalid { .. } | kv::Error::NotFound { .. })
             )
         };
-        // A table of which one copy is damaged can be read from the other one.
+        // An SST with one damaged copy can be read from the other one.
         let (recovery, kv) = match open() {
             Err(error) if copies > 1 => {
                 tracing::warn!(%error, "the database cannot be opened; comparing both copies of its files");
@@ -136,7 +136,7 @@ impl Opened {
         })
     }
 
-    /// What was written is durable, and the drive is as after an unmount.
+    /// Flushes and unmounts everything.
     pub fn close(self) -> Result<()> {
         self.kv.flush()?;
         self.kv.close()?;

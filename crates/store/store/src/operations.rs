@@ -1,4 +1,4 @@
-//! What each operation of a transaction changes.
+//! Applies the operations of a transaction to its [`Staging`].
 
 use crate::format::onode::Onode;
 use crate::format::record::CollectionRecord;
@@ -14,7 +14,7 @@ use kv::Kv;
 use object::{Extent, Segment, Span};
 use std::collections::BTreeMap;
 
-/// One transaction while it is put together.
+/// A transaction while its changes are collected.
 pub(crate) struct Work<'a> {
     pub inner: &'a Inner,
     pub kv: &'a Kv,
@@ -221,13 +221,13 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Puts data where nothing is.
+    /// Shows `data` at the start of a span where no extent is.
     fn insert(&mut self, Span { map, mut from, .. }: Span, mut data: Written) -> Result<()> {
         if let Some(bytes) = data.inline.take() {
             self.staging.rows.write(map, from, Extent::inline(bytes));
         }
         for run in data.hold.take() {
-            // What is known to be lost is not acknowledged.
+            // Data that is known to be lost must not be acknowledged.
             self.inner.check_readable(run.piece.at.zone)?;
             let length = u64::from(run.raw);
             self.staging.write(map, from, run);
@@ -237,8 +237,8 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Takes the bytes from `offset` on, `length` of them, out of an object, which may grow by that; answers
-    /// where others go in their place. `None` if there are none.
+    /// Removes `length` bytes from `offset` on out of an object, which grows if they reach beyond its end. Returns the
+    /// span for the bytes that take their place; `None` if `length` is 0.
     pub fn make_way(
         &mut self,
         target: &Target,
@@ -292,7 +292,7 @@ impl Work<'_> {
         self.replace(target, onode)
     }
 
-    /// Gives an onode a name; what had it goes.
+    /// Gives an onode the name `target`, and drops the object that had it.
     pub fn replace(&mut self, target: &Target, onode: Onode) -> Result<()> {
         let key = self.key(target)?;
         if let Some(old) = self.staging.onode(&key)? {
@@ -357,7 +357,7 @@ fn no_object(target: &Target) -> Error {
     Error::no_object(&target.collection, &target.object)
 }
 
-/// Names the object whose extents an error is of.
+/// Adds the name of the object whose extents caused an error.
 pub(crate) fn met_in(target: &Target) -> impl FnOnce(Error) -> Error + '_ {
     move |error| error.of_object(&target.to_string())
 }

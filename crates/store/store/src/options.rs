@@ -1,4 +1,4 @@
-//! How a store is made and mounted.
+//! Options for making, mounting and writing to a store.
 
 use crate::compression::Compression;
 use crate::scrubber::ScrubPlan;
@@ -8,24 +8,24 @@ use runtime::Runtime;
 use std::sync::Arc;
 use zone_alloc::{CleaningPolicy, CostBenefit, Hours, Pace, Watermarks};
 
-/// How a store is made.
+/// Options for making a store.
 #[derive(Clone)]
 pub struct MkfsOptions {
-    /// What makes the database of the metadata.
+    /// Engine of the metadata's database.
     pub engine: Arc<dyn Engine>,
     /// The store's identity.
     pub uuid: [u8; 16],
-    /// In how many zones each byte of metadata is, one or two; `None`: two, unless the drive is too small for that or has
-    /// too few active zones.
+    /// Number of zones that each byte of metadata is written to, one or two; `None`: two, unless the drive is too small
+    /// or has too few active zones for that.
     pub metadata_copies: Option<u32>,
-    /// Erase whatever is on the drive.
+    /// Whether to erase existing data on the drive.
     pub force: bool,
-    /// Where the times of the metadata's files come from.
+    /// Source of the times of the metadata's files.
     pub runtime: Runtime,
 }
 
 impl MkfsOptions {
-    /// The defaults.
+    /// Defaults: a UUID of zeros, and the default number of copies.
     pub fn new(engine: impl Engine + 'static) -> Self {
         Self {
             engine: Arc::new(engine),
@@ -37,14 +37,14 @@ impl MkfsOptions {
     }
 }
 
-/// How the bytes of objects are written.
+/// How the data of objects is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataOptions {
-    /// What guards them.
+    /// Kind of checksum.
     pub checksum: ChecksumKind,
-    /// Bytes under one checksum: as many are read for one of them.
+    /// Bytes under one checksum; reading one of them reads all.
     pub checksum_block: ChecksumBlock,
-    /// Whether they are stored smaller.
+    /// Compression.
     pub compression: Compression,
 }
 
@@ -59,55 +59,55 @@ impl Default for DataOptions {
     }
 }
 
-/// What a writer knows of the bytes that it is going to write.
+/// Hints about the data of one writer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteHints {
-    /// Whether they can be compressed.
+    /// Whether the data is compressible, if known.
     pub compressible: Option<bool>,
-    /// Bytes under one checksum, if not what the mount says: fewer where small parts are read.
+    /// Bytes under one checksum, if other than the mount's: fewer where small parts are read.
     pub checksum_block: Option<ChecksumBlock>,
-    /// What guards them, if not what the mount says.
+    /// Kind of checksum, if other than the mount's.
     pub checksum: Option<ChecksumKind>,
 }
 
-/// How a store is mounted.
+/// Options for mounting a store.
 #[derive(Clone)]
 pub struct MountOptions {
-    /// What opens the database of the metadata; a database of another is refused.
+    /// Engine of the metadata's database; a database of another engine is refused.
     pub engine: Arc<dyn Engine>,
-    /// Write nothing to the drive.
+    /// Whether nothing is written to the drive.
     pub read_only: bool,
-    /// Read-only, go on with what lies in front of damage to what was durable; [`crate::Store::damage`] says
-    /// what is missing. Otherwise the mount is refused.
+    /// If read-only, go on with what precedes damage to durable metadata; [`crate::Store::damage`] returns what is
+    /// missing. Otherwise the mount is refused.
     pub accept_damage: bool,
-    /// Run background threads for the cleaner and for that of BlueFS; without them, cleaning happens
-    /// only when it is asked for or needed to go on (which is what a replayable test wants).
+    /// Whether threads clean in the background, for the store and for BlueFS. Without them, cleaning happens only on
+    /// request or when a writer needs it, as a replayable test wants.
     pub background: bool,
     /// Whether the background cleaner starts by itself when free zones run low.
     pub auto_clean: bool,
-    /// How many zones it keeps free.
+    /// Numbers of free zones at which the cleaner starts, and at which cleaning is urgent.
     pub free_zones: Watermarks,
-    /// How fast it goes while nobody waits for a zone.
+    /// Speed of the cleaner while no thread waits for a zone.
     pub pace: Pace,
-    /// When it starts by itself before zones are urgently needed.
+    /// Hours in which the cleaner may start before zones are urgently needed.
     pub hours: Hours,
-    /// When everything stored is looked at before somebody needs it; needs `background`.
+    /// How often everything stored is scrubbed; needs `background`.
     pub scrub: ScrubPlan,
-    /// How the cleaner chooses.
+    /// Policy that chooses the zone to clean.
     pub policy: Arc<dyn CleaningPolicy>,
-    /// Where times, hash keys and threads come from.
+    /// Source of times, hash keys and threads.
     pub runtime: Runtime,
-    /// Bytes of cached blocks of the database.
+    /// Bytes of memory for blocks of the database.
     pub block_cache_bytes: u64,
-    /// Bytes of memory for what was read of objects; 0: none. Worth it where nothing below keeps any: a drive in a
-    /// file has the host's page cache.
+    /// Bytes of memory for data of objects that was read; 0: none. Useful where nothing below caches: a drive in a file
+    /// has the host's page cache.
     pub data_cache_bytes: u64,
-    /// How the bytes of objects are written.
+    /// How the data of objects is stored.
     pub data: DataOptions,
 }
 
 impl MountOptions {
-    /// The defaults.
+    /// Defaults: background threads, cleaning at full speed and at any hour, no scrub, cost-benefit policy.
     pub fn new(engine: impl Engine + 'static) -> Self {
         Self {
             engine: Arc::new(engine),

@@ -1,4 +1,4 @@
-//! Which collection an onode is of.
+//! Finds the collection that an onode belongs to.
 
 use crate::Name;
 use crate::format::key;
@@ -6,7 +6,7 @@ use crate::format::kind::Kind;
 use crate::format::record::CollectionRecord;
 use std::collections::BTreeMap;
 
-/// Collections by the first key that an onode of theirs may have.
+/// Collections by the first key that an onode of theirs can have.
 #[derive(Default)]
 pub(crate) struct Owners(BTreeMap<Vec<u8>, (Kind, String)>);
 
@@ -19,14 +19,14 @@ impl Owners {
         owners
     }
 
-    /// Adds a collection. The answer is one that it conflicts with.
+    /// Adds a collection. Returns one that it conflicts with, if any.
     pub fn add(&mut self, kind: Kind, name: String) -> Option<String> {
         let conflict = self.conflict(&kind).map(str::to_owned);
         self.0.insert(kind.position(&[]), (kind, name));
         conflict
     }
 
-    /// A collection that has some of the same rows as one of this kind, or that finds hashes elsewhere in the same
+    /// A collection that would have rows in common with one of this kind, or that has another hash source in the same
     /// family.
     pub fn conflict(&self, kind: &Kind) -> Option<&str> {
         let first = kind.position(&[]);
@@ -36,7 +36,7 @@ impl Owners {
         conflicts.next().map(|(_, (_, name))| name.as_str())
     }
 
-    /// The collection of the onode with this key, and the object's name.
+    /// The collection that the onode with this key belongs to, and the object's name.
     pub fn of(&self, key: &[u8]) -> Option<(&str, Name)> {
         let (holder, name) = key::parse_onode(key)?;
         let (_, (kind, collection)) = self.0.range(..=key.to_vec()).next_back()?;
@@ -44,7 +44,7 @@ impl Owners {
             .then(|| (collection.as_str(), name.into()))
     }
 
-    /// Collection and whole object, for people; a question mark for a collection that is not there.
+    /// COLLECTION/OBJECT in full, for people; a question mark stands for a missing collection.
     pub fn words(&self, key: &[u8]) -> String {
         match (self.of(key), key::parse_onode(key)) {
             (Some((collection, name)), _) => format!("{collection}/{name:#}"),

@@ -1,4 +1,4 @@
-//! A commit between its two moments: readable, and durable.
+//! A transaction that is readable and may not be durable yet.
 
 use crate::Result;
 use crate::commit::Change;
@@ -7,29 +7,29 @@ use crate::staging::Staging;
 use kv::{Batch, Durability};
 use std::sync::Arc;
 
-/// A transaction that was carried out: everybody sees what it did, and a power cut or a kill of the program may still take it, with
-/// all that became readable later. If a later one is durable, this one is.
+/// A transaction whose effects all readers see, but that a power cut or a kill of the program may still lose, with all
+/// that became readable later. If a later one is durable, this one is.
 ///
-/// Dropped without [`Self::wait`], it becomes durable with the next [`crate::Store::commit`] of anybody, or when
-/// the store is unmounted.
+/// Dropped without [`Self::wait`], it becomes durable with the next [`crate::Store::commit`] of any thread, or when the
+/// store is unmounted.
 #[must_use = "the transaction may still be lost: wait, or drop it if that is no harm"]
 pub struct Pending {
     pub(crate) store: Arc<Inner>,
-    /// What it waits under; `None`: it is durable.
+    /// The number under which it becomes durable; `None`: it is durable.
     pub(crate) number: Option<u64>,
 }
 
 impl Pending {
-    /// Whether neither of them can take it any more. Waits for nothing.
+    /// Whether it is durable, so that neither a power cut nor a kill can lose it. Never blocks.
     pub fn is_durable(&self) -> bool {
         self.number
             .is_none_or(|number| self.store.unsynced.is_durable(number))
     }
 
-    /// Returns when it is durable. Those who wait at the same time share a flush.
+    /// Returns once it is durable. Callers that wait at the same time share a flush.
     ///
     /// # Errors
-    /// Whether it will be there after the next mount is unknown then, and nothing can be written before.
+    /// Whether the transaction is there after the next mount is unknown then, and nothing can be written before that.
     pub fn wait(self) -> Result<()> {
         if self.is_durable() {
             return Ok(());

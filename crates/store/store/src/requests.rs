@@ -1,12 +1,12 @@
-//! What users' requests do: how many are under way, when the last one ended, and how many reads were slow. The
-//! cleaner's pace follows from it; its own reads and writes do not count.
+//! Statistics of users' requests: how many are under way, when the last one ended, and how many reads were slow. The
+//! cleaner's pace depends on them; its own reads and writes do not count.
 
 use runtime::Runtime;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 use zone_alloc::Requests;
 
-/// See the head of this file.
+/// Counters of users' requests since the mount.
 pub(crate) struct UserRequests {
     runtime: Runtime,
     under_way: AtomicU32,
@@ -40,7 +40,7 @@ impl UserRequests {
         }
     }
 
-    /// A request begins.
+    /// Counts a request until the result is dropped.
     pub fn begin(&self) -> UnderWay<'_> {
         self.under_way.fetch_add(1, Ordering::Relaxed);
         UnderWay {
@@ -49,20 +49,20 @@ impl UserRequests {
         }
     }
 
-    /// A read begins that covers a MiB at most.
+    /// Counts a read of at most 1 MiB until the result is dropped, and its latency.
     pub fn begin_read(&self) -> UnderWay<'_> {
         let mut request = self.begin();
         request.read = Some(self.runtime.now());
         request
     }
 
-    /// Reads that take longer are slow from now on; none is if it is `None`.
+    /// Sets the latency above which reads count as slow; `None`: none does.
     pub fn set_slow_above(&self, time: Option<Duration>) {
         let time = time.map_or(u64::MAX, nanos);
         self.slow_above.store(time, Ordering::Relaxed);
     }
 
-    /// As it is now.
+    /// A snapshot of the counters.
     pub fn seen(&self) -> Requests {
         Requests {
             under_way: self.under_way.load(Ordering::Relaxed),

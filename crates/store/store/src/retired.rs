@@ -1,7 +1,8 @@
-//! Zones that can be written and not be read: once empty they are left as they are, and nothing is put into them again.
+//! Zones that can be written but not read: once empty, they are never written again.
 //!
-//! What the scrub could not read of a zone (`D` rows) tells; with the reset of the zone these rows would go, and the next
-//! objects would be lost like the last ones. Which zones these are is in the database (`Sretired`).
+//! They are recognized by what the scrub could not read in them (`D` rows). A reset removes these rows, and without a
+//! record the next objects in the zone would be lost like the last ones. The zones are recorded in the database
+//! (`Sretired`).
 
 use crate::Result;
 use crate::format::key;
@@ -14,20 +15,20 @@ use std::collections::BTreeSet;
 use zone::ZoneId;
 use zone_alloc::ZonePool;
 
-/// Zones that are out of use for good.
+/// The zones that are out of use for good.
 #[derive(Default)]
 pub(crate) struct Retired(Mutex<BTreeSet<ZoneId>>);
 
-/// Whether so much of a zone could not be read that nothing should be put there again.
+/// Whether so many places of a zone could not be read that nothing should be written to it again.
 pub(crate) fn is_worn_out<'a>(damage: impl Iterator<Item = &'a DamageRecord>) -> bool {
     damage.filter(|damage| !damage.is_mismatch).count() >= UNREADABLE_PLACES
 }
 
 impl Retired {
-    /// Takes the zones that nobody has and that are out of use from the pool.
+    /// Reads the record, and takes these zones out of use in the pool as far as they have no owner.
     pub fn load(kv: &Kv, fs: &BlueFs, pool: &ZonePool) -> Result<Self> {
         let value = kv.get(key::SUPER_RETIRED)?;
-        // Damaged: a zone may be tried once more.
+        // If the record is damaged, such a zone may be used once more.
         let zones = value.and_then(|value| decode(&value)).unwrap_or_default();
         let here = |zone: &&ZoneId| zone.0 < pool.geometry().zone_count;
         for zone in zones.iter().filter(here) {
@@ -39,7 +40,7 @@ impl Retired {
         Ok(Self(Mutex::new(zones)))
     }
 
-    /// Adds zones that the metadata is not put into any more.
+    /// Adds zones that BlueFS found worn out, and writes the record.
     pub fn learn(&self, kv: &Kv, worn_out: Vec<ZoneId>) -> Result<()> {
         let known = self.0.lock().clone();
         let new: Vec<ZoneId> = worn_out
@@ -54,12 +55,12 @@ impl Retired {
         Ok(kv.write(&batch, Durability::Synced)?)
     }
 
-    /// Adds a zone to the row; to be held until the batch is written.
+    /// Adds a zone to the record; the result has to be held until the batch is written.
     pub fn add(&self, zone: ZoneId, batch: &mut Batch) -> MutexGuard<'_, BTreeSet<ZoneId>> {
         self.add_all(&[zone], batch)
     }
 
-    /// The same of several, or of none.
+    /// Like [`Self::add`], for any number of zones.
     pub fn add_all(&self, new: &[ZoneId], batch: &mut Batch) -> MutexGuard<'_, BTreeSet<ZoneId>> {
         let mut zones = self.0.lock();
         if !new.is_empty() {

@@ -1,9 +1,9 @@
-//! Looks at everything that is stored before somebody needs it: both copies of the metadata, every byte of objects and
-//! every segment summary against their checksums. What has another copy is written anew; of the rest is kept where it is, for
-//! `Health` to say what it costs: of objects in rows, of metadata in a file (`metadata_damage.rs`).
+//! Reads everything that is stored before a user needs it, and verifies checksums: both copies of the metadata, all
+//! data of objects and every segment summary. Damage that another copy can repair is rewritten; other damage is
+//! recorded, so that `Health` can name it: of objects in rows, of metadata in a file (`metadata_damage.rs`).
 //!
-//! A pass over the data goes zone by zone, and its place is in the database (`Sscrub`), so the next mount goes on with
-//! it. No lock is held while it waits for its pace, and the read gate for one piece at a time.
+//! A pass over the data goes zone by zone; its position is in the database (`Sscrub`), so the next mount resumes it. No
+//! lock is held while it waits for its pace, and the read gate only for one piece at a time.
 
 use crate::blob_reader::{ReadError, fragment_range, read_part};
 use crate::database::give_up_text_logs;
@@ -23,17 +23,17 @@ use std::sync::Arc;
 use std::time::Duration;
 use zone::{ZoneAddress, ZoneError, ZoneId};
 
-/// Most bytes that are read at once.
+/// Most bytes of one read.
 const PIECE: u32 = 512 << 10;
-/// Places that are looked up at once.
+/// Entries of the cleaning index that are read at once.
 const PLACES: usize = 256;
-/// The place of a pass is written down, between two zones, after so many bytes or so long.
+/// The position of a pass is recorded, between two zones, after this many bytes or this long.
 const REMEMBER: (u64, Duration) = (64 << 20, Duration::from_secs(5));
 
-/// Damage by its place, with the fragment that it is in and the blob that this is of.
+/// Damage by its place, with the place of its fragment and the name of its blob.
 pub(crate) type DamageFound = BTreeMap<ZoneAddress, (DamageRecord, ZoneAddress, BlobName)>;
 
-/// The thread that scrubs in the background. It ends when this is dropped, after the piece in hand.
+/// The thread that scrubs in the background. Dropping this stops it after the current piece and waits for it.
 pub(crate) struct ScrubThread {
     scrubber: Arc<Scrubber>,
     thread: Option<JoinHandle<()>>,
@@ -87,7 +87,7 @@ impl Drop for ScrubThread {
 }
 
 impl Inner {
-    /// Looks at all metadata, and if `deep` at all data; false if it was stopped.
+    /// Scrubs all metadata and, if `deep`, all data; false if it was stopped.
     pub(crate) fn scrub(&self, deep: bool, goes: Goes<'_>) -> Result<bool> {
         let _alone = self.scrubber.working.lock();
         self.scrubber.note(|status| status.running = true);
@@ -117,10 +117,10 @@ impl Inner {
         Ok(!deep || self.scrub_data(record, goes)?)
     }
 
-    /// How far the last scrub has come.
+    /// When the last passes ended, and the position of a pass that has not.
     pub(crate) fn scrub_record(&self) -> Result<ScrubRecord> {
         let value = self.kv()?.get(key::SUPER_SCRUB)?;
-        // Of a later version, or damaged: everything is looked at again.
+        // An unknown version or a damaged record counts as none: everything is scrubbed again.
         let record = value
             .and_then(|value| ScrubRecord::decode(&value))
             .unwrap_or_default();
@@ -135,7 +135,7 @@ impl Inner {
     fn remember(&self, record: &ScrubRecord) -> Result<()> {
         let mut batch = Batch::default();
         batch.put(key::SUPER_SCRUB, &record.encode());
-        // Seldom enough for a flush: after a kill it goes on here.
+        // Written seldom enough for a flush, so that a pass resumes here after a kill.
         Ok(self.kv()?.write(&batch, Durability::Synced)?)
     }
 
@@ -152,7 +152,7 @@ impl Inner {
         self.remember_lost_files(&report.lost)?;
         self.retired.learn(&*self.kv()?, self.fs.worn_out())?;
         if report.repaired > 0 {
-            // What the database could not read before may be readable.
+            // Rows that the database could not read before may be readable now.
             self.kv()?.heal_again();
         }
         Ok(true)
@@ -187,7 +187,7 @@ impl Inner {
                 return Ok(false);
             }
         }
-        // Those of damaged summaries, and those that waited in memory for one when a process was killed.
+        // Rows of damaged summaries, and those that waited in memory when a process was killed.
         let Some(rows) = self.copy_rows_again(goes)? else {
             return Ok(false);
         };
@@ -199,14 +199,14 @@ impl Inner {
         })?;
         self.forget_damage_of_rows()?;
         if self.damage_rows(None)?.is_empty() {
-            // What could not be read once can be now, or is gone.
+            // Everything could be read, so what was unreadable once is readable or gone.
             self.freelist.try_unreadable_again();
         }
         Ok(true)
     }
 
-    /// Reads what is live in a zone, and writes down which of it is damaged. Answers how many bytes it has read, and
-    /// whether these were all.
+    /// Reads the live data in a zone and records its damage. Returns the bytes read, and whether the zone was read to
+    /// its end.
     fn scrub_zone(&self, zone: ZoneId, goes: Goes<'_>) -> Result<(u64, bool)> {
         let mut read = 0;
         let mut found = BTreeMap::new();
@@ -231,7 +231,7 @@ impl Inner {
         Ok((read, true))
     }
 
-    /// Reads the fragment of a blob that begins at `at`, if there still is one; false if it was stopped.
+    /// Reads the fragment of a blob that begins at `at`, if it is still there; false if the scrub was stopped.
     fn scrub_fragment(
         &self,
         at: ZoneAddress,
@@ -241,11 +241,11 @@ impl Inner {
     ) -> Result<bool> {
         let (mut done, mut owed) = (0, 0);
         loop {
-            // Paid for afterwards: how much it is, is known then.
+            // The pace is charged after the read, when its size is known.
             if !goes(std::mem::take(&mut owed)) {
                 return Ok(false);
             }
-            // It may have moved or gone meanwhile, and stays where it is from here on.
+            // The fragment may have moved or gone meanwhile; from here on it stays.
             let reading = self.gate.enter();
             let Some(blob) = Found::look_up(&*self.kv()?, name)? else {
                 return Ok(true);
@@ -253,7 +253,7 @@ impl Inner {
             let blob = blob.blob();
             let here = blob.fragments.iter().position(|f| f.at == Some(at));
             let Some(index) = here else { return Ok(true) };
-            // Bytes beside it may be under the same checksum.
+            // Bytes beside it in other zones may be under the same checksum.
             reading.only_in(blob.fragments.iter().filter_map(|f| f.at.map(|at| at.zone)));
             let range = fragment_range(blob, index);
             let from = range.start + done;
@@ -271,7 +271,8 @@ impl Inner {
         }
     }
 
-    /// Reads once more what could not be read, checksum by checksum.
+    /// Reads a part that could not be read once more, unit by unit of its checksums, and adds the damaged units to
+    /// `found`.
     pub(crate) fn find_damage(
         &self,
         (fragment, name): (ZoneAddress, BlobName),
@@ -303,15 +304,16 @@ impl Inner {
         Ok(())
     }
 
-    /// Writes down what was found in a zone, as far as it is still there: the zone may have been reset meanwhile, and new
-    /// data lie in that place. If it `is_all`, what was known and is not found any more goes.
+    /// Records the damage found in a zone, as far as its fragments are still there: the zone may have been reset
+    /// meanwhile and have new data in that place. If `found` `is_all` of the zone's damage, older records that it does
+    /// not confirm are removed.
     pub(crate) fn write_damage(
         &self,
         zone: ZoneId,
         found: &DamageFound,
         is_all: bool,
     ) -> Result<()> {
-        // No commit empties the zone until this is written; a reset behind it removes the rows.
+        // No commit empties the zone until this is written; a later reset removes the rows.
         let _alone = self.mutators.write();
         let kv = self.kv()?;
         let mut there = BTreeMap::new();
@@ -343,7 +345,7 @@ impl Inner {
     }
 }
 
-/// A drive that has lost its power is no damage.
+/// Passes on a loss of the drive's power, which is not damage.
 fn check_power(failed: &ReadError) -> Result<()> {
     match failed.drive() {
         Some(error @ ZoneError::PowerLost { .. }) => Err(Error::Drive(error.clone())),

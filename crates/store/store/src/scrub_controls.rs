@@ -1,4 +1,4 @@
-//! The scrub of a mounted store, as its users control it.
+//! User controls of the scrub of a mounted store.
 
 use crate::Result;
 use crate::format::key;
@@ -9,15 +9,15 @@ use crate::store::Store;
 use kv::{Batch, Durability};
 
 impl Store {
-    /// Looks at all metadata now, and if `deep` at all data, in the place where the last pass was left. `goes` is asked in
-    /// front of each piece of so many bytes, and ends it with false; the answer is false then.
+    /// Scrubs all metadata now and, if `deep`, all data, resuming the last pass. `goes` is called before each piece
+    /// with its bytes; if it returns false, the scrub ends and the result is false.
     pub fn scrub(&self, deep: bool, mut goes: impl FnMut(u64) -> bool) -> Result<bool> {
         self.inner.check_writable()?;
         self.inner.release_scrub()?;
         self.inner.scrub(deep, &mut goes)
     }
 
-    /// Asks the thread of a store that was mounted with `background` to do that.
+    /// Requests a pass from the scrub's thread, for a store mounted with `background`.
     pub fn scrub_start(&self, deep: bool) -> Result<()> {
         self.inner.check_writable()?;
         self.inner.release_scrub()?;
@@ -25,8 +25,8 @@ impl Store {
         Ok(())
     }
 
-    /// Ends what is under way behind the piece in hand. It begins again when it is asked for, or by itself when the next
-    /// pass is due, counted from now; also in a later mount, unless this answers an error.
+    /// Ends the current pass after the piece that is being read. It is resumed on request, or when the next pass is
+    /// due, counted from now; this holds in later mounts too, unless an error is returned.
     pub fn scrub_stop(&self) -> Result<()> {
         let _alone = self.inner.scrubber.changing.lock();
         let now = self.inner.runtime.unix_micros().max(1);
@@ -36,15 +36,16 @@ impl Store {
             .set_scrub_stopped(|batch, key| batch.put(key, &now.to_le_bytes()))
     }
 
-    /// Writes the rows that a crash has left in no segment summary to one; a store that was mounted with `background` does
-    /// that by itself. `goes` is asked in front of each piece of so many bytes, and ends it with false; the answer is false
-    /// then. Until this is through, a loss of all metadata takes the objects that were put last before the crash.
+    /// Writes rows that a crash has left in no segment summary to one; a store mounted with `background` does that by
+    /// itself. `goes` is called before each piece with its bytes; if it returns false, this ends and the result is
+    /// false. Until it has completed, a loss of all metadata also loses the objects that were put last before the
+    /// crash.
     pub fn copy_uncopied(&self, mut goes: impl FnMut(u64) -> bool) -> Result<bool> {
         self.inner.check_writable()?;
         self.inner.copy_uncopied(&mut goes)
     }
 
-    /// What the scrub does and has done.
+    /// The scrub's status.
     pub fn scrub_status(&self) -> Result<ScrubStatus> {
         Ok(self.inner.look_at_scrub()?.0)
     }
@@ -65,9 +66,9 @@ impl Inner {
         Ok(self.kv()?.write(&batch, Durability::Synced)?)
     }
 
-    /// What the scrub does and has done, and which rows of that are damaged: what they said is left out.
+    /// The scrub's status, and descriptions of damaged records, whose contents are left out of it.
     pub(crate) fn look_at_scrub(&self) -> Result<(ScrubStatus, Vec<String>)> {
-        // In this order: who sees that it runs no more sees how far it came.
+        // Read before the record, so that a status that is not running comes with the final position.
         let mut status = self.scrubber.status();
         let mut damage = self.metadata_damage();
         let record = or_name(self.scrub_record(), &mut damage)?;
@@ -75,14 +76,14 @@ impl Inner {
         status.began_micros = some(record.began_micros);
         status.metadata_micros = some(record.metadata_micros);
         status.data_micros = some(record.data_micros);
-        // A pass that has ended since was the next one.
+        // A pass that has ended since the stop was the next one.
         status.stopped_micros = status
             .stopped_micros
             .filter(|at| !status.running && *at > record.data_micros);
         if !status.running {
             status.bytes_read = record.bytes_read;
         }
-        // Blocks are whole there, and what is written meanwhile counts for the next pass.
+        // Live bytes count whole blocks, and data written meanwhile belongs to the next pass.
         status.bytes_all = self.freelist.live().max(status.bytes_read);
         let counted = self.fs.statistics();
         status.mended_at_mount = counted.mended_at_mount;

@@ -1,4 +1,4 @@
-//! The scrub's controls: when it begins, how fast it goes, how far it is. The work is done in `scrub.rs`.
+//! The scrub's controls: when it begins, how fast it runs, and its status. `scrub.rs` does the work.
 
 use runtime::Runtime;
 use runtime::sync::{Condvar, Mutex};
@@ -7,17 +7,17 @@ use std::time::Duration;
 use zone::ZoneId;
 use zone_alloc::{Pace, Pacer, Requests};
 
-/// Between two looks whether it is time, and whether the next piece may go.
+/// How often the thread checks whether a pass is due, and whether the next piece may be read.
 const LOOK: (Duration, Duration) = (Duration::from_secs(10), Duration::from_millis(100));
-/// Until it begins by itself again after it has failed.
+/// Pause before it begins by itself again after a failure.
 const AFTER_FAILURE: Duration = Duration::from_hours(1);
-/// Between two looks at all metadata because of damaged copies, by the scrub or by the database.
+/// Least time between two passes over the metadata because of damaged copies, by the scrub or by the database.
 const DAMAGED: Duration = Duration::from_mins(10);
 
-/// So far ahead, a time that was written down is one of a clock that was wrong.
+/// How far in the future a recorded time may be; beyond that, the clock was wrong.
 const AHEAD: Duration = Duration::from_hours(1);
 
-/// A time that was written down; 0, for never, if it is still to come: the next look is not to wait for it.
+/// A recorded time; 0, for never, if it is in the future, so that the next pass does not wait for it.
 pub(crate) fn believed(micros: u64, now_micros: u64) -> u64 {
     if micros <= now_micros.saturating_add(AHEAD.as_micros() as u64) {
         micros
@@ -26,43 +26,43 @@ pub(crate) fn believed(micros: u64, now_micros: u64) -> u64 {
     }
 }
 
-/// Asked in front of each piece of so many bytes; false: no more.
+/// Called before each piece with its bytes; false stops the scrub.
 pub(crate) type Goes<'a> = &'a mut dyn FnMut(u64) -> bool;
 
-/// When a store looks at everything by itself, and how fast.
+/// How often a store scrubs itself, and how fast.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ScrubPlan {
-    /// From one look at all metadata to the next; `None`: only when asked for.
+    /// Interval of passes over all metadata; `None`: only on request.
     pub metadata_every: Option<Duration>,
-    /// Likewise for all data.
+    /// Interval of passes over all data; `None`: only on request.
     pub data_every: Option<Duration>,
-    /// How fast it goes.
+    /// Speed, in bytes read and written.
     pub pace: Pace,
 }
 
 impl ScrubPlan {
-    /// Nothing by itself.
+    /// No pass by itself.
     pub const NEVER: Self = Self {
         metadata_every: None,
         data_every: None,
         pace: Pace::Full,
     };
-    /// Metadata each day, data each thirty days, 16 MiB a second: a disk of 20 TB takes half of these.
+    /// Metadata each day, data each thirty days, at 16 MiB a second: a disk of 20 TB takes half of the thirty days.
     pub const DEFAULT: Self = Self {
         metadata_every: Some(Duration::from_hours(24)),
         data_every: Some(Duration::from_hours(24 * 30)),
         pace: Pace::Rate(16 << 20),
     };
 
-    /// Whether it is time for a look, and whether for one at the data too. A stop counts as the end of a pass, so what was
-    /// stopped rests until the one behind it.
+    /// Whether a pass is due, and whether one over the data. A stop counts as the end of a pass, so a pass that was
+    /// stopped is resumed only when the one after it would be due.
     fn is_due(&self, seen: &Seen, stopped_micros: u64, now_micros: u64) -> (bool, bool) {
         let stopped = believed(stopped_micros, now_micros);
         let is_due = |every: Option<Duration>, last: u64| {
             let since = now_micros.saturating_sub(last.max(stopped));
             every.is_some_and(|every| since >= every.as_micros() as u64)
         };
-        // What a kill has cut short goes on by itself, unless nothing is to.
+        // A pass that a kill has interrupted is resumed, unless data is never scrubbed by itself.
         let goes_on = seen.is_under_way && stopped_micros == 0 && self.data_every.is_some();
         let deep = goes_on || is_due(self.data_every, seen.data_micros);
         (
@@ -72,85 +72,86 @@ impl ScrubPlan {
     }
 }
 
-/// What the scrub does and has done. Times are Unix time in microseconds.
+/// Status of the scrub. Times are Unix time in microseconds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ScrubStatus {
-    /// It is at work.
+    /// Whether it is at work.
     pub running: bool,
-    /// Somebody has asked for it, and it has not begun yet.
+    /// Whether a user has requested a pass that has not begun yet.
     pub requested: bool,
-    /// The zone with objects whose bytes it reads.
+    /// The data zone that it is reading.
     pub zone: Option<ZoneId>,
-    /// Bytes of objects that the pass under way has read.
+    /// Bytes of objects that the current pass has read.
     pub bytes_read: u64,
-    /// Bytes of objects that there are.
+    /// Bytes of all objects.
     pub bytes_all: u64,
-    /// When this pass began; the next start of a server goes on with it.
+    /// When the current pass began; the next start of a server resumes it.
     pub began_micros: Option<u64>,
-    /// When somebody stopped it: it begins when it is asked for, or when the next pass is due, counted from here.
+    /// When a user stopped it: it is resumed on request, or when the next pass is due, counted from this time.
     pub stopped_micros: Option<u64>,
-    /// When all metadata had been looked at for the last time.
+    /// When a pass over all metadata last ended.
     pub metadata_micros: Option<u64>,
-    /// When all data had been.
+    /// When a pass over all data last ended.
     pub data_micros: Option<u64>,
-    /// Places of metadata that were damaged in one copy, and have been written anew since the mount, whoever found them.
+    /// Places of metadata that were damaged in one copy and have been rewritten since the mount, by the scrub or by
+    /// others.
     pub copies_repaired: u64,
-    /// Places of metadata that the mount made whole before any scrub: one copy was shorter, damaged or lost.
+    /// Places of metadata that the mount itself repaired: one copy was shorter, damaged or lost.
     pub mended_at_mount: u64,
-    /// What of the metadata is damaged in all copies: files, and what reading rows has met.
+    /// Metadata that is damaged in all copies: files, and rows that could not be read.
     pub metadata_lost: u64,
-    /// Runs of bytes that are damaged and that objects still have.
+    /// Damaged runs of bytes that objects still show.
     pub damaged_places: u64,
-    /// Rows that were in no readable segment summary, and have been written to one since the mount.
+    /// Rows that were in no readable segment summary and have been written to one since the mount.
     pub rows_copied: u64,
 }
 
-/// What the thread looks at while it waits.
+/// The store's state that decides whether a pass is due.
 pub(crate) struct Seen {
-    /// When all metadata and all data had been looked at, Unix time in microseconds.
+    /// When passes over all metadata and over all data last ended, Unix time in microseconds.
     pub metadata_micros: u64,
     pub data_micros: u64,
-    /// A pass over the data was begun and has not ended.
+    /// Whether a pass over the data has begun and not ended.
     pub is_under_way: bool,
-    /// Zones of the metadata with a copy that a read has found damaged: the other one is read since.
+    /// Zones of the metadata with a copy found damaged by a read; the other copy is read since.
     pub damaged_copies: u32,
 }
 
 #[derive(Default)]
 struct State {
     shutdown: bool,
-    /// Damaged copies that were an occasion to look, and when that was.
+    /// Number of damaged copies that last started a pass, and when.
     damaged_copies: (u32, Option<Duration>),
-    /// Somebody asked for it; true: for the data too.
+    /// A pass that a user requested; true: over the data too.
     requested: Option<bool>,
-    /// What is under way ends behind what is being read.
+    /// The current pass ends after the piece that is being read.
     ends: bool,
-    /// When somebody stopped it, and nobody has asked for it since; 0: so it is not. It begins by the plan as if a pass had
-    /// ended then. Damaged copies are looked after.
+    /// When a user stopped it, unless it was requested since; 0: it is not stopped. By its plan, it begins as if a pass
+    /// had ended then. Damaged copies still start one.
     stopped_micros: u64,
-    /// When databases were allowed to look at both copies of their files again.
+    /// When databases were last allowed to read both copies of their files again.
     heal_allowed: Duration,
-    /// It has failed, and does not begin by itself before this moment.
+    /// After a failure, it does not begin by itself before this moment.
     not_before: Duration,
     status: ScrubStatus,
 }
 
-/// See the head of this file.
+/// The scrub's plan, pace and state, shared by its thread and by those that control it.
 pub(crate) struct Scrubber {
     runtime: Runtime,
     plan: ScrubPlan,
     pacer: Mutex<Pacer>,
     state: Mutex<State>,
     wake: Condvar,
-    /// Held by whoever does the work.
+    /// Held by the thread that scrubs.
     pub working: Mutex<()>,
-    /// Held by whoever starts or stops it, until that is written down.
+    /// Held by a thread that starts or stops the scrub, until that is recorded.
     pub changing: Mutex<()>,
 }
 
 impl Scrubber {
-    /// `stopped_micros`: when an earlier mount was told to stop; 0: it was not.
+    /// `stopped_micros`: when a user stopped it in an earlier mount; 0: it is not stopped.
     pub fn new(plan: ScrubPlan, stopped_micros: u64, runtime: Runtime) -> Self {
         let state = State {
             stopped_micros,
@@ -167,7 +168,7 @@ impl Scrubber {
         }
     }
 
-    /// What is known here.
+    /// The fields known to the controls.
     pub fn status(&self) -> ScrubStatus {
         let state = self.state.lock();
         ScrubStatus {
@@ -181,12 +182,12 @@ impl Scrubber {
         change(&mut self.state.lock().status);
     }
 
-    /// It is stopped no more; true if it was.
+    /// Ends a stop; true if it was stopped.
     pub fn release(&self) -> bool {
         std::mem::take(&mut self.state.lock().stopped_micros) > 0
     }
 
-    /// Asks the thread for a look at everything.
+    /// Requests a pass over the metadata and, if `deep`, over the data.
     pub fn request(&self, deep: bool) {
         let mut state = self.state.lock();
         state.requested = Some(deep | state.requested.unwrap_or(false));
@@ -194,7 +195,7 @@ impl Scrubber {
         self.wake.notify_all();
     }
 
-    /// Ends what is under way behind the piece in hand.
+    /// Ends the current pass after the piece that is being read.
     pub fn stop(&self, now_micros: u64) {
         let mut state = self.state.lock();
         state.requested = None;
@@ -202,12 +203,12 @@ impl Scrubber {
         self.wake.notify_all();
     }
 
-    /// There is something to write down.
+    /// Wakes the thread: there is damage to record.
     pub fn wake(&self) {
         self.wake.notify_all();
     }
 
-    /// What is under way has failed: it is tried again after a while, unless somebody asks before.
+    /// After a failure, puts the next pass off for an hour, unless a user requests one before.
     pub fn failed(&self) {
         self.state.lock().not_before = self.runtime.now() + AFTER_FAILURE;
     }
@@ -217,7 +218,8 @@ impl Scrubber {
         self.wake.notify_all();
     }
 
-    /// Waits until it is time, or a read has found a damaged copy. Whether the data is to be read too; `None` at the end.
+    /// Waits until a pass is due or a read has found a damaged copy. Whether it includes the data; `None` at the
+    /// shutdown.
     pub fn wait_for_work(&self, see: impl Fn() -> Seen) -> Option<bool> {
         loop {
             let seen = see();
@@ -231,9 +233,10 @@ impl Scrubber {
             let is_damaged = self.is_damaged(&mut state, seen.damaged_copies);
             let may_begin = self.runtime.now() >= state.not_before;
             if asked.is_some() || is_damaged || is_due && may_begin {
-                // A stop was of what went before.
+                // An earlier stop was for the pass before this one.
                 state.ends = false;
-                // Who asked sees one or the other until it is over.
+                // Set before `requested` is seen as cleared, so that a user who asked sees one of both until the pass
+                // ends.
                 state.status.running = true;
                 return Some(asked.unwrap_or(deep));
             }
@@ -241,7 +244,7 @@ impl Scrubber {
         }
     }
 
-    /// Whether it is time to let the database look at both copies of its files again, should that have been in vain.
+    /// Whether databases may read both copies of their files again: at most every ten minutes, should that fail.
     pub fn may_heal_again(&self) -> bool {
         let now = self.runtime.now();
         let allowed = &mut self.state.lock().heal_allowed;
@@ -252,11 +255,11 @@ impl Scrubber {
         is_due
     }
 
-    /// Whether there are damaged copies that nobody has looked after, and it was not looked lately.
+    /// Whether there are damaged copies that have started no pass yet, and the last such pass is long enough ago.
     fn is_damaged(&self, state: &mut State, copies: u32) -> bool {
         let (seen, at) = &mut state.damaged_copies;
         let now = self.runtime.now();
-        // What has been written anew may be damaged once more.
+        // A copy that was rewritten may be damaged again.
         *seen = copies.min(*seen);
         let is_new = copies > *seen && at.is_none_or(|at| now >= at + DAMAGED);
         if is_new {
@@ -265,7 +268,7 @@ impl Scrubber {
         is_new
     }
 
-    /// Waits until so many bytes may be read; false if nothing more is to be.
+    /// Waits until `bytes` may be read; false if the scrub has to end.
     pub fn next(&self, bytes: u64, requests: impl Fn() -> Requests) -> bool {
         loop {
             let now = self.runtime.now();
@@ -273,7 +276,7 @@ impl Scrubber {
                 let mut pacer = self.pacer.lock();
                 let next = pacer.next(now, &requests());
                 if next <= now {
-                    // A pace is of bytes that are read and written.
+                    // Paces count bytes read and written.
                     pacer.spend(bytes.saturating_mul(2), now);
                 }
                 next
@@ -323,16 +326,16 @@ mod tests {
         let due = |seen: &Seen, stopped: u64, now: u64| {
             ScrubPlan::DEFAULT.is_due(seen, stopped * day, now * day)
         };
-        // Cut short by a kill, and by somebody, in a pass that was due.
+        // Interrupted by a kill, and stopped by a user, in a pass that was due.
         assert_eq!(due(&begun(60, 99), 0, 99), (true, true));
         assert_eq!(due(&begun(60, 99), 99, 99), (false, false));
         assert_eq!(due(&begun(60, 99), 99, 100), (true, false));
         assert_eq!(due(&begun(60, 128), 99, 128), (false, false));
         assert_eq!(due(&begun(60, 128), 99, 129), (true, true));
-        // One that was not due, but asked for.
+        // A pass that was not due, but requested.
         assert_eq!(due(&begun(90, 99), 0, 99), (true, true));
         assert_eq!(due(&begun(90, 119), 99, 120), (true, false));
-        // By a clock that was ahead.
+        // Stopped by a clock that was ahead.
         assert_eq!(due(&begun(90, 119), 9_999, 100), (false, false));
         assert_eq!(due(&begun(90, 119), 9_999, 120), (true, true));
         let never = ScrubPlan::NEVER;

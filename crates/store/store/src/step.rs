@@ -1,49 +1,50 @@
-//! The operations of a transaction, and what they are made of.
+//! The operations of a transaction and their arguments.
 
 use crate::{Hashed, Name, Written};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
-/// What a row of the database takes at the least, key and all.
+/// Least bytes that a row takes in the database, its key included.
 pub(crate) const ROW: u64 = 64;
 
-/// Bytes by which what is named anew may always grow.
+/// Bytes by which a renamed object's metadata may always grow.
 const FEW: u64 = 1 << 10;
 
 /// Attributes of an object or a collection: short names, small values.
 pub type Attributes = BTreeMap<String, Vec<u8>>;
 
-/// Keys in byte order, with their values.
+/// Keys of an object in byte order, with their values.
 pub type Omap = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// What happens to an omap.
+/// A change of an omap.
 #[derive(Debug)]
 pub(crate) enum OmapStep {
     Set(Omap),
     Remove(Vec<Vec<u8>>),
-    /// From the first key on, up to the second, which stays.
+    /// Removes keys from the first (inclusive) to the second (exclusive).
     RemoveRange(Vec<u8>, Vec<u8>),
     Clear,
 }
 
-/// What must hold of an object for the transaction to happen.
+/// Condition on an object without which a transaction is not carried out.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Condition {
-    /// There is no such object.
+    /// The object does not exist.
     Absent,
-    /// There is one.
+    /// The object exists.
     Present,
-    /// There is one, and this attribute has this value.
+    /// The object exists, and this attribute has this value.
     AttributeIs(String, Vec<u8>),
-    /// There is one, whose data last changed at this time (Unix time in microseconds).
+    /// The object exists, and its data last changed at this time (Unix time in microseconds).
     ModifiedAt(u64),
-    /// There is none, or this attribute has another value.
+    /// The object does not exist, or this attribute is missing or has another value.
     AttributeIsNot(String, Vec<u8>),
 }
 
 impl Condition {
-    /// Whether it holds of an object with these attributes, whose data last changed at this time, or of none.
+    /// Whether the condition holds for an object, given its attributes and the time of its last change, or for no
+    /// object.
     pub fn holds(&self, object: Option<(&Attributes, u64)>) -> bool {
         let value = |name: &str| object.and_then(|(attributes, _)| attributes.get(name));
         match self {
@@ -72,7 +73,7 @@ impl fmt::Display for Target {
 pub(crate) enum Step {
     CreateCollection {
         collection: String,
-        /// `None`: by name.
+        /// `None`: objects in order of names.
         hashed: Option<Hashed>,
         attributes: Attributes,
     },
@@ -169,7 +170,7 @@ pub(crate) enum Step {
 }
 
 impl Step {
-    /// The data that a writer made for it, and the object that gets it.
+    /// The written data of the step, and the object that gets it.
     pub fn data(&self) -> Option<(&Target, &Written)> {
         match self {
             Self::Put { target, data, .. }
@@ -179,7 +180,7 @@ impl Step {
         }
     }
 
-    /// The objects it touches.
+    /// The objects that the step reads or changes.
     pub fn targets(&self) -> Vec<&Target> {
         match self {
             Self::CreateCollection { .. }
@@ -207,7 +208,7 @@ impl Step {
         }
     }
 
-    /// The collections that change themselves.
+    /// The collections whose records the step changes.
     pub fn collections(&self) -> Vec<&str> {
         match self {
             Self::CreateCollection { collection, .. }
@@ -222,8 +223,8 @@ impl Step {
         }
     }
 
-    /// Whether it may make the metadata larger without the bytes of a writer, which was let in before. What is
-    /// named anew or taken away is none of it: that has to go on when there is no room.
+    /// Whether the step may enlarge the metadata other than by data whose writer was already admitted. Renames and
+    /// removals do not count: they have to work on a full drive.
     pub fn adds_metadata(&self) -> bool {
         match self {
             Self::CreateCollection { .. }
@@ -235,7 +236,7 @@ impl Step {
             Self::SetAttributes { attributes, .. } => !attributes.is_empty(),
             Self::UpdateAttributes { set, .. } => !set.is_empty(),
             Self::Omap { step, .. } => matches!(step, OmapStep::Set(_)),
-            // No writer was let in for what is empty, as a tombstone is.
+            // Empty data, as of a tombstone, had no writer that was admitted.
             Self::Put { data, .. } => data.is_empty() && self.metadata_bytes() > FEW,
             Self::Rename { from, to } => {
                 to.object.len().saturating_sub(from.object.len()) as u64 > FEW
@@ -254,7 +255,7 @@ impl Step {
         }
     }
 
-    /// Bytes of metadata that it brings itself.
+    /// Bytes of metadata that the step adds.
     pub fn metadata_bytes(&self) -> u64 {
         let attributes = self.attributes().into_iter().flatten();
         let attributes = attributes.map(|(name, value)| name.len() + value.len());
@@ -273,7 +274,7 @@ impl Step {
         (attributes.sum::<usize>() + inline + rest) as u64
     }
 
-    /// Bytes that it writes to remove rows, as far as that is known of it alone.
+    /// Bytes that the step writes to remove rows, as far as known without reading the database.
     pub fn taken_bytes(&self) -> u64 {
         let each = |name: &[u8]| name.len() as u64 + ROW;
         match self {

@@ -1,13 +1,13 @@
-//! Locks of commits on objects: those on one object exclude each other.
+//! Locks of objects during commits: commits that change the same object exclude each other.
 
 use runtime::KeyedHash;
 use runtime::sync::Mutex;
 
 const STRIPES: usize = 1024;
 
-/// Locks of commits on objects, by hash of the name.
+/// A fixed number of locks; an object's is chosen by the hash of its name.
 pub(crate) struct Stripes {
-    /// Clients choose names.
+    /// Keyed, because clients choose names.
     hash: KeyedHash,
     locks: Vec<Mutex<()>>,
 }

@@ -1,10 +1,10 @@
-//! Segment summaries: what describes the data in zones is also in zones, beside the database, for whoever
-//! loses that (docs/format/store.md, "Segment summaries").
+//! Segment summaries: the rows that describe data in zones are also written to zones, beside the database, so that a
+//! salvage can restore objects without it (docs/format/store.md, "Segment summaries").
 //!
-//! Rows that a commit has changed wait in memory until they fill a block, which is then appended to a
-//! stream. Nothing waits for that block and no flush is made for it, so a power cut costs the rows of the
-//! last blocks; a full drive leaves rows waiting. In front of a zone's reset, those of its summaries' rows
-//! that the database still has wait again: a row that is current is in some summary.
+//! Rows that a commit has changed wait in memory until they fill a block, which is then appended to a stream. No commit
+//! waits for that block and no flush is made for it, so a power cut costs the rows of the last blocks; on a full drive
+//! rows keep waiting. Before a zone is reset, the rows of its summaries that the database still has wait again: so each
+//! current row is in some summary.
 
 use crate::Result;
 use crate::copied_until::CopiedUntil;
@@ -17,12 +17,12 @@ use runtime::sync::Mutex;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// With so many bytes of objects, rows are written that do not fill a summary.
+/// Bytes of objects after which the rows that describe them are written even if they do not fill a summary.
 pub(crate) const MAX_DESCRIBED: u64 = 32 << 20;
-/// Most bytes of rows that wait where no summary can be written; later ones have no copy.
+/// Most bytes of rows that wait where no summary can be written; later rows have no copy.
 const MAX_WAITING: usize = 4 << 20;
 
-/// What a row is, or that it is deleted, and the batch that said so; 0 for any.
+/// Value of a row, `None` if it is deleted, and the batch that wrote it; 0 for any.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Row {
     value: Option<Vec<u8>>,
@@ -33,13 +33,13 @@ struct Row {
 struct Waiting {
     rows: BTreeMap<Vec<u8>, Row>,
     bytes: usize,
-    /// So many bytes of rows are expected to fill a summary.
+    /// Bytes of rows that are expected to fill a summary.
     full_at: usize,
-    /// Below so many bytes there was no place for one.
+    /// No place for a summary is looked for while fewer bytes of rows wait.
     retry_at: usize,
-    /// Bytes of objects that the rows have come with since the last summary.
+    /// Bytes of objects that rows noted since the last summary describe.
     described: u64,
-    /// The key behind those that were taken last: rows are taken in turn, so that none waits for ever.
+    /// The key after those taken last: rows are taken in turn, so that none waits for ever.
     next: Vec<u8>,
     until: CopiedUntil,
 }
@@ -69,7 +69,7 @@ impl Waiting {
         }
     }
 
-    /// The batch of the oldest row.
+    /// The batch that wrote the oldest row.
     fn oldest(&self) -> Option<u64> {
         self.rows.values().map(|row| row.batch).min()
     }
@@ -85,7 +85,7 @@ impl Waiting {
         }
     }
 
-    /// Takes off as many rows as fill `size` bytes, as a summary; fewer only if `all`.
+    /// Takes as many rows as fill `size` bytes, as a summary; fewer only if `all`.
     fn take(&mut self, size: usize, all: bool, uuid: [u8; 16], number: u64) -> Option<Taken> {
         let mut has_shrunk = false;
         loop {
@@ -105,7 +105,7 @@ impl Waiting {
             let is_last = count == self.rows.len();
             if packed < size / 8 * 7 && !has_shrunk && !(all && is_last) {
                 self.full_at = raw * size / packed;
-                // The next row may be too large to come along.
+                // The next row may be too large to fit.
                 if is_last || self.first_rows().0 > count {
                     continue;
                 }
@@ -122,14 +122,14 @@ impl Waiting {
         }
     }
 
-    /// All rows, from the one on whose turn it is.
+    /// All rows, starting with the one whose turn it is.
     fn in_turn(&self) -> impl Iterator<Item = (&Vec<u8>, &Row)> {
         let before = (Bound::Unbounded, Bound::Excluded(&self.next));
         let later = self.rows.range::<Vec<u8>, _>(&self.next..);
         later.chain(self.rows.range::<Vec<u8>, _>(before))
     }
 
-    /// The next rows, at least one, that have no more than `full_at` bytes, and their bytes.
+    /// How many of the next rows, at least one, have no more than `full_at` bytes together, and these bytes.
     fn first_rows(&self) -> (usize, usize) {
         let (mut count, mut raw) = (0, 0);
         for (key, row) in self.in_turn() {
@@ -143,16 +143,16 @@ impl Waiting {
     }
 }
 
-/// Rows, and the summary of them.
+/// Rows that were taken, and their encoded summary.
 pub(crate) struct Taken {
     rows: BTreeMap<Vec<u8>, Row>,
     pub bytes: Vec<u8>,
 }
 
-/// The rows that wait, and the index of what has been written.
+/// The rows that wait for a summary, and the record of those that have one.
 pub(crate) struct Summaries {
     waiting: Mutex<Waiting>,
-    /// Held by whoever writes summaries, from taking rows to the index or until they wait again.
+    /// Held while summaries are written, from taking rows until these are in the index or wait again.
     pub writing: Mutex<()>,
 }
 
@@ -164,17 +164,17 @@ impl Summaries {
         }
     }
 
-    /// Begins a batch. The answer is its number, and what has to be part of it.
+    /// Begins a batch. Returns its number, and the record that has to be part of it, if any.
     pub fn begin(&self) -> (u64, Option<CopiedRecord>) {
         self.waiting.lock().until.begin()
     }
 
-    /// Nothing of a batch was written.
+    /// Ends a batch of which nothing was written.
     pub fn abandon(&self, number: u64) {
         self.waiting.lock().until.end(number, false);
     }
 
-    /// Up to which batch all rows are in summaries.
+    /// The record of the batch up to which all rows are in summaries.
     pub fn copied(&self) -> CopiedRecord {
         let waiting = self.waiting.lock();
         waiting.until.record(waiting.oldest())
@@ -197,13 +197,13 @@ impl Summaries {
         self.waiting.lock().until.looked_at_all(misses);
     }
 
-    /// Whether there is enough for a summary of `size` bytes, or anything if `all`.
+    /// Whether the rows that wait suffice for a summary of `size` bytes, or, if `all`, whether there are any.
     pub fn is_due(&self, size: usize, all: bool) -> bool {
         self.waiting.lock().is_due(size, all)
     }
 
-    /// Rows that fill `size` bytes, or fewer if `all`, as a summary. One row may need more. The number is taken
-    /// while no row can change, so that of two summaries with a row the later has the higher one.
+    /// Takes rows that fill `size` bytes, or fewer if `all`, as a summary; a single row may need more. The `number` is
+    /// taken while no row can change, so that of two summaries with a row the later has the higher number.
     pub fn take(
         &self,
         (size, all): (usize, bool),
@@ -214,17 +214,19 @@ impl Summaries {
         Ok(waiting.take(size, all, uuid, number()?))
     }
 
-    /// Whether so much data depends on the rows that wait that they should not wait for others.
+    /// Whether so much data depends on the waiting rows that they should be written although they do not fill a
+    /// summary.
     pub fn describe_much(&self) -> bool {
         self.waiting.lock().described >= MAX_DESCRIBED
     }
 
-    /// There is, or may be, a place for a summary.
+    /// Records that there may be a place for a summary again.
     pub fn try_again(&self) {
         self.waiting.lock().retry_at = 0;
     }
 
-    /// There was none: the rows wait again, those that have not changed since, and for some more.
+    /// Puts rows back for which there was no place, unless they have changed since; they wait for `size` more bytes of
+    /// rows.
     pub fn put_back(&self, taken: Taken, size: usize) {
         let mut waiting = self.waiting.lock();
         for (key, row) in &taken.rows {
@@ -235,13 +237,13 @@ impl Summaries {
         waiting.retry_at = waiting.bytes + size;
     }
 
-    /// A row that the database has, or that it has not, and of which there is no other copy, or soon will not be.
+    /// Adds a row, or its deletion, of which there is no other copy or soon will not be.
     pub fn keep(&self, key: &[u8], value: Option<&[u8]>) {
         self.waiting.lock().put(key, value, 0);
     }
 
-    /// A batch is in the database: what it says of data in zones waits for a summary. Small objects, whose
-    /// bytes are in the database, are none of it. Who calls this keeps others from the same rows.
+    /// Adds the rows of a batch that was written, as far as they describe data in zones. Small objects, whose bytes are
+    /// in the database, are left out. The caller keeps others from changing the same rows.
     pub fn note(&self, number: u64, batch: &Batch) {
         let mut inline: BTreeMap<u64, u64> = BTreeMap::new();
         for change in batch.changes() {
@@ -262,7 +264,7 @@ impl Summaries {
                         waiting.described += extent::decode(value).map_or(0, |e| e.length);
                         waiting.put(key, Some(value), number);
                     }
-                    // What had its name is gone.
+                    // For an object with inline bytes only, a deletion: the object that had its name before is gone.
                     Some(&(key::ONODE | key::HASHED_ONODE)) => {
                         let is_copied = !is_of(value, &inline);
                         waiting.put(key, is_copied.then_some(value), number);
@@ -287,8 +289,8 @@ fn is_inline(extent: &[u8]) -> bool {
     extent.first() == Some(&extent::INLINE)
 }
 
-/// Whether these maps, with so many inline bytes each, have all that an object shows. What else it shows may be older
-/// than the batch, or come from a clone.
+/// Whether the batch has written all that an object shows inline: these maps with their inline bytes. Other extents may
+/// be older than the batch, or come from a clone.
 fn is_of(onode: &[u8], inline: &BTreeMap<u64, u64>) -> bool {
     let has = |segment: &Segment| {
         inline
@@ -304,7 +306,7 @@ fn is_of(onode: &[u8], inline: &BTreeMap<u64, u64>) -> bool {
 mod tests {
     use super::*;
 
-    /// Rows of a few bytes beside rows of a megabyte, that compress well or not at all.
+    /// Rows of a few bytes and rows of a megabyte, which compress well or not at all.
     #[test]
     fn every_row_comes_off_once_whatever_its_size() {
         const SIZE: usize = 4096;

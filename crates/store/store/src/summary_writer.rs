@@ -1,4 +1,4 @@
-//! Writes segment summaries, and keeps what a zone's summaries say before the zone is reset.
+//! Writes segment summaries, and copies the rows in a zone's summaries to others before the zone is reset.
 
 use crate::Result;
 use crate::format::key;
@@ -10,23 +10,22 @@ use device::ZonedDevice;
 use kv::{Batch, Durability, Kv};
 use zone::{ZoneAddress, ZoneError, ZoneId};
 
-/// A summary fills so many bytes, or a block of the drive if that is larger. A row that needs more gets
-/// a summary of its own.
+/// Bytes that a summary fills, unless a block of the drive is larger. A row that needs more gets a summary of its own.
 const SIZE: u64 = 4096;
 
-/// What a summary is written for.
+/// Occasion for which summaries are written.
 #[derive(Clone, Copy)]
 pub(crate) enum Why {
-    /// Enough rows wait.
+    /// Rows wait that fill a summary.
     Enough,
-    /// All rows that wait, however few.
+    /// All waiting rows are to be written, however few.
     All,
-    /// A zone with so many bytes of summaries is going to be reset: all rows.
+    /// A zone with this many bytes of summaries is about to be reset: all waiting rows are to be written.
     Reset(u64),
 }
 
 impl Inner {
-    /// Appends rows that wait to `stream`. That there is a copy of them is worth no commit's failure.
+    /// Appends waiting rows to `stream`. An error is only logged: a missing copy is no reason to fail a commit.
     pub(crate) fn write_summaries(&self, stream: &Stream, why: Why) {
         if let Err(error) = self.try_to_write(stream, why) {
             tracing::warn!(%error, "no segment summary could be written");
@@ -48,7 +47,7 @@ impl Inner {
             };
             match self.append_summary(&kv, stream, &taken.bytes, why) {
                 Ok(true) => self.summaries.try_again(),
-                // A row that is larger than what can be appended at once has no copy.
+                // A row that is larger than what can be appended at once gets no copy.
                 Ok(false) if taken.bytes.len() > size => {}
                 not_written => {
                     self.summaries.put_back(taken, size);
@@ -58,25 +57,27 @@ impl Inner {
         }
     }
 
-    /// Writes down that all rows are in summaries, if that is so: the next mount has nothing to look for.
+    /// Records that all rows are in summaries, if they are, so that the next mount need not search for those that are
+    /// not.
     pub(crate) fn tell_all_copied(&self) -> Result<()> {
-        // Nobody has rows in hand that wait no more and are not written yet; no commit is between its number and its rows.
+        // Under these locks, no thread has taken rows that are not written yet, and no commit is between its number and
+        // its rows.
         let _written = self.summaries.writing.lock();
         let _alone = self.mutators.write();
         let Some(record) = self.summaries.all_copied() else {
             return Ok(());
         };
-        // A power cut must not leave the record without the summaries that it speaks of.
+        // A power cut must not leave the record without the summaries that it counts.
         self.device.flush()?;
         let mut batch = Batch::default();
         batch.put(key::SUPER_SUMMARIES, &record.encode());
-        // Behind the summaries' places in the log.
+        // The log has it after the places of these summaries.
         Ok(self.kv()?.write(&batch, Durability::Buffered)?)
     }
 
-    /// False if there is no place for it.
+    /// Appends a summary to `stream`; false if there is no place for it.
     fn append_summary(&self, kv: &Kv, stream: &Stream, bytes: &[u8], why: Why) -> Result<bool> {
-        /// A summary does not go on in another zone: the second one is as good as empty.
+        /// A summary lies in one zone: after a zone's end, the second try has an empty one.
         const TRIES: u32 = 2;
         let padded = appender::padded(bytes, self.device.geometry().block_size);
         let length = padded.len() as u64;
@@ -93,9 +94,9 @@ impl Inner {
                 Err(AppendError::NeedsZone) => return Ok(false),
                 Err(AppendError::Drive(error)) => return Err(error.into()),
             };
-            // The zone is pinned until its summary is in the index.
+            // The zone stays pinned until its summary is in the index.
             let entered = (there == length).then(|| self.enter_summary(kv, at, bytes.len()));
-            // No object has it: it is nobody's from the beginning.
+            // No object shows these bytes, so no commit will take them: they are given up at once.
             self.hold().add(at.zone, there, |_| {});
             if let Some(entered) = entered {
                 return entered.map(|()| true);
@@ -114,11 +115,11 @@ impl Inner {
         let mut batch = Batch::default();
         batch.put(&key::summaries(at.zone), &summary::encode_places(&places));
         batch.put(key::SUPER_SUMMARIES, &self.summaries.copied().encode());
-        // Not synced: whatever resets the zone comes behind it in the log.
+        // Not synced: in the log, any reset of the zone follows it.
         Ok(kv.write(&batch, Durability::Buffered)?)
     }
 
-    /// The summaries in `zone`, those that can be read, and how many others there are.
+    /// The readable summaries in `zone`, and the number of unreadable ones.
     pub(crate) fn summaries_in(&self, kv: &Kv, zone: ZoneId) -> Result<(Vec<Summary>, usize)> {
         let (mut found, mut unreadable) = (Vec::new(), 0);
         for place in read_places(kv, zone)? {
@@ -152,14 +153,14 @@ impl Inner {
         Ok(summary::decode(&buffer, self.uuid).filter(|_| is_there))
     }
 
-    /// In front of the reset of `zone`: what its summaries have and the database still has is written to
-    /// others, if there is a place for them. What cannot be read of them is only a copy. Whether there was
-    /// anything, which a flush has to make durable.
+    /// Before the reset of `zone`: copies the rows in its summaries that the database still has to other summaries, if
+    /// there is a place. Rows that cannot be read are skipped, because they are only copies. Returns whether there were
+    /// any, which a flush has to make durable.
     pub(crate) fn keep_summaries_of(&self, zone: ZoneId) -> Result<bool> {
         let (found, _) = self.summaries_in(&*self.kv()?, zone)?;
         let mut any = false;
         for summary in found {
-            // A commit that changes one of the rows is through, or comes behind this.
+            // A commit that changes one of the rows has ended, or comes after this.
             let _alone = self.mutators.write();
             let kv = self.kv()?;
             for (key, value) in summary.rows {
@@ -180,7 +181,7 @@ impl Inner {
     }
 }
 
-/// Where the summaries of a zone begin, in blocks, and how long they are.
+/// Where the summaries of a zone begin, in blocks, and their bytes without padding.
 pub(crate) fn read_places(kv: &Kv, zone: ZoneId) -> Result<Vec<(u32, u32)>> {
     let key = key::summaries(zone);
     let Some(value) = kv.get(&key)? else {

@@ -1,4 +1,4 @@
-//! What unit tests of the store share: a small drive, and a store on it that does nothing by itself.
+//! Shared by the store's unit tests: a small drive, and a store on it without background threads.
 
 // A failed unwrap is a failed test.
 #![allow(clippy::unwrap_used)]
@@ -10,7 +10,7 @@ use runtime::Runtime;
 use std::sync::Arc;
 use zone::{Geometry, ZoneKind};
 
-/// Of `zones` zones of 1 MiB, of which so many are conventional.
+/// A geometry of `zones` zones of 1 MiB, `conventional` of them conventional.
 pub(crate) fn geometry(zones: u32, conventional: u32) -> Geometry {
     Geometry {
         block_size: 4096,

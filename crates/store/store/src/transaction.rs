@@ -35,8 +35,8 @@ impl Transaction {
         })
     }
 
-    /// Creates a collection with objects in order of their hashes; it must not exist, and no other one of its
-    /// family may have any of these hashes.
+    /// Creates a collection with objects in order of their hashes. It must not exist, and no other collection of its
+    /// family may cover any of its hashes.
     pub fn create_hashed_collection(
         &mut self,
         collection: &str,
@@ -50,8 +50,8 @@ impl Transaction {
         })
     }
 
-    /// Makes the upper half of a collection's hashes, and the objects that have them, those of a new one.
-    /// What that costs does not depend on how many objects there are.
+    /// Moves the upper half of a collection's hashes, and the objects that have them, to a new collection. The cost
+    /// does not depend on the number of objects.
     pub fn split_collection(
         &mut self,
         collection: &str,
@@ -65,8 +65,8 @@ impl Transaction {
         })
     }
 
-    /// Gives all objects of a collection to the one with the other half of the hashes that both would have
-    /// together; the collection is gone. What that costs does not depend on how many objects there are.
+    /// Moves all objects of a collection to `into`, the other half of the hashes that both would cover together, and
+    /// removes the collection. The cost does not depend on the number of objects.
     pub fn merge_collection(&mut self, collection: &str, into: &str) -> &mut Self {
         self.add(Step::MergeCollection {
             collection: collection.to_owned(),
@@ -93,7 +93,7 @@ impl Transaction {
         })
     }
 
-    /// Sets when a collection was made (Unix time in microseconds): for copies of one.
+    /// Sets when a collection was created (Unix time in microseconds), for a copy of a collection.
     pub fn set_collection_created(&mut self, collection: &str, micros: u64) -> &mut Self {
         self.add(Step::SetCollectionCreated {
             collection: collection.to_owned(),
@@ -101,7 +101,7 @@ impl Transaction {
         })
     }
 
-    /// Lets the transaction fail with [`crate::Error::ConditionFailed`] unless `condition` holds.
+    /// Makes the transaction fail with [`crate::Error::ConditionFailed`] unless `condition` holds.
     pub fn require(
         &mut self,
         collection: &str,
@@ -114,7 +114,7 @@ impl Transaction {
         })
     }
 
-    /// Creates the object or replaces it whole, attributes included.
+    /// Creates the object, or replaces its data and attributes.
     pub fn put(
         &mut self,
         collection: &str,
@@ -129,8 +129,8 @@ impl Transaction {
         })
     }
 
-    /// Overwrites a range of an existing object; it may end behind the object's end but not begin
-    /// there.
+    /// Overwrites a range of an existing object. It may reach beyond the object's end, but must not begin there or
+    /// later, unless at the end itself.
     pub fn write(
         &mut self,
         collection: &str,
@@ -202,7 +202,7 @@ impl Transaction {
         })
     }
 
-    /// Sets when an object's data last changed (Unix time in microseconds): for copies of one.
+    /// Sets when an object's data last changed (Unix time in microseconds), for a copy of an object.
     pub fn set_modified(
         &mut self,
         collection: &str,
@@ -240,8 +240,8 @@ impl Transaction {
         self.omap(collection, object, OmapStep::Set(rows))
     }
 
-    /// Removes keys of an object's omap; those that are not there are passed over. Very many at once may be
-    /// refused on a full drive ([`crate::Error::TransactionTooLarge`]).
+    /// Removes keys of an object's omap; keys that do not exist are skipped. Very many at once may be refused on a full
+    /// drive ([`crate::Error::TransactionTooLarge`]).
     pub fn omap_remove(
         &mut self,
         collection: &str,
@@ -253,8 +253,8 @@ impl Transaction {
     }
 
     /// Removes the keys of an object's omap in `range`. Very many at once may be refused on a full drive
-    /// ([`crate::Error::TransactionTooLarge`]), and more than 128 MiB of them ([`crate::Error::Invalid`]), each counted with 64
-    /// bytes more. [`Self::omap_clear`] removes all of them, whatever there is.
+    /// ([`crate::Error::TransactionTooLarge`]), and more than 128 MiB of keys, each counted with 64 bytes more
+    /// ([`crate::Error::Invalid`]). [`Self::omap_clear`] removes all keys, whatever their number.
     pub fn omap_remove_range(
         &mut self,
         collection: &str,
@@ -277,8 +277,8 @@ impl Transaction {
         })
     }
 
-    /// Makes `object` of `parts` (collection, object), in order, without copying data: the parts
-    /// are gone afterwards. Replaces `object` if it exists. A part may be named once only.
+    /// Joins `parts` (collection, object), in order, into `object`, without copying data: the parts are removed.
+    /// Replaces `object` if it exists. A part may be named only once.
     pub fn assemble(
         &mut self,
         collection: &str,
@@ -294,7 +294,7 @@ impl Transaction {
         })
     }
 
-    /// Gives an object another name, in any collection; replaces what has that name.
+    /// Renames an object, also into another collection; replaces an object that has the new name.
     pub fn rename(
         &mut self,
         from: (&str, impl AsRef<[u8]>),
@@ -306,8 +306,8 @@ impl Transaction {
         })
     }
 
-    /// Makes `length` bytes from `offset` on a hole: they read as zeros and take no space. It may end behind
-    /// the object's end, which then grows, but not begin there.
+    /// Makes `length` bytes from `offset` on a hole, which reads as zeros and takes no space. It may reach beyond the
+    /// object's end, which then grows, but must not begin beyond it.
     pub fn punch(
         &mut self,
         collection: &str,
@@ -322,8 +322,8 @@ impl Transaction {
         })
     }
 
-    /// Makes `to` an object with the bytes, attributes and omap of `from`, without copying data; replaces what
-    /// has that name. The rows of the omap are copied in memory: more than 128 MiB of them, each counted with 64 bytes more, are
+    /// Makes `to` an object with the bytes, attributes and omap of `from`, without copying data; replaces an object of
+    /// that name. The omap's rows are copied in memory: more than 128 MiB of them, each counted with 64 bytes more, are
     /// refused ([`crate::Error::Invalid`]).
     pub fn clone_object(
         &mut self,
@@ -336,8 +336,8 @@ impl Transaction {
         })
     }
 
-    /// Overwrites `to` from `offset` on with the bytes `range` of `from`, without copying data. `to` is made
-    /// if there is none; `offset` may be its end but not behind it.
+    /// Overwrites `to` from `offset` on with the bytes `range` of `from`, without copying data. `to` is created if it
+    /// does not exist; `offset` may be its end but not beyond it.
     pub fn clone_range(
         &mut self,
         from: (&str, impl AsRef<[u8]>),

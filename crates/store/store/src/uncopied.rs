@@ -1,5 +1,5 @@
-//! Rows that a crash has left in no summary: they waited in memory for one, or the power cut took theirs. A mount tells
-//! from the log which these may be, and reads no more for it; they are copied behind the mount.
+//! Rows that are in no summary after a crash: they waited in memory for one, or the power cut took theirs. A mount
+//! finds the candidates in the log, without further reads; a background thread copies them after the mount.
 
 use crate::Result;
 use crate::copied_until::CopiedUntil;
@@ -13,19 +13,20 @@ use crate::summary_writer::Why;
 use kv::Kv;
 use std::collections::BTreeMap;
 
-/// Rows that are looked at before others may change them again.
+/// Rows that are compared under one lock, before commits may change rows again.
 const ROWS: usize = 256;
 
-/// The sequence of the last summary with a row, and what it says: a value, or that the row is deleted. `None` if none has it.
+/// Sequence of the last summary with a row, and what it has: a value, or that the row is deleted. `None`: no summary
+/// has it.
 type Latest = (u64, Option<Option<Vec<u8>>>);
 
-/// What a mount finds: rows that may be in no summary, and what is known of the others.
+/// The rows that may be in no summary, and the counter of the batch up to which all are.
 pub(crate) fn at_mount(
     kv: &Kv,
     recovery: &mut Recovery,
 ) -> Result<(Option<Uncopied>, CopiedUntil)> {
     let value = kv.get(key::SUPER_SUMMARIES)?;
-    // One of a version that did not write any: its next deep scrub looks at everything.
+    // A store of a version that wrote no record counts as new: its next deep scrub compares all rows.
     let record = value.and_then(|value| CopiedRecord::decode(&value));
     let record = record.unwrap_or(CopiedRecord::NEW);
     let logged = std::mem::take(&mut recovery.logged);
@@ -58,7 +59,8 @@ impl Inner {
         Ok(rows.is_some())
     }
 
-    /// Copies what the log of before the mount has; false if it was stopped. What has to be looked for everywhere stays.
+    /// Copies rows that the log before the mount has; false if `goes` stopped it. Rows that are not in the log stay
+    /// uncopied.
     pub(crate) fn copy_logged(&self, goes: Goes<'_>) -> Result<bool> {
         let is_logged = |uncopied: &mut Uncopied| matches!(uncopied, Uncopied::Logged(_));
         let taken = self.uncopied.lock().take_if(is_logged);
@@ -76,7 +78,7 @@ impl Inner {
                 );
                 None
             }
-            // The rows of a summary that a power cut took may be older than the log.
+            // A summary is lost, whose rows may be older than the log: all rows have to be compared.
             Ok(Some(Err(Unreadable))) => Some(Uncopied::Any),
             Ok(None) | Err(_) => Some(Uncopied::Logged(logged)),
         };
@@ -87,7 +89,7 @@ impl Inner {
         Ok(is_done)
     }
 
-    /// How many rows of the log were in no summary; `None` if it was stopped.
+    /// Number of rows of the log that were in no summary and now wait for one; `None` if `goes` stopped it.
     fn copy_rows_of(
         &self,
         logged: &Logged,
@@ -128,7 +130,7 @@ impl Inner {
     }
 
     fn copy_those_without(&self, keys: &[&[u8]], latest: &BTreeMap<&[u8], Latest>) -> Result<u64> {
-        // A commit that changes one of the rows is through, or comes behind this.
+        // A commit that changes one of the rows has ended, or comes after this.
         let _alone = self.mutators.write();
         let kv = self.kv()?;
         let mut rows = 0;
@@ -136,7 +138,7 @@ impl Inner {
             let found = kv.get(key)?;
             let wanted = match found {
                 Some(value) if self.wants_copy(key, &value)? => Some(value),
-                // Of extents and blobs without a name nobody has to know.
+                // Removed extents and blobs need no copy: without a name, a salvage does not restore them.
                 _ if matches!(key.first(), Some(&(key::EXTENT | key::BLOB))) => continue,
                 _ => None,
             };
@@ -149,7 +151,7 @@ impl Inner {
         Ok(rows)
     }
 
-    /// All rows without a copy wait for one: they are written, and that is written down.
+    /// Called when all rows without a copy wait for one: writes them to summaries, and records that.
     pub(crate) fn all_rows_wait(&self, misses: u64) -> Result<()> {
         self.summaries.looked_at_all(misses);
         self.write_summaries(self.moved.of(0), Why::All);
@@ -157,5 +159,5 @@ impl Inner {
     }
 }
 
-/// A summary that the log speaks of cannot be read.
+/// A summary whose place is in the log cannot be read.
 struct Unreadable;

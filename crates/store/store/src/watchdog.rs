@@ -1,4 +1,4 @@
-//! Says in the log which of the drive's commands do not come back.
+//! Logs commands that the drive does not answer.
 
 use device::watch::{UnderWay, Waiting};
 use runtime::Runtime;
@@ -9,20 +9,20 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// A command that is under way for longer is named.
+/// A command that takes longer is logged.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
-/// Between two looks.
+/// Interval of the checks.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-/// What there is to say.
+/// An event to log.
 #[derive(PartialEq, Eq, Debug)]
 enum News {
     Waits(Waiting),
-    /// It has come back, or failed, at the latest after so long.
+    /// The command has ended, with or without success; its age is from the last check before.
     Ended(Waiting),
 }
 
-/// What has been said: each command once when it takes long, and once when it has ended.
+/// Commands logged as waiting: each is logged once when it takes long, and once when it has ended.
 #[derive(Default)]
 struct Said(BTreeMap<u64, Waiting>);
 
@@ -50,14 +50,14 @@ struct Stop {
     changed: Condvar,
 }
 
-/// The thread that looks. It ends when this is dropped.
+/// The thread that checks. Dropping this stops it and waits for it.
 pub(crate) struct Watchdog {
     stop: Arc<Stop>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Watchdog {
-    /// `slow` counts the commands that took long, when they have ended.
+    /// `slow` counts the commands that took long, once they have ended.
     pub fn start(
         runtime: &Runtime,
         under_way: Arc<UnderWay>,

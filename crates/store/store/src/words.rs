@@ -1,4 +1,4 @@
-//! What the store says of itself, for people.
+//! Space, health and scrub status in words, for people.
 
 use crate::health::{Health, MetadataZone, Waiting};
 use crate::info::{Caches, Statfs};
@@ -10,11 +10,11 @@ use std::fmt;
 use std::time::{Duration, UNIX_EPOCH};
 use zone::{Bytes, ZoneCondition, count};
 
-/// Most names that fit on the screen with everything else.
+/// Most names listed, so that everything fits on a screen.
 const MAX_NAMES: usize = 10;
 
 impl Statfs {
-    /// A table: what, how many bytes, of what part that is how much, and what it means.
+    /// A table with a row for each use of space: name, bytes, share in percent, and its meaning.
     pub fn rows(&self) -> Vec<Vec<String>> {
         let (drive, capacity) = (self.drive_bytes, self.capacity_bytes);
         let small = "of the live: small objects (up to 2 KiB), kept in the metadata";
@@ -26,7 +26,7 @@ impl Statfs {
             "of the capacity: objects",
             "of the capacity: can still be stored",
         );
-        // Bytes, and of what they are a part.
+        // Name, bytes, the whole of which they are a share, and the meaning.
         let rows = [
             ("drive", drive, 0, "what its zones can hold"),
             ("metadata", self.metadata_bytes, drive, "zones of BlueFS"),
@@ -58,7 +58,7 @@ impl Statfs {
         rows.into_iter().map(row).collect()
     }
 
-    /// What the table does not say: a line each.
+    /// Facts that the table does not show, a line each.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = vec![format!(
             "{} zones{}: {} with objects, {} of metadata, {} free, {} of them for objects",
@@ -101,7 +101,7 @@ impl Statfs {
 }
 
 impl Caches {
-    /// A line for each that there is: what it holds, and how often it was of use.
+    /// A line for each cache that is on: its size, and its hit ratio.
     pub fn lines(&self) -> Vec<String> {
         let both = [("metadata", &self.metadata), ("data", &self.data)];
         let both = both.into_iter().filter(|(_, cache)| cache.budget_bytes > 0);
@@ -140,7 +140,7 @@ impl fmt::Display for Waiting {
 }
 
 impl Health {
-    /// All of it, a line each.
+    /// The whole report, a line each.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if self.is_healthy() {
@@ -202,7 +202,7 @@ impl Health {
         lines
     }
 
-    /// What is wrong, in a few words; empty if nothing is.
+    /// Everything that is wrong, in a few words; empty if healthy.
     pub fn summary(&self) -> String {
         let mut parts = Vec::new();
         if self.failure.is_some() {
@@ -261,7 +261,7 @@ fn words_of(purpose: ZonePurpose) -> &'static str {
 }
 
 impl ScrubStatus {
-    /// What it does and has done, a line each.
+    /// What the scrub is doing and has found, a line each.
     pub fn lines(&self) -> Vec<String> {
         let when = |micros: Option<u64>| {
             let time = micros.map(|micros| UNIX_EPOCH + Duration::from_micros(micros));

@@ -1,4 +1,4 @@
-//! What a record says. Bytes that say nothing are answered as that.
+//! Decodes a record into named fields. Bytes that cannot be decoded give `None`.
 
 use crate::format::copied::CopiedRecord;
 use crate::format::key::{self, Holder};
@@ -13,7 +13,7 @@ use crate::{Attributes, Name};
 use object::{Blob, Content, Extent};
 use serde_json::{Map, Value, json};
 
-/// Names and values.
+/// Field names and values.
 pub type Fields = Map<String, Value>;
 
 fn fields(value: Value) -> Fields {
@@ -23,7 +23,7 @@ fn fields(value: Value) -> Fields {
     }
 }
 
-/// What the key says and what the value says, each by itself.
+/// The fields of the key and those of the value, each decoded by itself.
 pub fn decoded(key: &[u8], value: &[u8]) -> (Option<Fields>, Option<Fields>) {
     let (name, said) = match key.first() {
         Some(&key::SUPER) => (super_key(key), super_value(key, value)),
@@ -104,7 +104,7 @@ pub fn decoded(key: &[u8], value: &[u8]) -> (Option<Fields>, Option<Fields>) {
     (name.map(fields), said.map(fields))
 }
 
-/// Facts about the store as a whole; the key says of what.
+/// Key of a fact about the store as a whole.
 fn super_key(key: &[u8]) -> Option<Value> {
     let known = [
         key::SUPER_FORMAT,

@@ -1,4 +1,4 @@
-//! Every record of the database in words, for people who look for what is wrong with it.
+//! Decodes every record of the database into words, for people who investigate damage.
 
 mod fields;
 mod walk;

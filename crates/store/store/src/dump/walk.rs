@@ -1,4 +1,4 @@
-//! Which records are shown. A record that cannot be read ends nothing: the walk goes on behind it.
+//! Lists the records of the database. A record that cannot be read does not end the walk, which goes on after it.
 
 use super::fields::{Fields, decoded};
 use crate::format::key;
@@ -22,9 +22,9 @@ pub enum RecordKind {
     Extents,
     /// Blobs that several extents show.
     Blobs,
-    /// What lies where in a zone: the cleaning index.
+    /// Fragments of blobs by their place in a zone: the cleaning index.
     Fragments,
-    /// How much of each zone is written and dead.
+    /// Bytes written and dead in each zone: the freelist.
     Zones,
     /// Places of segment summaries.
     Summaries,
@@ -32,12 +32,12 @@ pub enum RecordKind {
     Damage,
     /// Rows of omaps.
     Omap,
-    /// Maps and omaps whose rows are still to be given back.
+    /// Maps and omaps whose rows are still to be purged.
     Doomed,
 }
 
 impl RecordKind {
-    /// All, by their names, and what they are.
+    /// All kinds: their names, and what they contain.
     pub const ALL: &'static [(&'static str, Self, &'static str)] = &[
         (
             "numbers",
@@ -105,45 +105,45 @@ impl RecordKind {
     }
 }
 
-/// Which records are shown.
+/// Selection of the records to list.
 #[derive(Clone, Debug, Default)]
 pub struct Dump {
-    /// Only these; all if there are none.
+    /// Only these kinds; all if empty.
     pub kinds: Vec<RecordKind>,
-    /// Only what this collection is made of.
+    /// Only the records of this collection and its objects.
     pub collection: Option<String>,
-    /// Only what this object of it is made of.
+    /// Only the records of this object of the collection.
     pub object: Option<Name>,
-    /// Only what is known of this zone.
+    /// Only the records about this zone.
     pub zone: Option<ZoneId>,
 }
 
-/// What a walk meets.
+/// A step of the walk.
 pub enum Dumped<'a> {
     /// A record.
     Record {
-        /// Of what kind; `None`: of none that is known.
+        /// Name of its kind; `None` if that is unknown.
         kind: Option<&'static str>,
-        /// As it is stored.
+        /// The stored key.
         key: &'a [u8],
-        /// As it is stored.
+        /// The stored value.
         value: &'a [u8],
-        /// What the key says; `None`: it makes no sense.
+        /// The decoded key; `None` if it cannot be decoded.
         name: Option<Fields>,
-        /// What the value says; `None`: it makes no sense.
+        /// The decoded value; `None` if it cannot be decoded.
         said: Option<Fields>,
     },
-    /// The database cannot read on behind a key. The walk goes on at a later one, and rows between may be missing.
+    /// The database cannot read on after a key. The walk goes on at a later key, and rows in between may be missing.
     Unreadable {
-        /// The last key before that.
+        /// The last key that was read.
         behind: &'a [u8],
-        /// Why.
+        /// The error of the database.
         why: Error,
     },
 }
 
 impl Store {
-    /// Hands every record that `which` asks for to `each`, until that answers an error.
+    /// Passes every record that `which` selects to `each`, until that returns an error.
     pub fn dump<E: From<Error>>(
         &self,
         which: &Dump,
@@ -182,7 +182,7 @@ impl Store {
                 walk.all(prefix, key::after_prefix(prefix), each)
             }
             (None, None) => {
-                // Also those that there should not be.
+                // Also namespaces that should have no records.
                 let mut namespaces = 0..=u8::MAX;
                 namespaces.try_for_each(|first| {
                     let lower = [first];
@@ -193,7 +193,7 @@ impl Store {
     }
 }
 
-/// A key and a value, or the last key in front of what cannot be read.
+/// A key and its value, or the last key before an error.
 type Row<'a> = Result<(&'a [u8], &'a [u8]), (&'a [u8], Error)>;
 type Each<'a, E> = &'a mut dyn FnMut(Dumped<'_>) -> Result<(), E>;
 
@@ -226,7 +226,7 @@ impl Walk<'_> {
         })
     }
 
-    /// The record with this key, if there is one.
+    /// Shows the record with this key, if there is one.
     fn one<E>(&self, key: &[u8], each: Each<'_, E>) -> Result<(), E> {
         match self.kv.get(key) {
             Ok(Some(value)) => self.show(key, &value, each),
@@ -239,7 +239,7 @@ impl Walk<'_> {
     }
 
     fn all<E>(&self, lower: &[u8], upper: Option<Vec<u8>>, each: Each<'_, E>) -> Result<(), E> {
-        // Namespaces that nobody asked for are not read.
+        // Namespaces that were not selected are not read.
         if !self.wants(lower) {
             return Ok(());
         }
@@ -249,8 +249,8 @@ impl Walk<'_> {
         })
     }
 
-    /// Rows in order. Where the database cannot read on, from the next key on that is behind a shorter and shorter
-    /// beginning of the last one.
+    /// Shows rows in order. Where the database cannot read on, it goes on at the next key after a prefix of the last
+    /// one, and shortens that prefix until reading succeeds.
     fn scan<E>(
         &self,
         lower: &[u8],
@@ -277,7 +277,7 @@ impl Walk<'_> {
                             kept = last.len() + 1;
                         }
                         kept -= 1;
-                        // The namespace stays.
+                        // The first byte, the namespace, is kept.
                         from = match kept {
                             0 | 1 => None,
                             _ => key::after_prefix(&last[..kept]),
@@ -290,7 +290,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Onodes, and all that they name.
+    /// Shows onodes, and all records that they name.
     fn objects<E>(&self, lower: &[u8], upper: Option<Vec<u8>>, each: Each<'_, E>) -> Result<(), E> {
         self.scan(lower, upper, &mut |row| match row {
             Ok((key, value)) => {

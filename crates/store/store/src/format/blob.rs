@@ -1,4 +1,4 @@
-//! Blobs: in the row of the extent that owns them, or in a row of their own.
+//! Encoding of blobs, which are in the row of the extent that owns them or in a row of their own.
 
 use codec::{Put, Reader};
 use object::{
@@ -7,7 +7,7 @@ use object::{
 use zone::{ZoneAddress, ZoneId};
 
 const VERSION: u8 = 1;
-/// In the place of a fragment's zone: released.
+/// Zone number of a fragment that was released.
 const RELEASED: u32 = u32::MAX;
 
 pub(crate) fn checksum_kind(number: u8) -> Option<ChecksumKind> {
@@ -15,7 +15,7 @@ pub(crate) fn checksum_kind(number: u8) -> Option<ChecksumKind> {
     kinds.into_iter().find(|kind| *kind as u8 == number)
 }
 
-/// As many checksums as bytes of `stored` need.
+/// As many checksums as `stored` bytes need.
 pub(crate) fn decode_checksums(
     r: &mut Reader<'_>,
     kind: ChecksumKind,
@@ -43,7 +43,7 @@ pub(crate) fn encode_blob(blob: &Blob, out: &mut Vec<u8>) {
     blob.checksums.iter().for_each(|sum| out.put_u32(*sum));
 }
 
-/// The blob that fills the rest of a record.
+/// Decodes the blob that fills the rest of a record.
 pub(crate) fn decode_blob(r: &mut Reader<'_>) -> Option<Blob> {
     let codecs = [Codec::None, Codec::Zstd, Codec::Lz4];
     let codec = r.u8()?;

@@ -1,4 +1,4 @@
-//! `Ssummaries`: up to which batch segment summaries have a copy of every row.
+//! `Ssummaries`: the batch up to which segment summaries have a copy of every row.
 
 use codec::{Put, Reader};
 
@@ -6,14 +6,14 @@ const VERSION: u8 = 1;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct CopiedRecord {
-    /// What this batch and those before it changed is in summaries, or has changed since.
+    /// Rows that this batch and earlier ones changed are in summaries, or have changed again since.
     pub batch: u64,
-    /// Nothing was written behind that batch.
+    /// No later batch was written.
     pub is_all: bool,
 }
 
 impl CopiedRecord {
-    /// Of a store without objects.
+    /// The record of a store without objects.
     pub const NEW: Self = Self {
         batch: 0,
         is_all: true,

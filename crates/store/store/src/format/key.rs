@@ -1,4 +1,4 @@
-//! Keys: one byte for the namespace, then big-endian numbers or a name.
+//! Keys of the database: one byte for the namespace, then big-endian numbers or a name.
 
 use object::BlobId;
 use zone::{ZoneAddress, ZoneId};
@@ -11,7 +11,7 @@ pub(crate) const ONODE: u8 = b'O';
 pub(crate) const HASHED_ONODE: u8 = b'H';
 /// Both namespaces with onodes.
 pub(crate) const ONODES: [u8; 2] = [ONODE, HASHED_ONODE];
-/// `X`: map number, offset behind the extent's last byte → extent.
+/// `X`: map number, offset after the extent's last byte → extent.
 pub(crate) const EXTENT: u8 = b'X';
 /// `B`: number → shared blob.
 pub(crate) const BLOB: u8 = b'B';
@@ -21,7 +21,7 @@ pub(crate) const CLEANING: u8 = b'G';
 pub(crate) const FREELIST: u8 = b'Z';
 /// `M`: number of an omap, key → value.
 pub(crate) const OMAP: u8 = b'M';
-/// `T`: number of a map or an omap whose rows are still to be given back.
+/// `T`: number of a map or an omap whose rows are still to be purged.
 pub(crate) const DOOMED: u8 = b'T';
 
 /// `Y`: zone → where segment summaries are in it.
@@ -30,26 +30,26 @@ pub(crate) const SUMMARIES: u8 = b'Y';
 /// `D`: zone, offset → what is wrong with bytes of an object there.
 pub(crate) const DAMAGE: u8 = b'D';
 
-/// `S…`: facts about the store as a whole; this is the store's own record.
+/// `S…`: facts about the store as a whole; this key has the store's own record.
 pub(crate) const SUPER_FORMAT: &[u8] = b"Sformat";
-/// The key of the lowest number that was never given to a map or a shared blob.
+/// Key of the lowest number that was never given to a map or a shared blob.
 pub(crate) const SUPER_NEXT_NUMBER: &[u8] = b"Snext_number";
-/// The key of the lowest collection number that was never handed out.
+/// Key of the lowest collection number that was never used.
 pub(crate) const SUPER_NEXT_COLLECTION: &[u8] = b"Snext_collection";
 
-/// The key of the number of bytes in inline extents, by merge.
+/// Key of the number of bytes in inline extents, by merge.
 pub(crate) const SUPER_INLINE: &[u8] = b"Sinline_bytes";
-/// The key of how far the check of all bytes is.
+/// Key of the scrub's last passes and position.
 pub(crate) const SUPER_SCRUB: &[u8] = b"Sscrub";
-/// The key of when somebody stopped that; there is none once it was asked for again.
+/// Key of the time when a user stopped the scrub; absent once it was requested again.
 pub(crate) const SUPER_SCRUB_STOPPED: &[u8] = b"Sscrub_stopped";
-/// The key of up to which batch segment summaries have everything.
+/// Key of the batch up to which segment summaries have copies of all rows.
 pub(crate) const SUPER_SUMMARIES: &[u8] = b"Ssummaries";
-/// The key of how far a salvage in place is; there is none once it is through.
+/// Key of the stage of a salvage in place; absent once that has ended.
 pub(crate) const SUPER_SALVAGE: &[u8] = b"Ssalvage";
-/// The key of the zones that are out of use because they cannot be read.
+/// Key of the zones that are out of use because they cannot be read.
 pub(crate) const SUPER_RETIRED: &[u8] = b"Sretired";
-/// First byte of the facts about the store.
+/// First byte of the keys of facts about the store.
 pub(crate) const SUPER: u8 = b'S';
 
 fn key(namespace: u8, fields: &[&[u8]]) -> Vec<u8> {
@@ -118,7 +118,7 @@ pub(crate) fn doomed(map: u64) -> Vec<u8> {
     key(DOOMED, &[&map.to_be_bytes()])
 }
 
-/// The first key behind all keys that begin with `prefix`; `None` if there is no such key.
+/// The first key after all keys that begin with `prefix`; `None` if there is no such key.
 pub(crate) fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     let last = prefix.iter().rposition(|b| *b != 0xff)?;
     let mut end = prefix[..=last].to_vec();
@@ -126,7 +126,7 @@ pub(crate) fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     Some(end)
 }
 
-/// In front of an object's name in the key of its onode.
+/// The part of an onode's key before the object's name.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Holder {
     /// The number of a collection by name.
@@ -135,7 +135,7 @@ pub(crate) enum Holder {
     Hash { family: u32, hash: u32 },
 }
 
-/// Where the object is, and its name.
+/// Where the object belongs, and its name.
 pub(crate) fn parse_onode(key: &[u8]) -> Option<(Holder, &[u8])> {
     let (namespace, rest) = key.split_first()?;
     let (number, rest) = rest.split_first_chunk::<4>()?;
@@ -162,7 +162,7 @@ pub(crate) fn parse_omap(key: &[u8]) -> Option<(u64, &[u8])> {
     Some((u64::from_be_bytes(*number), name))
 }
 
-/// Map and end.
+/// Map and end of the extent.
 pub(crate) fn parse_extent(key: &[u8]) -> Option<(u64, u64)> {
     let (map, end) = two::<8, 8>(key, EXTENT)?;
     Some((u64::from_be_bytes(map), u64::from_be_bytes(end)))

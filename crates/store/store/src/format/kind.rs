@@ -1,4 +1,4 @@
-//! Where a collection has its onodes: in order of names, or of hashes with those of its family.
+//! Kinds of collections: objects in order of names, or in order of hashes together with others of its family.
 
 use super::key::{self, Holder};
 use crate::{HashPrefix, HashSource, Hashed};
@@ -9,13 +9,13 @@ const BY_HASH: u8 = 2;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
-    /// Under the collection's own number.
+    /// Keys begin with the collection's own number.
     ByName(u32),
     ByHash(Hashed),
 }
 
 impl Kind {
-    /// The 15 bytes of a collection's record behind the version.
+    /// Encodes the 15 bytes of a collection's record after the version.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Self::ByName(number) => {
@@ -49,7 +49,7 @@ impl Kind {
         }
     }
 
-    /// The key of an object's onode; the hash if the collection does not cover it.
+    /// The key of an object's onode; `Err` with the name's hash if the collection does not cover it.
     pub fn onode(&self, name: &[u8]) -> Result<Vec<u8>, u32> {
         match self {
             Self::ByName(number) => Ok(key::onode(*number, name)),
@@ -63,8 +63,8 @@ impl Kind {
         }
     }
 
-    /// The key of the first row from the name `from` on, in the collection's order; the empty name is in
-    /// front of all.
+    /// The key of the first row from the name `from` on, in the collection's order; the empty name comes before all
+    /// others.
     pub fn position(&self, from: &[u8]) -> Vec<u8> {
         match self {
             Self::ByName(number) => key::onode(*number, from),
@@ -79,7 +79,7 @@ impl Kind {
         }
     }
 
-    /// The first key behind its rows; `None` if there is no such key.
+    /// The first key after the collection's rows; `None` if there is no such key.
     pub fn end(&self) -> Option<Vec<u8>> {
         key::after_prefix(&match self {
             Self::ByName(number) => key::onode(*number, &[]),
@@ -87,7 +87,7 @@ impl Kind {
         })
     }
 
-    /// Whether an onode in this place with this name is one of its.
+    /// Whether an onode with this key and name belongs to the collection.
     pub fn has(&self, holder: Holder, name: &[u8]) -> bool {
         match (self, holder) {
             (Self::ByName(own), Holder::Collection(number)) => *own == number,
@@ -101,7 +101,7 @@ impl Kind {
         }
     }
 
-    /// Whether both would have some of the same rows, or a family would find hashes in two places.
+    /// Whether both would have rows in common, or a family would have two hash sources.
     pub fn conflicts(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::ByName(own), Self::ByName(number)) => own == number,

@@ -1,27 +1,27 @@
-//! The file `/damage`: what a scrub has found of the metadata to be damaged in all copies.
+//! The file `/damage`: metadata that a scrub found damaged in all copies.
 
 use crate::checksum::crc32c;
 use codec::{Put, Reader};
 
 const VERSION: u32 = 1;
-/// Before the checksum.
+/// Offset of the checksum.
 const CRC_AT: usize = 4;
-/// Entries that are kept at most; more are counted as one.
+/// Most entries that are kept.
 pub(crate) const MAX_ENTRIES: usize = 1000;
 
-/// In the place of a file's number: something that was met in reading rows.
+/// [`Entry::inode`] of damage that was found in rows.
 pub(crate) const ROWS: u64 = 0;
-/// The same: of the file system itself.
+/// [`Entry::inode`] of damage to the file system itself.
 pub(crate) const FILE_SYSTEM: u64 = u64::MAX;
 
-/// Something that is damaged.
+/// One finding.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Entry {
-    /// A file's number, [`ROWS`] or [`FILE_SYSTEM`].
+    /// Number of the damaged file, [`ROWS`] or [`FILE_SYSTEM`].
     pub inode: u64,
     /// When it was found for the first time, Unix time in microseconds.
     pub found_micros: u64,
-    /// The file's path, or what went wrong.
+    /// Path of the file, or a description of the damage.
     pub what: String,
 }
 

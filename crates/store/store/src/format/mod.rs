@@ -1,8 +1,7 @@
-//! What the store keeps in its key-value database, byte for byte: encode and decode, nothing else.
+//! Records of the store's key-value database: encode and decode, nothing else.
 //!
-//! Described in `docs/format/store.md`. Keys are big-endian, so that their byte order is their
-//! order; values are little-endian. Decoders take any bytes and answer `None` for what makes no
-//! sense.
+//! Described in `docs/format/store.md`. Keys are big-endian, so that their byte order is their order; values are
+//! little-endian. Decoders accept any bytes and return `None` for invalid ones.
 
 pub(crate) mod blob;
 pub(crate) mod copied;
@@ -21,10 +20,10 @@ mod summary_row;
 #[cfg(test)]
 mod tests;
 
-/// The version of everything described here; a store of another one is refused.
+/// Version of the whole format; a store of another version is refused.
 pub const FORMAT_VERSION: u32 = 3;
 
-/// Runs every decoder on `bytes`; what decodes has to encode to the same bytes again.
+/// Runs every decoder on `bytes`; what decodes must encode to the same bytes again.
 pub(crate) fn fuzz(bytes: &[u8]) {
     let again = [
         extent::decode(bytes).map(|e| extent::encode(&e)),

@@ -1,4 +1,4 @@
-//! What a batch says of its data to whoever replays the log.
+//! Notes in the write-ahead log about the data of a batch, for the replay.
 
 use super::blob::{checksum_kind, decode_checksums};
 use codec::{Put, Reader};
@@ -7,9 +7,8 @@ use zone::{ZoneAddress, ZoneId};
 
 const VERSION: u8 = 1;
 
-/// What a batch says of itself in the write-ahead log (and nowhere else): its number, a batch
-/// that was acknowledged before it was made, and the data that must have reached the drive for
-/// the batch to count.
+/// Note of a batch, found only in the write-ahead log: its number, a batch that was acknowledged before it was made,
+/// and the data that must have reached the drive for the batch to count.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct BatchNote {
     pub number: u64,
@@ -33,7 +32,7 @@ impl Piece {
         Fragment { at, length }
     }
 
-    /// What is left of it without its first `bytes`, whole checksum blocks.
+    /// The piece without its first `bytes`, which are whole checksum blocks.
     pub fn behind(&self, bytes: u32) -> Self {
         let blocks = (bytes / self.checksum_block.bytes()) as usize;
         Self {

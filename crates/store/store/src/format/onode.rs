@@ -1,21 +1,21 @@
 //! An onode: size, time, attributes and the maps that hold an object's extents.
 //!
-//! An object is a run of segments; each shows the extents of one map from `start` on. One segment
-//! is the rule; an object assembled of parts has one a part, which is why completing a multipart
-//! upload copies nothing. A map belongs to one object only.
+//! An object is a run of segments; each shows the extents of one map from `start` on. Most objects have one segment;
+//! one assembled of parts has a segment for each, so that completing a multipart upload copies nothing. A map belongs
+//! to one object only.
 
 use crate::Attributes;
 use codec::{Put, Reader};
 use object::Segment;
 
 const VERSION: u8 = 1;
-/// In the place of the number of the object's omap.
+/// Number of the omap of an object without one.
 const NO_OMAP: u64 = 0;
 
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Onode {
     pub modified_micros: u64,
-    /// Number of its omap.
+    /// Number of the object's omap.
     pub omap: Option<u64>,
     pub segments: Vec<Segment>,
     pub attributes: Attributes,

@@ -1,4 +1,4 @@
-//! The smaller records: the store itself, a collection, whose a fragment is, counters.
+//! Small records: the store's own, collections, names of blobs in the cleaning index, counters.
 
 use super::kind::Kind;
 use super::onode::{decode_attributes, encode_attributes};
@@ -10,7 +10,7 @@ const VERSION: u8 = 1;
 const OWN: u8 = 1;
 const SHARED: u8 = 2;
 
-/// `Sformat`: which store this is.
+/// `Sformat`: the format version and identity of the store.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct SuperRecord {
     pub version: u32,
@@ -24,7 +24,7 @@ impl SuperRecord {
         out
     }
 
-    /// The version is decoded even where the rest is of a shape that we do not know.
+    /// Decodes the version even if bytes of an unknown shape follow.
     pub fn decode(value: &[u8]) -> Option<Self> {
         let mut r = Reader(value);
         let version = r.u32()?;
@@ -68,7 +68,7 @@ impl CollectionRecord {
     }
 }
 
-/// `G`: whose fragment begins here.
+/// `G`: name of the blob whose fragment begins here.
 pub(crate) fn encode_name(name: BlobName) -> Vec<u8> {
     match name {
         BlobName::Own { map, end } => {
@@ -99,7 +99,7 @@ pub(crate) fn decode_name(value: &[u8]) -> Option<BlobName> {
     Some(name)
 }
 
-/// `Z`: the two counters of a zone.
+/// `Z`: the two counters of a zone, in bytes.
 pub(crate) fn encode_counters(written: i64, dead: i64) -> Vec<u8> {
     let mut out = written.to_le_bytes().to_vec();
     out.extend_from_slice(&dead.to_le_bytes());
@@ -114,7 +114,7 @@ pub(crate) fn decode_counters(value: &[u8]) -> Option<(i64, i64)> {
     Some(counters)
 }
 
-/// A 64-bit number that stands alone.
+/// A value that is one 64-bit number.
 pub(crate) fn decode_number(value: &[u8]) -> Option<u64> {
     let mut r = Reader(value);
     let number = r.u64()?;

@@ -15,7 +15,7 @@ pub(crate) fn encode(zones: &BTreeSet<ZoneId>) -> Vec<u8> {
     out
 }
 
-/// In order, each once.
+/// Zones in order, each once; `None` if they are not.
 pub(crate) fn decode(value: &[u8]) -> Option<BTreeSet<ZoneId>> {
     let mut r = Reader(value);
     let mut zones = BTreeSet::new();

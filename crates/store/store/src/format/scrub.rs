@@ -1,4 +1,4 @@
-//! How far the check of all bytes is, and the places that it found damaged.
+//! Records of the scrub: its passes and position, and damaged places.
 
 use codec::{Put, Reader};
 
@@ -6,19 +6,19 @@ const VERSION: u8 = 1;
 const MISMATCH: u8 = 1;
 const UNREADABLE: u8 = 2;
 
-/// `Sscrub`: when everything was looked at last, and how far a pass over the data is. Times are Unix time in
-/// microseconds, 0 for never.
+/// `Sscrub`: when the last passes ended, and the position of a pass over the data. Times are Unix time in microseconds,
+/// 0 for never.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct ScrubRecord {
-    /// When all metadata had been looked at for the last time.
+    /// When a pass over all metadata last ended.
     pub metadata_micros: u64,
-    /// When all data had been.
+    /// When a pass over all data last ended.
     pub data_micros: u64,
-    /// When the pass over the data that is under way began; 0: none is.
+    /// When the current pass over the data began; 0: there is none.
     pub began_micros: u64,
-    /// The zone that it goes on with.
+    /// The zone with which that pass continues.
     pub next_zone: u32,
-    /// Bytes that it has read.
+    /// Bytes that that pass has read.
     pub bytes_read: u64,
 }
 
@@ -55,12 +55,12 @@ impl ScrubRecord {
     }
 }
 
-/// `D`: what is wrong with bytes of a zone.
+/// `D`: damage to bytes of a zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct DamageRecord {
-    /// How many bytes.
+    /// Number of bytes.
     pub length: u32,
-    /// They can be read, and are not what their checksum says.
+    /// Whether the bytes can be read and do not match their checksum; otherwise they cannot be read.
     pub is_mismatch: bool,
     /// When that was found, Unix time in microseconds.
     pub found_micros: u64,

@@ -1,5 +1,5 @@
-//! A segment summary: copies of rows in a data zone, among the data that they describe. It is there for
-//! whoever has lost the database.
+//! Segment summaries: copies of rows in a data zone, beside the data that they describe, from which a salvage restores
+//! objects when the database is lost.
 
 use super::summary_columns::{self, Columns};
 pub(crate) use super::summary_row::{MAX_RAW, Row, raw_bytes};
@@ -7,27 +7,27 @@ use crate::checksum::crc32c;
 use codec::{Put, Reader};
 
 const MAGIC: &[u8; 8] = b"ZSSEGSUM";
-/// Rows one after the other, which earlier programs have written: only read.
+/// Version with rows one after the other, written by earlier programs: only read.
 const BY_ROWS: u32 = 1;
 const VERSION: u32 = 2;
-/// Of version 1: all of it. Of version 2: its first part.
+/// Codecs: for version 1, of the whole payload; for version 2, of its first part.
 const CODEC_ZSTD: u8 = 1;
 const CODEC_COLUMNS: u8 = 2;
 const HEADER: usize = 64;
 const CRC_AT: usize = 12;
 
-/// Most bytes of what of them is compressed, with what says how they are kept.
+/// Most bytes of the compressible part, before compression.
 const MAX_COMPRESSIBLE: usize = 2 * MAX_RAW;
 
-/// What a summary says.
+/// Decoded summary.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Summary {
-    /// Of several that have a row, the one with the highest sequence counts.
+    /// Order of writing: if several summaries have a row, the highest sequence counts.
     pub sequence: u64,
     pub rows: Vec<Row>,
 }
 
-/// A summary of the store `uuid`, not padded. `None`: more than [`MAX_RAW`] bytes.
+/// Encodes a summary of the store `uuid`, without padding; `None` if the rows exceed [`MAX_RAW`] bytes.
 pub(crate) fn encode<'a>(
     uuid: [u8; 16],
     sequence: u64,
@@ -67,25 +67,25 @@ pub(crate) fn encode<'a>(
     Some(out)
 }
 
-/// Whether a summary may begin here.
+/// Whether the block starts with a summary's magic.
 pub(crate) fn begins(block: &[u8]) -> bool {
     block.starts_with(MAGIC)
 }
 
-/// Bytes of the summary that begins here, without padding, as its header says.
+/// Length without padding of the summary that starts here, as its header says; `None` if that is too long.
 pub(crate) fn bytes(block: &[u8]) -> Option<usize> {
     let mut r = Reader(block.get(48..)?);
     let packed = r.u32()? as usize;
     (packed <= 2 * MAX_RAW).then_some(HEADER + packed)
 }
 
-/// What the store `uuid` wrote here; what comes behind the summary is padding.
+/// Decodes a summary of the store `uuid`; bytes after it are padding. `None` if it is another store's or damaged.
 pub(crate) fn decode(bytes: &[u8], uuid: [u8; 16]) -> Option<Summary> {
     let (whose, summary) = parse(bytes)?;
     (whose == uuid).then_some(summary)
 }
 
-/// A summary, and the store that wrote it.
+/// Decodes a summary of any store; returns that store's UUID too.
 pub(crate) fn parse(bytes: &[u8]) -> Option<([u8; 16], Summary)> {
     let mut r = Reader(bytes);
     if r.take(8)? != MAGIC {
@@ -150,7 +150,7 @@ fn decode_rows(bytes: &[u8], expected: usize, count: u32) -> Option<Vec<Row>> {
     Some(rows)
 }
 
-/// `Y`: where summaries begin in a zone, in blocks of the drive, and their bytes without padding.
+/// Value of a `Y` record: where summaries begin in a zone, in blocks of the drive, and their bytes without padding.
 pub(crate) fn encode_places(places: &[(u32, u32)]) -> Vec<u8> {
     let mut out = Vec::new();
     for (block, bytes) in places {
@@ -210,7 +210,7 @@ mod tests {
         assert!(parse(&bytes).is_some());
     }
 
-    /// What programs wrote before there were columns.
+    /// Encodes rows as version 1 did.
     fn by_rows(rows: &[(&[u8], Option<&[u8]>)]) -> Vec<u8> {
         let mut raw = Vec::new();
         for (key, value) in rows {
@@ -248,7 +248,7 @@ mod tests {
         assert_eq!(found, decode(&sample(), [5; 16]).unwrap());
     }
 
-    /// Rows of so many objects, as S3 makes them.
+    /// Rows of `count` objects like those that S3 makes.
     fn of_objects(count: u64, random: &mut fastrand::Rng) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
         let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
         let mut rows = Vec::new();
@@ -293,7 +293,7 @@ mod tests {
         for round in 0..60 {
             let mut rows = of_objects(round * 3, &mut random);
             for _ in 0..random.usize(..10) {
-                // Nothing that makes sense.
+                // Random keys and values.
                 let namespace = *random.choice(b"CHOXBZ").unwrap();
                 let mut key = vec![namespace];
                 key.extend((0..random.usize(..30)).map(|_| random.u8(..)));
@@ -303,7 +303,7 @@ mod tests {
             let borrowed = rows.iter().map(|(k, v)| (k.as_slice(), v.as_deref()));
             let mut bytes = encode([5; 16], 9, borrowed).unwrap();
             assert_eq!(decode(&bytes, [5; 16]).unwrap().rows, rows);
-            // Behind a right checksum, too, anything is an answer but a panic.
+            // Damage behind a valid checksum may decode to anything, but must not panic.
             for _ in 0..20 {
                 let at = random.usize(HEADER - 16..bytes.len());
                 let before = bytes[at];

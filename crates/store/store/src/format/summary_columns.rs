@@ -1,17 +1,17 @@
-//! The rows of a summary as columns: what is alike in many rows lies together, and what is random lies apart from what can be
-//! compressed.
+//! Rows of a summary encoded as columns: bytes that are alike in many rows lie together, and random bytes lie apart
+//! from those worth compressing.
 //!
-//! A row falls into pieces: its key, and its value, an onode's into its head and each attribute. Pieces of one kind (the same
-//! name and length) are a table with a row for each piece, and are kept column by column. A column of hexadecimal
-//! digits or Base64 that looks random takes four or six bits for each, a random byte one, uncompressed; all others are
-//! compressed together, as differences to the row above where these are fewer.
+//! A row falls into pieces: its key, and its value; an onode's value into its head and each attribute. Pieces of one
+//! kind (the same name and length) form a table with a row for each piece, which is stored column by column. A column
+//! of hexadecimal or Base64 digits that looks random takes four or six bits a digit, one of random bytes a byte each,
+//! uncompressed; all other columns are compressed together, as differences to the row above where fewer values result.
 
 use super::key;
 use super::summary_row::{MAX_RAW, Row, raw_bytes};
 use codec::{Put, Reader};
 use std::collections::BTreeMap;
 
-/// Shorter tables are kept row by row.
+/// Tables with fewer rows are stored row by row.
 const LEAST_ROWS: usize = 8;
 const HEX: &[u8; 16] = b"0123456789abcdef";
 const BASE64: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -21,22 +21,22 @@ const DIFFERENCES: u8 = 1;
 const BYTES: u8 = 2;
 const HEX_DIGITS: u8 = 3;
 const BASE64_DIGITS: u8 = 4;
-/// In the place of a table's columns: its cells follow each other.
+/// Marks a table without columns: its cells follow each other.
 const BY_ROWS: u8 = 0;
 const BY_COLUMNS: u8 = 1;
 
-/// Of a row: its key was deleted, its key is a text of any length, its value is an onode.
+/// Flags of a row: its key was deleted, its key is a text of any length, its value is an onode.
 const DELETED: u8 = 1;
 const TEXT_KEY: u8 = 2;
 const ONODE: u8 = 4;
 
-/// The name and length of pieces that are alike.
+/// Name and length that all pieces of a table share.
 type Kind = (Vec<u8>, usize);
 
-/// What a row is made of: its flags and the numbers of its pieces' kinds.
+/// How a row is assembled: its flags and the numbers of its pieces' kinds.
 type Shape = (u8, Vec<u32>);
 
-/// Rows in two parts: what is worth compressing, and what is not.
+/// Encoded rows in two parts: one worth compressing, and one that is not.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(super) struct Columns {
     pub compressible: Vec<u8>,
@@ -59,7 +59,7 @@ impl<T: Ord> Numbers<T> {
     }
 }
 
-/// `None`: more than a summary can have.
+/// Encodes rows; `None` if a key or value is larger than a summary can hold.
 pub(super) fn encode<'a>(
     rows: impl Iterator<Item = (&'a [u8], Option<&'a [u8]>)>,
 ) -> Option<Columns> {
@@ -133,12 +133,12 @@ pub(super) fn encode<'a>(
     Some(out)
 }
 
-/// Keys of these namespaces end with a name.
+/// Whether keys of this namespace end with a name, and so vary in length.
 fn is_text(namespace: u8) -> bool {
     !matches!(namespace, key::EXTENT | key::BLOB)
 }
 
-/// The head of an onode and its attributes, if it is nothing but that.
+/// Splits an onode into its head and attributes; `None` if the value is not exactly that.
 fn split(namespace: u8, value: &[u8]) -> Option<Vec<(Kind, &[u8])>> {
     if !key::ONODES.contains(&namespace) {
         return None;
@@ -158,7 +158,7 @@ fn split(namespace: u8, value: &[u8]) -> Option<Vec<(Kind, &[u8])>> {
     Some(pieces)
 }
 
-/// Puts a column where it belongs, and says how.
+/// Appends a column to `cells` or `random`; returns its mode.
 fn put_column(column: &[u8], cells: &mut Vec<u8>, random: &mut Vec<u8>) -> u8 {
     let differences: Vec<u8> = std::iter::once(column[0])
         .chain(column.windows(2).map(|two| two[1].wrapping_sub(two[0])))
@@ -167,7 +167,7 @@ fn put_column(column: &[u8], cells: &mut Vec<u8>, random: &mut Vec<u8>) -> u8 {
     let rows = column.len();
     let is_hex = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
     let is_base64 = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
-    // So many different ones are in a column of random ones.
+    // Number of different values from which on a column counts as random.
     let (mode, many) = match () {
         () if column.iter().all(is_hex) => (HEX_DIGITS, 12),
         () if column.iter().all(is_base64) => (BASE64_DIGITS, rows.min(64) / 2),
@@ -194,7 +194,7 @@ fn different(bytes: &[u8]) -> usize {
     seen.iter().filter(|seen| **seen).count()
 }
 
-/// Digits of so many bits each, the lowest bits first; the last byte is filled with zeros.
+/// Packs digits with `bits` bits each, the lowest bits first; the last byte is padded with zeros.
 fn pack(digits: &[u8], alphabet: &[u8], bits: u32, out: &mut Vec<u8>) {
     let (mut held, mut count) = (0_u32, 0);
     for digit in digits {
@@ -231,12 +231,12 @@ fn unpack(r: &mut Reader<'_>, rows: usize, alphabet: &[u8], bits: u32) -> Option
     (held == 0).then_some(digits)
 }
 
-/// A table as it is told: how it is kept, and where the next of its pieces is.
+/// A table while it is decoded: its modes and cells, and the index of the next piece to hand out.
 struct Table {
     name: Vec<u8>,
     length: usize,
     rows: usize,
-    /// How each column is kept; nothing where it is by rows.
+    /// Mode of each column; `None` if stored by rows.
     modes: Option<Vec<u8>>,
     cells: Vec<u8>,
     next: usize,
@@ -297,7 +297,7 @@ impl Table {
     }
 }
 
-/// The rows, which have so many bytes in all; `None` for what [`encode`] never writes.
+/// Decodes `count` rows of `raw` bytes in all; `None` for bytes that [`encode`] never writes.
 pub(super) fn decode(parts: &Columns, count: u32, raw: usize) -> Option<Vec<Row>> {
     let (mut r, mut random) = (Reader(&parts.compressible), Reader(&parts.random));
     let mut tables = Vec::new();

@@ -1,9 +1,9 @@
-//! A row in a segment summary, however it is kept.
+//! Rows in a segment summary, in whichever version they are encoded.
 
-/// Most bytes of a summary's rows before compression: bytes from outside unpack to no more.
+/// Most bytes of a summary's rows before compression, which bounds the memory for decoding untrusted bytes.
 pub(crate) const MAX_RAW: usize = 8 << 20;
 
-/// A row as it was when the summary was written: a key and its value, or that it had been deleted.
+/// A row as of the summary: a key and its value, or `None` if it was deleted.
 pub(crate) type Row = (Vec<u8>, Option<Vec<u8>>);
 
 /// Bytes of a row before compression.

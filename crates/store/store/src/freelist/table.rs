@@ -68,7 +68,7 @@ impl Totals {
     }
 }
 
-/// Value of [`Row::filled_at`] for zones that are not the store's.
+/// Value of `filled_at` in the rows of zones that are not the store's.
 const NOT_OURS: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]

@@ -1,4 +1,4 @@
-//! Every stored byte against its checksum.
+//! Checks every stored byte against its checksum.
 
 use super::report::{FsckReport, MAX_DETAILS};
 use crate::Result;
@@ -16,11 +16,11 @@ const UNREADABLE: &str = "unreadable extent";
 /// A check of all bytes while it runs.
 struct Reading<'a> {
     store: &'a Inner,
-    /// Bytes in all, for `progress`.
+    /// Bytes to read in all, for `progress`.
     total: u64,
     report: &'a mut FsckReport,
     progress: &'a mut dyn FnMut(u64, u64),
-    /// Places that are damaged.
+    /// Damaged places.
     found: DamageFound,
 }
 
@@ -94,15 +94,15 @@ impl Inner {
         self.name_damaged(&found, report)
     }
 
-    /// Puts the objects that have these bytes into words, each of those that share them: one pass over the objects for each
-    /// kind of damage, and none without.
+    /// Adds the names of all objects that show the damaged bytes to the report: one pass over the objects for each kind
+    /// of damage, and none without damage.
     fn name_damaged(&self, found: &DamageFound, report: &mut FsckReport) -> Result<()> {
         for is_mismatch in [true, false] {
             let kind = kind_of(is_mismatch);
             let mut places = Places::new();
             for (at, (damage, fragment, name)) in found {
                 if damage.is_mismatch == is_mismatch {
-                    // Objects are found by it.
+                    // Objects are found by the cleaning index only.
                     let indexed = self.kv()?.get(&key::cleaning(*fragment))?;
                     report.unnamed += u64::from(indexed != Some(encode_name(*name)));
                     let bytes = at.offset..at.offset.saturating_add(damage.length.into());
@@ -114,7 +114,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Puts what objects have in these places into words.
+    /// Adds the objects with bytes in these places to the report, up to [`MAX_DETAILS`] of them in words.
     pub(super) fn name_objects(&self, kind: &str, places: &Places, report: &mut FsckReport) {
         let named = self.objects_in(places, &mut |loss| {
             if report.details.len() < MAX_DETAILS {
@@ -124,7 +124,7 @@ impl Inner {
                 report.unnamed += 1;
             }
         });
-        // What the database cannot give is an error of its own, and may hide objects.
+        // A record that the database cannot read is an error of its own, and may hide objects.
         let problems = match named {
             Ok(problems) => problems,
             Err(error) => vec![error.to_string()],

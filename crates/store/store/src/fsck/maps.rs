@@ -1,4 +1,4 @@
-//! Extents against the objects that they belong to, and shared blobs against the extents that show them.
+//! Checks extents against the objects that they belong to, and shared blobs against the extents that show them.
 
 use super::report::FsckReport;
 use super::zones::Lies;
@@ -14,12 +14,12 @@ use std::collections::BTreeMap;
 #[derive(Default)]
 pub(super) struct Shown {
     pub references: References,
-    /// The first map found, for messages.
+    /// The last map found that shows it, for messages.
     pub map: u64,
     by_several: bool,
 }
 
-/// By blob.
+/// What extents show, by shared blob.
 pub(super) type AllShown = BTreeMap<BlobId, Shown>;
 
 impl Inner {

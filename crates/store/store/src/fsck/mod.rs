@@ -1,5 +1,6 @@
-//! Compares everything with everything: the file system below with the drive, onodes ↔ extents ↔ blobs
-//! with their references ↔ cleaning index ↔ freelist ↔ write pointers, and with `deep` every stored byte with its checksum.
+//! Checks all records against each other and against the drive: the file system below, onodes ↔ extents ↔ blobs with
+//! their references ↔ cleaning index ↔ freelist ↔ write pointers; if `deep`, also every stored byte against its
+//! checksum.
 
 mod bytes;
 mod maps;
@@ -21,8 +22,8 @@ use report::{Damaged, MAX_DETAILS};
 use runtime::{HashMap, HashSet};
 
 impl Inner {
-    /// Nothing else changes the store while this runs. `progress` gets bytes done and bytes in
-    /// all (of the deep check).
+    /// Checks the store, while commits wait. `progress` is called with bytes done and bytes in all, during the deep
+    /// check.
     pub(crate) fn fsck(
         &self,
         deep: bool,
@@ -51,7 +52,7 @@ impl Inner {
         Ok(report)
     }
 
-    /// What the scrub has written down.
+    /// Checks the records of damage and of zones out of use.
     fn check_damage(&self, report: &mut FsckReport) -> Result<()> {
         self.rows_of(key::DAMAGE, |key, value| {
             if key::parse_damage(key).is_none() || DamageRecord::decode(value).is_none() {
@@ -69,7 +70,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Whether maps or blobs could be given numbers that are in use.
+    /// Checks that new maps or blobs cannot get numbers that are in use.
     fn check_numbers(
         &self,
         used: impl Iterator<Item = u64>,
@@ -86,7 +87,7 @@ impl Inner {
         Ok(())
     }
 
-    /// What is wrong with the file system below.
+    /// Checks the file system below.
     fn check_file_system(&self, deep: bool, report: &mut FsckReport) -> Result<()> {
         let below = self.fs.check(deep)?;
         for (kind, count) in below.errors {
@@ -101,8 +102,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Every row of a namespace up to the first that the database cannot give, if there is one;
-    /// what is behind that is checked no further, and the answer says why.
+    /// Calls `row` with every row of a namespace, up to the first that the database cannot read. Later rows are not
+    /// checked, and the result says why.
     fn rows_of(
         &self,
         namespace: u8,
@@ -141,7 +142,7 @@ impl Inner {
         Ok(owners)
     }
 
-    /// Maps and how much of each must be there: start and end of what its object shows.
+    /// Checks onodes and omaps. Returns the maps, with the start and end of what their objects show; 0 and 0 if doomed.
     fn check_onodes(
         &self,
         collections: &Owners,
@@ -181,7 +182,7 @@ impl Inner {
         }
         self.rows_of(key::DOOMED, |key, _| {
             match key::parse_doomed(key) {
-                // Whatever is still there is on its way out.
+                // Its remaining rows are being purged.
                 Some(map) => {
                     if owners.insert(map, (0, 0)).is_some() {
                         report.error("doomed map with an owner", || map.to_string());

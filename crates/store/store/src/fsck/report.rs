@@ -1,4 +1,4 @@
-//! What a check found.
+//! Report of a check.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -6,34 +6,34 @@ use std::collections::BTreeMap;
 /// Most errors that are described in words; all are counted.
 pub(super) const MAX_DETAILS: usize = 100;
 
-/// What a check found.
+/// Result of a check.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct FsckReport {
-    /// Collections.
+    /// Number of collections.
     pub collections: u64,
-    /// Objects.
+    /// Number of objects.
     pub objects: u64,
-    /// Extents, inline ones included.
+    /// Number of extents, inline ones included.
     pub extents: u64,
     /// Bytes in objects.
     pub bytes: u64,
     /// Bytes that were read and compared with their checksums (deep check).
     pub bytes_verified: u64,
-    /// Keys of omaps.
+    /// Number of keys in omaps.
     pub omap_keys: u64,
-    /// Segment summaries.
+    /// Number of segment summaries.
     pub summaries: u64,
-    /// Those that cannot be read, or are not there after a power cut (deep check).
+    /// Summaries that cannot be read, or that a power cut has lost (deep check).
     pub summaries_unreadable: u64,
-    /// Rows of data in zones that no segment summary has: a power cut costs the copies of the last rows,
-    /// a full drive leaves them waiting (deep check).
+    /// Rows about data in zones that no segment summary has: a power cut costs the copies of the last rows, a full
+    /// drive leaves them waiting (deep check).
     pub rows_without_copy: u64,
-    /// How many errors of each kind; empty means clean.
+    /// Number of errors by kind; empty: the store is clean.
     pub errors: BTreeMap<String, u64>,
     /// The first errors in words.
     pub details: Vec<String>,
-    /// Objects with damaged bytes that are not in `details`: there are too many, or records that would name them are
-    /// damaged (deep check).
+    /// Objects with damaged bytes that are not in `details`, because there are too many or because records that would
+    /// name them are damaged (deep check).
     pub unnamed: u64,
 }
 
@@ -43,7 +43,7 @@ impl FsckReport {
         self.errors.is_empty()
     }
 
-    /// What a deep check says of the copies of rows in data zones.
+    /// The results of a deep check for the copies of rows, in words.
     pub fn copies(&self) -> String {
         let Self {
             summaries,
@@ -65,7 +65,7 @@ impl FsckReport {
     }
 }
 
-/// What ended a look at the database early.
+/// Why a scan of the database ended early, if it did.
 #[must_use]
 pub(super) struct Damaged(pub Option<String>);
 

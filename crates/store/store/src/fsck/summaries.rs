@@ -1,4 +1,4 @@
-//! Segment summaries against the rows that they copy.
+//! Checks segment summaries against the rows that they copy.
 
 use super::report::FsckReport;
 use crate::Result;
@@ -8,7 +8,7 @@ use crate::format::summary::decode_places;
 use crate::inner::Inner;
 
 impl Inner {
-    /// What the index says of summaries; `deep` reads them, and counts the rows that are in none.
+    /// Checks the index of summaries; `deep` also reads them, and counts the rows that are in none.
     pub(super) fn check_summaries(&self, deep: bool, report: &mut FsckReport) -> Result<()> {
         let mut zones = Vec::new();
         self.rows_of(key::SUMMARIES, |key, value| {
@@ -31,7 +31,7 @@ impl Inner {
         let Some((copied, unreadable)) = copied else {
             return Ok(());
         };
-        // No error: a power cut may have cost a summary whose place was durable, and it is but a copy.
+        // Not an error: a power cut may lose a summary whose place was durable, and it is only a copy.
         report.summaries_unreadable += unreadable;
         let is_copied = |key: &[u8], value: &[u8]| copied.has(key, value);
         let others = [key::COLLECTION, key::BLOB, key::EXTENT];

@@ -1,4 +1,4 @@
-//! Where blobs lie against the cleaning index, the freelist and the drive's write pointers.
+//! Checks the places of blobs against the cleaning index, the freelist and the drive's write pointers.
 
 use super::report::FsckReport;
 use crate::Result;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use zone::{ZoneAddress, ZoneId};
 use zone_alloc::Owner;
 
-/// A fragment of a blob, by where it lies.
+/// Place of a blob's fragment.
 pub(super) struct Lies {
     pub at: ZoneAddress,
     pub padded: u64,

@@ -1,12 +1,12 @@
-//! Rows that are to change.
+//! Planned changes of rows, in batches.
 
 use crate::Result;
 use kv::{Batch, Durability, Kv};
 
-/// What goes into one batch. A repair that is cut off between two is begun again.
+/// Bytes after which a batch is full. A repair that is interrupted between two batches has to be run again.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// Changes in the order in which they are made.
+/// Changes, in the order in which they will be written.
 #[derive(Default)]
 pub(crate) struct Changes {
     batches: Vec<Batch>,
@@ -30,7 +30,7 @@ impl Changes {
         &mut self.batches[last]
     }
 
-    /// Makes them, durably.
+    /// Writes all batches, each durably.
     pub fn apply(self, kv: &Kv) -> Result<()> {
         for batch in self.batches {
             kv.write(&batch, Durability::Synced)?;

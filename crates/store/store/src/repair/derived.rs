@@ -1,4 +1,4 @@
-//! What follows from extents and blobs: references, the cleaning index, the freelist and the numbers.
+//! Repair of what is derived from extents and blobs: references, the cleaning index, the freelist and the counters.
 
 use super::Repair;
 use super::names::Names;
@@ -13,7 +13,7 @@ use object::{Blob, BlobId, BlobName, Content, References};
 use std::collections::BTreeMap;
 use zone::{ZoneAddress, ZoneId};
 
-/// What extents show of a blob.
+/// What extents show of a shared blob.
 #[derive(Default)]
 struct Shown {
     references: References,
@@ -21,7 +21,7 @@ struct Shown {
     by_several: bool,
 }
 
-/// Blobs by the places of their fragments, and bytes in inline extents.
+/// Places of all fragments with their blobs, and bytes in inline extents.
 #[derive(Default)]
 pub(super) struct Placed {
     fragments: Vec<(ZoneAddress, u64, BlobName)>,
@@ -37,7 +37,7 @@ impl Placed {
 }
 
 impl Repair {
-    /// Blobs are referred to as extents show them; answers where everything lies then.
+    /// Plans references of shared blobs so that they match the extents; returns the places of all fragments.
     pub(super) fn plan_references(&mut self) -> Result<Placed> {
         let block = self.opened.device.geometry().block_size;
         let mut shown: BTreeMap<BlobId, Shown> = BTreeMap::new();
@@ -169,7 +169,7 @@ impl Repair {
             if sane.map(|(written, dead)| written - dead) == Some(bytes) {
                 continue;
             }
-            // Of conventional zones, nothing else knows how far they are written.
+            // For a conventional zone, nothing else records how far it is written.
             let written = sane.map_or(0, |(written, _)| written).max(end).max(bytes);
             let counters = encode_counters(written, written - bytes);
             let what = match sane {
@@ -207,7 +207,7 @@ impl Repair {
         Ok(())
     }
 
-    /// No number is given out twice.
+    /// Raises the next numbers above those in use, so that no number is used twice.
     pub(super) fn plan_numbers(&mut self, names: &Names) -> Result<()> {
         let next = [
             (key::SUPER_NEXT_NUMBER, names.highest),
@@ -215,7 +215,7 @@ impl Repair {
         ];
         for (key, highest) in next {
             let recorded = self.opened.kv.get(key)?;
-            // Without the record, the first number is 1.
+            // Without the record, numbering starts at 1.
             let is_right = match &recorded {
                 None => highest == 0,
                 Some(value) => decode_number(value).is_some_and(|next| next > highest),

@@ -1,14 +1,14 @@
-//! `fsck --repair`: brings what `fsck` counts to nothing, while the store is not mounted.
+//! `fsck --repair`: removes the errors that `fsck` counts, while the store is not mounted.
 //!
-//! What stands for itself comes first: collections, onodes, the extents of their maps, shared blobs. Of these, rows
-//! that nothing refers to go, and what refers to rows that are not there is given up. An object that lost some of its
-//! bytes goes to a collection of its own, with holes in their place: under its old name nobody takes them for its own.
-//! All of that is planned before anything is changed, and the caller is told by name. What follows from these rows
-//! comes behind them: references, the cleaning index, the freelist, the counters.
+//! Primary rows come first: collections, onodes, the extents of their maps, shared blobs. Rows that nothing refers to
+//! are removed, and rows that refer to missing ones are given up. An object that lost some of its bytes moves to a
+//! collection of its own, with holes in their place, so that under its old name no client takes the holes for its data.
+//! All of this is planned before anything is changed, and the caller is told by name. Rows derived from these are
+//! repaired afterwards: references, the cleaning index, the freelist, the counters.
 //!
-//! At the end, what of the file system below is damaged in one copy is written anew from the other one.
+//! At the end, metadata of the file system that is damaged in one copy is rewritten from the other.
 //!
-//! Every step may be cut off: the next repair finds less to do. Zones are not reset here, and nothing is moved.
+//! Each step may be interrupted: the next repair then has less to do. No zone is reset and no data moved.
 
 mod changes;
 mod data;
@@ -28,11 +28,11 @@ use device::ZonedDevice;
 use names::Names;
 use std::sync::Arc;
 
-/// What a repair has done of the metadata's copies.
+/// Names in the report for repairs of the metadata's files.
 const COPIES: &str = "copies of metadata that differ";
 const TEXT_LOGS: &str = "damaged text log of the database";
 
-/// A repair on its way.
+/// A repair while it runs.
 struct Repair {
     opened: Opened,
     now: u64,
@@ -40,8 +40,8 @@ struct Repair {
     changes: Changes,
 }
 
-/// Repairs the store on `device`, which nobody has mounted. `agree` is asked with what will be given up, even if that
-/// is nothing, before the first change; if it answers false there is none.
+/// Repairs the store on `device`, which must not be mounted. Before the first change, `agree` is called with what will
+/// be given up, even if that is nothing; if it returns false, nothing is changed.
 pub(crate) fn repair(
     device: Arc<dyn ZonedDevice>,
     options: &MountOptions,
@@ -58,20 +58,20 @@ pub(crate) fn repair(
     done.and_then(|report| closed.map(|()| report))
 }
 
-/// Writes anew what of the file system below is damaged in one of two copies. Nothing is lost by that, so nobody is asked.
+/// Rewrites metadata that is damaged in one of two copies. This loses nothing, so it needs no agreement.
 fn mend_copies(opened: &Opened, mut report: RepairReport) -> Result<RepairReport> {
     if report.is_done {
         let scrubbed = opened.fs.scrub(&mut |_| true)?;
         let mut lost = scrubbed.map_or(Vec::new(), |scrubbed| scrubbed.lost);
         report.repaired_many(TEXT_LOGS, give_up_text_logs(&opened.fs, &mut lost));
-        // The mount and the opening of the database may have found some as well.
+        // Also counts repairs by the mount and by the opening of the database.
         let mended = opened.fs.statistics();
         report.repaired_many(COPIES, mended.copies_repaired + mended.mended_at_mount);
     }
     Ok(report)
 }
 
-/// The same, once the database is open.
+/// Repairs the rows of an open database.
 pub(crate) fn put_in_order(
     opened: Opened,
     now: u64,
@@ -112,7 +112,7 @@ impl Repair {
         std::mem::take(&mut self.changes).apply(&self.opened.kv)
     }
 
-    /// Every row of a namespace. What the database cannot give, a repair cannot bring back: it ends there.
+    /// Calls `row` with every row of a namespace. A row that the database cannot read ends the repair with its error.
     fn rows(&self, namespace: u8, mut row: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
         for found in self.opened.kv.scan(&[namespace], Some(&[namespace + 1])) {
             let (key, value) = found?;
@@ -121,7 +121,7 @@ impl Repair {
         Ok(())
     }
 
-    /// All rows of a namespace at once, where there are few.
+    /// All rows of a namespace at once, for namespaces with few.
     fn all(&self, namespace: u8) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
         let mut all = Vec::new();
         self.rows(namespace, |key, value| {
@@ -131,7 +131,7 @@ impl Repair {
         Ok(all)
     }
 
-    /// A row that is of no use goes.
+    /// Plans the removal of a row, counted under `what`.
     fn drop_row(&mut self, key: &[u8], what: &str) {
         self.changes.delete(key);
         self.report.repaired(what);

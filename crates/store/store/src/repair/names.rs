@@ -1,4 +1,4 @@
-//! Which maps and omaps are whose, by the rows with names.
+//! Owners of maps and omaps, by the rows with names (collections and onodes).
 
 use crate::HashSource;
 use crate::format::kind::Kind;
@@ -7,18 +7,18 @@ use crate::owners::Owners;
 use runtime::{HashMap, HashSet};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What the rows with names say.
+/// What collections and onodes own.
 #[derive(Default)]
 pub(super) struct Names {
     pub collections: Owners,
-    /// By collection.
+    /// Kinds of collections, by name.
     pub kinds: BTreeMap<String, Kind>,
-    /// By map: start and end of what its object shows; 0 and 0 of one that is doomed.
+    /// Start and end of what the owner of a map shows; 0 and 0 if the map is doomed.
     pub maps: HashMap<u64, (u64, u64)>,
     pub omaps: HashSet<u64>,
-    /// Onodes that are going to be others than the database has; `None`: none.
+    /// Planned changes of onodes, by key; `None`: removed.
     pub changed: BTreeMap<Vec<u8>, Option<Onode>>,
-    /// The highest numbers that are in use.
+    /// The highest numbers in use, of maps, omaps and blobs, and of collections.
     pub highest: u64,
     pub highest_collection: u32,
 }
@@ -32,7 +32,7 @@ impl Names {
         self.kinds.insert(name, kind);
     }
 
-    /// This name, or with a number behind it the first that is free.
+    /// `name`, or `name-2` and so on: the first that no collection has.
     pub fn free(&self, name: &str) -> String {
         let numbered = (2_u32..).map(|number| format!("{name}-{number}"));
         let mut names = std::iter::once(name.to_owned()).chain(numbered);
@@ -40,7 +40,7 @@ impl Names {
         free.unwrap_or_default()
     }
 
-    /// How a family finds hashes: as its collections say, or as fits this object.
+    /// The hash source of a family: that of its collections, or else the one that yields `hash` for `name`.
     pub fn source(&self, family: u32, hash: u32, name: &[u8]) -> Option<HashSource> {
         let of_family = self.kinds.values().find_map(|kind| match kind {
             Kind::ByHash(hashed) if hashed.family == family => Some(hashed.source),
@@ -54,7 +54,7 @@ impl Names {
         self.highest = self.highest.max(number);
     }
 
-    /// Enters what an onode has; false, and nothing entered, if some of it is another's.
+    /// Enters the maps and the omap of an onode; false, and nothing is entered, if one of them has an owner.
     pub fn take(&mut self, onode: &Onode) -> bool {
         let mut maps = BTreeSet::new();
         let is_new = |map| !self.maps.contains_key(&map);
@@ -76,7 +76,7 @@ impl Names {
         true
     }
 
-    /// An onode that is given up leaves what it has to nobody.
+    /// Removes the maps and the omap of an onode that is given up.
     pub fn leave(&mut self, onode: &Onode) {
         for s in &onode.segments {
             self.maps.remove(&s.map);

@@ -1,4 +1,4 @@
-//! Collections and onodes.
+//! Repair of collections, onodes and omaps.
 
 use super::Repair;
 use super::names::Names;
@@ -37,7 +37,7 @@ impl Repair {
         self.plan_homeless(names, nameless)
     }
 
-    /// Collections for onodes that have none. If it is clear which one they are of, it gets its name back.
+    /// Plans collections for onodes that have none. If only one collection can be theirs, it gets its old name back.
     fn plan_homeless(&mut self, names: &mut Names, nameless: Vec<String>) -> Result<()> {
         let (mut numbers, mut hashes) = (BTreeSet::new(), BTreeSet::new());
         for namespace in key::ONODES {
@@ -90,7 +90,7 @@ impl Repair {
                 };
                 prefix = if lower.covers(hash) { lower } else { upper };
             }
-            // Another hash of the same family may have had it made.
+            // A collection made for another hash of the family may cover this one.
             if names.collections.conflict(&place(prefix)).is_none() {
                 let name = names.free(&format!("fsck-family-{family}"));
                 self.create(names, name, place(prefix));
@@ -110,7 +110,8 @@ impl Repair {
         names.add(name, kind);
     }
 
-    /// The number of a collection of this name, or with a number behind it, in which objects are by name.
+    /// Number and name of a collection by name: the one called `name`, or else a new one, called `name` or `name-2` and
+    /// so on.
     pub(super) fn by_name(&mut self, names: &mut Names, name: &str) -> Result<(u32, String)> {
         if let Some(Kind::ByName(number)) = names.kinds.get(name) {
             return Ok((*number, name.to_owned()));
@@ -130,7 +131,7 @@ impl Repair {
             self.rows(namespace, |key, value| {
                 let onode = Onode::decode(value);
                 let has_place = names.collections.of(key).is_some();
-                // Those in their places take what they have first.
+                // Onodes whose collection covers them take their maps first.
                 let taken = has_place && onode.as_ref().is_some_and(|onode| names.take(onode));
                 if !taken {
                     bad.push((key.to_vec(), onode));
@@ -159,7 +160,7 @@ impl Repair {
         Ok(())
     }
 
-    /// An onode that cannot be what it says, or not where it is.
+    /// Plans the repair of an onode that cannot be decoded, conflicts with another one, or has no collection.
     fn plan_onode(&mut self, names: &mut Names, key: &[u8], onode: Option<Onode>) -> Result<()> {
         let words = names.collections.words(key);
         let Some(mut onode) = onode else {
@@ -168,7 +169,7 @@ impl Repair {
             return Ok(());
         };
         if !names.take(&onode) {
-            // Only its omap may be another's.
+            // Perhaps only its omap is another object's.
             let omap = onode.omap.take();
             if !names.take(&onode) {
                 self.report.give_up(words, "its bytes are another object's");
@@ -185,7 +186,7 @@ impl Repair {
         if names.collections.of(key).is_some() {
             return Ok(());
         }
-        // Collections were made for all whose place is known.
+        // Collections were made for all onodes whose place can be computed.
         let place = match key::parse_onode(key) {
             Some((Holder::Hash { family, hash }, name)) if !name.is_empty() => names
                 .source(family, hash, name)
@@ -218,7 +219,7 @@ impl Repair {
         names.changed.insert(key.to_vec(), None);
     }
 
-    /// What is on its way out, and whose it is not any more.
+    /// Plans the repair of doomed maps: records that cannot be decoded or whose map has an owner are removed.
     fn plan_doomed(&mut self, names: &mut Names) -> Result<()> {
         for (key, _) in self.all(key::DOOMED)? {
             match key::parse_doomed(&key) {

@@ -1,25 +1,25 @@
-//! What a repair does.
+//! Report of a repair.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Something that does not come back as it was.
+/// A loss: a collection or an object that cannot be restored as it was.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct GivenUp {
-    /// A collection and an object's name, or a collection.
+    /// Name of the collection, or COLLECTION/OBJECT.
     pub name: String,
-    /// What of it, and why.
+    /// The lost part, and the reason.
     pub what: String,
 }
 
-/// What a repair has done, or would do.
+/// Result of a repair, or its plan.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct RepairReport {
-    /// What does not come back as it was.
+    /// All losses.
     pub given_up: Vec<GivenUp>,
-    /// Rows that were removed, moved or written anew, and places of metadata, by what was wrong with them.
+    /// Number of rows removed, moved or rewritten, and of places of metadata, by kind of error.
     pub repaired: BTreeMap<String, u64>,
-    /// False if nothing was changed, for what would have been given up was not agreed to.
+    /// False if nothing was changed, because the caller did not agree to the losses.
     pub is_done: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Puts what was found into another store.
+//! Copies the objects that were found into another store, or in place what cannot stay where it is.
 
 use super::found::FoundObject;
 use super::parts::{Object, Part, Stored};
@@ -12,26 +12,27 @@ use crate::{Attributes, Condition, Error, Name, Result, Store, Transaction, Writ
 use object::{Blob, Content};
 use std::collections::BTreeMap;
 
-/// Where damaged objects go if they are wanted; their names have their collections' in front.
+/// Collection for damaged objects, if they are wanted, as `collection/name`.
 const DAMAGED: &str = "salvaged-damaged";
-/// The attribute of collections that salvage makes, with what of which store is in them.
+/// Attribute of the collections that a salvage makes: the UUID of the salvaged store and the collection's base name.
 pub(super) const MARK: &str = "zonestore.salvaged";
 
-/// What is done with what was found.
+/// Options of [`Salvage::copy`].
 #[derive(Clone, Copy, Default)]
 pub struct SalvageOptions<'a> {
-    /// Whole objects are put there under their names; `None`: they are read and compared, no more.
+    /// Store that whole objects are copied to under their names; `None`: objects are only read and verified.
     pub to: Option<&'a Store>,
-    /// Damaged ones too, into a collection `salvaged-damaged`, with holes for what is lost.
+    /// Whether damaged objects are copied too, into a collection `salvaged-damaged`, with holes for lost bytes.
     pub damaged: bool,
-    /// The store is on the drive itself: nothing is cleaned for the sake of a copy, since what it is read from may go with
-    /// that.
+    /// Whether `to` is on the salvaged drive itself: then no zone is cleaned to make room for copies, because their
+    /// sources could go with it.
     pub in_place: bool,
 }
 
 impl Salvage {
-    /// Reads every object, compares it with its checksums, and copies it. What is there by the same name is left
-    /// alone, so a copy that was interrupted goes on where it was. `progress` gets objects done and objects in all.
+    /// Reads every object, verifies its checksums, and copies it. Objects that `to` has already by that name are
+    /// skipped, so a copy that was interrupted can be resumed. `progress` is called with objects done and objects in
+    /// all.
     pub fn copy(
         &self,
         options: SalvageOptions<'_>,
@@ -40,13 +41,13 @@ impl Salvage {
         self.copy_but(options, &BTreeMap::new(), progress)
     }
 
-    /// Bytes of the objects that are left when [`Self::copy`] has done so many, whole or not.
+    /// Bytes of the objects that are left after the first `done` ones, whole or not.
     pub fn bytes_behind(&self, done: u64) -> u64 {
         let objects = self.found.objects().skip(done as usize);
         objects.map(|object| object.onode.size()).sum()
     }
 
-    /// But for these keys, for which there is no room.
+    /// Like [`Self::copy`], without the objects with these keys, for which there is no room.
     pub(super) fn copy_but(
         &self,
         options: SalvageOptions<'_>,
@@ -97,8 +98,8 @@ impl Salvage {
         Ok(report)
     }
 
-    /// A collection for what has none, by this name or with a number behind it: neither one that was found, nor one
-    /// that is there for something else.
+    /// A collection for objects without one, named `name` or `name-2` and so on: one that a salvage of the same store
+    /// made, or a new one, never one that was found or that holds other objects.
     fn own_collection(&self, to: Option<&Store>, name: &str) -> Result<String> {
         let mark = [&self.scanned.uuid[..], name.as_bytes()].concat();
         for number in 1_u32.. {
@@ -144,7 +145,7 @@ impl Salvage {
             report.already_there += 1;
             return Ok(());
         }
-        // In place there is no room to spare for what is not going to be kept.
+        // In place, objects are first only read: there is no room to spare for copies that are not kept.
         let mut object = self.read_all(onode, options.to.filter(|_| !options.in_place))?;
         if let Some(store) = options.to
             && options.in_place
@@ -191,7 +192,7 @@ impl Salvage {
         }
     }
 
-    /// Reads an object, and writes what it reads to `store`.
+    /// Reads an object, and writes its readable bytes to `store`, if given.
     fn read_all<'a>(&'a self, onode: &Onode, store: Option<&'a Store>) -> Result<Object<'a>> {
         let mut object = Object::new(self, store);
         for part in self.parts(onode) {
@@ -201,7 +202,7 @@ impl Salvage {
         Ok(object)
     }
 
-    /// All of an object, in order.
+    /// The parts of an object, in order and without gaps.
     fn parts(&self, onode: &Onode) -> Vec<Part> {
         let mut parts = Vec::new();
         for span in object::spans(&onode.segments, 0, onode.size()) {
@@ -233,12 +234,12 @@ fn stored(found: &Found, content: &Content, skipped: u64) -> Stored {
             bytes(found.shared(*blob).map(|shared| shared.blob), *skip)
         }
         Content::Hole => Stored::Hole,
-        // In no summary.
+        // Inline bytes are in no summary.
         Content::Inline(_) => Stored::Unknown,
     }
 }
 
-/// For objects whose collection is not known.
+/// Name of the collection for objects whose own is not known.
 pub(super) fn collection_of(holder: Holder) -> String {
     match holder {
         Holder::Collection(number) => format!("salvaged-{number}"),
@@ -282,7 +283,7 @@ fn place(
         transaction.set_attributes(collection, name, onode.attributes.clone());
     }
     match store.commit(transaction) {
-        // Another version was placed a moment ago, by a damaged row or by somebody else.
+        // The object was placed meanwhile, from a damaged row or by another writer.
         Err(Error::ConditionFailed { .. }) => Ok(()),
         done => done,
     }

@@ -1,4 +1,4 @@
-//! The rows that summaries have, the latest of each key, and what they say. Pure.
+//! The latest row of each key in all summaries, decoded. Pure.
 
 use super::layers::Layers;
 use crate::format::key::{self, Holder};
@@ -15,11 +15,11 @@ use zone::ZoneAddress;
 
 struct Latest {
     sequence: u64,
-    /// `None`: deleted.
+    /// `None`: the row is deleted.
     value: Option<Vec<u8>>,
 }
 
-/// An object, as its onode says.
+/// An object, as its onode describes it.
 pub(super) struct FoundObject<'a> {
     pub key: &'a [u8],
     pub sequence: u64,
@@ -28,7 +28,7 @@ pub(super) struct FoundObject<'a> {
     pub onode: Onode,
 }
 
-/// Rows by key, those of the highest sequence.
+/// Rows by key: for each, the one from the summary with the highest sequence.
 #[derive(Default)]
 pub(super) struct Found {
     rows: BTreeMap<Vec<u8>, Latest>,
@@ -47,15 +47,15 @@ impl Found {
         }
     }
 
-    /// Those that were not deleted and begin with `prefix`.
+    /// Rows that begin with `prefix` and are not deleted.
     fn rows(&self, prefix: Vec<u8>) -> impl Iterator<Item = (&[u8], u64, &[u8])> {
         let rows = self.rows.range(prefix.clone()..);
         let rows = rows.take_while(move |(key, _)| key.starts_with(&prefix));
         rows.filter_map(|(key, row)| Some((key.as_slice(), row.sequence, row.value.as_deref()?)))
     }
 
-    /// The collections, by name. Of two that would have the same objects, the later one counts: that the other was
-    /// deleted or split is in no summary.
+    /// The collections, by name. Of two that would hold the same objects, the later one counts: the other was deleted
+    /// or split, which no summary records.
     pub fn collections(&self) -> BTreeMap<&str, CollectionRecord> {
         let rows = self.rows(vec![key::COLLECTION]);
         let mut all: Vec<_> = rows
@@ -78,7 +78,7 @@ impl Found {
             .collect()
     }
 
-    /// The objects.
+    /// All objects, of collections by name first.
     pub fn objects(&self) -> impl Iterator<Item = FoundObject<'_>> {
         let rows = key::ONODES.into_iter();
         let rows = rows.flat_map(|namespace| self.rows(vec![namespace]));
@@ -94,7 +94,7 @@ impl Found {
         })
     }
 
-    /// The highest number of a map, an omap, a blob or a summary, and that of a collection, deleted ones too.
+    /// The highest number of a map, omap, blob or summary, and of a collection, deleted ones included.
     pub fn highest(&self) -> (u64, u32) {
         let (mut number, mut collection) = (0, 0);
         for (key, row) in &self.rows {
@@ -120,7 +120,7 @@ impl Found {
         (number, collection)
     }
 
-    /// What a map shows.
+    /// The extents of a map, laid over each other by age.
     pub fn map(&self, map: u64) -> Layers {
         let rows = self.rows(key::map(map));
         let mut extents: Vec<_> = rows
@@ -138,13 +138,13 @@ impl Found {
         layers
     }
 
-    /// A blob that several extents show.
+    /// The shared blob with this number.
     pub fn shared(&self, id: BlobId) -> Option<SharedBlob> {
         let row = self.rows.get(&key::blob(id))?;
         blob::decode_shared(row.value.as_deref()?)
     }
 
-    /// What an extent shows a part of.
+    /// The blob that an extent shows a part of.
     pub fn blob_of(&self, extent: &Extent) -> Option<Blob> {
         match &extent.content {
             Content::Own { blob, .. } => Some(blob.clone()),
@@ -153,7 +153,7 @@ impl Found {
         }
     }
 
-    /// The blobs that rows name.
+    /// All blobs that rows describe.
     pub fn blobs(&self) -> impl Iterator<Item = Blob> {
         let own = self.rows(vec![key::EXTENT]).filter_map(|(_, _, value)| {
             match extent::decode(value)?.content {
@@ -166,7 +166,7 @@ impl Found {
         own.chain(shared)
     }
 
-    /// Where rows say that data is, in order: the place, and its bytes.
+    /// Places of all fragments that rows describe, in order, with their bytes.
     pub fn places(&self) -> Vec<(ZoneAddress, u64)> {
         let fragments = self.blobs().flat_map(|blob| blob.fragments);
         let mut places: Vec<_> = fragments

@@ -1,13 +1,14 @@
 //! Salvage on the drive itself.
 //!
-//! Order of writes. All of it but the copies is done on a model of the drive first (`rehearsal`). No zone with anything that may be an object's is written to or reset; they are finished at most.
-//! 1. The other zones get a new file system and in it a database with two rows: the store's record, and that a salvage
-//!    is under way (`Ssalvage` 1).
-//! 2. Rows of what stays in place are written, then what follows from them, then `Ssalvage` 2.
-//! 3. The store is mounted for the first time, and what cannot stay where it is is copied. Then `Ssalvage` goes.
+//! Everything but the copies is first tried on a model of the drive (`rehearsal`). Zones that may hold object data are
+//! neither written to nor reset, at most finished. Order of writes:
+//! 1. The other zones get a new file system, and in it a database with two rows: the store's record, and the mark that
+//!    a salvage is under way (`Ssalvage` 1).
+//! 2. Rows of what stays in place are written, then those derived from them, then `Ssalvage` 2.
+//! 3. The store is mounted for the first time, and what cannot stay in place is copied. Then `Ssalvage` is removed.
 //!
-//! Whoever stops before `Ssalvage` is 2 leaves the data zones as they were and metadata that do not count: the next
-//! salvage begins anew. Behind that it goes on with the copies, of which none is made twice.
+//! A stop before `Ssalvage` is 2 leaves the data zones as they were and metadata that does not count: the next salvage
+//! starts again. After that, it resumes the copies, of which none is made twice.
 
 use super::Salvage;
 use super::copy::SalvageOptions;
@@ -28,7 +29,7 @@ use std::sync::Arc;
 use zone::{ZoneCondition, ZoneId};
 
 impl Salvage {
-    /// Carries out a plan. `progress` gets objects done and objects in all, of the last step.
+    /// Carries out a plan. `progress` is called with objects done and objects in all, during the copies.
     pub fn in_place(
         &self,
         lost: &Lost,
@@ -57,7 +58,7 @@ impl Salvage {
         })
     }
 
-    /// The new file system needs as many active zones as the old one.
+    /// Finishes zones that are kept, because the new file system needs as many active zones as the old one.
     fn finish_kept(&self, plan: &Plan) -> Result<()> {
         let geometry = self.device.geometry();
         for zone in self.device.report(ZoneId(0), geometry.zone_count)? {
@@ -72,7 +73,7 @@ impl Salvage {
         Ok(())
     }
 
-    /// A file system, a database in it, and all rows; `device` is the drive, or a model of it.
+    /// Makes a file system with a database of all rows; `device` is the drive, or a model of it.
     pub(super) fn write_index(
         &self,
         device: Arc<dyn ZonedDevice>,
@@ -81,7 +82,7 @@ impl Salvage {
     ) -> Result<()> {
         let mkfs = MkfsOptions {
             engine: options.engine.clone(),
-            // Epochs of the journal follow from it, and those of before must not come again.
+            // The journal's epochs depend on it, and those of the old file system must not recur.
             uuid: plan.how.uuid,
             metadata_copies: Some(plan.copies),
             force: true,
@@ -89,7 +90,7 @@ impl Salvage {
         };
         let record = SuperRecord {
             version: FORMAT_VERSION,
-            // Summaries go on to be this store's.
+            // The old store's identity, so that its summaries remain valid.
             uuid: self.scanned.uuid,
         };
         let mut first = Batch::default();

@@ -1,8 +1,8 @@
 //! Rows of a new database for objects that stay where they are. Pure.
 //!
-//! Rows are as summaries have them, so that these go on to be their copies, as far as they fit each other: a map is of
-//! one object, a place on the drive of one blob, and a blob that several extents show has a row of its own. Where two
-//! objects do not agree, the one with the later onode comes first, and the other one has to be copied.
+//! Rows are kept as the summaries have them, so that the summaries remain their copies, as far as they are consistent:
+//! a map belongs to one object, a place on the drive to one blob, and a blob that several extents show has a row of its
+//! own. Where two objects conflict, the one with the later onode stays, and the other has to be copied.
 
 use super::found::{Found, FoundObject};
 use crate::format::onode::Onode;
@@ -14,19 +14,19 @@ use zone::ZoneAddress;
 /// Rows by key.
 pub(super) type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// The rows that there are going to be.
+/// The rows of the new database.
 pub(super) struct Index {
     rows: Rows,
-    /// By the place of its first fragment that is there.
+    /// Blobs by the place of their first fragment that has one.
     blobs: BTreeMap<ZoneAddress, Placed>,
-    /// By the first byte of a fragment: where its last block ends.
+    /// End of each fragment's last block, by the fragment's place.
     places: BTreeMap<ZoneAddress, u64>,
     maps: BTreeSet<u64>,
     next_number: u64,
     block_size: u32,
 }
 
-/// A blob, and the extents that show it.
+/// A blob with the extents that show it.
 struct Placed {
     blob: Blob,
     id: Option<BlobId>,
@@ -40,17 +40,17 @@ struct Shown {
     skip: u32,
 }
 
-/// A stretch of an object.
+/// A run of bytes of an object.
 struct Stretch {
     segment: usize,
     end: u64,
     length: u64,
-    /// None: a hole.
+    /// The blob, its number if it is shared, and the first raw byte shown; `None`: a hole.
     shows: Option<(Blob, Option<BlobId>, u32)>,
 }
 
 impl Index {
-    /// Numbers from `next_number` on are nobody's.
+    /// An empty index; numbers from `next_number` on are unused.
     pub fn new(next_number: u64, block_size: u32) -> Self {
         Self {
             rows: Rows::new(),
@@ -75,12 +75,12 @@ impl Index {
         self.next_number - 1
     }
 
-    /// Where blobs lie, in order: their first bytes, and where their last blocks end.
+    /// Places of fragments, in order, with the ends of their last blocks.
     pub fn places(&self) -> impl Iterator<Item = (ZoneAddress, u64)> {
         self.places.iter().map(|(at, end)| (*at, *end))
     }
 
-    /// Adds an object with all that it shows; false, and nothing added, if some of that is in the place of another's.
+    /// Adds an object with all that it shows; false, and nothing is added, if some of it conflicts with another object.
     pub fn add(&mut self, found: &Found, object: &FoundObject<'_>) -> bool {
         let Some(stretches) = stretches(found, &object.onode) else {
             return false;
@@ -101,10 +101,11 @@ impl Index {
             }
         }
         let mut onode = object.onode.clone();
-        // Its keys are in no summary.
+        // The keys of an omap are in no summary.
         onode.omap = None;
         for segment in &mut onode.segments {
-            // A map that another object has already: an earlier name of it was in a summary, and its end was not.
+            // Another object has the map already: a summary has an earlier name of it, but none has that name's
+            // removal.
             if !self.maps.insert(segment.map) {
                 segment.map = self.number();
                 self.maps.insert(segment.map);
@@ -135,7 +136,7 @@ impl Index {
         true
     }
 
-    /// An object of blobs that nothing else shows, by the offsets where they begin in it.
+    /// Adds an object of blobs that no other object shows; each blob with its offset in the object.
     pub fn add_new(&mut self, key: Vec<u8>, mut onode: Onode, blobs: Vec<(u64, Blob)>) {
         let map = self.number();
         let mut size = 0;
@@ -158,7 +159,7 @@ impl Index {
         self.put(key, onode.encode());
     }
 
-    /// The place of a blob that is new; `Some(None)` if it is there already, and `None` if it cannot be.
+    /// Adds a blob. Returns its place if it is new, `Some(None)` if it is there already, and `None` if it conflicts.
     fn add_blob(&mut self, blob: &Blob, id: Option<BlobId>) -> Option<Option<ZoneAddress>> {
         let first = first_place(blob)?;
         if let Some(there) = self.blobs.get_mut(&first) {
@@ -199,7 +200,7 @@ impl Index {
         }
     }
 
-    /// All rows, with the first number that is nobody's.
+    /// All rows, among them the first unused number.
     pub fn finish(mut self, found: &Found) -> Rows {
         for (_, placed) in std::mem::take(&mut self.blobs) {
             let Placed { blob, id, shown } = placed;
@@ -229,7 +230,8 @@ impl Index {
                 |map: Option<u64>| shown.iter().all(|shown| map.is_none_or(|m| m == shown.map));
             let row = match told {
                 Some(told) if told.references == references && is_of(told.map) => told,
-                // What is shown of it no more may be of an object that could not be placed: it stays.
+                // Extents that the row counts may be of an object that could not be placed: the blob's unshown bytes
+                // stay.
                 _ => SharedBlob {
                     blob,
                     map: None,
@@ -254,7 +256,7 @@ fn first_place(blob: &Blob) -> Option<ZoneAddress> {
     blob.fragments.iter().find_map(|fragment| fragment.at)
 }
 
-/// What an object shows; `None` if some of it is in no summary.
+/// The stretches that an object shows; `None` if no summary describes some of them.
 fn stretches(found: &Found, onode: &Onode) -> Option<Vec<Stretch>> {
     let mut all = Vec::new();
     for (segment, shows) in onode.segments.iter().enumerate() {

@@ -1,27 +1,26 @@
-//! The extents that a map had at several times, laid over each other: of two that overlap, the later one shows.
-//! Pure.
+//! The extents that a map had at different times, laid over each other: where two overlap, the later one shows. Pure.
 
 use object::Extent;
 use std::collections::BTreeMap;
 
-/// What shows of the extents of one map.
+/// The visible parts of the extents of one map.
 #[derive(Default)]
 pub(super) struct Layers {
     extents: Vec<(u64, Extent)>,
-    /// By its first byte: the first byte behind it, and which extent shows.
+    /// Visible parts by their first byte: the end, and the index of the extent.
     pieces: BTreeMap<u64, (u64, usize)>,
 }
 
-/// A stretch of a map.
+/// A run of a map's bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Stretch<'a> {
     pub length: u64,
-    /// The extent that shows, and from which of its bytes on.
+    /// The extent that shows and the first byte of it that does; `None`: no extent.
     pub extent: Option<(&'a Extent, u64)>,
 }
 
 impl Layers {
-    /// Over all that was laid before.
+    /// Lays an extent over all earlier ones.
     pub fn lay(&mut self, start: u64, extent: Extent) {
         let end = start.saturating_add(extent.length);
         self.cut(start);
@@ -36,7 +35,7 @@ impl Layers {
         }
     }
 
-    /// Lets a piece begin at `at` if one goes over it.
+    /// Splits the piece that `at` lies within, if any.
     fn cut(&mut self, at: u64) {
         if let Some((_, piece)) = self.pieces.range_mut(..at).next_back()
             && piece.0 > at
@@ -47,7 +46,7 @@ impl Layers {
         }
     }
 
-    /// These bytes of the map, in order and without gaps.
+    /// The bytes `from..to` of the map, in order and without gaps.
     pub fn stretches(&self, from: u64, to: u64) -> Vec<Stretch<'_>> {
         let mut found = Vec::new();
         let mut next = from;
@@ -87,7 +86,7 @@ mod tests {
     use super::*;
     use object::Content;
 
-    /// As a map of single bytes would have it.
+    /// Compared with a map of single bytes.
     #[test]
     fn the_last_one_shows() {
         let mut random = fastrand::Rng::with_seed(3);
@@ -95,7 +94,7 @@ mod tests {
             let (mut layers, mut bytes) = (Layers::default(), [None; 60]);
             for _ in 0..random.usize(..12) {
                 let (start, length) = (random.u64(..50), random.u64(1..10));
-                // Its own length tells which one it is, with the start.
+                // Start and length identify an extent.
                 let content = Content::Hole;
                 layers.lay(start, Extent { length, content });
                 for at in start..start + length {

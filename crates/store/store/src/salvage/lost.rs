@@ -1,4 +1,4 @@
-//! Whether the metadata of a store are lost, and which zones are known to hold nothing else.
+//! Finds out whether a store's metadata is lost, and which zones certainly hold nothing but metadata.
 
 use crate::opened::Opened;
 use crate::options::MountOptions;
@@ -12,31 +12,31 @@ use std::sync::Arc;
 use zone::ZoneId;
 use zone_alloc::{Owner, ZonePool};
 
-/// How far a salvage in place has come.
+/// Progress of a salvage in place.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Stage {
-    /// No rows that count are on the drive.
+    /// The drive has no valid rows.
     Lost,
-    /// All rows are; what could not stay where it is may not have been copied.
+    /// All rows are written; objects that could not stay in place may not be copied yet.
     Placed,
 }
 
-/// A drive whose store cannot be opened any more.
+/// A drive whose store cannot be opened any more, as the input of a salvage in place.
 #[derive(Debug)]
 pub struct Lost {
     pub(super) stage: Stage,
-    /// Zones of a file system that can be mounted: none of them is an object's.
+    /// Zones of a BlueFS that can be mounted: none of them holds object data.
     pub(super) metadata: BTreeSet<ZoneId>,
-    /// In how many zones each byte of metadata was.
+    /// Number of zones that each byte of metadata was written to, if the superblock can be read.
     pub(super) copies: Option<u32>,
 }
 
 impl Lost {
-    /// Looks at what is there of the metadata.
+    /// Reads all metadata that is left.
     ///
     /// # Errors
-    /// [`Error::StillOpens`] if all of it can be read: then a repair loses less. What says that the drive is
-    /// another's, or of another version, is passed on.
+    /// [`Error::StillOpens`] if all of it can be read: then a repair loses less. Errors that show that the drive
+    /// belongs to another system, or to another version, are passed on.
     pub fn look(device: &Arc<dyn ZonedDevice>, options: &MountOptions) -> Result<Self> {
         let options = MountOptions {
             read_only: true,
@@ -53,7 +53,7 @@ impl Lost {
         })
     }
 
-    /// Whether the same command has been here before, and has all rows in place.
+    /// Whether an earlier salvage in place has written all rows already.
     pub fn is_placed(&self) -> bool {
         self.stage == Stage::Placed
     }
@@ -62,7 +62,7 @@ impl Lost {
 fn stage(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Result<Stage> {
     let looked = Opened::open_unfinished(device, options).and_then(|opened| {
         let read = match read_all(&opened.kv) {
-            // Of a damaged copy the other one may do.
+            // A damaged copy may be repaired from the other one.
             Err(error) if is_damage(&error) && opened.fs.info().copies() > 1 => {
                 opened.fs.repair_copies()?;
                 read_all(&opened.kv)
@@ -90,7 +90,7 @@ fn read_all(kv: &Kv) -> Result<()> {
     Ok(())
 }
 
-/// Whether metadata are missing or are not what they were, rather than another's or not to be had at the moment.
+/// Whether an error means that metadata is missing or damaged, rather than another system's or unavailable at present.
 fn is_damage(error: &Error) -> bool {
     match error {
         Error::Incomplete
@@ -116,7 +116,7 @@ fn is_damage(error: &Error) -> bool {
     }
 }
 
-/// What a journal without damage says.
+/// The zones that BlueFS owns, if its journal has no damage.
 fn zones_of_metadata(
     device: &Arc<dyn ZonedDevice>,
     options: &MountOptions,

@@ -1,9 +1,9 @@
-//! Objects without a database: what the segment summaries in data zones say is gathered, and the objects of it
-//! are put into another store (docs/format/store.md, "Segment summary").
+//! Restores objects without a database: the segment summaries in data zones are gathered, and the objects that they
+//! describe are put into another store (docs/format/store.md, "Segment summary").
 //!
-//! Into another store, the drive is only read; in place, the rows are written to a new database on the drive itself, and
-//! point to where the data is (`in_place`). An older version of an object may be found where the newest was in no summary yet; its
-//! bytes are compared with their checksums like any others.
+//! With another store, the drive is only read. In place, the rows are written to a new database on the drive itself,
+//! and point to where the data is (`in_place`). An older version of an object may be found if the newest was in no
+//! summary yet; its bytes are verified like any others.
 
 mod copy;
 mod found;
@@ -30,11 +30,11 @@ use report::Scanned;
 use std::sync::Arc;
 use zone::ZoneAddress;
 
-/// What the data zones of a drive say of the store on it.
+/// The rows that segment summaries on a drive have of the store on it.
 pub struct Salvage {
     device: Arc<dyn ZonedDevice>,
     found: Found,
     scanned: Scanned,
-    /// Where the summaries are that count, and their bytes.
+    /// Places of this store's summaries, and their bytes without padding.
     summaries: Vec<(ZoneAddress, u32)>,
 }

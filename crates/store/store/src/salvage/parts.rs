@@ -1,4 +1,4 @@
-//! An object as it is read, part by part, and written to a store.
+//! Reads one object part by part, records its lost bytes, and writes the others to a store.
 
 use super::Salvage;
 use crate::blob_reader::{ReadError, read_blob};
@@ -6,7 +6,7 @@ use crate::{ObjectWriter, Result, Store, Written};
 use object::{Blob, ChecksumKind, Codec};
 use std::ops::Range;
 
-/// A part of an object.
+/// A run of an object's bytes.
 pub(super) struct Part {
     pub length: u64,
     pub content: Stored,
@@ -18,20 +18,20 @@ pub(super) enum Stored {
         from: u32,
     },
     Hole,
-    /// No row says where they are.
+    /// No row describes these bytes.
     Unknown,
 }
 
-/// An object on its way.
+/// An object while it is read.
 pub(super) struct Object<'a> {
     salvage: &'a Salvage,
     store: Option<&'a Store>,
     offset: u64,
-    /// Bytes that lie beside each other, and where they begin.
+    /// Writer for the current run of readable bytes, and the run's offset in the object.
     run: Option<(u64, ObjectWriter)>,
     pub written: Vec<(u64, Written)>,
     pub lost: Vec<Range<u64>>,
-    /// Why the first of them are.
+    /// Reason for the first loss.
     pub why: String,
     pub unverified: u64,
 }
@@ -65,7 +65,7 @@ impl<'a> Object<'a> {
         Ok(())
     }
 
-    /// In whole; what fails, in units of its checksums.
+    /// Reads a part as a whole; if that fails, unit by unit of its checksums.
     fn read(&mut self, blob: &Blob, from: u32, length: u32) -> Result<()> {
         if blob.checksum_kind == ChecksumKind::None {
             self.unverified += u64::from(length);

@@ -1,4 +1,4 @@
-//! What a salvage in place is going to do.
+//! The plan of a salvage in place, for the user to agree to.
 
 use super::index::Rows;
 use super::report::SalvageReport;
@@ -7,60 +7,60 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use zone::{Bytes, ZoneId, count};
 
-/// What the caller has to say of a salvage in place.
+/// The caller's choices for a salvage in place.
 #[derive(Clone, Copy, Debug)]
 pub struct InPlaceOptions {
-    /// The new file system's identity: another one each time.
+    /// The new file system's identity, which must be new each time.
     pub uuid: [u8; 16],
-    /// What is left of damaged objects goes to a collection of its own.
+    /// Whether the rest of damaged objects is kept, in a collection of its own.
     pub damaged: bool,
-    /// Bytes that nothing describes are not kept.
+    /// Whether bytes that no row describes are given up.
     pub drop_unplaced: bool,
 }
 
-/// Where bytes go that nothing describes.
+/// Name of the collection for bytes that no row describes.
 pub(super) const UNPLACED: &str = "salvaged-unplaced";
 
-/// What is going to be done.
+/// The plan of a salvage in place.
 #[derive(Serialize)]
 pub struct Plan {
     #[serde(skip)]
     pub(super) how: InPlaceOptions,
-    /// Of the new database, but for what follows from them.
+    /// Rows of the new database, except those derived from them.
     #[serde(skip)]
     pub(super) rows: Rows,
-    /// Zones that stay as they are.
+    /// Zones that are neither reset nor written to.
     #[serde(skip)]
     pub(super) kept: BTreeSet<ZoneId>,
-    /// Of the metadata.
+    /// Number of zones that each byte of the new metadata is written to.
     #[serde(rename = "metadata_copies")]
     pub(super) copies: u32,
     /// Objects that stay where they are.
     pub placed: u64,
-    /// Whole objects that share places with others in ways that no row can say, or have no collection: they are copied.
+    /// Whole objects that are copied, because they conflict with others about places or have no collection.
     pub copied: u64,
-    /// Where written bytes that nothing describes are kept.
+    /// Zones with written bytes that no row describes and that are kept.
     pub unplaced: Vec<Unplaced>,
-    /// Bytes that nothing describes, and that go.
+    /// Bytes that no row describes and that are given up.
     pub dropped_bytes: u64,
-    /// Of what is to be copied, what there will be no room for: keys, and names for people.
+    /// Objects to copy for which there will be no room: keys, and names for people.
     #[serde(serialize_with = "names")]
     pub(super) without_room: BTreeMap<Vec<u8>, String>,
 }
 
-/// Bytes of a zone that nothing describes, and that go to an object of their own.
+/// Bytes of a zone that no row describes and that become an object of their own.
 #[derive(Clone, Debug, Serialize)]
 pub struct Unplaced {
     /// The zone.
     pub zone: ZoneId,
-    /// Which of its bytes; zeros among them are not kept.
+    /// The bytes, as ranges of the zone; zeros among them are not kept.
     pub ranges: Vec<Range<u64>>,
-    /// The object of the collection `salvaged-unplaced`; `None` if all of them are zeros.
+    /// Name of the object in the collection `salvaged-unplaced`; `None` if all bytes are zeros.
     pub object: Option<String>,
 }
 
 impl Plan {
-    /// In words.
+    /// The plan in words.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = vec![format!("stay in place: {}", count(self.placed, "object"))];
         if self.copies == 1 {
@@ -103,12 +103,12 @@ impl Plan {
         lines
     }
 
-    /// What there will be no room for.
+    /// Names of the objects for which there will be no room.
     pub fn without_room(&self) -> impl Iterator<Item = &str> {
         self.without_room.values().map(String::as_str)
     }
 
-    /// What there was no room for although the plan said so.
+    /// Names of the objects for which there was no room, although the plan expected some.
     pub fn missed<'a>(&'a self, done: &'a SalvageReport) -> impl Iterator<Item = &'a str> {
         let planned: BTreeSet<&str> = self.without_room().collect();
         let names = done.without_room.iter().map(String::as_str);
@@ -123,7 +123,7 @@ fn names<S: Serializer>(
     to.collect_seq(objects.values())
 }
 
-/// A whole object that cannot stay where it is, or a damaged one that is wanted.
+/// An object to copy: a whole one that cannot stay in place, or a damaged one that is wanted.
 pub(super) struct Copied {
     pub key: Vec<u8>,
     pub collection: String,

@@ -1,5 +1,5 @@
-//! Makes the plan of a salvage in place: which rows it writes, which zones stay as they are, and which bytes in them
-//! nothing describes. Nothing is written here.
+//! Plans a salvage in place: which rows it writes, which zones it keeps, and which bytes in these no row describes.
+//! Only reads the drive.
 
 use super::Salvage;
 use super::copy::{MARK, collection_of};
@@ -27,7 +27,7 @@ impl Salvage {
     /// Plans a salvage in place. `report` is that of [`Salvage::copy`] without another store. The drive is only read.
     ///
     /// # Errors
-    /// [`Error::NoRoomForMetadata`] if what is to be kept leaves too few zones, and those of a drive on which new metadata
+    /// [`Error::NoRoomForMetadata`] if the zones that are kept leave too few; errors of a drive on which new metadata
     /// cannot be made.
     pub fn plan(
         &self,
@@ -54,7 +54,7 @@ impl Salvage {
             dropped_bytes: 0,
             without_room: BTreeMap::new(),
         };
-        // What is copied later lies there.
+        // Zones with data of objects that will be copied later.
         let mut sources = BTreeSet::new();
         for object in &objects {
             let is_whole = report.whole.contains(object.key);
@@ -67,7 +67,7 @@ impl Salvage {
         }
         self.plan_summaries(&mut index);
         self.plan_zones(&mut plan, &index, lost, &sources)?;
-        // As they are copied: in the order of their keys.
+        // In the order of their keys, in which they are copied.
         let copied = self.found.objects().filter(|object| {
             !index.has(object.key) && (how.damaged || report.whole.contains(object.key))
         });
@@ -93,7 +93,7 @@ impl Salvage {
         Ok(plan)
     }
 
-    /// Collections as they were found, and those for objects whose own was not; the number of [`UNPLACED`].
+    /// Plans the collections that were found, and new ones for objects without one; returns the number of [`UNPLACED`].
     fn plan_collections(&self, index: &mut Index, next: u32) -> (Owners, u32) {
         let found = self.found.collections();
         let mut owners = Owners::default();
@@ -149,7 +149,7 @@ impl Salvage {
         }
     }
 
-    /// Zones of everything that an object shows.
+    /// Zones of all fragments that an object shows.
     fn zones_of(&self, object: &FoundObject<'_>) -> Vec<ZoneId> {
         let maps = object.onode.segments.iter().map(|s| self.found.map(s.map));
         let mut zones = Vec::new();
@@ -213,7 +213,7 @@ impl Salvage {
                 });
             }
         }
-        // Objects have their zones already.
+        // Only metadata needs zones: objects have theirs already.
         let least = |copies| bluefs::zones_for(bluefs::LEAST_ZONES, copies);
         if free < least(plan.copies) {
             plan.copies = 1;
@@ -226,7 +226,7 @@ impl Salvage {
     }
 }
 
-/// What lies between, up to `end`.
+/// The gaps between the sorted ranges in `taken`, up to `end`.
 fn gaps(taken: &[Range<u64>], end: u64) -> Vec<Range<u64>> {
     let (mut gaps, mut next) = (Vec::new(), 0);
     for taken in taken {

@@ -1,7 +1,8 @@
-//! A salvage in place on a model of the drive in memory: what cannot be done is known before the drive is written to.
+//! Tries a salvage in place on a model of the drive in memory, so that what cannot be done is known before the drive is
+//! written to.
 //!
-//! The model gets the metadata that the drive is going to get, so it takes as much memory as these are large. Zones that are
-//! kept have no bytes there, since nothing reads them.
+//! The model gets the same metadata as the drive and takes as much memory. Zones that are kept have no bytes in it,
+//! since nothing reads them.
 
 use super::Salvage;
 use super::in_place::writing;
@@ -15,10 +16,10 @@ use std::sync::Arc;
 use zone::{ZoneCondition, ZoneId};
 
 impl Salvage {
-    /// Finds of `copied` those for which there will be no room.
+    /// Adds the objects in `copied` for which there will be no room to the plan.
     ///
     /// # Errors
-    /// Those of a drive on which the new metadata cannot be made.
+    /// Errors of a drive on which the new metadata cannot be made.
     pub(super) fn rehearse(
         &self,
         lost: &Lost,
@@ -31,7 +32,7 @@ impl Salvage {
             options.read_only = true;
             self.device.clone()
         } else {
-            // A drive of a shape that nobody can emulate goes without.
+            // No rehearsal for a drive whose shape the memory drive does not support.
             let Some(model) = self.model(plan)? else {
                 return Ok(());
             };
@@ -64,7 +65,7 @@ impl Salvage {
         })
     }
 
-    /// An empty drive with the zones that this one can still write.
+    /// An empty memory drive that can write the same zones as this drive.
     fn model(&self, plan: &Plan) -> Result<Option<MemoryDrive>> {
         let geometry = self.device.geometry();
         let Ok(model) = MemoryDrive::new(geometry.clone()) else {

@@ -1,4 +1,4 @@
-//! What was found, and what became of it.
+//! Report of a salvage: what the scan found, and which objects are whole, damaged or copied.
 
 use crate::Name;
 use serde::Serialize;
@@ -6,25 +6,25 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use zone::{Bytes, count};
 
-/// What was found when the drive was read.
+/// Result of the scan.
 #[derive(Clone, Default, Debug, Serialize)]
 pub(super) struct Scanned {
     #[serde(serialize_with = "as_hex")]
     pub uuid: [u8; 16],
-    /// That were read and are the store's.
+    /// Readable summaries of the store.
     pub summaries: u64,
-    /// Of other stores, which had the drive before, or within objects.
+    /// Summaries of stores that had the drive before, or within objects.
     pub foreign_summaries: u64,
     /// Zones with a summary, or with data that a row names.
     pub data_zones: u64,
-    /// Written in these, summaries not counted.
+    /// Bytes written in data zones, without summaries.
     pub data_zone_bytes: u64,
-    /// Written in all other sequential zones.
+    /// Bytes written in all other sequential zones.
     pub other_zone_bytes: u64,
-    /// Of the drive, said to be data by some row.
+    /// Bytes of the drive that some row describes as data.
     pub described_bytes: u64,
-    /// Written in data zones, and said by no row to be data. These are versions that were replaced, or the newest
-    /// objects, in no summary yet.
+    /// Bytes written in data zones that no row describes: replaced versions, or the newest objects, which are in no
+    /// summary yet.
     pub undescribed_bytes: u64,
     pub unreadable_bytes: u64,
     pub offline_zones: u32,
@@ -34,22 +34,22 @@ fn as_hex<S: serde::Serializer>(uuid: &[u8; 16], to: S) -> Result<S::Ok, S::Erro
     to.serialize_str(&format!("{:032x}", u128::from_be_bytes(*uuid)))
 }
 
-/// An object of which some bytes are lost.
+/// An object with lost bytes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct DamagedObject {
     /// Its collection.
     pub collection: String,
     /// Its name.
     pub object: Name,
-    /// Bytes it had.
+    /// Size of the object in bytes.
     pub size: u64,
-    /// Which of them are lost.
+    /// The lost bytes, as ranges of the object.
     pub lost: Vec<Range<u64>>,
-    /// Why the first of them are.
+    /// Reason for the first loss.
     pub why: String,
 }
 
-/// What was salvaged, and what was not.
+/// Result of a salvage.
 #[derive(Clone, Default, Debug, Serialize)]
 pub struct SalvageReport {
     #[serde(flatten)]
@@ -60,35 +60,35 @@ pub struct SalvageReport {
     pub objects: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Of the objects, those that the other store had already. They were left as they are there.
+    /// Whole objects that the other store had already, and that were left there as they are.
     pub already_there: u64,
-    /// Of the objects, those whose collection was not found. They are in one of their own, named `salvaged-…`.
+    /// Whole objects whose collection was not found: they are in collections named `salvaged-…`.
     pub without_collection: u64,
-    /// Bytes that have no checksum to compare them with.
+    /// Bytes without a checksum.
     pub unverified_bytes: u64,
-    /// Objects that had an omap, which no summary has.
+    /// Objects that had an omap: its keys are in no summary.
     pub without_omap: u64,
     /// Objects of which bytes are lost.
     pub damaged: Vec<DamagedObject>,
-    /// Objects for which there was no room.
+    /// Objects for which there was no room, as COLLECTION/OBJECT.
     pub without_room: Vec<String>,
-    /// The keys of the objects that are whole.
+    /// Keys of the whole objects' onodes.
     #[serde(skip)]
     pub(super) whole: BTreeSet<Vec<u8>>,
 }
 
 impl SalvageReport {
-    /// Written in data zones, and said by no row to be data.
+    /// Bytes written in data zones that no row describes.
     pub fn undescribed_bytes(&self) -> u64 {
         self.scanned.undescribed_bytes
     }
 
-    /// Whether no byte of what was found is lost.
+    /// Whether nothing that was found is lost.
     pub fn is_whole(&self) -> bool {
         self.damaged.is_empty() && self.without_omap == 0 && self.without_room.is_empty()
     }
 
-    /// In words; `copied`: into another store.
+    /// The report in words; `copied`: objects were copied to another store.
     pub fn lines(&self, copied: bool) -> Vec<String> {
         let s = &self.scanned;
         let mut lines = vec![format!(
@@ -181,7 +181,7 @@ impl SalvageReport {
         lines
     }
 
-    /// What may be stale, and what cannot be known, in words.
+    /// Limits of a salvage in words: what may be outdated, and what no summary can tell.
     pub fn notes(&self) -> [String; 5] {
         [
             format!(

@@ -1,4 +1,4 @@
-//! Looks at every block of a drive for summaries.
+//! Scans every block of a drive for segment summaries.
 
 use super::Salvage;
 use super::found::Found;
@@ -12,21 +12,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use zone::{Geometry, ZoneAddress, ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
 
-/// Bytes read at a time.
+/// Bytes of one read.
 const PIECE: u64 = 4 << 20;
 
-/// A summary, where it lies, and the store that wrote it.
+/// A summary with its place and the store that wrote it.
 struct Place {
     at: ZoneAddress,
-    /// Without padding.
+    /// Bytes without padding.
     length: u32,
     uuid: [u8; 16],
     summary: Summary,
 }
 
 impl Salvage {
-    /// Reads every zone up to its write pointer. `progress` gets bytes done and bytes in all.
-    /// No summary at all is an error: there is nothing to salvage.
+    /// Reads every zone up to its write pointer. `progress` is called with bytes done and bytes in all. Of several
+    /// stores' summaries, those of the store with the most count. [`Error::NothingToSalvage`] if there are none.
     pub fn scan(device: Arc<dyn ZonedDevice>, progress: &mut dyn FnMut(u64, u64)) -> Result<Self> {
         let mut scanner = Scanner {
             device: &*device,
@@ -87,7 +87,8 @@ impl Salvage {
     }
 }
 
-/// Up to where a zone may hold data.
+/// End of the part of a zone that may hold data: its write pointer; its capacity if it has none; 0 if it can have no
+/// data.
 pub(super) fn written(geometry: &Geometry, zone: &ZoneDescriptor) -> u64 {
     match (zone.kind, zone.condition) {
         // Data is in sequential zones only.
@@ -105,8 +106,8 @@ fn gather<'a>(places: impl Iterator<Item = &'a Place>) -> Found {
     found
 }
 
-/// Without what is bytes of an object, which may be an image of a drive. A row alone is no proof of that: its zone
-/// may have been reset since. What lies there has the row's checksum too.
+/// Removes summaries that are bytes of an object, as in an image of a drive. That a row covers the place is no proof,
+/// because the zone may have been reset since; that the bytes there match the row's checksum is.
 fn without_objects(device: &dyn ZonedDevice, mut places: Vec<Place>) -> Vec<Place> {
     let stores: BTreeSet<[u8; 16]> = places.iter().map(|place| place.uuid).collect();
     let at: Vec<ZoneAddress> = places.iter().map(|place| place.at).collect();
@@ -136,7 +137,7 @@ fn without_objects(device: &dyn ZonedDevice, mut places: Vec<Place>) -> Vec<Plac
     places
 }
 
-/// Bytes of the drive that rows say are data, each once, padding included.
+/// Bytes of the drive that rows describe as data, each counted once, padding included.
 fn described(device: &dyn ZonedDevice, found: &Found) -> u64 {
     let geometry = device.geometry();
     let (mut bytes, mut end) = (0, ZoneAddress::new(ZoneId(0), 0));
@@ -160,7 +161,7 @@ struct Scanner<'a> {
     all: u64,
     scanned: Scanned,
     places: Vec<Place>,
-    /// By zone, summaries not counted.
+    /// Bytes written, by zone, without summaries.
     written: BTreeMap<ZoneId, u64>,
     progress: &'a mut dyn FnMut(u64, u64),
 }
@@ -220,7 +221,7 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// What cannot be read is zeros, and counted.
+    /// Reads bytes of a zone; unreadable blocks are zeros, and are counted.
     fn read(&mut self, zone: ZoneId, offset: u64, length: u64) -> Vec<u8> {
         let geometry = self.device.geometry();
         let mut bytes = vec![0; length as usize];

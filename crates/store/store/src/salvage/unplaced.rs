@@ -1,5 +1,5 @@
-//! Objects of bytes that nothing describes, one for each zone: they stay where they are, under the offsets that they have
-//! in their zones, until somebody removes the object.
+//! Objects made of bytes that no row describes, one for each zone: the bytes stay in place, at the offsets that they
+//! have in their zone, until a user removes the object.
 
 use super::Salvage;
 use super::copy::MARK;
@@ -13,9 +13,9 @@ use object::{Blob, ChecksumBlock, ChecksumKind, Codec, Fragment};
 use std::ops::Range;
 use zone::{ZoneAddress, ZoneError, ZoneId};
 
-/// What is looked at together: zeros are not kept, and what cannot be read has no checksum.
+/// Bytes that are classified together: zeros are not kept, and unreadable bytes get no checksum.
 const UNIT: u64 = ChecksumBlock::DEFAULT.bytes() as u64;
-/// Bytes of one blob.
+/// Most bytes of one blob.
 const BLOB: u64 = 4 << 20;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ enum Unit {
 }
 
 impl Salvage {
-    /// Adds rows for what is kept, in the collection of this number; everything of that is read.
+    /// Adds rows for the bytes in `plan.unplaced`, all of which are read, to the collection of this number.
     pub(super) fn keep_unplaced(
         &self,
         plan: &mut Plan,
