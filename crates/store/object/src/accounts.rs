@@ -1,46 +1,46 @@
-//! What a batch changes beside the rows themselves: the cleaning index, the counters of zones and the
-//! bytes in inline extents. They move where a blob appears or goes, so that rows, index and counters cannot
-//! drift apart.
+//! Changes of a batch that follow from its changed rows: to the cleaning index, the counters of zones, and the number
+//! of bytes in inline extents. They are updated where a blob appears or disappears, so that rows, index and counters
+//! stay consistent.
 
 use crate::{Blob, BlobName, Content, Extent, Fragment};
 use std::collections::BTreeMap;
 use zone::{ZoneAddress, ZoneId};
 
-/// How the counters of a zone change.
+/// Change of the counters of a zone, in bytes.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Delta {
-    /// Bytes written that a row points to.
+    /// Bytes written to which a row points.
     pub written: i64,
-    /// Of these, bytes to which none points any more.
+    /// Bytes to which no row points any more.
     pub dead: i64,
 }
 
-/// Bytes in inline extents.
+/// Change of the bytes in inline extents.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Inline {
-    /// That appear.
+    /// Bytes that appear.
     pub added: u64,
-    /// That go.
+    /// Bytes that are removed.
     pub removed: u64,
 }
 
 impl Inline {
-    /// By how many bytes they grow.
+    /// Bytes by which inline extents grow.
     pub fn growth(self) -> i64 {
         self.added.cast_signed() - self.removed.cast_signed()
     }
 }
 
-/// What the rows of one batch add up to.
+/// Sums over the changed rows of one batch.
 #[derive(Debug)]
 pub struct Accounts {
     block_size: u32,
     index: BTreeMap<ZoneAddress, Option<BlobName>>,
-    /// By how much counters of zones change.
+    /// Changes of the counters, by zone.
     pub deltas: BTreeMap<ZoneId, Delta>,
-    /// Bytes in inline extents that appear and that go.
+    /// Change of the bytes in inline extents.
     pub inline: Inline,
-    /// Rows that go, or are replaced.
+    /// Rows that are removed or replaced.
     pub rows_gone: u64,
 }
 
@@ -55,18 +55,18 @@ impl Accounts {
         }
     }
 
-    /// Rows of the cleaning index; `None`: to be deleted.
+    /// Changed entries of the cleaning index; `None`: to be deleted.
     pub fn changed_index(&self) -> impl Iterator<Item = (ZoneAddress, Option<BlobName>)> {
         self.index.iter().map(|(at, name)| (*at, *name))
     }
 
-    /// The first fragment between two places that the changes enter into the cleaning index.
+    /// The first fragment in `from..to` that the changes add to the cleaning index.
     pub fn first_fragment(&self, from: ZoneAddress, to: ZoneAddress) -> Option<ZoneAddress> {
         let mut entries = self.index.range(from..to);
         entries.find(|(_, name)| name.is_some()).map(|(at, _)| *at)
     }
 
-    /// The row of an extent appears.
+    /// Counts the row of an extent that appears.
     pub(crate) fn put(&mut self, extent: &Extent, map: u64, end: u64) {
         match &extent.content {
             Content::Inline(bytes) => self.inline.added += bytes.len() as u64,
@@ -75,7 +75,7 @@ impl Accounts {
         }
     }
 
-    /// The row of an extent goes.
+    /// Counts the row of an extent that is removed.
     pub(crate) fn take(&mut self, extent: &Extent) {
         self.rows_gone += 1;
         match &extent.content {
@@ -85,7 +85,7 @@ impl Accounts {
         }
     }
 
-    /// A row begins to point to a blob.
+    /// Counts a blob to which a row points from now on.
     pub(crate) fn remember(&mut self, blob: &Blob, name: BlobName) {
         self.count(&blob.fragments, -1);
         for at in blob.fragments.iter().filter_map(|f| f.at) {
@@ -93,7 +93,7 @@ impl Accounts {
         }
     }
 
-    /// A row points to a blob no more.
+    /// Counts a blob to which a row does not point any more.
     pub(crate) fn forget(&mut self, blob: &Blob) {
         self.count(&blob.fragments, 1);
         for at in blob.fragments.iter().filter_map(|f| f.at) {
@@ -101,7 +101,8 @@ impl Accounts {
         }
     }
 
-    /// Bytes that a row is about to point to are new, not dead ones that come back.
+    /// Counts bytes as newly written, before [`Self::remember`] counts them as live; without it they would be revived
+    /// dead ones.
     pub(crate) fn count_written(&mut self, fragments: &[Fragment]) {
         for fragment in fragments {
             if let Some(at) = fragment.at {

@@ -1,8 +1,8 @@
 //! A blob: bytes that were written together, with their places and checksums.
 //!
-//! `raw` bytes went through the codec and became the stored bytes, which lie in fragments. A checksum
-//! covers each checksum block of the stored bytes; the last block may be shorter. Without a codec raw
-//! and stored bytes are the same; with one a blob can only be read and released whole.
+//! `raw` bytes were encoded by the codec into the stored bytes, which lie in fragments. A checksum covers each checksum
+//! block of the stored bytes; the last block may be shorter. Without a codec, raw and stored bytes are the same; with
+//! one, a blob can only be read and released as a whole.
 
 use crate::References;
 use crate::fragment::{Fragment, push, push_part};
@@ -11,21 +11,21 @@ use zone::ZoneAddress;
 /// Most bytes that one blob stores.
 pub const MAX_STORED: u32 = 4 << 20;
 
-/// How the raw bytes were encoded. The numbers are the on-disk ones.
+/// Codec of the raw bytes. The numbers are the on-disk ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Codec {
     /// Stored as they are.
     None = 0,
-    /// RFC 8878.
+    /// Zstandard (RFC 8878).
     Zstd = 1,
     /// An LZ4 block without a frame.
     Lz4 = 2,
 }
 
-/// What guards the stored bytes. The numbers are the on-disk ones.
+/// Kind of checksum. The numbers are the on-disk ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ChecksumKind {
-    /// Nothing.
+    /// No checksum.
     None = 0,
     /// CRC-32C (RFC 3720).
     Crc32c = 1,
@@ -38,7 +38,7 @@ pub enum ChecksumKind {
 pub struct ChecksumBlock(u8);
 
 impl ChecksumBlock {
-    /// 64 KiB: what objects are written with unless something else is asked for.
+    /// 64 KiB: the default for objects.
     pub const DEFAULT: Self = Self(16);
 
     /// All sizes, smallest first.
@@ -46,7 +46,7 @@ impl ChecksumBlock {
         (12..=17).map(Self)
     }
 
-    /// `None` for a size that is not allowed.
+    /// The size `1 << shift`; `None` if that is not allowed.
     pub fn from_shift(shift: u8) -> Option<Self> {
         (12..=17).contains(&shift).then_some(Self(shift))
     }
@@ -56,42 +56,42 @@ impl ChecksumBlock {
         self.0
     }
 
-    /// The size.
+    /// The size in bytes.
     pub const fn bytes(self) -> u32 {
         1 << self.0
     }
 }
 
-/// Bytes that were written together.
+/// Bytes that were written together, with their places and checksums.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Blob {
-    /// How the stored bytes came from the raw ones.
+    /// Encoding of the stored bytes.
     pub codec: Codec,
-    /// Bytes before the codec.
+    /// Bytes before encoding.
     pub raw: u32,
-    /// The stored bytes in order; at most [`MAX_STORED`], at least one.
+    /// The stored bytes in order; 1 to [`MAX_STORED`] together.
     pub fragments: Vec<Fragment>,
-    /// What `checksums` are.
+    /// Kind of `checksums`.
     pub checksum_kind: ChecksumKind,
-    /// What each of `checksums` covers.
+    /// Stored bytes under each of `checksums`.
     pub checksum_block: ChecksumBlock,
-    /// One for each checksum block of the stored bytes; none of kind [`ChecksumKind::None`].
+    /// A checksum for each checksum block of the stored bytes; empty for [`ChecksumKind::None`].
     pub checksums: Vec<u32>,
 }
 
 impl Blob {
-    /// Bytes behind the codec, released ones included.
+    /// Bytes after encoding, released ones included.
     pub fn stored(&self) -> u32 {
         self.fragments.iter().map(|f| f.length).sum()
     }
 
-    /// Bytes of the drive, padding included.
+    /// Bytes that the blob takes on the drive, padding included and released ones not.
     pub fn padded(&self, block_size: u32) -> u64 {
         let there = self.fragments.iter().filter(|f| f.at.is_some());
         there.map(|f| f.padded(block_size)).sum()
     }
 
-    /// Where the stored byte `offset` lies; `None` if that was released or is behind the end.
+    /// Where the stored byte `offset` lies; `None` if it was released or is beyond the end.
     pub fn place(&self, offset: u32) -> Option<ZoneAddress> {
         let mut begins = 0;
         for fragment in &self.fragments {
@@ -106,18 +106,17 @@ impl Blob {
         None
     }
 
-    /// Whether every part of it can be read by itself.
+    /// Whether every part of it can be read on its own.
     pub fn is_divisible(&self) -> bool {
         self.codec == Codec::None
     }
 
-    /// What must stay together: a checksum block, or the drive's block if that is larger.
+    /// Bytes that have to stay together: a checksum block, or a block of the drive if that is larger.
     pub fn unit(&self, block_size: u32) -> u32 {
         self.checksum_block.bytes().max(block_size)
     }
 
-    /// The stored bytes that a reader of the raw bytes `from..to` needs: whole units, and of a blob with
-    /// a codec all.
+    /// The stored bytes needed to read the raw bytes `from..to`: whole units, or all of a blob with a codec.
     pub fn needed(&self, from: u32, to: u32, block_size: u32) -> std::ops::Range<u32> {
         if self.is_divisible() {
             self.units(from, to, block_size)
@@ -126,7 +125,7 @@ impl Blob {
         }
     }
 
-    /// The units that the stored bytes `from..to` are in.
+    /// The whole units that contain the stored bytes `from..to`.
     pub fn units(&self, from: u32, to: u32, block_size: u32) -> std::ops::Range<u32> {
         let stored = self.stored();
         let unit = self.unit(block_size);
@@ -134,8 +133,8 @@ impl Blob {
         from / unit * unit..end.min(stored.into()) as u32
     }
 
-    /// The part with the raw bytes `from..to`, and how many bytes stand in front of them in it. The blob
-    /// is divisible and `from < to <= raw`.
+    /// The units with the raw bytes `from..to` as a blob, and the number of bytes in it before `from`. The blob is
+    /// divisible and `from < to <= raw`.
     pub(crate) fn slice(&self, from: u32, to: u32, block_size: u32) -> (Self, u32) {
         let needed = self.needed(from, to, block_size);
         let mut fragments = Vec::new();
@@ -157,7 +156,7 @@ impl Blob {
         (slice, from - needed.start)
     }
 
-    /// Gives up the units that nothing refers to.
+    /// Releases the units that nothing refers to. Does nothing for a blob with a codec.
     pub fn release(&mut self, references: &References, block_size: u32) {
         if !self.is_divisible() {
             return;
@@ -181,8 +180,8 @@ impl Blob {
         push_part(&mut self.fragments, &old, next, stored);
     }
 
-    /// The blob with the fragments in `moved` at other places: `moved` answers the new fragments of one,
-    /// of the same length together, or `None` if it stays.
+    /// The blob with fragments at other places: `moved` returns the new fragments for the one with this index, of the
+    /// same length together, or `None` if it stays.
     pub fn relocated(&self, mut moved: impl FnMut(usize) -> Option<Vec<Fragment>>) -> Self {
         let mut fragments = Vec::new();
         for (index, old) in self.fragments.iter().enumerate() {

@@ -1,25 +1,26 @@
-//! Taking a run out of the middle of one extent: what is left of it on either side.
+//! Removal of a run from the middle of an extent: what remains on either side.
 
 use crate::{Content, Extent, MAX_INLINE};
 
-/// What is left of an extent without its bytes `left..right`.
+/// What remains of an extent without its bytes `left..right`.
 #[derive(PartialEq, Eq, Debug)]
 pub(crate) enum Divided {
     Into {
         left: Option<Extent>,
-        /// Bytes of the old extent, from `right` on, that have to be copied inline: at most [`MAX_INLINE`].
+        /// Bytes of the old extent, from `right` on, to be copied inline: at most [`MAX_INLINE`].
         copy: Option<(u64, u64)>,
-        /// With the offset in the old extent at which it begins.
+        /// Offset in the old extent, and the extent from there on.
         right: Option<(u64, Extent)>,
     },
-    /// Both sides need what only one can own: the blob has to be shared first.
+    /// Both sides need a unit that only one can own: the blob has to become shared first.
     ShareFirst,
 }
 
 /// Divides `extent`. `left < right <= length`.
 ///
-/// Checksum blocks cannot be divided. If both sides need the same one, it stays with the left side, and
-/// the right side's bytes of it are copied, or the blob is shared if these are too many to copy.
+/// Units of a blob (checksum blocks or blocks of the drive) cannot be divided. If both sides need the same one, it
+/// stays with the left side, and the right side's bytes of it are copied inline, or the blob is shared if these are too
+/// many.
 pub(crate) fn divide(extent: &Extent, left: u64, right: u64, block_size: u32) -> Divided {
     let length = extent.length;
     let mut copy = None;
@@ -50,9 +51,9 @@ pub(crate) fn divide(extent: &Extent, left: u64, right: u64, block_size: u32) ->
     }
 }
 
-/// The bytes `from..to` of an extent. `from < to <= length`, and the same part of its blob, which is there whole.
+/// The bytes `from..to` of an extent, `from < to <= length`, with the same part of its blob, none of which is released.
 pub fn part(extent: &Extent, from: u64, to: u64, block_size: u32) -> Extent {
-    // Only holes are longer than a blob, and they have nothing to skip.
+    // Only holes may be longer than u32, and they have nothing to skip.
     let forward = |skip: &u32| skip + from as u32;
     let content = match &extent.content {
         Content::Hole => Content::Hole,

@@ -1,9 +1,9 @@
-//! An extent: what a run of a map's bytes shows.
+//! An extent: the source of a run of a map's bytes.
 
 use crate::{Blob, References};
 use std::fmt;
 
-/// Most bytes that an extent keeps itself, in the metadata, instead of in a blob.
+/// Most bytes that an extent holds inline, in the metadata.
 pub const MAX_INLINE: u64 = 4 << 10;
 
 /// The number of a shared blob; never used twice.
@@ -13,13 +13,13 @@ pub struct BlobId(pub u64);
 /// A run of a map's bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Extent {
-    /// Bytes; at least one.
+    /// Number of bytes; at least one.
     pub length: u64,
-    /// Where they come from.
+    /// Source of the bytes.
     pub content: Content,
 }
 
-/// Where an extent's bytes come from.
+/// Source of an extent's bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Content {
     /// Zeros that take no space.
@@ -28,16 +28,16 @@ pub enum Content {
     Inline(Vec<u8>),
     /// The raw bytes from `skip` on of a blob that no other extent shows.
     Own {
-        /// It lies in the extent's row.
+        /// The blob, which lies in the extent's row.
         blob: Blob,
-        /// Raw bytes in front of those shown.
+        /// Raw bytes before those shown.
         skip: u32,
     },
     /// The raw bytes from `skip` on of a blob that other extents may show too.
     Shared {
-        /// It has a row of its own.
+        /// Number of the blob, which has a row of its own.
         blob: BlobId,
-        /// Raw bytes in front of those shown.
+        /// Raw bytes before those shown.
         skip: u32,
     },
 }
@@ -45,22 +45,22 @@ pub enum Content {
 /// A blob with a row of its own.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SharedBlob {
-    /// Its bytes.
+    /// The blob itself.
     pub blob: Blob,
     /// The only map with extents that show it; `None` if there may be several.
     pub map: Option<u64>,
-    /// How many extents show each of its raw bytes; never empty.
+    /// Number of extents that show each of its raw bytes; never empty.
     pub references: References,
 }
 
-/// How the cleaning index finds a blob.
+/// How the cleaning index names a blob.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum BlobName {
-    /// In the row of the extent of this map that ends here.
+    /// In the row of an extent.
     Own {
-        /// The map.
+        /// Map of the extent.
         map: u64,
-        /// The offset behind the extent's last byte.
+        /// End of the extent: the offset after its last byte.
         end: u64,
     },
     /// In a row of its own.
@@ -77,20 +77,20 @@ impl fmt::Display for BlobName {
 }
 
 impl Extent {
-    /// A hole.
+    /// A hole of `length` bytes.
     pub fn hole(length: u64) -> Self {
         let content = Content::Hole;
         Self { length, content }
     }
 
-    /// Bytes of its own, 1 to [`MAX_INLINE`].
+    /// Inline bytes, 1 to [`MAX_INLINE`].
     pub fn inline(bytes: Vec<u8>) -> Self {
         let length = bytes.len() as u64;
         let content = Content::Inline(bytes);
         Self { length, content }
     }
 
-    /// All of a blob that nothing else shows.
+    /// All of a blob that no other extent shows.
     pub fn own(blob: Blob) -> Self {
         let length = blob.raw.into();
         let content = Content::Own { blob, skip: 0 };

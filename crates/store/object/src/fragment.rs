@@ -7,20 +7,20 @@ use zone::ZoneAddress;
 pub struct Fragment {
     /// First byte on the drive, a multiple of the drive's block; `None`: released.
     pub at: Option<ZoneAddress>,
-    /// Bytes. Whole blocks of the drive, except at the blob's end, where the drive has zeros up to the
-    /// next block.
+    /// Number of bytes. Whole blocks of the drive, except at the blob's end, where the drive has zeros up to the next
+    /// block.
     pub length: u32,
 }
 
 impl Fragment {
-    /// Bytes on the drive, the padding of the last block included.
+    /// Bytes that it takes on the drive, with the padding of the last block.
     pub fn padded(&self, block_size: u32) -> u64 {
         u64::from(self.length).next_multiple_of(u64::from(block_size))
     }
 }
 
-/// Appends `next`; released runs grow together. What is on the drive does not, for the cleaning index and
-/// the log know a run by its first byte.
+/// Appends `next`; adjacent released runs are joined. Runs on the drive are not, because the cleaning index and the log
+/// identify a run by its first byte.
 pub(crate) fn push(fragments: &mut Vec<Fragment>, next: Fragment) {
     match fragments.last_mut() {
         _ if next.length == 0 => {}
@@ -29,7 +29,7 @@ pub(crate) fn push(fragments: &mut Vec<Fragment>, next: Fragment) {
     }
 }
 
-/// Appends the part `from..to` of a run of `fragments`, counted from their beginning.
+/// Appends the bytes `from..to` of a run of `fragments`, counted from their start.
 pub(crate) fn push_part(into: &mut Vec<Fragment>, fragments: &[Fragment], from: u32, to: u32) {
     let mut begins = 0;
     for fragment in fragments {

@@ -1,14 +1,13 @@
-//! How often each byte of a blob is referred to, as a step function.
+//! Reference counts of the bytes of a blob, as a step function.
 
 use std::ops::Range;
 
 /// Counts of references to a blob's raw bytes.
 ///
-/// Invariants: starts ascend strictly, neighbouring counts differ, the first count is not zero and the
-/// last one is.
+/// Invariants: starts ascend strictly, adjacent counts differ, the first count is not zero, the last one is.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct References {
-    /// From this byte on, so many.
+    /// Start of a step, and the count from there on.
     steps: Vec<(u32, u32)>,
 }
 
@@ -20,7 +19,7 @@ impl References {
         references
     }
 
-    /// Out of a record; `None` if it breaks the invariants.
+    /// References from a record; `None` if the steps break the invariants.
     pub fn from_steps(steps: Vec<(u32, u32)>) -> Option<Self> {
         let ascend = steps
             .windows(2)
@@ -32,7 +31,7 @@ impl References {
         (ascend && ends).then_some(Self { steps })
     }
 
-    /// (byte, references from there on), in order.
+    /// The steps in order: first byte, and the count from there on.
     pub fn steps(&self) -> &[(u32, u32)] {
         &self.steps
     }
@@ -42,22 +41,22 @@ impl References {
         self.steps.is_empty()
     }
 
-    /// Behind the last byte that is referred to.
+    /// The end of the last byte that is referred to.
     pub fn end(&self) -> u32 {
         self.steps.last().map_or(0, |(at, _)| *at)
     }
 
-    /// One reference more to each byte of `range`; false, and nothing done, if a count would overflow.
+    /// Adds a reference to each byte of `range`; false, and nothing changes, if a count would overflow.
     pub fn add(&mut self, range: Range<u32>) -> bool {
         self.change(range, |count| count.checked_add(1))
     }
 
-    /// One reference less to each byte of `range`; false, and nothing done, if one of them has none.
+    /// Removes a reference from each byte of `range`; false, and nothing changes, if one of them has none.
     pub fn remove(&mut self, range: Range<u32>) -> bool {
         self.change(range, |count| count.checked_sub(1))
     }
 
-    /// The runs of `0..length` that nothing refers to, in order.
+    /// The runs of `0..length` without references, in order.
     pub(crate) fn gaps(&self, length: u32) -> Vec<Range<u32>> {
         let mut gaps = Vec::new();
         let mut free_from = Some(0);
@@ -96,7 +95,7 @@ impl References {
     }
 }
 
-/// The index of a step that begins at `at`, made if there is none.
+/// The index of the step that begins at `at`, which is inserted if necessary.
 fn step_at(steps: &mut Vec<(u32, u32)>, at: u32) -> usize {
     match steps.binary_search_by_key(&at, |(at, _)| *at) {
         Ok(index) => index,

@@ -1,7 +1,7 @@
 //! An object's segments: which maps it shows, and how writing and truncating change that.
 //!
-//! One segment is the rule; an object assembled of parts has one for each. A map belongs to one object
-//! and one segment of it, and holds nothing behind that segment's end.
+//! Most objects have one segment; an object assembled of parts has one for each. A map belongs to one segment of one
+//! object, and holds nothing beyond that segment's end.
 
 /// `length` bytes of a map from its offset `start` on, as a part of an object.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,16 +21,16 @@ pub struct Span {
     pub map: u64,
     /// First byte.
     pub from: u64,
-    /// Behind the last byte.
+    /// End: the offset after the last byte.
     pub to: u64,
 }
 
-/// Bytes in an object of these segments.
+/// Size in bytes of an object with these segments.
 pub fn size(segments: &[Segment]) -> u64 {
     segments.iter().map(|s| s.length).sum()
 }
 
-/// Where the object's bytes `from..to` are, in order.
+/// The spans of maps with the object's bytes `from..to`, in order.
 pub fn spans(segments: &[Segment], from: u64, to: u64) -> Vec<Span> {
     let mut begins = 0;
     let mut found = Vec::new();
@@ -47,9 +47,10 @@ pub fn spans(segments: &[Segment], from: u64, to: u64) -> Vec<Span> {
     found
 }
 
-/// Makes room for new bytes at `from..to`, which begin inside the object and may end behind its end.
-/// Answers where they go, all in one map: the map of the first segment that they touch grows, and the
-/// ones behind it shrink. What they replace ([`spans`] of the old segments) has to be cut first.
+/// Makes room for new bytes at `from..to`, which begin inside the object and may reach beyond its end.
+///
+/// Returns the span for them, in one map: the map of the first segment that they touch grows, and later segments
+/// shrink. The bytes that they replace ([`spans`] of the old segments) have to be cut from their maps first.
 pub fn overwrite(segments: &mut Vec<Segment>, from: u64, to: u64) -> Option<Span> {
     let mut begins = 0;
     let mut target: Option<Span> = None;
@@ -81,8 +82,8 @@ pub fn overwrite(segments: &mut Vec<Segment>, from: u64, to: u64) -> Option<Span
     target
 }
 
-/// Shortens an object to `new_size` bytes, at most what it has. Answers the segments that go whole; of
-/// the last one that stays, what is behind the end has to be cut.
+/// Shortens an object to `new_size` bytes, at most its size. Returns the segments that are removed as a whole, and the
+/// span that has to be cut from the map of the last one that stays.
 pub fn shorten(segments: &mut Vec<Segment>, new_size: u64) -> (Vec<Segment>, Option<Span>) {
     let mut left = new_size;
     let kept = segments.iter().take_while(|s| {

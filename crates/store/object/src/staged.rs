@@ -1,4 +1,4 @@
-//! Changes on their way into one batch: an overlay on the rows that are there.
+//! The changes of one batch: an overlay on the rows of the database that keeps extents, blobs and counters consistent.
 
 use crate::accounts::Accounts;
 use crate::divide::{Divided, divide, part};
@@ -6,53 +6,53 @@ use crate::{Blob, BlobId, BlobName, Content, Extent, Fragment, References, Share
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The rows as they are, for an overlay to look into.
+/// The rows without the changes, which an overlay reads.
 pub trait Rows {
-    /// Why a row cannot be had.
+    /// Error of reading a row.
     type Error;
 
-    /// The extents of `map` that hold any of the bytes `from..to`, with their first offsets, in order.
+    /// The extents of `map` that overlap the bytes `from..to`, with their first offsets, in order.
     fn extents(&self, map: u64, from: u64, to: u64) -> Result<Vec<(u64, Extent)>, Self::Error>;
 
-    /// A shared blob that an extent shows; that there is none is an error.
+    /// A shared blob that an extent shows; an error if there is none.
     fn blob(&self, id: BlobId) -> Result<SharedBlob, Self::Error>;
 
-    /// A number that no map or blob has had.
+    /// A number that was never used for a map or blob.
     fn number(&self) -> Result<u64, Self::Error>;
 
-    /// The error for a blob whose references do not fit the extents that show it.
+    /// The error for a blob whose references do not match the extents that show it.
     fn miscounted(&self, id: BlobId) -> Self::Error;
 }
 
-/// Bytes that have to be read and handed to [`Staged::copied`] before anything else is done with the map.
+/// Bytes that have to be read and passed to [`Staged::copied`] before any other operation on the map.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[must_use]
 pub struct Copy {
-    /// Where they go.
+    /// Map to which they are copied.
     pub map: u64,
-    /// Where in the map they go.
+    /// Offset in the map.
     pub offset: u64,
-    /// Where they are.
+    /// Blob from which they are copied.
     pub blob: Blob,
-    /// Which of the blob's raw bytes they are; at most [`crate::MAX_INLINE`].
+    /// The raw bytes of the blob; at most [`crate::MAX_INLINE`].
     pub raw: Range<u32>,
 }
 
 /// The changes of one batch.
 #[derive(Debug)]
 pub struct Staged<R> {
-    /// What is there without the changes.
+    /// The rows without the changes.
     pub rows: R,
     block_size: u32,
-    /// By map and end.
+    /// Changed extents by map and end; `None`: deleted.
     extents: BTreeMap<(u64, u64), Option<Extent>>,
     blobs: BTreeMap<BlobId, Option<SharedBlob>>,
-    /// What the changes add up to.
+    /// Changes of the cleaning index and of counters that follow from the changed rows.
     pub accounts: Accounts,
 }
 
 impl<R: Rows> Staged<R> {
-    /// No changes yet. `block_size` is the drive's.
+    /// An overlay without changes. `block_size` is the drive's, in bytes.
     pub fn new(rows: R, block_size: u32) -> Self {
         Self {
             rows,
@@ -63,29 +63,29 @@ impl<R: Rows> Staged<R> {
         }
     }
 
-    /// Rows of extents by map and end; `None`: to be deleted.
+    /// Changed rows of extents, by map and end; `None`: to be deleted.
     pub fn changed_extents(&self) -> impl Iterator<Item = (u64, u64, Option<&Extent>)> {
         let rows = self.extents.iter();
         rows.map(|((map, end), extent)| (*map, *end, extent.as_ref()))
     }
 
-    /// Rows of shared blobs; `None`: to be deleted.
+    /// Changed rows of shared blobs; `None`: to be deleted.
     pub fn changed_blobs(&self) -> impl Iterator<Item = (BlobId, Option<&SharedBlob>)> {
         self.blobs.iter().map(|(id, blob)| (*id, blob.as_ref()))
     }
 
-    /// Whether no extent changes.
+    /// Whether no extent has changed.
     pub fn is_empty(&self) -> bool {
         self.extents.is_empty()
     }
 
-    /// The extents of `map` that hold any of the bytes `from..to`, with their first offsets, in order.
+    /// The extents of `map` that overlap the bytes `from..to`, with the changes, with their first offsets, in order.
     pub fn extents(&self, map: u64, from: u64, to: u64) -> Result<Vec<(u64, Extent)>, R::Error> {
         let found = self.rows.extents(map, from, to)?;
         Ok(self.changed(found, map, from, to))
     }
 
-    /// The same, where `found` is what there is without the changes.
+    /// Applies the changes to `found`, the extents in the range without them.
     pub fn changed(
         &self,
         mut found: Vec<(u64, Extent)>,
@@ -115,7 +115,7 @@ impl<R: Rows> Staged<R> {
         found
     }
 
-    /// A shared blob as it is with the changes.
+    /// A shared blob, with the changes.
     pub fn blob(&self, id: BlobId) -> Result<SharedBlob, R::Error> {
         match self.blobs.get(&id) {
             Some(Some(blob)) => Ok(blob.clone()),
@@ -124,8 +124,8 @@ impl<R: Rows> Staged<R> {
         }
     }
 
-    /// New bytes appear at `offset` of `map`, where nothing is: a hole, inline bytes, or a blob of its own
-    /// that has just been written.
+    /// Adds an extent at `offset` of `map`, where nothing is: a hole, inline bytes, or an own blob that has just been
+    /// written.
     pub fn write(&mut self, map: u64, offset: u64, extent: Extent) {
         if let Content::Own { blob, .. } = &extent.content {
             let fragments = blob.fragments.clone();
@@ -134,8 +134,8 @@ impl<R: Rows> Staged<R> {
         self.put(map, offset, extent);
     }
 
-    /// Takes the bytes `from..to` out of `map`. What is answered has to be copied; then something has to
-    /// be put in their place, unless they are the map's last.
+    /// Removes the bytes `from..to` from `map`. The result has to be copied; then other bytes have to be put in their
+    /// place, unless they are the map's last.
     pub fn cut(&mut self, map: u64, from: u64, to: u64) -> Result<Vec<Copy>, R::Error> {
         let mut copies = Vec::new();
         for (offset, mut extent) in self.extents(map, from, to)? {
@@ -172,18 +172,18 @@ impl<R: Rows> Staged<R> {
         Ok(copies)
     }
 
-    /// Enters the bytes that a [`Copy`] asked for.
+    /// Adds the bytes that a [`Copy`] asked for.
     pub fn copied(&mut self, copy: &Copy, bytes: Vec<u8>) {
         self.put(copy.map, copy.offset, Extent::inline(bytes));
     }
 
-    /// Replaces the bytes `from..to` of `map` by a hole, which grows together with those beside it. They
-    /// may lie behind the map's last byte.
+    /// Replaces the bytes `from..to` of `map` by a hole, which is joined with adjacent holes. They may lie beyond the
+    /// map's last byte.
     pub fn punch(&mut self, map: u64, from: u64, to: u64) -> Result<Vec<Copy>, R::Error> {
         let copies = self.cut(map, from, to)?;
         let (mut start, mut end) = (from, to);
         for (offset, extent) in self.extents(map, from.saturating_sub(1), to.saturating_add(1))? {
-            // Bytes that are still to be copied lie between.
+            // The extents found need not be adjacent: bytes that are still to be copied may lie between.
             let beside = offset + extent.length == from || offset == to;
             if beside && extent.content == Content::Hole {
                 self.take(map, offset, &extent);
@@ -194,8 +194,8 @@ impl<R: Rows> Staged<R> {
         Ok(copies)
     }
 
-    /// What [`Self::paste`] needs to show the bytes `from..to` of `map` elsewhere too. Blobs become
-    /// shared and are counted for the second time; inline bytes are copied.
+    /// Extents for [`Self::paste`] that show the bytes `from..to` of `map`. Blobs become shared and get another
+    /// reference; inline bytes are copied.
     pub fn copy(&mut self, map: u64, from: u64, to: u64) -> Result<Vec<Extent>, R::Error> {
         let mut clip = Vec::new();
         for (offset, mut extent) in self.extents(map, from, to)? {
@@ -216,7 +216,7 @@ impl<R: Rows> Staged<R> {
         Ok(clip)
     }
 
-    /// Puts what [`Self::copy`] answered at `offset` of `map`, where nothing is.
+    /// Puts the extents that [`Self::copy`] returned at `offset` of `map`, where nothing is.
     pub fn paste(&mut self, map: u64, mut offset: u64, clip: Vec<Extent>) -> Result<(), R::Error> {
         for extent in clip {
             if let Content::Shared { blob: id, .. } = extent.content {
@@ -237,7 +237,7 @@ impl<R: Rows> Staged<R> {
         Ok(())
     }
 
-    /// An extent goes with all it shows.
+    /// Removes an extent, and releases what it shows.
     pub fn remove(&mut self, map: u64, offset: u64, extent: &Extent) -> Result<(), R::Error> {
         self.take(map, offset, extent);
         match extent.content {
@@ -248,7 +248,7 @@ impl<R: Rows> Staged<R> {
         }
     }
 
-    /// The blob of an extent has other places, of which `fresh` have just been written.
+    /// Changes the places of an extent's own blob, of which the fragments `fresh` have just been written.
     pub fn move_own(&mut self, map: u64, end: u64, old: &Extent, to: Blob, fresh: &[Fragment]) {
         let Content::Own { skip, .. } = old.content else {
             return;
@@ -259,7 +259,7 @@ impl<R: Rows> Staged<R> {
         self.put(map, end - old.length, Extent { content, ..*old });
     }
 
-    /// A shared blob has other places, of which `fresh` have just been written.
+    /// Changes the places of a shared blob, of which the fragments `fresh` have just been written.
     pub fn move_shared(
         &mut self,
         id: BlobId,
@@ -274,7 +274,7 @@ impl<R: Rows> Staged<R> {
         self.set_blob(id, Some(shared))
     }
 
-    /// Gives the blob of an extent a row of its own; answers the extent as it is then.
+    /// Moves the own blob of an extent to a row of its own; returns the changed extent.
     fn share(&mut self, map: u64, offset: u64, extent: Extent) -> Result<Extent, R::Error> {
         let id = BlobId(self.rows.number()?);
         self.take(map, offset, &extent);
@@ -317,14 +317,14 @@ impl<R: Rows> Staged<R> {
         Ok(())
     }
 
-    /// A row appears; what a shared blob counts stays as it is.
+    /// Adds the row of an extent; references of shared blobs do not change.
     fn put(&mut self, map: u64, offset: u64, extent: Extent) {
         let end = offset + extent.length;
         self.accounts.put(&extent, map, end);
         self.extents.insert((map, end), Some(extent));
     }
 
-    /// A row goes; what a shared blob counts stays as it is.
+    /// Removes the row of an extent; references of shared blobs do not change.
     fn take(&mut self, map: u64, offset: u64, extent: &Extent) {
         self.accounts.take(extent);
         self.extents.insert((map, offset + extent.length), None);
