@@ -1,4 +1,4 @@
-//! What has not changed since an earlier backup: two lists in the same order, side by side.
+//! Finds the objects that have not changed since an earlier backup. Both lists are read side by side in the same order.
 
 use crate::error::Result;
 use crate::listing::Collection;
@@ -6,18 +6,18 @@ use crate::since::Since;
 use crate::sum::Sum;
 use std::io::{Read, Seek};
 
-/// Asked for all objects of a store, in the order of the list.
+/// Comparison with an earlier backup; to be asked about all objects of a store in the order of the list.
 pub struct Changes<'a, R> {
     since: Option<&'a mut Since<R>>,
 }
 
 impl<'a, R: Read + Seek> Changes<'a, R> {
-    /// Without an earlier backup everything has changed.
+    /// Without an earlier backup, every object counts as changed.
     pub fn new(since: Option<&'a mut Since<R>>) -> Self {
         Self { since }
     }
 
-    /// Whether the object is in the earlier backup in this state, whole and in the same place.
+    /// Whether the earlier backup has the object in this state, whole and in the same collection.
     pub fn has(&mut self, collection: &Collection, name: &[u8], state: Sum) -> Result<bool> {
         let Some(since) = self.since.as_deref_mut() else {
             return Ok(false);

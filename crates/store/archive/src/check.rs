@@ -9,38 +9,38 @@ use serde::Serialize;
 use std::io::Read;
 use store::Omap;
 
-/// What is in an archive that is whole.
+/// Description of an archive that is whole.
 #[derive(Clone, Debug, Serialize)]
 pub struct Checked {
-    /// What it is for.
+    /// Its kind.
     pub kind: Kind,
     /// When it was made, Unix time in microseconds.
     pub created_micros: u64,
-    /// Collections it names.
+    /// Number of collections that it lists.
     pub collections: u64,
-    /// Objects in it.
+    /// Objects with data in it.
     pub objects: u64,
     /// Bytes of these.
     pub bytes: u64,
-    /// Objects it names, those of earlier archives among them.
+    /// Objects that it lists, those of earlier archives included.
     pub listed: u64,
-    /// Objects that could not be read whole when it was made.
+    /// Objects that could not be read whole when the archive was made.
     pub damaged: Vec<String>,
     #[serde(skip)]
     link: Link,
 }
 
-/// How an archive builds on another one: by the checksums in its head and at its end.
+/// How an archive builds on another: its own checksums and those of the other archive, in the head and at the end.
 #[derive(Clone, Copy, Debug)]
 struct Link {
     head: (Sum, Option<Sum>),
     end: (Sum, Option<Sum>),
 }
 
-/// Whether a restore would take these archives, in this order. Exports and a single archive build on nothing.
+/// Checks that a restore would accept these archives, in this order. Exports and a single archive are always accepted.
 ///
 /// # Errors
-/// Which of them is not the next.
+/// Which of them does not build on the one before it.
 pub fn check_chain(archives: &[Checked]) -> Result<()> {
     let are_backups = archives.iter().any(|archive| archive.kind != Kind::Export);
     let [first, _, ..] = archives else {
@@ -63,10 +63,10 @@ pub fn check_chain(archives: &[Checked]) -> Result<()> {
     Ok(())
 }
 
-/// Reads an archive to its end and compares all its checksums. `progress` is told how many bytes were read.
+/// Reads an archive to its end and verifies all checksums. `progress` is called with the bytes read.
 ///
 /// # Errors
-/// It is not whole.
+/// If the archive is not whole.
 pub fn check(source: impl Read, progress: &mut dyn FnMut(u64)) -> Result<Checked> {
     let archive = Archive::open(source)?;
     let head = archive.head.clone();

@@ -1,11 +1,11 @@
-//! An object in an archive: what its extended header says, and how its data follows.
+//! An object in an archive: its extended header, and the layout of its data.
 
 use crate::pax;
 use crate::tar_block::BLOCK;
 use std::ops::Range;
 use store::{Attributes, Name};
 
-/// Extended attributes, as GNU tar, star and libarchive write them.
+/// Prefix of keywords of extended attributes, as GNU tar, star and libarchive write them.
 const XATTR: &[u8] = b"SCHILY.xattr.user.zonestore.";
 const ATTRIBUTE: &[u8] = b"attribute.";
 const MICROS: u64 = 1_000_000;
@@ -15,16 +15,16 @@ const MICROS: u64 = 1_000_000;
 pub struct Entry {
     pub collection: String,
     pub name: Name,
-    /// What other programs call it.
+    /// Path of the file for other programs.
     pub path: String,
     pub modified_micros: u64,
     pub attributes: Attributes,
     pub size: u64,
-    /// Where it has data; the rest are holes. In order, not empty, and not beside each other.
+    /// Ranges with data, in order, not empty and not adjacent; the rest are holes.
     pub ranges: Vec<Range<u64>>,
 }
 
-/// A keyword has neither a `=` nor what cannot be printed.
+/// Escapes an attribute's name: a keyword must not contain `=` or unprintable bytes.
 fn keyword(attribute: &str) -> Vec<u8> {
     let mut out = Vec::new();
     for byte in attribute.bytes() {
@@ -51,7 +51,7 @@ fn attribute(keyword: &[u8]) -> Option<String> {
     String::from_utf8(out).ok()
 }
 
-/// `SECONDS.MICROSECONDS`, with six digits.
+/// Parses `SECONDS.MICROSECONDS`, with six digits, into microseconds.
 fn micros(time: &[u8]) -> Option<u64> {
     let (seconds, micros) = std::str::from_utf8(time).ok()?.split_once('.')?;
     let (seconds, micros): (u64, u64) = (seconds.parse().ok()?, micros.parse().ok()?);
@@ -62,7 +62,7 @@ fn number(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// `START-END START-END …`, in order.
+/// Parses `START-END START-END …`, in order.
 fn ranges(text: &str) -> Option<Vec<Range<u64>>> {
     let mut last = 0;
     let ranges = text.split(' ').map(|range| {
@@ -81,7 +81,8 @@ impl Entry {
         self.size > 0 && self.ranges != [whole]
     }
 
-    /// What follows as data: with holes, whole blocks around the data, for GNU tar begins each run at a block.
+    /// The ranges that the archive holds as data: for an object with holes, whole blocks, because GNU tar starts each
+    /// run at a block.
     pub fn stored(&self) -> Vec<Range<u64>> {
         if !self.is_sparse() {
             return self.ranges.clone();
@@ -99,17 +100,17 @@ impl Entry {
         stored
     }
 
-    /// Seconds, for the header.
+    /// Time of the last change in seconds, for the tar header.
     pub fn modified(&self) -> u64 {
         self.modified_micros / MICROS
     }
 
-    /// Collection and object, for messages.
+    /// COLLECTION/OBJECT, for messages.
     pub fn label(&self) -> String {
         format!("{}/{}", self.collection, self.name)
     }
 
-    /// The extended header in front of it.
+    /// The records of the object's extended header.
     pub fn records(&self) -> Vec<u8> {
         let mut out = Vec::new();
         let time = format!("{}.{:06}", self.modified(), self.modified_micros % MICROS);
@@ -138,8 +139,8 @@ impl Entry {
         out
     }
 
-    /// What an extended header says, and whether the object has holes; without `ranges` if the map has them, and with
-    /// the size in the header of the data where there are no holes.
+    /// Decodes an extended header; also returns whether the object has holes. If so, `ranges` are left to its map; if
+    /// not, its size is `stored`, from the header of the data.
     pub fn decode(records: &[u8], stored: u64) -> Option<(Self, bool)> {
         let mut entry = Self {
             collection: String::new(),
@@ -175,12 +176,12 @@ impl Entry {
         Some((entry, is_sparse))
     }
 
-    /// The map in front of the data of an object with holes: numbers in lines, then zeros up to a block.
+    /// The map before the data of an object with holes: numbers in lines, without the padding.
     pub fn map(&self) -> Vec<u8> {
         let stored = self.stored();
         let mut ranges: Vec<_> = stored.iter().map(|r| (r.start, r.end - r.start)).collect();
         if stored.last().is_none_or(|last| last.end < self.size) {
-            // For readers that take the size from here.
+            // For readers that take the object's size from the map.
             ranges.push((self.size, 0));
         }
         let mut out = format!("{}\n", ranges.len());

@@ -1,127 +1,127 @@
-//! Why nothing was packed, or not all was stored.
+//! Errors of packing, checking and restoring.
 
 use std::io;
 use thiserror::Error;
 
-/// Of packing or storing.
+/// Result of packing, checking or restoring.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why nothing was packed, or not all was stored.
+/// Why an archive was not packed, or not stored completely.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// Of the store.
+    /// An error of the store.
     #[error(transparent)]
     Store(#[from] store::Error),
     /// The archive cannot be written or read.
     #[error(transparent)]
     Io(io::Error),
-    /// An object to be packed cannot be read as it was stored.
+    /// An object to be packed cannot be read.
     #[error("{object}: {source}")]
     Unreadable {
-        /// Collection and object.
+        /// COLLECTION/OBJECT.
         object: String,
-        /// What is wrong with it.
+        /// The store's error.
         source: store::Error,
     },
-    /// There is nothing of this name to pack.
+    /// The selection contains no object.
     #[error("no object in collection {collection:?} begins with {prefix:?}")]
     NothingSelected {
         /// The collection.
         collection: String,
-        /// How names were to begin.
+        /// The prefix of names that was selected.
         prefix: store::Name,
     },
-    /// An object that was to be replaced has to stay.
+    /// A [`Keeper`](crate::Keeper) protects an existing object, which was to be replaced.
     #[error("{object}: {why}")]
     Guarded {
-        /// Collection and object.
+        /// COLLECTION/OBJECT.
         object: String,
         /// The reason.
         why: String,
     },
-    /// A restore into the store was begun and not ended.
+    /// An earlier restore into the store has not ended.
     #[error("a restore into this store has not come to its end")]
     Unfinished,
     /// The archive is compressed.
     #[error("the archive is compressed by {with}")]
     Compressed {
-        /// The program that undoes it, with `-dc`.
+        /// The program that decompresses it, with `-dc`.
         with: &'static str,
     },
-    /// Something else.
+    /// The input is no archive.
     #[error("this is no archive of a store")]
     NoArchive,
-    /// An archive of another version.
+    /// The archive has another version.
     #[error("the archive has version {found}, and this program reads version {supported}")]
     Version {
-        /// Its version.
+        /// The archive's version.
         found: u32,
-        /// Ours.
+        /// The version that this program reads.
         supported: u32,
     },
-    /// It ends before its last part.
+    /// The archive ends before its last part.
     #[error("the archive is cut off at byte {at}")]
     CutOff {
-        /// Bytes that there are.
+        /// Number of bytes in the archive.
         at: u64,
     },
-    /// What cannot be, or does not match its checksum.
+    /// A part of the archive is invalid, or does not match its checksum.
     #[error("the archive is damaged at or before byte {at}: {what}")]
     Corrupt {
-        /// How far it was read.
+        /// Number of bytes read before the error.
         at: u64,
-        /// What was found.
+        /// Description of the error.
         what: &'static str,
     },
     /// Objects do not match their checksums.
     #[error("the archive is damaged: {}", objects.join(", "))]
     Content {
-        /// Which.
+        /// The objects, as COLLECTION/OBJECT.
         objects: Vec<String>,
     },
-    /// Only what has changed is in the archive.
+    /// The archive holds only changes, so that it cannot be imported.
     #[error("the archive is an incremental backup, and holds only what has changed")]
     Incremental,
     /// The first archive of a restore is no full backup.
     #[error("a restore begins with a full backup, and this is {found}")]
     NotFull {
-        /// What it is.
+        /// The archive's kind.
         found: &'static str,
     },
     /// An archive does not build on the one before it.
     #[error("archive {number} was not made since archive {}", number - 1)]
     NotNext {
-        /// Which, from 1 on.
+        /// Its number, from 1 on.
         number: usize,
     },
-    /// The store to restore into has something.
+    /// The store to restore into is not empty.
     #[error("the store holds collections already")]
     NotEmpty,
-    /// An earlier restore into the store was of other archives.
+    /// An earlier restore of other archives into the store has not ended.
     #[error("a restore of other archives into this store has not come to its end")]
     OtherArchives,
-    /// An object that is said to be in an earlier archive was in none.
+    /// An object that should be in an earlier archive was in none.
     #[error("{object}: is in none of the archives")]
     Missing {
-        /// Collection and object.
+        /// COLLECTION/OBJECT.
         object: String,
     },
     /// Objects of several collections cannot go to one.
     #[error("the archive has {collections} collections, and they cannot become one")]
     SeveralCollections {
-        /// How many.
+        /// Number of collections.
         collections: usize,
     },
-    /// Only a backup of this store can be built on.
+    /// The earlier archive is not a backup of this store.
     #[error("the earlier archive is {found}")]
     WrongParent {
-        /// What it is.
+        /// The earlier archive's kind or origin.
         found: &'static str,
     },
 }
 
 impl From<io::Error> for Error {
-    /// One of the store's, which went through a reader, is itself again.
+    /// An error of the store that went through a reader becomes [`Error::Store`] again.
     fn from(error: io::Error) -> Self {
         match error.downcast::<store::Error>() {
             Ok(own) => Self::Store(own),

@@ -11,42 +11,42 @@ use serde::Serialize;
 use std::io::Read;
 use store::{Attributes, Hashed, Name, ObjectPath, Omap, Pending, Store, Transaction};
 
-/// How objects are added.
+/// Options of [`import`].
 #[derive(Clone, Debug, Default)]
 pub struct ImportOptions {
-    /// Those that are there are replaced; otherwise they stay as they are.
+    /// Whether objects that exist are replaced; otherwise they are kept.
     pub overwrite: bool,
-    /// The archive's one collection goes to this one, with this in front of the names. Collections whose names begin
-    /// with a dot, which programs keep for themselves, are left out then.
+    /// Target for the archive's only collection: a collection, and a prefix for the names. Collections whose names
+    /// begin with a dot, which belong to programs, are left out then.
     pub to: Option<ObjectPath>,
-    /// Who judges what comes into collections that mean something to it.
+    /// Judges objects for collections that have a meaning for a program.
     pub keeper: Option<&'static dyn Keeper>,
 }
 
-/// What becomes of an object of an archive.
+/// What is done with an object of an archive.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Place {
-    /// It is put under its name; what is there goes.
+    /// Put under its name; an existing object is replaced.
     Put,
-    /// It is put under its name; what is there stays, under another one.
+    /// Put under its name; an existing object is kept under another name.
     Above,
-    /// It is not put, for what is there.
+    /// Not put, because of an existing object.
     Kept,
-    /// It is not put, for what its collection is.
+    /// Not put, because of the properties of its collection.
     LeftOut,
-    /// Nothing is put any more, for a reason.
+    /// The import ends, for this reason.
     Refused(String),
 }
 
-/// Puts an object with these attributes.
+/// Adds the steps to a transaction that put an object with these attributes.
 pub type Put<'a> = Box<dyn FnOnce(&mut Transaction, Attributes) + 'a>;
 
-/// Judges what comes into collections that mean something to a program, such as buckets and their earlier versions.
+/// Judges objects for collections that have a meaning for a program, such as S3 buckets and their earlier versions.
 pub trait Keeper: std::fmt::Debug + Sync {
-    /// What becomes of an object with this collection, name, and attributes.
+    /// Decides about an object, given its collection, name and attributes.
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     fn place(
         &self,
         store: &Store,
@@ -55,11 +55,11 @@ pub trait Keeper: std::fmt::Debug + Sync {
         overwrite: bool,
     ) -> store::Result<Place>;
 
-    /// Of an object that is [`Place::Above`]: adds what moves the object that is there, and then puts this one. Answers why, if
-    /// neither must be.
+    /// For an object that is [`Place::Above`]: adds steps that move the existing object away, then those of `put`.
+    /// Returns the reason if neither is allowed.
     ///
     /// # Errors
-    /// The store's.
+    /// Errors of the store.
     fn above(
         &self,
         store: &Store,
@@ -70,26 +70,26 @@ pub trait Keeper: std::fmt::Debug + Sync {
     ) -> store::Result<Option<String>>;
 }
 
-/// What was added.
+/// Result of [`import`].
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Imported {
     /// Objects stored.
     pub objects: u64,
     /// Bytes of these.
     pub bytes: u64,
-    /// Objects that were there and stayed.
+    /// Objects that existed and were kept.
     pub kept: u64,
-    /// Objects that have no place in their collection as it is here.
+    /// Objects that have no place in their collection as this store has it.
     pub left_out: u64,
-    /// Objects of which the archive has not all bytes; they are not stored.
+    /// Objects with bytes that are missing in the archive; they are not stored.
     pub damaged: Vec<String>,
 }
 
-/// Adds what is in an archive. What was stored before an error stays, and `imported` says what that is. `progress` is
-/// told how many bytes of the archive were read.
+/// Adds the objects of an archive. Objects stored before an error stay, and `imported` counts them. `progress` is
+/// called with the bytes of the archive that were read.
 ///
 /// # Errors
-/// Also that the archive is damaged, or an incremental backup.
+/// Also if the archive is damaged, or an incremental backup.
 pub fn import(
     store: &Store,
     source: impl Read,
@@ -111,7 +111,7 @@ pub fn import(
         };
         only.name.clone_from(&to.collection);
         if store.collection(&to.collection)?.is_none() && only.hashed.is_some() {
-            // The one that it is a copy of may be here.
+            // A new family, because the collection that this one is a copy of may be in the same store.
             let family = store.unused_family()?;
             only.hashed = only.hashed.map(|hashed| Hashed { family, ..hashed });
         }
@@ -132,14 +132,14 @@ pub fn import(
     };
     let read = archive.read(&mut sink, progress);
     drop(sink);
-    // Parts that never got their names, and the place for them.
+    // Parts that never got their names, and the collection for them.
     if store.list(place::OWN, "", "", 1).is_ok() {
         place::clear_own(store, true)?;
     }
     read.map(drop)
 }
 
-/// Makes a collection as it was.
+/// Creates a collection with the properties that the archive records.
 pub fn create(store: &Store, collection: &Collection) -> Result<()> {
     let mut transaction = Transaction::new();
     let (name, attributes) = (&collection.name, attributes(collection));
@@ -160,13 +160,13 @@ fn is_programs(collection: &str) -> bool {
     collection.starts_with('.')
 }
 
-/// What becomes of an object.
+/// What is done with an object.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Placed,
-    /// Beside what was there.
+    /// Put; an existing object is moved away.
     Above,
-    /// For what is there.
+    /// Not put, because of an existing object.
     Kept,
     LeftOut,
 }
@@ -175,28 +175,28 @@ struct Import<'a> {
     store: &'a Store,
     options: &'a ImportOptions,
     placing: Placing,
-    /// Of the object that is read.
+    /// Fate of the object that is being read.
     fate: Fate,
-    /// Of those of the group.
+    /// Fates of the objects of the group.
     fates: Vec<Fate>,
     imported: &'a mut Imported,
 }
 
-/// The objects of a group on their way into the store.
+/// The objects of a group while they are committed.
 #[derive(Default)]
 struct Batch {
     transaction: Transaction,
-    /// Bytes of each object that it puts.
+    /// Size of each object that the transaction puts.
     sizes: Vec<u64>,
-    /// Objects that are readable, and their bytes.
+    /// Objects whose transactions are readable, and their bytes.
     objects: u64,
     bytes: u64,
-    /// The last of the transactions that made them so.
+    /// The last of these transactions.
     last: Option<Pending>,
 }
 
 impl Batch {
-    /// Makes readable what it has.
+    /// Commits the transaction, so that it is readable.
     fn commit(&mut self, store: &Store) -> Result<()> {
         let transaction = std::mem::take(&mut self.transaction);
         self.last = Some(store.commit_readable(transaction)?);
@@ -255,7 +255,7 @@ impl Import<'_> {
             }
             match self.options.keeper.filter(|_| fate == Fate::Above) {
                 Some(keeper) => {
-                    // The keeper looks at what is there, also at what came before this.
+                    // The keeper looks at existing objects, including those put before this one.
                     batch.commit(self.store)?;
                     batch.transaction = self.place_above(keeper, object)?;
                 }
@@ -266,7 +266,7 @@ impl Import<'_> {
         batch.commit(self.store)
     }
 
-    /// A transaction that puts an object above what is there.
+    /// A transaction that puts an object where an existing one is moved away.
     fn place_above(&self, keeper: &dyn Keeper, mut ready: Ready) -> Result<Transaction> {
         let (label, entry) = (ready.label(), ready.entry());
         let (collection, name) = (entry.collection.clone(), entry.name.clone());
@@ -322,7 +322,7 @@ impl Sink for Import<'_> {
     fn group(&mut self, lines: Vec<Listed>, _: Sum) -> Result<()> {
         let mut batch = Batch::default();
         let placed = self.place_all(lines, &mut batch);
-        // What is readable stays, behind an error too.
+        // Objects that are readable stay, even after an error.
         if let Some(last) = batch.last {
             last.wait()?;
         }

@@ -1,4 +1,4 @@
-//! An archive on its way in, with the checksum of all its bytes.
+//! Reads an archive's members, and computes the checksum of all bytes read.
 
 use crate::error::{Error, Result};
 use crate::listing::split;
@@ -7,7 +7,7 @@ use crate::tar_block::{BLOCK, Member};
 use std::io::{self, Read};
 use xxhash_rust::xxh3::Xxh3;
 
-/// Most bytes of what has to be in memory as a whole: a list, an extended header, rows.
+/// Most bytes of a member that is read into memory as a whole: a list, an extended header, rows.
 const MAX_WHOLE: u64 = 256 << 20;
 
 pub struct Input<R> {
@@ -17,7 +17,7 @@ pub struct Input<R> {
     pub at: u64,
 }
 
-/// Reads on until the buffer is full or nothing is left.
+/// Reads until the buffer is full or the input ends; returns the bytes read.
 pub fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut done = 0;
     while done < buffer.len() {
@@ -37,7 +37,7 @@ impl<R: Read> Input<R> {
         Self { from, sum, at: 0 }
     }
 
-    /// Of everything so far.
+    /// The checksum of everything read so far.
     pub fn sum(&self) -> Sum {
         Sum(self.sum.digest128())
     }
@@ -61,7 +61,7 @@ impl<R: Read> Input<R> {
         Ok(())
     }
 
-    /// The next header; `None`: there are zeros in its place.
+    /// The next header; `None` for a block of zeros, which ends the archive.
     pub fn member(&mut self) -> Result<Option<Member>> {
         let mut block = [0; BLOCK];
         self.read(&mut block)?;
@@ -74,7 +74,7 @@ impl<R: Read> Input<R> {
             .ok_or_else(|| self.corrupt("no header of a file"))
     }
 
-    /// Passes the zeros behind a content.
+    /// Skips the padding after a member's content; an error unless it is zeros.
     pub fn pad(&mut self) -> Result<()> {
         let over = (self.at % BLOCK as u64) as usize;
         match over {
@@ -90,7 +90,7 @@ impl<R: Read> Input<R> {
         }
     }
 
-    /// The content of a member. Memory grows with what there is, not with what a header says.
+    /// The content of a member. Memory grows with the bytes that are read, not with the size in the header.
     fn whole_unsummed(&mut self, size: u64) -> Result<Vec<u8>> {
         if size > MAX_WHOLE {
             return Err(self.corrupt("a list or header of more than 256 MiB"));
@@ -104,7 +104,7 @@ impl<R: Read> Input<R> {
         }
     }
 
-    /// The content of a member, and its padding.
+    /// The content of a member, whose padding is skipped.
     pub fn whole(&mut self, size: u64) -> Result<Vec<u8>> {
         let content = self.whole_unsummed(size)?;
         self.sum.update(&content);
@@ -112,8 +112,8 @@ impl<R: Read> Input<R> {
         Ok(content)
     }
 
-    /// Lines whose last one is the checksum of everything up to there, and that checksum. Whether it is right, the
-    /// last answer says.
+    /// The lines of a list without the last one, the checksum in that one, and whether it is the checksum of everything
+    /// before it.
     pub fn lines(&mut self, size: u64) -> Result<(Vec<u8>, Sum, bool)> {
         let mut content = self.whole_unsummed(size)?;
         let Some((lines, told)) = split(&content) else {
@@ -128,7 +128,7 @@ impl<R: Read> Input<R> {
         Ok((content, told, is_right))
     }
 
-    /// Nothing but what ends a tar archive is left. The first block of zeros has been read.
+    /// Checks that only the end of a tar archive is left. Its first block of zeros has been read.
     pub fn end(&mut self) -> Result<()> {
         let mut block = [0; BLOCK];
         self.read_unsummed(&mut block)?;

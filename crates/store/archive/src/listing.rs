@@ -1,5 +1,5 @@
-//! What an archive says of itself: JSON, one value in each line, with a checksum of everything so far in the last
-//! line. Nothing here does I/O.
+//! An archive's list: JSON, one value in each line, and in the last line a checksum of everything before it in the
+//! archive. Nothing here does I/O.
 
 use crate::sum::Sum;
 use serde::de::DeserializeOwned;
@@ -8,18 +8,18 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use store::{CollectionInfo, Hashed, Name};
 
-/// The version of the format.
+/// Version of the format.
 pub const VERSION: u32 = 1;
 
-/// What an archive is for.
+/// Kind of an archive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// Some objects, or all.
+    /// Some objects, or all of them.
     Export,
     /// A whole store.
     Full,
-    /// What has changed since an earlier backup, and a list of all.
+    /// Changes since an earlier backup, and a list of all objects.
     Incremental,
 }
 
@@ -41,14 +41,14 @@ pub struct Head {
     pub kind: Kind,
     /// The store's UUID, in hexadecimal digits.
     pub store: String,
-    /// When it was made, Unix time in microseconds.
+    /// When the archive was made, Unix time in microseconds.
     pub created_micros: u64,
-    /// Of an incremental backup: the checksum in the head of the backup that it builds on.
+    /// For an incremental backup: the checksum in the head of the backup that it builds on.
     pub since: Option<Sum>,
-    /// The store was served meanwhile. Left out if not.
+    /// Whether a server had the store open meanwhile. Left out if not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_served: bool,
-    /// All that there were, or those that were asked for, in order of their names.
+    /// All collections, or those that were selected, in order of their names.
     pub collections: Vec<Collection>,
 }
 
@@ -56,20 +56,20 @@ pub struct Head {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Collection {
     pub name: String,
-    /// `None`: its objects are in order of their names.
+    /// Hash source, family and prefix; `None`: its objects are in order of their names.
     pub hashed: Option<Hashed>,
     pub created_micros: u64,
     pub attributes: BTreeMap<String, Name>,
 }
 
 impl Collection {
-    /// Whether its objects are where they were in the other one.
+    /// Whether both are the same collection, so that unchanged objects are found under the same names.
     pub fn is_same(&self, other: &Self) -> bool {
         let key = |c: &Self| (c.name.clone(), c.hashed, c.created_micros);
         key(self) == key(other)
     }
 
-    /// The place of a name in its order.
+    /// Sort key of a name in the collection's order.
     pub fn order<'a>(&self, name: &'a [u8]) -> (u32, &'a [u8]) {
         let hash = self.hashed.map_or(0, |hashed| hashed.source.hash(name));
         (hash, name)
@@ -88,27 +88,28 @@ impl From<CollectionInfo> for Collection {
     }
 }
 
-/// An object, in the order of its collection.
+/// A line about an object, in the order of its collection.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Listed {
-    /// Its collection's place in the head.
+    /// Index of its collection in the head.
     pub collection: usize,
     pub name: Name,
-    /// A digest that changes with the object.
+    /// A digest of its metadata that changes with the object.
     pub state: Sum,
     pub bytes: u64,
-    /// Of its data and omap in this archive; `None`: it is as in the backup that this one builds on.
+    /// Checksum of its data and omap in this archive; `None`: it is unchanged, and in the backup that this one builds
+    /// on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sum: Option<Sum>,
-    /// Bytes that could not be read; the archive has zeros in their place.
+    /// Byte ranges that could not be read; the archive has zeros in their place.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<Range<u64>>,
 }
 
-/// What is in the last part.
+/// The last line of the list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct End {
-    /// Objects in this archive.
+    /// Objects with data in this archive.
     pub objects: u64,
     /// Bytes of these.
     pub bytes: u64,
@@ -116,21 +117,21 @@ pub struct End {
     pub listed: u64,
     /// Objects that could not be read whole, or not at all.
     pub damaged: u64,
-    /// The checksum of the backup that this one builds on: the last one in it.
+    /// The last checksum of the backup that this one builds on.
     pub since: Option<Sum>,
 }
 
-/// A line behind the head.
+/// A line after the head.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Line {
     /// An object of the list.
     Object(Listed),
-    /// There is nothing behind this part.
+    /// The list ends with this line.
     End(End),
 }
 
-/// The last line of the head and of every part.
+/// The checksum line at the end of the head and of every part.
 #[derive(Serialize, Deserialize)]
 struct Last {
     sum: Sum,
@@ -146,16 +147,16 @@ pub fn encode_sum(sum: Sum) -> Vec<u8> {
     format!("{{\"sum\":\"{sum}\"}}\n").into_bytes()
 }
 
-/// The lines in front of the last one, and the checksum in that.
+/// The lines before the last one, and the checksum in that one.
 pub fn split(text: &[u8]) -> Option<(&[u8], Sum)> {
     let whole = text.strip_suffix(b"\n")?;
     let end = whole.iter().rposition(|byte| *byte == b'\n')? + 1;
     let last: Last = serde_json::from_slice(&whole[end..]).ok()?;
-    // One spelling only: every bit of it counts.
+    // Only one spelling is valid, so that every changed bit is noticed.
     (encode_sum(last.sum) == text[end..]).then_some((&text[..end], last.sum))
 }
 
-/// Every line is such a value.
+/// Decodes each line as a value; `None` if one cannot be decoded.
 pub fn decode<T: DeserializeOwned>(text: &[u8]) -> Option<Vec<T>> {
     let lines = text.strip_suffix(b"\n")?.split(|byte| *byte == b'\n');
     lines

@@ -1,9 +1,9 @@
-//! Rows of an omap as bytes: for each u32 length of the key, u32 length of the value (little-endian), key, value.
+//! Encoding of omap rows: for each, u32 length of the key, u32 length of the value (little-endian), key, value.
 
 use codec::{Put, Reader};
 use store::{Error, Moment, Omap, Result};
 
-/// Rows read at once.
+/// Rows read in one call.
 const ROWS: usize = 64;
 
 pub fn add(out: &mut Vec<u8>, key: &[u8], value: &[u8]) {
@@ -23,7 +23,7 @@ pub fn decode(bytes: &[u8]) -> Option<Omap> {
     Some(rows)
 }
 
-/// Calls `each` for all rows of an object's omap, encoded, a few at once.
+/// Calls `each` with all rows of an object's omap, encoded, at most 64 at a time.
 pub fn for_each<E: From<Error>>(
     moment: &Moment<'_>,
     collection: &str,

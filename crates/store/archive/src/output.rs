@@ -1,4 +1,4 @@
-//! An archive on its way out, with the checksum of all its bytes.
+//! Writes an archive's members, and computes the checksum of all bytes written.
 
 use crate::error::Result;
 use crate::listing::encode_sum;
@@ -21,7 +21,7 @@ impl<W: Write> Output<W> {
         Self { to, sum, bytes: 0 }
     }
 
-    /// Of everything so far.
+    /// The checksum of everything written so far.
     pub fn sum(&self) -> Sum {
         Sum(self.sum.digest128())
     }
@@ -33,12 +33,12 @@ impl<W: Write> Output<W> {
         Ok(())
     }
 
-    /// The header of a member, whose content follows.
+    /// Writes the header of a member, whose content follows.
     pub fn begin(&mut self, kind: Type, name: &[u8], size: u64, modified: u64) -> io::Result<()> {
         self.write(&Member::new(kind, name, size, modified).encode())
     }
 
-    /// Zeros up to the next block.
+    /// Writes zeros up to the next block.
     pub fn pad(&mut self) -> io::Result<()> {
         let over = (self.bytes % BLOCK as u64) as usize;
         match over {
@@ -47,14 +47,14 @@ impl<W: Write> Output<W> {
         }
     }
 
-    /// A whole member.
+    /// Writes a whole member.
     pub fn member(&mut self, kind: Type, name: &[u8], content: &[u8]) -> io::Result<()> {
         self.begin(kind, name, content.len() as u64, 0)?;
         self.write(content)?;
         self.pad()
     }
 
-    /// A folder, whatever the length of its name.
+    /// Writes a folder; its name may be of any length.
     pub fn folder(&mut self, name: &str) -> io::Result<()> {
         let name = format!("{name}/");
         if name.len() > NAME {
@@ -65,7 +65,8 @@ impl<W: Write> Output<W> {
         self.member(Type::Directory, name.as_bytes(), &[])
     }
 
-    /// A member of our own with these lines and the checksum of all so far.
+    /// Writes one of the archive's own members with these lines, and the checksum of everything before it in a last
+    /// line.
     pub fn lines(&mut self, name: &str, lines: &[u8]) -> Result<Sum> {
         let size = lines.len() + encode_sum(self.sum()).len();
         let name = format!("{OWN}/{name}");
@@ -77,7 +78,7 @@ impl<W: Write> Output<W> {
         Ok(sum)
     }
 
-    /// What ends a tar archive.
+    /// Writes the end of a tar archive; returns the size of the archive in bytes.
     pub fn end(mut self) -> io::Result<u64> {
         self.write(&[0; END])?;
         self.to.flush()?;

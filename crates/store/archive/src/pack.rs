@@ -1,4 +1,4 @@
-//! Packing: objects of a store become an archive.
+//! Packs objects of a store into an archive.
 
 use crate::changes::Changes;
 use crate::entry::Entry;
@@ -16,58 +16,58 @@ use std::ops::Range;
 use store::{Moment, Name, ObjectAt, Store};
 use xxhash_rust::xxh3::Xxh3;
 
-/// A part of the list ends behind so many bytes of objects, objects, or bytes of the list itself. What is between
-/// two parts is stored by one transaction.
+/// A part of the list ends after this many bytes of objects, this many objects, or this many bytes of list. The objects
+/// between two parts are a group, which a restore stores in one transaction.
 const GROUP_BYTES: u64 = 8 << 20;
 const GROUP_OBJECTS: usize = 256;
 const PART_BYTES: usize = 1 << 20;
-/// Objects listed at once.
+/// Objects that are listed in one call.
 const PAGE: usize = 256;
-/// What is read again where a read fails: no checksum covers less.
+/// Bytes that are read at a time after a read failed: no checksum covers fewer.
 const PIECE: usize = 4096;
 
-/// What of a store goes into an archive.
+/// Which part of a store goes into an archive.
 #[derive(Clone, Debug)]
 pub enum Selection {
-    /// All, as a backup.
+    /// Everything, as a backup.
     Backup,
-    /// All, or the objects of these collections whose names begin so.
+    /// Everything, or the objects of these collections whose names begin with this prefix.
     Export(Option<(Vec<String>, Name)>),
 }
 
-/// How an archive is made.
+/// Options of [`pack`].
 #[derive(Clone, Debug)]
 pub struct PackOptions {
-    /// What of the store.
+    /// Which part of the store is packed.
     pub selection: Selection,
-    /// Unix time in microseconds.
+    /// Time of packing, Unix time in microseconds.
     pub now_micros: u64,
-    /// Go on without what cannot be read, and name it.
+    /// Whether unreadable objects and bytes are left out and reported, instead of ending the packing.
     pub skip_damaged: bool,
-    /// Others may change the store meanwhile; the archive says so.
+    /// Whether a server has the store open, so that clients may change it meanwhile; recorded in the archive.
     pub is_served: bool,
 }
 
-/// What was packed.
+/// Result of [`pack`].
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Packed {
-    /// Bytes of the archive.
+    /// Size of the archive in bytes.
     pub archive_bytes: u64,
-    /// Objects in it.
+    /// Objects whose data is in the archive.
     pub objects: u64,
-    /// Bytes of these.
+    /// Bytes of these objects.
     pub bytes: u64,
-    /// Objects that are as in the earlier backup.
+    /// Objects that have not changed since the earlier backup, and are only listed.
     pub unchanged: u64,
-    /// Objects that could not be read whole, with why.
+    /// Objects that could not be read whole, with the reasons.
     pub damaged: Vec<String>,
 }
 
-/// Writes an archive to `target`. A backup with an earlier one has only what has changed since that. `progress` is
-/// told how many bytes were written. The archive has the store as it is when this begins.
+/// Writes an archive to `target`, of the store as it is when this begins. A backup since an earlier one holds only what
+/// has changed. `progress` is called with the number of bytes written.
 ///
 /// # Errors
-/// Also that an object cannot be read. What is in `target` then is no archive.
+/// Also if an object cannot be read. `target` then holds no valid archive.
 pub fn pack<W: Write, R: Read + Seek>(
     store: &Store,
     target: W,
@@ -78,7 +78,7 @@ pub fn pack<W: Write, R: Read + Seek>(
     store.at_moment(|moment| pack_moment(moment, target, options, since, progress))
 }
 
-/// The same of a moment that somebody watches.
+/// Like [`pack`], of a moment that the caller has begun.
 pub fn pack_moment<W: Write, R: Read + Seek>(
     moment: &Moment<'_>,
     target: W,
@@ -165,7 +165,7 @@ struct Packer<'a, 'm, W, R> {
     out: Output<W>,
     options: &'a PackOptions,
     changes: Changes<'a, R>,
-    /// Lines that are not written yet.
+    /// Lines of the list that are not written yet.
     part: Vec<u8>,
     parts: u64,
     group_begins: u64,
@@ -207,7 +207,7 @@ impl<W: Write, R: Read + Seek> Packer<'_, '_, W, R> {
         }
     }
 
-    /// What cannot be read ends the packing, or is only named.
+    /// Ends the packing with the error of an object, or reports the object and goes on.
     fn skip(&mut self, collection: &Collection, name: &Name, source: store::Error) -> Result<()> {
         let object = format!("{}/{name}", collection.name);
         if !self.skips(&source) {
@@ -287,7 +287,7 @@ impl<W: Write, R: Read + Seek> Packer<'_, '_, W, R> {
         };
         let map_size = (map.len() as u64).next_multiple_of(crate::tar_block::BLOCK as u64);
         if entry.is_sparse() {
-            // What a tar that knows nothing of holes calls the file.
+            // The name under which a tar program that does not know holes extracts the file.
             name = [b"GNUSparseFile.0/", &name[..]].concat();
         }
         let size = map_size + data;
@@ -362,7 +362,7 @@ impl<W: Write, R: Read + Seek> Packer<'_, '_, W, R> {
     }
 }
 
-/// It is not the object's fault if the moment was given up.
+/// The error for an object that cannot be read, unless the moment was given up, which is not the object's fault.
 fn unreadable(object: String, source: store::Error) -> Error {
     match source {
         store::Error::MomentGivenUp => source.into(),
@@ -370,7 +370,7 @@ fn unreadable(object: String, source: store::Error) -> Error {
     }
 }
 
-/// What can be read of these bytes, and zeros for the rest, which is added to `lost`.
+/// Reads the readable pieces of `bytes` again; the others become zeros and are added to `lost`.
 fn read_pieces(reader: &ObjectAt<'_>, at: u64, bytes: &mut [u8], lost: &mut Vec<Range<u64>>) {
     let mut from = at;
     for piece in bytes.chunks_mut(PIECE) {

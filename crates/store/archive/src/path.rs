@@ -1,12 +1,11 @@
-//! Names of members, for people and other programs: `COLLECTION/OBJECT`. What an object is called exactly, its
-//! extended header says.
+//! Paths of members for people and other programs: `COLLECTION/OBJECT`. The exact names are in the extended headers.
 
 use std::fmt::Write;
 
-/// Members that are not objects are in here.
+/// Folder of members that are not objects.
 pub const OWN: &str = ".zonestore";
 
-/// What a file name can be made of stays as it is; other bytes become `%` and two digits.
+/// Escapes characters that a file name cannot contain, as `%` and two digits for each byte.
 fn escaped(name: &[u8]) -> String {
     let mut out = String::new();
     for chunk in name.utf8_chunks() {
@@ -25,7 +24,7 @@ fn escaped(name: &[u8]) -> String {
     out
 }
 
-/// One part between slashes; those that lead elsewhere or are empty become names.
+/// A part of a path between slashes; empty parts, `.` and `..` become harmless names.
 fn part(text: &str) -> String {
     match text {
         "" => "%".to_owned(),
@@ -34,7 +33,7 @@ fn part(text: &str) -> String {
     }
 }
 
-/// The folder of a collection, without a slash at its end.
+/// The folder of a collection, without a trailing slash.
 pub fn folder(collection: &str) -> String {
     match &*escaped(collection.as_bytes()) {
         OWN => OWN.replacen('.', "%2E", 1),
@@ -42,8 +41,8 @@ pub fn folder(collection: &str) -> String {
     }
 }
 
-/// The path of an object. `is_object` is asked about the beginnings of its name in front of slashes: what is an
-/// object cannot be a folder too, so that folder gets a `%` behind its name.
+/// The path of an object. `is_object` is called with each part of its name that ends before a slash: if that is an
+/// object, it cannot be a folder too, so the folder gets a `%` after its name.
 pub fn path(collection: &str, name: &[u8], mut is_object: impl FnMut(&[u8]) -> bool) -> String {
     let mut out = folder(collection);
     let mut begin = 0;

@@ -1,5 +1,5 @@
-//! Records of an extended header (POSIX pax): `LENGTH KEYWORD=VALUE\n`, where LENGTH counts all of it. Values are
-//! any bytes.
+//! Records of an extended header (POSIX pax): `LENGTH KEYWORD=VALUE\n`, where LENGTH counts the whole record. Values
+//! are any bytes.
 
 /// A keyword and a value.
 pub type Record = (Vec<u8>, Vec<u8>);
@@ -17,7 +17,7 @@ pub fn add(out: &mut Vec<u8>, keyword: &[u8], value: &[u8]) {
     out.push(b'\n');
 }
 
-/// All records; `None` if that is not what the bytes are.
+/// Parses all records; `None` if the bytes are not records.
 pub fn parse(mut bytes: &[u8]) -> Option<Vec<Record>> {
     let mut found = Vec::new();
     while !bytes.is_empty() {

@@ -1,32 +1,32 @@
-//! Objects on their way into a store. Nobody sees one before all of it is there and its checksum has been compared.
+//! Puts objects into a store. No reader sees an object before it is complete and its checksum has been verified.
 //!
-//! What is too much for one transaction with others is put together in a collection of our own, and gets its
-//! name in the end.
+//! An object too large for the transaction of its group is assembled in a collection of the archive's own, and gets its
+//! name at the end.
 
 use crate::entry::Entry;
 use crate::error::Result;
 use store::{Name, ObjectWriter, Omap, Store, Transaction, Written};
 
-/// Where objects are put together that are large in rows; how far a restore is; gone at the end.
+/// Collection for objects that are being assembled and for the progress of a restore; removed at the end.
 pub const OWN: &str = ".zonestore-restore";
-/// In it: objects that are put together. Others in it are no parts of objects.
+/// Prefix in [`OWN`] of the names of objects that are being assembled.
 const PARTS: &str = "part/";
-/// Runs of data, and bytes of an omap, that wait for the transaction of the group.
+/// Most runs of data, and bytes of omap rows, of one object that wait for the transaction of the group.
 const MAX_RUNS: usize = 128;
 const MAX_ROWS: usize = 256 << 10;
-/// Objects removed at once.
+/// Objects that are removed in one transaction.
 const PAGE: usize = 256;
 
-/// An object whose checksum was not compared yet.
+/// An object that has been read, and whose checksum may not be verified yet.
 pub struct Ready {
     entry: Entry,
     runs: Vec<(u64, Written)>,
     rows: Omap,
-    /// Its name in [`OWN`], if it has rows there.
+    /// Its name in [`OWN`], if a part of it is there.
     part: Option<String>,
 }
 
-/// The objects of a group.
+/// The objects of the group that is being read.
 pub struct Placing {
     store: Store,
     ready: Vec<Ready>,
@@ -35,7 +35,7 @@ pub struct Placing {
     parts: u64,
 }
 
-/// Makes [`OWN`] if it is not there.
+/// Creates [`OWN`] if it does not exist.
 pub fn make_own(store: &Store) -> Result<()> {
     if store.collection(OWN)?.is_none() {
         let mut transaction = Transaction::new();
@@ -45,14 +45,14 @@ pub fn make_own(store: &Store) -> Result<()> {
     Ok(())
 }
 
-/// Removes parts that were left, or all of [`OWN`].
+/// Removes objects that were being assembled, or, if `all`, the whole collection [`OWN`].
 pub fn clear_own(store: &Store, all: bool) -> Result<()> {
     if store.collection(OWN)?.is_none() {
         return Ok(());
     }
     remove_objects(store, OWN, PARTS)?;
     if all {
-        // With the last of what is in it: without that nobody would know that it is over.
+        // In one transaction with the progress: without that, it would not show that the restore has ended.
         let mut transaction = Transaction::new();
         for object in store.list(OWN, "", "", PAGE)? {
             transaction.remove(OWN, &object.name);
@@ -63,9 +63,9 @@ pub fn clear_own(store: &Store, all: bool) -> Result<()> {
     Ok(())
 }
 
-/// Removes the objects of a collection whose names begin so.
+/// Removes the objects of a collection whose names begin with `prefix`.
 pub fn remove_objects(store: &Store, collection: &str, prefix: &str) -> Result<()> {
-    // Not from the first name each time: the database would step over all that were removed.
+    // Each page starts after the last one: otherwise the database would step over all removed rows again.
     let mut from = Name::default();
     loop {
         let page = store.list(collection, prefix, &from, PAGE)?;
@@ -92,7 +92,7 @@ impl Placing {
         }
     }
 
-    /// An object begins; its collection and name are those that it is to have.
+    /// Begins an object; its collection and name are the final ones.
     pub fn begin(&mut self, entry: Entry) -> Result<()> {
         self.end_run()?;
         self.row_bytes = 0;
@@ -147,7 +147,7 @@ impl Placing {
         }
     }
 
-    /// What there is of the last object goes to [`OWN`].
+    /// Moves what was read of the last object to [`OWN`].
     fn spill(&mut self) -> Result<()> {
         make_own(&self.store)?;
         self.row_bytes = 0;
@@ -172,7 +172,7 @@ impl Placing {
         Ok(())
     }
 
-    /// The objects that were begun since the last call, for a transaction that has others' steps, too.
+    /// The objects that were begun since the last call, to be placed by the caller's transaction.
     pub fn take(&mut self) -> Result<Vec<Ready>> {
         self.end_run()?;
         self.parts = 0;
@@ -180,7 +180,7 @@ impl Placing {
     }
 }
 
-/// An object of holes.
+/// Creates an object that is one hole.
 fn begin_sparse(transaction: &mut Transaction, collection: &str, name: &[u8], size: u64) {
     transaction.touch(collection, name);
     if size > 0 {
@@ -189,12 +189,12 @@ fn begin_sparse(transaction: &mut Transaction, collection: &str, name: &[u8], si
 }
 
 impl Ready {
-    /// What the archive says of it.
+    /// The object's header.
     pub fn entry(&mut self) -> &mut Entry {
         &mut self.entry
     }
 
-    /// Collection and object, for messages.
+    /// COLLECTION/OBJECT, for messages.
     pub fn label(&self) -> String {
         self.entry.label()
     }
@@ -210,7 +210,7 @@ impl Ready {
         }
     }
 
-    /// Gives it its name; what had it goes.
+    /// Adds the steps that give the object its name; an existing object of that name is replaced.
     pub fn place(mut self, transaction: &mut Transaction) {
         let (collection, name) = (self.entry.collection.clone(), self.entry.name.clone());
         let attributes = std::mem::take(&mut self.entry.attributes);
@@ -235,7 +235,7 @@ impl Ready {
         transaction.set_modified(&collection, &name, self.entry.modified_micros);
     }
 
-    /// It is not wanted; nothing of it stays.
+    /// Discards the object: adds the step that removes what is in [`OWN`].
     pub fn give_up(self, transaction: &mut Transaction) {
         if let Some(part) = self.part {
             transaction.remove(OWN, part);

@@ -1,5 +1,5 @@
-//! How far a restore into a store has come: attributes of an object beside those that are put together. They change
-//! with the objects of a group, by the same transaction.
+//! Progress of a restore, in attributes of an object in [`OWN`]. It is updated in the transaction that stores the
+//! objects of a group.
 
 use crate::place::OWN;
 use crate::sum::Sum;
@@ -9,20 +9,20 @@ const OBJECT: &str = "progress";
 const HEADS: &str = "heads";
 const SUM: &str = "sum";
 
-/// How far a restore has come.
+/// Progress of a restore.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Progress {
-    /// The checksums in the heads of the archives so far, the one that is being read among them.
+    /// Head checksums of the archives so far, the one that is being read included.
     pub heads: Vec<Sum>,
-    /// The checksum of the last part of that one that is stored; `None`: no part of it.
+    /// Checksum of the last part of that archive that is stored; `None`: no part is.
     pub sum: Option<Sum>,
 }
 
-/// That no restore into the store has stopped half-way: what is written to it meanwhile, the next one takes for what is to
-/// go or to stay, and does not ask.
+/// Checks that no restore into the store was interrupted: the next restore would treat objects that are written
+/// meanwhile as its own, and keep or remove them without asking.
 ///
 /// # Errors
-/// One has.
+/// [`crate::Error::Unfinished`] if one was.
 pub fn check_finished(store: &Store) -> crate::Result<()> {
     match Progress::of(store)? {
         Some(_) => Err(crate::Error::Unfinished),
@@ -31,7 +31,7 @@ pub fn check_finished(store: &Store) -> crate::Result<()> {
 }
 
 impl Progress {
-    /// Of the restore into this store that was not ended, if there is one.
+    /// Progress of the restore into this store that has not ended, if there is one.
     pub fn of(store: &Store) -> Result<Option<Self>> {
         if store.collection(OWN)?.is_none() {
             return Ok(None);
@@ -53,7 +53,7 @@ impl Progress {
         }))
     }
 
-    /// Remembers it with the transaction.
+    /// Adds the steps to `transaction` that record the progress.
     pub fn add(&self, transaction: &mut Transaction) {
         let bytes = |sums: &[Sum]| -> Vec<u8> {
             let sums = sums.iter().flat_map(|sum| sum.0.to_le_bytes());

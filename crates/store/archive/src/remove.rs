@@ -1,20 +1,20 @@
-//! Removes from a store what a list does not name: both are in the same order, side by side.
+//! Removes the objects from a store that a list does not name. Both are read side by side in the same order.
 
 use crate::error::Result;
 use crate::listing::Collection;
 use std::collections::VecDeque;
 use store::{Name, Store, Transaction};
 
-/// Objects listed, and removed, at once.
+/// Objects listed, and removed, in one call.
 const PAGE: usize = 256;
 
-/// Told the names of the list in order.
+/// Receives the names of the list in order, and removes the store's objects between them.
 pub struct Unlisted {
     store: Store,
     collections: Vec<Collection>,
-    /// Which of them is under way.
+    /// Index of the current collection.
     at: usize,
-    /// Of this one: the last name that the list has so far.
+    /// The last name from the list in the current collection.
     last: Option<Name>,
     page: VecDeque<Name>,
     is_last_page: bool,
@@ -32,8 +32,8 @@ impl Unlisted {
         }
     }
 
-    /// The next object of the list. What is in front of it goes, unless an earlier run has seen to that. Answers
-    /// whether the store has it.
+    /// Takes the next object of the list. Objects of the store before it are removed, unless an earlier run `was_done`
+    /// with this. Returns whether the store has the object.
     pub fn listed(&mut self, collection: usize, name: &Name, was_done: bool) -> Result<bool> {
         if was_done {
             if self.at != collection {
@@ -51,7 +51,7 @@ impl Unlisted {
         Ok(found)
     }
 
-    /// Nothing more is in the list.
+    /// Called after the last object: removes all others.
     pub fn end(&mut self) -> Result<()> {
         while self.at < self.collections.len() {
             self.remove_until(None)?;
@@ -67,7 +67,7 @@ impl Unlisted {
         self.is_last_page = false;
     }
 
-    /// Removes what is in front of this name, or all that is left.
+    /// Removes the store's objects before this name, or all that are left; returns whether the store has the name.
     fn remove_until(&mut self, name: Option<&Name>) -> Result<bool> {
         let collection = self.collections[self.at].clone();
         let mut gone = Vec::new();
@@ -105,7 +105,8 @@ impl Unlisted {
         Ok(self.store.commit(transaction)?)
     }
 
-    /// The next object of the store. What is not behind the last one of the list was placed there since.
+    /// The next object of the store. Objects up to the last name of the list may have been placed there since, and are
+    /// skipped.
     fn next(&mut self) -> Result<Option<Name>> {
         if self.page.is_empty() && !self.is_last_page {
             let collection = &self.collections[self.at];

@@ -1,8 +1,8 @@
-//! Makes a store of a full backup and of those that build on it.
+//! Restores a store from a full backup and the incremental backups that build on it.
 //!
-//! Each archive is a list of all objects, in order. What it has is stored, what it does not name goes, and what
-//! it has not must be there from the archives before it. How far that is, is remembered with every group of objects,
-//! so a restore that was interrupted goes on there.
+//! Each archive lists all objects, in order. Objects with data in it are stored, objects that it does not list are
+//! removed, and listed objects without data must be there from earlier archives. Progress is recorded in the
+//! transaction of each group of objects, so that an interrupted restore is resumed.
 
 use crate::entry::Entry;
 use crate::error::{Error, Result};
@@ -17,30 +17,32 @@ use serde::Serialize;
 use std::io::Read;
 use store::{Omap, Store, Transaction};
 
-/// What was restored.
+/// Result of [`restore`].
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Restored {
-    /// Archives read to their end.
+    /// Archives that were read to their end.
     pub archives: u64,
-    /// Collections there are.
+    /// Collections in the store.
     pub collections: u64,
-    /// Objects there are.
+    /// Objects in the store.
     pub objects: u64,
-    /// Objects stored by this run.
+    /// Objects stored by this call.
     pub stored: u64,
-    /// Bytes of these.
+    /// Bytes of these objects.
     pub bytes: u64,
-    /// Whether an earlier restore was gone on with.
+    /// Whether an earlier restore was resumed.
     pub resumed: bool,
-    /// Objects of which the last archive that has them has not all bytes; they are not stored.
+    /// Objects with bytes that are missing in the last archive that has them; they are not stored.
     pub damaged: Vec<String>,
 }
 
-/// Makes the store what it was when the last of the archives was made. It has to be empty, or what an earlier restore
-/// of these archives left. `progress` is told how many bytes of all archives were read.
+/// Makes the store what it was when the last of the archives was made.
+///
+/// It has to be empty, or left by an earlier restore of these archives. `progress` is called with the bytes of all
+/// archives that were read.
 ///
 /// # Errors
-/// What was stored is what the archives say, and `restored` how much it is; the next restore of them goes on.
+/// Objects stored before the error stay, and `restored` counts them; the next restore of these archives resumes.
 pub fn restore<R: Read>(
     store: &Store,
     sources: Vec<R>,
@@ -72,7 +74,7 @@ pub fn restore<R: Read>(
     let mut before = 0;
     for (number, archive) in archives.into_iter().enumerate() {
         let collections = archive.head.collections.clone();
-        // Archives that an earlier run has come behind are read for their checksums only.
+        // Archives that an earlier run has completed are read only for their checksums.
         let is_done = number + 1 < begun.heads.len();
         let resumes = number + 1 == begun.heads.len();
         let now = Progress {
@@ -96,7 +98,7 @@ pub fn restore<R: Read>(
             progress: now,
             restored,
         };
-        // Every archive tells of all damage that there is.
+        // Every archive lists all damage, so that of the last one counts.
         sink.restored.damaged.clear();
         let mut read = 0;
         let ended = archive.read(&mut sink, &mut |bytes| {
@@ -123,7 +125,7 @@ pub fn restore<R: Read>(
     Ok(())
 }
 
-/// A full backup, and each other one made since the one before it.
+/// Checks that the first archive is a full backup, and that each other one was made since the one before it.
 fn check_chain<R: Read>(archives: &[Archive<R>]) -> Result<()> {
     let first = archives.first().map(|archive| archive.head.kind);
     let first = first.unwrap_or(Kind::Export);
@@ -146,7 +148,8 @@ fn remember(store: &Store, progress: &Progress) -> Result<()> {
     Ok(store.commit(transaction)?)
 }
 
-/// Makes the store's collections those of the archive. One that was made anew has none of its objects any more.
+/// Makes the store's collections those of the archive. A collection that was removed and created again loses its
+/// objects.
 fn take_over(store: &Store, collections: &[Collection]) -> Result<()> {
     for found in store.collections()? {
         let found = Collection::from(found);
@@ -172,10 +175,10 @@ fn take_over(store: &Store, collections: &[Collection]) -> Result<()> {
     Ok(())
 }
 
-/// What an earlier run has stored of an archive.
+/// How much of an archive an earlier run has stored.
 enum Done {
     Nothing,
-    /// Up to and with the part with this checksum.
+    /// Up to and including the part with this checksum.
     UpTo(Sum),
     All,
 }
@@ -184,7 +187,7 @@ struct Restore<'a> {
     store: &'a Store,
     collections: Vec<Collection>,
     placing: Placing,
-    /// Of the first archive nothing has to go.
+    /// `None` for the first archive, of which nothing has to be removed.
     unlisted: Option<Unlisted>,
     done: Done,
     progress: Progress,
@@ -226,7 +229,7 @@ impl Restore<'_> {
                 if let Some(object) = ready.next() {
                     object.give_up(transaction);
                 }
-                // What it was before would pass for what it is.
+                // Otherwise the object's older version would pass for the current one.
                 let collection = &self.collections[line.collection].name;
                 transaction.remove_if_present(collection, &line.name);
             }

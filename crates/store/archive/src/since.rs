@@ -1,4 +1,4 @@
-//! The list in an earlier backup, read without its data: what was where, and in which state.
+//! Reads the list in an earlier backup, skipping its data: each object with its state.
 
 use crate::error::{Error, Result};
 use crate::input::fill;
@@ -9,7 +9,7 @@ use crate::unpack::{Archive, is_own};
 use std::collections::VecDeque;
 use std::io::{BufReader, Read, Seek, SeekFrom};
 
-/// An earlier backup.
+/// An earlier backup, on which a new one builds.
 pub struct Since<R> {
     from: BufReader<R>,
     at: u64,
@@ -17,7 +17,7 @@ pub struct Since<R> {
     pub(crate) store: String,
     pub(crate) collections: Vec<Collection>,
     lines: VecDeque<Listed>,
-    /// Its last checksum, once its last part was read.
+    /// Its last checksum, once the last part has been read.
     ended: Option<Sum>,
 }
 
@@ -25,7 +25,7 @@ impl<R: Read + Seek> Since<R> {
     /// Opens an archive, which has to be a backup.
     ///
     /// # Errors
-    /// Also that it is none.
+    /// Also if the archive is not a backup.
     pub fn open(from: R) -> Result<Self> {
         let mut from = BufReader::new(from);
         let archive = Archive::open(&mut from)?;
@@ -50,7 +50,7 @@ impl<R: Read + Seek> Since<R> {
         Error::Corrupt { at: self.at, what }
     }
 
-    /// The next object of the list.
+    /// The next object of the list, which [`Self::pop`] removes.
     pub(crate) fn peek(&mut self) -> Result<Option<&Listed>> {
         while self.lines.is_empty() && self.ended.is_none() {
             self.step()?;
@@ -62,7 +62,7 @@ impl<R: Read + Seek> Since<R> {
         self.lines.pop_front();
     }
 
-    /// Its last checksum; reads the rest of the list.
+    /// The last checksum of the backup; reads the rest of the list.
     pub(crate) fn end(&mut self) -> Result<Sum> {
         loop {
             if let Some(sum) = self.ended {
@@ -72,7 +72,7 @@ impl<R: Read + Seek> Since<R> {
         }
     }
 
-    /// The next member.
+    /// Reads the next member: a part of the list, or else it is skipped.
     fn step(&mut self) -> Result<()> {
         let mut block = [0; BLOCK];
         let read = fill(&mut self.from, &mut block).map_err(Error::Io)?;

@@ -1,30 +1,30 @@
-//! Blocks of a tar archive: headers (ustar) and padding. Nothing here does I/O.
+//! Blocks of a tar archive: headers (ustar). Nothing here does I/O.
 
 use tar::{EntryType, Header};
 
-/// Everything in a tar archive begins at a multiple of this.
+/// Size of a block in bytes; headers and contents start at a multiple of it.
 pub const BLOCK: usize = 512;
-/// Zeros behind the last member.
+/// Bytes of zeros after the last member.
 pub const END: usize = 2 * BLOCK;
-/// Bytes of a name in a header; a longer one stands in an extended header.
+/// Most bytes of a name in a header; a longer one is in an extended header.
 pub const NAME: usize = 100;
 
-/// What a member is.
+/// Type of a member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Type {
     File = b'0' as isize,
     Directory = b'5' as isize,
-    /// Records for the next member.
+    /// Extended header: records for the next member.
     Extended = b'x' as isize,
 }
 
-/// What a header says.
+/// A decoded header.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Member {
     pub kind: Type,
-    /// Cut off behind [`NAME`] bytes.
+    /// The name, truncated to [`NAME`] bytes.
     pub name: Vec<u8>,
-    /// Bytes behind the header, without padding.
+    /// Bytes of content after the header, without padding.
     pub size: u64,
     /// Unix time in seconds.
     pub modified: u64,
@@ -54,7 +54,7 @@ impl Member {
         *header.as_bytes()
     }
 
-    /// `None` unless it is, bit by bit, one that [`Self::encode`] makes.
+    /// Decodes a header; `None` unless [`Self::encode`] makes exactly these bytes.
     pub fn decode(block: &[u8; BLOCK]) -> Option<Self> {
         let header = Header::from_byte_slice(block);
         let kinds = [Type::File, Type::Directory, Type::Extended];
@@ -70,7 +70,7 @@ impl Member {
         (member.encode() == *block).then_some(member)
     }
 
-    /// Bytes behind the header, with padding; `None` if nothing can be as long.
+    /// Bytes of content after the header, with padding; `None` if that overflows.
     pub fn padded(&self) -> Option<u64> {
         self.size.checked_next_multiple_of(BLOCK as u64)
     }

@@ -1,4 +1,4 @@
-//! Reading an archive, whatever becomes of its objects.
+//! Reads an archive and passes its verified contents to a [`Sink`].
 
 use crate::entry::Entry;
 use crate::error::{Error, Result};
@@ -15,21 +15,21 @@ use std::ops::Range;
 use store::Omap;
 use xxhash_rust::xxh3::Xxh3;
 
-/// Bytes of data handed on at once.
+/// Most bytes of data passed at a time.
 pub const CHUNK: usize = 1 << 20;
-/// Most objects of which an error names the damage.
+/// Most damaged objects that an error names.
 const MAX_NAMED: usize = 10;
 
-/// Who takes what is in an archive. Nothing is to be believed before [`Sink::group`].
+/// Receiver of an archive's contents. Contents are unverified until [`Sink::group`] is called for them.
 pub trait Sink {
     /// An object begins.
     fn begin(&mut self, entry: Entry) -> Result<()>;
-    /// Bytes of it, in order.
+    /// Bytes of the object, in order.
     fn data(&mut self, offset: u64, bytes: &[u8]) -> Result<()>;
-    /// Rows of its omap, in order, behind its data.
+    /// Rows of the object's omap, in order, after its data.
     fn omap(&mut self, rows: Omap) -> Result<()>;
-    /// All since the last call is what was packed. `lines` are next in the list: those that have a sum are the
-    /// objects that were begun, in this order. `sum` is the archive's up to here.
+    /// Everything since the last call is verified. `lines` are the next lines of the list: those with a sum are the
+    /// objects that were begun, in this order. `sum` is the checksum of the archive up to here.
     fn group(&mut self, lines: Vec<Listed>, sum: Sum) -> Result<()>;
 }
 
@@ -37,18 +37,18 @@ pub trait Sink {
 pub struct Archive<R> {
     input: Input<io::Chain<io::Cursor<Vec<u8>>, R>>,
     pub head: Head,
-    /// The checksum in its head.
+    /// The checksum of its head.
     pub head_sum: Sum,
 }
 
-/// An archive that was read to its end.
+/// The result of reading an archive to its end.
 pub struct Ended {
     pub end: End,
-    /// The last checksum in it.
+    /// The last checksum in the archive.
     pub sum: Sum,
 }
 
-/// What every version has.
+/// The fields of a head that every version has.
 #[derive(Deserialize)]
 struct Versioned {
     version: u32,
@@ -93,9 +93,9 @@ impl<R: Read> Archive<R> {
         })
     }
 
-    /// Hands everything to `sink`. `progress` is told how many bytes of the archive were read.
+    /// Passes everything to `sink`. `progress` is called with the bytes of the archive that were read.
     pub fn read(mut self, sink: &mut dyn Sink, progress: &mut dyn FnMut(u64)) -> Result<Ended> {
-        // The objects of the group that is being read, with the digests of what they hold.
+        // The objects of the group that is being read, with the digests of their contents.
         let mut group: Vec<(String, Xxh3)> = Vec::new();
         let mut listed = 0;
         let mut ended: Option<Ended> = None;
@@ -178,7 +178,7 @@ impl<R: Read> Archive<R> {
                 self.input.read(bytes)?;
                 digest.update(bytes);
                 let end = at + length as u64;
-                // Around what is wanted are zeros, up to the next blocks.
+                // Around the wanted bytes are zeros, up to the next block boundaries.
                 while let Some(next) = wanted.peek().filter(|next| next.start < end) {
                     let (from, to) = (next.start.max(at), next.end.min(end));
                     if from < to {
@@ -196,7 +196,8 @@ impl<R: Read> Archive<R> {
         Ok((label, digest))
     }
 
-    /// The map of an object with holes, and how many bytes of data follow. Not a number is read that is not there.
+    /// The map of an object with holes, and the number of bytes of data that follow. The map must lie within `stored`
+    /// bytes.
     fn map(&mut self, stored: u64, size: u64) -> Result<(Vec<Range<u64>>, u64)> {
         let begins = self.input.at;
         let mut text = Vec::new();
@@ -226,7 +227,7 @@ impl<R: Read> Archive<R> {
         ))
     }
 
-    /// A part of the list. What is in front of it in the archive is what was packed, or this is an error.
+    /// Reads a part of the list; an error unless everything before it in the archive matches the checksums in it.
     fn part(
         &mut self,
         member: &Member,
@@ -266,12 +267,12 @@ impl<R: Read> Archive<R> {
     }
 }
 
-/// A file of the archive's own of this kind.
+/// Whether a member is one of the archive's own files of this kind.
 pub fn is_own(member: &Member, what: &str) -> bool {
     member.name.starts_with(format!("{OWN}/{what}/").as_bytes())
 }
 
-/// Without those that are empty; `None` unless they are in order and below `size`.
+/// The ranges of a map, without empty ones; `None` unless they are in order and end at `size` at most.
 pub fn ranges(text: &[u8], size: u64) -> Option<Vec<Range<u64>>> {
     let mut numbers = text
         .split(|byte| *byte == b'\n')
