@@ -1,28 +1,28 @@
-//! A batch: changes that happen together.
+//! A batch of changes that a database applies atomically.
 
 use codec::{Put, Reader};
 
 /// Changes that happen together or not at all, in the order in which they were added. A range is
 /// deleted key by key: scans do not see RocksDB's deleted ranges, so that no error escapes them.
 ///
-/// Kept as it goes to a log: for each change its kind, the lengths of key and value as `u64`, and both.
+/// Stored in the form for a log: for each change its kind, the lengths of key and value as `u64`, and both.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Batch {
     bytes: Vec<u8>,
-    /// Changes, without what is for the log only.
+    /// Number of changes, without those for the log only.
     count: usize,
 }
 
 /// One change of a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Change<'a> {
-    /// A key gets a value.
+    /// Sets a key's value.
     Put(&'a [u8], &'a [u8]),
-    /// A key goes.
+    /// Removes a key.
     Delete(&'a [u8]),
-    /// A value is merged into that of a key.
+    /// Merges a value into that of a key.
     Merge(&'a [u8], &'a [u8]),
-    /// For the log only.
+    /// Bytes for the log only.
     LogData(&'a [u8]),
 }
 
@@ -61,28 +61,28 @@ impl Batch {
         self.count += usize::from(kind != LOG_DATA);
     }
 
-    /// Makes it empty.
+    /// Removes all changes.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.count = 0;
     }
 
-    /// Whether it changes nothing.
+    /// Whether no key changes; bytes for the log only do not count.
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Bytes in a log, apart from what the log adds.
+    /// Bytes that the batch takes in a log, without the log's own headers.
     pub const fn byte_len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// As it goes to a log.
+    /// The batch in the form for a log.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// What [`Self::as_bytes`] answered; `None` for anything else.
+    /// The batch that [`Self::as_bytes`] was called on; `None` for any other bytes.
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let (mut count, mut fields) = (0, Reader(bytes));
         while fields.end().is_none() {
@@ -100,7 +100,7 @@ impl Batch {
     }
 }
 
-/// Takes the first change off.
+/// Decodes and removes the first change.
 fn next_change<'a>(fields: &mut Reader<'a>) -> Option<Change<'a>> {
     let kind = fields.u8()?;
     let lengths = [fields.u64()?, fields.u64()?];

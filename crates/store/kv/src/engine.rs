@@ -1,16 +1,16 @@
-//! What makes and opens databases, and which of them made the one in a directory.
+//! Engines, which make and open databases, and the check that an engine opens only its own databases.
 
 use crate::healing::Healing;
 use crate::{Database, Error, Options, ReplayFilter, Result};
 use bluefs::BlueFs;
 use std::ops::Deref;
 
-/// A kind of database.
+/// An implementation of databases.
 pub trait Engine: Send + Sync {
-    /// One of [`MAKERS`].
+    /// Its name, one of those in [`MAKERS`].
     fn name(&self) -> &'static str;
 
-    /// Opens the database in `directory`, or makes it; `filter` sees the log's batches in order.
+    /// Opens the database in `directory`, or makes it if the options say so; `filter` sees the log's batches in order.
     fn open(
         &self,
         fs: &BlueFs,
@@ -20,7 +20,7 @@ pub trait Engine: Send + Sync {
     ) -> Result<Box<dyn Database>>;
 }
 
-/// How the file CURRENT of a database begins, and the engine that writes it so.
+/// First bytes of the file `CURRENT` of a database, and the engine that writes them.
 const MAKERS: [(&[u8], &str); 2] = [(b"MANIFEST-", "RocksDB"), (b"kv-log ", "kv-log")];
 
 /// An open database of any engine.
@@ -49,7 +49,7 @@ impl Kv {
         }
     }
 
-    /// Closes it; errors that a drop would swallow are answered.
+    /// Closes the database, and returns errors that a drop would ignore.
     pub fn close(self) -> Result<()> {
         self.0.close()
     }
@@ -63,7 +63,8 @@ impl Deref for Kv {
     }
 }
 
-/// Who made the database in `directory`. If that cannot be told, the engine will say why.
+/// The engine that made the database in `directory`; `None` if that is unknown, so that the engine's own error is
+/// reported.
 fn maker(fs: &BlueFs, directory: &str) -> Option<&'static str> {
     let current = fs.open(&format!("{directory}/CURRENT")).ok()?;
     let mut begin = [0; 16];

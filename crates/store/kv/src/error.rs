@@ -1,4 +1,4 @@
-//! What a database answers, sorted by what the caller has to do.
+//! Errors of a database, by what the caller has to do.
 
 use thiserror::Error;
 
@@ -8,56 +8,56 @@ pub type Result<T> = std::result::Result<T, Error>;
 /// Why a call failed.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum Error {
-    /// The drive is full: free space. A flush that found none is tried again by the database itself, and batches are
-    /// [`Error::Busy`] until then. If the log found none, it stays stopped, and whether the batch counts is known when
-    /// the database is opened again.
+    /// The drive is full: free space. If a flush found none, the database retries it, and batches are [`Error::Busy`]
+    /// until then. If the log found none, it stays stopped, and only reopening the database shows whether the batch
+    /// counts.
     #[error("no space left for the database: {message}")]
     NoSpace {
-        /// What the engine said.
+        /// Message of the engine.
         message: String,
     },
-    /// Stored bytes are not what was written.
+    /// Stored bytes differ from those written.
     #[error("the database is damaged: {message}")]
     Corruption {
-        /// What the engine said.
+        /// Message of the engine.
         message: String,
     },
     /// There is no database, or a file of it is missing.
     #[error("not found: {message}")]
     NotFound {
-        /// What the engine said.
+        /// Message of the engine.
         message: String,
     },
-    /// Someone else holds the database, or it cannot do this right now and nothing was done: try again.
+    /// The database is locked, or cannot take the call right now; nothing was done: try again.
     #[error("busy: {message}")]
     Busy {
-        /// What the engine said.
+        /// Message of the engine.
         message: String,
     },
     /// The call was wrong, or the database was opened read-only.
     #[error("invalid call: {message}")]
     Invalid {
-        /// What the engine said.
+        /// Message of the engine.
         message: String,
     },
     /// Another engine made the database: open it with that one.
     #[error("the database was made by {found}, not by {given}")]
     OtherEngine {
-        /// Who made it.
+        /// Name of the engine that made it.
         found: &'static str,
-        /// Who was to open it.
+        /// Name of the engine that was to open it.
         given: &'static str,
     },
-    /// What the database does in the background has failed for good: nothing can be written until it is opened again.
+    /// The database's background work has failed for good: nothing can be written until it is opened again.
     #[error("the database has stopped, and goes on when it is opened again: {message}")]
     Stopped {
-        /// What the engine said.
+        /// Message of the engine.
         message: String,
     },
     /// The drive or the file system failed.
     #[error("input or output failed: {message}")]
     Io {
-        /// What the engine said.
+        /// Message of the engine.
         message: String,
     },
 }

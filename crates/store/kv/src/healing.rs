@@ -1,8 +1,8 @@
-//! A database whose files are in two copies: what is damaged in one of them is read from the other.
+//! A database whose files are in two copies: damage in one of them is repaired from the other.
 //!
-//! An engine compares blocks of its files with checksums that the file system below does not know. When it finds one
-//! damaged, both copies of all files are compared as the file system can, the right ones are read from then on, and
-//! the engine is asked once more. Its compactions ask for that themselves.
+//! An engine verifies blocks of its files with checksums that the file system below does not know. When it reports
+//! damage, both copies of all files are compared by the file system's own checksums, the right ones are read from then
+//! on, and the call is retried once. The engine's compactions request this themselves.
 
 use crate::{Batch, Cursor, Database, Durability, Error, Result, Scan};
 use bluefs::BlueFs;
@@ -18,13 +18,13 @@ pub(crate) struct Healing {
     copies: Arc<Copies>,
 }
 
-/// Both copies of the files.
+/// The two copies of the files, and the results of comparing them.
 struct Copies {
     fs: BlueFs,
-    /// How often comparing them was of use. Every read of the database looks here, and waits for nobody.
+    /// How often a comparison has repaired something. Read by every call to the database, without a lock.
     healed: AtomicU64,
-    /// Held while they are compared, which takes as long as reading all files twice. Whether the last time was in vain: nobody
-    /// tries again then until [`Database::heal_again`].
+    /// Held during a comparison, which takes as long as reading all files twice. True if the last one was in vain: then
+    /// no other one is made until [`Database::heal_again`].
     in_vain: Mutex<bool>,
 }
 
@@ -33,12 +33,12 @@ impl Copies {
         self.healed.load(Ordering::Acquire)
     }
 
-    /// Whether asking again is worth it. `before` is what [`Self::count`] said before the engine was asked.
+    /// Whether a retry is worthwhile. `before` is [`Self::count`] from before the call that failed.
     fn heal(&self, before: u64, error: &Error) -> bool {
         let mut in_vain = self.in_vain.lock();
         let times = self.count();
         if before != times {
-            // Somebody else has compared them meanwhile.
+            // Another thread has compared them meanwhile.
             return true;
         }
         if *in_vain {
@@ -67,7 +67,7 @@ impl Healing {
         });
         let (known, asked) = (AtomicU64::new(0), copies.clone());
         inner.on_damage(Box::new(move |error| {
-            // What was met may have been healed for somebody else since.
+            // The damage may have been repaired for another call since.
             let is_better = asked.heal(known.load(Ordering::Acquire), error);
             known.store(asked.count(), Ordering::Release);
             is_better
@@ -153,12 +153,12 @@ impl Database for Healing {
     }
 }
 
-/// A walk that goes on where it met damage, on the same state.
+/// A walk that continues after damage has been repaired, in the same state.
 struct Walk<'a> {
     inner: Scan<'a>,
     copies: &'a Copies,
     before: u64,
-    /// The least key that has not been answered.
+    /// The lowest key that has not been returned yet.
     next: Vec<u8>,
 }
 
@@ -201,7 +201,7 @@ mod tests {
     const FILE: &str = "/000001.sst";
     const DATA: [u8; 8192] = [0x5a; 8192];
 
-    /// The front of a file is its only value: less than what the file system has a checksum of.
+    /// A database whose only value is the start of a file: fewer bytes than the file system has a checksum for.
     struct OneFile(BlueFs);
 
     impl Database for OneFile {
@@ -258,7 +258,7 @@ mod tests {
         }
     }
 
-    /// Where both copies of the file's bytes are.
+    /// Places of both copies of the file's bytes.
     fn copies(drive: &MemoryDrive) -> Vec<ZoneAddress> {
         let g = drive.geometry();
         let mut found = Vec::new();
@@ -295,7 +295,7 @@ mod tests {
         let database = Healing::over(Box::new(OneFile(fs.clone())), &fs);
         let is_right = || database.get(b"").is_ok();
         assert!(!is_right());
-        // One of them is right again, and nobody looks.
+        // One copy is right again, but copies are not compared again.
         let read_first = fs.extents(FILE).unwrap()[0].at;
         let other = copies.iter().find(|at| at.zone != read_first.zone).unwrap();
         flip(*other);

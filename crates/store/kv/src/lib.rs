@@ -1,6 +1,6 @@
-//! A key-value database on BlueFS as the store sees it: batches, reads, scans, merges, and a look at the
-//! log when it is replayed. What does it is an [`Engine`]: RocksDB (`kv-rocksdb`), or a small one that
-//! does the same in every run (`kv-log`).
+//! The interface of a key-value database on BlueFS, as the store needs it: batches, reads, scans, merges, and a filter
+//! for the log's replay. It is implemented by an [`Engine`]: RocksDB (`kv-rocksdb`), or a small one that issues the
+//! same commands in every run (`kv-log`).
 
 mod batch;
 mod database;

@@ -1,17 +1,17 @@
-//! A database as it was at a moment, whatever is written meanwhile.
+//! A snapshot of a database for reading, whatever is written meanwhile.
 //!
-//! One walk through all keys does everything: it keeps the state of its beginning, and a look-up seeks. So an engine
-//! needs no snapshots for this, and what the walk keeps from being given back goes with it.
+//! It is one walk over all keys, which keeps the state at its beginning; a lookup seeks in it. So engines need no
+//! snapshots, and files that are kept for the walk are released together with it.
 
 use crate::{Cursor, Kv, Result, Scan};
 use runtime::sync::Mutex;
 
-/// What can be read of a database, as it is now or as it was.
+/// Read access to a database, in its current state or in a snapshot.
 pub trait View: Sync {
     /// A key's value.
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>>;
 
-    /// All keys from `lower` up to but without `upper`, in order.
+    /// All keys from `lower` up to `upper` (exclusive), in order.
     fn scan(&self, lower: &[u8], upper: Option<&[u8]>) -> Scan<'_>;
 }
 
@@ -25,12 +25,12 @@ impl View for Kv {
     }
 }
 
-/// The state of the database when this was made. What it had in files and memory stays until this is dropped.
+/// A snapshot of a database. Its files and rows in memory are kept until this is dropped.
 pub struct Moment<'a>(Mutex<State<'a>>);
 
 struct State<'a> {
     all: Scan<'a>,
-    /// Of whoever has moved the walk last; look-ups have numbers, too.
+    /// Number of the user that moved the walk last: a lookup or a [`Walk`].
     user: u64,
     users: u64,
 }
@@ -43,7 +43,7 @@ impl State<'_> {
 }
 
 impl Kv {
-    /// The database as it is now, to be read later.
+    /// A snapshot of the current state.
     pub fn moment(&self) -> Moment<'_> {
         Moment(Mutex::new(State {
             all: (**self).scan(&[], None),
@@ -74,11 +74,11 @@ impl View for Moment<'_> {
     }
 }
 
-/// A walk through a part of the keys, beside others.
+/// A walk over a range of keys of a [`Moment`], which shares its position with others.
 struct Walk<'a, 'b> {
     moment: &'a Mutex<State<'b>>,
     user: u64,
-    /// The least key that has not been answered.
+    /// The lowest key that has not been returned yet.
     next: Vec<u8>,
     upper: Option<Vec<u8>>,
     is_over: bool,
@@ -87,7 +87,7 @@ struct Walk<'a, 'b> {
 impl Cursor for Walk<'_, '_> {
     fn seek(&mut self, key: &[u8]) {
         let mut state = self.moment.lock();
-        // The next step begins at its key.
+        // A new number makes the next step seek.
         self.user = state.new_user();
         drop(state);
         self.next = key.to_vec();

@@ -1,20 +1,20 @@
-//! What is asked about each batch of the write-ahead log when a database is opened.
+//! The filter that decides, when a database is opened, which batches of the write-ahead log count.
 
-/// Whether a batch and those behind it count.
+/// Whether a batch and later ones count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Replay {
     /// It counts.
     Continue,
-    /// It and everything behind it never happened; they are dropped for good.
+    /// This batch and all later ones are dropped for good.
     Stop,
 }
 
-/// A batch of the log, or several that were written as one.
+/// A batch in the log, or several that were written as one.
 #[derive(Clone, Copy, Debug)]
 pub struct LoggedBatch<'a> {
     /// The log's path.
     pub log: &'a str,
-    /// How many bytes of the log there are up to its end.
+    /// Offset in the log of the batch's end.
     pub end: u64,
     /// The keys that it sets or removes.
     pub keys: &'a [&'a [u8]],
@@ -22,8 +22,8 @@ pub struct LoggedBatch<'a> {
     pub log_data: &'a [&'a [u8]],
 }
 
-/// Looks at the batches of the log, in order.
+/// Receives the batches of the log, in order.
 pub trait ReplayFilter: Send {
-    /// Whether this one counts.
+    /// Whether this batch counts.
     fn batch(&mut self, logged: &LoggedBatch<'_>) -> Replay;
 }
