@@ -1,4 +1,4 @@
-//! BlueFS's errors, sorted by what the caller has to do.
+//! Maps BlueFS's errors to those of `kv`.
 
 use bluefs::Error as E;
 use kv::Error;

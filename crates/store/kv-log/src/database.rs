@@ -1,8 +1,8 @@
 //! An open database.
 //!
-//! A batch is appended to the log, made durable if it is to be, and then seen by readers: batches in the
-//! order of the log, none before it is durable or, if it need not be, all in front of it are. Writers
-//! that wait at the same time share a flush. Readers take no lock that is held while the drive works.
+//! A batch is appended to the log, made durable if requested, and then shown to readers. Readers see batches in the
+//! order of the log; a synced one only once it is durable, another one only once they see all before it. Writers that
+//! wait at the same time share a flush. Readers take no lock that is held during I/O.
 //!
 //! Locks, in the order in which they are taken: `log` → its writer → `waiting` → `rows`.
 
@@ -21,13 +21,13 @@ use std::time::Duration;
 pub(crate) struct LogDatabase {
     files: Files,
     merges: Vec<(u8, MergeOperator)>,
-    /// Bytes of a log that are worth a snapshot, however small that is.
+    /// Least bytes of a log after which a snapshot is made, however small that is.
     write_buffer_bytes: u64,
     rows: RwLock<Rows>,
-    /// Writers share it, a new generation has it alone; `None`: read-only.
+    /// Shared by writers, held exclusively to begin a new generation; `None`: read-only.
     log: RwLock<Option<Log>>,
     waiting: Mutex<Waiting>,
-    /// The first failure of the log, after which nothing is written.
+    /// The first failure of the log, after which nothing can be written.
     failure: OnceLock<Error>,
     _lock: Option<Lock>,
 }
@@ -35,14 +35,14 @@ pub(crate) struct LogDatabase {
 struct Log {
     current: Current,
     writer: SharedWriter,
-    /// Bytes at which the next generation begins.
+    /// Bytes of log after which the next generation begins.
     most_bytes: Mutex<u64>,
 }
 
-/// Batches that are in the log and that readers do not see yet.
+/// Batches in the log that readers do not see yet.
 #[derive(Default)]
 struct Waiting {
-    /// How many batches there were, and how many of them readers see.
+    /// Number of batches appended, and how many of them readers see.
     appended: u64,
     seen: u64,
     batches: VecDeque<Batch>,
@@ -77,12 +77,12 @@ impl LogDatabase {
             .map_or(Ok(()), |error| Err(error.clone()))
     }
 
-    /// Nobody knows what is in the log from here on.
+    /// Stops all writes, because the contents of the log are unknown from here on; returns the first failure.
     fn fail(&self, error: Error) -> Error {
         self.failure.get_or_init(|| error).clone()
     }
 
-    /// Appends a batch; answers its number and whether readers see all in front of it.
+    /// Appends a batch; returns its number, and whether readers see all batches before it.
     fn append(&self, log: &Log, batch: &Batch) -> Result<(u64, bool)> {
         let mut writer = log.writer.lock();
         self.check_log()?;
@@ -95,7 +95,7 @@ impl LogDatabase {
         Ok((waiting.appended, is_next))
     }
 
-    /// Shows readers the batches up to `number`.
+    /// Shows the batches up to `number` to readers.
     fn show(&self, number: u64) {
         let mut waiting = self.waiting.lock();
         while waiting.seen < number {
@@ -107,7 +107,7 @@ impl LogDatabase {
         }
     }
 
-    /// Begins the generation behind `of`, unless somebody has, or the log is empty.
+    /// Begins the generation after `of`, unless that has been done already or the log is empty.
     fn begin_next(&self, of: Option<u64>) -> Result<()> {
         let mut log = self.log.write();
         let log = log.as_mut().ok_or_else(read_only)?;
@@ -116,7 +116,7 @@ impl LogDatabase {
             return Ok(());
         }
         self.check_log()?;
-        // Nobody writes, so readers see all that is in the log.
+        // No writer is active, so readers see everything in the log.
         let rows = self.rows.read().clone();
         match self.files.begin(before + 1, &rows) {
             Ok((current, writer)) => *log = Log::new(current, writer, self.write_buffer_bytes),
@@ -133,12 +133,12 @@ impl Log {
         Self {
             current,
             writer,
-            // A large snapshot is not written again for little.
+            // A large snapshot is not rewritten for a small log.
             most_bytes: Mutex::new(write_buffer_bytes.max(2 * current.snapshot_bytes)),
         }
     }
 
-    /// Whether it has grown so much that a new generation is worth it; not again soon, should that fail.
+    /// Whether the log has grown so much that a new generation is worthwhile; not soon again, in case that fails.
     fn has_grown(&self, write_buffer_bytes: u64) -> bool {
         let size = self.writer.lock().size();
         let mut most_bytes = self.most_bytes.lock();

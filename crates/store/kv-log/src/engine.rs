@@ -1,4 +1,4 @@
-//! How a database is made and opened.
+//! Makes and opens databases.
 
 use crate::database::LogDatabase;
 use crate::files::{Files, Refused};
@@ -7,7 +7,7 @@ use crate::rows::Rows;
 use bluefs::BlueFs;
 use kv::{Database, Engine, Error, Options, ReplayFilter, Result};
 
-/// The engine of simulations.
+/// The engine for simulations and tests.
 #[derive(Clone, Copy, Debug)]
 pub struct KvLog;
 
@@ -54,7 +54,7 @@ impl Engine for KvLog {
                 } else {
                     files.remove_all_but(current)?;
                     Some(if has_log {
-                        // What did not count is gone with the log.
+                        // Drops batches that do not count together with the old log.
                         let next = files.begin(current.generation + 1, &rows);
                         let next = next.map_err(refused)?;
                         files.remove_generation(current.generation);

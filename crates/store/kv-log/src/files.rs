@@ -1,9 +1,9 @@
-//! The files of a database: which there are, and how one generation of them follows another.
+//! The files of a database: snapshot, log and `CURRENT` of each generation, and the change to the next generation.
 //!
-//! Order: snapshot written and new log named → the file that becomes CURRENT synced, whose flush covers both
-//! → CURRENT replaced by a rename → that made durable → the old files go. A power cut in between leaves the
-//! old generation or the new one, and at most files that CURRENT does not name, which the next opening for
-//! writing removes.
+//! Order: snapshot written and new log created → the file that becomes `CURRENT` synced, whose flush covers both →
+//! `CURRENT` replaced by a rename → the rename made durable → the old files removed. A power cut in between leaves the
+//! old generation or the new one, and at most files that `CURRENT` does not name, which the next opening for writing
+//! removes.
 
 use crate::answer::{answer, corrupt};
 use crate::format::{Current, HEADER_BYTES, Stop, record, records};
@@ -11,7 +11,7 @@ use crate::rows::{Merges, Rows, check};
 use bluefs::{BlueFs, SharedWriter};
 use kv::{Batch, Change, Error, LoggedBatch, Replay, ReplayFilter, Result};
 
-/// About how much of a snapshot is one record.
+/// Approximate bytes of a snapshot in one record.
 const SNAPSHOT_RECORD: usize = 64 << 10;
 
 pub(crate) struct Files {
@@ -19,11 +19,11 @@ pub(crate) struct Files {
     pub directory: String,
 }
 
-/// Why a new generation did not begin.
+/// Why a new generation was not begun.
 pub(crate) enum Refused {
-    /// The old one counts, as if nothing had been tried.
+    /// The old generation is valid, as before the attempt.
     Unchanged(Error),
-    /// Which of them counts is known when the database is opened again.
+    /// Which generation is valid is known only when the database is opened again.
     Unknown(Error),
 }
 
@@ -48,7 +48,7 @@ impl Files {
         Ok(bytes)
     }
 
-    /// `None` if there is no database.
+    /// The valid generation; `None` if there is no database.
     pub fn current(&self) -> Result<Option<Current>> {
         let path = self.path("CURRENT");
         match self.read(&path) {
@@ -60,7 +60,7 @@ impl Files {
         }
     }
 
-    /// What CURRENT names has to be there.
+    /// Reads a file that `CURRENT` names; it is corruption if that is missing.
     fn read_named(&self, path: &str) -> Result<Vec<u8>> {
         self.read(path).map_err(|error| match error {
             bluefs::Error::NotFound { .. } => corrupt(path, "is missing"),
@@ -68,7 +68,7 @@ impl Files {
         })
     }
 
-    /// The rows of a snapshot.
+    /// The rows in the snapshot of a generation.
     pub fn load(&self, current: Current) -> Result<Rows> {
         let mut rows = Rows::default();
         if current.snapshot_bytes == 0 {
@@ -86,8 +86,8 @@ impl Files {
         Ok(rows)
     }
 
-    /// Carries out the batches of the log until `filter` stops, or up to a torn one, which nobody was
-    /// told of. Whether the log has anything in it.
+    /// Applies the batches of the log until `filter` stops, or up to a torn record, which was never acknowledged.
+    /// Returns whether the log has any bytes.
     pub fn replay(
         &self,
         current: Current,
@@ -132,13 +132,13 @@ impl Files {
         Ok(!bytes.is_empty())
     }
 
-    /// Goes on with the log of a generation, which is empty.
+    /// Opens the empty log of a generation for appending.
     pub fn reopen(&self, current: Current) -> Result<SharedWriter> {
         let writer = self.fs.reopen(&self.log(current.generation));
         writer.map(SharedWriter::new).map_err(answer)
     }
 
-    /// Begins a generation with `rows` and an empty log.
+    /// Begins a generation with a snapshot of `rows` and an empty log.
     pub fn begin(
         &self,
         generation: u64,
@@ -200,13 +200,13 @@ impl Files {
         Ok((current, log))
     }
 
-    /// Removes a generation that does not count any more.
+    /// Removes the files of a generation that is no longer valid.
     pub fn remove_generation(&self, generation: u64) {
         self.remove(&self.snapshot(generation));
         self.remove(&self.log(generation));
     }
 
-    /// Removes what power cuts have left of generations that do not count.
+    /// Removes files that power cuts have left of invalid generations.
     pub fn remove_all_but(&self, current: Current) -> Result<()> {
         let kept = ["CURRENT", "LOCK"].map(|name| self.path(name));
         let of_current = [

@@ -2,17 +2,17 @@
 
 use crc_fast::{CrcAlgorithm, checksum};
 
-/// In front of each record's batch: its length and a crc32c of both.
+/// Bytes before each record's batch: a crc32c of all that follows, and the batch's length.
 pub(crate) const HEADER_BYTES: usize = 12;
-/// The version of the files.
+/// Version of the files' format.
 pub(crate) const VERSION: u32 = 1;
 
 fn crc32c(bytes: &[u8]) -> u32 {
-    // The 32-bit result comes in the low half of the crate's 64-bit answer.
+    // The crate returns the 32-bit result in the low half of 64 bits.
     checksum(CrcAlgorithm::Crc32Iscsi, bytes) as u32
 }
 
-/// A record with `batch`.
+/// Encodes a record with `batch`.
 pub(crate) fn record(batch: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEADER_BYTES + batch.len());
     bytes.extend([0; 4]);
@@ -23,16 +23,16 @@ pub(crate) fn record(batch: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Why the batches of a file end in front of its end.
+/// Why a file's batches end before the file does.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Stop {
-    /// The last record is not whole.
+    /// The last record is incomplete.
     Torn,
-    /// A whole record is not what was written.
+    /// A complete record does not match its checksum.
     Damaged,
 }
 
-/// The batches of a log or snapshot, in order, and at last why they end, if not at the end.
+/// The batches of a log or snapshot, in order; last, why they end before the file does, if so.
 pub(crate) fn records(file: &[u8]) -> impl Iterator<Item = Result<&[u8], Stop>> {
     let mut rest = file;
     std::iter::from_fn(move || {
@@ -58,12 +58,12 @@ fn split_record(bytes: &[u8]) -> Result<(&[u8], &[u8]), Stop> {
     Ok((batch, behind))
 }
 
-/// Which snapshot and log count.
+/// Contents of the file `CURRENT`: which snapshot and log are valid.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Current {
-    /// Names both files.
+    /// Number in the names of both files.
     pub generation: u64,
-    /// Of the snapshot; 0: there is none.
+    /// Size of the snapshot; 0: there is none.
     pub snapshot_bytes: u64,
 }
 
@@ -78,7 +78,7 @@ impl Current {
         format!("{text} {:08x}\n", crc32c(text.as_bytes()))
     }
 
-    /// `None` for anything but what [`Self::encode`] makes.
+    /// Decodes a line; `None` for anything that [`Self::encode`] does not make.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let mut words = std::str::from_utf8(bytes).ok()?.split(' ').skip(2);
         let current = Self {

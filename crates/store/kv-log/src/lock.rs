@@ -1,10 +1,10 @@
-//! Who has a database open for writing.
+//! The lock of a database that is open for writing.
 
 use crate::answer::answer;
 use bluefs::BlueFs;
 use kv::Result;
 
-/// Keeps others of this mount from opening a database for writing.
+/// Keeps the database from being opened for writing again within this mount of BlueFS.
 pub(crate) struct Lock {
     fs: BlueFs,
     path: String,

@@ -1,25 +1,25 @@
-//! The rows in memory, what batches do to them, and walks through them.
+//! All rows in memory: applying batches to them, and walks over them.
 
 use kv::{Batch, Change, Cursor, Error, MergeOperator, Result};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// What a row takes in a snapshot beside its key and its value, at the most.
+/// Most bytes that a row takes in a snapshot besides its key and value.
 const ROW: usize = 16;
 
-/// All rows. Cheap to clone: a walk keeps those of its beginning.
+/// All rows. Cheap to clone: a walk keeps the rows of its beginning.
 #[derive(Clone, Default)]
 pub(crate) struct Rows {
     rows: Arc<BTreeMap<Vec<u8>, Arc<[u8]>>>,
     bytes: usize,
 }
 
-/// Which keys take merges, by their first byte.
+/// First bytes of the keys that accept merges.
 pub(crate) type Merges = [(u8, MergeOperator)];
 
 impl Rows {
-    /// Bytes of a snapshot of them, about.
+    /// Approximate size of a snapshot in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -32,9 +32,9 @@ impl Rows {
         self.rows.iter().map(|(key, value)| (&key[..], &value[..]))
     }
 
-    /// Carries out a batch that [`check`] has let pass.
+    /// Applies a batch that [`check`] has accepted.
     pub fn apply(&mut self, batch: &Batch) {
-        // Copies all rows if somebody walks through them.
+        // Copies all rows while a walk holds the old ones.
         let rows = Arc::make_mut(&mut self.rows);
         for change in batch.changes() {
             let (key, value): (_, Option<Arc<[u8]>>) = match change {
@@ -65,7 +65,7 @@ impl Rows {
     }
 }
 
-/// Refuses a batch that merges where nothing may be merged.
+/// Refuses a batch that merges into a key that accepts no merges.
 pub(crate) fn check(batch: &Batch, merges: &Merges) -> Result<()> {
     for change in batch.changes() {
         if let Change::Merge(key, value) = change {
@@ -80,7 +80,7 @@ pub(crate) fn check(batch: &Batch, merges: &Merges) -> Result<()> {
     Ok(())
 }
 
-/// [`MergeOperator::AddI64s`].
+/// The operator [`MergeOperator::AddI64s`].
 fn add(before: &[u8], value: &[u8]) -> Vec<u8> {
     let counter = |counters: &[u8], at: usize| {
         let bytes = counters.get(at..).and_then(|rest| rest.first_chunk());
@@ -95,7 +95,7 @@ fn add(before: &[u8], value: &[u8]) -> Vec<u8> {
         .collect()
 }
 
-/// See [`Rows::scan`].
+/// A walk from [`Rows::scan`].
 pub(crate) struct RowCursor {
     rows: Rows,
     next: Bound<Vec<u8>>,
