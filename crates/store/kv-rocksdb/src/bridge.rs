@@ -1,4 +1,4 @@
-//! The border to C++. Everything passes as slices and small structs; errors as [`ffi::Outcome`].
+//! The interface to C++. Data passes as slices and small structs, errors as [`ffi::Outcome`].
 
 use crate::healer::Healer;
 use crate::replay::Filter;
@@ -6,7 +6,7 @@ use crate::replay::Filter;
 #[allow(clippy::missing_safety_doc)]
 #[cxx::bridge(namespace = "zonestore::kv")]
 pub(crate) mod ffi {
-    /// What kind of answer RocksDB gave.
+    /// Kind of RocksDB's status.
     #[derive(Debug)]
     enum Kind {
         Ok,
@@ -36,14 +36,14 @@ pub(crate) mod ffi {
         max_manifest_bytes: u64,
         max_background_jobs: i32,
         merge_prefixes: Vec<u8>,
-        /// Shapes of groups, each behind its length.
+        /// Shapes of prefixes, each preceded by a byte with its length.
         ascending: Vec<u8>,
         scanned: Vec<u8>,
-        /// First bytes.
+        /// First bytes of keys.
         listed: Vec<u8>,
     }
 
-    /// Of the block cache; see `cache::CacheStatistics`.
+    /// Counters of the block cache; see `cache::CacheStatistics`.
     struct CacheCounts {
         budget_bytes: u64,
         held_bytes: u64,

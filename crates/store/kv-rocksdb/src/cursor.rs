@@ -1,4 +1,4 @@
-//! RocksDB's iterator.
+//! RocksDB's iterator as a [`Cursor`].
 
 use crate::bridge::ffi;
 use crate::outcome::check;
@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 pub(crate) struct RocksCursor<'a> {
     inner: UniquePtr<ffi::Cursor>,
     done: bool,
-    /// The database outlives its iterators.
+    /// Ties the iterator to the database, which has to outlive it.
     database: PhantomData<&'a ()>,
 }
 

@@ -1,4 +1,4 @@
-//! An open RocksDB.
+//! An open RocksDB database.
 
 use crate::bridge::ffi;
 use crate::cursor::RocksCursor;
@@ -12,7 +12,7 @@ use std::time::Duration;
 pub(crate) struct RocksDatabase(pub UniquePtr<ffi::Database>);
 
 impl RocksDatabase {
-    /// A property that counts bytes.
+    /// Value of a property that counts bytes; 0 if there is none.
     fn bytes(&self, name: &str) -> u64 {
         let bytes = self.property(name);
         bytes.and_then(|bytes| bytes.parse().ok()).unwrap_or(0)

@@ -1,4 +1,4 @@
-//! How RocksDB is opened. Whatever `kv::Options` do not say is decided once in `cpp/database.cc`.
+//! Opens RocksDB. Settings that are not in `kv::Options` are fixed in `cpp/database.cc`.
 
 use crate::bridge::ffi;
 use crate::database::RocksDatabase;
@@ -7,7 +7,7 @@ use crate::replay::Filter;
 use bluefs::BlueFs;
 use kv::{Database, Engine, Error, Options, ReplayFilter, Result};
 
-/// The engine of stores in use.
+/// The engine for stores in production.
 #[derive(Clone, Copy, Debug)]
 pub struct RocksDb;
 
@@ -60,10 +60,10 @@ impl Engine for RocksDb {
     }
 }
 
-/// Each behind its length.
+/// Encodes shapes of prefixes, each preceded by a byte with its length.
 fn shapes<'a>(all: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     all.flat_map(|shape| {
-        // Less of a shape makes larger groups.
+        // A truncated shape only makes larger groups.
         let length = u8::try_from(shape.len()).unwrap_or(u8::MAX);
         std::iter::once(length).chain(shape.iter().copied().take(length.into()))
     })

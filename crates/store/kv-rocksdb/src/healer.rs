@@ -1,12 +1,12 @@
-//! Has damage healed that RocksDB's compactions meet.
+//! Passes damage that RocksDB's compactions meet to the [`Heal`] callback.
 
 use kv::{Error, Heal};
 
-/// Asked from the C++ side, on a thread of RocksDB's.
+/// Called from C++, on a thread of RocksDB's.
 pub(crate) struct Healer(pub Heal);
 
 impl Healer {
-    /// True if a compaction is worth trying again.
+    /// Whether the compaction should be retried.
     pub fn heal(&self, message: &str) -> bool {
         let message = message.to_owned();
         (self.0)(&Error::Corruption { message })

@@ -1,4 +1,4 @@
-//! RocksDB on a BlueFS as a database of `kv`: Debian's librocksdb, by `cxx`.
+//! RocksDB on BlueFS as an engine of `kv`: Debian's librocksdb, called by `cxx`.
 
 mod bridge;
 mod cursor;

@@ -1,9 +1,9 @@
-//! RocksDB's answers, sorted by what the caller has to do.
+//! Maps RocksDB's status to the errors of `kv`.
 
 use crate::bridge::ffi;
 use kv::{Error, Result};
 
-/// The bridge's answer as a result.
+/// Turns an outcome of the bridge into a result.
 pub(crate) fn check(outcome: ffi::Outcome) -> Result<()> {
     let message = outcome.message;
     Err(match outcome.kind {

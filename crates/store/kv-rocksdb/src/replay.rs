@@ -1,18 +1,18 @@
-//! Shows the batches of RocksDB's log to a filter.
+//! Passes the batches of RocksDB's log to a filter.
 
 use kv::{LoggedBatch, Replay, ReplayFilter};
 
-/// A log is written in blocks of so many bytes.
+/// Bytes of the blocks in which a log is written.
 const BLOCK: u64 = 32 << 10;
-/// In front of each part of a record, of which no two are in one block.
+/// Bytes of the header before each part of a record; each part lies in one block.
 const HEADER: u64 = 7;
 
 /// Collects a batch's keys and blobs from the C++ side.
 pub(crate) struct Filter {
     filter: Option<Box<dyn ReplayFilter>>,
-    /// The log's path.
+    /// Path of the log.
     log: String,
-    /// Behind the batch, in the log.
+    /// Offset in the log of the batch's end.
     end: u64,
     keys: Vec<Vec<u8>>,
     blobs: Vec<Vec<u8>>,
@@ -29,7 +29,7 @@ impl Filter {
         }
     }
 
-    /// The next batch of a log is of so many bytes.
+    /// Begins the next batch of a log, of `length` bytes.
     pub fn begin(&mut self, log: &[u8], length: usize) {
         if self.log.as_bytes() != log {
             self.log = String::from_utf8_lossy(log).into_owned();
@@ -48,7 +48,7 @@ impl Filter {
         self.blobs.push(blob.to_vec());
     }
 
-    /// False to stop.
+    /// Ends the batch and asks the filter; false to stop the replay.
     pub fn end(&mut self) -> bool {
         let Some(filter) = &mut self.filter else {
             return true;
@@ -65,7 +65,8 @@ impl Filter {
     }
 }
 
-/// Where a record of so many bytes ends if the one in front of it does at `end` (RocksDB's wiki, "Write Ahead Log File Format").
+/// End of a record of `length` bytes that follows one that ends at `end` (RocksDB's wiki, "Write Ahead Log File
+/// Format").
 fn end_of_record(mut end: u64, mut length: u64) -> u64 {
     loop {
         let room = BLOCK - end % BLOCK;
