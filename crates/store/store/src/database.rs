@@ -17,9 +17,11 @@ const MIN_TABLE: u64 = 64 << 10;
 /// Largest memtable: more takes long to replay from the log.
 const MAX_IN_MEMORY: u64 = 32 << 20;
 
-/// Shape of the prefixes of names that filters are built for, 0 standing for any byte: names with the same prefix of
-/// this shape are listed without reading SSTs that have none. Swift's drive daemon lists so for each request
-/// (`swift-drive`). Filters do not cover a single name of this shape, so that other names had better not have it.
+/// Shape of the prefixes of names that filters are built for, 0 standing for any byte.
+///
+/// Names with the same prefix of this shape are listed without reading SSTs that have none. Swift's drive daemon lists
+/// so for each request (`swift-drive`). Filters do not cover a single name of this shape, so that other names had
+/// better not have it.
 pub const LISTED_NAME: &[u8; 48] =
     b"\0\0\0\0\0\0\0\0\0\0/\0\0\0/\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0/";
 

@@ -24,9 +24,10 @@ use zone_alloc::Reading;
 /// Most bytes that one lookup and read covers; it bounds how long the reset of a zone waits for a reader.
 const SPAN: u64 = 1 << 20;
 
-/// An open object: its contents stay readable until this is dropped, even if the object is replaced or removed
-/// meanwhile. Writes, punched holes and truncation in place are visible: bytes that a truncate removed are then
-/// missing, which is reported as damage is.
+/// An open object: its contents stay readable until this is dropped, even if the object is replaced or removed.
+///
+/// Writes, punched holes and truncation in place are visible: bytes that a truncate removed are then missing, which is
+/// reported as damage is.
 pub type ObjectReader = ObjectAt<'static>;
 
 /// An open object, in its current state or in that of a [`crate::Moment`], which may be given up.
