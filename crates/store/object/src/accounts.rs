@@ -101,8 +101,8 @@ impl Accounts {
         }
     }
 
-    /// Counts bytes as newly written, before [`Self::remember`] counts them as live; without it they would be revived
-    /// dead ones.
+    /// Counts new fragments as written and dead, before [`Self::remember`] makes them live: dead bytes that become live
+    /// again are not counted as written.
     pub(crate) fn count_written(&mut self, fragments: &[Fragment]) {
         for fragment in fragments {
             if let Some(at) = fragment.at {
