@@ -40,7 +40,7 @@ struct Link {
 /// Checks that a restore would accept these archives, in this order. Exports and a single archive are always accepted.
 ///
 /// # Errors
-/// Which of them does not build on the one before it.
+/// If the first is not a full backup, or another does not build on the one before it.
 pub fn check_chain(archives: &[Checked]) -> Result<()> {
     let are_backups = archives.iter().any(|archive| archive.kind != Kind::Export);
     let [first, _, ..] = archives else {

@@ -1,4 +1,5 @@
-//! Packs objects of a store into an archive.
+//! Packs objects of a store into an archive, in one pass: data first, then the part of the list that describes it, with
+//! a checksum of everything before it.
 
 use crate::changes::Changes;
 use crate::entry::Entry;
