@@ -1,7 +1,7 @@
 //! A database whose files are in two copies: damage in one of them is repaired from the other.
 //!
 //! An engine verifies blocks of its files with checksums that the file system below does not know. When it reports
-//! damage, both copies of all files are compared by the file system's own checksums, the right ones are read from then
+//! damage, both copies of all files are compared by what the file system does know, the right ones are read from then
 //! on, and the call is retried once. The engine's compactions request this themselves.
 
 use crate::{Batch, Cursor, Database, Durability, Error, Result, Scan};

@@ -3,7 +3,7 @@
 /// Whether a batch and later ones count.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Replay {
-    /// It counts.
+    /// This batch counts.
     Continue,
     /// This batch and all later ones are dropped for good.
     Stop,
