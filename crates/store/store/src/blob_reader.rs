@@ -14,7 +14,7 @@ use std::fmt;
 use std::ops::Range;
 use zone::{ZoneAddress, ZoneError, ZoneId};
 
-/// Where stored bytes are read from: the drive, and a cache in front of it.
+/// Where stored bytes are read from: the drive, or a cache of them.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a> {
     device: &'a dyn ZonedDevice,

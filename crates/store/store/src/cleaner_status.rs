@@ -57,7 +57,7 @@ pub struct ZoneInHand {
 pub struct CleanerStatus {
     /// A round of cleaning is running.
     pub running: bool,
-    /// It starts by itself when free zones run low.
+    /// Whether it starts by itself when free zones run low.
     pub automatic: bool,
     /// A user asked it to clean everything.
     pub requested: bool,

@@ -202,8 +202,8 @@ impl Inner {
         Ok(Some(rows))
     }
 
-    /// Copies the removal of names that the last summary with their key, which is in this zone, still has, and the
-    /// database not.
+    /// Copies removals of names: the last summary with such a name is in this zone and has a value, but the database
+    /// has none.
     fn copy_names_gone(&self, zone: ZoneId, copied: &Copied) -> Result<u64> {
         let (found, _) = self.summaries_in(&*self.kv()?, zone)?;
         let mut rows = 0;

@@ -77,7 +77,7 @@ pub enum Error {
         /// The collection that has some of these hashes.
         other: String,
     },
-    /// The collection has no halves.
+    /// The collection cannot be split: it is by name, or covers a single hash.
     #[error("collection {collection:?} is by name or has a single hash, and cannot be split")]
     CannotSplit {
         /// Its name.

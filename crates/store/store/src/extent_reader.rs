@@ -1,4 +1,8 @@
-//! Reads an open object. Every byte returned has been compared with its checksum, if it has one.
+//! Reads an open object, in its current state or as it was at a moment.
+//!
+//! Every byte returned has been compared with its checksum, if it has one. The lookup of a place and the read there are
+//! within the read gate, so that the zone is not reset in between. A failed read is repeated once; then the zone is set
+//! aside, and the place is noted as damaged.
 
 use crate::blob_reader::{Source, cached, read_blob};
 use crate::format::key;

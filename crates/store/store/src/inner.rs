@@ -86,7 +86,7 @@ pub(crate) struct Inner {
     pub readers: Readers,
     pub requests: UserRequests,
     pub runtime: Runtime,
-    /// Number of the last batch that was acknowledged.
+    /// Number of a recent batch that was acknowledged.
     pub acknowledged: AtomicU64,
     /// How often bytes on the drive gained or lost an object that shows them.
     pub shows: AtomicU64,

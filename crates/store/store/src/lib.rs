@@ -1,9 +1,8 @@
 //! Objects on a zoned drive: transactional, checksummed, with a cleaner under the user's control.
 //!
-//! Data goes to zones by streams; metadata is in RocksDB on BlueFS on the same drive. A put is one
-//! walk downstairs: [`Store::writer`] → `extent_writer` → `stream` → the drive, then
-//! [`Store::commit`] → `staging` → the key-value store's log, one flush, and back up.
-//! The formats are in `docs/format/store.md`.
+//! Data goes to zones through streams; metadata is in RocksDB on BlueFS on the same drive. A put passes
+//! [`Store::writer`] → `extent_writer` → `stream` → the drive, then [`Store::commit`] → `staging` → the key-value
+//! store's log, which one flush makes durable together with the data. The formats are in `docs/format/store.md`.
 
 /// The target of the spans that show what a request waits for. Without a subscriber they cost nothing.
 pub(crate) const TRACE: &str = "trace";

@@ -44,7 +44,7 @@ pub(crate) enum CleanError {
 impl From<Error> for CleanError {
     fn from(error: Error) -> Self {
         match error {
-            // A damaged row of the cleaning index, or one that does not fit the blobs in the zone.
+            // A damaged row: an entry of the cleaning index in this zone, or the row of a blob that it names.
             Error::CorruptMetadata { .. } => Self::Unreadable(error),
             _ => Self::Other(error),
         }
@@ -70,7 +70,7 @@ struct Read {
 
 /// How cleaning a zone ended.
 pub(crate) enum Emptied {
-    /// The zone was emptied and reset.
+    /// The zone was emptied, and reset or taken out of use.
     AndReset,
     /// The zone is empty, but a reader or a moment kept it from being reset.
     NotReset,

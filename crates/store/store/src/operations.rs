@@ -1,4 +1,4 @@
-//! Applies the operations of a transaction to its [`Staging`].
+//! Applies the operations of a transaction to its [`Staging`], in order; later ones see what earlier ones did.
 
 use crate::format::onode::Onode;
 use crate::format::record::CollectionRecord;

@@ -106,7 +106,7 @@ pub(crate) fn filter(recovery: &Recovery, fs: &BlueFs) -> Box<dyn ReplayFilter> 
     Box::new(StopAt::new(recovery.stop, fs))
 }
 
-/// Replays the log read-only, again and again, until no batch in front of the stop lacks live data.
+/// Replays the log read-only, again and again, until all batches before the stop have their live data.
 pub(crate) fn dry_run(
     engine: &dyn Engine,
     device: &dyn ZonedDevice,
@@ -220,7 +220,7 @@ fn first_lost(
         latest.extend(note.pieces.iter().map(|p| (p.at, index)));
     }
     let others: Vec<&Piece> = notes[durable..].iter().flat_map(|n| &n.pieces).collect();
-    // A transaction that punches a hole may split its own piece into several.
+    // A transaction may split its own piece into several, by overwriting or punching a part of it.
     let has = |piece: &Piece, at: ZoneAddress| {
         let end = piece.at.offset.saturating_add(piece.length.into());
         piece.at.zone == at.zone && (piece.at.offset..end).contains(&at.offset)

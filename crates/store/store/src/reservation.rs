@@ -221,7 +221,7 @@ mod tests {
             for lost in 0..3 {
                 assert_eq!(reserved(lost, expected), reserved(lost, 0));
             }
-            // With tables in all conventional zones, what cannot share a zone has its own.
+            // With SSTs in all conventional zones, files that cannot share a zone have their own.
             for lost in 0..=3 {
                 let alone = bluefs::zones_for(bluefs::LEAST_ZONES, copies);
                 assert!(reserved(lost, 3 * parts) >= alone);

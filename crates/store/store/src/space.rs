@@ -61,7 +61,7 @@ impl Inner {
         self.pool.reserve(reservation.zones.min(ceiling));
     }
 
-    /// Bytes of object data that the drive can hold, live or not yet written, if nothing were dead.
+    /// Bytes of live object data that the drive can hold; how many bytes are dead now does not matter.
     pub fn data_capacity(&self) -> u64 {
         let bytes = self.data_zone_bytes();
         let capacity = bytes - bytes / KEPT_FOR_SUMMARIES;

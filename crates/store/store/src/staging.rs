@@ -1,4 +1,7 @@
 //! The changes of one transaction: an overlay on the database that becomes one batch.
+//!
+//! Reads through it see the earlier changes of the transaction. Nothing reaches the database before the batch that
+//! [`Staging::fill`] makes is written, so an error in between leaves all objects unchanged.
 
 use crate::blob_reader::read_blob;
 use crate::format::key;

@@ -8,7 +8,7 @@ use std::ops::Range;
 /// Least bytes that a row takes in the database, its key included.
 pub(crate) const ROW: u64 = 64;
 
-/// Bytes by which a renamed object's metadata may always grow.
+/// Bytes by which a rename, or a put without data, may always enlarge the metadata.
 const FEW: u64 = 1 << 10;
 
 /// Attributes of an object or a collection: short names, small values.

@@ -1,4 +1,5 @@
-//! The mounted store as its users see it.
+//! The mounted store as its users see it: mounting, commits, reads, space, health and checks. All handles share the
+//! state in `Inner`, where the order of locks is.
 
 use crate::TRACE;
 use crate::extent_reader::ObjectReader;
@@ -28,7 +29,7 @@ use zone::ZoneKind;
 /// A mounted store. Cheap to clone; every method may be called from many threads, and may block.
 ///
 /// Dropping it without [`Store::unmount`] is like a crash: what was acknowledged is there at the
-/// next mount. The last handle waits for the threads beside the store to end.
+/// next mount. The last handle waits for the background threads to end.
 #[derive(Clone)]
 pub struct Store {
     // Dropped before what the threads use: a thread that ran on while the process ends would meet a database that is
@@ -372,7 +373,7 @@ impl Store {
     }
 
     /// Checks all records against each other and against the zones; `deep` also reads all data and verifies its
-    /// checksums. `progress` is called with the bytes done and the bytes in all.
+    /// checksums, and calls `progress` with the bytes done and the bytes in all.
     pub fn fsck(&self, deep: bool, progress: &mut dyn FnMut(u64, u64)) -> Result<FsckReport> {
         self.inner.fsck(deep, progress)
     }

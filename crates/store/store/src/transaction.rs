@@ -129,8 +129,8 @@ impl Transaction {
         })
     }
 
-    /// Overwrites a range of an existing object. It may reach beyond the object's end, but must not begin there or
-    /// later, unless at the end itself.
+    /// Overwrites a range of an existing object. It may reach beyond the object's end, which then grows, but must not
+    /// begin beyond it.
     pub fn write(
         &mut self,
         collection: &str,

@@ -22,7 +22,7 @@ pub(crate) type PartlyWritten = Vec<(ZoneId, u64)>;
 #[derive(Default)]
 pub(crate) struct ZonesFound {
     pub partly: PartlyWritten,
-    /// Where zones end in front of live data: objects have lost their bytes from here to the zone's end.
+    /// Write pointers of zones with live data above them: objects have lost their bytes from here to the zone's end.
     pub lost: Vec<ZoneAddress>,
 }
 

@@ -18,7 +18,7 @@ fn who_waits_for_a_zone_goes_on_after_the_first_that_was_enough() {
         drop(first);
         assert!(waiting.into_iter().all(|waited| waited.join().unwrap()));
     });
-    // Nobody holds it now.
+    // The turn is free now.
     assert!(cleaner.turn(|| true).is_some());
 }
 
@@ -38,7 +38,7 @@ fn what_dies_adds_up_until_all_zones_have_been_looked_at() {
     assert_eq!(cleaner.asked().died, 5);
     cleaner.cleaned();
     assert!(cleaner.wait_for_work(), "there may be another zone");
-    // Of two rounds at once the other one has taken them already.
+    // Of two rounds at the same time, the other one has taken these bytes off already.
     let (one, other) = (cleaner.asked(), cleaner.asked());
     cleaner.found_nothing(one);
     cleaner.found_nothing(other);

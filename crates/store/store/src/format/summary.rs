@@ -303,7 +303,7 @@ mod tests {
             let borrowed = rows.iter().map(|(k, v)| (k.as_slice(), v.as_deref()));
             let mut bytes = encode([5; 16], 9, borrowed).unwrap();
             assert_eq!(decode(&bytes, [5; 16]).unwrap().rows, rows);
-            // Damage behind a valid checksum may decode to anything, but must not panic.
+            // Damaged bytes with a valid checksum may decode to anything, but must not panic.
             for _ in 0..20 {
                 let at = random.usize(HEADER - 16..bytes.len());
                 let before = bytes[at];

@@ -33,7 +33,7 @@ fn stream(device: Arc<dyn ZonedDevice>) -> Stream {
     Stream::new(device, Arc::new(pool), Arc::new(freelist), Purpose::Data)
 }
 
-/// Appends a block; the zone that it lies in. Whoever has placed it enters it, and unpins the zone.
+/// Appends a block and unpins its zone, as a caller does once it has entered the block; returns the zone.
 fn append(stream: &Stream) -> Option<ZoneId> {
     let placed = stream.append(&[1; BLOCK as usize]).ok()?;
     stream.freelist.unpin(placed.at.zone);
@@ -45,7 +45,7 @@ fn cleanable(stream: &Stream) -> Vec<ZoneId> {
     dead.iter().map(|c| c.zone).collect()
 }
 
-/// Answers once that the data lies in another zone.
+/// Reports once that the data lies in another zone.
 struct Astray(AtomicBool);
 
 impl Change<MemoryDrive> for Astray {
@@ -106,12 +106,12 @@ fn a_full_disk_of_the_host_is_no_fault_of_the_zone() {
     assert_eq!(append(&stream), Some(ZoneId(0)));
     assert_eq!(append(&stream), None);
     assert_eq!(stream.freelist.failures(ZoneId(0)), 0);
-    // Nobody knows what of it has been written.
+    // What was written of the block is unknown, so the zone is left.
     assert_eq!(append(&stream), Some(ZoneId(1)));
     assert_eq!(cleanable(&stream), [ZoneId(0)]);
 }
 
-/// Takes its time, so that others come meanwhile.
+/// Appends slowly, so that other appends run meanwhile.
 struct Slow;
 
 impl Change<MemoryDrive> for Slow {
