@@ -1,5 +1,5 @@
-//! The file system as its users see it, as a whole: mounted and unmounted, cleaned, checked. What is done
-//! by path is in `paths.rs`.
+//! [`BlueFs`]: formatting, mounting, unmounting, cleaning and checking of a whole file system. Operations on paths are
+//! in `paths.rs`.
 
 use crate::check::CheckReport;
 use crate::cleaner::Cleaner;
@@ -28,39 +28,38 @@ use zone_alloc::ZonePool;
 
 /// A mounted file system. Cheap to clone; all methods may be called from many threads.
 ///
-/// Dropping it without [`BlueFs::unmount`] is like a crash: what was synced is there at the next
-/// mount.
+/// Dropping it without [`BlueFs::unmount`] is like a crash: the next mount finds what was synced.
 #[derive(Clone)]
 pub struct BlueFs {
     pub(crate) shared: Arc<Shared>,
     pub(crate) later: Arc<Later<Reader>>,
-    /// Ends with the last clone.
+    /// `None` unless [`MountOptions::cleaning`] is set. Its thread ends when the last clone is dropped.
     pub(crate) cleaner: Option<Arc<Cleaner>>,
 }
 
 impl BlueFs {
-    /// Makes an empty file system.
+    /// Formats the drive with an empty file system.
     pub fn format(device: &dyn ZonedDevice, options: &FormatOptions) -> Result<()> {
         mkfs(device, options)
     }
 
-    /// What is on a drive, whoever wrote it; nothing is changed.
+    /// Inspects a drive of any content, formatted by BlueFS or not; nothing is changed.
     pub fn contents(device: &dyn ZonedDevice) -> Result<Contents> {
         look::look(device)
     }
 
-    /// Looks for a superblock without mounting.
+    /// Returns the newest superblock, without mounting.
     pub fn probe(device: &dyn ZonedDevice) -> Result<Superblock> {
         Ok(look::find(device)?.1)
     }
 
-    /// Looks at a file system that somebody else may have mounted, without mounting it. `report` is
-    /// what the drive said of all its zones just before.
+    /// Inspects a file system without mounting it; another process may have it mounted. `report` is the drive's report
+    /// of all zones, taken just before.
     pub fn observe(device: &dyn ZonedDevice, report: &[ZoneDescriptor]) -> Result<Observation> {
         observe::observe(device, report)
     }
 
-    /// The zones that superblocks are in, of every drive of this geometry.
+    /// The four zones of the superblock rings on a drive of this geometry.
     pub fn superblock_zones(geometry: &Geometry) -> Vec<ZoneId> {
         ring_zones(geometry).concat()
     }
@@ -79,28 +78,30 @@ impl BlueFs {
             cleaner: mounted.cleaner,
         };
         if mounted.has_recovered {
-            // Durable before its only other copy goes.
+            // The recovered bytes must be durable before `clear` removes the notes beside the drive, their only other
+            // copy.
             match fs.write_tails().and_then(|()| fs.shared.commit()) {
                 Ok(()) => fs.shared.unsynced.clear(),
                 Err(error) => tracing::warn!(%error, "what was not synced is not on the drive yet"),
             }
         }
-        // Beside a store it is for the store to say, which has a log of its own to go through.
+        // A store that shares the drive calls `vouch` itself, after it has replayed its own log.
         if fs.info().role == Role::Alone {
             fs.vouch();
         }
         Ok(fs)
     }
 
-    /// What was torn on the drive before this mount is dealt with, durably: if the process is killed, the next mount may take
-    /// the drive's write pointers at their word as long as the host runs ([`ZonedDevice::keeps`]).
+    /// Notes beside the drive that this mount has dealt, durably, with everything torn that it found. If the process is
+    /// then killed, the next mount may trust the drive's write pointers as long as the host runs
+    /// ([`ZonedDevice::keeps`]).
     pub fn vouch(&self) {
         if !self.shared.read_only {
             self.shared.unsynced.vouch();
         }
     }
 
-    /// Makes everything durable, also what open writers still keep, and stops; later calls fail.
+    /// Makes everything durable, including bytes that open writers still buffer, and stops; later calls fail.
     pub fn unmount(&self) -> Result<()> {
         if self.shared.unmounted.load(Ordering::Acquire) {
             return Ok(());
@@ -129,8 +130,9 @@ impl BlueFs {
         tails.iter_mut().try_for_each(Writer::close)
     }
 
-    /// Writes out what was appended to logs and is older than `age_micros` by the mount's clock, and has the
-    /// journal name it. Not durable, but it survives the process. For a thread of the caller's.
+    /// Writes out the tails of logs that are older than `age_micros` by the mount's clock, and the journal frames that
+    /// name them. The bytes are not durable, but they survive the process. The caller calls this from a thread of its
+    /// own.
     pub fn write_out_logs(&self, age_micros: u64) -> Result<()> {
         let now = self.shared.now();
         let is_due = |node: &&Arc<Node>| {
@@ -148,7 +150,7 @@ impl BlueFs {
         result.and(self.shared.write_frames())
     }
 
-    /// Writers of the files that `choose` takes.
+    /// Opens a writer for each file that `choose` returns.
     fn writers(&self, choose: impl Fn(&Namespace) -> Vec<Arc<Node>>) -> Vec<Writer> {
         let handles: Vec<_> = {
             let state = self.shared.state.lock();
@@ -164,12 +166,12 @@ impl BlueFs {
         handles.into_iter().map(writer).collect()
     }
 
-    /// The superblock as it was last written.
+    /// The superblock that was written last.
     pub fn info(&self) -> Superblock {
         self.shared.state.lock().superblock
     }
 
-    /// The drive below.
+    /// The drive that [`Self::mount`] was given.
     pub fn device(&self) -> &Arc<dyn ZonedDevice> {
         &self.shared.drive
     }
@@ -179,19 +181,19 @@ impl BlueFs {
         &self.shared.pool
     }
 
-    /// Makes all changes of names durable (fsync of a directory).
+    /// Makes all changes of names durable, like an fsync of a directory.
     pub fn sync_metadata(&self) -> Result<()> {
         self.shared.check_writable()?;
         self.shared.commit_names()
     }
 
-    /// Bytes and operations since the mount.
+    /// Counters of bytes and operations since the mount.
     pub fn statistics(&self) -> FsStatistics {
         let shared = &self.shared;
         shared.counters.snapshot(shared.cache.statistics())
     }
 
-    /// How the zones are used.
+    /// Capacity, live and free bytes, and counts of zones and files.
     pub fn usage(&self) -> Usage {
         let state = self.shared.state.lock();
         let g = self.shared.device.geometry();
@@ -226,23 +228,24 @@ impl BlueFs {
         self.shared.owned(&self.shared.state.lock())
     }
 
-    /// Zones, but for those of superblocks, that take what is written and give nothing back, as scrubs have found: nothing is
-    /// put there again. Without a mount that is told of them ([`Self::keep_out_of`]) the next may.
+    /// Worn-out zones that scrubs have found, without those of superblocks: they accept writes, but reads of them fail,
+    /// so nothing is written to them again. The next mount may use them unless it is told of them
+    /// ([`Self::keep_out_of`]).
     pub fn worn_out(&self) -> Vec<ZoneId> {
         let rings = Self::superblock_zones(self.shared.device.geometry());
         let zones = self.shared.worn_out.all().into_iter();
         zones.filter(|zone| !rings.contains(zone)).collect()
     }
 
-    /// Uses none of these zones again, once what it has in them is gone.
+    /// Takes these zones out of use as soon as they hold nothing live.
     pub fn keep_out_of(&self, zones: impl IntoIterator<Item = ZoneId>) -> Result<()> {
         let zones = zones.into_iter();
         zones.for_each(|zone| self.shared.worn_out.add(zone));
         self.shared.give_worn_out()
     }
 
-    /// What [`MountOptions::cleaning`] does in the background, once: moves the live data out of one
-    /// zone if few are free, it is worth it, and the allowance is not used up. False if there is
+    /// One step of the cleaning that [`MountOptions::cleaning`] does in the background: moves the live data out of one
+    /// zone if few zones are free, the move is worth its cost, and the allowance is not used up. False if there is
     /// nothing to do for now.
     pub fn clean_ahead(&self) -> Result<bool> {
         match &self.cleaner {
@@ -251,39 +254,37 @@ impl BlueFs {
         }
     }
 
-    /// Gives one zone back at once: resets what is free, or moves the live data out of the zone that
-    /// has least of it. False if nothing more can be gained.
+    /// Gains space at once: resets freed zones, or moves the live data out of the zone that has the least. False if no
+    /// more space can be gained.
     pub fn reclaim(&self) -> Result<bool> {
         self.shared.make_space()
     }
 
-    /// Moves live data out of a sequential zone, however much it is: for a drive where conventional zones are
-    /// free and somebody else needs sequential ones. False if there is nothing to move.
+    /// Moves the live data out of the emptiest sequential zone, however much it is: for a drive where conventional
+    /// zones are free and a store needs sequential ones. False if there is nothing to move.
     pub fn leave_sequential_zone(&self) -> Result<bool> {
         self.shared.leave_sequential_zone()
     }
 
-    /// Has everybody who appends to a sequential zone go on in another one, so that it can be left; false if
-    /// nobody does.
+    /// Makes every writer that appends to a sequential zone continue in another one, so that the zone can be emptied.
+    /// False if no sequential zone was being written.
     pub fn close_sequential_zones(&self) -> Result<bool> {
         self.shared.close_sequential_zones()
     }
 
-    /// What was durable and is damaged or missing, as the mount found it; only a read-only mount that
-    /// accepts damage goes on with any.
+    /// Damage that the mount found: data that was durable and is now wrong or missing. Only a read-only mount with
+    /// [`MountOptions::accept_damage`] returns any.
     pub fn damage(&self) -> Vec<Error> {
         self.shared.state.lock().damage.clone()
     }
 
-    /// What a mount for writing that accepts the damage would lose, file by file. For a read-only mount
-    /// that accepts it.
+    /// The losses, file by file, of a mount for writing that accepts the damage. For a read-only mount that accepts it.
     pub fn losses(&self) -> Result<Vec<Loss>> {
         self.shared.losses()
     }
 
-    /// Why a database on this file system would be older than what was acknowledged: the
-    /// [`Self::damage`], and logs with bytes in zones that are offline. RocksDB takes a log that it
-    /// cannot read for one that ends there.
+    /// The reasons why a database on this file system would be older than what was acknowledged: the [`Self::damage`],
+    /// and logs with bytes in offline zones. RocksDB would take such a log for one that ends where reading fails.
     pub fn missing(&self) -> Result<Vec<Error>> {
         let lost = self.damaged_files()?.into_iter().filter(|file| file.is_log);
         let lost = lost.map(|file| Error::ZoneLost {
@@ -297,27 +298,26 @@ impl BlueFs {
         Ok(self.damage().into_iter().chain(lost).collect())
     }
 
-    /// Files with bytes in zones that the drive has taken offline; the drive is asked. All others can
-    /// be read and written.
+    /// Files with bytes in zones that the drive now reports as offline. All other files can be read and written.
     pub fn damaged_files(&self) -> Result<Vec<DamagedFile>> {
         self.shared.damaged_files()
     }
 
-    /// Reads both copies of every file. Of those that differ the right one is read from now on, and, if the file system
-    /// can be written to, what is damaged is written anew. Answers in how many places that was new;
-    /// 0 means that nothing is better than before.
+    /// Reads both copies of every file. Where they differ, the correct copy is read from now on and, unless the mount
+    /// is read-only, the damaged one is written again. Returns the number of places where damage was newly found; 0
+    /// means that the call improved nothing.
     pub fn repair_copies(&self) -> Result<u32> {
         let scrubbed = self.scrub(&mut |_| true)?;
         Ok(scrubbed.map_or(0, |scrubbed| scrubbed.repaired))
     }
 
-    /// The same also of a file system with one copy. `goes` is asked in front of so many bytes of each copy, and ends it with
-    /// false; the answer is `None` then.
+    /// Like [`Self::repair_copies`], also for a file system with one copy. Before each piece it calls `goes` with the
+    /// bytes to be read of each copy; if `goes` returns false, the scrub ends with `None`.
     pub fn scrub(&self, goes: &mut dyn FnMut(u64) -> bool) -> Result<Option<Scrubbed>> {
         self.shared.scrub(goes)
     }
 
-    /// Compares metadata with the drive; `deep` reads all data and compares its checksums.
+    /// Compares the metadata with the drive; `deep` also reads all data and verifies its checksums.
     pub fn check(&self, deep: bool) -> Result<CheckReport> {
         self.shared.check_all(deep)
     }

@@ -1,9 +1,9 @@
 //! BlueFS: a file system for LSM trees on a zoned drive (main document § 5.4; CMU-PDL-19-102).
 //!
-//! Two rings of superblocks, at the two ends of the drive, point to a journal, which holds all metadata and is
-//! replayed at mount; where it is wanted, journal and files are in two copies (`mirror`). Logs are self-describing records in zones of their own; SSTs lie in
-//! whole zones or share zones with files of the same expected lifetime. Formats:
-//! `docs/format/bluefs.md`.
+//! Two rings of superblocks, at the two ends of the drive, point to a journal. The journal holds all metadata and is
+//! replayed at mount. A file system formatted with two copies keeps journal and files in pairs of zones (`mirror`).
+//! Logs are self-describing records in zones of their own; SSTs fill whole zones or share zones with files of the same
+//! expected lifetime. Formats: `docs/format/bluefs.md`.
 
 mod alone;
 mod begin;

@@ -1,10 +1,10 @@
-//! A drive on which zones have twins that hold the same, so that no damage to one zone takes metadata.
+//! [`Mirrored`]: a drive on which zones can be paired with a twin that holds the same bytes, so that damage to one zone
+//! destroys no metadata.
 //!
-//! A pair goes by the number of its first zone and is one zone to everything above: what is written, reset
-//! or finished is so in both, in the same order, and a failure of either is one of the pair; its error names the zone
-//! that failed. A read goes to
-//! one of the two, and to the other if that fails. After a power cut each holds a prefix of what was written,
-//! so the longer one counts. Which zones are pairs is in the journal, and whoever replays it says so here.
+//! A pair is addressed by the number of its first zone and appears as one zone to the layers above. A write, reset or
+//! finish is done to both zones, in that order; a failure of either fails the pair, and the error names the zone that
+//! failed. A read uses one copy, and the other if that fails. After a power cut each copy holds a prefix of the writes,
+//! so the longer one counts. The pairs are recorded in the journal; its replay registers them here.
 
 use device::file::HostMemory;
 use device::{Keeps, ZonedDevice};
@@ -16,57 +16,58 @@ use zone::{
     ZoneResult,
 };
 
-/// Bytes that are copied at once.
+/// Bytes that [`Mirror::catch_up`] copies at a time.
 const AT_ONCE: u64 = 1 << 20;
 
-/// What those who know of twins ask besides.
+/// Operations of a [`ZonedDevice`] that concern pairs of zones and their copies.
 pub(crate) trait Mirror: ZonedDevice {
-    /// Two zones hold the same from now on; false if they cannot.
+    /// Pairs two zones, which hold the same bytes from now on. False if they do not exist or differ in kind or
+    /// capacity.
     fn pair(&self, zone: ZoneId, twin: ZoneId) -> bool;
 
-    /// The other zone of the pair that goes by this number.
+    /// The second zone of the pair that is addressed as `zone`.
     fn twin(&self, zone: ZoneId) -> Option<ZoneId>;
 
-    /// The number that the pair with this zone goes by; of a zone in no pair its own.
+    /// The number by which the pair of this zone is addressed; the zone itself if it is no twin.
     fn goes_by(&self, zone: ZoneId) -> ZoneId;
 
-    /// The zones of a pair, or one without a twin, that the drive does not let be written any more.
+    /// The zones of a pair, or `zone` alone if it has no twin, that are read-only or offline.
     fn broken_of(&self, zone: ZoneId) -> Vec<ZoneDescriptor>;
 
-    /// Ends a pair, and answers its zones; of a zone without a twin that one.
+    /// Dissolves a pair and returns its zones; `zone` alone if it has no twin.
     fn part(&self, zone: ZoneId) -> Vec<ZoneId>;
 
-    /// Forgets all pairs but those that go by these numbers.
+    /// Dissolves all pairs except those addressed by these numbers.
     fn keep_pairs(&self, of: &BTreeSet<ZoneId>);
 
-    /// Reads the copy that [`ZonedDevice::read`] reads first, and no other.
+    /// Reads only the copy that [`ZonedDevice::read`] tries first.
     fn read_first(&self, at: ZoneAddress, buffer: &mut [u8]) -> ZoneResult<()>;
 
-    /// Reads the copy that [`ZonedDevice::read`] does not; `None` where there is none.
+    /// Reads only the copy that [`ZonedDevice::read`] tries last; `None` if there is one copy.
     fn read_other(&self, at: ZoneAddress, buffer: &mut [u8]) -> Option<ZoneResult<()>>;
 
-    /// The zones of the copies of what begins at `at`, as the drive tells of them, each with what it holds there: those that
-    /// have a write pointer behind it and can be read.
+    /// Reads `length` bytes at `at` from each copy that has a write pointer above `at` and can be read, and returns
+    /// them with the zone's descriptor.
     fn read_each(&self, at: ZoneAddress, length: usize) -> Vec<(ZoneDescriptor, Vec<u8>)>;
 
-    /// Where the shorter copy of a pair ends, if both have a write pointer. A process that is killed leaves one in front of
-    /// its last write, and the other one behind it.
+    /// The smaller of the two write pointers of a pair, if both zones have one. The two differ by the last write if the
+    /// process was killed between writing its two copies.
     fn shorter_end(&self, zone: ZoneId) -> Option<u64>;
 
-    /// Brings the copy of a sequential zone that has less up to the other one, in which what counts ends at
-    /// `live_end`. Answers how many bytes were missing.
+    /// Copies the missing end of a sequential pair's shorter zone from the longer one; in a full zone only the bytes
+    /// below `live_end` count. Returns the number of missing bytes.
     fn catch_up(&self, zone: ZoneId, live_end: u64) -> ZoneResult<u64>;
 
-    /// What the copy that is read holds is wrong: the other one is read from now on.
+    /// Marks the copy that is read first as wrong: the other one is read first from now on.
     fn turn_to_other(&self, zone: ZoneId);
 
-    /// One copy is wrong or cannot be read; the other one is read already.
+    /// Marks one copy as wrong or unreadable; the copy that is read first is the good one.
     fn set_damaged(&self, zone: ZoneId);
 
-    /// Nothing counts that was written to the pair so far.
+    /// Forgets the state of both copies after a reset: the first zone is read first, and none is damaged.
     fn begin_again(&self, zone: ZoneId);
 
-    /// Pairs of which one copy was found to be wrong or unreadable since they were reset.
+    /// Pairs of which one copy was found wrong or unreadable since the pair was reset.
     fn damaged(&self) -> BTreeSet<ZoneId>;
 }
 
@@ -75,7 +76,7 @@ struct Pair {
     twin: ZoneId,
     /// The twin is read first.
     reads_twin: bool,
-    /// What one of them holds was found to be wrong or unreadable.
+    /// One copy was found wrong or unreadable.
     is_damaged: bool,
 }
 
@@ -89,20 +90,20 @@ impl Pair {
     }
 }
 
-/// See the head of this file.
+/// A drive with paired zones; the head of this file says how they behave.
 pub(crate) struct Mirrored<D> {
     inner: D,
     pairs: RwLock<BTreeMap<ZoneId, Pair>>,
 }
 
 impl<D: Deref<Target: ZonedDevice> + Send + Sync> Mirrored<D> {
-    /// Without pairs.
+    /// A drive without pairs.
     pub fn new(inner: D) -> Self {
         let pairs = RwLock::default();
         Self { inner, pairs }
     }
 
-    /// The drive below.
+    /// The drive without pairing.
     pub fn inner(&self) -> &D {
         &self.inner
     }
@@ -111,7 +112,7 @@ impl<D: Deref<Target: ZonedDevice> + Send + Sync> Mirrored<D> {
         self.pairs.read().get(&zone).copied()
     }
 
-    /// Zone and place in the twin of what begins at `at`.
+    /// The pair that `at` lies in, by its first zone, and the same position in the twin.
     fn in_pair(&self, at: ByteOffset) -> Option<(ZoneId, Pair, ByteOffset)> {
         if self.pairs.read().is_empty() {
             return None;
@@ -122,7 +123,7 @@ impl<D: Deref<Target: ZonedDevice> + Send + Sync> Mirrored<D> {
         Some((zone, pair, g.absolute(ZoneAddress::new(pair.twin, offset))))
     }
 
-    /// The places of both copies, the one that is read first in front.
+    /// The positions of both copies; the one that is read first comes first.
     fn copies(&self, at: ByteOffset) -> Option<[ByteOffset; 2]> {
         let (_, pair, twin) = self.in_pair(at)?;
         Some(if pair.reads_twin {
@@ -132,7 +133,7 @@ impl<D: Deref<Target: ZonedDevice> + Send + Sync> Mirrored<D> {
         })
     }
 
-    /// Does it to both zones of a pair, and answers what failed first.
+    /// Runs `does` on both zones of a pair and returns the first error.
     fn both(&self, zone: ZoneId, does: impl Fn(ZoneId) -> ZoneResult<()>) -> ZoneResult<()> {
         let result = does(zone);
         let Some(pair) = self.pair_of(zone) else {
@@ -141,7 +142,7 @@ impl<D: Deref<Target: ZonedDevice> + Send + Sync> Mirrored<D> {
         result.and(does(pair.twin))
     }
 
-    /// What is told of a pair, and whether its twin has more.
+    /// The descriptor of a pair, and whether its twin holds more.
     fn merge(&self, one: ZoneDescriptor, twin: &ZoneDescriptor) -> (ZoneDescriptor, bool) {
         let rank = |zone: &ZoneDescriptor| match zone.condition {
             ZoneCondition::Offline => (0, 0),
@@ -152,7 +153,7 @@ impl<D: Deref<Target: ZonedDevice> + Send + Sync> Mirrored<D> {
         let more = if twin_has_more { twin } else { &one };
         let condition = match more.condition {
             ZoneCondition::Offline => ZoneCondition::Offline,
-            // It cannot be written to as a pair any more.
+            // Writes to the pair would fail, so it counts as read-only.
             _ if is_broken(&one) || is_broken(twin) => ZoneCondition::ReadOnly,
             condition => condition,
         };
@@ -264,7 +265,7 @@ impl<D: Deref<Target: ZonedDevice> + Send + Sync> Mirror for Mirrored<D> {
         } else {
             (twin, one)
         };
-        // What is behind the live end of a full zone was perhaps never written.
+        // In a full zone the bytes above the live end were perhaps never written.
         let end = match more.condition {
             ZoneCondition::Full => more.write_pointer.min(live_end),
             _ => more.write_pointer,
@@ -346,7 +347,7 @@ impl<D: Deref<Target: ZonedDevice> + Send + Sync> ZonedDevice for Mirrored<D> {
         let mut merged = told.clone();
         let last = ZoneId(first.0.saturating_add(count));
         let mut turned = Vec::new();
-        // Not held while the drive is asked: every read looks here.
+        // The lock is not held during the report, because every read takes it.
         let pairs: Vec<(ZoneId, Pair)> = {
             let pairs = self.pairs.read();
             pairs.range(first..last).map(|(z, p)| (*z, *p)).collect()
@@ -412,7 +413,7 @@ impl<D: Deref<Target: ZonedDevice> + Send + Sync> ZonedDevice for Mirrored<D> {
             && appender::is_of_limit(error)
             && at == self.inner.geometry().start(zone)
         {
-            // Whoever hears of a limit takes the zone for empty.
+            // The caller takes a zone whose first write hit a limit for empty.
             self.inner.reset(zone)?;
         }
         result
@@ -445,7 +446,7 @@ mod tests {
     use super::*;
     use device::MemoryDrive;
 
-    /// What is above knows a pair by one number; whoever looks for the zone that failed needs the other one.
+    /// The layers above know a pair by one number; the error must name the zone that failed.
     #[test]
     fn an_error_of_a_pair_names_the_zone_that_failed() {
         let geometry = Geometry {

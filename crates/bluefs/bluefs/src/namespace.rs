@@ -11,23 +11,24 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use zone::{ZoneAddress, ZoneId};
 
-/// Most bytes of a path.
+/// Longest path in bytes.
 pub(crate) const MAX_PATH: usize = 4096;
 
-/// What a name stands for.
+/// All names of the file system and the files that they stand for.
 #[derive(Default)]
 pub(crate) struct Namespace {
     pub names: BTreeMap<String, u64>,
     pub directories: BTreeSet<String>,
     pub nodes: HashMap<u64, Arc<Node>>,
-    /// Those of them that are logs.
+    /// The nodes that are logs, by inode.
     pub logs: BTreeMap<u64, Arc<Node>>,
     pub next_inode: u64,
-    /// Zones for file data that are ours, used or not.
+    /// Zones for file data that BlueFS owns, used or not.
     pub owned: BTreeSet<ZoneId>,
 }
 
-/// `path` without repeated slashes, `.` and a slash at the end; the root is empty.
+/// `path` without repeated slashes, `.`, `..` and a trailing slash; the root is empty. Fails with [`Error::BadPath`] if
+/// the path is too long or contains a NUL.
 pub(crate) fn normal(path: &str) -> Result<String> {
     if path.len() > MAX_PATH || path.contains('\0') {
         return Err(Error::BadPath {
@@ -78,7 +79,7 @@ impl Namespace {
             })
     }
 
-    /// A name of a file, for messages.
+    /// One name of a file, for messages.
     pub fn path(&self, inode: u64) -> String {
         let named = self.names.iter().find(|(_, i)| **i == inode);
         named.map_or_else(
@@ -87,7 +88,7 @@ impl Namespace {
         )
     }
 
-    /// Names of files and directories below a directory.
+    /// Paths of all files and directories below a directory, at any depth.
     fn below<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a String> {
         let from = (Bound::Included(format!("{path}/")), Bound::Unbounded);
         let is_below = move |name: &&String| {
@@ -103,13 +104,13 @@ impl Namespace {
         )
     }
 
-    /// How much longer than a directory's own path the longest path below it is.
+    /// Length in bytes of the longest path below a directory, less the directory's own path.
     pub fn depth_below(&self, path: &str) -> usize {
         let longest = self.below(path).map(String::len).max();
         longest.map_or(0, |longest| longest - path.len())
     }
 
-    /// Names of a directory's direct children.
+    /// Names of a directory's direct children, sorted.
     pub fn children(&self, path: &str) -> Result<Vec<String>> {
         if !self.is_directory(path) {
             let path = path.to_owned();
@@ -128,8 +129,8 @@ impl Namespace {
         Ok(children)
     }
 
-    /// Carries out an operation. Nodes that lost their last name are answered; whether their
-    /// space is free depends on their handles.
+    /// Applies an operation. Returns the nodes that lost their last name; their space is free once they have no
+    /// handles.
     pub fn apply(&mut self, operation: &JournalOperation) -> Vec<Arc<Node>> {
         let mut nameless = Vec::new();
         match operation {
@@ -223,7 +224,7 @@ impl Namespace {
                     for segment in segments.iter_mut() {
                         segment.limit = segment.limit.min(*size);
                     }
-                    // What holds nothing may lie in a zone that is somebody else's by now.
+                    // The zone of a segment without live bytes may belong to another owner by now.
                     segments.retain(|s| s.limit > s.file_offset);
                 }
             }

@@ -1,4 +1,4 @@
-//! A file in memory: where its bytes lie, and those that are not on the drive yet.
+//! A file in memory: the places of its bytes on the drive, and its tail, the bytes that are not written yet.
 
 use crate::format::crc32c;
 use crate::format::operation::Kind;
@@ -17,14 +17,15 @@ use zone::{Geometry, ZoneAddress, ZoneDescriptor, ZoneId, ZoneResult};
 pub(crate) use crate::format::operation::ExtentEntry as Piece;
 
 impl Piece {
-    /// Blocks that it takes as an extent.
+    /// Blocks that the piece takes as an extent of a plain file.
     pub fn blocks(&self, g: &Geometry) -> u32 {
         let blocks = self.length.div_ceil(g.block_size.into());
         u32::try_from(blocks).unwrap_or(u32::MAX)
     }
 }
 
-/// Adds a piece, grown into the last one where it continues it; true if it is one of its own.
+/// Adds a piece to `pieces`. If it directly continues the last one, that one grows and the result is false; true means
+/// that it became a piece of its own.
 pub(crate) fn push_piece(pieces: &mut Vec<Piece>, fresh: Piece) -> bool {
     if let Some(last) = pieces.last_mut() {
         let next = ZoneAddress::new(last.at.zone, last.at.offset + last.length);
@@ -40,35 +41,35 @@ pub(crate) fn push_piece(pieces: &mut Vec<Piece>, fresh: Piece) -> bool {
     true
 }
 
-/// Where a run of a log's records lies.
+/// Place of a run of a log's records in a zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Segment {
     pub file_offset: u64,
     pub at: ZoneAddress,
-    /// An offset in the zone, or `u64::MAX` while it grows.
+    /// Offset in the zone where the run ends; `u64::MAX` while it grows.
     pub end: u64,
-    /// The file was truncated to this size after the segment, or `u64::MAX`.
+    /// File size of a truncation after this segment was written, or `u64::MAX`.
     pub limit: u64,
-    /// In all of its records.
+    /// The run id in all records of the segment.
     pub run_id: u32,
 }
 
 #[derive(Default, Debug)]
 pub(crate) struct Body {
-    /// In order, without holes; they cover all but the tail.
+    /// In file order, without holes; they cover the whole file except the tail.
     pub pieces: Vec<Piece>,
-    /// Of a log, in order.
+    /// Of a log, in file order; empty for a plain file.
     pub segments: Vec<Segment>,
-    /// Of a log, its first bytes as the mount found them: whoever opens it then reads them all.
+    /// First bytes of a log, kept from the scan at mount: a database that opens the log reads them all next.
     pub found: Vec<u8>,
-    /// Of a log, how many of its bytes marks said to be durable when it was mounted.
+    /// Bytes of a log that were durable before the mount, as far as durability marks cover them.
     pub marked: u64,
-    /// Bytes that are not written yet. Whoever writes them has a clone, and not the file's lock.
+    /// Bytes that are not written yet. A writer clones the `Arc` to write them without holding the file's lock.
     pub tail: Arc<Vec<u8>>,
-    /// When the first of them was appended, by the mount's clock.
+    /// Time of the append of the tail's first byte, by the mount's clock.
     pub tail_since_micros: u64,
     pub modified_micros: u64,
-    /// How often it lost bytes that were on the drive; between two of these they only grow.
+    /// Number of truncations that removed bytes on the drive; between two of them those bytes only grow.
     pub truncates: u32,
 }
 
@@ -83,8 +84,8 @@ impl Body {
         self.written() + self.tail.len() as u64
     }
 
-    /// What a reader needs of the file for the bytes from `from` to `to`, if there are so many on the
-    /// drive: it reads without keeping writers out.
+    /// A copy of the body reduced to the pieces with bytes from `from` to `to`, so that a reader need not keep writers
+    /// out while it reads. Pieces may be missing if the file is shorter on the drive.
     pub fn part(&self, from: u64, to: u64) -> Self {
         let first = self.piece_index(from);
         let end = self.pieces.partition_point(|p| p.file_offset < to);
@@ -95,7 +96,7 @@ impl Body {
         }
     }
 
-    /// Of the first piece that ends behind `offset`.
+    /// Index of the first piece that ends after `offset`.
     pub fn piece_index(&self, offset: u64) -> usize {
         let pieces = &self.pieces;
         pieces.partition_point(|p| p.file_offset + p.length <= offset)
@@ -107,7 +108,8 @@ impl Body {
         (piece.file_offset <= offset).then_some(piece)
     }
 
-    /// Where the last record that was written to `segment` begins: it reaches further than that.
+    /// Zone offset of the last record of `segment`, a lower bound of the segment's end. `None` if only its first record
+    /// is known.
     pub fn reach(&self, segment: &Segment) -> Option<u64> {
         let zone = segment.at.zone;
         let later = self.segments.iter().map(|s| s.at);
@@ -119,13 +121,13 @@ impl Body {
         self.pieces.iter().rev().find(inside).map(|p| p.at.offset)
     }
 
-    /// Of the first piece that begins at `file_offset` or behind it.
+    /// Index of the first piece that begins at or after `file_offset`.
     pub fn position(&self, file_offset: u64) -> usize {
         self.pieces.partition_point(|p| p.file_offset < file_offset)
     }
 
-    /// Truncates what is on the drive to `size` bytes. Answers the pieces that go, and the last one that
-    /// stays as it was.
+    /// Truncates the bytes on the drive to `size`. Returns the pieces that were removed, and the last remaining piece
+    /// as it was before.
     pub fn truncate(&mut self, size: u64) -> (Vec<Piece>, Option<Piece>) {
         self.truncates += 1;
         self.found.truncate(size as usize);
@@ -142,8 +144,7 @@ impl Body {
         (gone, before)
     }
 
-    /// Puts `moved`, pieces without holes between them, in the place of all pieces that begin in
-    /// the same stretch of the file.
+    /// Replaces all pieces that begin in the range of the file that `moved` covers. `moved` has no holes.
     pub fn replace(&mut self, moved: Vec<Piece>) {
         let (Some(first), Some(last)) = (moved.first(), moved.last()) else {
             return;
@@ -157,41 +158,43 @@ impl Body {
     }
 }
 
-/// Where a file goes on, whoever writes to it.
+/// State of appending to a file, shared by all its writers.
 #[derive(Default, Debug)]
 pub(crate) struct Stream {
     pub slot: Option<Arc<Slot>>,
-    /// The next record of a log begins where the last one did not end.
+    /// The next record of the log does not continue the last segment, so it begins a new one.
     pub new_segment: bool,
-    /// What [`Node::moved`] was when its last record was written.
+    /// Value of [`Node::moved`] when the last record was written.
     pub moved: u64,
-    /// Everything that the journal has to know of the file is in a frame.
+    /// The journal frames name everything that a mount needs to find the file's written bytes.
     pub in_frame: bool,
     pub notes: Notes,
 }
 
-/// A file. It lives while it has a name or a handle.
+/// A file. It exists as long as it has a name or an open handle.
 pub(crate) struct Node {
     pub inode: u64,
     pub kind: Kind,
     pub body: RwLock<Body>,
     /// The name by which it was opened last, for messages.
     pub opened_as: Mutex<String>,
-    /// Names.
+    /// Number of names.
     pub links: AtomicU32,
-    /// Locked while a writer writes out or truncates: what is on the drive is entered before another one of
-    /// the file can look for it.
+    /// Held while a writer writes out or truncates, so that written bytes are registered in memory before another
+    /// writer of the file looks for them.
     pub writing: Mutex<Stream>,
-    /// Open handles.
+    /// Number of open handles.
     pub handles: AtomicU32,
-    /// A write to the log has failed, and it was told: it is not tried again unasked.
+    /// A write to the log has failed, and the error was returned to a caller; the background write-out does not retry
+    /// it.
     pub log_failed: AtomicBool,
-    /// Open writers.
+    /// Number of open writers.
     pub writers: AtomicU32,
-    /// The last batch that the journal needs to know all of the file.
+    /// Number of the last batch with a change of this file: the file is complete in the journal once that batch is.
     pub named_in: AtomicU64,
-    /// Records of the log that its writers have written, and that were moved. Each is counted by whoever has the right to write
-    /// at the end of the zone: both may write to one run, where a segment ends at a record of the other's.
+    /// Records of the log written by its writers; `moved` counts those written by moves. Each is incremented under the
+    /// lock on the end of the zone ([`Slot::fill`]): a writer and a move may append to one run, and a segment ends
+    /// where the other side's record begins.
     pub appended: AtomicU64,
     pub moved: AtomicU64,
 }
@@ -217,7 +220,7 @@ impl Node {
         }
     }
 
-    /// What zones hold of the file, one entry for each extent or log segment, with its blocks: 0 for a
+    /// The zones with data of the file, one entry for each extent or log segment, with the extent's blocks; 0 for a
     /// segment.
     pub fn extents(&self, g: &Geometry, body: &Body) -> Vec<(ZoneId, u32)> {
         let extent = |p: &Piece| (p.at.zone, p.blocks(g));
@@ -228,7 +231,7 @@ impl Node {
     }
 }
 
-/// Reads any bytes of a zone: rounds to blocks and copies.
+/// Reads any bytes of a zone: reads whole blocks and copies from them.
 pub(crate) fn read_bytes(
     device: &dyn ZonedDevice,
     at: ZoneAddress,
@@ -249,7 +252,7 @@ pub(crate) fn read_bytes(
     })
 }
 
-/// Whether a plain file's piece is what its checksum says.
+/// Whether a plain file's piece matches its checksum.
 pub(crate) fn matches(device: &dyn ZonedDevice, piece: &Piece) -> ZoneResult<bool> {
     // 0 stands for a piece that was truncated and whose checksum is not known.
     if piece.checksum == 0 {
@@ -260,7 +263,7 @@ pub(crate) fn matches(device: &dyn ZonedDevice, piece: &Piece) -> ZoneResult<boo
     Ok(crc32c(&bytes) == piece.checksum)
 }
 
-/// Whether what a piece covers has been written, by the drive's report.
+/// Whether all blocks of a piece are below the write pointer in the drive's report.
 pub(crate) fn is_there(device: &dyn ZonedDevice, report: &[ZoneDescriptor], piece: &Piece) -> bool {
     let end = piece
         .at

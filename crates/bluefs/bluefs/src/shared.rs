@@ -1,14 +1,12 @@
-//! What all handles of a mounted file system share.
+//! State that all handles of a mounted file system share, and the rules for its locks.
 //!
-//! Locks, in the order in which they are taken: a file's `writing` → moving → journaling → state → a
-//! file's body; and a file's `writing` or moving → the right to fill a slot → what log records cover
-//! for. Nobody holds the state or a body while the drive works, so whoever only looks waits for no
-//! command. Readers copy the places that they need and stay in the gate, and a reset waits for those who
-//! may know a place in its zone. A zone that lost its last extent is reset only
-//! after the journal frame with the operation that freed it is durable. A zone is written to only
-//! after the frame that took it is durable, and a flush followed its last reset: so whatever a power
-//! cut leaves, a zone is known to be ours, and what lies below its write pointer is what was written
-//! last.
+//! Locks, in the order in which they are taken: a file's `writing` → moving → journaling → state → a file's body; and a
+//! file's `writing` or moving → the right to fill a slot → what log records cover for. No thread holds the state or a
+//! body during a command to the drive, so a lookup never waits for one. Readers copy the places that they need and stay
+//! in the gate; a reset waits for the readers that may know a place in its zone. A zone that lost its last extent is
+//! reset only after the journal frame with the operation that freed it is durable. A zone is written to only after the
+//! frame that took it is durable and a flush has followed its last reset. So after any power cut a zone that was
+//! written is known to be BlueFS's, and what lies below its write pointer is what was written last.
 
 use crate::cache::BlockCache;
 use crate::end::End;
@@ -39,46 +37,48 @@ use zone::{ZoneAddress, ZoneId, ZoneKind};
 use zone_alloc::{ReadGate, ZonePool};
 
 pub(crate) struct Shared {
-    /// The drive, with zones in pairs where there are two copies.
+    /// The drive, with paired zones where there are two copies.
     pub device: Arc<dyn Mirror>,
-    /// As it was given.
+    /// The drive as the mount was given it.
     pub drive: Arc<dyn ZonedDevice>,
     pub pool: Arc<ZonePool>,
     pub runtime: Runtime,
     pub read_only: bool,
-    /// In how many zones each byte is.
+    /// Copies of each byte, in as many zones: 1 or 2.
     pub copies: u32,
     pub state: Mutex<State>,
-    /// Held by whoever writes the journal or superblocks: he alone changes those of the state.
+    /// Held while the journal or superblocks are written: only its holder changes [`State::journal`], the rings and the
+    /// superblock.
     pub journaling: Mutex<()>,
-    /// Batches up to this one are in the journal.
+    /// Batches up to this number are in the journal.
     pub batches: runtime::sync::atomic::AtomicU64,
     pub end: Arc<End>,
-    /// Unmounted by the user, also behind a failure.
+    /// Unmounted by the user, perhaps after a failure.
     pub unmounted: AtomicBool,
-    /// What the marks in log records cover.
+    /// State from which durability marks in log records are made.
     pub witness: Mutex<Witness>,
     pub flusher: Flusher,
-    /// One of those who are resetting zones is done.
+    /// Signals that a thread has finished resetting zones.
     pub recycled: Condvar,
-    /// Held by whoever empties a zone, and taken before all other locks.
+    /// Held while a zone is emptied; taken before all other locks but a file's `writing`.
     pub moving: Mutex<()>,
-    /// Calls whoever cleans ahead of need.
+    /// Wakes the thread that cleans ahead of need.
     pub wake: Wake,
     /// Zones that are read-only or offline.
     pub failing: Failing,
-    /// Extents that the drive had lost when it was mounted, by inode: their places become others' once their files are gone.
+    /// Extents, by inode and place, that the drive had lost at the mount. Their places may be reused once their files
+    /// are removed.
     pub missing: BTreeSet<(u64, ZoneAddress)>,
-    /// Zones in which nothing can be read.
+    /// Zones that accept writes, but whose reads fail.
     pub worn_out: WornOut,
-    /// Readers are in it from looking a place up to the end of the read.
+    /// Entered by a reader before it looks a place up, until its read has ended.
     pub gate: Arc<ReadGate>,
     pub counters: Counters,
     pub cache: Arc<BlockCache>,
-    /// It also has what was written and is going to be read soon.
+    /// Files that will be read soon are cached when they are written, too.
     pub cache_writes: bool,
     pub unsynced: Unsynced,
-    /// What readers may still read ahead.
+    /// Bytes that readers may still read ahead, of the budget of all readers.
     pub ahead_left: Arc<AtomicU64>,
 }
 
@@ -95,7 +95,7 @@ impl Shared {
         }
     }
 
-    /// Nothing is written any more.
+    /// Stops the file system after `error`: nothing is written any more.
     pub fn stop_for(&self, error: &Error) {
         if self.end.stopped_at(error) {
             tracing::error!(%error, "the file system has stopped; what was synced is there at the next mount");
@@ -106,7 +106,7 @@ impl Shared {
         self.device.geometry().kind(zone) != ZoneKind::Conventional
     }
 
-    /// Enters a piece of data that has just been written.
+    /// Registers data that has just been written: adds it to its zone's live data and records it for the journal.
     pub fn register(&self, node: &Arc<Node>, written: Placed) -> Result<()> {
         let mut state = self.state.lock();
         state.check()?;
@@ -134,7 +134,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Bytes of all files with a name, in whole blocks.
+    /// Bytes of all files with a name, in whole blocks, log headers included.
     pub fn live_bytes(&self, state: &State) -> u64 {
         let g = self.device.geometry();
         let nameless = state
@@ -149,7 +149,7 @@ impl Shared {
         plain * u64::from(g.block_size) + logs
     }
 
-    /// All zones of the file system and what they are for.
+    /// All zones of the file system and their purposes.
     pub fn owned(&self, state: &State) -> Vec<(ZoneId, ZonePurpose)> {
         use ZonePurpose as P;
         let purpose = |stage: &Stage| match stage {
@@ -179,7 +179,7 @@ impl Shared {
     }
 }
 
-/// What a writer has just put on the drive.
+/// Data that a writer has just written to the drive.
 pub(crate) enum Placed {
     Piece { piece: Piece, is_new: bool },
     Segment(Segment),
@@ -196,7 +196,7 @@ fn segment_operation(inode: u64, s: &Segment) -> JournalOperation {
     }
 }
 
-/// What names `segments` of a log, which are those of `body` or come in the place of some.
+/// The operations that name `segments` of a log in the journal; they belong to `body` or replace some of its segments.
 pub(crate) fn log_operations(
     inode: u64,
     body: &Body,

@@ -1,10 +1,10 @@
-//! Open zones for data: which one a writer gets. The choice is a pure function of what is open.
+//! Chooses an open zone for a writer. The choice is a pure function of the open zones.
 //!
-//! A writer has a zone of its own as long as the drive's active zones allow; otherwise writers of
-//! the same family share one. A place is kept for each of write-ahead log, manifest and the rest:
-//! a manifest outlives many logs, and a zone that both wrote to is never free. Logs and plain data
-//! never interleave in a zone, for a run of log records ends at the first thing that is none; one
-//! behind the other is fine.
+//! A writer has a zone of its own as long as the drive's active zones allow; otherwise writers of the same family share
+//! one. One place each is kept for write-ahead logs, manifests and all other files: a manifest outlives many logs, and
+//! a zone that both wrote to is never free. Logs and plain data never interleave in a zone, because a run of log
+//! records ends at the first block that is no record. Plain data after the end of a log in the same zone, or the
+//! reverse, is fine.
 
 use crate::format::crc32c;
 use runtime::sync::{Mutex, MutexGuard};
@@ -13,14 +13,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use zone::ZoneId;
 use zone_alloc::{Ladder, Tenant};
 
-/// Files that may be expected to die together.
+/// Classes of files that are expected to be deleted at about the same time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Class {
     /// Write-ahead logs.
     Wal,
     /// Manifests.
     Manifest,
-    /// What was moved out of old zones of logs.
+    /// Log records moved out of older zones.
     MovedLog,
     /// Small files and SSTs of unknown or short life.
     Short,
@@ -30,7 +30,7 @@ pub(crate) enum Class {
     Long,
     /// SSTs of the last levels.
     Extreme,
-    /// What was moved out of zones that were mostly dead: it has outlived what it was written with.
+    /// Data moved out of mostly dead zones: it has outlived the data that was written with it.
     Moved,
 }
 
@@ -39,12 +39,12 @@ impl Class {
         matches!(self, Self::Wal | Self::Manifest | Self::MovedLog)
     }
 
-    /// Files that a compaction reads soon: those that it has just been told are young.
+    /// Whether a compaction is going to read the files soon: those of unknown, short or medium lifetime.
     pub fn is_read_soon(self) -> bool {
         matches!(self, Self::Short | Self::Medium)
     }
 
-    /// Whose place a zone of the class takes if only `budget` may be open.
+    /// Index in [`tenants`] of the tenant that a zone of this class counts for, if `budget` zones may be open.
     fn tenant(self, budget: usize) -> usize {
         match self {
             Self::Wal => 0,
@@ -59,32 +59,32 @@ const fn has_place_for_manifest(budget: usize) -> bool {
     budget > 2
 }
 
-/// Who should always find a zone, if only `budget` may be open: the two kinds of logs, which share one
-/// where there are but two, and everything else but moved logs.
+/// The users of open zones that are each guaranteed one if `budget` may be open: write-ahead logs and manifests, which
+/// share one if only two may be open, and all other files except moved logs.
 fn tenants(budget: usize) -> Ladder<4> {
     let manifest = u32::from(has_place_for_manifest(budget));
     Ladder([1, manifest, 1, 0].map(|guaranteed| Tenant::new(guaranteed, 0)))
 }
 
-/// A zone that data is appended to.
+/// An open zone that data is appended to.
 #[derive(Debug)]
 pub(crate) struct Slot {
     pub zone: ZoneId,
     pub class: Class,
     pub capacity: u64,
-    /// Of the log records that are written to it: nobody else's, in this life of the zone or another.
+    /// Id in the log records written through this slot; no other run, in this or an earlier life of the zone, has it.
     pub run_id: u32,
-    /// Bytes used; held over a write, which keeps the order in the zone.
+    /// Bytes used. The lock is held during a write, which keeps writes to the zone in order.
     filling: Mutex<u64>,
-    /// The same, for those who do not wait for the drive.
+    /// Copy of `filling` for threads that must not wait for the drive.
     used: AtomicU64,
-    /// Where the last of its log records ends; 0 if it has none.
+    /// Zone offset where the last log record ends; 0 if there is none.
     pub written_end: AtomicU64,
     known: Mutex<Known>,
 }
 
 impl Slot {
-    /// `used` bytes of the zone hold something else; `run` is a number that comes once in an epoch.
+    /// `used` bytes at the front of the zone hold other data; `run` is unique within the epoch.
     pub fn new(zone: ZoneId, class: Class, capacity: u64, used: u64, epoch: u64, run: u64) -> Self {
         let mut run_id = [0; 16];
         run_id[..8].copy_from_slice(&epoch.to_le_bytes());
@@ -101,12 +101,12 @@ impl Slot {
         }
     }
 
-    /// Bytes used; while somebody writes, those in front of that.
+    /// Bytes used; during a write, those before it.
     pub fn used(&self) -> u64 {
         self.used.load(Ordering::Acquire)
     }
 
-    /// The right to write at the end. Not for whoever holds the state.
+    /// Locks the end of the zone for a write. Must not be called while holding the lock on the state.
     pub fn fill(&self) -> Filling<'_> {
         Filling {
             end: self.filling.lock(),
@@ -114,20 +114,20 @@ impl Slot {
         }
     }
 
-    /// Up to where its records are durable. `window` is the number of the next flush and that of
-    /// the last one that is done.
+    /// Zone offset up to which the slot's log records are durable. The argument is the flusher's window: the number of
+    /// the next flush, and of the last one that has finished.
     pub fn durable(&self, (_, finished): (u64, u64)) -> u64 {
         self.known.lock().durable(finished)
     }
 
-    /// A record has been written that ends here.
+    /// Notes that a log record has been written that ends at zone offset `end`.
     pub fn wrote(&self, end: u64, (next, finished): (u64, u64)) {
         self.written_end.store(end, Ordering::Release);
         self.known.lock().wrote(end, next, finished);
     }
 }
 
-/// Bytes used of a zone by the one who writes to it: others see it afterwards.
+/// The locked end of a zone: bytes used. [`Slot::used`] returns the new value after the drop.
 pub(crate) struct Filling<'a> {
     end: MutexGuard<'a, u64>,
     used: &'a AtomicU64,
@@ -152,7 +152,7 @@ impl Drop for Filling<'_> {
     }
 }
 
-/// What is known to be durable, and what will be after one more flush.
+/// The durable end of a run: `durable` now, and `then` once flush number `flush` has finished.
 #[derive(Clone, Copy, Default, Debug)]
 struct Known {
     durable: u64,
@@ -170,14 +170,14 @@ impl Known {
 
     fn wrote(&mut self, end: u64, next: u64, finished: u64) {
         self.durable(finished);
-        // While a flush that tells something is under way, what comes later waits for its turn.
+        // While a flush that covers `then` is pending, a later end waits for the flush after it.
         if self.flush == next || self.flush <= finished {
             (self.flush, self.then) = (next, end);
         }
     }
 }
 
-/// What is known of an open zone.
+/// An open zone as [`choose`] sees it; `room` is the free bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Open {
     pub class: Class,
@@ -185,18 +185,18 @@ pub(crate) struct Open {
     pub room: u64,
 }
 
-/// Who wants a zone, and for how much.
+/// A request of a writer for a zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Want {
     pub class: Class,
-    /// Bytes that are going to be written, as far as it is known: 0 if not.
+    /// Bytes that will be written, as far as known; 0 if unknown.
     pub bytes: u64,
-    /// They fill at least half of a zone.
+    /// `bytes` fill at least half a zone.
     pub is_large: bool,
 }
 
 impl Want {
-    /// A zone for what is left of a file that is expected to have so many bytes more.
+    /// A zone for the rest of a file, which is expected to be `bytes` long.
     pub fn rest(class: Class, bytes: u64, least_capacity: u64) -> Self {
         Self {
             class,
@@ -207,13 +207,13 @@ impl Want {
 }
 
 impl From<Class> for Want {
-    /// Nobody knows how much.
+    /// A request of unknown size.
     fn from(class: Class) -> Self {
         Self::rest(class, 0, u64::MAX)
     }
 }
 
-/// What a writer gets.
+/// Result of [`choose`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Choice {
     /// The open zone at this position.
@@ -224,20 +224,19 @@ pub(crate) enum Choice {
     Nothing,
 }
 
-/// So many open zones of a class are left to what is small before something large goes on in one.
+/// Idle open zones of a class that are left to small files; a large file continues in one only if there are more.
 const LEFT_TO_SMALL: usize = 3;
 
 /// Chooses a zone for a writer. `budget` is how many zones may be open at once, at least two;
 /// `can_take` whether there is a free one.
 ///
-/// An SST that fills zones begins in a new one, so that it shares none with others and leaves none
-/// half dead; what is small, and the end of what was large, goes to the open zone of its class that
-/// it fills best. There are always more ends than such zones are worth keeping, so some of the large
-/// ones have to go on behind them.
+/// An SST that fills zones begins in a new one, so that it shares none with others and leaves none half dead. A small
+/// file, and the end of a large one, goes to the open zone of its class that it fills best. More partly filled zones
+/// are left by ends of large files than are worth keeping, so some large files have to continue in them.
 pub(crate) fn choose(want: Want, open: &[Open], budget: usize, can_take: bool) -> Choice {
     let class = want.class;
     let usable = || open.iter().enumerate().filter(|(_, o)| o.room > 0);
-    // The least room that is enough, or else the most.
+    // Prefers the smallest room that is sufficient, otherwise the largest.
     let fills = |o: &Open| match o.room {
         room if want.bytes > 0 && room >= want.bytes => (1, u64::MAX - room),
         room => (0, room),
@@ -250,12 +249,12 @@ pub(crate) fn choose(want: Want, open: &[Open], budget: usize, can_take: bool) -
     };
     let same_class = |o: &Open| o.class == class;
     let same_family = |o: &Open| o.class.is_log() == class.is_log();
-    // A full zone whose writer has not noticed yet is no active one any more.
+    // A full zone is no longer active, even if its writer has not noticed yet.
     let mut held = [0; 4];
     usable().for_each(|(_, o)| held[o.class.tenant(budget)] += 1);
     let kept_for_others = tenants(budget).owed_to_others(class.tenant(budget), held) as usize;
-    // Who has none to share comes before what is kept for those who have: logs may all be in a zone of moved ones, and then
-    // no SST would find a place until they end.
+    // A family without any open zone takes precedence over zones kept for others: all logs may be in a zone of moved
+    // logs, and then no SST would find a place until they end.
     let has_none = !usable().any(|(_, o)| same_family(o));
     let kept_for_others = if has_none { 0 } else { kept_for_others };
     let new = || (can_take && usable().count() + kept_for_others < budget).then_some(Choice::New);
@@ -310,7 +309,7 @@ mod tests {
         let logs = [open(Class::MovedLog, 2)];
         assert_eq!(choose(Class::Medium.into(), &logs, 3, true), Choice::New);
         assert_eq!(choose(Class::Medium.into(), &logs, 2, true), Choice::New);
-        // What is left goes to whoever comes first: a log goes on where the others are.
+        // The remaining place goes to the first that asks: a log continues in the zone of the other logs.
         let both = [open(Class::MovedLog, 2), open(Class::Medium, 1)];
         assert_eq!(choose(Class::Wal.into(), &both, 2, true), Choice::Open(0));
     }
@@ -337,7 +336,7 @@ mod tests {
             let end = Want::rest(Class::Long, bytes, 1 << 20);
             assert_eq!(choose(end, &o, 9, true), Choice::Open(index), "{bytes}");
         }
-        // So many ends would never be filled by what is small.
+        // Small files would never fill so many ends.
         o.push(with_room(700));
         assert_eq!(choose(LARGE, &o, 9, true), Choice::Open(0));
     }

@@ -1,5 +1,5 @@
-//! What changes under the one lock of a mounted file system: names, zones, and what is recorded of
-//! their changes and in no batch yet.
+//! Everything that changes under the one lock of a mounted file system: names, zones, and the recorded changes that are
+//! in no batch yet.
 
 use crate::cache::BlockCache;
 use crate::end::End;
@@ -26,32 +26,33 @@ pub(crate) struct State {
     pub rings: Rings,
     pub superblock: Superblock,
     pub journal: Journal,
-    /// What is in no batch yet.
+    /// Changes that are recorded and in no batch yet.
     pub pending: Vec<Change>,
-    /// One of them points into a conventional zone, which has no write pointer as a witness.
+    /// A pending change names data in a conventional zone. It has no write pointer as a witness, so the data is flushed
+    /// before the frame.
     pub pending_without_witness: bool,
     pub zones: ZoneTable,
-    /// Files without a name that somebody has open.
+    /// Unlinked files with an open handle, by inode.
     pub nameless: BTreeMap<u64, Arc<Node>>,
     /// The number of the batch that pending operations go into.
     pub next_batch: u64,
     /// Batches up to this one are durable.
     pub durable_batch: u64,
-    /// So many zones less may be open, for the drive would not have it.
+    /// Zones by which the budget of open zones is reduced: one for each zone that the drive refused to open.
     pub budget_cut: usize,
     pub snapshot_bytes: u64,
-    /// Bytes that a snapshot would have taken, in an epoch, when the journal had so many (`ready.rs`).
+    /// Cached size of a snapshot: journal epoch, bytes of the journal at that time, bytes of the snapshot (`ready.rs`).
     pub snapshot_length: Cell<(u64, u64, u64)>,
-    /// Of zones that could not be reset, and the last that was tried again.
+    /// When zones whose reset failed are tried again; `last_retried` is the zone tried last.
     pub retries: Retries,
     pub last_retried: Option<ZoneId>,
     pub locks: BTreeSet<String>,
     pub cache: Arc<BlockCache>,
-    /// How often a zone was opened, each time for a new run of log records.
+    /// Slots made since the mount, one for each run of log records; a run id is made of this number and the epoch.
     pub runs: u64,
-    /// What was durable and is not there any more, as the mount found it.
+    /// Damage that the mount found: data that was durable and is now wrong or missing.
     pub damage: Vec<Error>,
-    /// If the journal is damaged, what is known to be lost by going on behind that.
+    /// If the journal is damaged: the known losses of continuing after the damage.
     pub salvaged: Option<Vec<Loss>>,
 }
 
@@ -60,21 +61,21 @@ impl State {
         self.end.check()
     }
 
-    /// Everything recorded so far counts as one batch from now on.
+    /// Numbers everything recorded so far as one batch; later changes go into the next one.
     pub fn begin_batch(&mut self) -> u64 {
         let number = self.next_batch;
         self.next_batch += 1;
         number
     }
 
-    /// Whether all that was recorded is durable.
+    /// Whether everything recorded is durable.
     pub fn is_durable(&self) -> bool {
         let is_recorded =
             self.pending.is_empty() && self.zones.count(|s| matches!(s, Stage::Freed { .. })) == 0;
         is_recorded && self.durable_batch + 1 >= self.next_batch
     }
 
-    /// Records an operation and carries it out in memory.
+    /// Applies an operation in memory and records it for the journal.
     pub fn operate(&mut self, operation: JournalOperation) {
         let nameless = self.names.apply(&operation);
         self.record(operation);
@@ -87,12 +88,12 @@ impl State {
         }
     }
 
-    /// Records what has been carried out.
+    /// Records an operation that was applied in memory already.
     pub fn record(&mut self, operation: JournalOperation) {
         self.pending.push(operation.into());
     }
 
-    /// Gives back the space of a file without name and handle.
+    /// Frees the space of a file without a name and a handle.
     pub fn free_node(&mut self, node: &Node) {
         let body = node.body.read();
         self.cache
@@ -104,27 +105,28 @@ impl State {
         }
     }
 
-    /// So many extents and blocks of a file less in a zone.
+    /// Subtracts extents and blocks of a file from the live data of a zone.
     pub fn free(&mut self, zone: ZoneId, inode: u64, extents: u32, blocks: u32) {
         let batch = self.next_batch;
         never(self.zones.remove(zone, inode, extents, blocks, batch));
     }
 
-    /// A writer's zone could not be opened; nothing has been written to it.
+    /// Returns the zone of a slot that the drive refused to open, before anything was written to it, and lowers the
+    /// budget of open zones.
     pub fn return_unused(&mut self, slot: &Arc<Slot>) {
         self.budget_cut += 1;
         never(self.zones.return_unused(slot));
     }
 
-    /// A zone that is open from now on.
+    /// The slot of a zone that is opened, with a new run id.
     pub fn new_slot(&mut self, zone: ZoneId, class: Class, capacity: u64, used: u64) -> Arc<Slot> {
         self.runs += 1;
         let epoch = self.journal.epoch;
         Arc::new(Slot::new(zone, class, capacity, used, epoch, self.runs))
     }
 
-    /// Begins a new run in a slot that only the caller holds; what was reached of the last one has
-    /// been told. `None` if others hold it: the caller has let go of it.
+    /// Replaces a slot that only the caller holds by one with a new run id; the caller must have recorded the written
+    /// end of the old run. `None` if other writers hold `old` too; the caller's hold on it is then released.
     pub fn begin_run(&mut self, old: &Arc<Slot>) -> Option<Arc<Slot>> {
         let slot = self.new_slot(old.zone, old.class, old.capacity, old.used());
         if self.zones.renew(old, 1, slot.clone()) {
@@ -134,13 +136,13 @@ impl State {
         None
     }
 
-    /// Puts it into the next frame how far the runs of log records reach.
+    /// Records the written ends of all runs of log records for the next frame.
     pub fn note_written_ends(&mut self) {
         let news = self.zones.news();
         self.pending.extend(news.into_iter().map(Change::from));
     }
 
-    /// A writer lets go of its slot.
+    /// Ends a writer's use of its slot.
     pub fn release(&mut self, slot: &Arc<Slot>) {
         match self.zones.release(slot, self.next_batch) {
             Ok(news) => self.pending.extend(news.map(Change::from)),
@@ -149,7 +151,8 @@ impl State {
     }
 }
 
-/// For steps of zones that somebody takes who has no error to return.
+/// For steps of the zone table in callers that have no error to return; a refused step is a bug and is only logged in
+/// release builds.
 fn never<T>(refused: Result<T>) {
     if let Err(error) = refused {
         debug_assert!(false, "{error}");

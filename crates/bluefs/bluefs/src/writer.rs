@@ -1,9 +1,8 @@
-//! Appends to a file.
+//! [`Writer`]: appends to a file.
 //!
-//! Bytes collect in the file's tail and go to the drive a chunk at a time. A synchronous append to
-//! a log is one write (a record padded to the block) and one flush; of a plain file it is data,
-//! a journal frame, and one flush for both, for the write pointer witnesses whether the data is
-//! there (docs/format/bluefs.md).
+//! Bytes collect in the file's tail and are written a chunk at a time. A synchronous append to a log is one write (a
+//! record padded to the block) and one flush. A synchronous append to a plain file is data, a journal frame, and one
+//! flush for both: after a power cut the write pointer tells whether the data was written (docs/format/bluefs.md).
 
 use crate::chunk::chunk;
 use crate::format::operation::Kind;
@@ -22,8 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use zone::ZoneError;
 
-/// An open file for appending. Dropped without [`Writer::close`], bytes that were not synced are
-/// lost.
+/// A file that is open for appending. If it is dropped without [`Writer::close`], bytes that were not synced are lost.
 pub struct Writer {
     handle: Handle,
     path: String,
@@ -32,7 +30,7 @@ pub struct Writer {
     need: Need,
     failed: Option<Error>,
     closed: bool,
-    /// It counts as one of the file's writers no more.
+    /// It is no longer counted among the file's writers.
     left: bool,
 }
 
@@ -66,17 +64,17 @@ impl Writer {
         &self.handle.shared
     }
 
-    /// Bytes in the file.
+    /// Bytes in the file, with those that are not written yet.
     pub fn size(&self) -> u64 {
         self.handle.node.body.read().size()
     }
 
-    /// Names the file for as long as the file system is mounted.
+    /// Identifies the file as long as the file system is mounted.
     pub fn inode(&self) -> u64 {
         self.handle.node.inode
     }
 
-    /// How long the file is expected to live; files of one lifetime share zones.
+    /// Sets the expected lifetime of a plain file; files of the same lifetime share zones. Logs ignore it.
     pub fn set_lifetime(&mut self, lifetime: Lifetime) {
         if self.handle.node.kind == Kind::Plain {
             self.class = match lifetime {
@@ -88,13 +86,13 @@ impl Writer {
         }
     }
 
-    /// How large the file is expected to become; what fills at least half a zone gets one of its own.
+    /// Sets the expected size of the file; a file that fills at least half a zone gets one of its own.
     pub fn set_expected_size(&mut self, bytes: u64) {
         self.expected_size = bytes;
     }
 
-    /// Whether nobody waits for the file, as for a compaction's: the last free zones are left to
-    /// files that somebody does wait for.
+    /// Whether no client waits for the file, as for one that a compaction writes: the last free zones are left to other
+    /// files.
     pub fn set_background(&mut self, background: bool) {
         self.need = match (self.need, background) {
             (Need::Waited, true) => Need::Background,
@@ -103,7 +101,7 @@ impl Writer {
         };
     }
 
-    /// Appends bytes. They are durable after [`Self::sync`].
+    /// Appends bytes. They are durable after a later [`Self::sync`].
     pub fn append(&mut self, data: &[u8]) -> Result<()> {
         self.check()?;
         let asked = match self.handle.node.kind {
@@ -131,8 +129,9 @@ impl Writer {
         Ok(())
     }
 
-    /// What was appended to a log survives the process from now on, where a mount keeps it for that
-    /// ([`crate::MountOptions::keep_unsynced`]). Only [`Self::sync`] makes it durable; it can be read anyway.
+    /// Makes the bytes appended to a log survive the process, if the mount keeps unsynced bytes
+    /// ([`crate::MountOptions::keep_unsynced`]). Only [`Self::sync`] makes them durable. Readers see them without
+    /// either call.
     pub fn flush(&mut self) -> Result<()> {
         self.check()?;
         if self.handle.node.kind == Kind::Plain || !self.shared().unsynced.is_on() {
@@ -155,8 +154,8 @@ impl Writer {
         }
     }
 
-    /// Has the journal name the file and where it lies, not durably: a process that dies takes with it what
-    /// is in no frame. A failure is told to the next sync.
+    /// Writes the journal frames that name the file and its segments, without a flush: if the process dies, changes
+    /// that are in no frame are lost. A failure is logged, and the next sync returns it.
     fn put_into_frame(&self, stream: &mut Stream) -> bool {
         if !stream.in_frame {
             stream.in_frame = ignore_until_synced(self.shared().write_frames());
@@ -176,8 +175,8 @@ impl Writer {
         self.sticky(result)
     }
 
-    /// Writes out everything appended so far. What is answered makes it durable, without the writer: others
-    /// may append meanwhile. Its result is for [`Self::sticky`].
+    /// Writes out everything appended so far. The returned closure makes it durable without the writer, so that others
+    /// may append meanwhile; its result must be passed to [`Self::sticky`].
     pub(crate) fn begin_sync(&mut self) -> Result<impl FnOnce() -> Result<()> + use<>> {
         self.check()?;
         self.write_out(true)?;
@@ -193,7 +192,7 @@ impl Writer {
         self.handle.truncate(&self.path, size)
     }
 
-    /// Writes out the rest and lets go of the zone. Durable only if synced.
+    /// Writes out the tail and releases the zone. The bytes are durable only if they were synced.
     pub fn close(&mut self) -> Result<()> {
         if self.closed {
             return Ok(());
@@ -212,17 +211,16 @@ impl Writer {
             (None, false) if self.shared().unmounted.load(Ordering::Acquire) => {
                 Err(Error::Unmounted)
             }
-            // After a failure of the drive, what is only buffered goes on: errors come with the
-            // next write to it. RocksDB aborts where a second append to its info log fails.
+            // A failure of the drive does not fail appends that are only buffered; the next write returns the error.
+            // RocksDB aborts if a second append to its info log fails.
             (None, false) => Ok(()),
         }
     }
 
-    /// An error of a write that was never reported stays until it is, and after.
+    /// Keeps an error, so that every later call returns it.
     pub(crate) fn sticky<T>(&mut self, result: Result<T>) -> Result<T> {
         if let Err(error) = &result {
-            // A log must not go on behind a piece that is missing. A plain file may try again
-            // when there is space.
+            // A log must not continue after a missing piece. A plain file may retry when there is space.
             let again =
                 matches!(error, Error::NoSpace { .. }) && self.handle.node.kind == Kind::Plain;
             if !again {
@@ -234,14 +232,14 @@ impl Writer {
         result
     }
 
-    /// What of the file is still to come, if that is known.
+    /// The zone to ask for: class, and the bytes still to come if the expected size is known.
     fn want(&self) -> Want {
         if self.handle.node.kind == Kind::Log || self.expected_size == 0 {
             return self.class.into();
         }
         let body = self.handle.node.body.read();
         let rest = self.expected_size.saturating_sub(body.written());
-        // It may become larger than was expected.
+        // The file may become larger than expected.
         let rest = rest.max(body.tail.len() as u64);
         Want::rest(
             self.class,
@@ -256,7 +254,7 @@ impl Writer {
         }
     }
 
-    /// The last writer of a file lets go of its zone.
+    /// Removes this writer from the file's writers; the last one releases the zone.
     fn leave(&mut self) {
         if std::mem::replace(&mut self.left, true) {
             return;
@@ -273,14 +271,14 @@ impl Writer {
             Arc::make_mut(&mut body.tail).shrink_to_fit();
             body.tail.is_empty()
         };
-        // Its notes go, so what the drive has instead must be named.
+        // The notes of the log are released, so the frames must name what the drive has.
         if is_written && self.shared().unsynced.is_on() && node.kind == Kind::Log {
             self.put_into_frame(&mut stream);
             self.shared().unsynced.release(&mut stream.notes);
         }
     }
 
-    /// Writes whole chunks, or with `all` everything.
+    /// Writes out whole chunks of the tail, or with `all` all of it.
     pub(crate) fn write_out(&mut self, all: bool) -> Result<()> {
         self.shared().end.check()?;
         let node = self.handle.node.clone();
@@ -302,7 +300,7 @@ impl Writer {
     }
 }
 
-/// A writer with the right to write out its file.
+/// A writer that holds the right to write out its file.
 struct Appending<'a> {
     writer: &'a mut Writer,
     stream: MutexGuard<'a, Stream>,
@@ -340,8 +338,8 @@ impl Zones for Appending<'_> {
     }
 }
 
-/// Whether LevelDB and RocksDB cannot open a database without writing a file of this name:
-/// `CURRENT` is written as `NNNNNN.dbtmp` and then renamed.
+/// Whether LevelDB and RocksDB need to write a file of this name to open a database: `CURRENT` is written as
+/// `NNNNNN.dbtmp` and then renamed.
 fn is_vital(name: &str) -> bool {
     name == "CURRENT" || name.ends_with(".dbtmp")
 }
