@@ -1,4 +1,4 @@
-//! What a writable mount changes on the drive before anybody uses it.
+//! The changes that a mount for writing makes on the drive before the file system is used.
 
 use crate::Result;
 use crate::failing::DamagedFile;
@@ -15,7 +15,7 @@ use zone::{ZoneDescriptor, ZoneId};
 use zone_alloc::Owner;
 
 impl Shared {
-    /// Remembers which zones with data are read-only or offline, and says what is lost.
+    /// Notes which zones with data are read-only or offline, and logs the files that have lost bytes.
     pub fn learn_of_zones(&self, report: &[ZoneDescriptor]) {
         let state = self.state.lock();
         self.failing
@@ -26,12 +26,13 @@ impl Shared {
         self.wake.call();
     }
 
-    /// Pairs of zones with a damaged copy, and lost copies of the superblock.
+    /// Number of pairs with a damaged copy and of rings without a readable superblock.
     fn damaged_places(&self, state: &State) -> u64 {
         self.device.damaged().len() as u64 + state.rings.without_superblock().count() as u64
     }
 
-    /// Active zones of others, the emptiest first. Nobody owns these, and they are reset only when it is known what is the store's.
+    /// Active zones that BlueFS does not own, those with the lowest write pointers first. They may be the store's, so
+    /// they can be reset only once the store's zones are known.
     fn active_of_others(&self, report: &[ZoneDescriptor]) -> Vec<ZoneId> {
         let mut others = self.pool.unclaimed();
         others.extend(self.pool.unusable());
@@ -45,9 +46,9 @@ impl Shared {
         active.into_iter().map(|(_, zone)| zone).collect()
     }
 
-    /// Finishes zones in which a mount that failed began a journal, as far as others have more of the drive's active zones than
-    /// is left to them. No zone of the store's: its write pointer is a witness of what a power cut has lost, until the
-    /// store's log has been replayed.
+    /// Finishes zones in which a failed mount began a journal, as many as exceed the active zones left to other users
+    /// of the drive. Zones of a store are not finished: until the store's log has been replayed, their write pointers
+    /// are witnesses of what a power cut has lost.
     fn finish_left_journals(&self, report: &[ZoneDescriptor]) {
         let Some(quota) = self.pool.active_quota(Owner::BlueFs) else {
             return;
@@ -63,7 +64,7 @@ impl Shared {
         }
     }
 
-    /// How many more zones the drive can have active now, of each copy.
+    /// Zones of each copy that can still become active on the drive.
     fn active_left(&self) -> Result<usize> {
         let g = self.drive.geometry();
         let report = self.drive.report(ZoneId(0), g.zone_count)?;
@@ -72,10 +73,11 @@ impl Shared {
         Ok(left / self.copies as usize)
     }
 
-    /// Where a power cut has left so many active zones that the next journal finds none, own ones are finished, with what
-    /// room they have: as many as are too many, but not a witness. Full zones of uploads may have become partly
-    /// written ones, and then others have more than is left to them. If all own ones are not enough, others' fullest follow: this
-    /// mount took their write pointers down before, so that a witness is lost only if it stops, too.
+    /// Finishes zones if a power cut has left so many active that the next journal would find none. First BlueFS's own
+    /// partly written zones, with their unused room, until enough are free; a zone whose write pointer is a witness is
+    /// not finished. Full zones of uploads may have become partly written ones after a power cut, and then other users
+    /// exceed their share. If finishing its own zones is not enough, other users' fullest zones follow: this mount has
+    /// noted their write pointers before, so a witness is lost only if this mount is cut short as well.
     fn finish_what_is_too_many(
         &self,
         state: &State,
@@ -101,12 +103,13 @@ impl Shared {
         Ok(())
     }
 
-    /// What a writable mount changes on the drive.
+    /// Prepares the drive for writing: levels the copies, resets zones that hold nothing live, begins a new journal,
+    /// and continues in partly written zones.
     pub fn begin(&self, report: &[ZoneDescriptor], lacking: &BTreeSet<ZoneId>) -> Result<()> {
         let mut guard = self.state.lock();
         let state = &mut *guard;
-        // What was replayed may be in the drive's cache alone, if the process that wrote it died or its writes failed: a power
-        // cut would bring back an older journal, whose zones are reset from here on.
+        // If the process that wrote the journal died or its writes failed, the frames that were replayed may be in the
+        // drive's cache only. A power cut would then bring back an older journal, whose zones are reset from here on.
         self.drive.flush()?;
         self.finish_left_journals(report);
         state.rings.finish_others(&*self.device)?;
@@ -115,8 +118,8 @@ impl Shared {
             let levelled = self.level_copies(state)?;
             self.counters.add_mended(levelled);
         }
-        // Taken, and nothing in them counts. Resetting them now changes nothing for another replay
-        // of the old journal, and the flush in the compaction makes it durable.
+        // Zones that were taken and hold nothing live. Resetting them changes nothing for another replay of the old
+        // journal, and the flush in the compaction makes the resets durable.
         let owned = state.names.owned.iter().copied();
         let empty: Vec<ZoneId> = owned.filter(|z| state.zones.is_foreign(*z)).collect();
         let outcome = self.reset(&empty)?;
@@ -128,12 +131,12 @@ impl Shared {
             .holding()
             .filter_map(|(zone, _)| report.get(zone.index()))
             .filter(|z| z.write_pointer_valid() && z.condition.is_active())
-            // Nothing is written where a file's data is missing.
+            // No appends to a zone in which data of a file is missing.
             .filter(|z| !self.missing.iter().any(|(_, at)| at.zone == z.id))
             .copied()
             .collect();
         partly.sort_unstable_by_key(|z| (z.write_pointer, z.id));
-        // As long as the old journal counts, the write pointer is a witness where it has shown that something is not there.
+        // While the old journal counts, the write pointer of a zone with missing data is the witness of that.
         if limited {
             self.finish_what_is_too_many(state, &mut partly, lacking, report)?;
         }
@@ -153,8 +156,8 @@ impl Shared {
             let outcome = self.reset(&unclaimed)?;
             self.recycle(state, outcome)?;
         }
-        // Go on in zones that are partly written; what is too many is finished, so that it holds
-        // no active resource.
+        // Continues in partly written zones; those beyond the budget are finished, so that they hold no active
+        // resource.
         let budget = self.slot_budget(state) / 2;
         for (index, zone) in partly.into_iter().enumerate() {
             if index < budget {

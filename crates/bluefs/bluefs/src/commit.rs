@@ -1,16 +1,15 @@
-//! How metadata becomes durable: in batches.
+//! How metadata becomes durable: in batches of changes.
 //!
-//! A change is made under the state's lock, in memory, and recorded there. Whoever needs it in the
-//! journal takes `journaling`, in which he has the journal, the rings and the superblock to himself;
-//! then, under the state's lock, everything recorded so far as one numbered batch; and writes it
-//! without that lock. Those who come meanwhile wait for `journaling` and find that it is done, or take
-//! the next batch together. So frames are in the order of the changes, and nobody who only looks ever
-//! waits for the drive.
+//! A change is made in memory under the state's lock, and recorded there. A thread that needs it in the journal takes
+//! `journaling`, which gives it exclusive use of the journal, the rings and the superblock; then, under the state's
+//! lock, it takes everything recorded so far as one numbered batch, and writes the batch without that lock. Threads
+//! that arrive meanwhile wait for `journaling`; then their changes are written already, or go into the next batch
+//! together. So frames are in the order of the changes, and lookups never wait for the drive.
 //!
-//! A change is seen by all before it is durable. What depends on that waits for the batch: a zone that
-//! lost its last extent is reset when the batch it was freed in is durable, one that was taken is
-//! written to when the batch that takes it is. What builds on a change is recorded behind it, so that a
-//! power cut takes both or the later one.
+//! A change is visible before it is durable. Whatever depends on its durability waits for the batch: a zone that lost
+//! its last extent is reset when the batch that freed it is durable, and a zone that was taken is written to when the
+//! batch that takes it is. A change that builds on another is recorded after it, so a power cut loses both or the later
+//! one.
 
 use crate::journal::{Change, Journal};
 use crate::node::Node;
@@ -21,11 +20,11 @@ use device::ZonedDevice;
 use std::sync::atomic::Ordering;
 use zone::ZoneError;
 
-/// The journal is compacted when it is larger than this, or than a zone if that is less, and than
-/// four snapshots.
+/// The journal is compacted when it is larger than four snapshots, and larger than this or than a zone, whichever is
+/// less.
 const MIN_COMPACT_BYTES: u64 = 1 << 20;
 
-/// What is written at once.
+/// The changes that are written to the journal together.
 struct Batch {
     changes: Vec<Change>,
     without_witness: bool,
@@ -33,7 +32,7 @@ struct Batch {
 }
 
 impl Shared {
-    /// Puts everything pending into the journal. Not durable yet.
+    /// Writes all pending changes to the journal, without a flush.
     pub fn write_frames(&self) -> Result<()> {
         let _alone = self.journaling.lock();
         let mut state = self.state.lock();
@@ -75,7 +74,7 @@ impl Shared {
                 return Err(error.clone());
             }
             Err(error) => {
-                // What is in memory is ahead of the journal, and all of it goes into a new one.
+                // The state in memory is ahead of the journal, so a new journal with all of it is begun.
                 tracing::warn!(%error, "the journal cannot be continued; beginning a new one");
                 state.pending.splice(0..0, changes);
                 true
@@ -87,9 +86,9 @@ impl Shared {
         }
         match (self.compact_alone(), result) {
             (Ok(()), _) => Ok(()),
-            // It goes on as it is.
+            // Without space for a new journal, the old one continues.
             (Err(Error::NoSpace { .. }), Ok(())) => Ok(()),
-            // Space may come; what is recorded waits for it.
+            // There may be space later; the recorded changes wait for it.
             (Err(error @ Error::NoSpace { .. }), Err(Error::NoSpace { .. })) => Err(error),
             (Err(error), _) => {
                 self.stop_for(&error);
@@ -110,8 +109,8 @@ impl Shared {
         result
     }
 
-    /// Makes all changes of names durable. Nothing has to be done if they are in frames that a flush
-    /// has covered: RocksDB syncs an SST, then its directory.
+    /// Makes all changes of names durable. Nothing is flushed if a flush has covered their frames already: RocksDB
+    /// syncs an SST, then its directory.
     pub fn commit_names(&self) -> Result<()> {
         let is_durable = {
             let state = self.state.lock();
@@ -121,8 +120,7 @@ impl Shared {
         if is_durable { Ok(()) } else { self.commit() }
     }
 
-    /// Makes what was written of one file durable. A flush is enough if the journal has what it needs
-    /// to know.
+    /// Makes the written bytes of one file durable. A flush suffices if its metadata is in the journal already.
     pub fn commit_file(&self, node: &Node) -> Result<()> {
         if node.named_in.load(Ordering::Acquire) > self.batches.load(Ordering::Acquire) {
             self.commit()
@@ -131,7 +129,7 @@ impl Shared {
         }
     }
 
-    /// Makes everything that was written and recorded so far durable, by one flush.
+    /// Makes everything written and recorded so far durable, with one flush.
     pub fn commit(&self) -> Result<()> {
         self.write_frames()?;
         let (epoch, frames, batch) = {
@@ -150,7 +148,7 @@ impl Shared {
         self.reset_freed()
     }
 
-    /// Gives back zones that durable batches have given up, and resets those that they have freed.
+    /// Returns zones to the pool whose release is durable, and resets those whose freeing is durable.
     fn reset_freed(&self) -> Result<()> {
         let zones = {
             let mut state = self.state.lock();
@@ -169,7 +167,7 @@ impl Shared {
         match outcome {
             Ok(outcome) => self.recycle(&mut state, outcome),
             Err(error) => {
-                // Nobody waits for them any more.
+                // The resets are given up, so no thread may wait for these zones.
                 zones
                     .iter()
                     .try_for_each(|zone| state.zones.forget(*zone))?;
@@ -178,8 +176,8 @@ impl Shared {
         }
     }
 
-    /// Makes everything durable, and says so in a superblock: whatever is missing at the next
-    /// mount has been damaged.
+    /// Makes everything durable and records that in a superblock: data that is missing at the next mount is then
+    /// damage.
     pub fn seal(&self) -> Result<()> {
         self.state.lock().note_written_ends();
         self.commit()?;
@@ -197,7 +195,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Writes a snapshot of all metadata into a new zone and switches to it, if that `is_due`.
+    /// If `is_due`, writes a snapshot of all metadata into a new journal and switches to it; returns whether it did.
     pub fn compact_if(&self, is_due: &dyn Fn(&State) -> bool) -> Result<bool> {
         {
             let _alone = self.journaling.lock();

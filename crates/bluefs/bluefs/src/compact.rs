@@ -1,7 +1,7 @@
-//! The journal's compaction: a snapshot of all metadata begins a new epoch.
+//! Compaction of the journal: a snapshot of all metadata begins a new epoch.
 //!
-//! The snapshot is encoded under the state's lock, together with taking the batch, and has all of it. What
-//! is recorded while it is written goes behind it, into the new epoch.
+//! The snapshot is encoded under the state's lock, in the same step that takes the batch, so it contains the whole
+//! batch. Changes that are recorded while it is written go after it, into the new epoch.
 
 use crate::format::superblock::Superblock;
 use crate::journal::Journal;
@@ -12,43 +12,43 @@ use crate::{Error, Result};
 use device::ZonedDevice;
 use zone::ZoneId;
 
-/// A journal that is to take the place of the present one.
+/// A new journal that is to replace the present one; nothing of it is written yet.
 struct Successor {
     number: u64,
     old: Journal,
     /// Payloads of the frames of a snapshot.
     frames: Vec<Vec<u8>>,
-    /// For all of them but the first, whose is the spare one, if that could be reset.
+    /// Zones for all frames, except for those in the first zone, which is the spare one unless that could not be reset.
     zones: Vec<SetAside>,
     superblock: Superblock,
     rings: Rings,
 }
 
-/// The snapshot on the drive.
+/// A snapshot that is on the drive.
 struct Written {
     journal: Journal,
-    /// Zones for it that it did not need.
+    /// Zones that were set aside for the snapshot and not needed.
     unused: Vec<SetAside>,
-    /// Zones of attempts that failed, but for those that broke.
+    /// Zones of failed attempts, without broken ones.
     in_vain: Vec<ZoneId>,
 }
 
 impl Shared {
-    /// Writes a snapshot of all metadata into a new zone and switches to it, for whoever has the journal to
-    /// himself. Without space for it nothing has changed; any other failure is the end.
+    /// Writes a snapshot of all metadata into a new journal and switches to it. The caller must hold `journaling`. If
+    /// there is no space, nothing has changed; any other failure stops the file system.
     ///
-    /// Order: snapshot → flush (with it all data that it points to) → superblock → flush → the
-    /// old journal is reset, and, by whoever is next to, everything that was waiting.
+    /// Order: snapshot → flush (which also covers all data that it names) → superblock → flush → reset of the old
+    /// journal. Other freed zones are reset by the next caller that resets zones.
     pub fn compact_alone(&self) -> Result<()> {
         let successor = self.successor()?;
         let begun = self.begin_epoch(successor);
         begun.inspect_err(|error| self.stop_for(error))
     }
 
-    /// A snapshot of everything recorded so far, and the zones for it.
+    /// A snapshot of everything recorded so far, and zones for it.
     fn successor(&self) -> Result<Successor> {
         let spare = self.state.lock().superblock.spare_zone;
-        // Now, while the old journal can still go on without a successor.
+        // Now, while the old journal can still continue without a successor.
         let spare_does = match self.empty(spare) {
             Err(error) if !appender::is_of_zone(&error) => return Err(error.into()),
             emptied => emptied.is_ok(),
@@ -70,7 +70,7 @@ impl Shared {
                 }
             }
         }
-        // Until the successor takes over.
+        // They belong to the old journal until the successor takes over.
         state
             .journal
             .zones
@@ -130,27 +130,27 @@ impl Shared {
             state.durable_batch = state.durable_batch.max(number);
             self.is_in_journal(&mut state, number, 0);
         }
-        // The next one begins in the first of them, and none has readers.
+        // The next journal begins in the old journal's first zone. None of these zones has readers.
         let gone = old.zones.into_iter().chain(old.next).chain(in_vain);
-        // The spare one has to do, worn out or not, where there is no other.
+        // A spare zone that is worn out is kept if there is no other.
         let is_kept = |zone: &ZoneId| *zone == superblock.spare_zone && self.is_worn_out(*zone);
         let gone: Vec<ZoneId> = gone.filter(|zone| !is_kept(zone)).collect();
         let outcome = self.reset(&gone)?;
         self.recycle(&mut self.state.lock(), outcome)
     }
 
-    /// Where the journal after the next begins: where this one did, unless nothing is to be put there again.
+    /// The spare zone for the journal after the next: the old journal's first zone, unless that is worn out.
     fn next_spare(&self, old: ZoneId) -> ZoneId {
         if !self.is_worn_out(old) {
             return old;
         }
         let zone = self.journal_zone(&mut self.state.lock().zones);
-        // Without any other it has to do.
+        // Without another zone, the worn-out one is used.
         zone.map_or(old, |aside| aside.zone)
     }
 
-    /// Begins the journal of the next epoch: in the spare zone or, should that fail, in another. `zones` are
-    /// for what does not fit the first.
+    /// Begins the journal of `epoch`: in the spare zone or, if that fails, in another one. `zones` are for the frames
+    /// that do not fit the first zone.
     fn write_snapshot(
         &self,
         epoch: u64,
@@ -199,7 +199,7 @@ impl Shared {
         }
     }
 
-    /// One of `zones` or, should they not be enough, another for the journal.
+    /// One of `zones` or, if they are used up, another zone for the journal.
     fn next_of(&self, zones: &mut Vec<SetAside>) -> Result<ZoneId> {
         let taken = zones.pop().map(Ok);
         let taken = taken.unwrap_or_else(|| self.journal_zone(&mut self.state.lock().zones));

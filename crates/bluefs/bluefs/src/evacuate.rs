@@ -1,10 +1,10 @@
-//! Moves what is live out of a zone while everybody goes on.
+//! Moves live data out of a zone while files are read and written.
 //!
-//! Bytes are copied without the state's lock. Then, under it, a piece that is still the file's, the
-//! same to the letter, is exchanged for its copy, and the journal is told; otherwise the copy is
-//! dropped. That is enough: in a zone that is not open every piece is registered and none grows, so
-//! it changes only by a truncation (which is counted), by another move, or by going with its file; and the
-//! zone is reset only after the frame with the move is durable.
+//! Bytes are copied without the state's lock. Then, under the lock, a piece that the file still has unchanged is
+//! replaced by its copy, and the move is recorded for the journal; otherwise the copy is dropped. That is sufficient:
+//! in a zone that is not open every piece is registered and none grows. A piece can change only by a truncation (which
+//! is counted), by another move, or by removal of its file. The zone is reset only after the frame with the move is
+//! durable.
 
 use crate::combine::combined;
 use crate::format::crc32c;
@@ -21,16 +21,16 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use zone::{ZoneAddress, ZoneError, ZoneId, ZoneKind, ZoneResult};
 
-/// Bytes that are copied at once.
+/// Bytes that are copied at a time.
 const AT_ONCE: u64 = 1 << 20;
 
-/// Why nothing was moved.
+/// The reason why nothing was moved.
 pub(crate) enum MoveError {
-    /// What is to be moved cannot be read.
+    /// The data to be moved cannot be read.
     Source(Error),
-    /// It is not there any more.
+    /// The file was truncated or removed meanwhile, so the data is not the file's any more.
     Changed,
-    /// Anything else.
+    /// Any other error.
     Failed(Error),
 }
 
@@ -40,23 +40,23 @@ impl From<Error> for MoveError {
     }
 }
 
-/// Zones that copies are written to. They are held until the metadata has them, so that none is
-/// taken for empty meanwhile.
+/// Open zones that copies are written to. The slots are held until the metadata names the copies, so that no zone with
+/// copies is taken for empty meanwhile.
 pub(crate) struct Target<'a> {
     shared: &'a Shared,
     class: Class,
     kept: u32,
     slots: Vec<Arc<Slot>>,
-    /// The last of them is written to.
+    /// The last slot can still be written to.
     is_open: bool,
     /// Bytes written.
     written: u64,
-    /// Salts of runs that must not be gone on with.
+    /// Ids of runs that must not be continued.
     pub avoid: Vec<u32>,
 }
 
 impl<'a> Target<'a> {
-    /// Zones of a class, of which `kept` are left to others.
+    /// Copies go into zones of `class`; `kept` empty zones are left to other users.
     pub fn new(shared: &'a Shared, class: Class, kept: u32) -> Self {
         Self {
             shared,
@@ -69,8 +69,8 @@ impl<'a> Target<'a> {
         }
     }
 
-    /// Lets `write` write at the end of a zone, and grow the count of used bytes with it; `None`
-    /// stands for a zone without room.
+    /// Calls `write` with a slot and its count of used bytes, which `write` increases by what it has written. If
+    /// `write` returns `None`, the zone has no room, and it is called again with another one.
     pub fn write<T>(
         &mut self,
         write: impl Fn(&Arc<Slot>, &mut u64) -> Result<Option<T>>,
@@ -91,7 +91,7 @@ impl<'a> Target<'a> {
         state.check()?;
         let mut slot = take(&mut state)?;
         if slot.is_none() && shared.available(&state) > self.kept {
-            // One may be had that is not ready yet.
+            // Empty zones are available, but none is ready yet.
             shared.top_up(&mut state)?;
             drop(state);
             shared.commit()?;
@@ -108,7 +108,7 @@ impl<'a> Target<'a> {
         renewed.ok_or(Error::NoSpace { free_zones })
     }
 
-    /// The metadata has what it wanted of the copies.
+    /// Releases all slots, once the metadata names the copies or they are given up.
     pub fn release(&mut self, state: &mut State) {
         for slot in self.slots.drain(..) {
             state.release(&slot);
@@ -155,9 +155,9 @@ impl Drop for Target<'_> {
 }
 
 impl Shared {
-    /// Moves the live pieces of files out of `zone`, as far as nobody changes them meanwhile, into
-    /// zones of which `kept` are left to others. `written` grows by the bytes that this cost, in
-    /// vain or not. What moved is in no frame yet.
+    /// Moves the live pieces of files out of `zone`, except those that change meanwhile, and leaves `kept` empty zones
+    /// to other users. `stop` is asked between two pieces whether to end early. `written` grows by the bytes written,
+    /// even if a move was in vain. The moves are recorded, but are in no frame yet.
     pub fn evacuate(
         &self,
         zone: ZoneId,
@@ -167,7 +167,7 @@ impl Shared {
     ) -> Result<()> {
         for node in self.nodes_in(zone) {
             if node.kind == Kind::Log {
-                // One segment after the other, until there is none here.
+                // One segment at a time, until the log has none in this zone.
                 while !stop() {
                     let moved = self.move_segment(&node, zone, kept, written);
                     if !self.go_on_after(moved, zone)? {
@@ -189,7 +189,8 @@ impl Shared {
         Ok(())
     }
 
-    /// A failure to read ends the emptying of the zone, and is no failure of who asked for it.
+    /// Whether to continue with the zone. A failure to read ends the emptying of the zone, but is no failure of the
+    /// caller.
     fn go_on_after(&self, moved: Result<bool, MoveError>, zone: ZoneId) -> Result<bool> {
         match moved {
             Err(MoveError::Source(error)) => {
@@ -202,7 +203,7 @@ impl Shared {
         }
     }
 
-    /// The bytes that a move wrote, in vain or not.
+    /// Adds the bytes that a move wrote, in vain or not.
     pub fn count_moved(&self, target: &Target<'_>, written: &mut u64) {
         *written += target.written;
         let moved = &self.counters.moved_bytes_written;
@@ -216,7 +217,7 @@ impl Shared {
         nodes.cloned().collect()
     }
 
-    /// Moves a piece of a file that has been truncated so often.
+    /// Moves a piece of a file, if the file's count of truncations is still `truncates`.
     fn move_piece(
         &self,
         node: &Node,
@@ -308,8 +309,8 @@ impl Shared {
         Ok(new)
     }
 
-    /// What a failure to read something of a file in `zone` means, which had been truncated so often. A
-    /// zone of which something cannot be read is not emptied; it would be tried again and again.
+    /// The error for data of a file in `zone` that could not be read; `truncates` is the file's count of truncations
+    /// when the place was looked up. The zone is marked as stuck, because emptying it would fail again and again.
     pub fn cannot_move(
         &self,
         node: &Node,
@@ -324,7 +325,8 @@ impl Shared {
             return MoveError::Failed(error);
         }
         let mut state = self.state.lock();
-        // Otherwise the zone may have been reset by now, and what was found is not the file's.
+        // If the piece is not the file's any more, the zone may have been reset, and the bytes that were read are other
+        // data.
         let is_there =
             node.links.load(Ordering::Acquire) > 0 && node.body.read().truncates == truncates;
         if !is_there {
@@ -334,7 +336,7 @@ impl Shared {
         MoveError::Source(error)
     }
 
-    /// Writes as much of `bytes` as fits the rest of the zone; `None` if not even a block does.
+    /// Writes the part of `bytes` that fits the rest of the zone as one extent; `None` if not even one block fits.
     pub fn write_extent(
         &self,
         slot: &Slot,
@@ -360,13 +362,13 @@ impl Shared {
         }))
     }
 
-    /// A write into `slot` failed: nobody goes on in it, and what is in it stays readable. True if
-    /// it was given up altogether, so that its writer need not release it.
+    /// After a failed write into `slot`: nothing is appended to the zone any more, and its data stays readable. True if
+    /// the zone was given back unused, so that the writer must not release it.
     pub fn abandon(&self, slot: &Arc<Slot>, error: &ZoneError) -> bool {
         let used = slot.fill();
         if *used == 0 && appender::is_of_limit(error) {
             drop(used);
-            // Somebody else has more than their share; be content with less.
+            // Another user of the drive has more active zones than its share, so the file system uses fewer.
             self.state.lock().return_unused(slot);
             return true;
         }
@@ -375,7 +377,7 @@ impl Shared {
         false
     }
 
-    /// Nobody finds room in it any more.
+    /// Closes an open zone to further appends: it counts as full, and is finished on the drive.
     pub fn close(&self, slot: &Slot, mut used: Filling<'_>) {
         *used = slot.capacity;
         drop(used);
@@ -383,7 +385,7 @@ impl Shared {
     }
 }
 
-/// Pieces of a file in a zone, and how often the file had been truncated by then.
+/// Pieces of a file in a zone, each with the file's count of truncations.
 fn pieces_in(node: &Node, zone: ZoneId) -> Vec<(Piece, u32)> {
     let body = node.body.read();
     let here = body.pieces.iter().filter(|p| p.at.zone == zone);

@@ -130,9 +130,9 @@ impl BlueFs {
         tails.iter_mut().try_for_each(Writer::close)
     }
 
-    /// Writes out the tails of logs that are older than `age_micros` by the mount's clock, and the journal frames that
-    /// name them. The bytes are not durable, but they survive the process. The caller calls this from a thread of its
-    /// own.
+    /// Writes out the tails of logs that are at least `age_micros` old by the mount's clock, and the journal frames
+    /// that name them. The bytes are not durable, but they survive the process. The caller calls this from a thread of
+    /// its own.
     pub fn write_out_logs(&self, age_micros: u64) -> Result<()> {
         let now = self.shared.now();
         let is_due = |node: &&Arc<Node>| {

@@ -1,8 +1,7 @@
-//! The journal: writes frames one behind the other and reads them back.
+//! The journal: writes frames one after the other and reads them back.
 //!
-//! Frames are numbered within their epoch. When a zone has room for one small frame only, that
-//! frame names the next zone. Nothing here flushes; who needs durability does (`commit.rs`), and says
-//! what is.
+//! Frames are numbered within their epoch. When a zone has room for one small frame only, that frame names the next
+//! zone. Nothing here flushes: `commit.rs` does, and tells the journal which frames are durable.
 
 use crate::format::journal::{
     DecodedFrame, FrameHeader, HEADER, MAX_PAYLOAD, Place, decode_frame, decode_header,
@@ -15,11 +14,11 @@ use crate::{Error, Result};
 use device::ZonedDevice;
 use zone::{Geometry, ZoneAddress, ZoneCondition, ZoneError, ZoneId, ZoneKind};
 
-/// What is recorded: operations of which a power cut leaves all or none.
+/// A recorded change: operations of which a power cut leaves all or none.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
     One(JournalOperation),
-    /// No more than a frame holds.
+    /// Operations that must be in one frame, and fit one.
     Together(Vec<JournalOperation>),
 }
 
@@ -38,15 +37,15 @@ impl Change {
     }
 }
 
-/// What goes into one frame of the first of `changes`, and how many they are.
+/// The payload of the next frame, and the number of `changes`, from the first on, that are in it.
 pub(crate) fn frame_of(changes: &[Change], limit: usize) -> (Vec<u8>, usize) {
     let mut payload = Vec::new();
     for (index, change) in changes.iter().enumerate() {
         let before = payload.len();
         change.encode(&mut payload);
         if payload.len() > limit && before > 0 {
-            // It begins the next one. Only a list of extents can be too long for a frame of its own,
-            // and those come in pieces.
+            // This change begins the next frame. Only a list of extents can be too long for a frame of its own, and
+            // such lists are split.
             payload.truncate(before);
             return (payload, index);
         }
@@ -54,26 +53,26 @@ pub(crate) fn frame_of(changes: &[Change], limit: usize) -> (Vec<u8>, usize) {
     (payload, changes.len())
 }
 
-/// Where the journal stands.
+/// The end of the journal, and the zones that it occupies.
 #[derive(Clone, Debug)]
 pub(crate) struct Journal {
     pub epoch: u64,
     /// Number of the next frame.
     pub next_frame: u64,
     pub zones: Vec<ZoneId>,
-    /// So many frames are known to be durable: the next frame says so. Of a journal that was read,
-    /// the most that any frame said.
+    /// Number of frames known to be durable, which the next frame will record. In a journal that was read, the highest
+    /// number that any frame records.
     pub durable: u64,
     /// The checksum of the last frame.
     previous: u32,
     used: u64,
     pub bytes: u64,
-    /// It was taken to go on in, and no frame names it yet.
+    /// A zone taken to continue in that no frame names yet.
     pub next: Option<ZoneId>,
 }
 
 impl Journal {
-    /// An empty journal of a new epoch, to begin in `zone`.
+    /// An empty journal of a new epoch that begins in `zone`.
     pub fn new(epoch: u64, zone: ZoneId) -> Self {
         Self {
             epoch,
@@ -92,13 +91,13 @@ impl Journal {
         self.zones.last().copied().unwrap_or(ZoneId(0))
     }
 
-    /// Behind the last frame.
+    /// The position after the last frame.
     pub fn end(&self) -> ZoneAddress {
         ZoneAddress::new(self.zone(), self.used)
     }
 
-    /// Writes `changes` as frames, and leaves of them what is in none. `next_zone` is asked for a zone
-    /// when the present one is full; where that fails, the journal can still be continued.
+    /// Writes `changes` as frames and removes from the list those that are in a frame. Calls `next_zone` for a zone
+    /// when the present one is full; if that fails, the journal can still be continued.
     pub fn append(
         &mut self,
         device: &dyn Mirror,
@@ -117,7 +116,7 @@ impl Journal {
         result
     }
 
-    /// The same for one frame.
+    /// Writes one frame with this payload, and before it a link to the next zone if the present one is full.
     pub fn append_frame(
         &mut self,
         device: &dyn Mirror,
@@ -143,8 +142,8 @@ impl Journal {
         self.write(device, payload)
     }
 
-    /// How many bytes `frames` take at most, each with its payload, from the front of a zone on; what is
-    /// left free of a full zone counts.
+    /// Upper bound of the bytes that `frames` (their payloads) take from the start of a zone, including the unused ends
+    /// of full zones.
     pub fn length_of(g: &Geometry, frames: &[Vec<u8>]) -> u64 {
         let block = u64::from(g.block_size);
         let (mut full, mut used) = (0, 0);
@@ -158,8 +157,8 @@ impl Journal {
         full + used
     }
 
-    /// Gives back the active resource that the zone holds, where these are scarce. What is in it
-    /// stays, and nothing more is written to it.
+    /// Finishes the journal's zone if active zones are limited, so that it holds no active resource. Nothing more may
+    /// be written to it.
     pub fn finish(&self, device: &dyn ZonedDevice) -> Result<()> {
         let g = device.geometry();
         if g.max_active_zones == 0
@@ -169,7 +168,7 @@ impl Journal {
             return Ok(());
         }
         match device.finish(self.zone()) {
-            // A zone that broke holds none either.
+            // A broken zone holds no active resource either.
             Err(ZoneError::ReadOnly { .. } | ZoneError::Offline { .. }) | Ok(()) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -194,8 +193,8 @@ impl Journal {
         Ok(())
     }
 
-    /// Reads the journal of `epoch` that begins in `zone`, frame by frame, up to the first that is
-    /// not whole or until `each` (frame number, operations) answers false.
+    /// Reads the journal of `epoch` that begins in `zone`, frame by frame, up to the first that is not whole or until
+    /// `each` (frame number, operations) returns false.
     pub fn replay(
         device: &dyn Mirror,
         epoch: u64,
@@ -249,7 +248,7 @@ impl Journal {
         }
     }
 
-    /// Header and payload of the frame at the journal's end, from either copy.
+    /// Header and payload of the frame at the journal's end, from the copy in which it is whole.
     fn read_frame<'a>(
         &self,
         device: &'a dyn Mirror,
@@ -272,7 +271,7 @@ impl Journal {
         let g = device.geometry();
         let block = u64::from(g.block_size);
         if forward.get(self.used, block)?.is_none() {
-            // Somebody else may be writing to it.
+            // Another process may be writing to the journal.
             forward.extend(written(device, self.zone())?);
         }
         let start = forward.get(self.used, block)?;
@@ -289,7 +288,7 @@ impl Journal {
         decode_header(start).filter(|header| header.place == self.place())
     }
 
-    /// The same from the copy that is not read.
+    /// Header and payload of the next frame from the copy that is not read first; the checksum is not verified.
     fn read_other(&self, device: &dyn Mirror) -> Option<Vec<u8>> {
         let g = device.geometry();
         let mut frame = vec![0; g.block_size as usize];
@@ -310,20 +309,19 @@ impl Journal {
     }
 }
 
-/// Up to where a journal may go in a zone. One that can only be read has no write pointer; its frames
-/// still count.
+/// Zone offset up to which frames can be read. A read-only zone has no write pointer, but its frames count.
 fn written(device: &dyn ZonedDevice, zone: ZoneId) -> Result<u64> {
     let report = device.report_zone(zone)?;
     let capacity = device.geometry().capacity(zone);
     Ok(match report.condition {
-        // It ends here, and marks tell that it did not.
+        // The journal ends here; durability marks tell whether that is damage.
         ZoneCondition::Offline => 0,
         _ if report.write_pointer_valid() => report.write_pointer.min(capacity),
         _ => capacity,
     })
 }
 
-/// The header of the frame at the start of a zone, whole or not.
+/// The header of the frame at the start of a zone; the frame may not be whole.
 pub(crate) fn first_header(device: &dyn ZonedDevice, zone: ZoneId) -> Option<FrameHeader> {
     let g = device.geometry();
     let mut block = vec![0; g.block_size as usize];
@@ -331,7 +329,7 @@ pub(crate) fn first_header(device: &dyn ZonedDevice, zone: ZoneId) -> Option<Fra
     decode_header(&block)
 }
 
-/// Most bytes of operations in a frame: two fit the smallest zone.
+/// Most bytes of operations in a frame, so that two frames fit the smallest zone.
 pub(crate) fn payload_limit(device: &dyn ZonedDevice) -> usize {
     let g = device.geometry();
     let half = g.least_capacity() / 2 - u64::from(g.block_size);

@@ -1,9 +1,8 @@
-//! What the drive itself says was durable, and the search for it behind damage.
+//! Durability marks: what the drive itself records as durable, and the search for marks after damage.
 //!
-//! A frame or a record that is whole tells what a flush had covered before it was written. That is
-//! true for ever and wherever it is found, for epochs of the journal and ids of runs never come
-//! again; so nothing here asks to which life of a zone it belongs. What is missing without anybody
-//! having covered it was never acknowledged, or was the very last thing that was.
+//! A whole frame or record tells what a flush had covered before it was written. That stays true wherever it is found,
+//! because epochs of the journal and run ids are never reused; so it does not matter to which life of a zone it
+//! belongs. Missing data that no mark covers was never acknowledged, or was the very last that was.
 
 use crate::format::journal;
 use crate::format::log_record::{self, RecordHeader};
@@ -17,52 +16,51 @@ use runtime::HashMap;
 use std::collections::BTreeMap;
 use zone::{Geometry, ZoneAddress, ZoneDescriptor, ZoneId, ZoneResult};
 
-/// How far behind damage in a zone with a write pointer is searched. The next record, at most 1 MiB
-/// away, usually tells already.
+/// How many bytes after damage are searched in a zone with a write pointer. The next record, at most 1 MiB away,
+/// usually has a sufficient mark already.
 const SEARCH: u64 = 64 << 20;
-/// The same where nothing says how much of the zone was ever written, and from the end of a zone
-/// backwards.
+/// The same in a zone without a write pointer, and the part before the write pointer that is searched in other zones.
 const SEARCH_BLINDLY: u64 = 4 << 20;
 
-/// So many zeros behind the journal in a zone without a write pointer say that nothing is there: more
-/// than a frame, and whole blocks.
+/// If so many zeros follow the journal in a zone without a write pointer, nothing was written there: more bytes than a
+/// frame has, in whole blocks.
 const ZEROS: u64 = 512 << 10;
 
-/// Where the records of a run end, and not in front of something that is whole.
+/// The end of a run of records, if no whole record follows it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stop {
     pub inode: u64,
-    /// Bytes of the log in front of it.
+    /// Bytes of the log before the stop.
     pub length: u64,
     pub at: ZoneAddress,
     pub run_id: u32,
-    /// So far it reached when an earlier mount looked, or as the write pointer tells.
+    /// Zone offset up to which the run was written, as an earlier mount or the write pointer tells.
     pub known: u64,
 }
 
-/// What was said.
+/// All marks that were found, as far as they concern the journal's epoch and its logs.
 pub(crate) struct Marks {
     epoch: u64,
-    /// Frames that were durable.
+    /// Frames of the epoch that were durable.
     pub frames: u64,
-    /// Frames by their numbers that said of a run how far it reached.
+    /// Written ends of runs that frames record: frame number and zone offset.
     reached: HashMap<(ZoneId, u32), Vec<(u64, u64)>>,
-    /// What records said of runs.
+    /// Zone offsets up to which runs were durable, as records tell.
     runs: HashMap<(ZoneId, u32), u64>,
-    /// Behind which byte of a log (its inode) records of a run (its id) end that no segment led to.
+    /// For a log (inode) and a run (id): file offset after the records that were found although no segment led to them.
     pub found: BTreeMap<(u64, u32), u64>,
 }
 
-/// Something whole.
+/// A whole superblock, frame or record that a search has found.
 pub(crate) enum Found {
     Superblock(Superblock),
-    /// With all its bytes.
+    /// With header and payload as they are on the drive.
     Frame(journal::FrameHeader, Vec<u8>),
     Record(RecordHeader),
 }
 
 impl Marks {
-    /// Of the journal of `epoch`, of which the superblock covers so many frames.
+    /// Marks of the journal of `epoch`; `frames` are durable by the superblock.
     pub fn new(epoch: u64, frames: u64) -> Self {
         Self {
             epoch,
@@ -73,26 +71,26 @@ impl Marks {
         }
     }
 
-    /// So many frames of an epoch were durable, somebody says.
+    /// Adds a mark: this many frames of an epoch were durable.
     pub fn hear(&mut self, epoch: u64, frames: u64) {
         if epoch == self.epoch {
             self.frames = self.frames.max(frames);
         }
     }
 
-    /// A frame says how far a run of records reached.
+    /// Adds the written end of a run that a frame records.
     pub fn hear_written_end(&mut self, frame: u64, at: ZoneAddress, run_id: u32) {
         let said = self.reached.entry((at.zone, run_id)).or_default();
         said.push((frame, at.offset));
     }
 
-    /// A record that no segment has led to.
+    /// Adds a record that no segment led to.
     pub fn hear_other(&mut self, header: &RecordHeader) {
         let run = self.found.entry((header.inode, header.run_id)).or_default();
         *run = (*run).max(header.file_offset.saturating_add(u64::from(header.length)));
     }
 
-    /// What a record says.
+    /// Adds the mark of a record.
     pub fn hear_record(&mut self, header: &RecordHeader) {
         let mark = &header.mark;
         self.hear(mark.epoch, mark.frames);
@@ -105,7 +103,7 @@ impl Marks {
         }
     }
 
-    /// Up to where a run of records was durable, as far as anybody tells.
+    /// Zone offset up to which a run of records was durable, as far as any mark tells.
     fn durable(&self, zone: ZoneId, run_id: u32) -> u64 {
         let run = (zone, run_id);
         let said = self.reached.get(&run).into_iter().flatten();
@@ -114,9 +112,9 @@ impl Marks {
         frames.map(|(_, offset)| *offset).fold(records, u64::max)
     }
 
-    /// So many bytes of a log were durable.
+    /// File offset up to which a log was durable, as far as any mark tells.
     pub fn durable_bytes(&self, log: &Body) -> u64 {
-        // Whoever writes a log writes its runs one behind the other, and a flush covers all that was written.
+        // A log's runs are written one after the other, and a flush covers all that was written before it.
         let is_covered = |piece: &&Piece| {
             let end = piece.at.offset.saturating_add(piece.length);
             let mut runs = log
@@ -129,7 +127,7 @@ impl Marks {
         last.map_or(0, |piece| piece.file_offset + piece.length)
     }
 
-    /// Searches behind the ends of runs.
+    /// Searches for marks after the ends of runs.
     pub fn search_behind(
         &mut self,
         device: &dyn ZonedDevice,
@@ -138,8 +136,8 @@ impl Marks {
     ) {
         for stop in stops {
             let (zone, offset) = (stop.at.zone, stop.at.offset);
-            // What is whole there and belongs elsewhere is heard too, all of it: more may be damaged than
-            // what the first of it tells of.
+            // Marks of other logs and of the journal count too, and all of them are read: the damage may go further
+            // than the first mark tells.
             let to = search_end(report, zone, offset);
             search(device, zone, offset, to, &mut |found| {
                 self.hear_found(&found)
@@ -147,8 +145,8 @@ impl Marks {
         }
     }
 
-    /// Searches behind the end of the journal, if anything is there, and behind what `live` says is
-    /// used of the zones that are ours: a log that a damaged frame should name may be in one.
+    /// Searches for marks after the end of the journal, if anything was written there, and after the live bytes
+    /// (`live`) of BlueFS's zones: a log that a damaged frame named may be in one of them.
     pub fn search_for_frames(
         &mut self,
         device: &dyn ZonedDevice,
@@ -160,13 +158,13 @@ impl Marks {
         let end = journal.end();
         let behind = search_end(report, end.zone, end.offset);
         let block = u64::from(g.block_size);
-        // What is known to be missing may have been the last in its zone.
+        // The missing frames may have been the last in their zone, with nothing after them.
         let is_short = self.frames > journal.next_frame;
         if !is_short && end.offset + block > behind {
             return Ok(());
         }
         if !is_short && pointer(report, end.zone).is_none() {
-            // Zeros are what most journals end in front of; a frame that was zeroed has others behind it.
+            // Most journals are followed by zeros; a frame that was overwritten with zeros is followed by others.
             let mut next = vec![0; ZEROS.min(behind - end.offset) as usize];
             device.read(g.absolute(end), &mut next)?;
             if next.iter().all(|byte| *byte == 0) {
@@ -196,7 +194,7 @@ impl Marks {
         }
     }
 
-    /// The error of a run that ends where it cannot have ended.
+    /// The error of a run that ends before its durable end; `None` if its end may be the true one.
     pub fn damage(&self, stop: &Stop, names: &Namespace) -> Option<Error> {
         let expected = stop.known.max(self.durable(stop.at.zone, stop.run_id));
         (expected > stop.at.offset).then(|| Error::LogDamaged {
@@ -221,7 +219,7 @@ pub(crate) fn search_end(report: &[ZoneDescriptor], zone: ZoneId, from: u64) -> 
     }
 }
 
-/// Finds everything that begins at a block between two offsets in a zone and is whole.
+/// Finds every whole superblock, frame and record that begins at a block between two zone offsets.
 pub(crate) fn search(
     device: &dyn ZonedDevice,
     zone: ZoneId,
@@ -234,7 +232,7 @@ pub(crate) fn search(
     search_by(g, read, (zone, from, to), each);
 }
 
-/// The same in what `read` reads.
+/// Like [`search`], on the bytes that `read` returns.
 pub(crate) fn search_by(
     g: &Geometry,
     read: &mut dyn FnMut(ZoneAddress, &mut [u8]) -> ZoneResult<()>,

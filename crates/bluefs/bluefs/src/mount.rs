@@ -1,10 +1,9 @@
-//! Finding everything again.
+//! Mounts a file system: reads its metadata, claims its zones and begins a new journal.
 //!
-//! Mount: superblock → journal → is the data of every extent below its zone's write pointer? If
-//! not, the frame that named it was never acknowledged: replay again, stopping in front of it →
-//! scan the logs' records → is anything missing of which somebody says that it was durable? Then
-//! only a mount that accepts damage goes on → claim zones → (unless read-only) begin a new journal, so that
-//! what lies behind a torn frame is never taken for a newer one.
+//! Superblock → journal → is the data of every extent below its zone's write pointer? If not, the frame that named it
+//! was never acknowledged: replay again and stop before it → scan the records of logs → is anything missing that a
+//! durability mark covers? Then only a mount that accepts damage continues → claim zones → (unless read-only) begin a
+//! new journal, so that nothing after a torn frame is ever taken for a newer frame.
 
 use crate::cache::BlockCache;
 use crate::cleaner::Cleaner;
@@ -38,11 +37,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use zone::{ZoneAddress, ZoneId};
 use zone_alloc::{Owner, ZonePool};
 
-/// What a mounted file system is made of.
+/// A mounted file system, except for its public handle.
 pub(crate) struct Mounted {
     pub shared: Arc<Shared>,
     pub cleaner: Option<Arc<Cleaner>>,
-    /// Logs have more than the drive has of them, from beside it.
+    /// Unsynced bytes of logs, kept beside the drive, were appended to the logs in memory.
     pub has_recovered: bool,
 }
 
@@ -58,7 +57,7 @@ pub(crate) fn mount(
             contents: Box::new(look::look(&*device)?),
         });
     }
-    // Whoever mounts has looked at it through `BlueFs::view`.
+    // The caller has divided the conventional zones by `BlueFs::view`.
     if superblock.conventional_parts != g.conventional_parts {
         return Err(Error::GeometryChanged {
             what: "parts of a conventional zone",
@@ -86,7 +85,7 @@ pub(crate) fn mount(
         return Err(first.clone());
     }
     for error in &damage {
-        // Whoever accepts it asks for it: `BlueFs::damage`.
+        // A caller that accepts damage can ask for it by `BlueFs::damage`.
         tracing::info!(%error, "going on without changes that were acknowledged");
     }
     let has_recovered = recover_unsynced(&*device, &superblock, &names, options.read_only);
@@ -116,7 +115,7 @@ pub(crate) fn mount(
         locks: BTreeSet::new(),
         cache: cache.clone(),
         runs: 0,
-        // For writing it is accepted, and what a writable mount begins with does not know of it.
+        // A mount for writing has accepted the damage, and its new journal begins without it.
         damage: if options.read_only {
             damage
         } else {
@@ -172,7 +171,7 @@ pub(crate) fn mount(
     })
 }
 
-/// Claims all zones of the file system from the pool, and finds what is live in each.
+/// Claims all zones of the file system from the pool, and counts the live data in each.
 fn claim(
     device: &dyn Mirror,
     pool: &ZonePool,
@@ -215,7 +214,7 @@ fn claim(
     for zone in ours.clone() {
         if let Some(twin) = device.twin(zone) {
             claim(twin)?;
-            // Two zones with one twin, or a twin that is something else besides.
+            // Two zones have the same twin, or the twin has another use as well.
             if !ours.insert(twin) {
                 return Err(refuse(twin));
             }

@@ -1,9 +1,9 @@
-//! Moves a closed run of a log out of a zone, also while the log is written on elsewhere.
+//! Moves a closed run of a log's records out of a zone, while the log may be appended to elsewhere.
 //!
-//! The payloads are written as records of another run, closer together than the log's syncs left
-//! them, and flushed: only then may a frame say that they end where they end. That frame truncates the
-//! log to nothing and names all its segments anew, the moved ones and those that stay. Both have
-//! to be in one frame, so that a power cut leaves the log with its old segments or its new ones.
+//! The payloads are written as records of another run, closer together than the log's syncs left them, and flushed:
+//! only then may a frame record where they end. That frame truncates the log to nothing and names all its segments
+//! again, those that were moved and those that were not. All of it has to be in one frame, so that a power cut leaves
+//! the log with its old segments or its new ones.
 
 use crate::evacuate::{MoveError, Target};
 use crate::format::log_record::{self, HEADER, MAX_PAYLOAD};
@@ -20,21 +20,21 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use zone::{ZoneAddress, ZoneId, ZoneResult};
 
-/// A record that was written.
+/// The place of a record that was written.
 pub(crate) struct MovedRecord {
     pub at: ZoneAddress,
     /// Bytes of payload.
     pub length: usize,
-    /// Behind the record, an offset in the zone.
+    /// Zone offset after the padded record.
     pub end: u64,
 }
 
-/// The log's records in another run.
+/// The copies of a log's records, in other runs.
 #[derive(Default)]
 struct Moved {
     pieces: Vec<Piece>,
     segments: Vec<Segment>,
-    /// What [`Node::appended`] was when its last record was written.
+    /// Value of [`Node::appended`] when the last copy was written.
     appended: u64,
 }
 
@@ -67,7 +67,7 @@ impl MovedRecord {
     }
 }
 
-/// Bytes of the file that a segment holds.
+/// The range of the file that a segment holds.
 pub(crate) fn range_of(body: &Body, index: usize) -> Range<u64> {
     let segment = &body.segments[index];
     let next = body.segments.get(index + 1).map(|s| s.file_offset);
@@ -76,8 +76,8 @@ pub(crate) fn range_of(body: &Body, index: usize) -> Range<u64> {
 }
 
 impl Shared {
-    /// Writes a record with as much of `payload` as fits the rest of the zone, and one record; `None`
-    /// if not even a block fits.
+    /// Writes a record with the part of `payload` that fits the rest of the zone, at most [`MAX_PAYLOAD`]; `None` if
+    /// not even one block is free.
     pub fn write_record(
         &self,
         slot: &Arc<Slot>,
@@ -110,12 +110,12 @@ impl Shared {
         Ok(Some(MovedRecord { at, length, end }))
     }
 
-    /// The payload of a record of `inode`, as far as it belongs to `piece`; `None` if it is damaged.
+    /// The payload of a record of `inode`, cut to the length of `piece`; `None` if the record is damaged.
     pub fn read_record(&self, inode: u64, piece: &Piece) -> Result<Option<Vec<u8>>> {
         let at = ZoneAddress::new(piece.at.zone, piece.at.offset - HEADER as u64);
         let record = match record_at(&*self.device, inode, at) {
             Ok(Some(record)) => Some(record),
-            // It may be whole in the other copy.
+            // The record may be whole in the other copy.
             found => match record_in_other(&*self.device, inode, at) {
                 Ok(Some(record)) => Some(record),
                 _ => found?,
@@ -129,8 +129,8 @@ impl Shared {
         Ok(Some(record))
     }
 
-    /// Moves the first segment of a log that lies in `zone`, which is not open; false if there is
-    /// none (any more), or it has changed meanwhile.
+    /// Moves the first segment of a log that lies in `zone`, which must not be open. False if there is none, or if the
+    /// log was truncated, removed or moved meanwhile.
     pub fn move_segment(
         &self,
         node: &Node,
@@ -155,7 +155,7 @@ impl Shared {
             )
         };
         let mut target = Target::new(self, Class::MovedLog, kept);
-        // A run that the log itself goes on in would seem to end at what is moved into it.
+        // If copies went into a run that the log itself continues, that run would seem to end at the first copy.
         target.avoid = run_ids;
         let moved = self.copy_records(node, truncates, &pieces, &mut target);
         self.count_moved(&target, written);
@@ -189,7 +189,7 @@ impl Shared {
         if is_moved {
             state.free(zone, node.inode, 1, 0);
         } else if index.is_some() {
-            // In too many segments for one frame.
+            // The log has too many segments for one frame.
             state.zones.set_stuck(zone);
         }
         target.release(&mut state);
@@ -228,7 +228,7 @@ impl Shared {
     }
 }
 
-/// The bytes of a whole record.
+/// The bytes of a record of `inode` at `at`; `None` if it is not whole, or another one.
 fn read_record(
     inode: u64,
     at: ZoneAddress,
@@ -245,7 +245,7 @@ fn read_record(
     Ok(header.fits(&record).then_some(record))
 }
 
-/// The bytes of the record of `inode` at this place, if it is whole.
+/// The bytes of the record of `inode` at `at`; `None` if it is not whole.
 pub(crate) fn record_at(
     device: &dyn ZonedDevice,
     inode: u64,
@@ -254,7 +254,7 @@ pub(crate) fn record_at(
     read_record(inode, at, |at, bytes| read_bytes(device, at, bytes))
 }
 
-/// The same in the copy that is not read.
+/// Like [`record_at`], from the copy that is not read first.
 pub(crate) fn record_in_other(
     device: &dyn Mirror,
     inode: u64,
@@ -264,7 +264,7 @@ pub(crate) fn record_in_other(
     record_in_blocks(device, inode, at, read)
 }
 
-/// The same in the copy of which `read` reads whole blocks.
+/// Like [`record_at`], from the copy whose whole blocks `read` reads.
 pub(crate) fn record_in_blocks(
     device: &dyn Mirror,
     inode: u64,
@@ -279,7 +279,7 @@ pub(crate) fn record_in_blocks(
     })
 }
 
-/// What names all segments of a log anew, if it fits a frame.
+/// The operations that name all segments of a log again; `None` if they do not fit one frame.
 fn one_frame(
     node: &Node,
     body: &Body,
@@ -308,12 +308,12 @@ mod tests {
     use super::*;
     use crate::slot::Class;
 
-    /// A mount follows a segment record by record, and would take one of the writer's for its end.
+    /// A mount follows a segment record by record, and would take a record written by the log's writer for its end.
     #[test]
     fn what_the_writer_put_between_two_moved_records_ends_a_segment() {
         let slot = Slot::new(ZoneId(7), Class::Wal, 1 << 20, 0, 1, 1);
         let mut moved = Moved::default();
-        // Of the writer's, one lies between the second and the third.
+        // A record of the log's writer lies between the second and the third.
         for (appended, at) in [(3, 0), (3, 512), (4, 1536), (4, 2048)] {
             let record = MovedRecord {
                 at: ZoneAddress::new(ZoneId(7), at),

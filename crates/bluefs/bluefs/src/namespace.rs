@@ -27,8 +27,8 @@ pub(crate) struct Namespace {
     pub owned: BTreeSet<ZoneId>,
 }
 
-/// `path` without repeated slashes, `.`, `..` and a trailing slash; the root is empty. Fails with [`Error::BadPath`] if
-/// the path is too long or contains a NUL.
+/// `path` without repeated and trailing slashes, with `.` and `..` resolved; the root is empty. Fails with
+/// [`Error::BadPath`] if the path is too long or contains a NUL.
 pub(crate) fn normal(path: &str) -> Result<String> {
     if path.len() > MAX_PATH || path.contains('\0') {
         return Err(Error::BadPath {

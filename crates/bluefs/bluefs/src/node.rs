@@ -108,8 +108,8 @@ impl Body {
         (piece.file_offset <= offset).then_some(piece)
     }
 
-    /// Zone offset of the last record of `segment`, a lower bound of the segment's end. `None` if only its first record
-    /// is known.
+    /// Zone offset of the payload of the last record in `segment`, a lower bound of the segment's end. `None` if no
+    /// record of it is known.
     pub fn reach(&self, segment: &Segment) -> Option<u64> {
         let zone = segment.at.zone;
         let later = self.segments.iter().map(|s| s.at);

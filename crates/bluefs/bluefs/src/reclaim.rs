@@ -1,5 +1,5 @@
-//! Making space: first what is free but not reset yet, then zones that are mostly dead. Either when
-//! somebody waits for it, or ahead of need, a step at a time.
+//! Makes space: first by resetting freed zones, then by emptying zones that are mostly dead. Either while a writer
+//! waits for it, or ahead of need, one step at a time.
 
 use crate::cleaner::Budget;
 use crate::format::log_record::HEADER;
@@ -18,10 +18,10 @@ use std::sync::atomic::Ordering;
 use zone::{Geometry, ZoneId};
 use zone_alloc::{Candidate, CleaningPolicy, Greedy, Pressure, Supply, ZoneView};
 
-/// How many zones are tried, if there is no room for what is in the first.
+/// How many zones are tried if there is no room for the live data of the first.
 const ATTEMPTS: u32 = 4;
 impl Shared {
-    /// Frees a zone or makes room in an open one; false if nothing more can be done.
+    /// Frees a zone or makes room in an open one; false if no more space can be gained.
     pub fn make_space(&self) -> Result<bool> {
         let waiting = {
             let mut state = self.state.lock();
@@ -44,31 +44,31 @@ impl Shared {
             return Ok(true);
         }
         let Some(alone) = self.moving.try_lock() else {
-            // Somebody is emptying a zone: two at once would need twice the room.
+            // Another thread is emptying a zone; emptying two at once would need twice the room.
             drop(self.moving.lock());
             return Ok(true);
         };
         let emptiest = |zones: &[Candidate]| greedy(zones, Pressure::Urgent);
         let empty = |logs| {
             let mut candidates = self.candidates(&self.state.lock(), logs);
-            // These give nothing back.
+            // Emptying a failing zone gains no space.
             candidates.retain(|c| !self.failing.contains(c.zone));
             self.empty_one(candidates, &emptiest, Need::Move.kept(), &|| false, &mut 0)
         };
-        // What is moved of a log needs a zone apart from other files, and logs come and go: only if
-        // there is nothing else.
+        // Moved log records need a zone apart from other files, and logs are short-lived anyway: only if nothing else
+        // can be emptied.
         let emptied = match empty(false) {
             Ok(false) => empty(true),
             done => done,
         };
         drop(alone);
-        // Even if little of the journal is dead.
+        // Compacts the journal even if little of it is dead.
         let holds_more = |s: &State| s.journal.zones.len() as u64 > self.zones_of_snapshot(s);
         match emptied {
             Ok(true) => {}
             Ok(false) => return self.compact_in_need(&holds_more),
-            // As many zones are open as may be, perhaps only until some are reset that others have
-            // freed meanwhile: not a lack of space.
+            // All open zones allowed are in use, perhaps only until zones that others have freed meanwhile are reset:
+            // that is not a lack of space.
             Err(Error::NoSpace { .. }) => {
                 let waiting = is_waiting_for_resets(&self.state.lock());
                 self.commit()?;
@@ -77,12 +77,11 @@ impl Shared {
             Err(error) => return Err(error),
         }
         self.commit()?;
-        // Even if the live data took a zone for the one that was freed: it has room at its end.
+        // Even if the moved data took a zone for the one that was freed: that zone has room at its end.
         Ok(true)
     }
 
-    /// Moves what is in the emptiest sequential zone elsewhere, however much is live in it. False if there is
-    /// nothing to move.
+    /// Empties the sequential zone with the least live data, however much it has. False if there is nothing to move.
     pub fn leave_sequential_zone(&self) -> Result<bool> {
         let alone = self.moving.lock();
         let mut candidates = self.candidates(&self.state.lock(), true);
@@ -94,15 +93,15 @@ impl Shared {
         emptied
     }
 
-    /// Has everybody who appends to a sequential zone go on in another one; false if nobody does. Zones that
-    /// were idle can be emptied from now on, others when their writers have left them.
+    /// Makes every writer that appends to a sequential zone continue in another one; false if no such zone was open.
+    /// Idle zones can be emptied from now on, others once their writers have released them.
     pub fn close_sequential_zones(&self) -> Result<bool> {
         self.close_zones(&|zone| self.is_sequential(zone))
     }
 
-    /// The same for some zones.
+    /// Closes the partly written open zones that `which` selects.
     pub fn close_zones(&self, which: &dyn Fn(ZoneId) -> bool) -> Result<bool> {
-        // Nobody takes over a zone that somebody writes to: so these count as written to meanwhile.
+        // Zones with a writer are not taken over by others, so entering them as a writer protects them meanwhile.
         let slots = {
             let mut state = self.state.lock();
             let with_room = |slot: &Slot| slot.used() > 0 && slot.used() < slot.capacity;
@@ -122,7 +121,7 @@ impl Shared {
         Ok(!slots.is_empty())
     }
 
-    /// False also if there is no space for it.
+    /// Compacts the journal if that `is_due`; false also if there is no space for it.
     fn compact_in_need(&self, is_due: &dyn Fn(&State) -> bool) -> Result<bool> {
         match self.compact_if(is_due) {
             Err(Error::NoSpace { .. }) => Ok(false),
@@ -130,8 +129,8 @@ impl Shared {
         }
     }
 
-    /// Empties one zone ahead of need, if that is worth it and allowed. False if there is nothing
-    /// to do for now; `stop` is asked now and then whether to give up.
+    /// Empties one zone ahead of need, if that is worth its cost and the budget allows it. False if there is nothing to
+    /// do for now; `stop` is asked between two pieces whether to give up.
     pub fn clean_ahead(&self, budget: &Budget, stop: &dyn Fn() -> bool) -> Result<bool> {
         let Some(alone) = self.moving.try_lock() else {
             return Ok(false);
@@ -160,7 +159,7 @@ impl Shared {
         match result {
             Ok(true) => {}
             Ok(false) => return Ok(false),
-            // Whoever needs space more urgently has it.
+            // A user with a more urgent need has taken the space.
             Err(Error::NoSpace { .. }) => return Ok(false),
             Err(error) => return Err(error),
         }
@@ -171,8 +170,8 @@ impl Shared {
         Ok(true)
     }
 
-    /// What may be emptied ahead of need. Zones that can only be read give no space back, so they have
-    /// to wait when that is urgent.
+    /// Candidates for emptying ahead of need. Read-only zones give no space back, so they have to wait while zones are
+    /// urgently needed.
     fn worth_a_look(
         &self,
         state: &State,
@@ -192,8 +191,8 @@ impl Shared {
         candidates
     }
 
-    /// Empties the zone that `choose` likes best, or one of the next if there is no room for what is
-    /// in it: logs and SSTs go to different zones. False if it likes none.
+    /// Empties the zone that `choose` prefers, or the next if there is no room for its live data, because logs and SSTs
+    /// need different zones. False if `choose` returns none.
     fn empty_one(
         &self,
         mut candidates: Vec<Candidate>,
@@ -217,8 +216,8 @@ impl Shared {
         Ok(false)
     }
 
-    /// Cleaning begins when fewer zones are free than a compaction leaves to others and a sixteenth of
-    /// those with data, at least two, on top. Before that, dead bytes matter when fewer zones are free
+    /// The number of free zones and its thresholds. Cleaning begins below the zones that a compaction leaves to others
+    /// plus a sixteenth of the zones with data, at least two. Before that, dead bytes matter once fewer zones are free
     /// than have data.
     fn supply(&self, state: &State, budget: &Budget) -> Supply {
         let data = state.zones.data_zones();
@@ -232,9 +231,9 @@ impl Shared {
         }
     }
 
-    /// Zones that can be emptied. Left alone are those that are open, where a piece may grow or not
-    /// have been registered yet; those that hold files which are open and have lost their name; and
-    /// those of which something cannot be read; and those with logs unless `logs` may be moved.
+    /// Zones that can be emptied. Excluded are open zones, where a piece may grow or not be registered yet; zones with
+    /// data of unlinked files that are still open; zones with unreadable data; and, unless `logs`, zones with log
+    /// records.
     fn candidates(&self, state: &State, logs: bool) -> Vec<Candidate> {
         let g = self.device.geometry();
         let nameless = state.nameless.values();
@@ -253,9 +252,9 @@ impl Shared {
                 zone,
                 live: u64::from(content.live_blocks) * u64::from(g.block_size)
                     + of_logs.unwrap_or(0),
-                // What was not written of it is gained too.
+                // The unwritten rest of the zone is gained, too.
                 written: g.capacity(zone),
-                // The emptiest goes first, however old.
+                // The emptiest zone is chosen first, whatever its age.
                 filled_at: 0,
             })
         };
@@ -263,21 +262,21 @@ impl Shared {
     }
 }
 
-/// Whether zones are on their way from freed to empty.
+/// Whether freed zones are being reset or will be.
 fn is_waiting_for_resets(state: &State) -> bool {
     state.zones.count(Stage::is_waiting_for_reset) > 0
 }
 
-/// Always the emptiest. *Not* by benefit to cost with the age of a zone: that pays where what has lived
-/// long lives on, and SSTs die by where their keys lie (`ARCHITECTURE.md`).
+/// Chooses the emptiest zone. *Not* by benefit to cost with the age of a zone: that pays where data that has lived long
+/// lives on, but how long an SST lives depends on its key range (`ARCHITECTURE.md`).
 fn greedy(zones: &[Candidate], pressure: Pressure) -> Option<Candidate> {
     Greedy.choose(ZoneView { zones, now: 0 }, pressure)
 }
 
-/// Bytes that it takes elsewhere to empty zones of a log. Its records are put together when they are
-/// moved; a zone that this was done to must not seem worth it again.
+/// Bytes written elsewhere to move a log's records out of each of its zones. A move packs the records closely; the cost
+/// is that of packed records, so that a zone of packed records does not seem worth moving again.
 fn cost_of_moving(g: &Geometry, body: &Body) -> HashMap<ZoneId, u64> {
-    // Each run begins a record, which is padded.
+    // Each run begins a new record, which is padded.
     let padding = HEADER as u64 + u64::from(g.block_size) - 1;
     let mut costs: HashMap<ZoneId, u64> = HashMap::default();
     for (index, segment) in body.segments.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! What a mount reads of the metadata: the journal as far as it counts, the records of logs, and what of
-//! both is damaged.
+//! The part of a mount that reads metadata: the journal as far as it counts, the records of logs, and the damage in
+//! both.
 
 use crate::format::operation::{JournalOperation, Kind};
 use crate::format::superblock::{Role, Superblock};
@@ -19,23 +19,23 @@ use runtime::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use zone::{ZoneAddress, ZoneCondition, ZoneDescriptor, ZoneId};
 
-/// What was found.
+/// Result of reading the metadata.
 pub(crate) struct Replayed {
     pub names: Namespace,
     pub journal: Journal,
-    /// What the drive says of its zones, of each pair as of one.
+    /// The drive's report of its zones, with each pair as one zone.
     pub report: Vec<ZoneDescriptor>,
-    /// Zones in which data that the journal names is not there.
+    /// Zones in which data that the journal names is missing.
     pub lacking: BTreeSet<ZoneId>,
-    /// Extents, by inode and place, that are not there, although somebody says that they were durable.
+    /// Extents, by inode and place, that are missing although their frame was durable.
     pub missing: BTreeSet<(u64, ZoneAddress)>,
-    /// What was durable and is not there any more.
+    /// Damage: data that was durable and is now wrong or missing.
     pub damage: Vec<Error>,
-    /// If the journal is damaged, what is known to be lost by going on behind that.
+    /// If the journal is damaged: the known losses of continuing after the damage.
     pub losses: Option<Vec<Loss>>,
 }
 
-/// Reads journal and logs. Of a journal that is damaged, what lies behind the damage counts too.
+/// Reads journal and logs. If the journal is damaged, the frames after the damage are salvaged too.
 pub(crate) fn read(
     device: &dyn Mirror,
     superblock: &Superblock,
@@ -78,8 +78,8 @@ impl Replayed {
             marks.frames,
         )?;
         let mut names = found.names;
-        // With the logs that are known now, and where only we write also in zones that are nobody's: what
-        // is damaged may have taken them.
+        // Searches again, with the logs that are known now and, if no store shares the drive, also in zones without an
+        // owner: damaged frames may have taken them.
         let alone = superblock.role == Role::Alone;
         let fixed = ring_zones(g).concat();
         let others: Vec<ZoneId> = match alone && options.accept_damage {
@@ -106,8 +106,8 @@ impl Replayed {
         if options.accept_damage && !options.read_only {
             names.forget_what_is_stale(device, alone)?;
         }
-        // They are given up with the journal, not before its successor is durable. One with a file in it is
-        // none of the journal's, whatever was copied to its front.
+        // These zones are released together with the journal, once its successor is durable. A zone with a file in it
+        // does not belong to the journal, whatever was copied to its start.
         let of_files = names.zones_of_files(g);
         let known = journal.zones.clone();
         let zones = found.zones.into_iter();
@@ -118,7 +118,8 @@ impl Replayed {
     }
 }
 
-/// Replays the journal as far as the data it names is there; answers also in which zones some is not.
+/// Replays the journal up to the first frame that names missing data and was not durable; also returns the zones in
+/// which data is missing.
 fn replay(
     device: &dyn Mirror,
     superblock: &Superblock,
@@ -128,7 +129,7 @@ fn replay(
     let mut lacking = BTreeSet::new();
     loop {
         let mut names = Namespace::new();
-        // Which frame named the data at a place last.
+        // The last frame that named the data at a place.
         let mut named: HashMap<ZoneAddress, u64> = HashMap::default();
         let mut each = |frame: u64, operations: Vec<JournalOperation>| {
             if frame == stop {
@@ -152,17 +153,18 @@ fn replay(
         let (epoch, zone) = (superblock.journal_epoch, superblock.journal_zone);
         let journal = Journal::replay(device, epoch, zone, &mut each)?;
         marks.hear(epoch, journal.durable);
-        // While that copy is read that led here. In front of data that is lacking it ends at a whole frame.
+        // While the copy that led here is still the one read. A pass that stopped before missing data ends at a whole
+        // frame, which is no damage.
         if stop == u64::MAX && journal_lacks(device, &journal).is_some() {
             marks.hear(epoch, journal.next_frame + 1);
         }
-        // Behind the journal, which says which zones are pairs.
+        // After the journal's replay, which registers the pairs of zones.
         let report = device.report(ZoneId(0), device.geometry().zone_count)?;
         let missing = missing(device, &report, &names);
         lacking.extend(missing.iter().map(|(_, at)| at.zone));
         let lost = missing.iter().filter_map(|(_, at)| named.get(at).copied());
-        // Frames that were durable were so with their data: what is missing of that is damage,
-        // which a check reports and a read runs into; no reason to forget more.
+        // Durable frames were durable together with their data: missing data of theirs is damage, which a check reports
+        // and a read fails on. It is no reason to drop more frames.
         match lost.filter(|frame| *frame >= marks.frames).min() {
             Some(frame) => stop = frame,
             None => return Ok((names, journal, report, lacking)),
@@ -170,7 +172,7 @@ fn replay(
     }
 }
 
-/// Extents of files of which not all has been written, by the drive's report.
+/// Extents of plain files that are not entirely written, by the drive's report.
 fn missing(
     device: &dyn Mirror,
     report: &[ZoneDescriptor],
@@ -187,8 +189,8 @@ fn missing(
     missing.collect()
 }
 
-/// Scans the logs. Answers what was durable and is not there any more. Searched is where we have been,
-/// and in `others`.
+/// Scans the logs and returns the damage in them. Searched for durability marks are BlueFS's own zones, and those in
+/// `others`.
 fn find_damage(
     device: &dyn Mirror,
     report: &[ZoneDescriptor],

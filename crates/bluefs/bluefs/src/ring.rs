@@ -1,10 +1,10 @@
-//! Where superblocks lie: two rings of two zones each, at the two ends of the drive, so that whatever
-//! takes one zone leaves a current superblock.
+//! The places of superblocks: two rings of two zones each, at the two ends of the drive, so that the loss of any one
+//! zone leaves a current superblock.
 //!
-//! Every superblock goes to both rings, and one flush covers both. Each ring is in order by itself: its
-//! zone is filled block by block, then the other zone is reset and takes over, and until a block is in
-//! that one the last one of the full zone counts. So after a power cut each ring holds the superblock
-//! being written or the one before, and after the loss of a zone the other ring does.
+//! Every superblock is written to both rings, and one flush covers both. Each ring is in order by itself: its zone is
+//! filled block by block; then the other zone is reset and filled, and until it holds a block, the last block of the
+//! full zone counts. So after a power cut each ring holds the superblock that was being written or the one before;
+//! after the loss of a zone the other ring does.
 
 use crate::format::superblock::{Decoded, ENCODED, Superblock};
 use crate::worn_out::WornOut;
@@ -13,11 +13,11 @@ use appender::{is_of_limit, is_of_zone};
 use device::ZonedDevice;
 use zone::{Geometry, ZoneAddress, ZoneCondition, ZoneDescriptor, ZoneError, ZoneId, ZoneKind};
 
-/// Superblocks in a sequential zone at most: few resets, and a bound for a search.
+/// Most superblocks in a sequential zone: resets are rare, and a search is bounded.
 const SEQUENTIAL_SLOTS: u64 = 1024;
-/// The same in a conventional zone, which is overwritten and has no write pointer: a mount reads all.
+/// Most superblocks in a conventional zone, which is overwritten and has no write pointer: a mount reads all of them.
 const CONVENTIONAL_SLOTS: u64 = 16;
-/// Blocks that a search in a sequential zone reads first, from the end: the last one usually counts.
+/// Blocks that a search in a sequential zone reads first, from the end: the newest superblock is usually there.
 const READ_FIRST: u64 = 4;
 
 /// The zones of both rings: the first two and the last two of the drive.
@@ -30,19 +30,19 @@ pub(crate) fn ring_zones(g: &Geometry) -> [[ZoneId; 2]; 2] {
 #[derive(Clone, Debug)]
 pub(crate) struct Rings([Ring; 2]);
 
-/// Where one ring stands.
+/// State of one ring.
 #[derive(Clone, Debug)]
 struct Ring {
     zones: [ZoneId; 2],
-    /// The one that is filled, 0 or 1.
+    /// Index in `zones` of the zone that is being filled.
     current: usize,
-    /// Blocks used in it.
+    /// Blocks used in that zone.
     used: u64,
-    /// The superblock that counts in this ring, and which of the zones and which slot have it.
+    /// The newest superblock in this ring, with the index of its zone and its slot.
     newest: Option<((usize, u64), Superblock)>,
-    /// Nothing can be written to it during this mount.
+    /// Neither zone can be written; the ring is not used again during this mount.
     broken: bool,
-    /// Of its zones, those in which nothing can be read.
+    /// Which of the zones are worn out: they accept writes, but reads of them fail.
     worn_out: [bool; 2],
 }
 
@@ -55,14 +55,14 @@ fn slots(g: &Geometry, zone: ZoneId) -> u64 {
     (g.capacity(zone) / u64::from(g.block_size)).min(most)
 }
 
-/// Whether two rings cannot hold an active zone each: with so few, every superblock is in a zone of its
-/// own, which is finished at once.
+/// Whether active zones are too few for each ring to keep one. Then every superblock is in a zone of its own, which is
+/// finished at once.
 fn is_scarce(g: &Geometry) -> bool {
     (1..8).contains(&g.max_active_zones)
 }
 
 impl Rings {
-    /// Rings with nothing in them.
+    /// Rings without superblocks.
     pub fn empty(g: &Geometry) -> Self {
         Self(ring_zones(g).map(|zones| Ring {
             zones,
@@ -74,20 +74,21 @@ impl Rings {
         }))
     }
 
-    /// How many active zones the rings need.
+    /// Active zones that the rings need.
     pub fn active_zones(&self, g: &Geometry) -> usize {
         let zones = self.0.iter().map(Ring::zone);
         let active = zones.filter(|zone| g.kind(*zone) != ZoneKind::Conventional);
         active.count().min(if is_scarce(g) { 1 } else { 2 })
     }
 
-    /// Rings, by their first zones, without a superblock that can be read.
+    /// Rings in which no superblock can be read, by their first zones.
     pub fn without_superblock(&self) -> impl Iterator<Item = ZoneId> + '_ {
         let lost = self.0.iter().filter(|ring| ring.newest.is_none());
         lost.map(|ring| ring.zones[0])
     }
 
-    /// Finds the superblock with the highest generation; `None` where none can be read, whyever.
+    /// Finds the superblock with the highest generation; `None` if none can be read, for any reason. Fails with
+    /// [`Error::UnsupportedVersion`] if only another format version is found, or a newer one.
     pub fn search(device: &dyn ZonedDevice) -> Result<(Self, Option<Superblock>)> {
         let g = device.geometry();
         let mut rings = Self::empty(g);
@@ -107,7 +108,7 @@ impl Rings {
                 {
                     ring.newest = Some(((index, slot), superblock));
                     ring.current = index;
-                    // In a sequential zone a torn block may lie behind the last good one.
+                    // In a sequential zone a torn block may follow the last good one.
                     ring.used = match report.kind {
                         ZoneKind::Conventional => slot + 1,
                         _ if report.write_pointer_valid() => {
@@ -118,7 +119,7 @@ impl Rings {
                 }
             }
             if ring.newest.is_none() {
-                // Whatever is in its zones: the next superblock goes to the front of the first.
+                // Whatever is in its zones: the next superblock is written at the start of the first one.
                 (ring.current, ring.used) = (1, u64::MAX);
             }
         }
@@ -128,7 +129,7 @@ impl Rings {
             .max_by_key(|superblock| superblock.generation);
         let supported = FORMAT_VERSION;
         match other {
-            // A newer program was here; what it left of ours is old.
+            // A newer program has written to the drive, so a superblock of a version that we read is out of date.
             Some(found) if newest.is_none() || found > supported => {
                 Err(Error::UnsupportedVersion { found, supported })
             }
@@ -136,10 +137,9 @@ impl Rings {
         }
     }
 
-    /// Rings, by their first zones, whose newest superblock on the drive is not the one of this `generation`, and whether what
-    /// is in them can be read. If one
-    /// `may_be_behind`, because a power cut came between the two writes, it counts only where something damaged lies
-    /// behind its newest.
+    /// Rings, by their first zones, whose newest superblock on the drive is older than `generation`, each with whether
+    /// its zones can be read. If `may_be_behind`, a ring may be one superblock behind, because of a power cut between
+    /// the two writes; it then counts only if damage follows its newest superblock.
     pub fn not_as_written(
         device: &dyn ZonedDevice,
         generation: u64,
@@ -162,18 +162,18 @@ impl Rings {
         Ok(wrong)
     }
 
-    /// Puts no superblock where none can be read, as long as there is another place.
+    /// Avoids worn-out zones for superblocks, as long as the ring has another zone.
     pub fn keep_out_of(&mut self, zones: &WornOut) {
         for ring in &mut self.0 {
             ring.worn_out = ring.zones.map(|zone| zones.contains(zone));
         }
     }
 
-    /// Appends a superblock to both rings; the caller flushes. One of them is enough: the other is
-    /// given up for this mount, and the next one tries again.
+    /// Appends a superblock to both rings; the caller flushes. Success in one ring is enough: the other is given up for
+    /// this mount, and the next mount tries it again.
     ///
-    /// A ring erases the superblock that counts in it only behind a flush that covers the new one in the other ring, or while the
-    /// other ring's last one stays. Where writes fail and resets do not, nothing is erased that counts.
+    /// A ring erases its newest superblock only after a flush has covered the new one in the other ring. If writes fail
+    /// but resets succeed, no superblock that counts is erased.
     pub fn append(
         &mut self,
         device: &dyn ZonedDevice,
@@ -181,7 +181,7 @@ impl Rings {
         flush: &dyn Fn() -> Result<()>,
     ) -> Result<()> {
         if self.0.iter().any(|ring| ring.broken) {
-            // The last ring takes all that it can.
+            // The last ring uses all zones that accept writes, worn out or not.
             self.0
                 .iter_mut()
                 .for_each(|ring| ring.worn_out = [false; 2]);
@@ -225,8 +225,8 @@ impl Rings {
         Ok(())
     }
 
-    /// A power cut may have kept a superblock and lost that a zone was finished: it would hold an active
-    /// resource.
+    /// Finishes zones that a power cut left active although they hold all their superblocks; each would occupy an
+    /// active resource.
     pub fn finish_others(&self, device: &dyn ZonedDevice) -> Result<()> {
         let g = device.geometry();
         for ring in self.0.iter().filter(|_| g.max_active_zones > 0) {
@@ -252,7 +252,7 @@ impl Ring {
         self.zones[1 - self.current]
     }
 
-    /// Whether the front of both zones can be read, as far as they are written to.
+    /// Whether the first block of both zones can be read; offline zones are not considered.
     fn can_be_read(&self, device: &dyn ZonedDevice) -> Result<bool> {
         let g = device.geometry();
         let mut block = vec![0; g.block_size as usize];
@@ -269,7 +269,7 @@ impl Ring {
         Ok(true)
     }
 
-    /// Whether there is something behind the newest superblock that is none.
+    /// Whether a written block that is no superblock follows the newest superblock.
     fn has_damage_behind(&self, device: &dyn ZonedDevice) -> Result<bool> {
         let g = device.geometry();
         let block = u64::from(g.block_size);
@@ -282,7 +282,7 @@ impl Ring {
                 Some((slot, found)) if is_current && found.generation == newest.generation => {
                     slot + 1
                 }
-                // Nothing is in the other one, or what it had before this one.
+                // The other zone is empty or holds older superblocks.
                 Some(_) => continue,
                 None => 0,
             };
@@ -302,7 +302,7 @@ impl Ring {
             }
             let is_blank = bytes.iter().all(|byte| *byte == 0);
             let decoded = Superblock::decode(&bytes[..ENCODED.min(bytes.len())]);
-            // What a finished zone has above its data reads as zeros.
+            // Above the data of a finished zone, blocks read as zeros.
             if !is_blank && decoded == Decoded::Nothing {
                 return Ok(true);
             }
@@ -310,13 +310,13 @@ impl Ring {
         Ok(false)
     }
 
-    /// `false`: it would have to erase the superblock that counts.
+    /// Appends to this ring. `false` if that would erase the superblock that counts; nothing is written then.
     fn append(&mut self, device: &dyn ZonedDevice, superblock: &Superblock) -> Result<bool> {
         let g = device.geometry();
         let is_full = self.used >= slots(g, self.zone());
         let [here, there] = [self.current, 1 - self.current].map(|index| self.worn_out[index]);
         if here && !there || is_full {
-            // Where the other one is worn out, it begins again in this one.
+            // If the other zone is worn out, the ring begins again in this one.
             let to_worn_out = there && !here;
             if to_worn_out || !self.may_turn(g) {
                 return Ok(false);
@@ -324,7 +324,7 @@ impl Ring {
             self.turn(device)?;
         }
         match self.put(device, superblock) {
-            // Where too many zones are active, another one of the ring fails as well, and would be erased for it.
+            // At the limit of active zones the other zone would fail as well, and would be erased for nothing.
             Err(Error::Drive(error))
                 if is_of_zone(&error) && !is_of_limit(&error) && self.may_turn(g) =>
             {
@@ -337,8 +337,8 @@ impl Ring {
         Ok(true)
     }
 
-    /// Whether the superblock that counts stays when the other zone is begun: it is elsewhere, or that zone is overwritten
-    /// from its start.
+    /// Whether the newest superblock survives a start in the other zone: it is in the current zone, or the other zone
+    /// is conventional and only its first slot is overwritten.
     fn may_turn(&self, g: &Geometry) -> bool {
         let is_overwritten = g.kind(self.other()) == ZoneKind::Conventional;
         self.newest
@@ -358,7 +358,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Goes on at the start of the other zone.
+    /// Continues at the start of the other zone.
     fn turn(&mut self, device: &dyn ZonedDevice) -> Result<()> {
         self.begin_in(device, 1 - self.current)
     }
@@ -369,14 +369,14 @@ impl Ring {
             device.reset(zone)?;
         }
         if let Err(error) = self.finish(device, other) {
-            // Only its active resource is lost, should it be broken.
+            // If that zone is broken, only its active resource is lost.
             tracing::warn!(%error, zone = %other, "a superblock zone cannot be finished");
         }
         (self.current, self.used) = (index, 0);
         Ok(())
     }
 
-    /// Erases what it has and begins in the zone that is filled or in the other one, in one that is worn out last.
+    /// Erases the ring and begins at the start of one of its zones: the current one if possible, a worn-out one last.
     fn begin_again(&mut self, device: &dyn ZonedDevice, superblock: &Superblock) -> Result<()> {
         let mut order = [self.current, 1 - self.current];
         order.sort_by_key(|index| self.worn_out[*index]);
@@ -400,15 +400,15 @@ impl Ring {
     }
 }
 
-/// What a zone of a ring holds.
+/// The superblocks found in one zone of a ring.
 #[derive(Default)]
 struct Found {
-    /// By its slot.
+    /// With its slot.
     newest: Option<(u64, Superblock)>,
     other_version: Option<u32>,
 }
 
-/// Looks for superblocks in a zone. What cannot be read is none: the other ring may have one.
+/// Searches a zone for superblocks. An unreadable block counts as none, because the other ring may have the superblock.
 fn find_in(device: &dyn ZonedDevice, report: &ZoneDescriptor) -> Result<Found> {
     let g = device.geometry();
     let zone = report.id;
@@ -417,14 +417,14 @@ fn find_in(device: &dyn ZonedDevice, report: &ZoneDescriptor) -> Result<Found> {
     let mut end = match report.condition {
         ZoneCondition::Offline => 0,
         _ if report.write_pointer_valid() => (report.write_pointer / block).min(slots(g, zone)),
-        // It has no write pointer, or cannot be written any more; what is in it counts.
+        // A conventional or read-only zone has no valid write pointer, but its content counts.
         _ => slots(g, zone),
     };
     let mut length = match report.kind {
         ZoneKind::Conventional => end,
         _ => READ_FIRST,
     };
-    // In a conventional zone the newest may be in front of older ones.
+    // In a conventional zone the newest superblock may lie before older ones.
     while end > 0 && (found.newest.is_none() || report.kind == ZoneKind::Conventional) {
         let begin = end.saturating_sub(length);
         let mut blocks = vec![0; ((end - begin) * block) as usize];
@@ -433,7 +433,7 @@ fn find_in(device: &dyn ZonedDevice, report: &ZoneDescriptor) -> Result<Found> {
             Ok(()) => {}
             Err(error @ ZoneError::PowerLost { .. }) => return Err(error.into()),
             Err(error) if length > 1 => {
-                // One bad block does not take those beside it.
+                // The blocks beside one that cannot be read may still be readable.
                 tracing::warn!(%error, %zone, "superblocks cannot be read at once");
                 length = 1;
                 continue;

@@ -1,4 +1,4 @@
-//! Finding the records of logs at mount.
+//! Finds the records of logs at mount, by following each segment from its start.
 
 use crate::Result;
 use crate::format::log_record::{self, HEADER, RecordHeader};
@@ -9,12 +9,11 @@ use crate::node::{Node, Piece, Segment};
 use crate::torn::log_lacks;
 use zone::{Geometry, ZoneAddress, ZoneCondition, ZoneDescriptor};
 
-/// Bytes of logs that a mount keeps at most.
+/// Most bytes of logs that a mount keeps in memory ([`crate::node::Body::found`]).
 pub(crate) const KEEP: usize = 4 << 20;
 
-/// Finds a log's records. Afterwards all its segments have an end. Where one of them stops, and
-/// something is missing behind it if anybody says that there was more, is answered. What the records hold
-/// is kept as far as `room` allows.
+/// Finds the records of a log, fills its pieces and sets the end of all its segments. Returns where segments stop in a
+/// way that may be damage, which the durability marks decide. Payloads are kept in memory as far as `room` allows.
 pub(crate) fn scan_log(
     device: &dyn Mirror,
     node: &Node,
@@ -43,7 +42,7 @@ pub(crate) fn scan_log(
             .pieces
             .last()
             .map_or(segment.file_offset, |p| p.file_offset + p.length);
-        // What is missing behind a truncation is nothing.
+        // Records that are missing after a truncation are no damage.
         if let Some(offset) = run.stop.filter(|_| next < segment.limit) {
             let (at, run_id) = (ZoneAddress::new(segment.at.zone, offset), segment.run_id);
             let known = match segment.end {
@@ -68,7 +67,7 @@ pub(crate) fn scan_log(
             }
             segment.end = run.end;
         } else {
-            // Something in front of it is gone.
+            // Records before this segment are missing.
             segment.end = segment.at.offset;
         }
         if segment.limit < body.written() {
@@ -79,20 +78,20 @@ pub(crate) fn scan_log(
     Ok(stops)
 }
 
-/// What was found of a segment.
+/// Records found in a segment.
 #[derive(Default)]
 struct Run {
     pieces: Vec<Piece>,
-    /// What is in the first of them.
+    /// Payloads of the first pieces, kept in memory.
     bytes: Vec<u8>,
-    /// Behind the last record, an offset in the zone.
+    /// Zone offset after the last record of the log.
     end: u64,
-    /// Where it stops, unless at its known end or in front of a whole record.
+    /// Zone offset where the scan stopped, unless that is the known end or a whole record of the log follows.
     stop: Option<u64>,
 }
 
-/// What stands for a segment in a zone that is offline: a piece that cannot be read, as long as what
-/// it held is known to have been, so that nobody takes what lies in front for the whole log.
+/// Stands for a segment in an offline zone: a piece that cannot be read, for as many bytes as the segment is known to
+/// have had, so that the part before it is not taken for the whole log.
 fn lost_segment(segment: &Segment, next: Option<u64>) -> Run {
     let from = segment.file_offset;
     let to = next.unwrap_or(from + 1).min(segment.limit).max(from);
@@ -154,15 +153,15 @@ fn scan_segment(
         };
         let record_length = record.len() as u64;
         marks.hear_record(&header);
-        // Another run, which may have come to be behind this one, or a record that belongs elsewhere.
-        // Marks tell whether this one went on.
+        // Another run, written after this one, or a record that belongs elsewhere. Durability marks tell whether this
+        // run went on.
         if !is_of_run {
             break;
         }
-        // Records of other logs that share the zone lie in between.
+        // Records of other logs that share the zone lie between those of this one.
         if header.inode == inode {
-            // It was written here, and as nothing of this segment: in front of what the journal does
-            // not know (any more), the log was truncated or went on elsewhere.
+            // A record of this log that does not continue the segment: before it was written, the log was truncated or
+            // continued elsewhere, which the journal does not know or no longer.
             if header.file_offset != next {
                 return Ok(run);
             }
@@ -190,7 +189,7 @@ fn scan_segment(
     Ok(run)
 }
 
-/// The record that begins at `offset` if it is whole, with its padding.
+/// The record that begins at `offset`, with its padding; `None` if it is not whole.
 fn record_at<'a>(
     forward: &'a mut Forward<'_>,
     g: &Geometry,
@@ -207,7 +206,7 @@ fn record_at<'a>(
         .map(|record| (header, record)))
 }
 
-/// The header of a whole record in the copy that is not read.
+/// The header of the record at `at` in the copy that is not read first; `None` if the record is not whole.
 fn other_record(device: &dyn Mirror, at: ZoneAddress, limit: u64) -> Option<RecordHeader> {
     let g = device.geometry();
     let mut record = vec![0; g.block_size as usize];

@@ -1,10 +1,10 @@
-//! What of logs is not on the drive yet, kept where it outlives the process (docs/format/unsynced.md).
+//! Unsynced bytes of logs, kept in memory of the host that outlives the process (docs/format/unsynced.md).
 //!
-//! A log's bytes collect in memory, for a record is padded to the block. On a drive in a file each
-//! [`crate::Writer::flush`] also notes them in the host's memory, beside the drive; the next mount puts what
-//! it finds there behind what the drive has of the log. A note names inode and place in the file, and the
-//! notes of a slot follow each other without a gap, so what is found is a prefix of what was flushed.
-//! The journal names a log before anything of it is noted.
+//! A log's bytes collect in memory, because a record is padded to the block. On a drive in a file, each
+//! [`crate::Writer::flush`] also copies them as notes into the host's memory, beside the drive; the next mount appends
+//! what it finds there to the log. A note has an inode and an offset in the file, and the notes of a slot follow each
+//! other without a gap, so what is found is a prefix of what was flushed. The journal names a log before any note of it
+//! is written.
 
 use crate::Result;
 use crate::format::crc32c;
@@ -16,25 +16,25 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const MAGIC: u32 = 0x544f_4e55;
 /// Bytes of the header: magic, UUID, two epochs, checksum.
 pub const HEADER: usize = 4 + 16 + 8 + 8 + 4;
-/// Where slots begin.
+/// Offset of the first slot.
 pub const SLOTS: usize = 4096;
-/// A log's tail, each byte of which may be a note of its own with its header, is written out before it
-/// has more than this.
+/// Bytes of a slot. A tail is written out before its notes exceed this, even if each byte has a note with a header of
+/// its own.
 pub const SLOT: usize = 4 << 20;
-/// Checksum, length, inode, offset, round.
+/// Bytes of a note's header: checksum, length, inode, offset, round.
 const NOTE: usize = 4 + 4 + 8 + 8 + 8;
 
-/// Where the notes of a log are.
+/// State of the notes of one log.
 #[derive(Default, Debug)]
 pub(crate) struct Notes {
     slot: Option<usize>,
-    /// In the slot, behind the last note.
+    /// Offset in the slot after the last note.
     position: usize,
-    /// Of this round, so that notes of an earlier one are not taken for its continuation.
+    /// Number in all notes since the slot was last begun, so that older notes are not taken for their continuation.
     round: u64,
-    /// In the file, behind what has been noted.
+    /// Offset in the file after the last byte noted.
     end: u64,
-    /// The last note.
+    /// Buffer in which a note is encoded.
     buffer: Vec<u8>,
 }
 
@@ -43,11 +43,11 @@ struct State {
     taken: Vec<bool>,
     rounds: u64,
     uuid: [u8; 16],
-    /// The journal's epoch is one of these.
+    /// The two epochs of the journal in which the notes count.
     epochs: (u64, u64),
 }
 
-/// The notes of a mount.
+/// The notes of all logs of a mount.
 pub(crate) struct Unsynced {
     device: Arc<dyn ZonedDevice>,
     is_on: AtomicBool,
@@ -72,7 +72,7 @@ impl Unsynced {
         self.is_on.load(Ordering::Relaxed)
     }
 
-    /// The journal's next epoch is about to begin. What is noted counts in both.
+    /// Adds the journal's next epoch to the header, before a superblock names it: the notes count in both epochs.
     pub fn epoch_begins(&self, next: u64) {
         let mut state = self.state.lock();
         state.epochs = (state.epochs.1, next);
@@ -84,8 +84,8 @@ impl Unsynced {
         }
     }
 
-    /// Notes what of `tail`, which begins at `written` in its file, is not noted yet. False if there is no
-    /// room: the tail has to be written out.
+    /// Notes the bytes of `tail` that are not noted yet; `written` is the file offset where `tail` begins. False if the
+    /// slot has no room: the tail has to be written out.
     pub fn note(&self, notes: &mut Notes, inode: u64, written: u64, tail: &[u8]) -> bool {
         let Some(memory) = self.device.host_memory() else {
             return true;
@@ -133,7 +133,7 @@ impl Unsynced {
         true
     }
 
-    /// What was noted of a file does not count any more: it is truncated.
+    /// Invalidates the notes of a file that is being truncated.
     pub fn forget(&self, notes: &mut Notes) {
         if let (Some(slot), Some(memory)) = (notes.slot, self.device.host_memory()) {
             self.noted(memory.write((SLOTS + slot * SLOT) as u64, &[0; NOTE]));
@@ -141,7 +141,7 @@ impl Unsynced {
         notes.end = 0;
     }
 
-    /// A file has no writers any more, and all of it is on the drive.
+    /// Frees the slot of a file without writers; all of the file is on the drive.
     pub fn release(&self, notes: &mut Notes) {
         let slot = std::mem::take(notes).slot;
         let mut state = self.state.lock();
@@ -150,7 +150,7 @@ impl Unsynced {
         }
     }
 
-    /// Says so beside the drive ([`crate::BlueFs::vouch`]).
+    /// Records beside the drive that this mount has dealt with everything torn ([`crate::BlueFs::vouch`]).
     pub fn vouch(&self) {
         if let Some(memory) = self.device.host_memory()
             && let Err(error) = memory.vouch()
@@ -159,7 +159,7 @@ impl Unsynced {
         }
     }
 
-    /// Everything that was noted is durable.
+    /// Removes all notes; everything noted is durable.
     pub fn clear(&self) {
         if let Some(memory) = self.device.host_memory()
             && let Err(error) = memory.clear()
@@ -168,7 +168,8 @@ impl Unsynced {
         }
     }
 
-    /// Where nothing can be noted, what was not synced is lost with the process, if it is young.
+    /// Handles the result of writing a note. After the first error nothing is noted any more, so unsynced young bytes
+    /// would be lost with the process.
     fn noted(&self, result: std::io::Result<()>) {
         if let Err(error) = result
             && self.is_on.swap(false, Ordering::Relaxed)
@@ -188,7 +189,8 @@ fn take(taken: &mut Vec<bool>) -> usize {
     slot
 }
 
-/// In front of the slots: whose the notes are, and in which two epochs of the journal they count.
+/// The header before the slots: identity of the file system, and the two epochs of the journal in which the notes
+/// count.
 pub fn header(uuid: &[u8; 16], epochs: (u64, u64)) -> [u8; HEADER] {
     let mut header = [0; HEADER];
     header[..4].copy_from_slice(&MAGIC.to_le_bytes());
@@ -200,19 +202,19 @@ pub fn header(uuid: &[u8; 16], epochs: (u64, u64)) -> [u8; HEADER] {
     header
 }
 
-/// Bytes of a file that were noted one after the other.
+/// Consecutive bytes of a file, from the notes of one slot.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Noted {
-    /// Of the file.
+    /// Inode of the file.
     pub inode: u64,
-    /// In the file.
+    /// Offset of the first byte in the file.
     pub offset: u64,
-    /// From there on.
+    /// The noted bytes.
     pub bytes: Vec<u8>,
 }
 
-/// What an earlier mount of the file system has left, if its journal is in `epoch`. The bytes may be
-/// anything.
+/// Decodes the notes in `left`, which an earlier mount has left, if they are of this file system and count in `epoch`;
+/// otherwise none. `left` may be any bytes.
 pub fn decode(left: &[u8], uuid: &[u8; 16], epoch: u64) -> Vec<Noted> {
     let number = |at: usize| {
         let bytes = left.get(at..at + 8)?;
@@ -253,7 +255,7 @@ struct Note<'a> {
     bytes: &'a [u8],
 }
 
-/// A note, and what is behind it.
+/// Decodes the note at the front, and returns it with the bytes after it.
 fn decode_note(bytes: &[u8]) -> Option<(Note<'_>, &[u8])> {
     let (sum, checked) = bytes.split_first_chunk::<4>()?;
     let (length, fields) = checked.split_first_chunk::<4>()?;
@@ -275,7 +277,7 @@ fn decode_note(bytes: &[u8]) -> Option<(Note<'_>, &[u8])> {
     })
 }
 
-/// An error of a frame is told to whoever syncs.
+/// Logs an error of writing frames instead of returning it: the next sync returns it. True if there was none.
 pub(crate) fn ignore_until_synced(result: Result<()>) -> bool {
     match result {
         Ok(()) => true,
