@@ -1,4 +1,4 @@
-//! Compares metadata with the drive.
+//! Compares the metadata in memory with itself and with the drive.
 
 use crate::combine::combined;
 use crate::format::log_record::HEADER;
@@ -18,7 +18,7 @@ use zone_alloc::Owner;
 const SUPERBLOCK: &str = "a copy of the superblock is lost";
 const FRAME: &str = "journal frame is damaged";
 
-/// What a check found.
+/// Result of a check.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct CheckReport {
     /// Files.
@@ -31,7 +31,7 @@ pub struct CheckReport {
     pub bytes_verified: u64,
     /// How many errors of each kind; empty means clean.
     pub errors: BTreeMap<String, u64>,
-    /// The errors in words, the first hundred.
+    /// Descriptions of the first hundred errors.
     pub details: Vec<String>,
 }
 
@@ -48,7 +48,7 @@ impl CheckReport {
         }
     }
 
-    /// Several of one kind, which one line describes.
+    /// Counts several errors of one kind, with one description.
     fn errors_of(&mut self, kind: &str, count: u64, detail: String) {
         if count > 0 {
             self.error(kind, || detail);
@@ -65,8 +65,8 @@ struct File {
 }
 
 impl File {
-    /// Whether a piece is still the file's: others go on meanwhile, and what they drop or move may be
-    /// reset.
+    /// Whether the file still has a piece. Other threads continue during the check, and the zone of a piece that was
+    /// removed or moved may have been reset.
     fn still_has(&self, piece: &Piece) -> bool {
         let body = self.node.body.read();
         let found = body.pieces.get(body.position(piece.file_offset));
@@ -93,7 +93,7 @@ impl Shared {
         Ok(report)
     }
 
-    /// What can be seen in memory; answers what is to be looked up on the drive.
+    /// Checks the metadata in memory, and returns the files whose pieces are to be checked on the drive.
     fn check_metadata(&self, report: &mut CheckReport) -> Vec<File> {
         let state = self.state.lock();
         let g = self.device.geometry();
@@ -107,7 +107,7 @@ impl Shared {
         }
         let mut files = Vec::new();
         let mut places: Vec<(ZoneAddress, u64, u64)> = Vec::new();
-        // Extents of each file in a zone, and blocks of all of them.
+        // For each zone: extents of each file, and blocks of all files.
         let mut uses: BTreeMap<ZoneId, (BTreeMap<u64, u32>, u32)> = BTreeMap::new();
         let mut use_zones = |node: &Node, body: &Body| {
             for (zone, blocks) in node.extents(g, body) {
@@ -161,7 +161,7 @@ impl Shared {
             }
         }
         for zone in g.zones() {
-            // What is being written may be counted in a moment.
+            // A zone with a writer is skipped: data may be written and not counted yet.
             let Some(counted) = state.zones.settled_content(zone) else {
                 continue;
             };
@@ -183,10 +183,10 @@ impl Shared {
         files
     }
 
-    /// Frames of the journal, and superblocks: how many of each have a copy that is damaged.
+    /// Adds an error for each journal frame and superblock with a damaged copy.
     fn check_copies_of_metadata(&self, report: &mut CheckReport) -> Result<()> {
         let found = self.look_at_metadata()?;
-        // These are told of already.
+        // These are reported already, by `check_metadata`.
         let known: Vec<ZoneId> = self.state.lock().rings.without_superblock().collect();
         for zone in found
             .superblocks
@@ -206,7 +206,7 @@ impl Shared {
             let detail = format!("{at}, frames that begin there: {frames}");
             report.errors_of(FRAME, *frames, detail);
         }
-        // The mount could not go on behind these.
+        // The mount could not read these frames, so the journal in memory ends before them.
         let damage = self.state.lock().damage.clone();
         for error in damage {
             if let Error::JournalDamaged { at, missing, .. } = error {
@@ -216,8 +216,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether the last write to a log was under way when a process was killed, and one copy does not have it. Who mounts for
-    /// writing brings it up.
+    /// Whether only one copy has the last write to a log because a process was killed during that write. A mount for
+    /// writing completes the other copy.
     fn is_cut_short(&self, node: &Node, piece: &Piece) -> bool {
         let (at, length) = place(self.device.geometry(), node.kind, piece);
         let is_last = || node.body.read().marked < piece.file_offset + piece.length;
@@ -228,7 +228,7 @@ impl Shared {
             && self.device.shorter_end(at.zone).is_some_and(is_inside)
     }
 
-    /// What the drive says of a piece.
+    /// Checks a piece of a file on the drive.
     fn check_piece(
         &self,
         file: &File,
@@ -280,7 +280,7 @@ impl Shared {
     }
 }
 
-/// What a piece takes of its zone, with the header of a log's record.
+/// Position of a piece in its zone and its bytes there in whole blocks, with the header of a log's record.
 fn place(g: &Geometry, kind: Kind, piece: &Piece) -> (ZoneAddress, u64) {
     let header = if kind == Kind::Log { HEADER as u64 } else { 0 };
     let at = ZoneAddress::new(piece.at.zone, piece.at.offset.saturating_sub(header));

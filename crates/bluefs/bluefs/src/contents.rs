@@ -1,20 +1,19 @@
-//! What is on a drive, as far as its zones tell without being mounted.
+//! [`Contents`]: what the zones of a drive show without a mount.
 
 use crate::format::superblock::{Role, Superblock};
 use std::fmt;
 use zone::{Bytes, ZoneId};
 
-/// What is on a drive.
+/// The contents of a drive; the default is an empty one.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Contents {
     /// The newest superblock.
     pub superblock: Option<Superblock>,
-    /// There are superblocks, of this format version.
+    /// The format version of superblocks that this program cannot read.
     pub other_version: Option<u32>,
-    /// Sequential zones that are not empty, and those that are read-only, for what is in them nobody
-    /// can tell from outside.
+    /// Sequential zones that are not empty, and read-only ones, whose content cannot be told from outside.
     pub written_zones: u32,
-    /// Bytes below their write pointers.
+    /// Bytes below the write pointers of these zones.
     pub written_bytes: u64,
     /// Conventional zones with anything but zeros at their front.
     pub conventional_zones: u32,
@@ -23,7 +22,7 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// Nothing is on the drive that could be lost.
+    /// Whether the drive has nothing that formatting would destroy.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -1,4 +1,4 @@
-//! What the file system answers when it does not do as it was told.
+//! [`Error`]: why a call of the file system failed.
 
 use crate::Contents;
 use crate::format::ONE_COPY_VERSION;
@@ -30,22 +30,22 @@ pub enum Error {
     /// The path is not absolute, or longer than 4,096 bytes.
     #[error("{path}: not a path of this file system")]
     BadPath { path: String },
-    /// The call's numbers do not fit the file.
+    /// A number in the call does not fit the file.
     #[error("{path}: {what} is {found}, allowed is {allowed}")]
     Invalid {
         path: String,
         what: &'static str,
         found: u64,
-        /// What it may be at most.
+        /// The largest value allowed.
         allowed: u64,
     },
     /// All zones are in use, and nothing can be cleaned.
     #[error("no space left on the drive ({free_zones} zones free)")]
     NoSpace {
-        /// Zones that are free, but kept back.
+        /// Free zones that are kept for other uses.
         free_zones: u32,
     },
-    /// The lock is held.
+    /// Another user of this mount holds the lock.
     #[error("{path}: locked")]
     Locked { path: String },
     /// Mounted read-only.
@@ -66,7 +66,7 @@ pub enum Error {
     /// The drive is not empty, and no superblock is found.
     #[error("the drive holds {contents}, but its superblock is missing or unreadable")]
     SuperblockLost { contents: Box<Contents> },
-    /// The file system on the drive is for somebody else.
+    /// The file system on the drive is for another use, alone or beside a store.
     #[error("the drive holds {contents}, which is for another use")]
     OtherRole { contents: Box<Contents> },
     /// The drive is to be formatted and is not empty.
@@ -78,7 +78,7 @@ pub enum Error {
         ONE_COPY_VERSION
     )]
     UnsupportedVersion { found: u32, supported: u32 },
-    /// The drive has another shape than when it was formatted.
+    /// The drive's geometry differs from that recorded when it was formatted.
     #[error("the drive's {what} is {found}, but it was formatted with {expected}")]
     GeometryChanged {
         what: &'static str,
@@ -88,14 +88,14 @@ pub enum Error {
     /// The drive has too few zones.
     #[error("the drive has {found} zones; this needs at least {needed}")]
     DriveTooSmall { found: u32, needed: u32 },
-    /// The drive's shape does not do.
+    /// The drive's geometry does not suffice for BlueFS.
     #[error("the drive's {what} is {found}; this needs at least {needed}")]
     Unsuitable {
         what: &'static str,
         found: u64,
         needed: u64,
     },
-    /// Metadata on the drive does not make sense.
+    /// Metadata or data on the drive is invalid.
     #[error("{what} at {at}: {found} (expected {expected})")]
     Corrupt {
         at: ZoneAddress,
@@ -104,7 +104,7 @@ pub enum Error {
         expected: u64,
         found: u64,
     },
-    /// A whole frame of the journal holds an operation that is not known.
+    /// A frame of the journal is whole, but holds an unknown operation.
     #[error("frame {frame} of the journal, at {at}, holds an unknown operation")]
     UnknownOperation {
         /// Where the frame begins.
@@ -117,10 +117,10 @@ pub enum Error {
          durable, and the newest that can be read is generation {generation}, which names epoch {epoch}"
     )]
     SuperblocksDamaged {
-        /// The generation of the newest one that can be read.
+        /// The generation of the newest readable superblock.
         generation: u64,
         epoch: u64,
-        /// The epoch that a damaged one named.
+        /// The epoch that a damaged superblock named.
         lost: u64,
     },
     /// Frames of the journal that were durable are damaged or missing.
@@ -130,11 +130,11 @@ pub enum Error {
         concerned(paths)
     )]
     JournalDamaged {
-        /// Where the first of them should begin.
+        /// Where the first missing frame should begin.
         at: ZoneAddress,
         offline: bool,
         missing: u64,
-        /// Files that are known to be concerned.
+        /// Files known to be affected.
         paths: Vec<String>,
     },
     /// Records of a log that were durable are damaged or missing.
@@ -143,16 +143,16 @@ pub enum Error {
          {expected} of the zone"
     )]
     LogDamaged {
-        /// One of its names.
+        /// One of the log's names.
         path: String,
-        /// Bytes of the log in front of the damage.
+        /// Bytes of the log before the damage.
         length: u64,
         /// Where the next record should begin.
         at: ZoneAddress,
-        /// So far the records in that zone were durable.
+        /// Zone offset up to which records were durable.
         expected: u64,
     },
-    /// A zone was to take a step that the stage of its life does not allow; nothing was changed.
+    /// The stage of a zone does not allow a step; nothing was changed.
     #[error("zone {zone} is {stage} and cannot be {step}")]
     ZoneStage {
         zone: ZoneId,
@@ -167,7 +167,7 @@ pub enum Error {
         zone: ZoneId,
         source: ZoneError,
     },
-    /// The drive.
+    /// A command to the drive failed.
     #[error("drive: {0}")]
     Drive(#[from] ZoneError),
 }
@@ -186,12 +186,12 @@ impl Error {
         )
     }
 
-    /// Whether the file system had ended before.
+    /// Whether the file system had been unmounted or had stopped before the call.
     pub(crate) fn is_of_the_end(&self) -> bool {
         matches!(self, Self::Unmounted | Self::Stopped { .. })
     }
 
-    /// What the drive said.
+    /// The drive's error, if this is one.
     pub(crate) fn of_drive(&self) -> Option<&ZoneError> {
         match self {
             Self::Drive(error) => Some(error),
@@ -200,7 +200,7 @@ impl Error {
     }
 }
 
-/// Names for a message, a few of them.
+/// The first few of the affected files, for a message.
 fn concerned(paths: &[String]) -> String {
     const SHOWN: usize = 3;
     if paths.is_empty() {

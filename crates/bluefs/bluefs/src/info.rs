@@ -1,23 +1,23 @@
-//! What a file system tells of itself and of its files.
+//! Descriptions of a mounted file system and of its files.
 
 use zone::{Bytes, ZoneAddress};
 
-/// What a file is.
+/// Metadata of a file or directory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Metadata {
-    /// Bytes in it.
+    /// Size in bytes; 0 for directories.
     pub size: u64,
     /// When it last changed, Unix time in microseconds; 0 for directories.
     pub modified_micros: u64,
-    /// A directory.
+    /// Whether it is a directory.
     pub is_directory: bool,
-    /// How many names it has.
+    /// Number of names.
     pub links: u32,
-    /// Its number; 0 for directories.
+    /// Inode number; 0 for directories.
     pub inode: u64,
 }
 
-/// What a zone of the file system is for.
+/// Purpose of a zone of the file system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ZonePurpose {
@@ -31,46 +31,45 @@ pub enum ZonePurpose {
     Data,
     /// Empty, and kept ready.
     Spare,
-    /// Without live data, to be reset as soon as the journal says so durably.
+    /// Without live data; it is reset once the journal records that durably.
     Freed,
 }
 
-/// Bytes of a file that lie together.
+/// A run of a file's bytes in one zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct FileExtent {
-    /// Of the first byte.
+    /// Offset of the first byte in the file.
     pub file_offset: u64,
-    /// Where it lies; in a log behind the record's header.
+    /// Position on the drive; in a log, after the record's header.
     pub at: ZoneAddress,
-    /// Bytes.
+    /// Number of bytes.
     pub length: u64,
 }
 
-/// How the zones of the file system are used.
+/// Space in use and available, and the zones that hold it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
 pub struct Usage {
-    /// Zones it owns.
+    /// Zones that the file system owns.
     pub zones: u32,
     /// Of these, zones with file data.
     pub data_zones: u32,
     /// Bytes of file data, padding to whole blocks included.
     pub live_bytes: u64,
-    /// Bytes of file data that find a place whatever is dead now, if nobody else uses the drive:
-    /// all usable zones less those that are kept for metadata and for moving data.
+    /// Bytes of file data for which there is always room, whatever is dead now, if no store uses the drive: all usable
+    /// zones less those kept for metadata and for moving data.
     pub capacity_bytes: u64,
-    /// Bytes of file data that can still be written, after what is dead has been cleaned: capacity less
-    /// what is live.
+    /// Bytes of file data that can still be written, once dead data has been cleaned: capacity less live bytes.
     pub free_bytes: u64,
     /// Files.
     pub files: u64,
-    /// In how many zones each byte is.
+    /// Copies of each byte, in as many zones: 1 or 2.
     pub copies: u32,
-    /// Zones with a copy that was found to be damaged; what is live in them is written anew elsewhere.
+    /// Pairs of zones with a copy found damaged; their live data is written again elsewhere.
     pub damaged_copies: u32,
 }
 
 impl Usage {
-    /// Names and values, for people.
+    /// Names and values, for output.
     pub fn in_words(&self) -> [(&'static str, String); 5] {
         let (live, free) = (Bytes(self.live_bytes), Bytes(self.free_bytes));
         let (zones, data) = (self.zones, self.data_zones);

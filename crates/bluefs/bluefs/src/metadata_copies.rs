@@ -1,7 +1,7 @@
-//! Compares what the drive has of the journal and of the superblock with what has to be there.
+//! Compares the journal and the superblocks on the drive with those in memory.
 //!
 //! A mounted file system has both in memory, so it notices damage to them only here. A journal that is damaged in all
-//! copies is whole again when a snapshot begins the next one.
+//! copies is repaired by the snapshot that begins the next one.
 
 use crate::Result;
 use crate::format::journal::{DecodedFrame, HEADER, Place, decode_frame, decode_header};
@@ -13,21 +13,22 @@ use crate::shared::Shared;
 use std::collections::BTreeSet;
 use zone::{ZoneAddress, ZoneError, ZoneId, ZoneResult};
 
-/// How often it is begun again because the journal or the superblock has changed meanwhile.
+/// How often the comparison is repeated because the journal or the superblock has changed meanwhile.
 const TRIES: u32 = 8;
 
-/// Where something is wrong.
+/// Damaged copies of metadata.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct MetadataCopies {
     /// Frames of which one of two copies is damaged.
     pub in_one: Vec<ZoneAddress>,
-    /// Frames that are damaged in all copies. Of several behind each other, the place of the first.
+    /// Frames that are damaged in all copies: the place of the first, and the number of damaged ones that follow each
+    /// other.
     pub in_all: Vec<(ZoneAddress, u64)>,
-    /// The first zones of rings that do not have the superblock as it was written last.
+    /// Rings without the superblock that was written last, by their first zones.
     pub superblocks: Vec<ZoneId>,
-    /// Copies that cannot be read, whatever is in them: of frames whose other copy is whole, and of superblocks.
+    /// Unreadable copies of frames whose other copy is whole, and of superblocks.
     pub unreadable: u64,
-    /// Zones of the drive with something that cannot be read: pairs of the journal, and rings.
+    /// Zones of the drive with unreadable metadata: both zones of a pair, or of a ring.
     pub unread_in: BTreeSet<ZoneId>,
 }
 
@@ -42,7 +43,7 @@ impl MetadataCopies {
         (self.in_one.len() + self.superblocks.len()) as u64 + self.frames_in_all()
     }
 
-    /// Whether all of it would be better in other places.
+    /// Whether no copy is damaged or unreadable.
     pub fn is_whole(&self) -> bool {
         self.count() == 0 && self.unreadable == 0
     }
@@ -53,16 +54,16 @@ impl MetadataCopies {
 struct Frame {
     place: Place,
     checksum: u32,
-    /// With its padding.
+    /// Bytes with padding.
     length: u64,
     goes_on_elsewhere: bool,
 }
 
-/// What is at a place in one copy.
+/// What one copy holds at the position of a frame.
 #[derive(PartialEq, Eq)]
 enum Copy {
     Whole(Frame),
-    /// None that is whole, or not the one that has to be there.
+    /// No whole frame, or not the expected one.
     Damaged,
     Unreadable,
 }
@@ -84,7 +85,7 @@ impl Copy {
 }
 
 impl Shared {
-    /// What is damaged of the journal that counts, and of the superblocks.
+    /// Compares the current journal and superblocks with the drive.
     pub fn look_at_metadata(&self) -> Result<MetadataCopies> {
         for _ in 0..TRIES {
             let (journal, superblock) = {
@@ -93,20 +94,20 @@ impl Shared {
             };
             let looked = self.compare_with(&journal, superblock.generation);
             let state = self.state.lock();
-            // What was reset meanwhile, or written, is no damage.
+            // Resets and writes during the comparison are no damage.
             let is_same = state.superblock.generation == superblock.generation
                 && state.journal.epoch == journal.epoch;
             if is_same {
                 return looked;
             }
         }
-        // Somebody writes journal after journal. The last one is young.
+        // The journal was replaced in each try, so the present one was written a moment ago.
         Ok(MetadataCopies::default())
     }
 
     fn compare_with(&self, journal: &Journal, generation: u64) -> Result<MetadataCopies> {
         let mut found = MetadataCopies::default();
-        // A kill or a power cut between the two leaves one of them a write behind.
+        // A kill or a power cut between writing two copies leaves one of them a write behind.
         let may_be_behind = self.read_only;
         look_at_frames(&*self.device, journal, may_be_behind, &mut found)?;
         for (ring, can_be_read) in Rings::not_as_written(&*self.drive, generation, may_be_behind)? {
@@ -133,7 +134,7 @@ fn look_at_frames(
     let g = device.geometry();
     let block = u64::from(g.block_size);
     let mut next = 0;
-    // Of the frame in front, unless that is damaged.
+    // Checksum of the frame before; `None` if that is damaged.
     let mut previous = Some(0);
     let mut gap = None;
     for zone in &journal.zones {
@@ -205,7 +206,7 @@ fn look_at_frames(
     Ok(())
 }
 
-/// The frame that begins here and ends in front of `end`, if it is whole.
+/// The frame at `at`, if it is whole and ends before `end`.
 fn frame_at(
     at: ZoneAddress,
     block_size: u32,

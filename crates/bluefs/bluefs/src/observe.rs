@@ -1,8 +1,8 @@
-//! A look at a file system that somebody else may be changing: what each zone holds.
+//! Inspects a file system that another process may be changing: what each zone holds.
 //!
-//! Nothing is locked, claimed or written. The journal is replayed as it stands; logs are not scanned,
-//! for their zones' write pointers tell how far they reach. What the writer does meanwhile shows as a
-//! journal that ends too early: then the look is to be taken again, with a new report.
+//! Nothing is locked, claimed or written. The journal is replayed as it is; logs are not scanned, because the write
+//! pointers of their zones tell how far they were written. If the other process writes meanwhile, the journal may seem
+//! to end too early: the caller then has to observe again, with a new report.
 
 use crate::epochs;
 use crate::format::operation::{JournalOperation, Kind};
@@ -18,8 +18,7 @@ use runtime::HashMap;
 use std::collections::BTreeMap;
 use zone::{Geometry, ZoneCondition, ZoneDescriptor, ZoneId};
 
-/// What a zone holds, as the journal tells. How long SSTs are expected to live is known to their
-/// writer alone; it is not on the drive.
+/// Kind of data in a zone, as the journal tells. Lifetimes of SSTs are not on the drive; only their writer knows them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ZoneContent {
@@ -48,27 +47,26 @@ pub struct ObservedZone {
     pub content: ZoneContent,
     /// Bytes in files that have a name, padding to whole blocks included; those of a second copy too.
     pub live_bytes: u64,
-    /// Bytes behind everything that the journal ever named there, up to the write pointer: a file that
-    /// is being written has no extents in the journal before it is synced. Where nobody writes, they
-    /// are dead.
+    /// Bytes between the last place that the journal ever named in the zone and the write pointer. A file that is being
+    /// written has no extents in the journal before it is synced. If no process writes, these bytes are dead.
     pub unnamed_bytes: u64,
 }
 
-/// What a look found.
+/// Result of an observation.
 #[derive(Clone, Debug)]
 pub struct Observation {
     /// The newest superblock.
     pub superblock: Superblock,
     /// The zones of the file system.
     pub zones: BTreeMap<ZoneId, ObservedZone>,
-    /// Zones that hold the same as another one, which is named here.
+    /// The twin zones, each with the zone whose bytes it copies.
     pub twins: BTreeMap<ZoneId, ZoneId>,
     /// Files with a name.
     pub files: u64,
     /// Frames of the journal that were read.
     pub journal_frames: u64,
-    /// Whether the journal ends where the drive's report says that it is written to, and no later than
-    /// it is known to have been durable. If not, the writer was faster, or it is damaged.
+    /// Whether the journal ends at the write pointer of the drive's report, and no earlier than it is known to have
+    /// been durable. If not, the other process wrote during the observation, or the journal is damaged.
     pub whole: bool,
 }
 
@@ -79,10 +77,10 @@ impl Observation {
     }
 }
 
-/// Runs of bytes of zones, and whose they are.
+/// Ranges of bytes in zones, and the files that they belong to.
 #[derive(Default)]
 struct Uses {
-    /// By zone: from, up to, inode.
+    /// By zone: begin, end, inode.
     runs: HashMap<ZoneId, Vec<(u64, u64, u64)>>,
 }
 
@@ -137,11 +135,11 @@ pub(crate) fn observe(device: &dyn ZonedDevice, report: &[ZoneDescriptor]) -> Re
         let runs = uses.runs.entry(zone).or_default();
         let (live, live_end) = union(runs, written);
         let reached = reached.get(&zone).copied().unwrap_or(0);
-        // Of an earlier life of the zone, if it is more than there is.
+        // A larger value is from an earlier life of the zone.
         let reached = if reached <= written { reached } else { 0 };
         let unnamed = match told.condition {
             ZoneCondition::NotWritePointer => 0,
-            // Behind live data in a full zone lies what has been deleted.
+            // After the live data of a full zone lies deleted data.
             ZoneCondition::Full if live > 0 => 0,
             _ => written - reached.max(live_end),
         };
@@ -171,7 +169,7 @@ pub(crate) fn observe(device: &dyn ZonedDevice, report: &[ZoneDescriptor]) -> Re
     })
 }
 
-/// Up to where the journal names anything in a zone, deleted or not.
+/// Records in `reached` up to which offset the journal names data in a zone, deleted or not.
 fn hear(g: &Geometry, operation: &JournalOperation, reached: &mut HashMap<ZoneId, u64>) {
     let mut reach = |zone: ZoneId, end: u64| {
         let known = reached.entry(zone).or_default();
@@ -207,7 +205,7 @@ fn files(g: &Geometry, names: &Namespace) -> Uses {
     uses
 }
 
-/// Bytes of a zone that are written; of one without a write pointer, all.
+/// Written bytes of a zone; its capacity if it has no write pointer.
 fn written(told: &ZoneDescriptor) -> u64 {
     if told.write_pointer_valid() {
         told.write_pointer
@@ -216,8 +214,8 @@ fn written(told: &ZoneDescriptor) -> u64 {
     }
 }
 
-/// Bytes below `limit` that are in any of the runs, which may overlap, and where the last one ends.
-/// Afterwards the runs are in order.
+/// Number of bytes below `limit` that are in at least one of the runs, which may overlap, and the end of the last run.
+/// Sorts the runs.
 fn union(runs: &mut [(u64, u64, u64)], limit: u64) -> (u64, u64) {
     runs.sort_unstable();
     let mut bytes = 0;
@@ -232,7 +230,7 @@ fn union(runs: &mut [(u64, u64, u64)], limit: u64) -> (u64, u64) {
     (bytes, covered)
 }
 
-/// What files are, by their names.
+/// Kinds of files, by inode, as their names tell.
 struct Kinds(HashMap<u64, ZoneContent>);
 
 impl Kinds {

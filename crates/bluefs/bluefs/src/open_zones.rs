@@ -1,5 +1,4 @@
-//! Open zones for writers and for what is moved: how many, which one, and how deep into the last free
-//! zones whoever asks may reach.
+//! Chooses and opens zones for writers and for moved data, within the budget of open zones and of free ones.
 
 use crate::shared::Shared;
 use crate::slot::{Choice, Open, Slot, Want, choose};
@@ -13,9 +12,9 @@ use std::time::Duration;
 use zone_alloc::Owner;
 
 impl Shared {
-    /// How many data zones may be open at once.
+    /// How many data zones may be open at once, at least two less those waiting to be reset.
     pub fn slot_budget(&self, state: &State) -> usize {
-        // Also while the journal is in a conventional zone: the next one may not be.
+        // The journal counts even while it is in a conventional zone, because the next one may not be.
         let journal = 1;
         let rings = state.rings.active_zones(self.device.geometry());
         let Some(quota) = self.pool.active_quota(Owner::BlueFs) else {
@@ -24,12 +23,12 @@ impl Shared {
         let each = self.copies as usize;
         let budget = (quota as usize).saturating_sub(rings) / each;
         let budget = budget.saturating_sub(journal + state.budget_cut);
-        // Zones that wait to be reset are active until they are.
+        // Zones that wait for a reset are active until it is done.
         let waiting = state.zones.count(Stage::is_active_until_reset);
         budget.max(2).saturating_sub(waiting as usize)
     }
 
-    /// A zone for a writer; `None` if space has to be made first.
+    /// A slot for a writer, if `kept` empty zones are left to others; `None` if space has to be made first.
     pub fn take_slot(&self, state: &mut State, want: Want, kept: u32) -> Result<Option<Arc<Slot>>> {
         let class = want.class;
         let of = |opened: &Opened| Open {
@@ -40,7 +39,7 @@ impl Shared {
         let mut open: Vec<_> = state.zones.opened().map(of).collect();
         let last = Need::Move.kept();
         if kept > last && self.available(state) <= last {
-            // What is moved has taken the last zone that it may: the room in it is where it goes on.
+            // Moved data has taken the last zone allowed for it, so the room in that zone is left to moved data.
             let idle = open.iter_mut().filter(|open| open.writers == 0);
             if let Some(roomiest) = idle.max_by_key(|open| open.room) {
                 roomiest.room = 0;
@@ -58,7 +57,7 @@ impl Shared {
                     return Ok(None);
                 };
                 if open[index].writers == 0 && old.class != class {
-                    // It changes hands: whoever shares it from now on is of the new family.
+                    // The zone changes from one family to another, so its new users get a slot of their class.
                     let slot = state.new_slot(old.zone, class, old.capacity, old.used());
                     state.zones.renew(&old, 0, slot);
                 }
@@ -75,7 +74,7 @@ impl Shared {
         }
     }
 
-    /// A zone for a writer, made if need be.
+    /// A slot for a writer; makes space if necessary. [`Error::NoSpace`] if that is not possible.
     pub fn acquire_slot(&self, want: Want, need: Need) -> Result<Arc<Slot>> {
         let kept = need.kept();
         let mut hopeless = false;
@@ -95,16 +94,16 @@ impl Shared {
                 if let Some(slot) = self.take_slot(&mut state, want, kept)? {
                     return Ok(slot);
                 }
-                // Where zones are to be had, too many are open, until some have been reset.
+                // If empty zones are available, too many are open until some have been reset; trying again may help.
                 hopeless = hopeless && self.available(&state) <= kept;
             }
             if hopeless {
                 break;
             }
-            // Even if it moved nothing: its flush may have been what a ready zone waited for.
+            // Even if it moved nothing: its flush may have made a zone ready.
             hopeless = !self.make_space()?;
         }
-        // Whoever has nothing else does not wait for a failed reset to be old.
+        // Without any other space, failed resets are retried at once.
         if self.reset_again(Duration::ZERO)? {
             return self.acquire_slot(want, need);
         }

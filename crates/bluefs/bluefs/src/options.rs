@@ -1,43 +1,44 @@
-//! How a drive is formatted and mounted, and what is said of files.
+//! Options for formatting and mounting, and hints for files.
 
 use crate::format::superblock::Role;
 use runtime::Runtime;
 
-/// How a drive is formatted.
+/// Options for formatting a drive.
 #[derive(Clone, Debug)]
 pub struct FormatOptions {
-    /// The file system's identity; two in a row should differ.
+    /// Identity of the file system; it should differ from that of an earlier file system on the drive.
     pub uuid: [u8; 16],
     /// Alone on the drive, or beside an object store.
     pub role: Role,
-    /// In how many zones each byte is, one or two. The superblocks are in two places always.
+    /// Copies of each byte, in as many zones: 1 or 2. Superblocks are always in two places.
     pub copies: u32,
-    /// Erase what is there.
+    /// Format a drive that is not empty, which erases it.
     pub force: bool,
 }
 
-/// How a drive is mounted.
+/// Options of a mount.
 #[derive(Clone)]
 pub struct MountOptions {
     /// Write nothing to the drive.
     pub read_only: bool,
     /// Refuse a file system of any other role, before anything is written.
     pub role: Option<Role>,
-    /// Go on with what lies in front of damage to what was durable, instead of refusing to mount. In a
-    /// mount for writing, what lies behind it is lost for good; read-only, [`BlueFs::damage`] says what
-    /// it is.
+    /// Mount in spite of damage to durable data, and continue with the data before it; otherwise such a mount fails. A
+    /// mount for writing loses the data after the damage for good; in a read-only mount, [`BlueFs::damage`] lists the
+    /// damage.
     pub accept_damage: bool,
-    /// Bytes of memory for what was read; 0: none, and nothing is read ahead. Worth it where
-    /// nothing below keeps any: a drive in a file has the host's page cache.
+    /// Bytes of memory for a read cache; 0: no cache and no read-ahead. Useful if no layer below caches: a drive in a
+    /// file has the host's page cache.
     pub cache_bytes: u64,
-    /// Keep what is written, too, of files that a compaction is going to read soon: those of unknown,
-    /// short or medium lifetime.
+    /// Also put data into the cache when it is written, for files that a compaction is going to read soon: those of
+    /// unknown, short or medium lifetime.
     pub cache_writes: bool,
-    /// Clean zones ahead of need; `None`: only when there is no other way to go on.
+    /// Clean zones ahead of need; `None`: only when a writer waits for space.
     pub cleaning: Option<Cleaning>,
-    /// On a drive in a file: what [`Writer::flush`] is called for survives the process, beside the drive.
+    /// On a drive in a file: keep, beside the drive, the bytes for which [`Writer::flush`] was called, so that they
+    /// survive the process.
     pub keep_unsynced: bool,
-    /// Where the times of files and the threads come from.
+    /// Source of the times of files, and of threads.
     pub runtime: Runtime,
 }
 
@@ -56,19 +57,19 @@ impl Default for MountOptions {
     }
 }
 
-/// How zones are cleaned ahead of need.
+/// Limits for cleaning zones ahead of need.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Cleaning {
-    /// In a thread of its own; otherwise only in [`crate::BlueFs::clean_ahead`].
+    /// Clean in a thread of its own; otherwise only in calls of [`crate::BlueFs::clean_ahead`].
     pub in_background: bool,
-    /// Bytes that may be moved for every hundred that users write, when zones get few. When they run
-    /// out, more are.
+    /// Bytes that may be moved for every hundred that users write, when free zones get few. Once free zones run out,
+    /// more are moved.
     pub percent: u32,
-    /// Bytes that may be moved for every thousand that users write, to have few dead bytes on a drive
-    /// that is more than half used.
+    /// Bytes that may be moved for every thousand that users write, to keep dead bytes few on a drive that is more than
+    /// half full.
     pub tidy_per_mille: u32,
-    /// Begin when fewer zones than this are free. `None`: when those are nearly all that is kept for
-    /// others than compactions, but for a sixteenth of the zones with data.
+    /// Begin when fewer zones than this are free. `None`: the zones that compactions leave to other uses, plus a
+    /// sixteenth of the zones with data.
     pub begin_below: Option<u32>,
 }
 
@@ -86,7 +87,7 @@ impl Default for Cleaning {
 /// How long a file is expected to live (RocksDB's write lifetime hints).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Lifetime {
-    /// Nobody said.
+    /// No hint was given.
     #[default]
     Unknown,
     /// Logs.

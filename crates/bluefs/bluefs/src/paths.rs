@@ -1,4 +1,4 @@
-//! What is done by path: names in, handles out.
+//! Operations of [`BlueFs`] on paths. All take absolute paths, which are normalized first.
 
 use crate::format::operation::JournalOperation;
 use crate::fs::BlueFs;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl BlueFs {
-    /// Creates an empty file; one of that name is replaced.
+    /// Creates an empty file; a file of that name is replaced.
     pub fn create(&self, path: &str) -> Result<Writer> {
         let path = normal(path)?;
         let mut state = self.growable()?;
@@ -24,7 +24,7 @@ impl BlueFs {
             return Err(Error::IsDirectory { path });
         }
         let inode = state.names.next_inode;
-        // Only a drive that somebody has written so comes to that.
+        // Only a drive written with hostile intent has such a number.
         if inode == u64::MAX {
             return Err(Error::Invalid {
                 path,
@@ -47,7 +47,7 @@ impl BlueFs {
         Ok(Writer::new(handle, path))
     }
 
-    /// Opens a file to append behind what it has; creates it if it is missing.
+    /// Opens a file for appending; creates it if it does not exist.
     pub fn reopen(&self, path: &str) -> Result<Writer> {
         let path = normal(path)?;
         let state = self.writable()?;
@@ -80,15 +80,15 @@ impl BlueFs {
         state.names.is_directory(&path) || state.names.names.contains_key(&path)
     }
 
-    /// How many bytes of a log were durable before this mount, as what was written later tells; what lies behind them may
-    /// have been as well.
+    /// Bytes of a log that were durable before this mount, as far as durability marks in later writes tell; bytes after
+    /// them may have been durable as well.
     pub fn marked_durable(&self, path: &str) -> Result<u64> {
         let path = normal(path)?;
         let node = self.readable()?.names.node(&path)?.clone();
         Ok(node.body.read().marked)
     }
 
-    /// What is known of a file or directory.
+    /// Size, times, links and inode of a file or directory.
     pub fn metadata(&self, path: &str) -> Result<Metadata> {
         let path = normal(path)?;
         let state = self.readable()?;
@@ -152,7 +152,7 @@ impl BlueFs {
         Ok(())
     }
 
-    /// Removes a name; with its last name and handle a file's space is free.
+    /// Removes a name of a file. The file's space is freed with its last name and handle.
     pub fn delete(&self, path: &str) -> Result<()> {
         let path = normal(path)?;
         let mut state = self.writable()?;
@@ -189,7 +189,7 @@ impl BlueFs {
         Ok(())
     }
 
-    /// Gives a file another name, which must be free.
+    /// Gives a file another name, which must not exist.
     pub fn link(&self, from: &str, to: &str) -> Result<()> {
         let (from, to) = (normal(from)?, normal(to)?);
         let mut state = self.growable()?;
@@ -212,7 +212,7 @@ impl BlueFs {
         self.reopen(path)?.truncate(size)
     }
 
-    /// Where the bytes of a file lie, in order; what is only buffered is not among them.
+    /// The places of a file's bytes, in order, except those that are only buffered.
     pub fn extents(&self, path: &str) -> Result<Vec<FileExtent>> {
         let path = normal(path)?;
         let state = self.readable()?;
@@ -226,7 +226,7 @@ impl BlueFs {
         Ok(extents.collect())
     }
 
-    /// Takes a lock by name, within this process.
+    /// Takes a lock by name, which excludes other users of this mount only; [`Error::Locked`] if it is held.
     pub fn lock(&self, path: &str) -> Result<()> {
         let path = normal(path)?;
         let mut state = self.readable()?;
@@ -244,7 +244,7 @@ impl BlueFs {
         }
     }
 
-    /// Also after a failed flush: what is there can still be read.
+    /// The state for reading, which is still allowed after a failed flush.
     fn readable(&self) -> Result<MutexGuard<'_, State>> {
         if self.shared.unmounted.load(Ordering::Acquire) {
             return Err(Error::Unmounted);
@@ -259,7 +259,7 @@ impl BlueFs {
         Ok(state)
     }
 
-    /// The same, with room for another name.
+    /// The state for adding a name, with space for it in the journal.
     fn growable(&self) -> Result<MutexGuard<'_, State>> {
         drop(self.writable()?);
         self.shared.check_room_for_names()?;
@@ -286,7 +286,7 @@ fn require_parent(state: &State, path: &str) -> Result<()> {
     })
 }
 
-/// Whether a directory may take this name: there is none, or an empty one.
+/// Whether a directory may be renamed to this name: no directory has it, or an empty one.
 fn children_free(state: &State, path: &str) -> bool {
     state
         .names

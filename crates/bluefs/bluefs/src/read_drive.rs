@@ -1,4 +1,4 @@
-//! Bytes of a file from the drive. A piece that is read whole is compared with its checksum.
+//! Reads bytes of a file from the drive. A piece that is read whole is verified by its checksum.
 
 use crate::format::crc32c;
 use crate::format::operation::Kind;
@@ -11,12 +11,12 @@ use crc_fast::{CrcAlgorithm, Digest};
 use device::ZonedDevice;
 use zone::ZoneAddress;
 
-/// Records of a log so close to each other are read at once, so many bytes with what is between them.
+/// Records of a log with no more than this between their payloads are read together, up to [`RECORDS_AT_ONCE`] bytes.
 const RECORD_GAP: u64 = 16 << 10;
 const RECORDS_AT_ONCE: u64 = 512 << 10;
 
 impl Handle {
-    /// Reads bytes of the file that are all on the drive, and in `body`.
+    /// Fills `target` with the file's bytes from `offset` on; all of them must be on the drive and in `body`.
     pub fn take_from_drive(&self, body: &Body, offset: u64, target: &mut [u8]) -> Result<()> {
         let end = offset + target.len() as u64;
         let mut next = offset;
@@ -48,7 +48,7 @@ impl Handle {
         Ok(())
     }
 
-    /// Reads bytes from `offset` in the file on that all lie in `piece`.
+    /// Reads bytes of `piece` from `offset` in the file on.
     pub fn take_piece(&self, piece: &Piece, offset: u64, bytes: &mut [u8]) -> Result<()> {
         self.shared.check_there(self.node.inode, piece)?;
         let at = ZoneAddress::new(
@@ -65,7 +65,7 @@ impl Handle {
         Ok(())
     }
 
-    /// Reads records of a log at once, from `offset` in the file on; false if that fails.
+    /// Reads several records with one command, from `offset` in the file on; false if that fails.
     fn take_records(&self, records: &[Piece], offset: u64, target: &mut [u8]) -> bool {
         let (Some(first), Some(last)) = (records.first(), records.last()) else {
             return false;
@@ -90,9 +90,8 @@ impl Handle {
         })
     }
 
-    /// Reads the whole file from the drive and compares every extent and record with its checksum; the
-    /// checksum (crc32c) of all its bytes is answered. Of an extent that was truncated the checksum is
-    /// not known.
+    /// Reads the whole file from the drive and verifies every extent and record. Returns the crc32c of all bytes.
+    /// Extents that were truncated have no checksum and are not verified.
     pub fn verify_all(&self) -> Result<u32> {
         const AT_ONCE: usize = 1 << 20;
         let Self { shared, node } = self;
@@ -138,7 +137,8 @@ impl Handle {
 }
 
 impl Shared {
-    /// What a drive has lost reads as zeros, which a checksum finds only where an extent is read whole.
+    /// Fails if the extent was missing at the mount. Such an extent reads as zeros, which a checksum detects only if
+    /// the extent is read whole.
     pub fn check_there(&self, inode: u64, piece: &Piece) -> Result<()> {
         if !self.missing.contains(&(inode, piece.at)) {
             return Ok(());
@@ -151,8 +151,8 @@ impl Shared {
         })
     }
 
-    /// Reads a whole extent from the copy that is not read, if it is what its checksum says there; from now
-    /// on that copy is read.
+    /// Reads a whole extent from the copy that is not read first. If it matches its checksum there, that copy is read
+    /// first from now on.
     fn take_other(&self, piece: &Piece, bytes: &mut [u8]) -> bool {
         let mut blocks = vec![0; self.device.geometry().round_up(piece.length) as usize];
         let read = self.device.read_other(piece.at, &mut blocks);
@@ -166,8 +166,8 @@ impl Shared {
     }
 }
 
-/// The first of `pieces`, up to `end` in the file, if they are records one behind the other: what lies
-/// between them, headers and padding, costs less than a read for each.
+/// The first of `pieces`, up to `end` in the file, that are records close to each other: reading the headers and
+/// padding between them costs less than a read for each.
 fn records_together(pieces: &[Piece], end: u64) -> &[Piece] {
     let Some(first) = pieces.first() else {
         return &[];
@@ -195,7 +195,8 @@ fn hole(piece: &Piece, before: u64) -> Error {
     }
 }
 
-/// Of a whole piece; those of logs were compared when the log was found, and have none here.
+/// Verifies a piece that was read whole. Records of logs have no checksum here; they were verified when the log was
+/// scanned.
 fn verify(piece: &Piece, bytes: &[u8]) -> Result<()> {
     match piece.checksum {
         0 => Ok(()),

@@ -1,18 +1,18 @@
-//! Reads that are begun now and waited for later, with something else to do meanwhile.
+//! Reads that are begun now and waited for later, while the caller does other work.
 //!
-//! A thread takes all that have been begun and hands them to the drive together, whatever files they
-//! are of. It is started by the first, and ends with the mount. Each has a buffer of its own, so one that
-//! nobody waits for any more does no harm.
+//! One thread takes all reads that have been begun and hands them to the drive together, whatever files they are of. It
+//! is started by the first such read, and ends with the mount. Each read has a buffer of its own, so a read whose
+//! caller no longer waits does no harm.
 
 use crate::{Error, Result};
 use runtime::Runtime;
 use runtime::sync::{Condvar, Mutex};
 use std::sync::{Arc, OnceLock};
 
-/// Reads that are handed to the drive together, at most.
+/// Most reads that are handed to the drive together.
 const AT_ONCE: usize = 32;
 
-/// What can do many reads at once.
+/// A reader that can do many reads at once.
 pub(crate) trait ReadsTogether: Clone + Send + 'static {
     fn read_all(asks: &mut [Ask<'_, Self>]) -> Vec<Result<usize>>;
 }
@@ -35,7 +35,7 @@ struct Answer {
     given: Condvar,
 }
 
-/// What the thread is asked for. Dropped without an answer, it answers that nothing works any more.
+/// A read for the thread. If it is dropped without an answer, its caller gets [`Error::Unmounted`].
 struct Request<R> {
     reader: Option<R>,
     offset: u64,
@@ -43,19 +43,19 @@ struct Request<R> {
     answer: Arc<Answer>,
 }
 
-/// The thread of a mount, if it has one yet.
+/// The reading thread of a mount, once it is started.
 pub(crate) struct Later<R> {
     runtime: Runtime,
-    /// `None`: the host would not start one.
+    /// `None` inside: the host could not start a thread, so reads are done when they are begun.
     started: OnceLock<Option<Arc<Queue<R>>>>,
-    /// Held by whoever starts it. Nobody takes it afterwards: a forked child may find it held.
+    /// Held while the thread is started, and never afterwards: a forked child may find it locked.
     starting: Mutex<()>,
 }
 
 struct Queue<R> {
     waiting: Mutex<Waiting<R>>,
     changed: Condvar,
-    /// Which process has the thread: a forked child has none.
+    /// Process in which the thread runs; a forked child has no such thread.
     process: u32,
 }
 
@@ -65,7 +65,7 @@ struct Waiting<R> {
 }
 
 impl PendingRead {
-    /// What was read; fewer bytes than were asked for only at the file's end.
+    /// Waits for the bytes; they are fewer than requested only at the file's end.
     pub fn wait(self) -> Result<Vec<u8>> {
         let mut bytes = self.answer.bytes.lock();
         loop {
@@ -79,7 +79,7 @@ impl PendingRead {
 
 impl<R> Request<R> {
     fn answer(&mut self, bytes: Result<Vec<u8>>) {
-        // Whoever waits may close the file and the drive next.
+        // The caller may close the file and the drive as soon as it has its answer.
         self.reader = None;
         *self.answer.bytes.lock() = Some(bytes);
         self.answer.given.notify_all();
@@ -103,7 +103,7 @@ impl<R: ReadsTogether> Later<R> {
         }
     }
 
-    /// Begins a read of up to `length` bytes.
+    /// Begins a read of up to `length` bytes at `offset`.
     pub fn begin(&self, reader: &R, offset: u64, length: usize) -> PendingRead {
         let answer = Arc::new(Answer::default());
         let mut request = Request {
@@ -127,8 +127,8 @@ impl<R: ReadsTogether> Later<R> {
 
 impl<R> Drop for Later<R> {
     fn drop(&mut self) {
-        // There is nothing left to do for it: every request keeps the mount. It is not waited for, for
-        // it may be the one that lets go of the mount.
+        // No request is left, because every request keeps the mount. The thread is not waited for, because it may be
+        // the one that drops the mount's last reference.
         if let Some(Some(queue)) = self.started.get() {
             queue.end();
         }
@@ -193,7 +193,7 @@ impl<R> Queue<R> {
     }
 }
 
-/// Nobody waits for ever should the thread fail.
+/// Ends the queue when the thread ends, also by a panic, so that no caller waits for ever.
 struct Ends<'a, R>(&'a Queue<R>);
 
 impl<R> Drop for Ends<'_, R> {

@@ -1,5 +1,5 @@
-//! Bytes of a file by way of what was read ahead and of the cache. Reads in order are read ahead and leave
-//! the cache as it is, so that a compaction does not wash it out; others fill it.
+//! Reads bytes of a file through its read-ahead window and the cache. Sequential reads are read ahead and do not fill
+//! the cache, so that a compaction does not displace its content; other reads fill it.
 
 use crate::Result;
 use crate::cache::RUN;
@@ -11,13 +11,13 @@ use crate::readahead_window::Window;
 use runtime::sync::Mutex;
 use std::ops::Range;
 
-/// Whoever asks for as much at once does not fill the cache, nor look into it unless what is written is there.
+/// Reads of at least so many bytes do not fill the cache, and search it only if it also has written data.
 const PAST_CACHE: u64 = 256 << 10;
 
-/// An open file, for readers.
+/// An open file, shared by its readers.
 pub(crate) struct Open {
     pub handle: Handle,
-    /// Whoever finds it locked does without.
+    /// A reader that finds it locked reads without read-ahead.
     ahead: Mutex<Ahead>,
 }
 
@@ -38,7 +38,7 @@ impl Open {
         }
     }
 
-    /// What is needed of the file for a read, what is read around it and ahead included.
+    /// The part of `body` that a read needs, including whole runs of the cache and the largest read-ahead window.
     pub fn part(&self, body: &Body, offset: u64, length: u64) -> Body {
         let end = offset.saturating_add(length);
         if !self.handle.shared.cache.is_on() {
@@ -53,7 +53,7 @@ impl Open {
         node.kind == Kind::Plain && shared.cache.is_on()
     }
 
-    /// Reads bytes that are all on the drive. With `keeps`, the cache may have them.
+    /// Reads bytes that are all on the drive. With `keeps`, they may be put into the cache.
     pub fn read_written(
         &self,
         body: &Body,
@@ -72,7 +72,7 @@ impl Open {
             if !ahead.sequence.goes_on() {
                 ahead.window.clear();
             }
-            // Where there is no cache, something below keeps what was read, and reads ahead itself.
+            // Without a cache, a layer below caches and reads ahead itself.
             if self.handle.shared.cache.is_on() {
                 window = ahead.sequence.window(length);
             }
@@ -107,7 +107,7 @@ impl Open {
         }
     }
 
-    /// Copies what the cache has, from the start of `target` on, and answers how much that was.
+    /// Copies what the cache has, from the start of `target` on, and returns the number of bytes copied.
     pub fn take_cached(&self, body: &Body, offset: u64, target: &mut [u8]) -> usize {
         let Handle { shared, node } = &self.handle;
         let end = offset + target.len() as u64;
@@ -125,7 +125,7 @@ impl Open {
         (next - offset) as usize
     }
 
-    /// Reads whole runs and keeps them.
+    /// Reads the whole runs around the bytes from the drive, and puts them into the cache.
     fn through_cache(&self, body: &Body, offset: u64, target: &mut [u8]) -> Result<()> {
         let Range { start, end } = runs_of(offset, target.len() as u64, body.written());
         let mut bytes = vec![0; (end - start) as usize];
@@ -150,7 +150,7 @@ impl Open {
     }
 }
 
-/// The whole runs that hold these bytes, as far as the file is on the drive.
+/// The whole runs that hold these bytes, at most up to the written end of the file.
 pub(crate) fn runs_of(offset: u64, length: u64, written: u64) -> Range<u64> {
     let start = offset / RUN * RUN;
     start..(offset + length).next_multiple_of(RUN).min(written)

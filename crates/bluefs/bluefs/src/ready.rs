@@ -1,5 +1,5 @@
-//! Zones between the pool and the files: taken and not yet used, freed and not yet reset, given up
-//! and not yet given back. What each waits for is durable before it goes on.
+//! Zones on their way between the pool and the files: taken but not used yet, freed but not reset yet, given up but not
+//! returned yet. Each step waits until the one before is durable.
 
 use crate::format::operation::JournalOperation;
 use crate::journal::Journal;
@@ -13,11 +13,11 @@ use std::sync::atomic::Ordering;
 use zone::{ZoneCommand, ZoneCondition, ZoneError, ZoneId, ZoneResult};
 use zone_alloc::Purpose;
 
-/// Bytes that something recorded takes at most, but for a long path.
+/// Most bytes that a recorded change takes in the journal, unless its path is long.
 const PENDING: u64 = 512;
 
 impl Shared {
-    /// Zones that are empty: ours, and those that we could have, but for those of the journal.
+    /// Empty zones that files can have: BlueFS's own and free ones of the pool, less those kept for the journal.
     pub fn available(&self, state: &State) -> u32 {
         let kept = self.kept_for_snapshots(state, state.journal.zones.len());
         self.empty_zones(state).saturating_sub(kept)
@@ -27,19 +27,19 @@ impl Shared {
         state.zones.count(Stage::is_ready) + self.free_zones()
     }
 
-    /// Empty zones without which a journal that holds so many could not be compacted: for all but the first of
-    /// a snapshot, whose is the spare one, and so that as many are left for the next one. One of them is among
-    /// those that everybody leaves to the journal.
+    /// Empty zones that must be kept so that a journal of `held` zones can be compacted: zones for all of a snapshot
+    /// but its first part, which goes to the spare zone, and as many again for the next compaction, for which the
+    /// `held` zones count. One of them is among the zones that every user leaves to the journal.
     pub fn kept_for_snapshots(&self, state: &State, held: usize) -> u32 {
         let more = self.zones_of_snapshot(state) - 1;
         let needed = more.max((2 * more).saturating_sub(held as u64 - 1));
         needed.saturating_sub(1) as u32
     }
 
-    /// Zones that a snapshot takes; at least one.
+    /// Zones that a snapshot takes, at least one.
     pub fn zones_of_snapshot(&self, state: &State) -> u64 {
         let g = self.device.geometry();
-        // It is no larger than the journal with what is recorded besides, and does not grow faster.
+        // A snapshot is no larger than the journal plus the recorded changes, and grows no faster.
         let bytes = |pending: usize| state.journal.bytes + pending as u64 * PENDING;
         if bytes(state.pending.len()) + u64::from(g.block_size) <= g.least_capacity() {
             return 1;
@@ -57,7 +57,7 @@ impl Shared {
         length.div_ceil(g.least_capacity()).max(1)
     }
 
-    /// Whether names may be added: they need zones of the journal, and only that.
+    /// Makes sure that names may be added, which takes zones of the journal only; [`Error::NoSpace`] if it has none.
     pub fn check_room_for_names(&self) -> Result<()> {
         for _ in 0..self.device.geometry().zone_count {
             {
@@ -73,7 +73,7 @@ impl Shared {
         Err(Error::NoSpace { free_zones: 0 })
     }
 
-    /// The next zone of a journal that goes on: not one that its successor needs.
+    /// Takes the next zone for the current journal, but none that its successor needs.
     pub fn next_journal_zone(&self, state: &mut State) -> Result<ZoneId> {
         let kept = self.kept_for_snapshots(state, state.journal.zones.len() + 1) + 1;
         if self.zones_of_snapshot(state) > 1 && self.empty_zones(state) <= kept {
@@ -84,7 +84,8 @@ impl Shared {
         Ok(zone)
     }
 
-    /// Takes zones, so that the next frame says so and later writers need not wait for it.
+    /// Takes zones from the pool until [`READY_ZONES`] are ready, so that the next frame records it and later writers
+    /// need not wait.
     pub fn top_up(&self, state: &mut State) -> Result<()> {
         while state.zones.count(Stage::is_ready) < READY_ZONES {
             let Some(zone) = self.take_zone(Purpose::Files) else {
@@ -99,8 +100,8 @@ impl Shared {
         Ok(())
     }
 
-    /// A zone for the journal to go on in: a conventional one, for it holds no active resource, or
-    /// one that is known to be ours.
+    /// Takes a zone for the journal: a conventional one, because it holds no active resource, or else one that is
+    /// recorded as BlueFS's.
     pub fn journal_zone(&self, zones: &mut ZoneTable) -> Result<SetAside> {
         if self.pool.counts().free_conventional > 0
             && let Some(zone) = self.take_zone(Purpose::Journal)
@@ -109,14 +110,14 @@ impl Shared {
         }
         let conventional_first = self.pool.prefers_conventional();
         let zone = zones.ready(conventional_first, self.flusher.finished());
-        // A power cut may leave this one written and nobody's, or as it was before its reset: what is in it
-        // is then nothing, for it is of another epoch.
+        // After a power cut this zone may be written without being BlueFS's, or have its content from before its reset.
+        // Either content is ignored, because it is of another epoch.
         let zone = zone.or_else(|| self.take_zone(Purpose::Journal));
         let zone = zone.or_else(|| zones.least_ready(conventional_first));
         zones.set_aside(zone.ok_or(Error::NoSpace { free_zones: 0 })?)
     }
 
-    /// Resets one of our zones unless it is empty. A conventional one, which is not reset, has to be one that takes writes.
+    /// Resets one of BlueFS's zones unless it is empty. A conventional zone is not reset, but must be writable.
     pub fn empty(&self, zone: ZoneId) -> ZoneResult<()> {
         let command = ZoneCommand::Reset;
         match self.is_sequential(zone) {
@@ -134,12 +135,12 @@ impl Shared {
         Ok(())
     }
 
-    /// Resets zones in which nobody finds a place any more, but for those that are worn out.
+    /// Resets zones whose places readers can no longer look up, except worn-out ones.
     pub fn reset(&self, zones: &[ZoneId]) -> ZoneResult<Resets> {
         let zones = zones.iter().copied();
         let (worn_out, zones): (Vec<_>, Vec<_>) = zones.partition(|zone| self.is_worn_out(*zone));
         let mut resets = appender::reset_or_retire(&zones, |zone| {
-            // No reader stays.
+            // Waits until no reader is in the zone.
             let _ = self.gate.wait_for_readers(zone);
             self.empty(zone)
         })?;
@@ -147,7 +148,7 @@ impl Shared {
         Ok(resets)
     }
 
-    /// Zones that are worn out, and that a mount has taken without knowing it, are out of use.
+    /// Takes worn-out zones out of use that a mount had taken before it knew of them.
     pub fn give_worn_out(&self) -> Result<()> {
         if self.read_only {
             return Ok(());
@@ -168,7 +169,7 @@ impl Shared {
         self.commit()
     }
 
-    /// A zone that was taken for the journal was not needed.
+    /// Returns a zone that was set aside for the journal and not needed.
     pub fn put_back(&self, zones: &mut ZoneTable, aside: SetAside) {
         let zone = aside.zone;
         if zones.put_back(aside) {
@@ -176,12 +177,13 @@ impl Shared {
         }
     }
 
-    /// Keeps zones that were reset, or gives them back to the pool.
+    /// After resets: keeps the empty zones as ready ones or gives them back to the pool, and retires or retries those
+    /// whose reset failed.
     pub fn recycle(&self, state: &mut State, resets: Resets) -> Result<()> {
         let next_flush = self.flusher.next();
         for zone in resets.broken {
             if self.may_be_reset_later(zone) {
-                // The spare one is reset again when the next journal begins in it.
+                // The spare zone is reset again when the next journal begins in it.
                 if zone != state.superblock.spare_zone {
                     self.reset_later(state, zone)?;
                 }

@@ -1,5 +1,5 @@
-//! Looks at both copies of everything and makes a damaged one anew, by moving what is live in its zone into
-//! another pair.
+//! Scrubs: reads both copies of all data, and repairs a damaged copy by moving the live data of its zone into another
+//! pair.
 
 use crate::combine::combined;
 use crate::format::crc32c;
@@ -17,22 +17,22 @@ use crate::{Error, Result};
 use std::sync::atomic::Ordering;
 use zone::{ZoneAddress, ZoneError, ZoneId, ZoneResult};
 
-/// What the journal goes by among files that are lost.
+/// The journal's name among lost files.
 const JOURNAL: &str = "the journal";
 
-/// What a look at all files has come to.
+/// Result of a scrub of all files.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Scrubbed {
-    /// In how many places a copy was found damaged, and has been written anew or is going to be.
+    /// Places where a copy was newly found damaged; its data has been written again, or is going to be.
     pub repaired: u32,
     /// Files with bytes that are damaged in all copies.
     pub lost: Vec<String>,
 }
 
-/// What a look at a piece of a file has come to.
+/// Result of comparing the copies of a piece.
 enum Looked {
     Right,
-    /// The copy that is read was wrong, and the other one is read from now on.
+    /// The copy that was read first is wrong; the other one is read first from now on.
     Turned,
     Lost,
 }
@@ -52,7 +52,7 @@ impl Shared {
                     return Ok(None);
                 }
                 let _reading = {
-                    // It may have gone or moved while we waited, and stays where it is from here on.
+                    // The piece may have been removed or moved during `goes`; inside the gate it stays where it is.
                     let body = node.body.read();
                     let found = body.pieces.get(body.position(piece.file_offset));
                     if found.is_none_or(|p| p.at != piece.at || p.length < piece.length) {
@@ -66,7 +66,7 @@ impl Shared {
                     Looked::Lost => is_lost = true,
                 }
             }
-            // What was removed meanwhile is no loss.
+            // Damage in a file that was removed meanwhile is no loss.
             if is_lost && node.links.load(Ordering::Acquire) > 0 {
                 lost.push(self.state.lock().names.path(node.inode));
             }
@@ -87,7 +87,7 @@ impl Shared {
             return Ok(Some(scrubbed));
         }
         self.check_writable()?;
-        // Nobody goes on in these.
+        // Nothing may be appended to damaged zones.
         self.close_zones(&|zone| damaged.contains(&zone))?;
         let alone = self.moving.lock();
         for zone in damaged {
@@ -99,7 +99,7 @@ impl Shared {
             if is_held && before > 0 {
                 match self.evacuate(zone, Need::Move.kept(), &|| false, &mut 0) {
                     Ok(()) => {}
-                    // As long as others have all active zones; cleaning tries again.
+                    // No active zone is available while other users have them all; the background cleaning tries again.
                     Err(Error::NoSpace { .. }) => self.wake.call(),
                     Err(error) => return Err(error),
                 }
@@ -107,14 +107,14 @@ impl Shared {
         }
         drop(alone);
         self.commit()?;
-        // A mount, or a read, had found these before.
+        // These were found before, by the mount or by a read.
         let mended = known.difference(&self.device.damaged()).count();
         self.count_repaired(count, mended);
         Ok(Some(scrubbed))
     }
 
-    /// Makes the journal and the superblocks anew if anything of them is damaged: all that they say is in memory. Answers in
-    /// how many places that was; what cannot be mended is `lost`.
+    /// Writes the journal and the superblocks again if any copy is damaged; all of their content is in memory. Returns
+    /// the number of places that were repaired; if the journal is still damaged afterwards, adds it to `lost`.
     fn scrub_metadata(&self, lost: &mut Vec<String>) -> Result<u32> {
         let found = self.look_at_metadata()?;
         if found.is_whole() {
@@ -131,13 +131,13 @@ impl Shared {
         }
         let result = match (self.read_only, frames) {
             (true, _) => Ok(()),
-            // With a superblock at its end.
+            // A compaction also writes a superblock.
             (_, 1..) => self.compact_if(&|_| true).map(drop),
             _ => self.seal(),
         };
         match result {
             Ok(()) => {}
-            // It goes on as it is, and the next look tries again.
+            // The journal stays as it is, and the next scrub tries again.
             Err(error @ Error::NoSpace { .. }) => {
                 tracing::warn!(%error, "the journal cannot be made anew");
             }
@@ -150,13 +150,13 @@ impl Shared {
         Ok(found.count().saturating_sub(left.count()) as u32)
     }
 
-    /// Keeps the journal and superblocks out of zones that take them and do not give them back.
+    /// Finds zones that accept writes but whose reads fail, and keeps the journal and superblocks out of them.
     fn find_worn_out(&self, found: &MetadataCopies) -> Result<()> {
-        // As far as the journal goes in a zone, and a ring.
+        // Bytes at the start of a zone: as far as the journal goes in one, and a ring's superblocks.
         const AS_FAR_AS: u64 = 4 << 20;
         for zone in &found.unread_in {
             if !self.reads_beside(*zone) {
-                // It is the drive, for now, or the way to it.
+                // The whole drive or the path to it fails, not this zone alone.
                 continue;
             }
             if !self.worn_out.contains(*zone) && is_worn_out(&*self.drive, *zone, AS_FAR_AS)? {
@@ -164,13 +164,13 @@ impl Shared {
                 self.worn_out.add(*zone);
             }
         }
-        // Nobody else is at the rings.
+        // With `journaling` held, no other thread uses the rings.
         let _alone = self.journaling.lock();
         self.state.lock().rings.keep_out_of(&self.worn_out);
         Ok(())
     }
 
-    /// Whether the drive answers reads at all: of a zone with superblocks, whatever this one does.
+    /// Whether the drive answers reads at all: tries a superblock zone other than `zone`.
     fn reads_beside(&self, zone: ZoneId) -> bool {
         let g = self.drive.geometry();
         let mut others = ring_zones(g).concat().into_iter().filter(|z| *z != zone);
@@ -185,7 +185,8 @@ impl Shared {
             .fetch_add(count, Ordering::Relaxed);
     }
 
-    /// Takes note of a pair of which one copy is wrong. If that is the one that is read, the other is from now on.
+    /// Compares both copies of a piece, and marks the pair as damaged if one is wrong. If that is the one that is read
+    /// first, the other is read first from now on.
     fn compare_copies(&self, node: &Node, piece: &Piece) -> Result<Looked> {
         let zone = piece.at.zone;
         let device = &*self.device;
@@ -218,7 +219,7 @@ impl Shared {
                 device.turn_to_other(zone);
                 Looked::Turned
             }
-            // Nothing is known that could be written anew.
+            // No correct bytes are known that could be written again.
             (false, false) => {
                 tracing::error!(%zone, inode = node.inode, "both copies are damaged");
                 Looked::Lost
@@ -227,24 +228,24 @@ impl Shared {
     }
 }
 
-/// Of the record that holds a piece of a log.
+/// The position of the record that holds a piece of a log.
 fn place(piece: &Piece) -> ZoneAddress {
     ZoneAddress::new(piece.at.zone, piece.at.offset - HEADER as u64)
 }
 
-/// Whether the copy of a piece that is read first is what its checksum says, whatever the other one is.
+/// Whether the copy of a piece that is read first matches its checksum, whatever the other copy holds.
 pub(crate) fn first_is_right(device: &dyn Mirror, node: &Node, piece: &Piece) -> Result<bool> {
     let read = |at, blocks: &mut [u8]| device.read_first(at, blocks);
     is_right(device, node, piece, read)
 }
 
-/// The same of the copy that is not read; there may be none.
+/// Whether the other copy of a piece matches its checksum; true if there is only one copy.
 pub(crate) fn other_is_right(device: &dyn Mirror, node: &Node, piece: &Piece) -> bool {
     let read = |at, blocks: &mut [u8]| device.read_other(at, blocks).unwrap_or(Ok(()));
     device.twin(piece.at.zone).is_none() || matches!(is_right(device, node, piece, read), Ok(true))
 }
 
-/// Where `read` reads whole blocks of a copy.
+/// Whether a copy of a piece matches its checksum; `read` reads whole blocks of the copy.
 fn is_right(
     device: &dyn Mirror,
     node: &Node,

@@ -1,11 +1,10 @@
-//! Going on behind damage in the journal, and what is lost by that.
+//! Continues after damage in the journal, and finds out what is lost by that.
 //!
-//! Frames behind one that cannot be read are carried out, in order, on what the frames in front of it made.
-//! What the damaged one held is not known, and three things make that safe. A file whose name it held is
-//! found by what later frames say of its number. A file that it removed may still have its name here while
-//! its zone holds something else by now: so every file is compared with its checksums, and one that is not
-//! what the journal says goes. And a zone that it gave away belongs to somebody else: so of the zones that
-//! are ours, only those with something that has been found in them stay so.
+//! Frames after the unreadable ones are applied, in order, to the result of the frames before. The content of a damaged
+//! frame is not known, and three rules make that safe. A file whose name it held is found by the inode in later frames.
+//! A file that it removed may still have its name here while its zone holds other data by now: so every file is
+//! compared with its checksums, and a file that does not match is removed. A zone that it gave back belongs to another
+//! owner: so of BlueFS's zones, only those remain BlueFS's in which live data has been found.
 
 use crate::Result;
 use crate::format::operation::{ExtentEntry, JournalOperation, Kind};
@@ -19,12 +18,12 @@ use runtime::HashSet;
 use std::collections::BTreeSet;
 use zone::{ZoneDescriptor, ZoneId};
 
-/// Where files are put whose names are lost.
+/// Directory for files whose names are lost.
 const FOUND: &str = "/lost+found";
 
-/// What has to be said of every repair of a journal, for not all is known.
+/// A loss that is reported for every repair of a journal, because the damaged frames' content is not known.
 pub(crate) fn not_all_is_known(journal: &Journal) -> Loss {
-    // Frames of the snapshot say that none was durable.
+    // The snapshot's frames record no durable frames.
     let what = if journal.durable == 0 {
         "loses the list of files with which the journal began, or what came next: every file made before \
          that may be lost, whether it is listed or not"
@@ -35,20 +34,21 @@ pub(crate) fn not_all_is_known(journal: &Journal) -> Loss {
     loss("the file system", what)
 }
 
-/// What is there when all frames that can be read are carried out.
+/// The metadata after all readable frames were applied.
 pub(crate) struct Salvaged {
     pub names: Namespace,
-    /// What is known to be lost.
+    /// Known losses.
     pub losses: Vec<Loss>,
-    /// Files that were removed.
+    /// Inodes of files that were removed.
     pub gone: HashSet<u64>,
     /// Zones with frames behind the damage.
     pub zones: BTreeSet<ZoneId>,
-    /// Frames of those that were durable that cannot be read.
+    /// Number of durable frames that cannot be read.
     pub missing: u64,
 }
 
-/// Carries out what can be read behind the end of `journal`, of which so many frames were `durable`.
+/// Applies the readable frames after the end of `journal`, whose first frame is in zone `first`; `durable` frames of it
+/// were durable.
 pub(crate) fn salvage(
     device: &dyn Mirror,
     report: &[ZoneDescriptor],
@@ -76,13 +76,13 @@ pub(crate) fn salvage(
     };
     let mut next = journal.next_frame;
     let behind = frames_behind(device, journal, &work.names, report);
-    // Whoever asks has heard of one more, not of all.
+    // The caller knows of at least one missing frame, perhaps not of all.
     let durable = behind
         .values()
         .map(|frame| frame.durable)
         .fold(durable, u64::max);
     for (number, frame) in behind {
-        // Behind the last that was durable it is a torn tail as ever.
+        // After the last durable frame, an incomplete one is an ordinary torn tail.
         let missing = |op: &JournalOperation| {
             matches!(op, JournalOperation::Extend { extents, .. } | JournalOperation::Move { extents, .. }
                 if extents.iter().any(|e| !is_there(device, report, e)))
@@ -110,13 +110,13 @@ pub(crate) fn salvage(
 #[derive(Default)]
 struct Work {
     names: Namespace,
-    /// Of no use any more: their last name was removed.
+    /// Inodes whose last name was removed; the inodes are never used again.
     gone: HashSet<u64>,
-    /// Files from here on that are unknown were made in what is damaged.
+    /// Lowest inode that no frame before the damage used: unknown files from here on were made in damaged frames.
     first_unknown: u64,
-    /// Files that have lost their end.
+    /// Files whose ends are lost.
     truncated: BTreeSet<u64>,
-    /// Names that should be those of files that are not known.
+    /// Names that should belong to files that are not known.
     unfilled: BTreeSet<String>,
 }
 
@@ -126,7 +126,7 @@ impl Work {
         self.gone.extend(nameless.iter().map(|node| node.inode));
     }
 
-    /// Applies an operation that counts on others which may be missing.
+    /// Applies an operation that may build on operations in damaged frames.
     fn carry_out(&mut self, operation: &JournalOperation) {
         self.find(operation);
         match operation {
@@ -154,7 +154,7 @@ impl Work {
                     self.unfilled.insert(to.clone());
                 }
             }
-            // Something in it may have been removed in what is damaged.
+            // Its entries may have been removed in damaged frames.
             JournalOperation::RemoveDirectory { path }
                 if self.names.children(path).is_ok_and(|c| !c.is_empty()) =>
             {
@@ -165,7 +165,7 @@ impl Work {
         self.apply(operation);
     }
 
-    /// Makes a file that is not known, and was made in what is damaged.
+    /// Makes the operation's file, under [`FOUND`], if it was made in a damaged frame.
     fn find(&mut self, operation: &JournalOperation) {
         let (inode, kind) = match operation {
             JournalOperation::Link { inode, .. }
@@ -190,7 +190,7 @@ impl Work {
         });
     }
 
-    /// A file gets this name, in directories that may have been made in what is damaged.
+    /// Prepares for a file to get this name, and makes its directories, which may have been made in damaged frames.
     fn expect(&mut self, path: &str) {
         self.unfilled.remove(path);
         let mut directory = parent(path);
@@ -200,7 +200,7 @@ impl Work {
         }
     }
 
-    /// Puts right what operations that are missing have left, and answers what is lost.
+    /// Repairs the effects of missing operations, and returns the losses.
     fn finish(&mut self) -> Vec<Loss> {
         let mut losses = Vec::new();
         let mut unnamed = Vec::new();
@@ -267,7 +267,7 @@ fn found(inode: u64) -> String {
     format!("{FOUND}/inode-{inode}")
 }
 
-/// Adds an extent; false if something is missing in front of it or was truncated.
+/// Adds an extent. False if bytes before it are missing, or if it replaces bytes that a missing operation truncated.
 fn extend(body: &mut Body, extent: ExtentEntry) -> bool {
     if extent.file_offset > body.written() {
         return false;
@@ -284,7 +284,7 @@ fn extend(body: &mut Body, extent: ExtentEntry) -> bool {
     if holder.at.zone == extent.at.zone && holder.at.offset + inside == extent.at.offset {
         return true;
     }
-    // What lay here was truncated in what is damaged.
+    // The bytes here were truncated in a damaged frame.
     body.truncate(extent.file_offset);
     body.pieces.push(extent);
     false

@@ -1,4 +1,4 @@
-//! What is in memory behind a damaged journal and cannot be true: files whose bytes are others', logs that
+//! Finds metadata that cannot be true after damage to the journal: files whose places hold other data, and logs that
 //! are shorter than they were.
 
 use crate::format::operation::Kind;
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use zone::{Geometry, ZoneCondition, ZoneId};
 
 impl Shared {
-    /// What a mount for writing that accepts the damage would lose.
+    /// The losses of a mount for writing that accepts the damage, sorted.
     pub fn losses(&self) -> Result<Vec<Loss>> {
         let state = self.state.lock();
         let mut losses: BTreeSet<Loss> = BTreeSet::new();
@@ -33,8 +33,10 @@ impl Shared {
     }
 }
 
-/// Plain files that are not what the journal says, with what becomes of them. In zones that are offline
-/// nothing has come to lie since.
+/// Names of plain files whose bytes do not match the journal, with their inodes and losses. Offline zones are not
+/// considered, because no other data can have been written there.
+///
+/// Beside a store, only a proven match counts as the file's data, because the zone may be the store's by now.
 ///
 /// Beside a store only what is proven counts: the zone may be the store's by now.
 fn stale(device: &dyn ZonedDevice, names: &Namespace, alone: bool) -> Result<Vec<(u64, Loss)>> {
@@ -69,7 +71,7 @@ fn stale(device: &dyn ZonedDevice, names: &Namespace, alone: bool) -> Result<Vec
 }
 
 impl Namespace {
-    /// Lets go of what cannot be ours any more; for a mount that writes.
+    /// Removes stale files, and gives up zones without data of files; for a mount for writing.
     pub fn forget_what_is_stale(&mut self, device: &dyn ZonedDevice, alone: bool) -> Result<()> {
         for (inode, Loss { path, .. }) in stale(device, self, alone)? {
             self.names.remove(&path);
@@ -86,7 +88,7 @@ impl Namespace {
         extents.map(|(zone, _)| zone).collect()
     }
 
-    /// Logs of which more records were found than they have, and files that have nothing.
+    /// Losses of logs of which more records were found than the metadata leads to, and of files that are empty.
     pub fn shorter_than_they_were(
         &self,
         found: &BTreeMap<(u64, u32), u64>,
@@ -105,7 +107,7 @@ impl Namespace {
             let body = node.body.read();
             let size = body.written();
             let of_run = body.segments.iter().find(|s| s.run_id == *run_id);
-            // Behind a truncation they count no more.
+            // Records after a truncation do not count.
             if size < *end && of_run.is_none_or(|segment| segment.limit == u64::MAX) {
                 losses.insert(loss(
                     &self.path(*inode),
@@ -122,7 +124,7 @@ impl Namespace {
         losses
     }
 
-    /// Forgets runs of logs of which nothing was found, and answers which logs are shorter by that.
+    /// Removes segments of logs in which no record was found, and returns the logs that become shorter by that.
     pub fn forget_lost_runs(&self) -> Vec<Loss> {
         let mut losses = Vec::new();
         for node in self.nodes.values().filter(|n| n.kind == Kind::Log) {

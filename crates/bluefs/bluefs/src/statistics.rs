@@ -1,9 +1,10 @@
-//! What was asked of the file system and what it did to the drive.
+//! Counters of the bytes and operations that users asked for, and of those on the drive.
 
 use cache::CacheStatistics;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// From a list of counters: their values for users, and the counters themselves.
+/// Makes two structs from a list of counters: [`FsStatistics`], their values for users, and `Counters`, the atomic
+/// counters.
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident,)*) => {
         /// Bytes and operations since the mount.
@@ -57,12 +58,12 @@ counters! {
     flushes,
     /// Zones reset.
     resets,
-    /// Places that the mount made whole from the other copy, or wrote anew: copies that were shorter, damaged ones of the
-    /// journal, superblocks that were lost.
+    /// Copies that the mount repaired from the other copy or wrote again: shorter copies, damaged copies of the
+    /// journal, lost superblocks.
     mended_at_mount,
-    /// Places in which one copy was found damaged, and has been written anew or is going to be.
+    /// Places in which one copy was found damaged; its data has been written again or is going to be.
     copies_repaired,
-    /// Reads that were begun and waited for later.
+    /// Reads begun by [`crate::Reader::read_later`].
     reads_later,
 }
 
@@ -93,7 +94,7 @@ impl Counters {
             .fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Bytes that were written for users: not to move data, nor for metadata.
+    /// Bytes written for users: not for moving data, nor for metadata.
     pub fn users_written(&self) -> u64 {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         get(&self.log_bytes_written) + get(&self.plain_bytes_written)

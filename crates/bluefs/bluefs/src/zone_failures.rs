@@ -1,7 +1,7 @@
-//! What becomes of files in zones that fail.
+//! Handles files in zones that fail.
 //!
-//! What is live in a zone that can be read is moved elsewhere (`reclaim.rs`), and the zone taken out of
-//! use when its reset fails. Files with bytes in a zone that cannot be read say so; all others go on.
+//! Live data in a read-only zone is moved elsewhere (`reclaim.rs`), and the zone is retired when its reset fails. Files
+//! with bytes in an offline zone return an error; all others can still be used.
 
 use crate::failing::DamagedFile;
 use crate::format::operation::Kind;
@@ -14,19 +14,19 @@ use runtime::HashMap;
 use zone::{ZoneCommand, ZoneCondition, ZoneDescriptor, ZoneError, ZoneId};
 
 impl Shared {
-    /// A command failed; perhaps for the zone.
+    /// Takes note of a failed command that shows that a zone is read-only or offline.
     pub fn notice(&self, error: &ZoneError) {
         let (ZoneError::ReadOnly { zone, .. } | ZoneError::Offline { zone, .. }) = error else {
             return;
         };
-        // A pair is as good as the better one of its zones: with that one nothing is lost.
+        // A pair counts as its better zone: as long as that can be read, nothing is lost.
         if let Ok(told) = self.device.report_zone(self.device.goes_by(*zone)) {
             self.failing.add(&told, &*self.device);
         }
         self.wake.call();
     }
 
-    /// Asks the drive, and answers which files have lost bytes.
+    /// Files that have lost bytes, by a new report of the drive.
     pub fn damaged_files(&self) -> Result<Vec<DamagedFile>> {
         let g = self.device.geometry();
         let report = self.device.report(ZoneId(0), g.zone_count)?;
@@ -74,7 +74,7 @@ pub(crate) fn damaged_files(state: &State, report: &[ZoneDescriptor]) -> Vec<Dam
 }
 
 impl Handle {
-    /// The error of a read of this file.
+    /// Makes the error of a failed read of this file.
     pub fn read_failed(&self, error: ZoneError) -> Error {
         self.shared.notice(&error);
         match error {
@@ -85,8 +85,7 @@ impl Handle {
         }
     }
 
-    /// What was written of this file is not all there any more: nothing that is written behind it
-    /// is worth anything.
+    /// Fails if the file has bytes in an offline zone: then bytes appended after them are of no use.
     pub fn check_lost(&self) -> Result<()> {
         let lost = self.shared.failing.lost(&self.node.body.read());
         match lost {
