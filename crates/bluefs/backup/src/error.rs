@@ -1,20 +1,20 @@
-//! Why nothing was packed or restored.
+//! [`Error`]: why packing or restoring failed.
 
 use std::io;
 use thiserror::Error;
 
-/// Why nothing was packed or restored.
+/// Why packing or restoring failed.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// Of the file system.
+    /// An error of the file system.
     #[error(transparent)]
     BlueFs(bluefs::Error),
-    /// A file's bytes are not what its checksums say.
+    /// A file does not match its checksums.
     #[error("{path}: {source}")]
     File {
         /// The file.
         path: String,
-        /// What is wrong with it.
+        /// The mismatch.
         source: bluefs::Error,
     },
     /// Two reads of a file differ.
@@ -23,13 +23,13 @@ pub enum Error {
         /// The file.
         path: String,
     },
-    /// A file has the name of the archive's own.
+    /// A file has the name that is reserved for the archive's checksums.
     #[error("{path}: an archive keeps its checksums under this name")]
     Reserved {
         /// The file.
         path: String,
     },
-    /// What the archive is written to, or a file that is stored is read from.
+    /// The archive cannot be written, or a file to be stored cannot be read.
     #[error(transparent)]
     Io(io::Error),
     /// The file system to restore into has files.
@@ -38,16 +38,16 @@ pub enum Error {
     /// The archive is compressed.
     #[error("the archive is compressed by {with}")]
     Compressed {
-        /// The program that undoes it, with `-dc`.
+        /// The program that decompresses it, with `-dc`.
         with: &'static str,
     },
-    /// The archive is no tar archive, or not a whole one.
+    /// The archive is not a tar archive, or is incomplete.
     #[error("the archive is damaged: {0}")]
     NoTar(io::Error),
-    /// There is something behind the last file.
+    /// The archive has entries after its checksums.
     #[error("the archive is damaged: it goes on behind its checksums")]
     GoesOn,
-    /// What the last file holds cannot be read.
+    /// The archive's checksums cannot be decoded.
     #[error("the archive's checksums are damaged")]
     Checksums,
     /// A file is shorter than its header says.
@@ -56,35 +56,35 @@ pub enum Error {
         /// The file.
         path: String,
     },
-    /// It stops in front of the blocks that end a tar archive.
+    /// The zero blocks that end a tar archive are missing.
     #[error("the archive is cut off: its end is missing")]
     NoEnd,
-    /// The last file is another one.
+    /// The archive's last file is not that with the checksums.
     #[error("the archive has no checksums: another program made it")]
     NoChecksums,
-    /// The archive does not hold what its last file names.
+    /// The archive's content differs from the list in its last file.
     #[error("the archive is damaged: {wrong} is not what was packed")]
     Different {
         /// The first file that differs, or the list of files.
         wrong: String,
     },
-    /// A name would leave the file system.
+    /// A name leads out of the file system's root.
     #[error("{name}: a name that leads out of the archive")]
     LeadsOut {
         /// The name.
         name: String,
     },
-    /// A link, a device or the like.
+    /// An entry is neither a file nor a directory.
     #[error("{name}: {kind}; only files and directories can be restored")]
     Kind {
-        /// Its name.
+        /// The entry's name.
         name: String,
-        /// What it is.
+        /// The entry's type.
         kind: String,
     },
 }
 
-/// Of packing or restoring.
+/// Result of packing or restoring.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl From<bluefs::Error> for Error {
@@ -94,7 +94,7 @@ impl From<bluefs::Error> for Error {
 }
 
 impl From<io::Error> for Error {
-    /// One of the file system's, which went through a reader, is itself again.
+    /// Unwraps an error of the file system that was passed through a [`std::io::Read`].
     fn from(error: io::Error) -> Self {
         match error.downcast::<bluefs::Error>() {
             Ok(own) => Self::BlueFs(own),

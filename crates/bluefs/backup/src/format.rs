@@ -1,4 +1,4 @@
-//! The archive's last file: what the archive holds, with a checksum of that. Nothing here does I/O.
+//! The archive's last file: its list of contents, with a checksum of that list. Nothing here does I/O.
 
 use crc_fast::{CrcAlgorithm, checksum};
 use serde::{Deserialize, Serialize};
@@ -6,13 +6,13 @@ use std::path::{Component, Path};
 
 /// The name of the archive's last file.
 pub const CHECKSUMS: &str = ".zonestore-backup";
-/// The version of what is in it.
+/// The version of its format.
 pub const VERSION: u32 = 1;
 
-/// What an archive holds.
+/// The contents of an archive.
 #[derive(Clone, Serialize, Deserialize, Debug, PartialEq, Eq)]
 pub struct Contents {
-    /// Always [`VERSION`]: no other is read.
+    /// Always [`VERSION`]; other versions are not read.
     pub version: u32,
     /// Paths, in the order of the archive.
     pub directories: Vec<String>,
@@ -23,11 +23,11 @@ pub struct Contents {
 /// A file in an archive.
 #[derive(Clone, Serialize, Deserialize, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// Its path, absolute.
+    /// Its absolute path.
     pub path: String,
     /// Bytes of its content.
     pub bytes: u64,
-    /// Of its content.
+    /// Checksum of its content.
     pub crc32c: u32,
 }
 
@@ -48,7 +48,7 @@ impl Contents {
         bytes.fold(0, u64::saturating_add)
     }
 
-    /// The last file's content.
+    /// Encodes the content of the last file.
     ///
     /// # Errors
     /// None that could happen: it is written to memory.
@@ -59,7 +59,7 @@ impl Contents {
         Ok(text)
     }
 
-    /// What the last file says; `None` if it is damaged, or of another version.
+    /// Decodes the content of the last file; `None` if it is damaged or of another version.
     pub fn decode(text: &[u8]) -> Option<Self> {
         let text = text.strip_suffix(b"\n")?;
         let end = text.iter().rposition(|byte| *byte == b'\n')?;
@@ -74,7 +74,7 @@ fn crc32c(bytes: &[u8]) -> u32 {
     checksum(CrcAlgorithm::Crc32Iscsi, bytes) as u32
 }
 
-/// A name of the archive as a path of the file system; `None` if it leads elsewhere.
+/// Converts a name in the archive to an absolute path; `None` if it has `..` or is not UTF-8.
 pub fn absolute(name: &Path) -> Option<String> {
     let mut path = String::new();
     for part in name.components() {

@@ -1,8 +1,8 @@
-//! All files of a BlueFS as one tar archive, which any tar reads (docs/format/backup.md).
+//! Stores all files of a BlueFS in one tar archive, which any tar program can read (docs/format/backup.md).
 //!
-//! The last file of the archive has the checksums of all others. [`pack`] compares a file with the drive's
-//! checksums before anything of it goes into the archive, and [`restore`] an archive with its own before
-//! anything of it gets its name. [`tree`] has what either needs of a file system.
+//! The last file of the archive has the checksums of all others. [`pack`] verifies a file by the drive's checksums
+//! before it adds it to the archive, and [`restore`] verifies the whole archive before its files get their names.
+//! [`tree`] has the operations on files that both need.
 
 mod error;
 pub mod format;

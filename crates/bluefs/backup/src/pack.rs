@@ -1,4 +1,4 @@
-//! Packing: the files of a file system become an archive.
+//! Packs the files of a file system into an archive.
 
 use crate::error::{Error, Result};
 use crate::format::{CHECKSUMS, Contents, Member};
@@ -8,14 +8,14 @@ use bluefs::BlueFs;
 use std::io::{self, Read, Write};
 use tar::{Builder, EntryType, Header};
 
-/// An archive that is being written, whatever file system its files are of.
+/// An archive that is being written; its files may come from any file system.
 pub struct Packer<W: Write> {
     builder: Builder<W>,
     contents: Contents,
 }
 
 impl<W: Write> Packer<W> {
-    /// With nothing in it yet.
+    /// An empty archive that is written to `target`.
     pub fn new(target: W) -> Self {
         Self {
             builder: Builder::new(target),
@@ -23,10 +23,10 @@ impl<W: Write> Packer<W> {
         }
     }
 
-    /// A directory by its absolute path; `modified` is Unix time in seconds.
+    /// Adds a directory by its absolute path; `modified` is Unix time in seconds.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The directory cannot be written.
     pub fn directory(&mut self, path: &str, modified: u64) -> Result<()> {
         let mut header = Header::new_gnu();
         header.set_mtime(modified);
@@ -39,10 +39,10 @@ impl<W: Write> Packer<W> {
         Ok(())
     }
 
-    /// A file of `size` bytes; answers the crc32c of what `source` gave.
+    /// Adds a file of `size` bytes; returns the crc32c of the bytes that `source` returned.
     ///
     /// # Errors
-    /// It has a name that the archive itself needs, cannot be read, or cannot be written.
+    /// The name is reserved for the archive's checksums, or the file cannot be read or written.
     pub fn file(&mut self, path: &str, modified: u64, size: u64, source: impl Read) -> Result<u32> {
         let name = path.trim_start_matches('/');
         if name == CHECKSUMS {
@@ -64,10 +64,10 @@ impl<W: Write> Packer<W> {
         Ok(crc32c)
     }
 
-    /// Ends the archive with the checksums of all files.
+    /// Ends the archive with the list of its contents and their checksums.
     ///
     /// # Errors
-    /// They cannot be written.
+    /// The list cannot be written.
     pub fn finish(mut self) -> Result<(W, Contents)> {
         let text = self.contents.encode().map_err(io::Error::from)?;
         let mut header = Header::new_gnu();
@@ -79,11 +79,11 @@ impl<W: Write> Packer<W> {
     }
 }
 
-/// Writes all files to `target`, each after it has been compared with its checksums. `progress` is told how
-/// many bytes of files were written so far.
+/// Writes all files to `target`, each after it has been verified by its checksums. `progress` gets the total number of
+/// bytes of files written so far.
 ///
 /// # Errors
-/// Also that a file is damaged. What is in `target` then is no archive.
+/// Also if a file is damaged. `target` then holds no complete archive.
 pub fn pack<W: Write>(
     fs: &BlueFs,
     target: W,

@@ -1,4 +1,4 @@
-//! Restoring: an archive becomes the files of an empty file system.
+//! Restores an archive into an empty file system.
 
 use crate::error::{Error, Result};
 use crate::format::Contents;
@@ -7,10 +7,10 @@ use crate::unpack::{Sink, unpack};
 use bluefs::BlueFs;
 use std::io::Read;
 
-/// Where everything is put until the whole archive has been seen.
+/// Directory for all files until the whole archive has been verified.
 const PARTIAL: &str = "/.zonestore-restore";
 
-/// Removes what a restore that did not come to its end has left; false if there is nothing of the kind.
+/// Removes the files of an interrupted restore; false if there are none.
 ///
 /// # Errors
 /// Of the file system.
@@ -22,10 +22,11 @@ pub fn remove_left(fs: &BlueFs) -> Result<bool> {
     Ok(is_left)
 }
 
-/// Puts what is in the archive into an empty file system. `progress` is told how many bytes were added.
+/// Restores the files and directories of an archive into an empty file system. `progress` gets the number of bytes
+/// added each time; `foreign` as in [`unpack`].
 ///
 /// # Errors
-/// Nothing is restored then.
+/// Nothing has been restored then.
 pub fn restore(
     fs: &BlueFs,
     archive: impl Read,
@@ -52,7 +53,7 @@ pub fn restore(
     Ok(contents)
 }
 
-/// Writes below [`PARTIAL`].
+/// Writes files and directories below [`PARTIAL`].
 struct Below<'a> {
     fs: &'a BlueFs,
     progress: &'a mut dyn FnMut(u64),

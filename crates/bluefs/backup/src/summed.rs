@@ -1,22 +1,22 @@
-//! Bytes on their way, with their checksum.
+//! A reader that computes the checksum of the bytes read through it.
 
 use crc_fast::{CrcAlgorithm, Digest};
 use std::io::{self, Read};
 
-/// Bytes on their way, with their checksum.
+/// A reader with the crc32c of the bytes read through it.
 pub struct Summed<R> {
     from: R,
     sum: Digest,
 }
 
 impl<R> Summed<R> {
-    /// Of what `from` gives from here on.
+    /// Reads from `from`, beginning with an empty checksum.
     pub fn new(from: R) -> Self {
         let sum = Digest::new(CrcAlgorithm::Crc32Iscsi);
         Self { from, sum }
     }
 
-    /// Of what was read so far.
+    /// The checksum of the bytes read so far.
     pub fn crc32c(&self) -> u32 {
         self.sum.finalize() as u32
     }

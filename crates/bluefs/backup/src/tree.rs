@@ -1,27 +1,27 @@
-//! Files and directories of a file system, as whoever copies them needs them.
+//! Helpers for copying files and directories of a BlueFS.
 
 use crate::error::{Error, Result};
 use bluefs::{BlueFs, Metadata, Reader};
 use serde::Serialize;
 use std::io::{self, Read};
 
-/// Bytes moved at once.
+/// Bytes that are read and written at a time.
 pub const CHUNK: usize = 1 << 20;
 
-/// What is in a directory.
+/// An entry of a directory.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Entry {
-    /// Its name there.
+    /// Its name in the directory; from [`entries`] of a file, the path that was given.
     pub name: String,
-    /// Whether it is a directory itself.
+    /// Whether the entry is a directory.
     pub directory: bool,
-    /// Bytes of a file.
+    /// Size in bytes; 0 for directories.
     pub size: u64,
-    /// When it last changed, Unix time in microseconds.
+    /// Time of the last change, Unix time in microseconds.
     pub modified_micros: u64,
 }
 
-/// What is in the directory at `path`, or the file there.
+/// The entries of the directory at `path`, or one entry for the file there.
 ///
 /// # Errors
 /// As [`BlueFs::metadata`].
@@ -45,7 +45,7 @@ pub fn entries(fs: &BlueFs, path: &str) -> bluefs::Result<Vec<Entry>> {
     entries.collect()
 }
 
-/// A file of the file system as a source of bytes.
+/// A file of a BlueFS as a [`Read`], from its start.
 pub struct Source {
     reader: Reader,
     at: u64,
@@ -61,15 +61,16 @@ impl Source {
         Ok(Self { reader, at: 0 })
     }
 
-    /// Opens the file, all of whose extents are what their checksums say. Answers the crc32c of all of it.
+    /// Verifies all extents of the file by their checksums, then opens it. Returns it with the crc32c of its content.
+    /// If one of two copies is damaged, it is repaired first.
     ///
     /// # Errors
-    /// Also that one is not.
+    /// Like [`Self::open`], or an extent does not match its checksum.
     pub fn verified(fs: &BlueFs, path: &str) -> Result<(Self, u32)> {
-        // An extent is compared as a whole, and may be larger than what is read at once.
+        // Only a whole extent can be compared with its checksum, and it may be larger than one read here.
         let verify = || fs.open(path)?.verify();
         let verified = match verify() {
-            // Only checksums tell which copy is right.
+            // Only the checksums tell which copy is correct.
             Err(error) if error.is_damage() && fs.info().copies() > 1 => {
                 fs.repair_copies()?;
                 verify()
@@ -98,10 +99,11 @@ impl Read for Source {
     }
 }
 
-/// Writes everything of `source` into a new file, durably. `each` is told how many bytes were added.
+/// Writes all bytes of `source` into a new file, durably, and returns their number. `each` gets the number of bytes
+/// added each time; `size` is a hint.
 ///
 /// # Errors
-/// Of the source, or of the file system.
+/// Those of the source and of the file system.
 pub fn write(
     fs: &BlueFs,
     path: &str,
@@ -131,11 +133,11 @@ pub fn write(
     Ok(total)
 }
 
-/// Writes everything of `source` into the file `path`, durably. One that is replaced stays whole until the
-/// new one is. Answers how many bytes.
+/// Writes all bytes of `source` into the file `path`, durably, and returns their number. A file that is replaced
+/// remains intact until the new one is complete.
 ///
 /// # Errors
-/// Of the source, or of the file system; what was there is still there.
+/// Those of the source and of the file system; the earlier file is still there.
 pub fn replace(fs: &BlueFs, path: &str, source: &mut dyn Read, size: Option<u64>) -> Result<u64> {
     let mut names = (0_u32..).map(|number| format!("{path}.partial{number}"));
     let partial = names.find(|name| !fs.exists(name)).unwrap_or_default();
@@ -150,7 +152,7 @@ pub fn replace(fs: &BlueFs, path: &str, source: &mut dyn Read, size: Option<u64>
     stored
 }
 
-/// Calls `each` for everything below `folder`, with directories in front of what is in them.
+/// Calls `each` for every file and directory below `folder`, a directory before its content.
 ///
 /// # Errors
 /// Those of `each`, and of the file system.
@@ -173,7 +175,7 @@ pub fn walk<E: From<bluefs::Error>>(
 /// Makes a directory and those above it.
 ///
 /// # Errors
-/// Of the file system.
+/// Those of the file system.
 pub fn make_directories(fs: &BlueFs, path: &str) -> bluefs::Result<()> {
     let mut so_far = String::new();
     for part in path.split('/').filter(|part| !part.is_empty()) {
@@ -186,20 +188,20 @@ pub fn make_directories(fs: &BlueFs, path: &str) -> bluefs::Result<()> {
     Ok(())
 }
 
-/// What a path stands for: a file, or a directory with all that is below it.
+/// A file, or a directory with everything below it.
 pub struct Tree {
     /// Paths of its files.
     pub files: Vec<String>,
-    /// Bytes of these.
+    /// Total size of the files in bytes.
     pub bytes: u64,
     folders: Vec<String>,
 }
 
 impl Tree {
-    /// What is at `path`.
+    /// Lists the file or directory at `path`.
     ///
     /// # Errors
-    /// Also that nothing is there.
+    /// Also if it does not exist.
     pub fn at(fs: &BlueFs, path: &str) -> bluefs::Result<Self> {
         let mut tree = Self {
             files: Vec::new(),
@@ -226,10 +228,10 @@ impl Tree {
         }
     }
 
-    /// Removes all of it, apart from the root; what is removed is durable.
+    /// Removes the files and directories, except the root; the removal is durable.
     ///
     /// # Errors
-    /// Of the file system.
+    /// Those of the file system.
     pub fn remove(&self, fs: &BlueFs) -> bluefs::Result<()> {
         for file in &self.files {
             fs.delete(file)?;

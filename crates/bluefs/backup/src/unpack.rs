@@ -1,4 +1,4 @@
-//! Reading an archive, whatever becomes of its files. Whether it is whole, its last file says.
+//! Reads an archive and passes its files to a [`Sink`]. The archive's last file tells whether it is complete.
 
 use crate::error::{Error, Result};
 use crate::format::{CHECKSUMS, Contents, Member, absolute};
@@ -9,10 +9,11 @@ use std::path::Path;
 use std::rc::Rc;
 use tar::{Archive, EntryType};
 
-/// Of a tar archive.
+/// Block size of a tar archive in bytes.
 const BLOCK: u64 = 512;
 
-/// What compressed files begin with, and who undoes that. A tar archive begins with a name, which has none of these.
+/// First bytes of compressed files, with the program that decompresses them. A tar archive begins with a file name,
+/// which never begins like this.
 const COMPRESSED: [(&[u8], &str); 4] = [
     (b"\x1f\x8b", "gzip"),
     (b"\x28\xb5\x2f\xfd", "zstd"),
@@ -20,7 +21,7 @@ const COMPRESSED: [(&[u8], &str); 4] = [
     (b"BZh91AY&SY", "bzip2"),
 ];
 
-/// The program that undoes the compression of what begins so, with `-dc`; `None`: it is not compressed.
+/// The program that decompresses data beginning with `first`, with `-dc`; `None` if it is not compressed.
 pub fn compressed_by(first: &[u8]) -> Option<&'static str> {
     let found = COMPRESSED
         .iter()
@@ -42,25 +43,25 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// Who takes what is in an archive.
+/// Receives the content of an archive.
 pub trait Sink {
-    /// A directory.
+    /// Receives a directory.
     ///
     /// # Errors
     /// Ends the reading.
     fn directory(&mut self, path: &str) -> Result<()>;
-    /// A file of so many bytes; answers how many there were.
+    /// Receives a file of `size` bytes; returns how many bytes `content` had.
     ///
     /// # Errors
     /// Ends the reading.
     fn file(&mut self, path: &str, size: u64, content: &mut dyn Read) -> Result<u64>;
 }
 
-/// Hands everything to `sink`, and answers what that was. A `foreign` archive may have no checksums; those
-/// it has are compared all the same.
+/// Passes every file and directory to `sink`, and returns what the archive contained. A `foreign` archive need not have
+/// checksums; if it has, they are verified.
 ///
 /// # Errors
-/// What `sink` was given is not what was packed, and must not be used.
+/// The archive is damaged or cannot be used. What `sink` has received must be discarded.
 pub fn unpack(mut source: impl Read, foreign: bool, sink: &mut dyn Sink) -> Result<Contents> {
     let mut found = Contents::default();
     let mut told = None;
@@ -76,7 +77,7 @@ pub fn unpack(mut source: impl Read, foreign: bool, sink: &mut dyn Sink) -> Resu
         source,
         read: read.clone(),
     });
-    // Behind the last file and its padding.
+    // Position after the last file and its padding.
     let mut end = 0;
     for entry in archive.entries().map_err(Error::NoTar)? {
         let mut entry = entry.map_err(Error::NoTar)?;

@@ -1,4 +1,4 @@
-//! The functions of `include/zonestore/bluefs.h`.
+//! The functions of `include/zonestore/bluefs.h`, which documents them.
 
 use crate::answers::{OK, call, number, remember};
 use crate::failure::{Answer, EXISTS, IO, NOT_FOUND};
@@ -11,27 +11,27 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A file system behind the ABI.
+/// Handle of a file system for the C side.
 pub struct Fs {
     fs: Arc<dyn FileSystem>,
-    /// Set if it was mounted by path; unmounts with the last user.
+    /// Set if the file system was mounted by path; the last handle unmounts it.
     mount: Option<Arc<Mount>>,
 }
 
-/// A handle for the C++ side, over a file system that stays mounted by somebody else. It is freed
-/// by `zs_fs_free`, which `zonestore::NewFileSystem` takes care of.
+/// A handle for the C++ side of a file system that the Rust side mounted and unmounts. It is freed by `zs_fs_free`,
+/// which `zonestore::NewFileSystem` calls.
 pub fn into_raw(fs: BlueFs) -> *mut Fs {
     let (fs, mount) = (Arc::new(fs), None);
     Box::into_raw(Box::new(Fs { fs, mount }))
 }
 
-/// A file that is appended to, behind the ABI.
+/// Handle of a file that is open for appending.
 pub struct Writer(Box<dyn WritableFile>);
 
-/// An open file behind the ABI.
+/// Handle of a file that is open for reading.
 pub struct Reader(Box<dyn ReadableFile>);
 
-/// A read that is begun.
+/// Handle of a read that has been begun.
 pub struct PendingRead(Pending);
 
 #[repr(C)]
@@ -44,7 +44,7 @@ pub struct Metadata {
     is_directory: u32,
 }
 
-/// One of many reads.
+/// One of many reads: the request, and its result in `got` and `code`.
 #[repr(C)]
 pub struct Read {
     offset: u64,
@@ -81,7 +81,7 @@ unsafe fn open(out: *mut *mut Fs, mount: impl FnOnce() -> Result<Arc<Mount>, Str
     })
 }
 
-/// Makes a directory and those above it; one that is there already is as good.
+/// Makes a directory and those above it; succeeds if it exists already.
 fn make_directories(fs: &dyn FileSystem, path: &str) -> Answer {
     let mut made = fs.create_directory(path);
     if made
@@ -99,7 +99,7 @@ fn make_directories(fs: &dyn FileSystem, path: &str) -> Answer {
     }
 }
 
-/// Takes a lock, and makes the file: both libraries expect it in their directory.
+/// Takes a lock and makes the lock file, because both libraries expect it in their directory.
 fn lock(fs: &dyn FileSystem, path: &str) -> Answer {
     fs.lock(path)?;
     let made = match fs.entry(path) {
@@ -137,7 +137,7 @@ entry! {
     }
     /// Mounts the drive that the environment names.
     fn zs_fs_open_named(out: *mut *mut Fs) -> c_int { open(out, mounts::open_named) }
-    /// Ends the mount under its users.
+    /// Ends the mount; later calls of its users fail.
     fn zs_fs_unmount(fs: *const Fs) -> () {
         number(|| { if let Some(mount) = &(*fs).mount { mount.stop(); } 0 });
     }
@@ -164,25 +164,25 @@ entry! {
             Ok(())
         })
     }
-    /// Appends.
+    /// Appends bytes.
     fn zs_writer_append(writer: *const Writer, data: *const c_char, length: usize) -> c_int {
         call(|| (*writer).0.append(bytes(data, length)))
     }
-    /// Flushes.
+    /// Writes out buffered bytes as far as the file system's `flush` does.
     fn zs_writer_flush(writer: *const Writer) -> c_int { call(|| (*writer).0.flush()) }
-    /// Writes out without waiting.
+    /// Starts writing out, without waiting for durability.
     fn zs_writer_range_sync(writer: *const Writer) -> c_int { call(|| (*writer).0.range_sync()) }
-    /// Makes durable.
+    /// Makes everything appended so far durable.
     fn zs_writer_sync(writer: *const Writer) -> c_int { call(|| (*writer).0.sync()) }
-    /// Truncates.
+    /// Truncates the file.
     fn zs_writer_truncate(writer: *const Writer, size: u64) -> c_int { call(|| (*writer).0.truncate(size)) }
-    /// Closes.
+    /// Closes the file.
     fn zs_writer_close(writer: *const Writer) -> c_int { call(|| (*writer).0.close()) }
-    /// Size.
+    /// Bytes in the file.
     fn zs_writer_size(writer: *const Writer) -> u64 { number(|| (*writer).0.size()) }
-    /// Inode.
+    /// Inode of the file.
     fn zs_writer_inode(writer: *const Writer) -> u64 { number(|| (*writer).0.inode()) }
-    /// Lifetime hint.
+    /// Sets the expected lifetime, 0 to 4 as in the header.
     fn zs_writer_set_lifetime(writer: *const Writer, lifetime: c_int) -> () {
         let lifetime = match lifetime {
             1 => Lifetime::Short,
@@ -193,11 +193,11 @@ entry! {
         };
         number(|| { (*writer).0.set_lifetime(lifetime); 0 });
     }
-    /// Size hint.
+    /// Sets the expected size in bytes.
     fn zs_writer_set_expected_size(writer: *const Writer, size: u64) -> () {
         number(|| { (*writer).0.set_expected_size(size); 0 });
     }
-    /// Whether nobody waits for the file.
+    /// Sets whether no client waits for the file.
     fn zs_writer_set_background(writer: *const Writer, background: c_int) -> () {
         number(|| { (*writer).0.set_background(background != 0); 0 });
     }
@@ -211,7 +211,7 @@ entry! {
             Ok(())
         })
     }
-    /// Reads.
+    /// Reads up to `length` bytes.
     fn zs_reader_read(reader: *const Reader, offset: u64, data: *mut c_char, length: usize, got: *mut usize) -> c_int {
         call(|| {
             *got = 0;
@@ -222,7 +222,7 @@ entry! {
             Ok(())
         })
     }
-    /// Many reads of one file at once.
+    /// Does many reads of one file at once; each has a code of its own.
     fn zs_reader_read_many(reader: *const Reader, reads: *mut Read, count: usize) -> () {
         let reads = if count == 0 { &mut [] } else { std::slice::from_raw_parts_mut(reads, count) };
         for read in reads.iter_mut() {
@@ -271,20 +271,20 @@ entry! {
             Ok(())
         })
     }
-    /// Frees a read that nobody waits for any more.
+    /// Frees a read whose result is no longer wanted.
     fn zs_pending_free(pending: *mut PendingRead) -> () { free(pending) }
-    /// What is read is not kept in memory.
+    /// Stops putting what is read into the cache.
     fn zs_reader_set_uncached(reader: *mut Reader) -> () {
         number(|| { (*reader).0.set_uncached(); 0 });
     }
-    /// Size.
+    /// Bytes in the file.
     fn zs_reader_size(reader: *const Reader) -> u64 { number(|| (*reader).0.size()) }
-    /// Inode.
+    /// Inode of the file.
     fn zs_reader_inode(reader: *const Reader) -> u64 { number(|| (*reader).0.inode()) }
     /// Frees a reader.
     fn zs_reader_free(reader: *mut Reader) -> () { free(reader) }
 
-    /// What a name is.
+    /// Size, times and kind of a file or directory.
     fn zs_stat(fs: *const Fs, path: *const c_char, length: usize, out: *mut Metadata) -> c_int {
         call(|| {
             let m = (*fs).fs.entry(text(path, length)?)?;
@@ -298,7 +298,7 @@ entry! {
             Ok(())
         })
     }
-    /// Whether two names are one thing.
+    /// Whether two paths lead to the same file or directory.
     fn zs_same(fs: *const Fs, first: *const c_char, first_length: usize, second: *const c_char, second_length: usize, same: *mut c_int) -> c_int {
         call(|| {
             *same = 0;
@@ -307,7 +307,7 @@ entry! {
             Ok(())
         })
     }
-    /// Lists a directory.
+    /// Calls `each` with every name in a directory.
     fn zs_list(
         fs: *const Fs,
         path: *const c_char,
@@ -334,29 +334,29 @@ entry! {
     fn zs_remove_directory(fs: *const Fs, path: *const c_char, length: usize) -> c_int {
         call(|| (*fs).fs.remove_directory(text(path, length)?))
     }
-    /// Removes a name.
+    /// Removes a name of a file.
     fn zs_remove(fs: *const Fs, path: *const c_char, length: usize) -> c_int {
         call(|| (*fs).fs.delete(text(path, length)?))
     }
-    /// Renames.
+    /// Renames a file or directory.
     fn zs_rename(fs: *const Fs, from: *const c_char, from_length: usize, to: *const c_char, to_length: usize) -> c_int {
         call(|| (*fs).fs.rename(text(from, from_length)?, text(to, to_length)?))
     }
-    /// Links.
+    /// Gives a file another name.
     fn zs_link(fs: *const Fs, from: *const c_char, from_length: usize, to: *const c_char, to_length: usize) -> c_int {
         call(|| (*fs).fs.link(text(from, from_length)?, text(to, to_length)?))
     }
-    /// Truncates a file by name.
+    /// Truncates a file by its path.
     fn zs_truncate(fs: *const Fs, path: *const c_char, length: usize, size: u64) -> c_int {
         call(|| (*fs).fs.truncate(text(path, length)?, size))
     }
-    /// Makes names durable.
+    /// Makes all changes of names durable.
     fn zs_sync_metadata(fs: *const Fs) -> c_int { call(|| (*fs).fs.sync_metadata()) }
     /// Takes a lock.
     fn zs_lock(fs: *const Fs, path: *const c_char, length: usize) -> c_int {
         call(|| lock(&*(*fs).fs, text(path, length)?))
     }
-    /// Gives a lock back.
+    /// Releases a lock.
     fn zs_unlock(fs: *const Fs, path: *const c_char, length: usize) -> () {
         if let Ok(path) = text(path, length) {
             number(|| { (*fs).fs.unlock(path); 0 });

@@ -1,4 +1,4 @@
-//! What a call answers: a code, and words for the thread that called.
+//! Results of calls through the ABI: a code, and a message that is kept for the calling thread.
 
 use crate::failure::{Answer, Failure, IO};
 use crate::forks;
@@ -14,11 +14,11 @@ thread_local! {
 
 pub(crate) fn remember(words: String) {
     let words = CString::new(words.replace('\0', " ")).unwrap_or_default();
-    // The main thread has none any more when static objects are destroyed.
+    // The main thread's variable is gone when static objects are destroyed.
     let _ = LAST_ERROR.try_with(|last| last.replace(words));
 }
 
-/// Runs one call: no panic crosses, and an error leaves its words behind.
+/// Runs one call. A panic does not cross the ABI, and an error leaves its message in `LAST_ERROR`.
 pub(crate) fn call(run: impl FnOnce() -> Answer) -> c_int {
     if forks::is_cut_off() {
         remember(forks::REFUSED.to_owned());
@@ -37,7 +37,7 @@ pub(crate) fn call(run: impl FnOnce() -> Answer) -> c_int {
     }
 }
 
-/// A number, or 0 where even that failed.
+/// Runs a call that returns a number; 0 if it panics, or in a process that is cut off by a fork.
 pub(crate) fn number(run: impl FnOnce() -> u64) -> u64 {
     if forks::is_cut_off() {
         return 0;
@@ -61,7 +61,7 @@ pub extern "C" fn zs_last_error() -> *const c_char {
 pub unsafe extern "C" fn zs_last_error_of(path: *const c_char, length: usize) -> *const c_char {
     // SAFETY: as the caller promises.
     let path = unsafe { text(path, length) }.unwrap_or_default();
-    // The words have the path in its one form.
+    // The message has the path in its normalized form.
     let behind_path = |words: &CString| {
         let words = words.to_str().ok()?;
         let rest = words.strip_prefix(&path.replace("//", "/"))?;

@@ -1,4 +1,4 @@
-//! Why a call failed: the codes of `include/zonestore/bluefs.h`, and words.
+//! Failures of calls, with the codes of `include/zonestore/bluefs.h`.
 
 use std::ffi::c_int;
 
@@ -6,7 +6,7 @@ pub(crate) const NOT_FOUND: c_int = 1;
 pub(crate) const EXISTS: c_int = 2;
 pub(crate) const IO: c_int = 7;
 
-/// Why a call failed, as the ABI says it: a code, and words.
+/// A failure as the ABI returns it: a code and a message.
 #[derive(Debug)]
 pub(crate) struct Failure {
     pub code: c_int,

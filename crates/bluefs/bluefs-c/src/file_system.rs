@@ -1,11 +1,11 @@
-//! What a file system has to do for the ABI. Calls that only RocksDB makes, and hints, have an answer for those who
-//! leave them out.
+//! The traits that a file system implements for the ABI. Hints, and calls that only RocksDB makes, have default
+//! implementations.
 
 use crate::failure::{Answer, Failure};
 use bluefs::Lifetime;
 use serde_json::Value;
 
-/// What a path leads to.
+/// Metadata of a file or directory.
 pub(crate) struct Entry {
     pub size: u64,
     pub modified_micros: u64,
@@ -20,14 +20,14 @@ fn unsupported<T>(what: &str) -> Answer<T> {
     )))
 }
 
-/// Files by path.
+/// Operations on files by path.
 pub(crate) trait FileSystem: Send + Sync {
     fn create(&self, path: &str) -> Answer<Box<dyn WritableFile>>;
-    /// To append; makes the file if it is missing.
+    /// Opens a file for appending; creates it if it does not exist.
     fn reopen(&self, path: &str) -> Answer<Box<dyn WritableFile>>;
     fn open(&self, path: &str) -> Answer<Box<dyn ReadableFile>>;
     fn entry(&self, path: &str) -> Answer<Entry>;
-    /// Names of what is in a directory.
+    /// Names of the files and directories in a directory.
     fn list(&self, path: &str) -> Answer<Vec<String>>;
     fn create_directory(&self, path: &str) -> Answer;
     fn remove_directory(&self, path: &str) -> Answer;
@@ -37,11 +37,11 @@ pub(crate) trait FileSystem: Send + Sync {
     fn lock(&self, path: &str) -> Answer;
     fn unlock(&self, path: &str);
     fn free_bytes(&self) -> u64;
-    /// Names the mount within the process.
+    /// Identifies the mount within the process.
     fn identity(&self) -> u64;
-    /// What was written without a sync so long ago is written out.
+    /// Writes out unsynced bytes of logs that are at least `age_micros` old.
     fn write_out(&self, age_micros: u64) -> Answer;
-    /// Everything is durable, and nothing is taken any more.
+    /// Makes everything durable; later calls fail.
     fn unmount(&self) -> Answer;
     fn statistics(&self) -> Value;
 
@@ -56,7 +56,8 @@ pub(crate) trait FileSystem: Send + Sync {
     }
 }
 
-/// The calls that a file system has itself by the same names. `$written` makes a handle of its writer.
+/// Implements the calls for which the file system has methods of the same names. `$written` makes a [`WritableFile`] of
+/// its writer.
 macro_rules! by_its_own {
     ($written:path) => {
         fn create(&self, path: &str) -> Answer<Box<dyn WritableFile>> {
@@ -93,10 +94,10 @@ macro_rules! by_its_own {
 }
 pub(crate) use by_its_own;
 
-/// A file that is appended to, by threads that may share it.
+/// A file that is open for appending; threads may share it.
 pub(crate) trait WritableFile: Send + Sync {
     fn append(&self, data: &[u8]) -> Answer;
-    /// Readers see it, and it survives the process as far as the file system promises.
+    /// Makes appended bytes visible to readers, and lets them survive the process as far as the file system can.
     fn flush(&self) -> Answer;
     fn sync(&self) -> Answer;
     fn truncate(&self, size: u64) -> Answer;
@@ -105,7 +106,7 @@ pub(crate) trait WritableFile: Send + Sync {
     fn inode(&self) -> u64;
     fn set_lifetime(&self, lifetime: Lifetime);
 
-    /// Writes out without waiting.
+    /// Starts writing out, without waiting for durability.
     fn range_sync(&self) -> Answer {
         self.flush()
     }
@@ -113,12 +114,12 @@ pub(crate) trait WritableFile: Send + Sync {
     fn set_background(&self, _background: bool) {}
 }
 
-/// A read that is begun; the call waits for it.
+/// A read that has been begun; calling the closure waits for its bytes.
 pub(crate) type Pending = Box<dyn FnOnce() -> Answer<Vec<u8>> + Send>;
 
-/// An open file.
+/// A file that is open for reading.
 pub(crate) trait ReadableFile: Send + Sync {
-    /// Fills `buffer`; fewer bytes come only at the end of the file.
+    /// Fills `buffer` and returns the number of bytes; it is smaller than the buffer only at the file's end.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Answer<usize>;
     fn size(&self) -> u64;
     fn inode(&self) -> u64;
@@ -136,6 +137,6 @@ pub(crate) trait ReadableFile: Send + Sync {
             Ok(bytes)
         })
     }
-    /// What is read from now on is not kept.
+    /// Stops putting what is read into a cache.
     fn set_uncached(&mut self) {}
 }

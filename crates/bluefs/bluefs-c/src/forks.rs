@@ -1,6 +1,6 @@
-//! What a process that was forked may do with a drive that its parent has mounted: nothing. Both
-//! would write to the same zones, each with a memory of its own of what lies in them. A fork while
-//! nothing is mounted is harmless, and so is one that becomes another program at once.
+//! Cuts a forked process off from the drives that its parent has mounted. Both would write to the same zones, each with
+//! its own view in memory of what lies in them. A fork while nothing is mounted is harmless, and so is one that is
+//! followed by exec at once.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ extern "C" fn in_the_child() {
     }
 }
 
-/// Counts as a mount for as long as it lives.
+/// Counts as a mount as long as it exists.
 pub(crate) struct Mounted(());
 
 impl Mounted {
@@ -36,7 +36,7 @@ impl Drop for Mounted {
     }
 }
 
-/// Whether this is a child of the process that mounted what it has in memory.
+/// Whether this process was forked from one that had a drive mounted.
 pub(crate) fn is_cut_off() -> bool {
     CUT_OFF.load(Ordering::Relaxed)
 }

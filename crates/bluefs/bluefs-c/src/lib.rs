@@ -1,9 +1,9 @@
-//! The C ABI of BlueFS and, for LevelDB, of ZEAFS (`include/zonestore/bluefs.h`), for the adaptors written in C++, which only
-//! translate. Both are behind one trait (`file_system`).
+//! The C ABI of BlueFS and, for LevelDB, of ZEAFS (`include/zonestore/bluefs.h`), for the adaptors in C++, which only
+//! translate. Both file systems implement the traits of `file_system`.
 //!
-//! Every entry catches panics; a failure leaves its words in a thread-local for `zs_last_error`.
-//! Mounts by path are shared within the process, for RocksDB makes a new file system object for
-//! every URI it meets; a process that was forked has no part in them.
+//! Every function catches panics; a failure leaves its message in a thread-local for `zs_last_error`. Mounts by path
+//! are shared within the process, because RocksDB makes a new file system object for every URI. A forked process cannot
+//! use its parent's mounts.
 
 mod abi;
 mod answers;

@@ -1,4 +1,4 @@
-//! The drives that this process has mounted by path: one mount each, shared, ended with the last
+//! The drives that this process has mounted by path. Each has one mount, which all users share; it ends with the last
 //! user or at exit.
 
 use crate::failure::Failure;
@@ -23,25 +23,26 @@ use std::time::Duration;
 use zeafs::{Directories, ZeaFs};
 use zone::Bytes;
 
-/// Where statistics go at unmount, if set: a JSON file.
+/// Environment variable, optional: JSON file for the statistics at unmount.
 const STATISTICS: &str = "ZONESTORE_STATS";
-/// A file that every command to the drive is appended to, if set: a JSON object a line.
+/// Environment variable, optional: file to which every command to the drive is appended, one JSON object a line.
 const TRACE: &str = "ZONESTORE_TRACE";
-/// Which drive a preloaded library mounts that is not told by its program.
+/// Environment variable: address of the drive for a preloaded library whose program passes none.
 const URI: &str = "ZONESTORE_URI";
-/// How such an address begins, by what is on the drive.
+/// Prefixes of such addresses, by file system.
 const SCHEMES: [(&[u8], Kind); 2] = [(b"zonestore://", Kind::BlueFs), (b"zeafs://", Kind::ZeaFs)];
 
-/// Memory for what was read, as `64MiB` or a number of bytes. Unless set, a share of the machine's for a device, for what is read from it the host
-/// does not keep.
+/// Environment variable, optional: bytes of the read cache, as `64MiB` or a number. By default a share of the machine's
+/// memory for a block device, which the host does not cache, and 0 otherwise.
 const CACHE: &str = "ZONESTORE_CACHE_BYTES";
 
-/// Milliseconds after which bytes of a log that nobody synced are written out; 0: never for their age.
+/// Environment variable, optional: milliseconds after which unsynced bytes of a log are written out; 0: never because
+/// of their age.
 const LOG_AGE: &str = "ZONESTORE_LOG_AGE_MS";
-/// So many unless set.
+/// Default of [`LOG_AGE`].
 const DEFAULT_LOG_AGE_MS: u64 = 1000;
 
-/// 1: what is written and soon read again by a compaction is kept there, too.
+/// Environment variable, optional: 1 to also cache written data that a compaction is going to read soon.
 const CACHE_WRITES: &str = "ZONESTORE_CACHE_WRITES";
 
 /// A file system that can be on a drive.
@@ -51,7 +52,7 @@ pub(crate) enum Kind {
     ZeaFs,
 }
 
-/// A mounted drive.
+/// A mounted drive, shared by all its users.
 pub(crate) struct Mount {
     path: PathBuf,
     pub fs: Arc<dyn FileSystem>,
@@ -62,7 +63,7 @@ pub(crate) struct Mount {
 
 static MOUNTS: LazyLock<Mutex<BTreeMap<PathBuf, Weak<Mount>>>> = LazyLock::new(Mutex::default);
 
-/// Mounts the drive that the environment names.
+/// Mounts the drive whose address [`URI`] has.
 pub(crate) fn open_named() -> Result<Arc<Mount>, String> {
     let uri = std::env::var_os(URI).unwrap_or_default();
     let place = SCHEMES.into_iter().find_map(|(scheme, kind)| {
@@ -78,8 +79,7 @@ pub(crate) fn open_named() -> Result<Arc<Mount>, String> {
     }
 }
 
-/// Mounts the drive at `path`, or shares the mount there is. The error is one line that says
-/// what to do.
+/// Mounts the drive at `path`, or returns its existing mount. The error is one line, with a remedy if there is one.
 pub(crate) fn open(path: &Path, kind: Kind) -> Result<Arc<Mount>, String> {
     let shown = path.display();
     let path = path.canonicalize().map_err(|error| match error.kind() {
@@ -124,7 +124,7 @@ fn open_drive(path: &Path) -> Result<Arc<dyn ZonedDevice>, String> {
     let file = file.map_err(|error| format!("{TRACE}: {}: {error}", told.display()))?;
     let file = Mutex::new(file);
     let sink = move |event: &Event| {
-        // A command is the drive's whether somebody is told or not.
+        // The command has been carried out, whether it could be traced or not.
         if let Ok(line) = serde_json::to_string(event)
             && let Err(error) = writeln!(file.lock(), "{line}")
         {
@@ -182,7 +182,7 @@ fn mount_zeafs(path: &Path) -> Result<Arc<dyn FileSystem>, String> {
 }
 
 impl Mount {
-    /// Makes everything durable and ends the mount; whoever still uses it gets errors.
+    /// Makes everything durable and ends the mount; later calls of its users return errors.
     pub fn stop(&self) {
         if self.stopped.swap(true, Ordering::AcqRel) {
             return;
@@ -197,7 +197,7 @@ impl Mount {
     }
 }
 
-/// What [`CACHE`] says.
+/// Parses the value of [`CACHE`].
 fn cache_bytes(found: &OsStr) -> Result<u64, String> {
     let refused = |error: &dyn Display| format!("{CACHE}: {}: {error}", found.display());
     let size: Bytes = found
@@ -207,7 +207,7 @@ fn cache_bytes(found: &OsStr) -> Result<u64, String> {
     Shares::asked(size.0, runtime::memory_bytes()).map_err(|error| refused(&error))
 }
 
-/// What [`LOG_AGE`] says.
+/// Parses the value of [`LOG_AGE`].
 fn milliseconds(found: &OsStr) -> Result<u64, String> {
     let parsed = found.to_str().and_then(|text| text.parse().ok());
     let refused = || {
@@ -219,7 +219,7 @@ fn milliseconds(found: &OsStr) -> Result<u64, String> {
     parsed.ok_or_else(refused)
 }
 
-/// The thread that writes out what was appended to logs, once it has an age.
+/// The thread that writes out unsynced bytes of logs when they have reached a certain age.
 struct WritesOut {
     is_over: Arc<(Mutex<bool>, Condvar)>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -229,7 +229,7 @@ impl WritesOut {
     fn start(fs: Arc<dyn FileSystem>, age_ms: u64) -> Option<Self> {
         let is_over = Arc::new((Mutex::new(false), Condvar::new()));
         let seen = is_over.clone();
-        // What is found too young once is old enough the next time.
+        // Bytes that are too young at one check are old enough at the next.
         let pause = Duration::from_millis(age_ms.div_ceil(2));
         let work = move || {
             let (is_over, changed) = &*seen;

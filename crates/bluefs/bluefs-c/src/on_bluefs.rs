@@ -1,4 +1,4 @@
-//! BlueFS behind the ABI.
+//! Implements the traits of the ABI for BlueFS.
 
 use crate::failure::Answer;
 use crate::file_system::{Entry, FileSystem, Pending, ReadableFile, WritableFile, by_its_own};

@@ -1,4 +1,4 @@
-//! ZEAFS behind the ABI.
+//! Implements the traits of the ABI for ZEAFS.
 
 use crate::failure::Answer;
 use crate::file_system::{Entry, FileSystem, ReadableFile, WritableFile, by_its_own};
@@ -37,7 +37,7 @@ impl FileSystem for Directories {
     fn identity(&self) -> u64 {
         ptr::from_ref(self).addr() as u64
     }
-    /// Whatever its age: of a buffer that is not known.
+    /// Writes out everything, because the age of a buffer is not known.
     fn write_out(&self, _age_micros: u64) -> Answer {
         Ok(self.fs().sync()?)
     }
@@ -57,7 +57,7 @@ impl WritableFile for Mutex<Writer> {
     fn append(&self, data: &[u8]) -> Answer {
         Ok(self.lock().append(data)?)
     }
-    /// Readers see what is buffered.
+    /// Does nothing: readers see buffered bytes anyway.
     fn flush(&self) -> Answer {
         Ok(())
     }

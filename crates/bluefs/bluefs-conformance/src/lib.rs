@@ -1,10 +1,9 @@
-//! What BlueFS has to do on every drive, as a suite that any [`ZonedDevice`] can be put through:
-//! names, reads anywhere, large and small files, logs over a stop without unmount, a full drive,
-//! overwriting that forces zones to be cleaned, many writers at once.
+//! Conformance suite for BlueFS on any [`ZonedDevice`]: names, reads at any offset, large and small files, logs over a
+//! stop without unmount, a full drive, overwriting that forces zones to be cleaned, many writers at once.
 //!
-//! One file system is used from the first scenario to the last. A plain model of names and bytes
-//! goes along; after each scenario everything is compared with it, the file system is stopped,
-//! mounted again, compared and checked. A deviation panics. The same seed does the same.
+//! One file system is used for all scenarios. A simple model records its names and bytes; after each scenario
+//! everything is compared with the model, and the file system is unmounted, mounted again, compared and checked. A
+//! deviation panics. The same seed gives the same run.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // Test code that other crates run too.
 
 mod logs;
@@ -25,18 +24,18 @@ use std::sync::Arc;
 use zone::{ZoneCondition, ZoneId, ZoneKind};
 use zone_alloc::ZonePool;
 
-/// How much of a drive is used, and how.
+/// Extent and seed of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Sequential zones of the drive that are used, from its first on; a whole drive is filled,
-    /// so this bounds the time.
+    /// Sequential zones of the drive that are used, from the first on. They are filled completely, so this bounds the
+    /// time.
     pub zones: u32,
-    /// How many times over what fits is written by the scenario that overwrites.
+    /// How many times the file system's capacity the overwriting scenario writes.
     pub churn: u32,
-    /// What is done, and in which order.
+    /// Seed of the sequence of operations.
     pub seed: u64,
-    /// The file system's identity. Two runs in a row on one drive have to differ in it: conventional
-    /// zones keep what was in them.
+    /// Identity of the file system. Two runs in a row on one drive must differ in it, because conventional zones keep
+    /// their content.
     pub uuid: [u8; 16],
 }
 
@@ -51,14 +50,14 @@ impl Default for Options {
     }
 }
 
-/// Conventional zones that are used, where a drive has any.
+/// Conventional zones that are used, if the drive has any.
 const CONVENTIONAL: u32 = 4;
-/// Memory for what was read, at every second mount.
+/// Bytes of the read cache at every second mount.
 const CACHE_BYTES: u64 = 1 << 20;
 
 type Scenario = (&'static str, fn(&mut Suite));
 
-/// In the order in which they are run; those in front leave files for those behind.
+/// The scenarios in the order in which they are run; later ones use files of earlier ones.
 const SCENARIOS: [Scenario; 9] = [
     ("names", names::names),
     ("reads anywhere", reading::anywhere),
@@ -71,7 +70,7 @@ const SCENARIOS: [Scenario; 9] = [
     ("for reading only", names::read_only),
 ];
 
-/// Puts a drive through the suite; all that is on it is lost. `done` hears of every scenario.
+/// Runs the suite on a drive; all data on it is lost. `done` is called with the name of each finished scenario.
 pub fn run_on(device: Arc<dyn ZonedDevice>, options: Options, done: &mut dyn FnMut(&str)) {
     erase(&*device);
     let part = Part::around_first_sequential(device.clone(), CONVENTIONAL, options.zones).unwrap();
@@ -85,8 +84,7 @@ pub fn run_on(device: Arc<dyn ZonedDevice>, options: Options, done: &mut dyn FnM
     erase(&*device);
 }
 
-/// Empties every sequential zone that is not empty, also those that are not used: they count
-/// among the active ones.
+/// Resets every sequential zone that is not empty, including unused ones, which would count among the active ones.
 fn erase(device: &dyn ZonedDevice) {
     let rests = [
         ZoneCondition::NotWritePointer,
@@ -101,7 +99,7 @@ fn erase(device: &dyn ZonedDevice) {
     }
 }
 
-/// The file system, and what it has to be.
+/// The file system under test, with its model.
 struct Suite {
     device: Arc<dyn ZonedDevice>,
     fs: BlueFs,
@@ -124,7 +122,7 @@ impl Suite {
             uuid: options.uuid,
             role: Role::Alone,
             copies: 1,
-            // Conventional zones keep what was there.
+            // Conventional zones keep their content.
             force: true,
         };
         BlueFs::format(&*device, &format).unwrap();
@@ -138,17 +136,17 @@ impl Suite {
         }
     }
 
-    /// Bytes of a sequential zone.
+    /// Capacity of a sequential zone in bytes.
     fn zone(&self) -> u64 {
         self.device.geometry().zone_capacity
     }
 
-    /// Bytes of a block.
+    /// Block size in bytes.
     fn block(&self) -> u64 {
         self.device.geometry().block_size.into()
     }
 
-    /// Everything is as it has to be, and still is after a clean stop.
+    /// Unmounts, mounts again and compares everything with the model.
     #[track_caller]
     fn rest(&mut self) {
         self.fs.unmount().unwrap();
@@ -157,12 +155,13 @@ impl Suite {
         self.compare();
     }
 
-    /// A stop without unmount: what was not synced may be lost, and nothing else.
+    /// Mounts again without an unmount: only unsynced bytes may be lost.
     fn stop(&mut self) {
         self.mount();
     }
 
-    /// Nobody is to take what is left for a file system: it has the shape of a part of the drive.
+    /// Overwrites the conventional zones, so that the rest is not taken for a file system: it has the geometry of a
+    /// part of the drive.
     fn end(self) {
         self.fs.unmount().unwrap();
         let g = self.device.geometry();
@@ -177,7 +176,7 @@ impl Suite {
         self.fs = mount(&self.device, false, self.mounts % 2 * CACHE_BYTES).unwrap();
     }
 
-    /// Names and bytes, and what the file system says of itself.
+    /// Compares names and bytes with the model, and checks the file system.
     #[track_caller]
     fn compare(&mut self) {
         self.tree.compare(&self.fs, &mut self.random);
@@ -186,8 +185,8 @@ impl Suite {
         assert_eq!(report.files, self.tree.files());
     }
 
-    /// A new file of `length` bytes, in pieces, durable; one of that name is replaced. If it finds
-    /// no space it is as if it had not been asked for, apart from a file that it was to replace.
+    /// Writes a new file of `length` bytes in pieces, durably; a file of that name is replaced. If there is no space,
+    /// the file system is as before, except that a file to be replaced is gone.
     fn put(&mut self, path: &str, length: u64) -> Result<()> {
         self.tree.remove(path);
         let lifetime = LIFETIMES[self.random.below(4) as usize];

@@ -1,4 +1,4 @@
-//! Logs that are synced record by record, over stops without unmount.
+//! A scenario with logs that are synced record by record, over stops without unmount.
 
 use super::Suite;
 use bluefs::Writer;
@@ -7,7 +7,7 @@ const LOGS: [&str; 3] = ["/MANIFEST-000001", "/000002.log", "/000003.log"];
 const ROUNDS: u64 = 4;
 const RECORDS: u64 = 25;
 
-/// After a stop a log holds what was synced and nothing that was not written.
+/// After a stop, a log holds at least the bytes that were synced, and only bytes that were written.
 pub(super) fn logs(suite: &mut Suite) {
     for path in LOGS {
         suite.fs.create(path).unwrap().sync().unwrap();
@@ -25,7 +25,7 @@ pub(super) fn logs(suite: &mut Suite) {
                 synced[which] = writers[which].size();
             }
         }
-        // A file that is made and named between.
+        // A plain file whose metadata is written between the records.
         suite.put("/000004.sst", 20_000).unwrap();
         drop(writers);
         suite.stop();

@@ -1,5 +1,5 @@
-//! What the file system has to hold: names, and bytes that follow from numbers, so that a file of
-//! any size costs no memory.
+//! The model of the file system: names, and contents that are generated from numbers, so that a file of any size takes
+//! no memory.
 
 use super::random::{Random, mix};
 use bluefs::{BlueFs, Reader};
@@ -7,19 +7,20 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Bytes that are generated from one number.
 const RUN: u64 = 512;
-/// The most that is read at once for a comparison.
+/// Most bytes that are read at a time for a comparison.
 const PIECE: u64 = 300_000;
 
-/// The bytes of a file.
+/// The content of a file, as the numbers from which its bytes are generated.
 #[derive(Clone, Debug)]
 pub(super) struct Content {
-    /// Where the bytes of a stream begin; a file that was truncated goes on with another stream.
+    /// Offset where each stream of bytes begins, and its number; after a truncation the file continues with another
+    /// stream.
     streams: Vec<(u64, u64)>,
     length: u64,
 }
 
 impl Content {
-    /// An empty file whose bytes are unlike those of any other `stream`.
+    /// An empty file whose bytes differ from those of any other `stream`.
     pub fn new(stream: u64) -> Self {
         Self {
             streams: vec![(0, stream)],
@@ -31,21 +32,21 @@ impl Content {
         self.length
     }
 
-    /// The file becomes longer; answers what it gets.
+    /// Extends the file by `length` bytes and returns them.
     pub fn grow(&mut self, length: u64) -> Vec<u8> {
         let from = self.length;
         self.length += length;
         self.bytes(from, length)
     }
 
-    /// The file is truncated; what is appended from now on is of `stream`.
+    /// Truncates the file; bytes appended from now on are of `stream`.
     pub fn truncate(&mut self, size: u64, stream: u64) {
         self.streams.retain(|(start, _)| *start < size);
         self.streams.push((size, stream));
         self.length = size;
     }
 
-    /// As many of `length` bytes from `from` on as there are.
+    /// The bytes from `from` on, at most `length` and up to the file's end.
     pub fn bytes(&self, from: u64, length: u64) -> Vec<u8> {
         let end = from.saturating_add(length).min(self.length);
         let mut bytes = Vec::with_capacity(end.saturating_sub(from) as usize);
@@ -63,7 +64,7 @@ impl Content {
         bytes
     }
 
-    /// What a reader gets anywhere is what was written.
+    /// Reads the whole file in random pieces and compares it.
     #[track_caller]
     pub fn compare(&self, path: &str, reader: &Reader, random: &mut Random) {
         assert_eq!(reader.size(), self.length, "{path}");
@@ -78,7 +79,7 @@ impl Content {
     }
 }
 
-/// Adds the bytes `from..to` of a stream.
+/// Appends the bytes `from..to` of a stream.
 fn fill(bytes: &mut Vec<u8>, stream: u64, from: u64, to: u64) {
     let start = from / RUN * RUN;
     let mut words = Vec::with_capacity((to - start).next_multiple_of(RUN) as usize);
@@ -92,7 +93,7 @@ fn fill(bytes: &mut Vec<u8>, stream: u64, from: u64, to: u64) {
     bytes.extend_from_slice(&words[(from - start) as usize..(to - start) as usize]);
 }
 
-/// Names and what they lead to.
+/// Directories, names, and the contents that the names lead to.
 #[derive(Default)]
 pub(super) struct Tree {
     directories: BTreeSet<String>,
@@ -102,7 +103,7 @@ pub(super) struct Tree {
 }
 
 impl Tree {
-    /// For a file that is new.
+    /// The content of a new, empty file.
     pub fn new_content(&mut self) -> Content {
         Content::new(self.new_stream())
     }
@@ -112,7 +113,7 @@ impl Tree {
         self.next
     }
 
-    /// The file has this content; one that was there is replaced.
+    /// Sets the content of a file; a file of that name is replaced.
     pub fn insert(&mut self, path: &str, content: Content) {
         self.remove(path);
         let file = self.new_stream();
@@ -124,7 +125,7 @@ impl Tree {
         self.names.insert(to.to_owned(), self.names[from]);
     }
 
-    /// A file gets another name, and takes that of one that is there.
+    /// Renames a file; a file of the new name is replaced.
     pub fn rename(&mut self, from: &str, to: &str) {
         let file = self.names[from];
         self.remove(to);
@@ -132,7 +133,7 @@ impl Tree {
         self.names.insert(to.to_owned(), file);
     }
 
-    /// A directory gets another name, and so does all that it holds.
+    /// Renames a directory, with everything in it.
     pub fn rename_directory(&mut self, from: &str, to: &str) {
         let moved = |path: &str| match path.strip_prefix(from) {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => format!("{to}{rest}"),
@@ -172,7 +173,7 @@ impl Tree {
         self.contents.values().map(Content::length).sum()
     }
 
-    /// The file system has these names and bytes and no others.
+    /// Checks that the file system has exactly these names and bytes.
     #[track_caller]
     pub fn compare(&self, fs: &BlueFs, random: &mut Random) {
         let root = String::new();

@@ -1,9 +1,9 @@
-//! Files and directories by their names.
+//! Scenarios with names of files and directories, and with a read-only mount.
 
 use super::{Suite, mount};
 use bluefs::Error;
 
-/// The calls that name files, those that have to fail among them.
+/// Calls that take paths, including those that must fail.
 pub(super) fn names(suite: &mut Suite) {
     suite.directory("/d");
     suite.directory("/d/e");
@@ -16,7 +16,7 @@ pub(super) fn names(suite: &mut Suite) {
         suite.put(path, length).unwrap();
     }
     refused(suite);
-    // Over one that is there, into another directory, under its own name.
+    // To an existing name, into another directory, to its own name.
     for (from, to) in [("/a.sst", "/d/b.sst"), ("/d/b.sst", "/z"), ("/z", "/z")] {
         suite.fs.rename(from, to).unwrap();
         if from != to {
@@ -34,11 +34,11 @@ pub(super) fn names(suite: &mut Suite) {
     suite.delete("/z");
     suite.put("/third", 9000).unwrap();
     assert!(!suite.fs.is_same("/d/e/c.sst", "/third").unwrap());
-    // With all that is in it.
+    // A directory is renamed with everything in it.
     suite.fs.rename("/d", "/moved").unwrap();
     suite.tree.rename_directory("/d", "/moved");
     suite.compare();
-    // What is open can be read after its last name is gone.
+    // An open file can be read after its last name is removed.
     let open = suite.fs.open("/third").unwrap();
     let content = suite.tree.content("/third").clone();
     suite.delete("/third");
@@ -97,7 +97,7 @@ fn cut_and_appended(suite: &mut Suite, path: &str) {
     assert!(matches!(longer, Err(Error::Invalid { .. })), "{longer:?}");
 }
 
-/// A mount that may not write shows everything and changes nothing.
+/// A read-only mount shows everything and changes nothing.
 pub(super) fn read_only(suite: &mut Suite) {
     suite.put("/kept.sst", 10_000).unwrap();
     suite.fs.unmount().unwrap();

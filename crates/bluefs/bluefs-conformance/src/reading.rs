@@ -1,4 +1,4 @@
-//! Reads of anything at any time.
+//! Scenarios with reads at any offset.
 
 use super::Suite;
 use bluefs::Writer;
@@ -35,7 +35,7 @@ fn grow(suite: &mut Suite, path: &str, writer: &mut Writer) {
         .unwrap();
 }
 
-/// From anywhere up to behind the end.
+/// Reads at a random offset, up to and beyond the file's end.
 fn read_one(suite: &mut Suite, path: &str) {
     let from = suite.random.below(suite.tree.content(path).length() + 3);
     let length = suite.random.size(100_000);
@@ -68,7 +68,7 @@ fn read_many(suite: &mut Suite, path: &str) {
     }
 }
 
-/// Its pieces lie in zones of their own; reads go over their borders.
+/// A file whose pieces lie in several zones; reads cross their borders.
 pub(super) fn large(suite: &mut Suite) {
     let (path, length) = ("/large.sst", suite.zone() * 5 / 2 + 1234);
     suite.put(path, length).unwrap();

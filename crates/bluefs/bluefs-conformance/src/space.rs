@@ -1,8 +1,8 @@
-//! Space that is taken, given back and taken again.
+//! Scenarios in which space is used, freed and used again.
 
 use super::{Suite, is_no_space};
 
-/// Many files share zones, and every second one goes.
+/// Many files share zones, and every second one is deleted.
 pub(super) fn small(suite: &mut Suite) {
     suite.directory("/small");
     for n in 0..80 {
@@ -16,8 +16,8 @@ pub(super) fn small(suite: &mut Suite) {
     suite.fs.sync_metadata().unwrap();
 }
 
-/// Files replace each other until what fits has been written several times over: zones have to be
-/// reset, and what is live in them moved. Nothing is refused.
+/// Files replace each other until several times the capacity has been written: zones have to be reset, and live data
+/// has to be moved. No file is refused.
 pub(super) fn churn(suite: &mut Suite) {
     suite.directory("/churn");
     let fits = suite.fs.usage().capacity_bytes;
@@ -39,8 +39,8 @@ pub(super) fn churn(suite: &mut Suite) {
     suite.clear("/churn");
 }
 
-/// What the file system says it holds it does hold, and more is refused without harm to what is
-/// there. What is deleted can be written again.
+/// The file system holds as much as it reports, and refuses more without harm to its files. Deleted space can be used
+/// again.
 pub(super) fn full(suite: &mut Suite) {
     suite.directory("/full");
     let length = suite.zone() * 45 / 100;
@@ -60,7 +60,7 @@ pub(super) fn full(suite: &mut Suite) {
         count += 1;
     };
     assert!(is_no_space(&refused), "{refused:?}");
-    // Small ones are refused at last, too, or find a place; both without harm.
+    // Small files may be refused as well; neither result may do harm.
     for n in 0..5 {
         let put = suite.put(&format!("/full/small{n}"), 3000);
         assert!(put.is_ok() || is_no_space(&put), "{put:?}");
@@ -73,7 +73,8 @@ pub(super) fn full(suite: &mut Suite) {
     for n in (0..count - 1).step_by(2) {
         let before = suite.tree.bytes();
         if let Err(error) = suite.put(&path(n), length) {
-            // More was there than was promised; as much may not find room once files lie otherwise.
+            // More had been stored than the reported capacity; the same amount may not fit with another placement of
+            // files.
             let much = before + length > fits;
             assert!(much, "{error} at {before} of {fits} bytes");
             break;

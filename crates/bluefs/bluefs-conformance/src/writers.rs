@@ -1,4 +1,4 @@
-//! Many writers at once, on a drive that allows few active zones.
+//! A scenario with many writers at once, on a drive that allows few active zones.
 
 use super::random::Random;
 use super::{Content, LIFETIMES, Suite};
@@ -7,8 +7,8 @@ use bluefs::BlueFs;
 const THREADS: u64 = 8;
 const FILES: u64 = 4;
 
-/// Each thread has a directory of its own, and two files open at any time, one of them a log. None
-/// is refused for want of an active zone.
+/// Each thread has a directory of its own, and two open files at any time, one of them a log. No writer is refused for
+/// lack of an active zone.
 pub(super) fn writers(suite: &mut Suite) {
     let mut streams = Vec::new();
     for thread in 0..THREADS {
@@ -36,7 +36,7 @@ pub(super) fn writers(suite: &mut Suite) {
     }
 }
 
-/// Writes, reads, replaces and deletes; answers what is left.
+/// Writes, reads and deletes files; returns those that are left.
 fn write(fs: &BlueFs, thread: u64, stream: u64, most: u64) -> Vec<(String, Content)> {
     let mut random = Random::new(stream);
     let log_path = format!("/w{thread}/000001.log");

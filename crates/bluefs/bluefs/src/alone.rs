@@ -1,5 +1,5 @@
-//! A file system that shares its drive with nobody, or that is only looked at: it takes zones from a pool of
-//! its own.
+//! Mounts without a store: the file system takes zones from a pool of its own. For a drive of its own, or to inspect
+//! one.
 
 use crate::error::{Error, Result};
 use crate::fs::BlueFs;
@@ -12,7 +12,7 @@ use zone::ZoneId;
 use zone_alloc::ZonePool;
 
 impl BlueFs {
-    /// The drive with its conventional zones divided as the file system on it divides them.
+    /// The drive, with its conventional zones divided into parts as its file system divides them.
     ///
     /// # Errors
     /// As [`BlueFs::probe`].
@@ -35,7 +35,7 @@ impl BlueFs {
         }
     }
 
-    /// Mounts what is on the drive.
+    /// Mounts the file system on the drive, with a pool of its own.
     ///
     /// # Errors
     /// As [`BlueFs::mount`], and of the drive's report.
@@ -47,10 +47,10 @@ impl BlueFs {
         Self::mount(device, pool, options)
     }
 
-    /// Mounts what is on the drive, does the work and unmounts it, whether the work failed or not.
+    /// Mounts the file system, calls `work` and unmounts, whether `work` failed or not.
     ///
     /// # Errors
-    /// Those of the work come first.
+    /// Those of `work` take precedence over those of the unmount.
     pub fn with_mounted<T, E: From<Error>>(
         device: Arc<dyn ZonedDevice>,
         options: MountOptions,

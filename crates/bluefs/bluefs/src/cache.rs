@@ -1,15 +1,14 @@
-//! Runs of files that were read, in memory, within a budget of bytes.
+//! Read cache: runs of files in memory, within a budget of bytes.
 //!
-//! A run is named by its file's inode, by how often that file had been truncated, and by its place in the
-//! file; not by where it lies on the drive. Inodes are never used again, and bytes that are on the
-//! drive change only by a truncation: so what was found under a name once is right for ever, whatever
-//! becomes of the zone, and what a truncation or a removal leaves behind can only be in the way.
+//! A run is identified by its file's inode, the file's count of truncations, and its offset in the file, not by its
+//! place on the drive. Inodes are never reused, and bytes on the drive change only by a truncation: so an entry stays
+//! correct whatever becomes of the zone. Entries of truncated or removed files only take up memory.
 
 use bytes::Bytes;
 use cache::{Cache, CacheStatistics};
 use std::ops::Range;
 
-/// Bytes of a file that are kept together.
+/// Bytes of a file that are cached together.
 pub(crate) const RUN: u64 = 16 << 10;
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -19,11 +18,11 @@ struct Key {
     run: u64,
 }
 
-/// Shared by all files of a mount.
+/// The read cache of a mount, shared by all its files.
 pub(crate) struct BlockCache(Cache<Key>);
 
 impl BlockCache {
-    /// Of at most `budget` bytes; one that could not hold a run holds nothing.
+    /// A cache of at most `budget` bytes. If a run does not fit, the cache is off.
     pub fn new(budget: u64) -> Self {
         Self(Cache::new(budget, RUN))
     }
@@ -36,7 +35,7 @@ impl BlockCache {
         self.0.statistics()
     }
 
-    /// The run that holds `range`, if it reaches that far.
+    /// The run that holds `range`; `None` if it is not cached or does not reach that far.
     pub fn get(&self, inode: u64, truncates: u32, range: &Range<u64>) -> Option<Bytes> {
         let run = range.start / RUN;
         let wanted = usize::try_from(range.end - run * RUN).unwrap_or(usize::MAX);
@@ -48,7 +47,7 @@ impl BlockCache {
         self.0.get(&key, wanted)
     }
 
-    /// Keeps the run that begins at `start`: all of it, or as much as the file has so far.
+    /// Caches the run that begins at `start`: all of it, or the part that the file has so far.
     pub fn put(&self, inode: u64, truncates: u32, start: u64, bytes: Bytes) {
         let run = start / RUN;
         let key = Key {
@@ -59,7 +58,7 @@ impl BlockCache {
         self.0.put(key, bytes);
     }
 
-    /// Keeps the runs that begin in what was written at `start` of a file.
+    /// Caches the runs that begin in `bytes`, which were written at `start` of a file.
     pub fn put_written(&self, inode: u64, truncates: u32, start: u64, bytes: &[u8]) {
         let first = start.next_multiple_of(RUN);
         let skipped = usize::try_from(first - start).unwrap_or(usize::MAX);
@@ -72,7 +71,7 @@ impl BlockCache {
         }
     }
 
-    /// Forgets a file of `size` bytes that can be read no more, or only under another name.
+    /// Removes the runs of a file of `size` bytes, which was removed or truncated.
     pub fn forget(&self, inode: u64, truncates: u32, size: u64) {
         self.0.forget((0..size.div_ceil(RUN)).map(|run| Key {
             inode,

@@ -1,4 +1,4 @@
-//! A chunk of what was appended to a file, on its way to the drive.
+//! Writes a chunk of a file's tail to the drive.
 
 use crate::Result;
 use crate::format::log_record;
@@ -11,10 +11,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use zone::ZoneAddress;
 
-/// Bytes that are written at once.
+/// Most bytes of a plain file that are written at once.
 const CHUNK: usize = 1 << 20;
 
-/// So much is written at once.
+/// Most bytes of a file that are written at once.
 pub(crate) fn chunk(kind: Kind) -> usize {
     match kind {
         Kind::Plain => CHUNK,
@@ -23,8 +23,8 @@ pub(crate) fn chunk(kind: Kind) -> usize {
 }
 
 impl Handle {
-    /// Writes up to a chunk of the tail into `slot`; `None` if it has no room. The file can be read, and
-    /// appended to, while the drive writes.
+    /// Writes up to a chunk of the tail into `slot`; `None` if the zone has no room. The file can be read and appended
+    /// to while the drive writes.
     pub fn write_chunk(
         &self,
         class: Class,
@@ -77,7 +77,7 @@ impl Handle {
             Kind::Log => {
                 body.pieces.push(fresh);
                 let run_id = slot.run_id;
-                // A run ends where another handle has truncated the file or written on elsewhere.
+                // A run ends where another handle has truncated the file or written to another zone.
                 let goes_on = !stream.new_segment
                     && body
                         .segments

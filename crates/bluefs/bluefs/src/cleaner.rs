@@ -1,5 +1,5 @@
-//! The thread that cleans ahead of need. It belongs to the mounted file system and not to what is
-//! open: it ends with the unmount, or when the last handle of the file system goes.
+//! The thread that cleans zones ahead of need. It belongs to the mounted file system, not to its open files: it ends
+//! with the unmount, or when the last handle of the file system is dropped.
 
 use crate::options::Cleaning;
 use crate::shared::Shared;
@@ -11,15 +11,15 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 use zone_alloc::{Allowance, Allowed};
 
-/// What may be moved.
+/// How many bytes may be moved ahead of need.
 pub(crate) struct Budget {
     cleaning: Cleaning,
-    /// To tidy, and to have free zones.
+    /// For tidying, and for having free zones.
     allowances: Mutex<[Allowance; 2]>,
 }
 
 impl Budget {
-    /// At most a zone is saved up.
+    /// An allowance accumulates up to the capacity of one zone.
     fn new(cleaning: Cleaning, zone_capacity: u64) -> Self {
         Self {
             cleaning,
@@ -34,7 +34,7 @@ impl Budget {
         self.cleaning.begin_below
     }
 
-    /// What may be moved now that users have written so many bytes.
+    /// The bytes that may be moved now; `written` is what users have written since the mount.
     pub fn allows(&self, written: u64) -> Allowed {
         let mut allowances = self.allowances.lock();
         let [to_tidy, ahead] = allowances.each_mut().map(|allowance| {
@@ -51,7 +51,7 @@ impl Budget {
     }
 }
 
-/// Cleaning of a mounted file system, with a thread or without.
+/// The cleaning of a mounted file system, with a thread or only on call.
 pub(crate) struct Cleaner {
     shared: Arc<Shared>,
     budget: Arc<Budget>,
@@ -87,7 +87,7 @@ impl Cleaner {
         &self.budget
     }
 
-    /// Comes back when the thread does nothing any more.
+    /// Stops the thread and waits until it has ended.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
         let Some(thread) = self.thread.lock().take() else {

@@ -1,12 +1,12 @@
-//! A piece of a file of which both copies are damaged, at different blocks: the right blocks of both, put together as the
-//! piece's checksum wants it. Two blocks that a drive exchanged between the copies are such damage.
+//! Restores a piece of which both copies are damaged, in different blocks: chooses each block from one of the copies so
+//! that the whole matches the piece's checksum. Two blocks that a drive exchanged between the copies are such damage.
 
 use crate::format::crc32c;
 use crate::mirror::Mirror;
 use crate::node::Piece;
 use zone::{ZoneAddress, ZoneError};
 
-/// Of so many differing blocks each choice is tried. With more, a choice of wrong blocks would match by chance.
+/// Most differing blocks for which each choice is tried. With more, a choice of wrong blocks could match by chance.
 const MOST: usize = 8;
 
 /// The piece's bytes; `None` if no choice of blocks matches, or more than one does.
@@ -38,7 +38,7 @@ pub(crate) fn combined(device: &dyn Mirror, piece: &Piece) -> Option<Vec<u8>> {
     let exchange = |bytes: &mut [u8], (from, other): &mut (usize, Vec<u8>)| {
         bytes[*from..*from + block].swap_with_slice(other);
     };
-    // A checksum of this kind changes by the same bits with a block, whatever the other blocks are.
+    // With a crc, exchanging a block changes the same bits of the checksum, whatever the other blocks are.
     let base = checksum_of(&bytes);
     let mut changes = Vec::new();
     for other in &mut others {

@@ -1,4 +1,4 @@
-//! What a flush makes durable, and who hears of it.
+//! Flushes, and records what they have made durable.
 
 use crate::format::superblock::Superblock;
 use crate::ring::Rings;
@@ -8,7 +8,7 @@ use crate::{Error, Result};
 use std::sync::atomic::Ordering;
 
 impl Shared {
-    /// Makes a superblock durable, in both rings.
+    /// Writes a superblock to both rings and flushes.
     pub fn write_superblock(&self, rings: &mut Rings, superblock: &Superblock) -> Result<()> {
         rings.append(&*self.device, superblock, &|| self.flush())?;
         self.counters
@@ -16,7 +16,7 @@ impl Shared {
         self.flush()
     }
 
-    /// A failed flush is the end: what the drive has kept only a new mount can tell.
+    /// Flushes the drive. A failure stops the file system: only a new mount can tell what the drive has kept.
     pub fn flush(&self) -> Result<()> {
         self.end.check()?;
         self.counters.flushes.fetch_add(1, Ordering::Relaxed);
@@ -26,15 +26,16 @@ impl Shared {
             .inspect_err(|error| self.stop_for(error))
     }
 
-    /// Frames in front of this number are durable, with all that they name, and the superblock that
-    /// names their epoch.
+    /// Notes that the frames before this number are durable, with all that they name and the superblock that names
+    /// their epoch.
     pub fn frames_are_durable(&self, state: &mut State, frames: u64) {
         state.journal.durable = state.journal.durable.max(frames);
         let mut witness = self.witness.lock();
         (witness.epoch, witness.frames) = (state.journal.epoch, state.journal.durable);
     }
 
-    /// Batches up to this one are in the journal. Zones that they take may be written to after `flush`.
+    /// Notes that batches up to this one are in the journal. Zones that they take may be written to after flush number
+    /// `flush`.
     pub fn is_in_journal(&self, state: &mut State, number: u64, flush: u64) {
         state.zones.is_in_journal(number, flush);
         self.batches.store(number, Ordering::Release);

@@ -1,4 +1,4 @@
-//! Whether a mounted file system goes on, and if not, why.
+//! Whether a mounted file system has ended, and why.
 
 use crate::{Error, Result};
 use std::sync::OnceLock;
@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 pub(crate) struct End(OnceLock<Option<Error>>);
 
 impl End {
-    /// What everybody is told who wants to go on behind it.
+    /// The error for every caller that wants to continue after the end.
     pub fn check(&self) -> Result<()> {
         match self.0.get() {
             None => Ok(()),
@@ -19,12 +19,12 @@ impl End {
         }
     }
 
-    /// It is unmounted. What it has stopped at before that stays known.
+    /// Ends by an unmount. An earlier failure is kept as the reason.
     pub fn unmounted(&self) {
         _ = self.0.set(None);
     }
 
-    /// False if it has ended already.
+    /// Ends by a failure. False if the file system has ended already.
     pub fn stopped_at(&self, cause: &Error) -> bool {
         !cause.is_of_the_end() && self.0.set(Some(cause.clone())).is_ok()
     }

@@ -1,4 +1,4 @@
-//! Which epoch of the journal counts, if superblocks are damaged.
+//! Finds the epoch of the journal that counts if superblocks are damaged.
 
 use crate::Error;
 use crate::format::superblock::Superblock;
@@ -6,13 +6,13 @@ use crate::journal::{Journal, first_header};
 use crate::mirror::Mirror;
 use zone::{ZoneId, ZoneKind};
 
-/// A ring has no more superblocks than this behind one another.
+/// Most superblocks that follow each other in a ring, so most epochs that can be missing.
 const EPOCHS_AT_MOST: u64 = 1024;
 
-/// The superblock that counts: `found`, or one that is made up for those behind it, if they were durable and
-/// are damaged. The error says so then.
+/// The superblock that counts: `found`, or one made up in place of later ones that were durable and are damaged; the
+/// error then reports that.
 ///
-/// Epochs take turns in two zones, and each superblock names both.
+/// Epochs alternate between two zones, and each superblock names both.
 pub(crate) fn newest(device: &dyn Mirror, found: Superblock) -> (Superblock, Option<Error>) {
     let zones = [found.journal_zone, found.spare_zone];
     for (zone, twin) in zones
@@ -48,11 +48,11 @@ pub(crate) fn newest(device: &dyn Mirror, found: Superblock) -> (Superblock, Opt
     (newest, Some(damaged))
 }
 
-/// The epoch behind `epoch` whose journal begins in `zone`, if its superblock was durable. Its frames say
-/// so, and so does it that the journal in front of it, in the `other` zone, was reset.
+/// The epoch after `epoch` whose journal begins in `zone`, if its superblock was durable. That is so if its frames
+/// record durable ones, or if the journal before it, in the `other` zone, has been reset.
 fn later_epoch(device: &dyn Mirror, epoch: u64, zone: ZoneId, other: ZoneId) -> Option<u64> {
     let later = first_header(device, zone)?.place.epoch;
-    // Conventional zones may hold frames of an earlier file system, whose epochs are others.
+    // Conventional zones may hold frames of an earlier file system, whose epochs are in another range.
     if !(1..=EPOCHS_AT_MOST).contains(&later.wrapping_sub(epoch)) {
         return None;
     }

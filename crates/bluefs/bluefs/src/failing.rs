@@ -1,4 +1,4 @@
-//! Zones that the drive does not let be written any more (read-only), or not even read (offline).
+//! Zones that are read-only or offline.
 //!
 //! They are known from the drive's report at mount and from what commands answer.
 
@@ -8,29 +8,29 @@ use runtime::sync::Mutex;
 use std::collections::BTreeMap;
 use zone::{ZoneCondition, ZoneDescriptor, ZoneId};
 
-/// A file that has bytes in a zone that is offline.
+/// A file with bytes in an offline zone.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
 pub struct DamagedFile {
-    /// One of its names.
+    /// One of the file's names.
     pub path: String,
-    /// Its number.
+    /// The file's inode.
     pub inode: u64,
     /// Whether it is a log.
     pub is_log: bool,
-    /// The zone.
+    /// The offline zone.
     pub zone: ZoneId,
-    /// Bytes of it that are known to have been there; in a log, there may have been more.
+    /// Bytes of the file that are known to have been in the zone; a log may have had more there.
     pub bytes: u64,
 }
 
-/// The zones that are known to be so; its lock is taken after all others.
+/// The known read-only and offline zones with data. Its lock is taken after all others.
 #[derive(Default)]
 pub(crate) struct Failing {
     zones: Mutex<BTreeMap<ZoneId, ZoneCondition>>,
 }
 
 impl Failing {
-    /// What is told of a zone, or of a pair by its number; which zone that is about is for the log.
+    /// Adds a zone, or a pair by its number, if its descriptor is read-only or offline; logs which zone of the pair is.
     pub fn add(&self, zone: &ZoneDescriptor, device: &dyn Mirror) {
         if !is_broken(zone)
             || self.zones.lock().insert(zone.id, zone.condition) == Some(zone.condition)
@@ -50,7 +50,7 @@ impl Failing {
         }
     }
 
-    /// What a report says of the zones in `ours`.
+    /// Adds the failing zones of a report that `ours` selects.
     pub fn learn(
         &self,
         report: &[ZoneDescriptor],
@@ -69,14 +69,14 @@ impl Failing {
         self.zones.lock().get(&zone) == Some(&ZoneCondition::ReadOnly)
     }
 
-    /// Whether one of those that can only be read is among `ours`.
+    /// Whether a read-only zone is one that `ours` selects.
     pub fn any_read_only(&self, ours: impl Fn(ZoneId) -> bool) -> bool {
         let zones = self.zones.lock();
         let mut failing = zones.iter();
         failing.any(|(zone, c)| *c == ZoneCondition::ReadOnly && ours(*zone))
     }
 
-    /// The first zone with bytes of a file that is offline.
+    /// The first offline zone with bytes of a file.
     pub fn lost(&self, body: &Body) -> Option<ZoneId> {
         let zones = self.zones.lock();
         if !zones.values().any(|c| *c == ZoneCondition::Offline) {

@@ -1,5 +1,5 @@
-//! Reads a zone from some place on, in pieces that grow: a short journal or log costs one small read,
-//! a long one few large ones.
+//! Reads a zone sequentially in pieces that grow: a short journal or log takes one small read, a long one few large
+//! ones.
 
 use device::ZonedDevice;
 use zone::{ZoneAddress, ZoneError, ZoneId, ZoneResult};
@@ -7,20 +7,20 @@ use zone::{ZoneAddress, ZoneError, ZoneId, ZoneResult};
 const FIRST_PIECE: u64 = 64 << 10;
 const LARGEST_PIECE: u64 = 1 << 20;
 
-/// See the head of this file.
+/// A sequential reader of one zone.
 pub(crate) struct Forward<'a> {
     device: &'a dyn ZonedDevice,
     zone: ZoneId,
-    /// Nothing behind it is read.
+    /// Zone offset where reading ends.
     limit: u64,
-    /// Where `bytes` lie in the zone.
+    /// Zone offset of `bytes`.
     from: u64,
     bytes: Vec<u8>,
     piece: u64,
 }
 
 impl<'a> Forward<'a> {
-    /// Of `zone`, up to `limit`.
+    /// A reader of `zone` up to offset `limit`.
     pub fn new(device: &'a dyn ZonedDevice, zone: ZoneId, limit: u64) -> Self {
         Self {
             device,
@@ -32,18 +32,18 @@ impl<'a> Forward<'a> {
         }
     }
 
-    /// In large pieces from the start, where it is known that there is much.
+    /// Reads large pieces from the start, for a zone that is known to hold much.
     pub fn large(mut self) -> Self {
         self.piece = LARGEST_PIECE;
         self
     }
 
-    /// More may have been written meanwhile.
+    /// Raises the limit, because more has been written meanwhile.
     pub fn extend(&mut self, limit: u64) {
         self.limit = limit.max(self.limit);
     }
 
-    /// `length` bytes at `offset`; `None` if they reach over the limit.
+    /// `length` bytes at `offset`; `None` if they extend above the limit.
     pub fn get(&mut self, offset: u64, length: u64) -> ZoneResult<Option<&[u8]>> {
         if offset.saturating_add(length) > self.limit {
             return Ok(None);
@@ -65,7 +65,7 @@ impl<'a> Forward<'a> {
             .resize((piece - piece % u64::from(g.block_size)) as usize, 0);
         let mut result = self.device.read(at, &mut self.bytes);
         if matches!(&result, Err(error) if !matches!(error, ZoneError::PowerLost { .. })) {
-            // What is behind may be unreadable, and is perhaps not needed.
+            // The bytes after the requested ones may be unreadable, and are perhaps not needed.
             self.bytes.truncate(length as usize);
             result = self.device.read(at, &mut self.bytes);
         }

@@ -1,4 +1,4 @@
-//! Whole frames of the journal behind damage in it.
+//! Finds whole frames of the journal after damage in it.
 
 use crate::format::journal::{DecodedFrame, FrameHeader, decode_frame, decode_header};
 use crate::format::operation::JournalOperation;
@@ -9,7 +9,7 @@ use crate::namespace::Namespace;
 use std::collections::{BTreeMap, BTreeSet};
 use zone::{ZoneAddress, ZoneDescriptor, ZoneId, ZoneKind, ZoneResult};
 
-/// A whole frame behind the journal's end.
+/// A whole frame after the journal's readable end.
 pub(crate) struct Frame {
     pub zone: ZoneId,
     previous: u32,
@@ -18,10 +18,10 @@ pub(crate) struct Frame {
     pub operations: Vec<JournalOperation>,
 }
 
-/// The whole frames of the journal's epoch that lie behind its end, by their numbers: in the zone where
-/// it ends, in those that they name, and in others where the journal may have gone on. An epoch may have
-/// been begun twice; only frames count that were written after its superblock, and those that lead to one. Of a pair both
-/// zones are looked at: each may have frames that the other has lost.
+/// The whole frames of the journal's epoch after its readable end, by their numbers. Searched are the zone where the
+/// journal ends, the zones that the frames name, and others where the journal may have continued. An epoch may have
+/// been begun twice: only frames that were written after its superblock count, and those that lead to one. Both zones
+/// of a pair are searched, because each may have frames that the other has lost.
 pub(crate) fn frames_behind(
     device: &dyn Mirror,
     journal: &Journal,
@@ -41,7 +41,7 @@ pub(crate) fn frames_behind(
     let others: BTreeSet<ZoneId> = conventional.chain(names.owned.iter().copied()).collect();
     let others = others
         .into_iter()
-        // A twin has what the zone has that it goes by.
+        // A twin is searched together with its pair.
         .filter(|zone| device.goes_by(*zone) == *zone && !journal.zones.contains(zone))
         .filter(begins);
     places.extend(others.map(|zone| (zone, 0)));
@@ -104,12 +104,12 @@ pub(crate) fn frames_behind(
     counts
 }
 
-/// The copy that is not read first, where there is one.
+/// Reads the copy that is not read first; succeeds without reading if there is only one.
 fn read_other(device: &dyn Mirror, at: ZoneAddress, bytes: &mut [u8]) -> ZoneResult<()> {
     device.read_other(at, bytes).unwrap_or(Ok(()))
 }
 
-/// The headers of the frames at the start of a zone, whole or not, in each copy.
+/// The headers of the frames at the start of a zone, whole or not, one for each copy.
 fn first_headers(device: &dyn Mirror, zone: ZoneId) -> impl Iterator<Item = FrameHeader> {
     let mut block = vec![0; device.geometry().block_size as usize];
     let other = read_other(device, ZoneAddress::new(zone, 0), &mut block);

@@ -1,4 +1,4 @@
-//! An open file: it keeps the file's space until the last handle goes, name or no name.
+//! An open file: its space is kept until the last handle is dropped, even if the file has no name any more.
 
 use crate::node::Node;
 use crate::shared::Shared;
@@ -11,7 +11,7 @@ pub(crate) struct Handle {
 }
 
 impl Handle {
-    /// The caller holds the state's lock, so that the file cannot go meanwhile.
+    /// The caller must hold the state's lock, so that the file is not freed meanwhile.
     pub fn new(shared: Arc<Shared>, node: Arc<Node>) -> Self {
         node.handles.fetch_add(1, Ordering::AcqRel);
         Self { shared, node }

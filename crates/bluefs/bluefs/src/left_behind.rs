@@ -1,4 +1,4 @@
-//! What an earlier process has appended to logs and not synced, found beside the drive.
+//! Recovers unsynced bytes of logs that an earlier process has left beside the drive.
 
 use crate::format::operation::Kind;
 use crate::format::superblock::Superblock;
@@ -8,7 +8,7 @@ use crate::unsynced;
 use device::ZonedDevice;
 use std::sync::Arc;
 
-/// Puts what an earlier process has left of logs behind what the drive has of them; true if it has left any.
+/// Appends the recovered bytes to the logs in memory; true if there were notes of this file system.
 pub(crate) fn recover_unsynced(
     device: &dyn ZonedDevice,
     superblock: &Superblock,
@@ -25,7 +25,7 @@ pub(crate) fn recover_unsynced(
     for node in names.nodes.values().filter(|n| n.kind == Kind::Log) {
         recover(node, &noted);
     }
-    // Of another file system, or of another time. It must not pass for ours later.
+    // Notes of another file system or of another epoch must not be taken for this one's later.
     if noted.is_empty()
         && !read_only
         && let Err(error) = memory.clear()
@@ -35,7 +35,7 @@ pub(crate) fn recover_unsynced(
     !noted.is_empty()
 }
 
-/// Puts what was noted of `node` behind what the drive has of it.
+/// Appends the noted bytes of one log that continue its written bytes.
 fn recover(node: &Node, noted: &[unsynced::Noted]) {
     let mut body = node.body.write();
     let mut pieces: Vec<_> = noted.iter().filter(|n| n.inode == node.inode).collect();

@@ -1,5 +1,5 @@
-//! Makes both copies the same again, before anything new is written: a power cut may have left one of them
-//! shorter, and a zone may have gone back to what it held before.
+//! Makes both copies equal before anything is written: a power cut may have left one of them shorter, and a zone may
+//! have reverted to its earlier content.
 
 use crate::Result;
 use crate::format::log_record::HEADER;
@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use zone::{ZoneAddress, ZoneError, ZoneId};
 
 impl Shared {
-    /// Brings the shorter copies of zones with files up to the longer ones, and those of records of logs in
-    /// conventional zones, which no flush may have covered. Answers how many.
+    /// Completes the shorter copies of zones with files, and copies log records in conventional zones that differ,
+    /// because no flush may have covered them. Returns the number of zones and records repaired.
     pub fn level_copies(&self, state: &State) -> Result<u64> {
         let mut levelled = 0;
         let g = self.device.geometry();
@@ -51,12 +51,12 @@ impl Shared {
         Ok(levelled)
     }
 
-    /// Whether it was written again.
+    /// Writes a record again if only one copy is whole or the two differ; whether it was written.
     fn level_record(&self, node: &Node, piece: &Piece) -> Result<bool> {
         let (device, inode) = (&*self.device, node.inode);
         let g = device.geometry();
         let at = ZoneAddress::new(piece.at.zone, piece.at.offset - HEADER as u64);
-        // The whole record, of which a truncation may have left less.
+        // The whole record, although a truncation may have shortened its piece.
         let record = match (
             record_at(device, inode, at),
             record_in_other(device, inode, at),
@@ -73,7 +73,7 @@ impl Shared {
                 tracing::warn!(%error, %at, "a copy of a log record stays damaged");
                 Ok(false)
             }
-            // In a log that is shorter than it seems: whoever reads it hears of it.
+            // Both copies are damaged: a read of the log reports it.
             None => Ok(false),
             Some(Ok(())) => Ok(true),
         }

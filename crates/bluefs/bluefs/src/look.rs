@@ -1,5 +1,4 @@
-//! What is on a drive, as far as its zones tell without being mounted: before anything is erased, and
-//! where no superblock can be read.
+//! Inspects a drive without a mount: before it is erased, and if no superblock can be read.
 
 use crate::format::superblock::Superblock;
 use crate::ring::{Rings, ring_zones};
@@ -7,12 +6,12 @@ use crate::{Contents, Error, Result};
 use device::ZonedDevice;
 use zone::{Geometry, ZoneCondition, ZoneError, ZoneId, ZoneKind};
 
-/// So much of each conventional zone is looked at, from its start: superblocks, journals and runs of
-/// records begin there, and other file systems keep there what they are known by.
+/// Bytes of each conventional zone that are inspected, from its start: superblocks, journals and runs of records begin
+/// there, and other file systems have their signatures there.
 const FRONT_BYTES: u64 = 1 << 20;
 
-/// The superblock with the highest generation, of a drive of this shape; without one, what is on the drive
-/// is the error.
+/// The superblock with the highest generation, for a drive of this geometry. Without one, the error tells what is on
+/// the drive.
 pub(crate) fn find(device: &dyn ZonedDevice) -> Result<(Rings, Superblock)> {
     match Rings::search(device)? {
         (rings, Some(superblock)) => {
@@ -53,7 +52,7 @@ fn check_geometry(g: &Geometry, s: &Superblock) -> Result<()> {
     Ok(())
 }
 
-/// Looks at everything: superblocks, the condition of every zone, the front of conventional ones.
+/// Inspects superblocks, the condition of every zone, and the front of conventional ones.
 pub(crate) fn look(device: &dyn ZonedDevice) -> Result<Contents> {
     let g = device.geometry();
     let mut contents = Contents::default();
@@ -66,7 +65,7 @@ pub(crate) fn look(device: &dyn ZonedDevice) -> Result<Contents> {
     for zone in device.report(ZoneId(0), g.zone_count)? {
         let is_ring = rings.contains(&zone.id);
         match zone.condition {
-            // Of any other zone nothing is left that could be lost.
+            // An offline zone other than those has nothing that could be lost.
             ZoneCondition::Offline => {
                 contents.unreadable.extend(is_ring.then_some(zone.id));
             }

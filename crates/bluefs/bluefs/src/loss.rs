@@ -1,13 +1,13 @@
-//! What a repair loses.
+//! A loss by a repair.
 
 use serde::Serialize;
 
-/// What becomes of a file.
+/// What a repair does to a file.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize)]
 pub struct Loss {
-    /// Its name, as far as that is known.
+    /// The file's name, as far as it is known.
     pub path: String,
-    /// What becomes of it, in words that follow the name.
+    /// The loss, in words that follow the name.
     pub what: String,
 }
 

@@ -1,4 +1,4 @@
-//! Formatting a drive.
+//! Formats a drive.
 
 use crate::format::ONE_COPY_VERSION;
 use crate::format::operation::JournalOperation;
@@ -15,9 +15,9 @@ use device::ZonedDevice;
 use zone::{ZoneCondition, ZoneId, ZoneKind};
 use zone_alloc::{Owner, Purpose, ZonePool};
 
-/// A frame of the journal fills less than half of a zone, less a block.
+/// Fewest blocks of a zone: a journal frame is smaller than half a zone less a block.
 pub(crate) const MIN_ZONE_BLOCKS: u64 = 3;
-/// Both superblock rings, the journal, and what is written besides, by the number of copies.
+/// Fewest active zones: both superblock rings, the journal, and zones for files, by the number of copies.
 const fn min_active_zones(copies: u32) -> u64 {
     if copies == 1 { 4 } else { 8 }
 }
@@ -62,7 +62,7 @@ pub(crate) fn mkfs(device: &dyn ZonedDevice, options: &FormatOptions) -> Result<
         });
     }
     let earlier = contents.superblock.map(|s| s.journal_epoch);
-    // A zone that can only be read keeps its superblocks, and the highest generation counts.
+    // A read-only zone keeps its superblocks, and the highest generation counts.
     let generation = contents.superblock.map_or(1, |s| s.next().generation);
     for zone in device.report(ZoneId(0), g.zone_count)? {
         let writable = zone.write_pointer_valid() && zone.kind != ZoneKind::Conventional;
@@ -70,7 +70,8 @@ pub(crate) fn mkfs(device: &dyn ZonedDevice, options: &FormatOptions) -> Result<
             device.reset(zone.id)?;
         }
     }
-    // Conventional zones keep their bytes over a reset: what could be taken for a superblock goes.
+    // Conventional zones keep their bytes over a reset, so anything that could be taken for a superblock is
+    // overwritten.
     let rings = ring_zones(g).concat();
     for zone in rings
         .iter()
@@ -80,12 +81,12 @@ pub(crate) fn mkfs(device: &dyn ZonedDevice, options: &FormatOptions) -> Result<
         let bytes = (1024 * u64::from(g.block_size)).min(g.capacity(zone));
         device.write(g.start(zone), &vec![0; bytes as usize])?;
     }
-    // Epochs of an earlier file system must not come again in a conventional zone.
+    // Epochs of an earlier file system must not be repeated while its frames may be in a conventional zone.
     let seed = options.uuid.first_chunk::<6>().copied().unwrap_or_default();
     let [a, b, c, d, e, f] = seed;
     let seed = u64::from_le_bytes([0, 0, a, b, c, d, e, f]) & (u64::MAX >> 1);
     let journal_epoch = match earlier {
-        // The same UUID again. One epoch more than the last may have been begun.
+        // The same UUID again; an epoch after the last one known may have been begun.
         Some(epoch) if epoch >> 16 == seed >> 16 => epoch + 2,
         _ => seed,
     };

@@ -1,9 +1,9 @@
-//! A piece of a file after it was copied, compared with what its checksum says.
+//! Compares the copy of a piece with the checksum of the original.
 
 use crate::node::Piece;
 use crc_fast::{CrcAlgorithm, checksum_combine};
 
-/// Whether what was written is what the checksum says, as far as that is known.
+/// Whether the moved bytes match the checksum of the piece; true if it has none.
 pub(crate) fn is_copy_of(piece: &Piece, moved: &[Piece]) -> bool {
     let whole = moved.iter().fold(0, |sum, p| {
         let (a, b) = (u64::from(sum), u64::from(p.checksum));
@@ -12,8 +12,8 @@ pub(crate) fn is_copy_of(piece: &Piece, moved: &[Piece]) -> bool {
     piece.checksum == 0 || piece.checksum == whole
 }
 
-/// Bytes that do not match their checksum are moved as they are, but must not get one that they
-/// match.
+/// Bytes that do not match their checksum are moved as they are; their new checksums are changed so that the damage is
+/// still detected.
 pub(crate) fn keep_damage_known(piece: &Piece, moved: &mut [Piece]) {
     if !is_copy_of(piece, moved) {
         tracing::warn!(at = %piece.at, expected = piece.checksum, "damaged data was moved");

@@ -1,4 +1,4 @@
-//! Many reads at once, of any files of a mount.
+//! Many reads of any files of a mount, issued to the drive together.
 
 use crate::Result;
 use crate::cache::RUN;
@@ -12,7 +12,7 @@ use std::ops::Range;
 use zone::{ByteOffset, Geometry, ZoneAddress};
 
 impl ReadsTogether for Reader {
-    /// Does reads of files of one mount, those that go to the drive at once.
+    /// Does reads of files of one mount; those that go to the drive are issued together.
     fn read_all(asks: &mut [Ask<'_, Self>]) -> Vec<Result<usize>> {
         let done = read_together(asks);
         let one_by_one = asks.iter_mut().zip(done);
@@ -25,8 +25,8 @@ impl ReadsTogether for Reader {
     }
 }
 
-/// Which of the reads were done. Those are left that something could be said about: at the file's
-/// end, over the border of a piece, failed.
+/// Does the simple reads, and returns which ones. The others are left to [`Reader::read_at`]: those at a file's end,
+/// across the border of a piece, or that failed.
 fn read_together<'a>(asks: &mut [Ask<'a, Reader>]) -> Vec<bool> {
     let mut done = vec![false; asks.len()];
     let Some(first) = asks.first().filter(|_| asks.len() > 1) else {
@@ -94,22 +94,22 @@ fn read_together<'a>(asks: &mut [Ask<'a, Reader>]) -> Vec<bool> {
     done
 }
 
-/// One of many reads: whole blocks of one piece.
+/// The blocks to be read for one request, inside one piece.
 struct Span {
-    /// Of the first byte that counts, and how many do.
+    /// File offset of the first byte that is wanted, and the number of bytes.
     file_offset: u64,
     length: usize,
-    /// In front of it in the first block.
+    /// Bytes in the first block before these.
     skip: usize,
     at: ByteOffset,
-    /// Bytes of the blocks.
+    /// Number of bytes of all blocks.
     blocks: usize,
-    /// A run that the cache is to have.
+    /// The bytes are a whole run, which is put into the cache.
     is_run: bool,
 }
 
 impl Span {
-    /// Of what was asked for, or of the run around it, both inside of `piece`.
+    /// The blocks of the requested bytes, or of the run around them; both lie in `piece`.
     fn new(g: &Geometry, piece: &Piece, asked: Range<u64>, run: Option<Range<u64>>) -> Self {
         let is_run = run.is_some();
         let Range { start, end } = run.unwrap_or(asked);

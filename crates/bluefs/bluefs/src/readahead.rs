@@ -1,30 +1,30 @@
-//! When to read more than was asked for, and how much: a pure function of the reads before.
+//! Decides when to read ahead, and how much: a pure function of the reads before.
 //!
-//! A reader that goes on where it stopped, a few times, gets windows that double up to 2 MiB, in
-//! memory of its own; one that jumps gets what it asks for.
+//! A reader that continues where it stopped, a few times, gets windows that double up to 2 MiB, in memory of its own.
+//! Other reads are not extended.
 
-/// Reads in order before anything is read ahead.
+/// Sequential reads before anything is read ahead.
 const STREAK: u32 = 4;
-/// So many bytes may be left out between two reads in order.
+/// Most bytes that two sequential reads may leave out between them.
 const GAP: u64 = 16 << 10;
 const FIRST_WINDOW: u64 = 64 << 10;
 pub(crate) const MAX_WINDOW: u64 = 2 << 20;
-/// Whoever asks for as much at once reads ahead already.
+/// Requests of at least so many bytes get no read-ahead: the caller does its own.
 const LARGE: u64 = 256 << 10;
 
-/// What is remembered of the reads before.
+/// What is known of a reader's reads so far.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Sequence {
-    /// Where the last one ended.
+    /// Offset after the last read.
     next: u64,
-    /// How many were in order.
+    /// Number of sequential reads.
     streak: u32,
-    /// How much was read ahead last.
+    /// Bytes that were read ahead last.
     window: u64,
 }
 
 impl Sequence {
-    /// After a read of `length` bytes at `offset`.
+    /// The state after a read of `length` bytes at `offset`.
     pub fn after(self, offset: u64, length: u64) -> Self {
         let next = offset.saturating_add(length);
         if (self.next..=self.next.saturating_add(GAP)).contains(&offset) {
@@ -44,13 +44,12 @@ impl Sequence {
         }
     }
 
-    /// Whether what was read ahead may still be of use.
+    /// Whether bytes read ahead may still be of use.
     pub fn goes_on(self) -> bool {
         self.streak > 0
     }
 
-    /// How much to read where `length` bytes are asked for and are not at hand: more than that, or
-    /// 0 for no more than that.
+    /// Bytes to read if `length` bytes are requested and are not in memory: more than `length`, or 0 for no read-ahead.
     pub fn window(self, length: u64) -> u64 {
         if self.streak < STREAK || length >= LARGE {
             return 0;
@@ -59,7 +58,7 @@ impl Sequence {
         window.max(2 * length)
     }
 
-    /// After `window` bytes have been read ahead.
+    /// The state after a read-ahead of `window` bytes.
     pub fn ahead(self, window: u64) -> Self {
         Self { window, ..self }
     }
@@ -69,7 +68,7 @@ impl Sequence {
 mod tests {
     use super::*;
 
-    /// What reads of 4 KiB at these offsets get, each with nothing at hand.
+    /// Windows for reads of 4 KiB at these offsets, none of which is in memory.
     fn windows(offsets: impl IntoIterator<Item = u64>) -> Vec<u64> {
         let mut sequence = Sequence::default();
         let read = |offset| {

@@ -1,17 +1,17 @@
-//! Bytes that one reader has read ahead, out of a budget that all readers of a mount share.
+//! Memory for the bytes that one reader has read ahead, out of a budget that all readers of a mount share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes that all readers together may hold.
+/// Most bytes that all readers of a mount may hold together.
 pub(crate) const BUDGET: u64 = 32 << 20;
 
-/// A stretch of a file as it was when that had been truncated `truncates` times.
+/// A range of a file's bytes, valid as long as the file's count of truncations is `truncates`.
 pub(crate) struct Window {
     truncates: u32,
     start: u64,
     bytes: Vec<u8>,
-    /// What is left of the budget; the window's bytes are out of it.
+    /// Remaining bytes of the shared budget, without those of this window.
     left: Arc<AtomicU64>,
 }
 
@@ -26,8 +26,8 @@ impl Window {
         }
     }
 
-    /// Fills `target` from `offset` on if all of that is here; false if not. What has been read to
-    /// its end is let go.
+    /// Fills `target` from `offset` on if the window holds all of it; otherwise false. A window that has been read to
+    /// its end is released.
     pub fn serve(&mut self, truncates: u32, offset: u64, target: &mut [u8]) -> bool {
         let Some(from) = offset
             .checked_sub(self.start)
@@ -49,8 +49,8 @@ impl Window {
         true
     }
 
-    /// Takes `length` bytes from `start` on with `read`; false if that fails, or if the budget does
-    /// not have them. What was here is let go either way.
+    /// Fills the window with `length` bytes from `start` on by calling `read`; false if that fails, or if the budget is
+    /// too small. The earlier bytes are released in any case.
     pub fn fill(
         &mut self,
         truncates: u32,
@@ -77,7 +77,7 @@ impl Window {
         done
     }
 
-    /// Lets go of everything.
+    /// Releases all bytes.
     pub fn clear(&mut self) {
         self.left
             .fetch_add(self.bytes.len() as u64, Ordering::AcqRel);

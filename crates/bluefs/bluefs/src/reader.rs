@@ -1,4 +1,4 @@
-//! Reads a file at any offset, also while it is being written.
+//! [`Reader`]: reads a file at any offset, also while it is being written.
 
 use crate::Result;
 use crate::handle::Handle;
@@ -7,7 +7,7 @@ use crate::read_through::Open;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// An open file for reading. Clones share it; any number of threads may read.
+/// A file that is open for reading. Clones share it; any number of threads may read.
 #[derive(Clone)]
 pub struct Reader {
     pub(crate) open: Arc<Open>,
@@ -24,25 +24,25 @@ impl Reader {
         }
     }
 
-    /// The same file; what is read through this is not put into the cache.
+    /// The same file; bytes read through this reader are not put into the cache.
     #[must_use]
     pub fn uncached(mut self) -> Self {
         self.keeps = false;
         self
     }
 
-    /// Bytes in the file now, those that a writer has not put on the drive yet included.
+    /// Bytes in the file now, including those that are not written to the drive yet.
     pub fn size(&self) -> u64 {
         self.open.handle.node.body.read().size()
     }
 
-    /// Names the file for as long as the file system is mounted.
+    /// Identifies the file as long as the file system is mounted.
     pub fn inode(&self) -> u64 {
         self.open.handle.node.inode
     }
 
-    /// Fills `buffer` from `offset` and answers how many bytes that were; fewer than asked for only
-    /// at the file's end.
+    /// Fills `buffer` from `offset` on and returns the number of bytes read; it is smaller than the buffer only at the
+    /// file's end.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let shared = &self.open.handle.shared;
         let body = self.open.handle.node.body.read();
@@ -62,8 +62,9 @@ impl Reader {
         first.copy_from_slice(&found[..known]);
         if !written.is_empty() {
             let offset = offset + known as u64;
-            // A read may take long, and a writer that waits for the file keeps other readers out. Nobody
-            // can move these places away before `body` is let go of.
+            // A read may take long, and a writer that waits for the body's lock keeps other readers out, so the lock is
+            // released before the read. The gate is entered before that, so no zone with these places is reset
+            // meanwhile.
             let end = offset + written.len() as u64;
             if let Some(piece) = body.piece_at(offset).copied()
                 && end <= piece.file_offset + piece.length
@@ -85,7 +86,7 @@ impl Reader {
         Ok(length)
     }
 
-    /// Does many reads as [`Self::read_at`] does one; those that go to the drive go at once.
+    /// Does many reads like [`Self::read_at`]; those that go to the drive are issued together.
     pub fn read_many(&self, reads: &mut [(u64, &mut [u8])]) -> Vec<Result<usize>> {
         let asks = reads.iter_mut().map(|(offset, buffer)| Ask {
             reader: self,
@@ -95,16 +96,15 @@ impl Reader {
         Self::read_all(&mut asks.collect::<Vec<_>>())
     }
 
-    /// Begins a read of up to `length` bytes, which goes to the drive together with others that wait.
+    /// Begins a read of up to `length` bytes, which is issued together with other waiting reads.
     pub fn read_later(&self, offset: u64, length: usize) -> PendingRead {
         let shared = &self.open.handle.shared;
         shared.counters.reads_later.fetch_add(1, Ordering::Relaxed);
         self.later.begin(self, offset, length)
     }
 
-    /// Reads the whole file from the drive and compares every extent and record with its checksum; the
-    /// checksum (crc32c) of all its bytes is answered. Of an extent that was truncated the checksum is
-    /// not known.
+    /// Reads the whole file from the drive and verifies every extent and record by its checksum. Returns the crc32c of
+    /// all bytes. Extents that were truncated have no checksum and are not verified.
     pub fn verify(&self) -> Result<u32> {
         self.open.handle.verify_all()
     }

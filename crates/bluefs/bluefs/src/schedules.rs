@@ -1,5 +1,5 @@
-//! BlueFS's own code under schedules that shuttle makes up (`runtime::schedules`): at every lock, and in
-//! the middle of every command to the drive, it decides who runs next.
+//! Tests of BlueFS's own code under schedules that shuttle makes (`runtime::schedules`): at every lock, and in the
+//! middle of every command to the drive, it chooses the thread that runs next.
 //!
 //!     cargo test -p bluefs --features schedules --lib schedules
 

@@ -1,23 +1,23 @@
-//! Memory of a thread for blocks that are only read to be copied from.
+//! A thread's buffer for blocks that are read only to be copied from.
 //!
-//! It begins at a page, so that direct I/O can fill it as it is. Allocating it for every read cost
-//! more than the reads themselves where the host has the bytes in its memory.
+//! It begins at a page, so that direct I/O can fill it without a copy. Allocating a buffer for every read took longer
+//! than the read itself if the host had the bytes in its page cache.
 
 use std::cell::RefCell;
 
 const PAGE: usize = 4096;
-/// How much a thread keeps: what 32 reads of an SST's blocks need.
+/// Most bytes that a thread keeps: enough for 32 reads of an SST's blocks.
 const KEEP: usize = 512 << 10;
 
-/// Calls `work` with `length` arbitrary bytes.
+/// Calls `work` with a buffer of `length` bytes of arbitrary content.
 pub(crate) fn with<R>(length: usize, work: impl FnOnce(&mut [u8]) -> R) -> R {
     thread_local! {
         static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
     }
-    // A thread that ends has none any more, and it may be the one that unmounts.
+    // The buffer of a thread that is ending is gone already; such a thread may be the one that unmounts.
     let mut scratch = SCRATCH.try_with(RefCell::take).unwrap_or_default();
     if scratch.len() < length + PAGE {
-        // Not by growing, which would copy.
+        // A new buffer, because growing would copy the old bytes.
         scratch = vec![0; length + PAGE];
     }
     let start = scratch.as_ptr().align_offset(PAGE);

@@ -1,13 +1,13 @@
 //! A writer that threads share: RocksDB syncs a log from another thread than the one that appends to it.
 //!
-//! A lock makes the writer one caller's at a time. A sync holds it while it writes out what was appended,
-//! and not while it waits for the drive: meanwhile others append. What they append is in no record and no
-//! frame that this sync counts on, so whether its flush covers them too does not matter.
+//! A lock gives the writer to one caller at a time. A sync holds it while it writes out the tail, but not while it
+//! waits for the flush: meanwhile other threads append. This sync does not promise their bytes, so it does not matter
+//! whether its flush covers them.
 
 use crate::{Result, Writer};
 use runtime::sync::{Mutex, MutexGuard};
 
-/// A [`Writer`] that may be synced beside appends.
+/// A [`Writer`] that may be synced concurrently with appends.
 pub struct SharedWriter {
     writer: Mutex<Writer>,
 }
@@ -20,12 +20,12 @@ impl SharedWriter {
         }
     }
 
-    /// The writer, for everything but a sync.
+    /// The writer, for all operations but a sync.
     pub fn lock(&self) -> MutexGuard<'_, Writer> {
         self.writer.lock()
     }
 
-    /// Makes everything durable that was appended before the call.
+    /// Makes all bytes durable that were appended before the call.
     pub fn sync(&self) -> Result<()> {
         let make_durable = self.lock().begin_sync()?;
         let result = make_durable();

@@ -1,4 +1,4 @@
-//! All metadata as frames, with which an epoch of the journal begins.
+//! Encodes all metadata as the frames with which an epoch of the journal begins.
 
 use crate::format::operation::{JournalOperation, Kind};
 use crate::journal::{Change, extent_operations, frame_of, payload_limit};
@@ -24,7 +24,7 @@ impl Shared {
     }
 }
 
-/// All metadata.
+/// The operations that make all metadata from nothing.
 fn snapshot(names: &Namespace, device: &dyn Mirror) -> Vec<Change> {
     let mut operations = vec![JournalOperation::NextInode {
         inode: names.next_inode,

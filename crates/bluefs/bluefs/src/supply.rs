@@ -1,11 +1,11 @@
-//! Zones from the pool and back to it: alone, or in pairs where there are two copies of everything.
+//! Takes zones from the pool and gives them back: single ones, or pairs where there are two copies.
 
 use crate::mirror::Mirror;
 use crate::shared::Shared;
 use zone::ZoneId;
 use zone_alloc::{Purpose, ZonePool};
 
-/// A zone of the pool, with its twin if there are two copies; it goes by its own number.
+/// Takes a zone from the pool, or a pair if there are two copies; the result is the zone's or the pair's number.
 pub(crate) fn take_zone(
     pool: &ZonePool,
     device: &dyn Mirror,
@@ -26,7 +26,7 @@ impl Shared {
         take_zone(&self.pool, &*self.device, self.copies, purpose)
     }
 
-    /// Zones that could be taken.
+    /// Zones, or pairs, that can be taken.
     pub fn free_zones(&self) -> u32 {
         if self.copies > 1 {
             return self.pool.free_pairs();
@@ -35,7 +35,7 @@ impl Shared {
         counts.free_sequential + counts.free_conventional
     }
 
-    /// Whether nothing is to be put into a zone, or one of a pair, again.
+    /// Whether a zone, or one of a pair, is worn out, so that nothing may be written to it again.
     pub fn is_worn_out(&self, zone: ZoneId) -> bool {
         let twin = self.device.twin(zone);
         self.worn_out.any_of([zone].into_iter().chain(twin))
@@ -50,14 +50,14 @@ impl Shared {
         }
     }
 
-    /// A zone is out of use. Of a pair both are before the next mount, and only what has failed is told to be lost.
+    /// Takes a zone out of use. Of a pair, only the zones that have failed are retired from the pool.
     pub fn retire(&self, zone: ZoneId) {
         let broken = self.device.broken_of(zone).into_iter().map(|zone| zone.id);
         let mut broken: Vec<ZoneId> = broken.collect();
         let pair = [zone].into_iter().chain(self.device.twin(zone));
         broken.extend(pair.filter(|zone| self.worn_out.contains(*zone)));
-        // A twin that is sound stays ours, unused, and is nobody's at the next mount: the frame that gives it away may
-        // not be durable yet.
+        // A sound twin remains the file system's, unused, until the next mount: the frame that gives it away may not be
+        // durable yet.
         let is_sound = |zone: &ZoneId| !broken.is_empty() && !broken.contains(zone);
         let pair = self.device.part(zone).into_iter();
         pair.filter(|zone| !is_sound(zone))

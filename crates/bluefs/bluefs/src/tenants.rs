@@ -1,24 +1,24 @@
-//! Who needs zones, in which order the last empty ones go, and what follows from that for the size of a
-//! file system.
+//! The users of zones, the order in which they get the last empty ones, and the sizes of a file system that follow from
+//! it.
 
 use zone_alloc::{Ladder, Tenant};
 
-/// What an empty zone is for; the last ones go to whoever stands first. The journal and moving give zones
-/// back. A database that cannot compact goes on, one that cannot write out its memtable goes
-/// on for a while, and one without a log stops.
+/// The use of an empty zone; the last empty zones are left to the uses listed first. The journal and moves give zones
+/// back. A database without compactions continues, one that cannot write out its memtable continues for a while, and
+/// one without a log stops.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Need {
-    /// What is moved, and what a database cannot be opened without: a few bytes, and what is moved finds
-    /// room behind them.
+    /// Moved data, and the files without which a database cannot be opened: those are a few bytes, and moved data finds
+    /// room after them.
     Move = 1,
     Log,
-    /// A file that somebody waits for.
+    /// A file that a client waits for.
     Waited,
-    /// A file that nobody waits for.
+    /// A file that no client waits for.
     Background,
 }
 
-/// The first is the journal, which finds its next zone.
+/// The first entry is the journal, which can always take its next zone; the others are the values of [`Need`].
 const LADDER: Ladder<5> = Ladder([
     Tenant::new(1, 0),
     Tenant::new(1, 1),
@@ -28,7 +28,7 @@ const LADDER: Ladder<5> = Ladder([
 ]);
 
 impl Need {
-    /// Empty zones that it leaves to others.
+    /// Empty zones that this use leaves to others.
     pub const fn kept(self) -> u32 {
         LADDER.kept_from(self as usize)
     }
@@ -39,26 +39,27 @@ const BESIDE_FILES: u32 = SUPERBLOCKS + 2 + 1;
 /// Zones that files are being written to: a log, a manifest and an SST.
 const OPEN_FOR_FILES: u32 = 3;
 
-/// Empty zones that are kept ready: whoever has somebody waiting finds one that is no one else's.
+/// Empty zones that are kept ready, so that a file that a client waits for gets one beyond those kept for other uses.
 pub(crate) const READY_ZONES: u32 = Need::Waited.kept() + 1;
-/// Zones that hold no file data for long: those beside files, and those that compactions leave to others.
+/// Zones that hold no file data in the long run: [`BESIDE_FILES`], and those that compactions leave to other uses.
 pub(crate) const RESERVED_ZONES: u32 = BESIDE_FILES + Need::Background.kept();
-/// Zones of the superblocks, which are in two copies always.
+/// Zones of the superblocks, in two rings whatever the number of copies.
 pub(crate) const SUPERBLOCKS: u32 = 4;
 
-/// The smallest file system with so many copies of its metadata.
+/// Fewest zones of a file system with this number of copies.
 pub(crate) const fn min_zones(copies: u32) -> u32 {
     zones_for(BESIDE_FILES + OPEN_FOR_FILES, copies)
 }
 
-/// Sequential zones that it always has, on a drive with conventional ones at its front: the ring of superblocks
-/// at its other end.
+/// Sequential zones that it needs even if conventional zones at the drive's front suffice for the rest: the ring of
+/// superblocks at the other end.
 pub const SEQUENTIAL_ZONES: u32 = 2;
-/// How many zones it takes to have `zones` in so many copies, those of the superblocks among them.
+/// Number of zones that hold `zones` zones in this number of copies; those of superblocks, which are among them, are
+/// not multiplied.
 pub const fn zones_for(zones: u32, copies: u32) -> u32 {
     let in_copies = zones.saturating_sub(SUPERBLOCKS).saturating_mul(copies);
     in_copies.saturating_add(SUPERBLOCKS)
 }
 
-/// Zones that a file system has however little is in it, with one copy of its metadata.
+/// Zones that a file system with one copy occupies, however little it holds.
 pub const LEAST_ZONES: u32 = BESIDE_FILES + READY_ZONES + OPEN_FOR_FILES;

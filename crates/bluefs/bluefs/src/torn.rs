@@ -1,12 +1,13 @@
-//! Whether a power cut can have left what lies at the end of a log or of the journal.
+//! Tells a torn tail from damage: whether a power cut can have left the blocks at the end of a log or of the journal.
 //!
-//! Of the last write it leaves the first blocks, and the write pointer behind them. So where something was
-//! written behind the end, it begins with the header of a record that goes on above the write pointer.
-//! Anything else is damage, even if nothing says that it was durable. A zone without a write pointer tells
-//! nothing, and neither does a full one, which may have been finished.
+//! Of the last write a power cut leaves the first blocks, with the write pointer after them. So if anything was written
+//! after the end, it begins with the header of a record that extends above the write pointer. Anything else is damage,
+//! even if no mark covers it. A zone without a write pointer gives no evidence, nor does a full one, which may have
+//! been finished.
 //!
-//! The write pointer of a drive in a file may be where its last byte is that is not zero (`docs/format/file-drive.md`), so damage
-//! behind the end moves it. There the pointer of one copy alone tells nothing, nor does a single byte.
+//! The write pointer of a drive in a file may be derived from the last byte that is not zero
+//! (`docs/format/file-drive.md`), so damage after the end moves it. On such a drive the pointer of one copy alone is no
+//! evidence, nor is a single byte.
 
 use crate::format::{journal, log_record};
 use crate::journal::Journal;
@@ -14,21 +15,22 @@ use crate::mirror::Mirror;
 use device::Keeps;
 use zone::{ZoneAddress, ZoneCondition, ZoneId};
 
-/// So far ahead of its data a zone of a drive in a file may be prepared (`docs/format/file-drive.md`).
+/// Bytes by which a zone of a drive in a file may be prepared ahead of its data (`docs/format/file-drive.md`).
 const PREPARED: u64 = 1 << 20;
 
-/// What the first block behind the end says.
+/// How the first block after the end can be read.
 enum Begins {
-    /// A write of so many bytes.
+    /// The start of a write of so many bytes.
     Write(usize),
-    /// Something that is not for us to judge.
+    /// Possibly another file's data, so no evidence.
     Other,
     /// Nothing that was ever written there.
     Nothing,
 }
 
-/// Up to where the zone of a log was written, if records of a run are in it from `first` on, end at `at`, and
-/// that is no tear. What is neither zeros nor a record may be a file's that came behind the log.
+/// The write pointer of a log's zone, if records of the run lie in it from `first` on, end at `at`, and the end is
+/// damage rather than a torn tail. Blocks that are neither zeros nor a record may belong to a file that was written
+/// after the log.
 pub(crate) fn log_lacks(
     device: &dyn Mirror,
     first: u64,
@@ -48,7 +50,7 @@ pub(crate) fn log_lacks(
     lacks(device, first, &is_ours, at, &begins, &is_whole)
 }
 
-/// The same of the journal's last zone, in which nothing but frames lies.
+/// Like [`log_lacks`], for the journal's last zone, in which nothing but frames lies.
 pub(crate) fn journal_lacks(device: &dyn Mirror, journal: &Journal) -> Option<u64> {
     let is_ours = |start: &[u8]| {
         journal::decode_header(start).is_some_and(|header| header.place.epoch == journal.epoch)
@@ -61,7 +63,8 @@ pub(crate) fn journal_lacks(device: &dyn Mirror, journal: &Journal) -> Option<u6
     lacks(device, 0, &is_ours, journal.end(), &begins, &is_whole)
 }
 
-/// `is_ours`: whether a block at the offset is of this life of the zone. A copy of an earlier one tells nothing.
+/// `is_ours` tells whether the block at `first` is of this life of the zone; a copy with a block of an earlier life is
+/// no evidence.
 fn lacks(
     device: &dyn Mirror,
     first: u64,
@@ -88,7 +91,7 @@ fn lacks(
     let of_this_life = block(ZoneAddress::new(at.zone, first)).into_iter();
     let of_this_life = of_this_life.filter(|(_, start)| is_ours(start));
     let of_this_life: Vec<ZoneId> = of_this_life.map(|(zone, _)| zone.id).collect();
-    // What cannot be read, or reaches further than a file is prepared, is more than that.
+    // Bytes that cannot be read, or that extend further than a file is prepared, are more than one byte.
     let is_a_byte = |length| {
         let copies = match length <= PREPARED {
             true => read_each(at, length),
@@ -104,7 +107,7 @@ fn lacks(
                 Begins::Other => false,
                 Begins::Write(length) => {
                     let rest = zone.write_pointer - at.offset;
-                    // Somebody else may have written it since the end was found.
+                    // Another process may have written it since the end was found.
                     let mut copies = read_each(at, length as u64).into_iter();
                     g.round_up(length as u64) <= rest && !copies.any(|(_, bytes)| is_whole(&bytes))
                 }

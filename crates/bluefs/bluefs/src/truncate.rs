@@ -1,4 +1,4 @@
-//! Cutting a file.
+//! Truncates a file.
 
 use crate::format::operation::{JournalOperation, Kind};
 use crate::handle::Handle;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Handle {
-    /// Truncates the file to `size` bytes. `path` is for messages.
+    /// Truncates the file to `size` bytes; [`Error::Invalid`] if it is shorter. `path` is for messages.
     pub fn truncate(&self, path: &str, size: u64) -> Result<()> {
         let Self { shared, node } = self;
         let mut stream = node.writing.lock();

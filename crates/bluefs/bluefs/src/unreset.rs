@@ -1,10 +1,10 @@
-//! Zones whose resets have failed, though the drive says that they can be written.
+//! Retries zones whose resets have failed although the drive reports them as writable.
 //!
-//! The cause may pass: a cable, a path, a drive that is busy with itself. Such a zone is nobody's to use meanwhile, and stays
-//! the file system's in the journal: so a mount resets it before it needs zones, and does not have to know for that who else
-//! has some. (Given away, it would be reset only behind the store's database, whose log may need it to be replayed.)
+//! The cause may pass: a cable, a path, a busy drive. Meanwhile such a zone is not used, and remains the file system's
+//! in the journal: so the next mount resets it before it needs zones, without having to know the zones of other owners.
+//! (If it were given away, it could be reset only after the replay of the store's database, whose log may need it.)
 //!
-//! They are tried one at a time, for a drive may take long to fail; one that is reset is a sign that the next may be too.
+//! Zones are retried one at a time, because a drive may take long to fail; if one reset succeeds, the next may too.
 
 use crate::Result;
 use crate::format::operation::JournalOperation;
@@ -15,14 +15,14 @@ use zone::ZoneId;
 use zone_alloc::Owner;
 
 impl Shared {
-    /// Whether a zone that could not be reset may be some other time.
+    /// Whether a zone whose reset failed is worth a retry: it is writable, not worn out, and has its twin.
     pub fn may_be_reset_later(&self, zone: ZoneId) -> bool {
-        // What was nobody's at the mount is in no pair.
+        // A zone without an owner at the mount is in no pair.
         let is_whole = self.copies == 1 || self.device.twin(zone).is_some();
         is_whole && !self.is_worn_out(zone) && self.device.broken_of(zone).is_empty()
     }
 
-    /// A reset has failed of a zone that the file system has, or had its journal in.
+    /// Keeps a zone whose reset failed for a retry; the file system owns the zone, or had its journal in it.
     pub fn reset_later(&self, state: &mut State, zone: ZoneId) -> Result<()> {
         let told = self.device.report_zone(zone);
         let active = told.is_ok_and(|told| told.condition.is_active());
@@ -34,7 +34,7 @@ impl Shared {
             }
             state.operate(JournalOperation::Take { zone });
         }
-        // So that what is kept for the file system does not count on it.
+        // So that the zones kept for the file system do not include it.
         let pair = [zone].into_iter().chain(twin);
         pair.for_each(|zone| self.pool.retire(zone));
         state.retries.begin(self.runtime.now());
@@ -42,14 +42,14 @@ impl Shared {
         Ok(())
     }
 
-    /// How long it is until one is to be tried.
+    /// Time until the next retry is due; `None` if no zone waits for one.
     pub fn until_reset_again(&self) -> Option<Duration> {
         let due_at = self.state.lock().retries.due_at();
         due_at.map(|due_at| due_at.saturating_sub(self.runtime.now()))
     }
 
-    /// Tries to reset zones again, if the last failure was so long ago or as long as it is worth it; true if any is empty
-    /// now.
+    /// Retries resets if one is due: once the retry interval, or `at_most` if that is shorter, has passed since the
+    /// last failure. Goes on until a reset fails or none is left; true if any zone is empty now.
     pub fn reset_again(&self, at_most: Duration) -> Result<bool> {
         let now = self.runtime.now();
         if !self.state.lock().retries.is_due(now, at_most) {
@@ -67,7 +67,8 @@ impl Shared {
             state.last_retried = Some(zone);
             drop(state);
             let began = self.runtime.now();
-            // The frame that takes it comes first, and one flush covers both before it is written to.
+            // The frame that takes the zone comes first, and one flush covers frame and reset before the zone is
+            // written to.
             let outcome = self.write_frames().and_then(|()| Ok(self.reset(&[zone])?));
             let mut state = self.state.lock();
             self.recycled.notify_all();
@@ -83,7 +84,7 @@ impl Shared {
                 tracing::info!(%zone, "a zone whose reset had failed has been reset");
                 let pair = [zone].into_iter().chain(self.device.twin(zone));
                 for zone in pair {
-                    // It is out of use in the pool, so nobody else has it.
+                    // The pool has it out of use, so no other owner has taken it.
                     _ = self.pool.claim(zone, Owner::BlueFs);
                 }
                 any = true;

@@ -1,9 +1,9 @@
-//! How the cleaner's thread is called.
+//! Wakes the cleaner's thread.
 
 use runtime::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-/// A call that is not lost if nobody listens yet.
+/// A signal that is not lost if no thread waits for it yet.
 #[derive(Default)]
 pub(crate) struct Wake {
     called: Mutex<bool>,
@@ -16,7 +16,7 @@ impl Wake {
         self.changed.notify_one();
     }
 
-    /// Until it is called, or for so long.
+    /// Waits for a call, for at most the given time.
     pub fn wait(&self, at_most: Option<Duration>) {
         let mut called = self.called.lock();
         while !*called {

@@ -1,6 +1,6 @@
-//! What a log record says of others: how much of the journal was durable before it was written, of
-//! its own run, and of the run that somebody else wrote to last. Logs are synced all the time and
-//! the journal seldom; so it is mostly log records that tell damage from a torn tail.
+//! Makes the durability marks of log records: how much was durable of the journal, of the record's own run, and of the
+//! other run that was written to last. Logs are synced all the time and the journal seldom, so it is mostly the marks
+//! of log records that tell damage from a torn tail.
 
 use crate::format::log_record::Mark;
 use crate::slot::Slot;
@@ -9,16 +9,17 @@ use zone::ZoneAddress;
 
 #[derive(Default)]
 pub(crate) struct Witness {
-    /// Of the journal.
+    /// Epoch of the journal.
     pub epoch: u64,
-    /// Durable for certain.
+    /// Frames of the epoch that are durable.
     pub frames: u64,
-    /// The last two runs that were written to, the last one first.
+    /// The last two runs that were written to, the latest first.
     recent: [Option<Arc<Slot>>; 2],
 }
 
 impl Witness {
-    /// The mark of a record that is about to be written to `slot`. `window` is that of the flusher.
+    /// The mark of a record that is about to be written to `slot`. `window` is the flusher's: the number of the next
+    /// flush, and of the last that has finished.
     pub fn mark(&mut self, slot: &Arc<Slot>, window: (u64, u64)) -> Mark {
         let is_own = |s: &Arc<Slot>| Arc::ptr_eq(s, slot);
         if !self.recent[0].as_ref().is_some_and(is_own) {

@@ -1,18 +1,18 @@
-//! Zones that take writes and give nothing back. What the journal and the superblock have in one is made anew elsewhere, and
-//! nothing is put into it again.
+//! Worn-out zones: they accept writes, but reads of them fail. The journal and superblocks in such a zone are written
+//! again elsewhere, and nothing is written to it again.
 //!
-//! Such a zone is not reset any more: a sequential one is then nobody's at the next mount, and tells by what cannot be read
-//! of it that it is one of these.
+//! Such a zone is not reset any more. A sequential one has no owner at the next mount, which recognizes it by its
+//! unreadable blocks.
 
 use device::ZonedDevice;
 use runtime::sync::Mutex;
 use std::collections::BTreeSet;
 use zone::{ZoneAddress, ZoneCondition, ZoneError, ZoneId, ZoneResult};
 
-/// Places of a zone that cannot be read. Fewer may be sectors that the drive puts elsewhere when they are written again.
+/// Unreadable blocks of a worn-out zone. Fewer may be sectors that the drive remaps when they are written again.
 pub const UNREADABLE_PLACES: usize = 4;
 
-/// The zones of the drive that are known to be so.
+/// The zones of the drive that are known to be worn out.
 #[derive(Default)]
 pub(crate) struct WornOut(Mutex<BTreeSet<ZoneId>>);
 
@@ -29,15 +29,15 @@ impl WornOut {
         self.0.lock().clone()
     }
 
-    /// Whether one of these is among zones of the drive.
+    /// Whether one of `zones` is worn out.
     pub fn any_of(&self, zones: impl IntoIterator<Item = ZoneId>) -> bool {
         let known = self.0.lock();
         zones.into_iter().any(|zone| known.contains(&zone))
     }
 }
 
-/// Whether so many of the first blocks in front of `end` that are written to a zone cannot be read. One that is offline is
-/// lost already, and known to be.
+/// Whether at least [`UNREADABLE_PLACES`] of the written blocks before zone offset `end` cannot be read. False for an
+/// offline zone, which is known to be lost.
 pub(crate) fn is_worn_out(device: &dyn ZonedDevice, zone: ZoneId, end: u64) -> ZoneResult<bool> {
     let g = device.geometry();
     let told = device.report_zone(zone)?;

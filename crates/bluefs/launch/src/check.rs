@@ -1,4 +1,4 @@
-//! The file system that a program finds on its drive, and whether it may have it.
+//! Checks the file system on a drive before a program gets it.
 
 use crate::error::Error;
 use bluefs::{BlueFs, MountOptions, Role};
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use zeafs::Examined;
 
-/// What a program's files are on.
+/// The file system for a program's files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FileSystem {
     /// BlueFS.
@@ -24,7 +24,7 @@ fn opened(path: &Path, drive: Result<Drive, DriveError>) -> Result<Drive, Error>
 }
 
 impl FileSystem {
-    /// How the address of a drive with it begins.
+    /// Prefix of the address of a drive with this file system.
     pub(crate) const fn scheme(self) -> &'static str {
         match self {
             Self::BlueFs => "zonestore://",
@@ -32,7 +32,7 @@ impl FileSystem {
         }
     }
 
-    /// Grows whenever the drive is mounted for writing, which needs no lock to be seen.
+    /// A number that grows with every mount for writing; it can be read without the drive's lock.
     pub(crate) fn generation(self, path: &Path) -> Result<u64, Error> {
         let drive = opened(path, Drive::observe(path))?;
         Ok(match self {
@@ -41,11 +41,11 @@ impl FileSystem {
         })
     }
 
-    /// Makes sure that the drive holds such a file system of its own, that nobody uses it, and that it is whole: a
-    /// program would take a log that is damaged for one that ends there. Answers what concerns a part of it only.
+    /// Checks that the drive holds this file system for programs, is not in use, and is intact: a program would take a
+    /// damaged log for one that ends there. Returns damage that concerns only some of the databases.
     ///
     /// # Errors
-    /// What keeps a program from it.
+    /// The reason why a program cannot have the drive.
     pub fn check(self, path: &Path) -> Result<Vec<Error>, Error> {
         let writable = opened(path, Drive::open(path))?;
         if self == Self::ZeaFs {
@@ -73,7 +73,7 @@ impl FileSystem {
     }
 }
 
-/// What is damaged of databases: each is refused when it is opened, and the others are as they were.
+/// Damage in databases' files: LevelDB refuses to open such a database, and the others are not affected.
 fn damage_of_zeafs(path: &Path, drive: &Drive) -> Result<Vec<Error>, Error> {
     let examined = Examined::of(drive)?;
     let files = examined

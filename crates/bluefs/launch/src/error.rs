@@ -1,4 +1,4 @@
-//! Why a program is not started, or did not reach the drive.
+//! [`Error`]: why a program was not started, or did not reach the drive.
 
 use device::DriveError;
 use std::io;
@@ -13,56 +13,56 @@ pub enum Error {
     Drive {
         /// The drive.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: DriveError,
     },
     /// The file system cannot be mounted.
     #[error(transparent)]
     BlueFs(#[from] bluefs::Error),
-    /// There is no ZEAFS that can be mounted.
+    /// The ZEAFS on the drive cannot be read.
     #[error(transparent)]
     ZeaFs(#[from] zeafs::Error),
-    /// The database on the drive is that of an object store.
+    /// The drive holds an object store, whose database is not for programs.
     #[error("{}: holds an object store, whose database is its own", drive.display())]
     Shared {
         /// The drive.
         drive: PathBuf,
     },
-    /// A program would take what is damaged for the end of a log.
+    /// Durable data is missing; a program would take the damage for the end of a log.
     #[error("{}: {damage}", drive.display())]
     Damaged {
         /// The drive.
         drive: PathBuf,
-        /// What is missing.
+        /// The missing data.
         damage: bluefs::Error,
     },
-    /// The same on ZEAFS.
+    /// A file on ZEAFS is damaged, with the same effect.
     #[error("{}: {file}: {damage}", drive.display())]
     DamagedFile {
         /// The drive.
         drive: PathBuf,
         /// The file.
         file: String,
-        /// What is damaged in it.
+        /// The damage in the file.
         damage: zeafs::Error,
     },
     /// No program is named.
     #[error("no program is given")]
     NoProgram,
-    /// The program is not there.
+    /// The program was not found.
     #[error("{}: not found", program.display())]
     NotFound {
         /// The program.
         program: PathBuf,
-        /// Where programs come from.
+        /// Where such programs come from.
         from: &'static str,
     },
-    /// A file of the host's cannot be used.
+    /// A file of the host cannot be used.
     #[error("{}: {source}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The operating system's error.
         source: io::Error,
     },
     /// The library that an environment variable names cannot be used.
@@ -72,15 +72,15 @@ pub enum Error {
         variable: &'static str,
         /// The library.
         path: PathBuf,
-        /// What the system said.
+        /// The operating system's error.
         source: io::Error,
     },
-    /// The library is not where it is looked for.
+    /// The library was not found.
     #[error("the plug-in {file} is neither in {} nor in ../lib/zonestore", folder.display())]
     NoLibrary {
-        /// Its file.
+        /// The library's file name.
         file: &'static str,
-        /// Where it was looked for.
+        /// The folder where it was searched.
         folder: PathBuf,
         /// The environment variable that can name it, if one can.
         variable: Option<&'static str>,
@@ -93,7 +93,7 @@ pub enum Error {
         /// The environment variable that can name another.
         variable: &'static str,
     },
-    /// The program has come to its end and nobody has opened the drive.
+    /// The program ended without opening the drive.
     #[error(
         "the program ended without opening {}; if it has a database, that lies elsewhere",
         drive.display()

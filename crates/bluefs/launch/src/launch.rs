@@ -1,4 +1,4 @@
-//! A program with the environment in which it finds the drive.
+//! Prepares a program with an environment in which it finds the drive.
 
 use crate::check::FileSystem;
 use crate::error::Error;
@@ -13,21 +13,21 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const URI_VARIABLE: &str = "ZONESTORE_URI";
-/// RocksDB's default file system is on the drive.
+/// Environment variable for the plug-in: 1 makes the drive RocksDB's default file system.
 const DEFAULT_VARIABLE: &str = "ZONESTORE_DEFAULT_FILE_SYSTEM";
-/// What answers for the default, of either library.
+/// The library that answers a program's request for the default file system or environment, for RocksDB and LevelDB.
 const DEFAULT_LIBRARY: &str = "libzonestore_preload.so";
 
-/// How a program gets to know of the drive.
+/// How a program reaches the drive.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Way {
-    /// It takes an address. The library is preloaded for it to mean something.
+    /// The program takes an address, which the preloaded plug-in makes known to its library.
     Address,
-    /// It asks its library for the default, which is answered, and loads the plug-in.
+    /// The program asks its library for the default, which the preloaded [`DEFAULT_LIBRARY`] answers by the plug-in.
     Default,
 }
 
-/// A program that can be started, on a drive that it may have.
+/// A program that is ready to be started on a drive that has been checked.
 pub struct Launch {
     /// The program with its arguments and its environment.
     pub command: Command,
@@ -35,13 +35,13 @@ pub struct Launch {
     file_system: FileSystem,
     way: Way,
     programs: &'static str,
-    /// What of the drive is damaged and concerns a part of it only.
+    /// Damage on the drive that concerns only some of its databases.
     pub damage: Vec<Error>,
 }
 
 impl Launch {
-    /// Checks the drive and finds the libraries. What `added` answers is put in front of the program's own
-    /// arguments.
+    /// Checks the drive, finds the libraries and sets up the command. `added` gets the program, its arguments and the
+    /// drive's address; the arguments that it returns are inserted before the program's own.
     pub(crate) fn new(
         library: &Library,
         drive: &Path,
@@ -87,10 +87,10 @@ impl Launch {
         })
     }
 
-    /// Becomes the program, or runs it to its end.
+    /// Replaces this process by the program, or runs it to its end.
     ///
-    /// # Errors
-    /// It cannot be started, or has ended without a word and without having opened the drive.
+    /// # Errors The program cannot be started, or has ended with code 0 without opening the drive and left no process
+    /// running.
     pub fn run(mut self) -> Result<End, Error> {
         let error = match self.way {
             Way::Address => self.command.exec(),

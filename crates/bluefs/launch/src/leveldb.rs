@@ -1,4 +1,4 @@
-//! Programs that use LevelDB. They ask for their environment without knowing of the drive.
+//! Programs that use LevelDB. They take no address and get the drive as their default environment.
 
 use crate::check::FileSystem;
 use crate::error::Error;
@@ -13,10 +13,10 @@ const LIBRARY: Library = Library {
     programs: "give a program that is linked with libleveldb, or its path",
 };
 
-/// A program on a drive. Nothing is added to its arguments.
+/// Prepares a LevelDB program for a drive. Its arguments are not changed.
 ///
 /// # Errors
-/// The drive is not for programs, or a library is missing.
+/// The drive is damaged or not for programs, or a library is missing.
 pub fn launch(
     drive: &Path,
     file_system: FileSystem,

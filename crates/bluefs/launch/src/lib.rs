@@ -1,8 +1,8 @@
-//! Unmodified programs on a drive, by a library that is preloaded into them.
+//! Runs unmodified programs on a drive, by a library that is preloaded into them.
 //!
-//! [`FileSystem::check`] finds beforehand what the program would report poorly or crash of. [`Launch`] is the program with
-//! its environment: this process becomes one that takes the drive's address, and watches over one that does
-//! not, because that one may never open the drive ([`End`]).
+//! [`FileSystem::check`] finds damage that the program would report poorly or crash on. [`Launch`] is the program with
+//! its environment: this process is replaced by a program that takes the drive's address, and watches over one that
+//! does not, because that one may never open the drive ([`End`]).
 
 mod check;
 mod error;

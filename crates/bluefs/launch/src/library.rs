@@ -1,22 +1,22 @@
-//! Our libraries: where they are, and how one is preloaded.
+//! Finds ZoneStore's libraries, and the value of `LD_PRELOAD` for one.
 
 use crate::error::Error;
 use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// One of our libraries.
+/// One of ZoneStore's plug-in libraries.
 pub struct Library {
-    /// Its file.
+    /// Its file name.
     pub file: &'static str,
-    /// The environment variable that names another file.
+    /// The environment variable that names another file to use.
     pub variable: &'static str,
-    /// Where its programs come from.
+    /// Where programs for it come from, for messages.
     pub programs: &'static str,
 }
 
 impl Library {
-    /// The file that its variable names, or its own.
+    /// The path of the file that its variable names, or else of its own.
     pub fn find(&self) -> Result<PathBuf, Error> {
         let variable = self.variable;
         if let Some(named) = env::var_os(variable).filter(|named| !named.is_empty()) {
@@ -30,7 +30,7 @@ impl Library {
         self.find_file(self.file)
     }
 
-    /// One of our libraries, beside this program or in `../lib/zonestore`.
+    /// The path of one of ZoneStore's libraries, beside this program or in `../lib/zonestore`.
     pub fn find_file(&self, file: &'static str) -> Result<PathBuf, Error> {
         let folder = env::current_exe()
             .ok()
@@ -64,7 +64,7 @@ impl Library {
     }
 }
 
-/// A library behind what is preloaded already: a sanitizer's library has to stay the first.
+/// `LD_PRELOAD` with a library added at the end: the library of a sanitizer has to remain the first.
 pub fn preload(library: &Path, existing: Option<OsString>) -> OsString {
     match existing.filter(|existing| !existing.is_empty()) {
         Some(mut existing) => {

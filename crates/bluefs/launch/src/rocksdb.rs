@@ -1,4 +1,4 @@
-//! Programs that use RocksDB: those that take an address, and others.
+//! Programs that use RocksDB: those that take a file system's address, and all others.
 
 use crate::check::FileSystem;
 use crate::error::Error;
@@ -16,10 +16,10 @@ const LIBRARY: Library = Library {
 const HAS_DEFAULT: bool = cfg!(target_arch = "x86_64");
 const DEFAULT_DATABASE: &str = "/db";
 
-/// A program on a drive.
+/// Prepares a RocksDB program for a drive.
 ///
 /// # Errors
-/// The drive is not for programs, or a library is missing.
+/// The drive is damaged or not for programs, or a library is missing.
 pub fn launch(drive: &Path, program: &[OsString]) -> Result<Launch, Error> {
     let way = match HAS_DEFAULT && !takes_address(program) {
         true => Way::Default,
@@ -29,7 +29,7 @@ pub fn launch(drive: &Path, program: &[OsString]) -> Result<Launch, Error> {
     Launch::new(&LIBRARY, drive, file_system, program, way, added_arguments)
 }
 
-/// Whether the program can reach the drive only by handing the address in its environment to RocksDB.
+/// Whether the program reaches the drive only if it passes the address from its environment to RocksDB itself.
 pub fn has_to_know(program: &[OsString]) -> bool {
     !HAS_DEFAULT && !takes_address(program)
 }
@@ -45,11 +45,11 @@ fn name(program: &OsStr) -> &str {
     name.and_then(OsStr::to_str).unwrap_or_default()
 }
 
-/// Programs that take an address; others get the drive as the default file system, without knowing.
+/// Whether the program takes an address; others get the drive as the default file system, without a change.
 fn knows_uri(program: &OsStr, given: &[OsString]) -> bool {
     match name(program) {
         "db_bench" | "sst_dump" | "db_stress" => true,
-        // Two of its commands refuse one.
+        // Two of its commands reject the address.
         "ldb" => !given
             .iter()
             .any(|word| word == "create_column_family" || word == "drop_column_family"),
@@ -57,7 +57,7 @@ fn knows_uri(program: &OsStr, given: &[OsString]) -> bool {
     }
 }
 
-/// What is to be put in front of the program's own arguments.
+/// Arguments to be inserted before the program's own.
 fn added_arguments(program: &OsStr, given: &[OsString], uri: &OsStr) -> Vec<OsString> {
     let name = name(program);
     let mut added = Vec::new();
@@ -71,7 +71,7 @@ fn added_arguments(program: &OsStr, given: &[OsString], uri: &OsStr) -> Vec<OsSt
     if knows_uri(program, given) {
         tell(["fs_uri", "env_uri"]);
     }
-    // It keeps backups beside the database, and looks for them on the host.
+    // `ldb` keeps backups beside the database, but by default reads them from the host's file system.
     if name == "ldb" && given.iter().any(|word| word == "restore") {
         tell(["backup_fs_uri", "backup_env_uri"]);
     }

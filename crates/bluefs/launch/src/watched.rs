@@ -1,6 +1,8 @@
-//! A program that knows no drive, and its end: if nobody has opened the drive by then, its databases lie
-//! elsewhere, and it must not end as if all were well. Only another process can tell: the program may be a
-//! script, may end without another word, or may load nothing (linked statically).
+//! Runs a program that takes no address, and checks at its end whether it opened the drive: if not, its databases lie
+//! elsewhere, and it must not seem to have succeeded. Only another process can check that: the program may be a script,
+//! may end abruptly, or may load no library (if it is linked statically).
+//!
+//! Signals sent to this process are passed on to the program, which is killed if this process is.
 //!
 //! Signals that are sent to us are for the program, which ends with us if we are killed.
 
@@ -18,9 +20,9 @@ use std::sync::atomic::{AtomicI32, Ordering};
 /// How a program ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum End {
-    /// By itself, with this code.
+    /// It exited with this code.
     Code(i32),
-    /// By this signal.
+    /// It was ended by this signal.
     Signal(i32),
 }
 
@@ -30,7 +32,7 @@ impl End {
         match self {
             Self::Code(code) => exit(code),
             Self::Signal(signal) => {
-                // No second image of a process that did nothing wrong.
+                // No second core dump, of a process that did nothing wrong.
                 let no_core = libc::rlimit {
                     rlim_cur: 0,
                     rlim_max: 0,
@@ -44,7 +46,7 @@ impl End {
     }
 }
 
-/// Runs it to its end. The inner error says that it cannot be started.
+/// Runs the program to its end. The inner error is that of starting it.
 pub(crate) fn run(
     command: &mut Command,
     drive: &Path,
@@ -62,14 +64,14 @@ pub(crate) fn run(
     Err(Error::NotReached { drive })
 }
 
-/// Runs it to its end and hands it the signals that are for it.
+/// Runs the program to its end and passes signals on to it.
 fn watch(command: &mut Command) -> io::Result<End> {
     let program = Arc::new(AtomicI32::new(0));
     for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2] {
         let program = program.clone();
         let pass_on = move |info: &libc::siginfo_t| {
             let program = program.load(Ordering::Relaxed);
-            // What comes from the terminal, the program gets as well.
+            // Signals from the terminal reach the program as well, so they are not passed on.
             if program != 0 && info.si_code <= libc::SI_USER {
                 // SAFETY: a plain call, allowed in a handler.
                 unsafe { libc::kill(program, signal) };
@@ -104,7 +106,7 @@ fn watch(command: &mut Command) -> io::Result<End> {
     })
 }
 
-/// Whether something that the program started is there still, such as the daemon that it has become.
+/// Whether a process that the program started still runs, such as a daemon.
 fn goes_on() -> bool {
     loop {
         // SAFETY: a plain call that asks for no status.

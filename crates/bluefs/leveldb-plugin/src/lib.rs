@@ -1,6 +1,6 @@
-//! `libzonestore_leveldb.so`: in a LevelDB program, where `libzonestore_preload.so` loads it, it gives what
-//! `leveldb::Env::Default()` answers, and with that the program's databases lie on the drive that
-//! `ZONESTORE_URI` names. Without that variable the program gets LevelDB's own environment.
+//! `libzonestore_leveldb.so`: `libzonestore_preload.so` loads it into LevelDB programs, and it provides the result of
+//! `leveldb::Env::Default()`, so that the program's databases lie on the drive that `ZONESTORE_URI` names. Without that
+//! variable the program gets LevelDB's own environment.
 
 pub use bluefs_c::*;
 use std::ffi::c_void;
@@ -9,8 +9,8 @@ unsafe extern "C" {
     fn zonestore_leveldb_env(own: *mut c_void) -> *mut c_void;
 }
 
-/// The environment; `own` is LevelDB's. Only Rust functions leave a library that Rust links, so the name is
-/// given here.
+/// Returns the environment; `own` is LevelDB's. A library that Rust links exports only Rust functions, so the C++
+/// function is exported under this name here.
 ///
 /// # Safety
 /// `own` is a `leveldb::Env` that lives as long as the process.

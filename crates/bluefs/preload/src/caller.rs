@@ -1,11 +1,11 @@
-//! Who asks, and what it would get if this library were not there.
+//! Finds the caller's module, and the function that it would call if this library were not preloaded.
 
 use libc::{Dl_info, RTLD_LAZY, RTLD_NEXT, RTLD_NOLOAD, dladdr, dlopen, dlsym};
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::MaybeUninit;
 
 unsafe extern "C" {
-    // Of the library that unwinds panics.
+    // From the library that unwinds panics.
     fn _Unwind_Backtrace(
         each: extern "C" fn(*mut c_void, *mut c_void) -> c_int,
         argument: *mut c_void,
@@ -15,7 +15,7 @@ unsafe extern "C" {
 const GO_ON: c_int = 0;
 const STOP: c_int = 4;
 
-/// What of the process an address is in.
+/// The module (program or library) that an address lies in.
 pub(crate) fn module(address: *const c_void) -> Option<Dl_info> {
     let mut info = MaybeUninit::<Dl_info>::zeroed();
     // SAFETY: it fills `info` if it answers other than zero.
@@ -29,7 +29,7 @@ fn is_ours(module: &Dl_info) -> bool {
     self::module((&raw const HERE).cast()).is_some_and(|here| here.dli_fbase == module.dli_fbase)
 }
 
-/// Where the first function that is not of this library goes on.
+/// The module of the first function on the stack that is not of this library.
 fn caller() -> Option<Dl_info> {
     extern "C" fn each(frame: *mut c_void, found: *mut c_void) -> c_int {
         // SAFETY: the frame is the one that we are called with. In front of where it goes on is the call.
@@ -49,8 +49,8 @@ fn caller() -> Option<Dl_info> {
     found
 }
 
-/// The function called `name` that the caller would have been led to: its own or that of a library that it is
-/// linked with. Where it is the program, what stands behind us.
+/// The function called `name` that the caller would reach without this library: its own, or that of a library it is
+/// linked with. If the caller is the program itself, the next one after this library in the loader's order.
 pub(crate) fn without_us(name: &CStr) -> *mut c_void {
     // SAFETY: plain calls of the loader with names that end. Nothing is loaded, and no library goes away
     // that somebody is calling us from.

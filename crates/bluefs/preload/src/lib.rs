@@ -1,10 +1,10 @@
-//! `libzonestore_preload.so`: preloaded into a program, it answers `rocksdb::FileSystem::Default()` and
-//! `leveldb::Env::Default()` with the drive, by the plug-in that the environment names.
+//! `libzonestore_preload.so`: when it is preloaded into a program, `rocksdb::FileSystem::Default()` and
+//! `leveldb::Env::Default()` return the drive, by the plug-in that the environment names.
 //!
-//! It is linked with neither library. One that came along would stand in front of those that programs and
-//! Python's modules contain, whose classes look otherwise, and a plug-in fits only the library that it was
-//! built with. So whoever asks gets what it would get without us, unless that is of the plug-in's own
-//! librocksdb.so or libleveldb.so; the plug-in is loaded only then, behind everything else.
+//! It is linked with neither library. A library linked here would take precedence over those that programs and Python's
+//! modules contain, whose classes have other layouts, and a plug-in fits only the library that it was built with. So a
+//! caller gets the default that it would get without this library, unless that default is of the plug-in's own
+//! librocksdb.so or libleveldb.so; only then is the plug-in loaded, after all other libraries.
 
 mod caller;
 mod plugin;
@@ -37,8 +37,8 @@ pub extern "C" fn leveldb_default() -> *mut c_void {
     }
 }
 
-/// On x86-64 the place of an answer that is not plain is the first argument, and is returned; elsewhere that
-/// is another register, which no function here can name.
+/// On x86-64 the address for a returned object that is not trivial is passed as the first argument, and is returned. On
+/// other architectures it is passed in another register, which no function here can name.
 #[cfg(target_arch = "x86_64")]
 mod rocksdb {
     use super::{CStr, Plugin, c_void, caller};

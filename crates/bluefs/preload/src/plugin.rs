@@ -1,4 +1,4 @@
-//! A plug-in, loaded when its library is asked for the default.
+//! A plug-in, which is loaded when a program asks its library for the default.
 
 use crate::caller::module;
 use libc::{RTLD_LOCAL, RTLD_NOW, dlerror, dlopen, dlsym};
@@ -8,13 +8,13 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 pub(crate) struct Plugin {
-    /// The environment variable that names its file.
+    /// The environment variable that names the plug-in's file.
     variable: &'static str,
-    /// What is answered for.
+    /// Symbol of the function that returns the library's default.
     default: &'static CStr,
-    /// How the file of the library begins that it is for.
+    /// Prefix of the file name of the library that the plug-in is for.
     library: &'static str,
-    /// The function that answers.
+    /// Symbol of the plug-in's function that is called instead.
     answer: &'static CStr,
     loaded: OnceLock<Option<Loaded>>,
 }
@@ -22,7 +22,7 @@ pub(crate) struct Plugin {
 #[derive(Clone, Copy)]
 struct Loaded {
     answer: usize,
-    /// The default of the library that it is linked with.
+    /// Address of the default's function in the library that the plug-in is linked with.
     default: usize,
 }
 
@@ -42,7 +42,8 @@ impl Plugin {
         }
     }
 
-    /// What answers instead of `theirs`; none if the plug-in is for another library than that.
+    /// The plug-in's function to call instead of `theirs`; `None` if `theirs` is of a library that the plug-in was not
+    /// built for.
     pub fn answer(&self, theirs: *mut c_void) -> Option<*mut c_void> {
         let of = module(theirs).filter(|module| !module.dli_fname.is_null())?;
         // SAFETY: the loader's name of a file.

@@ -1,6 +1,6 @@
-//! `libzonestore_rocksdb.so`: in a RocksDB program, it makes the scheme `zonestore:///path/of/drive` known to
-//! `--fs_uri` and `--env_uri`. In programs that take no address it is loaded by `libzonestore_preload.so`,
-//! and gives the drive as `rocksdb::FileSystem::Default()`. All of it is in `bluefs-rocksdb`.
+//! `libzonestore_rocksdb.so`: makes the scheme `zonestore:///path/of/drive` known to RocksDB programs, for `--fs_uri`
+//! and `--env_uri`. For programs that take no address, `libzonestore_preload.so` loads it and it provides the drive as
+//! `rocksdb::FileSystem::Default()`. The implementation is in `bluefs-rocksdb`.
 
 pub use bluefs_rocksdb::*;
 use std::ffi::c_void;
@@ -9,8 +9,8 @@ unsafe extern "C" {
     fn zonestore_rocksdb_default_file_system(answer: *mut c_void, own: *mut c_void) -> *mut c_void;
 }
 
-/// Builds the default file system in `answer`, which it also returns; `own` is RocksDB's
-/// `FileSystem::Default()`. Only Rust functions leave a library that Rust links, so the name is given here.
+/// Builds the default file system in `answer` and returns `answer`; `own` is RocksDB's `FileSystem::Default()`. A
+/// library that Rust links exports only Rust functions, so the C++ function is exported under this name here.
 ///
 /// # Safety
 /// `answer` is where a `std::shared_ptr` is to be built, and `own` what it is said to be.

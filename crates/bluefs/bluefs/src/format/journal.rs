@@ -1,9 +1,9 @@
-//! Frames of the journal.
+//! The format of the journal's frames.
 //!
-//! A frame is a header and operations, padded with zeros to whole blocks. Frames of one epoch are
-//! numbered from 0 without gaps and each names the checksum of the one before it; the first one
-//! that is not as expected is the end of the journal. Each also says how many of them were durable
-//! before it was written, so that damage in front of it is not taken for the end.
+//! A frame is a header and operations, padded with zeros to whole blocks. Frames of one epoch are numbered from 0
+//! without gaps, and each contains the checksum of the one before it; the first frame that is not as expected is the
+//! end of the journal. Each also records how many of them were durable before it was written, so that damage before it
+//! is not taken for the end.
 
 use super::crc32c;
 use super::operation::JournalOperation;
@@ -16,42 +16,42 @@ pub const HEADER: usize = 40;
 /// Most bytes of operations in one frame.
 pub const MAX_PAYLOAD: usize = 256 << 10;
 
-/// What a frame has to say of itself to be the next one of its journal.
+/// The fields by which a frame is recognized as the next one of its journal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
     /// The journal's epoch.
     pub epoch: u64,
     /// The frame's number, from 0.
     pub sequence: u64,
-    /// The checksum of the frame in front of it; 0 for the first.
+    /// The checksum of the frame before it; 0 for the first.
     pub previous: u32,
 }
 
 /// A frame's header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct FrameHeader {
-    /// Which frame it is.
+    /// Identity of the frame.
     pub place: Place,
-    /// Bytes of operations behind it.
+    /// Bytes of operations after the header.
     pub length: usize,
-    /// So many frames of the epoch were durable, with all that they name, and so was the superblock
-    /// that names the epoch, before this one was written; 0 while nothing was known.
+    /// Number of frames of the epoch that were durable, with all that they name and with the superblock that names the
+    /// epoch, before this frame was written; 0 while none was known to be.
     pub durable: u64,
     checksum: u32,
 }
 
-/// What the bytes of a frame are.
+/// Result of decoding a frame.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum DecodedFrame {
-    /// Operations, and the checksum that the next frame has to name.
+    /// The operations, and the checksum that the next frame has to contain.
     Whole(Vec<JournalOperation>, u32),
-    /// Torn: the checksum is wrong.
+    /// Incomplete: the checksum is wrong.
     Torn,
-    /// The checksum is right, and there is something in it that we do not know.
+    /// The checksum is right, but an operation is unknown.
     Unknown,
 }
 
-/// A frame of encoded operations, padded to whole blocks, and its checksum. `durable` is
+/// Encodes a frame of encoded operations, padded to whole blocks; returns it with its checksum. `durable` is
 /// [`FrameHeader::durable`].
 pub fn encode_frame(place: Place, durable: u64, payload: &[u8], block_size: u32) -> (Vec<u8>, u32) {
     let length = (HEADER + payload.len()).next_multiple_of(block_size as usize);
@@ -70,7 +70,8 @@ pub fn encode_frame(place: Place, durable: u64, payload: &[u8], block_size: u32)
     (out, sum)
 }
 
-/// The header at the front of `start`; whether the frame is whole is for [`FrameHeader::fits`].
+/// Decodes the header at the front of `start`; `None` if there is none. [`FrameHeader::fits`] tells whether the frame
+/// is whole.
 pub fn decode_header(start: &[u8]) -> Option<FrameHeader> {
     let mut b = Reader(start);
     if b.take(4)? != MAGIC {
@@ -106,7 +107,7 @@ impl FrameHeader {
     }
 }
 
-/// The operations of a frame (header and payload).
+/// Decodes the operations of a frame; `frame` is header and payload without padding.
 pub fn decode_frame(frame: &[u8]) -> DecodedFrame {
     let header = decode_header(frame).filter(|h| h.frame_length() == frame.len() && h.fits(frame));
     let Some(header) = header else {

@@ -1,8 +1,7 @@
-//! A record of a log file: header, payload, zeros up to the block. It names its file and its
-//! place in it, so that a run of records needs no other metadata and a torn one is the end. The run_id
-//! is that of the run: a record that an earlier life of the zone left behind has another. It names
-//! its place on the drive, so that a copy of it elsewhere is no record. Its mark says what a completed
-//! flush had made durable before it was written.
+//! The format of log records: header, payload, zeros up to the block. A record names its file and its offset in the
+//! file, so that a run of records needs no other metadata, and an incomplete record is the end of the run. The `run_id`
+//! identifies the run: a record from an earlier life of the zone has another one. The record's own position is in it,
+//! so a copy elsewhere is not valid. Its mark records what a completed flush had made durable before it was written.
 
 use super::crc32c;
 use codec::Reader;
@@ -15,41 +14,40 @@ pub const HEADER: usize = 84;
 /// Most payload bytes of one record.
 pub const MAX_PAYLOAD: usize = (1 << 20) - HEADER;
 
-/// What was durable for certain when a record was written. True for ever, wherever it is found.
+/// What was certainly durable when a record was written. It stays true, wherever the record is found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mark {
     /// Epoch of the journal.
     pub epoch: u64,
-    /// Frames of that epoch, and all that they name.
+    /// Number of frames of that epoch that were durable, with all that they name.
     pub frames: u64,
-    /// Of the run that the record belongs to all in front of this offset in its zone.
+    /// Zone offset before which all of the record's own run was durable.
     pub run: u64,
-    /// Of another run all in front of this place, offset 0 if there is none: the one that was
-    /// written to last.
+    /// The same for the other run that was written to last: its zone, and an offset in it; offset 0 if there is none.
     pub other: ZoneAddress,
-    /// The id of the other run.
+    /// The id of that run.
     pub other_run_id: u32,
 }
 
 /// A record's header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RecordHeader {
-    /// The file.
+    /// Inode of the file.
     pub inode: u64,
-    /// Where the payload begins in it.
+    /// Offset of the payload in the file.
     pub file_offset: u64,
     /// Bytes of payload.
     pub length: u32,
-    /// Of the run of records that it belongs to.
+    /// Id of the run that the record belongs to.
     pub run_id: u32,
-    /// What was durable before.
+    /// What was durable before the record was written.
     pub mark: Mark,
-    /// Where it was written to.
+    /// Position to which the record was written.
     pub at: ZoneAddress,
     checksum: u32,
 }
 
-/// A whole record that is to be written to `at`, padded to blocks.
+/// Encodes a record that is to be written to `at`, padded to whole blocks.
 pub fn encode(
     at: ZoneAddress,
     inode: u64,
@@ -81,7 +79,8 @@ pub fn encode(
     out
 }
 
-/// The header at the front of `start`; whether the record is whole is for [`RecordHeader::fits`].
+/// Decodes the header at the front of `start`; `None` if there is none. [`RecordHeader::fits`] tells whether the record
+/// is whole.
 pub fn decode_header(start: &[u8]) -> Option<RecordHeader> {
     let mut b = Reader(start);
     if b.take(4)? != MAGIC {

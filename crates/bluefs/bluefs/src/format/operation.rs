@@ -1,9 +1,9 @@
-//! The operations that frames of the journal hold: changes of the file system's metadata.
+//! The operations in the journal's frames: changes of the file system's metadata.
 
 use codec::{Put, Reader};
 use zone::{ZoneAddress, ZoneId};
 
-/// How a file's data is laid out.
+/// Layout of a file's data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// Extents that the journal names.
@@ -17,11 +17,11 @@ pub enum Kind {
 pub struct ExtentEntry {
     /// The first byte's offset in the file.
     pub file_offset: u64,
-    /// Where it lies; block-aligned.
+    /// Position of the first byte; block-aligned.
     pub at: ZoneAddress,
-    /// Bytes; on the drive padded to a whole block.
+    /// Number of bytes; on the drive padded to a whole block.
     pub length: u64,
-    /// crc32c of the bytes.
+    /// crc32c of the bytes; 0 if it is not known, after a truncation.
     pub checksum: u32,
 }
 
@@ -31,8 +31,8 @@ trait Field: Sized {
     fn take(b: &mut Reader<'_>) -> Option<Self>;
 }
 
-/// From a list of operations, each behind its type: the enum, and its encoding, which is one byte of
-/// type and then the fields in the order of the list.
+/// Makes the enum and its encoding from a list of operations, each after its type: one byte of type, then the fields in
+/// the order of the list.
 macro_rules! operations {
     ($($(#[$doc:meta])* $type:literal $name:ident { $($field:ident: $kind:ty),* })*) => {
         /// A change of the file system's metadata; the fields are described in `docs/format/bluefs.md`.
@@ -53,7 +53,7 @@ macro_rules! operations {
                 }
             }
 
-            /// The operation at the front; `None` if it is torn or not known.
+            /// Decodes the operation at the front; `None` if it is incomplete or unknown.
             pub(super) fn decode(b: &mut Reader<'_>) -> Option<Self> {
                 match b.u8()? {
                     $($type => Some(Self::$name { $($field: Field::take(b)?),* }),)*
@@ -65,42 +65,41 @@ macro_rules! operations {
 }
 
 operations! {
-    /// A directory appears.
+    /// A directory is created.
     1 MakeDirectory { path: String }
-    /// An empty directory goes.
+    /// An empty directory is removed.
     2 RemoveDirectory { path: String }
-    /// A file appears; its inode number was never used before.
+    /// A file is created; its inode number was never used before.
     3 Create { kind: Kind, inode: u64, modified_micros: u64, path: String }
-    /// A file gets another name.
+    /// A file gets a further name.
     4 Link { inode: u64, path: String }
-    /// A name goes; with the last one the file.
+    /// A name is removed; with its last name the file is removed.
     5 Unlink { path: String }
     /// A file or directory changes its name; a file of that name is replaced.
     6 Rename { from: String, to: String }
-    /// A plain file grows. An extent that the file has already is passed over.
+    /// A plain file grows. Extents that the file has already are skipped.
     7 Extend { inode: u64, modified_micros: u64, extents: Vec<ExtentEntry> }
-    /// A stretch of a plain file lies elsewhere now: `extents`, without holes, take the place of
-    /// all that begin in it.
+    /// A range of a plain file was moved: `extents`, without holes, replace all extents that begin in the range.
     8 Move { inode: u64, extents: Vec<ExtentEntry> }
-    /// A log goes on with records at a place (`offset` in `zone`), up to `end` (an offset in the zone)
-    /// or, if that is `u64::MAX`, to the first thing that is no record.
+    /// A log continues with records at `offset` in `zone`, up to `end` (an offset in the zone) or, if that is
+    /// `u64::MAX`, to the first block that is no record of the run.
     9 LogSegment { inode: u64, file_offset: u64, offset: u64, end: u64, zone: ZoneId, run_id: u32 }
     /// A log is truncated to a size.
     10 LogTruncate { inode: u64, size: u64 }
-    /// The journal goes on in another zone.
+    /// The journal continues in another zone.
     11 NextZone { zone: ZoneId }
     /// The lowest inode number that was never used.
     12 NextInode { inode: u64 }
     /// A plain file is truncated to a size.
     13 Truncate { inode: u64, modified_micros: u64, size: u64 }
-    /// BlueFS owns a zone from now on. Durable before anything is written to it.
+    /// BlueFS owns the zone from now on. Durable before anything is written to the zone.
     14 Take { zone: ZoneId }
-    /// BlueFS no longer owns a zone. Durable before anybody else may have it.
+    /// BlueFS no longer owns the zone. Durable before another owner may take the zone.
     15 Give { zone: ZoneId }
-    /// The run of log records with this run id in this zone had been written at least this far when the
-    /// frame was written.
+    /// The run of log records with this run id in this zone had been written at least up to this offset when the frame
+    /// was written.
     16 WrittenEnd { at: ZoneAddress, run_id: u32 }
-    /// Two zones hold the same from now on, and go by the number of the first.
+    /// The two zones hold the same bytes from now on, and are addressed by the number of the first.
     17 Twin { zone: ZoneId, twin: ZoneId }
 }
 

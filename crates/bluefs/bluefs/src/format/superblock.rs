@@ -6,17 +6,17 @@ use zone::{Bytes, ZoneId};
 
 /// First bytes of a superblock.
 pub const MAGIC: [u8; 8] = *b"ZSBLUEFS";
-/// Bytes that are encoded; the rest of the block is zero.
+/// Encoded bytes; the rest of the block is zero.
 pub const ENCODED: usize = 104;
-/// The same of a file system with one copy of its metadata.
+/// Encoded bytes of a superblock with one copy of the metadata.
 const ENCODED_ONE_COPY: usize = 96;
-/// Stands for no twin.
+/// Encodes the absence of a twin.
 const NO_ZONE: u32 = u32::MAX;
 
-/// Who else owns zones on the drive.
+/// The other owner of zones on the drive, if any.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
-    /// Nobody: what BlueFS does not own is free, and is reset at mount if it is not empty.
+    /// None: zones that BlueFS does not own are free, and are reset at mount if they are not empty.
     Alone,
     /// An object store, which claims its zones itself.
     Shared,
@@ -25,57 +25,57 @@ pub enum Role {
 /// The contents of a superblock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Superblock {
-    /// The version of the format that it was written in.
+    /// The format version in which it was written.
     pub version: u32,
     /// The file system's identity.
     pub uuid: [u8; 16],
-    /// Alone on the drive or not.
+    /// Whether an object store shares the drive.
     pub role: Role,
-    /// Grows with every superblock written.
+    /// Grows by at least one with every superblock written.
     pub generation: u64,
     /// The drive's block size when it was formatted.
     pub block_size: u32,
-    /// Its zone size.
+    /// The drive's zone size in bytes.
     pub zone_size: u64,
-    /// Its zone capacity.
+    /// The drive's zone capacity in bytes.
     pub zone_capacity: u64,
-    /// Its number of zones, parts of conventional ones not counted.
+    /// The drive's number of zones, where each conventional zone counts as one.
     pub zone_count: u32,
-    /// Each conventional zone is used as so many zones.
+    /// Parts into which each conventional zone is divided, each used as a zone; 1 if they are whole.
     pub conventional_parts: u32,
-    /// The epoch of the journal's frames.
+    /// The epoch of the journal.
     pub journal_epoch: u64,
     /// The zone in which the journal begins.
     pub journal_zone: ZoneId,
-    /// So many frames were durable before this superblock was written: fewer is damage, not a
-    /// torn tail.
+    /// Frames that were durable before this superblock was written: if there are fewer, that is damage, not a torn
+    /// tail.
     pub journal_frames: u64,
-    /// The zone in which the next epoch's journal will begin; whatever is in it now is nothing.
+    /// The zone in which the next epoch's journal will begin; its present content does not count.
     pub spare_zone: ZoneId,
-    /// The second copy of the journal's first zone.
+    /// The twin of the journal's first zone.
     pub journal_twin: Option<ZoneId>,
-    /// The second copy of the spare zone.
+    /// The twin of the spare zone.
     pub spare_twin: Option<ZoneId>,
 }
 
-/// What a block holds.
+/// Result of decoding a block.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Decoded {
     /// A superblock.
     Valid(Superblock),
-    /// One of another version, its checksum intact.
+    /// A superblock of another format version with a valid checksum.
     OtherVersion(u32),
-    /// Nothing of ours, or torn.
+    /// No superblock, or an incomplete one.
     Nothing,
 }
 
 impl Superblock {
-    /// The identity as it is written.
+    /// The UUID in hexadecimal digits.
     pub fn identity(&self) -> String {
         self.uuid.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// What it says, for people.
+    /// Names and values of its fields, for output.
     pub fn in_words(&self) -> Vec<(&'static str, String)> {
         let role = match self.role {
             Role::Alone => "alone on the drive, for programs",
@@ -95,12 +95,12 @@ impl Superblock {
         ]
     }
 
-    /// In how many zones each byte of metadata is.
+    /// Zones that hold each byte of metadata.
     pub fn copies(&self) -> u32 {
         if self.version == FORMAT_VERSION { 2 } else { 1 }
     }
 
-    /// The one that comes after it.
+    /// The same superblock with the next generation.
     pub(crate) fn next(&self) -> Self {
         Self {
             generation: self.generation.saturating_add(1),
@@ -108,7 +108,7 @@ impl Superblock {
         }
     }
 
-    /// One block of `block_size` bytes.
+    /// Encodes one block of `block_size` bytes.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.block_size as usize);
         out.extend_from_slice(&MAGIC);
@@ -143,7 +143,7 @@ impl Superblock {
         out
     }
 
-    /// Looks at the first [`ENCODED`] bytes of a block.
+    /// Decodes the first [`ENCODED`] bytes of a block.
     pub fn decode(block: &[u8]) -> Decoded {
         Self::try_decode(block).unwrap_or(Decoded::Nothing)
     }

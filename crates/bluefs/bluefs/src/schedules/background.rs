@@ -1,5 +1,5 @@
-//! The threads of a mount: the cleaner's, and that of reads that are waited for later, beside files that
-//! come and go. What is read is what was written, nobody waits for ever, and both threads end.
+//! Tests of a mount's threads, the cleaner and the reader of begun reads, beside files that are created and deleted.
+//! Reads return what was written, no thread waits for ever, and both threads end.
 
 use super::drive::{Interleaved, geometry};
 use crate::{BlueFs, Cleaning, FormatOptions, MountOptions, Result, Role};

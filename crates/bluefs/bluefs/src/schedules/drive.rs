@@ -1,10 +1,10 @@
-//! A drive that lets others run in the middle of each command.
+//! A drive that lets other threads run in the middle of each command.
 
 use device::{Keeps, ZonedDevice};
 use runtime::schedules::pause;
 use zone::{ByteOffset, Geometry, ZoneDescriptor, ZoneError, ZoneId, ZoneKind, ZoneResult};
 
-/// Zones of eight blocks of which six can be written, so that they change often.
+/// Zones of eight blocks, of which six can be written, so that writers change zones often.
 pub(super) fn geometry(zone_count: u32, max_active_zones: u32) -> Geometry {
     Geometry {
         block_size: 512,
@@ -20,7 +20,7 @@ pub(super) fn geometry(zone_count: u32, max_active_zones: u32) -> Geometry {
     }
 }
 
-/// A drive whose every command takes effect between two moments at which others may run.
+/// A drive with a pause before and after each command, at which other threads may run.
 pub(super) struct Interleaved<D> {
     pub inner: D,
 }
@@ -46,7 +46,7 @@ impl<D: ZonedDevice> ZonedDevice for Interleaved<D> {
     }
     fn write(&self, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
         let done = self.around(|d| d.write(at, data));
-        // Whoever gets a zone may write to it. (The file system would go on in another.)
+        // Every zone that the file system hands out must be writable. (It would continue in another zone.)
         if let Err(error) = &done {
             assert!(matches!(error, ZoneError::PowerLost { .. }), "{error}");
         }

@@ -1,4 +1,4 @@
-//! Flushes that callers share: nobody goes on before a flush that began behind what he wrote.
+//! Tests of flushes that callers share: no caller returns before a flush that began after its write has finished.
 
 use crate::slot::{Class, Slot};
 use appender::Flusher;
@@ -7,19 +7,19 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use zone::{ByteOffset, ZoneCommand, ZoneError, ZoneId, ZoneResult};
 
-/// What was written, by number, and what of it a flush has made durable.
+/// Sets of numbered writes, as bits: those written, and those that a flush has made durable.
 #[derive(Default)]
 struct Ledger {
     written: u32,
     kept: u32,
-    /// Placed before a flush that failed: what the drive has of it nobody knows.
+    /// Covered by a flush that failed, so it is not known whether the drive has them.
     lost: u32,
     flushing: bool,
     flushes: u32,
     failed: bool,
 }
 
-/// The flusher, over a drive that is only written down.
+/// A [`Flusher`] over a drive that only keeps a ledger.
 #[derive(Default)]
 struct Paper {
     flusher: Flusher,
@@ -41,7 +41,7 @@ impl Paper {
         self.flusher.flush(|| self.drive_flushes())
     }
 
-    /// Covers what was written when it began, which is durable when it ends.
+    /// Does one flush: makes durable, when it ends, what was written when it began.
     fn drive_flushes(&self) -> ZoneResult<()> {
         let (number, covered) = {
             let mut ledger = self.ledger.lock().unwrap();
@@ -121,7 +121,7 @@ fn a_flush_that_failed_is_the_last() {
     }
 }
 
-/// The mark in a log record covers what is durable of its run; never more.
+/// The mark in a log record covers only what is durable of its run.
 #[test]
 fn what_is_said_to_be_durable_is() {
     static FURTHEST: AtomicU32 = AtomicU32::new(0);

@@ -1,6 +1,6 @@
-//! Who gets zones: logs, a manifest and SSTs at once, on a drive that allows few active zones, where
-//! the share of another owner is in use all the time. Nobody is refused a zone, none has two users,
-//! the drive never has to refuse one for its limit, and a power cut takes nothing that was synced.
+//! Tests of how zones are handed out: logs, a manifest and SSTs are written at once, on a drive with few active zones,
+//! where another owner uses its whole share. No writer is refused a zone, no zone has two users, no command exceeds the
+//! drive's limit, and a power cut loses nothing that was synced.
 
 use super::drive::{Interleaved, geometry};
 use crate::{BlueFs, Error, FormatOptions, Lifetime, MountOptions, Role, SharedWriter, Writer};
@@ -26,14 +26,14 @@ fn mount(device: Arc<dyn ZonedDevice>) -> BlueFs {
     BlueFs::mount(device, pool, options).unwrap()
 }
 
-/// What is appended at once: less than a block, so that a log's record fits into one.
+/// The bytes of one append: less than a block, so that a log's record fits into one.
 fn part(name: &str, number: usize) -> Vec<u8> {
     let mut bytes = format!("{name} {number} ").into_bytes();
     bytes.resize(400, number as u8);
     bytes
 }
 
-/// A file system whose users note what they were promised.
+/// A file system whose users note what has been synced.
 #[derive(Clone)]
 struct Machine {
     drive: Arc<Interleaved<PowerCut>>,
@@ -54,7 +54,7 @@ impl Machine {
         };
         BlueFs::format(&*drive, &options).unwrap();
         let fs = mount(drive.clone());
-        // All that the store may keep active.
+        // The store keeps as many zones active as it may.
         for _ in 0..fs.pool().active_quota(Owner::Store).unwrap() {
             let zone = fs.pool().take(Purpose::Data).unwrap();
             drive
@@ -87,7 +87,7 @@ impl Machine {
         self.append(&mut self.fs.create(name)?, name, 16, true)
     }
 
-    /// Files that replace each other. An old one goes before its successor comes, or after.
+    /// Writes files that replace each other. An old one is deleted before its successor is written, or after.
     fn turn_over(&self, family: u32, ending: &str, lifetime: Lifetime, most: usize) -> Result {
         let mut old: Option<String> = None;
         for file in 0..4 {
@@ -118,7 +118,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Takes zones for data, and sees that they are nobody else's meanwhile.
+    /// Takes zones for data, and checks that no other owner uses them meanwhile.
     fn take_for_data(&self) -> Result {
         for _ in 0..6 {
             let Some(zone) = self.fs.pool().take(Purpose::Data) else {
@@ -134,7 +134,7 @@ impl Machine {
         Ok(())
     }
 
-    /// All of this at once.
+    /// Runs all of this at once.
     fn run(&self) {
         let start = |work: fn(&Self) -> Result| {
             let machine = self.clone();
@@ -154,7 +154,7 @@ impl Machine {
         threads.into_iter().for_each(|t| t.join().unwrap());
     }
 
-    /// Cuts the power, if it is not, and sees that what was durable is there.
+    /// Cuts the power, unless it has been cut, and checks that durable data is still there.
     fn survives(self) {
         let Self { drive, fs, durable } = self;
         drop(fs);
@@ -189,7 +189,7 @@ fn all_get_on_with_two_zones() {
     });
 }
 
-/// One for each of log, manifest and SSTs.
+/// Three zones: one each for log, manifest and SSTs.
 #[test]
 fn all_get_on_with_three_zones() {
     explore(100, 1_000_000, || {
@@ -219,8 +219,7 @@ fn a_power_cut_at_any_moment_takes_nothing_that_was_synced() {
     });
 }
 
-/// A sync must not be content with a flush because another has written out what it is about, but has
-/// not entered it yet.
+/// A sync must not rely on a flush alone if another handle has written its bytes out but not registered them yet.
 #[test]
 fn a_sync_covers_what_another_handle_of_the_file_wrote_out() {
     explore(2000, 100_000, || {
@@ -235,7 +234,7 @@ fn a_sync_covers_what_another_handle_of_the_file_wrote_out() {
         second.sync().unwrap();
         machine.durable.lock().unwrap().insert(name.to_owned(), 2);
         machine.drive.inner.cut_after(0);
-        // The power may have gone under it.
+        // The power may have been cut during it.
         let _late = other.join().unwrap();
         drop(second);
         machine.survives();
@@ -287,7 +286,7 @@ fn a_sync_covers_what_was_appended_before_it_beside_other_appends() {
     });
 }
 
-/// Where few zones may be active, what is moved of a log lies between what is written of it.
+/// If few zones may be active, moved records of a log lie between those that its writer appends.
 #[test]
 fn a_log_goes_on_beside_what_is_moved_of_it() {
     explore(400, 1_000_000, || {
@@ -309,7 +308,7 @@ fn a_log_goes_on_beside_what_is_moved_of_it() {
                 for _ in 0..8 {
                     fs.close_sequential_zones()?;
                     match fs.leave_sequential_zone() {
-                        // The only zone that it may share is full.
+                        // The only zone that the moved records may share is full.
                         Ok(_) | Err(Error::NoSpace { .. }) => {}
                         Err(error) => return Err(error),
                     }

@@ -1,4 +1,4 @@
-//! Steps of zones with data: their extents come and go, and so do their writers.
+//! Steps of zones with data: extents are added and removed, and writers enter and leave.
 
 use super::stage::{Content, Opened, Stage};
 use super::table::ZoneTable;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use zone::ZoneId;
 
 impl ZoneTable {
-    /// Mount: an extent of a file, with so many blocks.
+    /// At mount: adds an extent or segment of a file, with its blocks.
     pub fn claim_data(&mut self, zone: ZoneId, inode: u64, blocks: u32) -> Result<()> {
         if let Stage::Foreign = self.stage(zone) {
             self.set(zone, Stage::Holding(Content::default()));
@@ -25,7 +25,7 @@ impl ZoneTable {
         }
     }
 
-    /// So many extents and blocks of a file more.
+    /// Adds extents and blocks of a file to a zone's live data.
     pub fn add(&mut self, zone: ZoneId, inode: u64, extents: u32, blocks: u32) -> Result<()> {
         let Some(content) = self.content(zone) else {
             return self.refused(zone, "written to");
@@ -36,8 +36,8 @@ impl ZoneTable {
         Ok(())
     }
 
-    /// So many extents and blocks of a file less. A zone without extents is freed by what is recorded in
-    /// `batch`.
+    /// Subtracts extents and blocks of a file. If the zone has no extents left, it is freed; the operation for that is
+    /// recorded in `batch`.
     pub fn remove(
         &mut self,
         zone: ZoneId,
@@ -60,14 +60,14 @@ impl ZoneTable {
         Ok(())
     }
 
-    /// Something in it cannot be read, or does not move.
+    /// Marks a zone from which something cannot be read or moved, so that it is not cleaned.
     pub fn set_stuck(&mut self, zone: ZoneId) {
         if let Some(content) = self.content(zone) {
             content.stuck = true;
         }
     }
 
-    /// Mount: goes on in a zone behind what it has.
+    /// At mount: opens a zone with data for further appends.
     pub fn reopen(&mut self, slot: Arc<Slot>) -> Result<()> {
         self.step(slot.zone, "opened again", |stage| match stage {
             Stage::Holding(content) => Some(Stage::Open(Opened::new(slot, 0, *content))),
@@ -88,7 +88,7 @@ impl ZoneTable {
         (Arc::ptr_eq(&opened.slot, slot) && opened.writers > 0).then_some(opened)
     }
 
-    /// One more writes to an open zone.
+    /// Adds a writer to an open zone.
     pub fn enter(&mut self, zone: ZoneId) -> Result<Arc<Slot>> {
         match self.opened_mut(zone) {
             Some(opened) => {
@@ -99,8 +99,7 @@ impl ZoneTable {
         }
     }
 
-    /// Another run of records in a zone that `writers` hold: `slot` in the place of `old`. False if
-    /// more do.
+    /// Replaces the slot `old` of an open zone by `slot`, if the zone has exactly `writers` writers; otherwise false.
     pub fn renew(&mut self, old: &Arc<Slot>, writers: u32, slot: Arc<Slot>) -> bool {
         match self.opened_mut(old.zone) {
             Some(opened) if Arc::ptr_eq(&opened.slot, old) && opened.writers == writers => {
@@ -111,7 +110,7 @@ impl ZoneTable {
         }
     }
 
-    /// A writer lets go of a zone. Answers what is to be recorded of its log records.
+    /// Removes a writer from an open zone. Returns the written end of its log records, if that is to be recorded.
     pub fn release(&mut self, slot: &Arc<Slot>, batch: u64) -> Result<Option<JournalOperation>> {
         let Some(opened) = self.held(slot) else {
             return self.refused(slot.zone, "released");
@@ -122,7 +121,7 @@ impl ZoneTable {
         Ok(news)
     }
 
-    /// A writer's zone could not be opened by the drive; nothing has been written to it.
+    /// Returns a zone that the drive refused to open; nothing has been written to it.
     pub fn return_unused(&mut self, slot: &Arc<Slot>) -> Result<()> {
         let Some(opened) = self.held(slot).filter(|o| o.slot.used() == 0) else {
             return self.refused(slot.zone, "returned unused");
@@ -134,14 +133,14 @@ impl ZoneTable {
         Ok(())
     }
 
-    /// How far the log records of all open zones reach, where nobody was told yet.
+    /// The written ends of log records in all open zones that are not recorded yet.
     pub fn news(&mut self) -> Vec<JournalOperation> {
         let open = self.open.clone().into_iter();
         open.filter_map(|zone| self.opened_mut(zone).and_then(Opened::news))
             .collect()
     }
 
-    /// A zone without writers is closed if it is full, and freed if it has no extents. One that was
+    /// After a change, a zone without writers is closed if it is full, and freed if it has no extents. A zone that was
     /// never written to stays open.
     fn settle(&mut self, zone: ZoneId, batch: u64) {
         let (content, used, capacity) = match self.stage(zone) {

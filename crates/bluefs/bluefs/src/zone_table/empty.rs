@@ -1,4 +1,4 @@
-//! Steps of zones without data: from the pool to a writer or into the journal, and back.
+//! Steps of zones without data: from the pool to a writer or to the journal, and back.
 
 use super::stage::{Content, Opened, Stage};
 use super::table::ZoneTable;
@@ -7,7 +7,7 @@ use crate::slot::Slot;
 use std::sync::Arc;
 use zone::ZoneId;
 
-/// An empty zone on its way into the journal: it comes to be in it, or is put back.
+/// An empty zone that was set aside for the journal: it is used there or put back.
 #[must_use]
 #[derive(Debug)]
 pub(crate) struct SetAside {
@@ -16,7 +16,7 @@ pub(crate) struct SetAside {
 }
 
 impl ZoneTable {
-    /// Mount: superblocks, the journal and its spare zone.
+    /// At mount: a zone of the superblocks, the journal, or its spare zone.
     pub fn claim_metadata(&mut self, zone: ZoneId) -> Result<()> {
         self.step(zone, "claimed for metadata", |stage| match stage {
             Stage::Foreign | Stage::Metadata => Some(Stage::Metadata),
@@ -25,7 +25,7 @@ impl ZoneTable {
         .map(drop)
     }
 
-    /// A zone of the pool that what is recorded in `batch` takes.
+    /// Takes a zone from the pool; the operation for it is recorded in `batch`.
     pub fn take(&mut self, zone: ZoneId, batch: u64) -> Result<()> {
         self.step(zone, "taken", |stage| match stage {
             Stage::Foreign => Some(Stage::Taken { batch }),
@@ -34,7 +34,7 @@ impl ZoneTable {
         .map(drop)
     }
 
-    /// Batches up to this one are in the journal. Zones that they take are usable after `flush`.
+    /// Batches up to `number` are in the journal; zones that they take are usable once flush number `flush` is done.
     pub fn is_in_journal(&mut self, number: u64, flush: u64) {
         self.pass(|stage| match stage {
             Stage::Taken { batch } if *batch <= number => Some(Stage::Ready { after: flush }),
@@ -42,7 +42,7 @@ impl ZoneTable {
         });
     }
 
-    /// For the journal: a zone of the pool, or one that is taken or ready.
+    /// Sets a zone aside for the journal: one of the pool, or one that is taken or ready.
     pub fn set_aside(&mut self, zone: ZoneId) -> Result<SetAside> {
         let from = self.step(zone, "set aside for the journal", |stage| match stage {
             Stage::Foreign | Stage::Taken { .. } | Stage::Ready { .. } => Some(Stage::Metadata),
@@ -51,13 +51,13 @@ impl ZoneTable {
         Ok(SetAside { zone, from })
     }
 
-    /// The journal did not need it. True if it is the pool's.
+    /// Puts a zone back that the journal did not need. True if it now belongs to the pool.
     pub fn put_back(&mut self, SetAside { zone, from }: SetAside) -> bool {
         self.set(zone, from);
         self.is_foreign(zone)
     }
 
-    /// Somebody writes to a zone that is ready.
+    /// Opens a ready zone for a first writer; `finished` is the number of the last finished flush.
     pub fn open(&mut self, slot: Arc<Slot>, finished: u64) -> Result<()> {
         self.step(slot.zone, "opened", |stage| {
             let opened = || Stage::Open(Opened::new(slot, 1, Content::default()));
@@ -66,7 +66,7 @@ impl ZoneTable {
         .map(drop)
     }
 
-    /// Zones whose batches are durable are being reset from now on.
+    /// Begins the resets of freed zones whose batches are durable, and returns them.
     pub fn begin_resets(&mut self, durable: u64) -> Vec<ZoneId> {
         self.pass(|stage| match *stage {
             Stage::Freed { batch, active } if batch <= durable => Some(Stage::Resetting { active }),
@@ -74,7 +74,7 @@ impl ZoneTable {
         })
     }
 
-    /// A reset that succeeded, durable with the next flush, of a zone that is ours.
+    /// A zone was reset; the reset is durable with flush number `next_flush`.
     pub fn was_reset(&mut self, zone: ZoneId, next_flush: u64) -> Result<()> {
         self.step(zone, "ready", |stage| {
             let after = next_flush;
@@ -83,7 +83,7 @@ impl ZoneTable {
         .map(drop)
     }
 
-    /// A reset that failed, of a zone that is ours.
+    /// The reset of a zone failed; `active` tells whether it holds an active resource.
     pub fn was_not_reset(&mut self, zone: ZoneId, active: bool) -> Result<()> {
         self.step(zone, "left as it is", |stage| {
             stage.may_be_reset().then_some(Stage::Unreset { active })
@@ -91,7 +91,7 @@ impl ZoneTable {
         .map(drop)
     }
 
-    /// The next zone behind `last`, in a ring, whose reset has failed is being reset again from now on.
+    /// Begins another reset of a zone whose reset failed: the next one after `last`, or the first one.
     pub fn begin_reset_again(&mut self, last: Option<ZoneId>) -> Option<ZoneId> {
         let unreset = |(zone, stage): (ZoneId, &Stage)| match *stage {
             Stage::Unreset { active } => Some((zone, active)),
@@ -103,7 +103,7 @@ impl ZoneTable {
         Some(zone)
     }
 
-    /// A zone that holds nothing of ours and has no place in the journal any more.
+    /// Removes a zone from the table that holds nothing of the file system any more.
     pub fn forget(&mut self, zone: ZoneId) -> Result<()> {
         self.step(zone, "forgotten", |stage| {
             stage.may_be_reset().then_some(Stage::Foreign)
@@ -111,7 +111,7 @@ impl ZoneTable {
         .map(drop)
     }
 
-    /// What is recorded in `batch` gives it to the pool.
+    /// Gives a ready zone back to the pool once `batch` is durable.
     pub fn give(&mut self, zone: ZoneId, batch: u64) -> Result<()> {
         self.step(zone, "given back", |stage| {
             stage.is_ready().then_some(Stage::Leaving { batch })
@@ -119,7 +119,7 @@ impl ZoneTable {
         .map(drop)
     }
 
-    /// Zones that are the pool's, now that batches up to this one are durable.
+    /// Returns the zones that now belong to the pool, because batches up to `durable` are durable.
     pub fn leave(&mut self, durable: u64) -> Vec<ZoneId> {
         self.pass(|stage| match stage {
             Stage::Leaving { batch } if *batch <= durable => Some(Stage::Foreign),

@@ -1,10 +1,10 @@
-//! Which files lie in which zone, so that nobody looks for them among all files.
+//! Index from zones to the files with data in them.
 
 use std::collections::BTreeMap;
 use zone::ZoneId;
 
-/// How many extents (of a log: segments) each file has in each zone. One entry for each pair of file and
-/// zone, so never more than there are extents.
+/// Number of extents (of a log: segments) of each file in each zone. One entry for each pair of zone and inode, so
+/// never more entries than extents.
 #[derive(Default, Debug)]
 pub(super) struct Files(BTreeMap<(ZoneId, u64), u32>);
 
@@ -15,7 +15,7 @@ impl Files {
         }
     }
 
-    /// False, and nothing has changed, if the file has less there.
+    /// Subtracts extents of a file. False, without a change, if the file has fewer there.
     pub fn remove(&mut self, zone: ZoneId, inode: u64, extents: u32) -> bool {
         let Some(known) = self.0.get_mut(&(zone, inode)) else {
             return false;
@@ -30,7 +30,7 @@ impl Files {
         true
     }
 
-    /// Files in a zone by their inodes, with their extents there.
+    /// Inodes of the files in a zone, with the number of their extents there.
     pub fn of_zone(&self, zone: ZoneId) -> impl Iterator<Item = (u64, u32)> {
         let here = self.0.range((zone, 0)..=(zone, u64::MAX));
         here.map(|((_, inode), extents)| (*inode, *extents))

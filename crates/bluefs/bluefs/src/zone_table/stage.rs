@@ -1,4 +1,4 @@
-//! What a zone is to the file system, and what is known of it then.
+//! The stages of a zone's life, with the data of each.
 
 use crate::format::operation::JournalOperation;
 use crate::slot::Slot;
@@ -6,49 +6,48 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use zone::ZoneAddress;
 
-/// A stage of a zone's life.
+/// A stage of a zone's life; `active` fields tell whether the zone holds an active resource of the drive.
 #[derive(Default, Debug)]
 pub(crate) enum Stage {
-    /// Not ours, or owned and not looked at yet (during a mount).
+    /// Not the file system's, or owned but not classified yet (during a mount).
     #[default]
     Foreign,
     /// A superblock ring, the journal, or its spare zone.
     Metadata,
-    /// Empty, and ours for files once this batch is in the journal.
+    /// Empty, and the file system's once this batch is in the journal.
     Taken { batch: u64 },
-    /// Empty and ours. It may be written to when this flush is done: it follows the zone's last reset
-    /// and the frame that takes it.
+    /// Empty, and the file system's. It may be written to once flush number `after` is done, which follows the zone's
+    /// last reset and the frame that takes it.
     Ready { after: u64 },
     /// Data is appended to it.
     Open(Box<Opened>),
     /// It has live data and is not appended to.
     Holding(Content),
-    /// Nothing in it is live. It is reset when this batch, which says so, is durable.
+    /// Without live data. It is reset once this batch, which records that, is durable.
     Freed { batch: u64, active: bool },
-    /// Being reset by somebody who does not hold the state.
+    /// Being reset by a thread that does not hold the state.
     Resetting { active: bool },
-    /// Its reset has failed, though the drive lets it be written. It is tried again (`unreset.rs`).
+    /// Its reset has failed although the drive reports it as writable; the reset is retried (`unreset.rs`).
     Unreset { active: bool },
-    /// It goes back to the pool when this batch, which says so, is durable.
+    /// Returned to the pool once this batch, which records that, is durable.
     Leaving { batch: u64 },
 }
 
-/// What is live in a zone.
+/// Live data in a zone.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(crate) struct Content {
-    /// Something in it cannot be read, so it cannot be emptied.
+    /// Something in it cannot be read or moved, so it cannot be emptied.
     pub stuck: bool,
-    /// Blocks of the extents. Records of logs do not count: they are entered by the segment, while it
-    /// grows.
+    /// Blocks of the extents. Records of logs are not counted, because a segment is registered once and then grows.
     pub live_blocks: u32,
 }
 
-/// An open zone.
+/// An open zone with its writers.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub slot: Arc<Slot>,
     pub writers: u32,
-    /// The written end of its log records that is in a frame, or will be.
+    /// The written end of its log records that is recorded for a frame already.
     pub(super) told: u64,
     pub(super) content: Content,
 }
@@ -64,7 +63,7 @@ impl Opened {
         })
     }
 
-    /// How far the log records in it were written, if nobody was told yet.
+    /// The written end of its log records, if that is not recorded yet; from now on it counts as recorded.
     pub(super) fn news(&mut self) -> Option<JournalOperation> {
         let written_end = self.slot.written_end.load(Ordering::Acquire);
         if written_end <= self.told {
@@ -102,7 +101,7 @@ impl Stage {
         matches!(self, Self::Ready { after } if *after <= finished)
     }
 
-    /// Whether files may have it now or soon.
+    /// Whether files can have it now or soon.
     pub fn is_ready(&self) -> bool {
         matches!(self, Self::Taken { .. } | Self::Ready { .. })
     }
@@ -111,7 +110,7 @@ impl Stage {
         matches!(self, Self::Freed { .. } | Self::Resetting { .. })
     }
 
-    /// Whether nothing in it is live, and a reset is what comes next. (Foreign: during a mount.)
+    /// Whether it has no live data, and a reset is its next step. (Foreign: during a mount.)
     pub(super) fn may_be_reset(&self) -> bool {
         matches!(
             self,
@@ -119,7 +118,7 @@ impl Stage {
         )
     }
 
-    /// Whether it keeps an active resource of the drive until it is reset.
+    /// Whether it holds an active resource of the drive until it is reset.
     pub fn is_active_until_reset(&self) -> bool {
         matches!(
             self,
@@ -129,7 +128,7 @@ impl Stage {
         )
     }
 
-    /// Whether something has to happen to it without anybody asking for this zone.
+    /// Whether the zone waits for a next step that no request for this zone triggers.
     pub(super) fn is_passing(&self) -> bool {
         let is_late = matches!(self, Self::Unreset { .. } | Self::Leaving { .. });
         self.is_ready() || self.is_waiting_for_reset() || is_late

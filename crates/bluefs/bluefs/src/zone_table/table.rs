@@ -1,4 +1,4 @@
-//! The stages of all zones of a drive, with what is counted and indexed of them.
+//! The stages of all zones of a drive, with counts and indexes of them.
 
 use super::files::Files;
 use super::stage::{Content, Opened, Stage};
@@ -11,15 +11,15 @@ use zone::{Geometry, ZoneId, ZoneKind};
 pub(crate) struct ZoneTable {
     geometry: Geometry,
     pub(super) stages: Vec<Stage>,
-    /// Zones with data, open ones among them.
+    /// Number of zones with data, open ones included.
     data: u32,
     pub(super) live_blocks: u64,
     pub(super) files: Files,
-    /// Zones that are ready, freed, being reset or leaving.
+    /// Zones for which [`Stage::is_passing`] holds: taken, ready, freed, being reset or leaving, or to be reset again.
     passing: BTreeSet<ZoneId>,
-    /// In the order of [`Self::opened`].
+    /// Open zones, in the order of [`Self::opened`].
     pub(super) open: Vec<ZoneId>,
-    /// The last batch that has freed a zone.
+    /// The last batch in which a zone was freed.
     freed_in: u64,
 }
 
@@ -41,12 +41,12 @@ impl ZoneTable {
         &self.geometry
     }
 
-    /// Zones with data, open ones among them.
+    /// Number of zones with data, open ones included.
     pub fn data_zones(&self) -> u32 {
         self.data
     }
 
-    /// How many zones are on their way in such a stage.
+    /// Number of zones that wait for a step and whose stage `of` selects.
     pub fn count(&self, of: impl Fn(&Stage) -> bool) -> u32 {
         self.passing().filter(|(_, stage)| of(stage)).count() as u32
     }
@@ -56,7 +56,7 @@ impl ZoneTable {
         self.live_blocks
     }
 
-    /// Files in a zone by their inodes, in order, with the extents or segments that they have there.
+    /// Inodes of the files in a zone, in order, with the number of their extents or segments there.
     pub fn files_in(&self, zone: ZoneId) -> impl Iterator<Item = (u64, u32)> {
         self.files.of_zone(zone)
     }
@@ -65,7 +65,7 @@ impl ZoneTable {
         self.stages.get(zone.index()).unwrap_or(&Stage::Foreign)
     }
 
-    /// All zones that are ours.
+    /// All zones of the file system.
     pub fn iter(&self) -> impl Iterator<Item = (ZoneId, &Stage)> {
         let zones = self.geometry.zones().zip(&self.stages);
         zones.filter(|(_, stage)| !matches!(stage, Stage::Foreign))
@@ -79,7 +79,7 @@ impl ZoneTable {
         })
     }
 
-    /// Open zones, in the order in which they were opened, but for gaps that the last one fills.
+    /// Open zones in the order in which they were opened, except that the last one takes the place of a closed one.
     pub fn opened(&self) -> impl Iterator<Item = &Opened> {
         self.open.iter().filter_map(|zone| match self.stage(*zone) {
             Stage::Open(opened) => Some(&**opened),
@@ -95,7 +95,7 @@ impl ZoneTable {
         self.stage(zone).is_data()
     }
 
-    /// What is live in a zone that nobody writes to.
+    /// Live data of a zone without writers; `None` if it has writers.
     pub fn settled_content(&self, zone: ZoneId) -> Option<Content> {
         match self.stage(zone) {
             Stage::Holding(content) => Some(*content),
@@ -105,19 +105,20 @@ impl ZoneTable {
         }
     }
 
-    /// Whether zones were freed by what is recorded in this batch.
+    /// Whether a zone was freed by an operation recorded in this batch.
     pub fn has_freed_in(&self, batch: u64) -> bool {
         self.freed_in == batch
     }
 
-    /// The zone to be used next, of the kind that goes first if there is one.
+    /// The usable ready zone to be opened next, of the preferred kind if there is one. `finished` is the number of the
+    /// last finished flush.
     pub fn ready(&self, conventional_first: bool, finished: u64) -> Option<ZoneId> {
         let usable = |(zone, stage): (ZoneId, &Stage)| stage.is_usable(finished).then_some(zone);
         let usable = self.passing().filter_map(usable);
         usable.min_by_key(|zone| self.is_sequential(*zone) == conventional_first)
     }
 
-    /// The ready zone that is missed least: one of the kind that goes last, or the last.
+    /// The ready zone to be given away first: the last one, of the less preferred kind if there is one.
     pub fn least_ready(&self, conventional_first: bool) -> Option<ZoneId> {
         let ready = |(zone, stage): (ZoneId, &Stage)| stage.is_ready().then_some(zone);
         let ready = self.passing().filter_map(ready);
@@ -132,7 +133,7 @@ impl ZoneTable {
         self.geometry.kind(zone) != ZoneKind::Conventional
     }
 
-    /// Answers the stage before.
+    /// Changes a zone's stage and returns the one before.
     pub(super) fn set(&mut self, zone: ZoneId, next: Stage) -> Stage {
         let Some(stage) = self.stages.get_mut(zone.index()) else {
             return Stage::Foreign;
@@ -157,7 +158,7 @@ impl ZoneTable {
         std::mem::replace(stage, next)
     }
 
-    /// Takes a step, if the stage has one. Answers the stage before.
+    /// Takes a step, if `next` allows it for the zone's stage; returns the stage before.
     pub(super) fn step(
         &mut self,
         zone: ZoneId,
@@ -170,7 +171,7 @@ impl ZoneTable {
         }
     }
 
-    /// Takes a step with all zones on their way that have one, and answers them.
+    /// Takes a step with all waiting zones for which `next` allows it, and returns them.
     pub(super) fn pass(&mut self, next: impl Fn(&Stage) -> Option<Stage>) -> Vec<ZoneId> {
         let due = |(zone, stage)| Some((zone, next(stage)?));
         let due: Vec<_> = self.passing().filter_map(due).collect();
