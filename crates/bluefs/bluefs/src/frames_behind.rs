@@ -18,10 +18,11 @@ pub(crate) struct Frame {
     pub operations: Vec<JournalOperation>,
 }
 
-/// The whole frames of the journal's epoch after its readable end, by their numbers. Searched are the zone where the
-/// journal ends, the zones that the frames name, and others where the journal may have continued. An epoch may have
-/// been begun twice: only frames that were written after its superblock count, and those that lead to one. Both zones
-/// of a pair are searched, because each may have frames that the other has lost.
+/// The whole frames of the journal's epoch after its readable end, by their numbers.
+///
+/// Searched are the zone where the journal ends, the zones that the frames name, and others where the journal may have
+/// continued. An epoch may have been begun twice: only frames that were written after its superblock count, and those
+/// that lead to one. Both zones of a pair are searched, because each may have frames that the other has lost.
 pub(crate) fn frames_behind(
     device: &dyn Mirror,
     journal: &Journal,

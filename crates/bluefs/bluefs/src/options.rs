@@ -24,8 +24,8 @@ pub struct MountOptions {
     /// Refuse a file system of any other role, before anything is written.
     pub role: Option<Role>,
     /// Mount in spite of damage to durable data, and continue with the data before it; otherwise such a mount fails. A
-    /// mount for writing loses the data after the damage for good; in a read-only mount, [`BlueFs::damage`] lists the
-    /// damage.
+    /// mount for writing loses the data after the damage for good; in a read-only mount, [`crate::BlueFs::damage`]
+    /// lists the damage.
     pub accept_damage: bool,
     /// Bytes of memory for a read cache; 0: no cache and no read-ahead. Useful if no layer below caches: a drive in a
     /// file has the host's page cache.
@@ -35,8 +35,8 @@ pub struct MountOptions {
     pub cache_writes: bool,
     /// Clean zones ahead of need; `None`: only when a writer waits for space.
     pub cleaning: Option<Cleaning>,
-    /// On a drive in a file: keep, beside the drive, the bytes for which [`Writer::flush`] was called, so that they
-    /// survive the process.
+    /// On a drive in a file: keep, beside the drive, the bytes for which [`crate::Writer::flush`] was called, so that
+    /// they survive the process.
     pub keep_unsynced: bool,
     /// Source of the times of files, and of threads.
     pub runtime: Runtime,

@@ -273,8 +273,10 @@ fn greedy(zones: &[Candidate], pressure: Pressure) -> Option<Candidate> {
     Greedy.choose(ZoneView { zones, now: 0 }, pressure)
 }
 
-/// Bytes written elsewhere to move a log's records out of each of its zones. A move packs the records closely; the cost
-/// is that of packed records, so that a zone of packed records does not seem worth moving again.
+/// Bytes written elsewhere to move a log's records out of each of its zones.
+///
+/// A move packs the records closely; the cost is that of packed records, so that a zone of packed records does not seem
+/// worth moving again.
 fn cost_of_moving(g: &Geometry, body: &Body) -> HashMap<ZoneId, u64> {
     // Each run begins a new record, which is padded.
     let padding = HEADER as u64 + u64::from(g.block_size) - 1;

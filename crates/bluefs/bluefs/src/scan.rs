@@ -12,8 +12,10 @@ use zone::{Geometry, ZoneAddress, ZoneCondition, ZoneDescriptor};
 /// Most bytes of logs that a mount keeps in memory ([`crate::node::Body::found`]).
 pub(crate) const KEEP: usize = 4 << 20;
 
-/// Finds the records of a log, fills its pieces and sets the end of all its segments. Returns where segments stop in a
-/// way that may be damage, which the durability marks decide. Payloads are kept in memory as far as `room` allows.
+/// Finds the records of a log, fills its pieces and sets the end of all its segments.
+///
+/// Returns where segments stop in a way that may be damage, which the durability marks decide. Payloads are kept in
+/// memory as far as `room` allows.
 pub(crate) fn scan_log(
     device: &dyn Mirror,
     node: &Node,

@@ -3,9 +3,10 @@
 
 use zone_alloc::{Ladder, Tenant};
 
-/// The use of an empty zone; the last empty zones are left to the uses listed first. The journal and moves give zones
-/// back. A database without compactions continues, one that cannot write out its memtable continues for a while, and
-/// one without a log stops.
+/// The use of an empty zone; the last empty zones are left to the uses listed first.
+///
+/// The journal and moves give zones back. A database without compactions continues, one that cannot write out its
+/// memtable continues for a while, and one without a log stops.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Need {
     /// Moved data, and the files without which a database cannot be opened: those are a few bytes, and moved data finds

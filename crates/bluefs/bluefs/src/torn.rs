@@ -29,8 +29,9 @@ enum Begins {
 }
 
 /// The write pointer of a log's zone, if records of the run lie in it from `first` on, end at `at`, and the end is
-/// damage rather than a torn tail. Blocks that are neither zeros nor a record may belong to a file that was written
-/// after the log.
+/// damage rather than a torn tail.
+///
+/// Blocks that are neither zeros nor a record may belong to a file that was written after the log.
 pub(crate) fn log_lacks(
     device: &dyn Mirror,
     first: u64,

@@ -23,7 +23,7 @@ const DEFAULT_LIBRARY: &str = "libzonestore_preload.so";
 pub enum Way {
     /// The program takes an address, which the preloaded plug-in makes known to its library.
     Address,
-    /// The program asks its library for the default, which the preloaded [`DEFAULT_LIBRARY`] answers by the plug-in.
+    /// The program asks its library for the default, which the preloaded `DEFAULT_LIBRARY` answers by the plug-in.
     Default,
 }
 
@@ -89,8 +89,8 @@ impl Launch {
 
     /// Replaces this process by the program, or runs it to its end.
     ///
-    /// # Errors The program cannot be started, or has ended with code 0 without opening the drive and left no process
-    /// running.
+    /// # Errors
+    /// The program cannot be started, or has ended with code 0 without opening the drive and left no process running.
     pub fn run(mut self) -> Result<End, Error> {
         let error = match self.way {
             Way::Address => self.command.exec(),

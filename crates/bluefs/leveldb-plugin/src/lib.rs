@@ -1,6 +1,7 @@
 //! `libzonestore_leveldb.so`: `libzonestore_preload.so` loads it into LevelDB programs, and it provides the result of
-//! `leveldb::Env::Default()`, so that the program's databases lie on the drive that `ZONESTORE_URI` names. Without that
-//! variable the program gets LevelDB's own environment.
+//! `leveldb::Env::Default()`, so that the program's databases lie on the drive that `ZONESTORE_URI` names.
+//!
+//! Without that variable the program gets LevelDB's own environment.
 
 pub use bluefs_c::*;
 use std::ffi::c_void;

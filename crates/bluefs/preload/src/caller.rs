@@ -50,7 +50,9 @@ fn caller() -> Option<Dl_info> {
 }
 
 /// The function called `name` that the caller would reach without this library: its own, or that of a library it is
-/// linked with. If the caller is the program itself, the next one after this library in the loader's order.
+/// linked with.
+///
+/// If the caller is the program itself, the next one after this library in the loader's order.
 pub(crate) fn without_us(name: &CStr) -> *mut c_void {
     // SAFETY: plain calls of the loader with names that end. Nothing is loaded, and no library goes away
     // that somebody is calling us from.
