@@ -28,7 +28,7 @@ impl From<bluefs::Error> for Failure {
             E::NotFound { .. } => NOT_FOUND,
             E::Exists { .. } => EXISTS,
             E::NoSpace { .. } => 3,
-            // The host's disk behind an emulated drive is full: to RocksDB that is the same.
+            // The host's disk under an emulated drive is full, which RocksDB handles like a lack of space.
             E::Drive(error) if error.is_host_full() => 3,
             E::GeometryChanged { .. } | E::UnsupportedVersion { .. } => 4,
             error if error.is_damage() => 4,

@@ -1,4 +1,4 @@
-//! Pointers that cross the ABI.
+//! Conversions of pointers that cross the ABI.
 
 use crate::failure::{Answer, Failure};
 use crate::forks;
@@ -36,7 +36,7 @@ pub(crate) unsafe fn give<T>(out: *mut *mut T, value: T) {
 /// # Safety
 /// `handle` is null or came from [`give`] and is not used again.
 pub(crate) unsafe fn free<T>(handle: *mut T) {
-    // In a forked process the locks may be held for ever, and nothing may be written.
+    // In a forked child the parent's locks may stay held for ever, and nothing may be written.
     if !handle.is_null() && !forks::is_cut_off() {
         // SAFETY: as the caller promises.
         let value = unsafe { Box::from_raw(handle) };

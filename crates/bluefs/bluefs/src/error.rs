@@ -27,7 +27,7 @@ pub enum Error {
     /// A directory that still has entries.
     #[error("{path}: directory is not empty")]
     DirectoryNotEmpty { path: String },
-    /// The path is not absolute, or longer than 4,096 bytes.
+    /// The path is longer than 4,096 bytes, or contains a NUL; through the C ABI also: it is not UTF-8.
     #[error("{path}: not a path of this file system")]
     BadPath { path: String },
     /// A number in the call does not fit the file.
@@ -57,10 +57,10 @@ pub enum Error {
     /// A failure made going on unsafe.
     #[error("the file system has stopped, and goes on at the next mount: {cause}")]
     Stopped {
-        /// What failed first.
+        /// The first failure.
         cause: Box<Self>,
     },
-    /// Nothing is on the drive.
+    /// The drive is empty.
     #[error("the drive is not formatted; all its zones are empty")]
     NotFormatted,
     /// The drive is not empty, and no superblock is found.
@@ -100,7 +100,7 @@ pub enum Error {
     Corrupt {
         at: ZoneAddress,
         what: &'static str,
-        /// What was expected, as a number.
+        /// The expected value, in the unit that `what` implies.
         expected: u64,
         found: u64,
     },
@@ -173,7 +173,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether bytes on the drive are not what they were, or cannot be understood.
+    /// Whether data on the drive is wrong, missing or cannot be decoded.
     pub fn is_damage(&self) -> bool {
         matches!(
             self,

@@ -1,6 +1,6 @@
 //! Zones that are read-only or offline.
 //!
-//! They are known from the drive's report at mount and from what commands answer.
+//! They are known from the drive's report at mount and from the errors of commands.
 
 use crate::mirror::{Mirror, is_broken};
 use crate::node::Body;

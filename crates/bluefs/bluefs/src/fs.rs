@@ -110,7 +110,7 @@ impl BlueFs {
             cleaner.stop();
         }
         let result = if let Err(error) = self.shared.end.check() {
-            // Not everything is durable.
+            // After a failure not everything is durable, so no superblock may claim it.
             Err(error)
         } else if self.shared.read_only {
             Ok(())
@@ -205,7 +205,8 @@ impl BlueFs {
         let copies = self.shared.copies;
         let all = all / u64::from(copies);
         let held = state.journal.zones.len();
-        // Superblocks have their own copies.
+        // With two copies the unit is a pair of zones, but the superblocks' zones are never paired: four zones are two
+        // units.
         let in_pairs = SUPERBLOCKS - SUPERBLOCKS / copies;
         let reserved = RESERVED_ZONES - in_pairs + self.shared.kept_for_snapshots(&state, held);
         let kept = u64::from(reserved) * g.zone_capacity.max(g.capacity(ZoneId(0)));

@@ -26,7 +26,8 @@ const SEARCH_BLINDLY: u64 = 4 << 20;
 /// frame has, in whole blocks.
 const ZEROS: u64 = 512 << 10;
 
-/// The end of a run of records, if no whole record follows it.
+/// Where the scan of a run of records stopped, if that is neither the run's known end nor before a whole record of its
+/// log.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stop {
     pub inode: u64,

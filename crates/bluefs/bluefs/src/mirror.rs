@@ -318,7 +318,7 @@ impl<D: Deref<Target: ZonedDevice> + Send + Sync> Mirror for Mirrored<D> {
     }
 }
 
-/// Whether the drive does not let a zone be written any more.
+/// Whether a zone is read-only or offline.
 pub(crate) fn is_broken(zone: &ZoneDescriptor) -> bool {
     matches!(
         zone.condition,

@@ -1,5 +1,5 @@
-//! Names, directories and files in memory, and what a journal operation does to them. Replay and
-//! the live file system share this code, so that a mount finds what was there.
+//! Names, directories and files in memory, and the effect of each journal operation on them. Replay and the mounted
+//! file system share this code, so that a mount restores the same state.
 
 use crate::format::operation::{JournalOperation, Kind};
 use crate::node::{Node, Segment};

@@ -74,7 +74,7 @@ pub(crate) struct Body {
 }
 
 impl Body {
-    /// Bytes on the drive.
+    /// Bytes that are written to the drive; the tail follows them.
     pub fn written(&self) -> u64 {
         self.pieces.last().map_or(0, |p| p.file_offset + p.length)
     }
@@ -138,7 +138,7 @@ impl Body {
             && last.length > size - last.file_offset
         {
             last.length = size - last.file_offset;
-            // The checksum of a truncated piece is not known; 0 says so.
+            // 0 marks the checksum as unknown, because the piece was truncated.
             last.checksum = 0;
         }
         (gone, before)

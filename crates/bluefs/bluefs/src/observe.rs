@@ -43,7 +43,7 @@ pub enum ZoneContent {
 /// A zone of the file system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ObservedZone {
-    /// What it holds.
+    /// Kind of data in the zone.
     pub content: ZoneContent,
     /// Bytes in files that have a name, padding to whole blocks included; those of a second copy too.
     pub live_bytes: u64,

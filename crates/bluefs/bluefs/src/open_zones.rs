@@ -12,7 +12,8 @@ use std::time::Duration;
 use zone_alloc::Owner;
 
 impl Shared {
-    /// How many data zones may be open at once, at least two less those waiting to be reset.
+    /// How many data zones may be open at once: at least two less those that wait for a reset, and 16 if the drive has
+    /// no limit.
     pub fn slot_budget(&self, state: &State) -> usize {
         // The journal counts even while it is in a conventional zone, because the next one may not be.
         let journal = 1;

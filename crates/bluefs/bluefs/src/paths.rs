@@ -1,4 +1,4 @@
-//! Operations of [`BlueFs`] on paths. All take absolute paths, which are normalized first.
+//! Operations of [`BlueFs`] on paths. All paths start at the root, and are normalized first.
 
 use crate::format::operation::JournalOperation;
 use crate::fs::BlueFs;
@@ -161,8 +161,8 @@ impl BlueFs {
         Ok(())
     }
 
-    /// Renames a file (replacing one of the new name) or a directory (whose new name must be
-    /// free). Atomic; durable after [`Self::sync_metadata`].
+    /// Renames a file (replacing one of the new name) or a directory (whose new name must be free or that of an empty
+    /// directory). Atomic; durable after [`Self::sync_metadata`].
     pub fn rename(&self, from: &str, to: &str) -> Result<()> {
         let (from, to) = (normal(from)?, normal(to)?);
         let mut state = if to.len() > from.len() {
@@ -237,7 +237,7 @@ impl BlueFs {
         }
     }
 
-    /// Gives a lock back.
+    /// Releases a lock.
     pub fn unlock(&self, path: &str) {
         if let Ok(path) = normal(path) {
             self.shared.state.lock().locks.remove(&path);

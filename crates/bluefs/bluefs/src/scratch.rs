@@ -52,7 +52,7 @@ mod tests {
         assert_eq!(place(1), kept);
     }
 
-    /// A program's library unmounts in the exit of its process, when what is the thread's own is gone.
+    /// A preloaded library unmounts at the exit of its process, when the thread's own variables are gone.
     #[test]
     fn a_thread_that_ends_can_still_read() {
         struct Late(std::sync::mpsc::Sender<usize>);

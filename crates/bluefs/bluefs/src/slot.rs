@@ -216,7 +216,7 @@ impl From<Class> for Want {
 /// Result of [`choose`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Choice {
-    /// The open zone at this position.
+    /// The zone at this index of `open`.
     Open(usize),
     /// A new zone.
     New,

@@ -11,7 +11,7 @@ macro_rules! counters {
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
         pub struct FsStatistics {
             $($(#[$doc])* pub $name: u64,)*
-            /// The cache of what was read.
+            /// Counters of the read cache.
             pub cache: CacheStatistics,
         }
 
@@ -48,7 +48,7 @@ counters! {
     journal_bytes_written,
     /// Bytes of superblocks.
     superblock_bytes_written,
-    /// Bytes moved to make space, whether anybody waited for it or not.
+    /// Bytes moved to make space, ahead of need or not.
     moved_bytes_written,
     /// Of these, bytes that were moved ahead of need.
     moved_ahead_bytes_written,

@@ -163,7 +163,7 @@ impl Writer {
         stream.in_frame
     }
 
-    /// Starts writing out what was appended, without waiting for it to be durable.
+    /// Writes out the whole chunks of what was appended, without a flush.
     pub fn range_sync(&mut self) -> Result<()> {
         self.check()?;
         self.write_out(false)
