@@ -23,14 +23,15 @@ pub struct DamagedFile {
     pub bytes: u64,
 }
 
-/// The known read-only and offline zones with data. Its lock is taken after all others.
+/// The known read-only and offline zones. Its lock is taken after all others.
 #[derive(Default)]
 pub(crate) struct Failing {
     zones: Mutex<BTreeMap<ZoneId, ZoneCondition>>,
 }
 
 impl Failing {
-    /// Adds a zone, or a pair by its number, if its descriptor is read-only or offline; logs which zone of the pair is.
+    /// Adds a zone, or a pair by its number, if its condition is read-only or offline, and logs which zone of the pair
+    /// has failed.
     pub fn add(&self, zone: &ZoneDescriptor, device: &dyn Mirror) {
         if !is_broken(zone)
             || self.zones.lock().insert(zone.id, zone.condition) == Some(zone.condition)

@@ -2,9 +2,9 @@
 //! destroys no metadata.
 //!
 //! A pair is addressed by the number of its first zone and appears as one zone to the layers above. A write, reset or
-//! finish is done to both zones, in that order; a failure of either fails the pair, and the error names the zone that
-//! failed. A read uses one copy, and the other if that fails. After a power cut each copy holds a prefix of the writes,
-//! so the longer one counts. The pairs are recorded in the journal; its replay registers them here.
+//! finish is done to the first zone and then to its twin; a failure of either fails the pair, and the error names the
+//! zone that failed. A read uses one copy, and the other if that fails. After a power cut each copy holds a prefix of
+//! the writes, so the longer one counts. The pairs are recorded in the journal; its replay registers them here.
 
 use device::file::HostMemory;
 use device::{Keeps, ZonedDevice};
