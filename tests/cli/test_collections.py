@@ -54,12 +54,10 @@ def test_collections_are_made_with_a_family_and_a_prefix_and_shown_with_them(zon
     collection("rm", store, "bucket")
 
 
-def test_collections_of_unfinished_uploads_can_be_named(zonestore, store):
+def test_collections_of_unfinished_uploads_are_for_uploads(zonestore, store):
     put(zonestore, store, "papers/x", b"x")
-    put(zonestore, store, ".uploads/papers/id/1", b"part")
-    assert zonestore("store", "get", store, ".uploads/papers/id/1").out == b"part"
-    assert zonestore("store", "ls", store, ".uploads/papers").text == "id/1\n"
-    zonestore("store", "rm", store, ".uploads/papers/id/1")
+    refused = zonestore.try_("store", "put", store, "-", ".uploads/papers/id/1", stdin=b"part").failed(8)
+    assert "belongs to a bucket" in refused
     assert zonestore("store", "ls", store, ".uploads/papers").text == ""
 
 

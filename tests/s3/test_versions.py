@@ -347,3 +347,77 @@ def test_deletions_by_id_where_no_versions_are_kept_are_never_refused(s3, bucket
 
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(worker, range(6)))
+
+
+def test_what_the_command_line_removes_leaves_a_current_version(make_server):
+    server = make_server()
+    s3 = server.client()
+    s3.create_bucket(Bucket="kept")
+    switch(s3, "kept", "Enabled")
+    for key in ("one", "two", "dir/a", "dir/b", "marked"):
+        for body in (b"first", b"second"):
+            s3.put_object(Bucket="kept", Key=key, Body=body)
+    s3.delete_object(Bucket="kept", Key="marked")
+    s3.put_object(Bucket="kept", Key="marked", Body=b"third")
+    server.stop()
+    for key in ("one", "marked"):
+        zonestore.run("store", "rm", server.drive, f"kept/{key}")
+    asked = zonestore.run("store", "rm", "-r", server.drive, "kept/dir/", check=False)
+    assert asked.returncode != 0 and "destroys 4 objects" in asked.stderr
+    zonestore.run("store", "rm", "-r", "--yes", server.drive, "kept/dir/")
+    s3 = server.start().client()
+    assert body_of(s3, "kept", "one") == b"first" and body_of(s3, "kept", "two") == b"second"
+    found = s3.list_object_versions(Bucket="kept")
+    latest = {entry["Key"] for entry in found["Versions"] if entry["IsLatest"]}
+    assert latest == {entry["Key"] for entry in s3.list_objects_v2(Bucket="kept")["Contents"]} == {"one", "two"}
+    assert {entry["Key"] for entry in found["DeleteMarkers"] if entry["IsLatest"]} == {"marked"}
+
+
+def test_a_bucket_that_is_not_removed_keeps_its_uploads(make_server, refused):
+    server = make_server()
+    s3 = server.client()
+    s3.create_bucket(Bucket="kept")
+    switch(s3, "kept", "Enabled")
+    s3.put_object(Bucket="kept", Key="a", Body=b"a")
+    s3.delete_object(Bucket="kept", Key="a")
+    upload = s3.create_multipart_upload(Bucket="kept", Key="b")["UploadId"]
+    s3.upload_part(Bucket="kept", Key="b", UploadId=upload, PartNumber=1, Body=b"part")
+    assert refused(s3.delete_bucket, Bucket="kept") == ("BucketNotEmpty", 409)
+    server.stop()
+    for command in (("rm",), ("collection", "rm")):
+        done = zonestore.run("store", *command, server.drive, "kept", check=False)
+        assert done.returncode == 8 and ".versions/kept" in done.stderr, done.stderr
+    # It can be named all the same.
+    assert f"{upload}/00001" in zonestore.run("store", "ls", server.drive, ".uploads/kept").stdout
+    assert zonestore.run("store", "get", server.drive, f".uploads/kept/{upload}/00001").stdout == "part"
+    s3 = server.start().client()
+    parts = s3.list_parts(Bucket="kept", Key="b", UploadId=upload)["Parts"]
+    assert [part["Size"] for part in parts] == [4]
+
+
+def test_the_places_of_a_bucket_go_with_it_alone(make_server, tmp_path):
+    server = make_server()
+    s3 = server.client()
+    s3.create_bucket(Bucket="kept")
+    switch(s3, "kept", "Enabled")
+    s3.put_object(Bucket="kept", Key="a", Body=b"a")
+    server.stop()
+    file = tmp_path / "file"
+    file.write_bytes(b"x" * 5000)
+    archive = tmp_path / "a.tar"
+    zonestore.run("store", "export", server.drive, "kept", "--to", archive)
+    for place in (".uploads/kept", ".versions/kept"):
+        done = zonestore.run("store", "rm", "-r", "--yes", server.drive, place, check=False)
+        assert done.returncode == 8 and "belongs to a bucket" in done.stderr, done.stderr
+    for place in (".uploads/kept", ".versions/kept", ".uploads", ".versions", ".zonestore-restore", ".uploads/other"):
+        into = zonestore.run("store", "import", server.drive, archive, "--into", place, check=False)
+        assert into.returncode in (2, 8) and place in into.stderr, into.stderr
+    for place in (".uploads/kept", ".versions/kept", ".zonestore-restore", ".uploads/other"):
+        put = zonestore.run("store", "put", server.drive, file, f"{place}/x", check=False)
+        assert put.returncode in (2, 8), (place, put.stderr)
+    for name in (".zonestore-restore", ".uploads"):
+        made = zonestore.run("store", "collection", "create", server.drive, name, check=False)
+        assert made.returncode in (2, 8), (name, made.stderr)
+    s3 = server.start().client()
+    s3.put_object(Bucket="kept", Key="b", Body=b"b")
+    s3.create_multipart_upload(Bucket="kept", Key="c")

@@ -248,6 +248,7 @@ Examples:
   zonestore store rm -r d.zoned papers/2016/       every object whose name begins with 2016/
   zonestore store rm -r d.zoned papers             the collection and all it holds
 
+Where a bucket keeps versions, the one before the removed one is current then; with -r, all versions go.
 What S3's object lock keeps stays, and nothing is removed then, unless --break-locks is given.")]
 pub struct StoreRemove {
     /// The drive

@@ -24,7 +24,9 @@ impl From<archive::Error> for CommandError {
             E::NothingSelected { .. } => NotFound, "`zonestore store ls DRIVE` shows what there is";
             E::Guarded { .. } => Refused,
                 "leave --overwrite out, or remove it first: `zonestore store rm --break-locks`";
-            E::Unfinished => Refused, "`store restore` with the same archives goes on; `store mkfs --force` gives it up";
+            E::Unfinished => Refused,
+                "`store restore` with the same archives goes on; `store mkfs --force` gives it up, and a `store backup` \
+                 to this drive begins again behind that";
             E::Compressed { with } => Usage, format!("`{with} -dc ARCHIVE | zonestore store … -` undoes that on the way");
             E::NoArchive => Usage, "name what `store export` or `store backup` wrote";
             E::Version { .. } => Failed, "use the program version that made it";
@@ -35,7 +37,8 @@ impl From<archive::Error> for CommandError {
                 "name the full backup first, then each one that was made --since the one before it";
             E::NotEmpty => Refused, "restore into an empty store: `zonestore store mkfs`; `store import` adds objects";
             E::OtherArchives => Refused,
-                "restore those first, or give up what is there: `zonestore store mkfs --force`";
+                "restore those first, or give up what is there: `zonestore store mkfs --force` (also behind a `store \
+                 backup` to this drive that was cut short)";
             E::Missing { .. } => Damaged, "make a new full backup, and keep these archives";
             E::SeveralCollections { .. } => Usage, "import without --into, or export one collection";
             E::WrongParent { .. } => Usage, "--since takes the last backup of this store; without it the backup is a full one";

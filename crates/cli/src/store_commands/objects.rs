@@ -1,5 +1,6 @@
 //! `store ls|put|get|rm`: objects in and out.
 
+use super::collections::{check_alone, check_name};
 use super::{Access, with_objects, with_store, with_view};
 use crate::args::{StoreGet, StoreList, StorePut, StoreRemove};
 use crate::errors::{CommandError, CommandResult, Exit, fail};
@@ -11,7 +12,7 @@ use runtime::Runtime;
 use s3::plain::{self, Locked, PutError};
 use serde_json::json;
 use std::path::Path;
-use store::{ObjectPath, Store, Transaction};
+use store::{ObjectPath, Store};
 use terminal::{Progress, count, human, utc};
 
 /// `store ls`.
@@ -106,6 +107,7 @@ pub fn put(arguments: &StorePut, out: &mut Output) -> CommandResult {
     let (mut source, size) = local_file::source(&arguments.file)?;
     let target = &arguments.object;
     with_objects(&arguments.drive, |store| {
+        check_name(store, &target.collection, out)?;
         let notes = notes(target, store.collection(&target.collection)?.is_none(), out);
         for note in &notes {
             eprintln!("note: {note}");
@@ -192,11 +194,12 @@ fn check_locks(store: &Store, arguments: &StoreRemove, out: &Output) -> CommandR
         let refused = why.map(|why| locked(&out.name(&arguments.what.to_bytes()), why));
         return refused.map_or(Ok(()), Err);
     }
-    let beside = object.is_empty().then(|| plain::versions_of(collection));
-    for collection in [collection].into_iter().chain(&beside) {
-        if let Some((name, why)) = plain::first_locked(store, collection, object, now)? {
+    let current = (collection.clone(), object.to_vec());
+    let earlier = plain::earlier(store, collection, object)?;
+    for (collection, prefix) in [current].into_iter().chain(earlier) {
+        if let Some((name, why)) = plain::first_locked(store, &collection, &prefix, now)? {
             let path = ObjectPath {
-                collection: collection.clone(),
+                collection,
                 object: name,
             };
             let which = match plain::version(&path.object) {
@@ -216,16 +219,18 @@ fn check_locks(store: &Store, arguments: &StoreRemove, out: &Output) -> CommandR
 pub fn remove(arguments: &StoreRemove, out: &mut Output) -> CommandResult {
     let ObjectPath { collection, object } = &arguments.what;
     with_objects(&arguments.drive, |store| {
+        if object.is_empty() {
+            check_alone(store, collection, out)?;
+        }
         check_locks(store, arguments, out)?;
         let removed = if arguments.recursive {
             confirm_removal(store, arguments, out)?;
             let progress = Progress::steps("removing objects", None);
             let mut removed = plain::remove(store, collection, object, &mut |n| progress.set(n))?;
+            if let Some((versions, prefix)) = plain::earlier(store, collection, object)? {
+                removed += plain::remove(store, &versions, &prefix, &mut |n| progress.set(n))?;
+            }
             if object.is_empty() {
-                let versions = plain::versions_of(collection);
-                if store.collection(&versions)?.is_some() {
-                    removed += plain::remove(store, &versions, &[], &mut |n| progress.set(n))?;
-                }
                 plain::remove_bucket(store, collection)?;
             } else if removed == 0 {
                 return fail!(
@@ -238,9 +243,7 @@ pub fn remove(arguments: &StoreRemove, out: &mut Output) -> CommandResult {
             plain::remove_bucket(store, collection)?;
             0
         } else {
-            let mut transaction = Transaction::new();
-            transaction.remove(collection, object);
-            store.commit(transaction)?;
+            plain::remove_one(store, collection, object)?;
             1
         };
         let shown = out.name(&arguments.what.to_bytes()).into_owned();
@@ -260,9 +263,8 @@ fn confirm_removal(store: &Store, arguments: &StoreRemove, out: &Output) -> Comm
     let ObjectPath { collection, object } = &arguments.what;
     let view = StoreView::Here(store.clone());
     let (mut objects, mut bytes) = view.total(collection, object)?;
-    let versions = plain::versions_of(collection);
-    if object.is_empty() && store.collection(&versions)?.is_some() {
-        let (earlier, more) = view.total(&versions, &[])?;
+    if let Some((versions, prefix)) = plain::earlier(store, collection, object)? {
+        let (earlier, more) = view.total(&versions, &prefix)?;
         (objects, bytes) = (objects + earlier, bytes + more);
     }
     if objects == 0 {

@@ -1,6 +1,7 @@
 //! `store import|restore`: objects of tar archives in a store.
 
 use super::archived::{damage, left_out, report};
+use super::collections::check_name;
 use super::{Access, with_store};
 use crate::args::{StoreImport, StoreRestore};
 use crate::errors::{CommandError, CommandResult, Exit};
@@ -72,6 +73,9 @@ pub fn import(arguments: &StoreImport, out: &mut Output) -> CommandResult {
         keeper: Some(&Buckets),
     };
     with_store(&arguments.drive, Access::Write, |store| {
+        if let Some(to) = &arguments.into {
+            check_name(store, &to.collection, out)?;
+        }
         let mut imported = Imported::default();
         let progress = Progress::bytes("reading", None);
         let done = archive::import(store, source, &options, &mut imported, &mut |bytes| {

@@ -2,7 +2,7 @@
 //! earlier versions of its objects, removed with it in one transaction.
 
 use crate::attributes::{KIND, KIND_BUCKET};
-use crate::collections::{bucket_maker, require, uploads_of, versions_of};
+use crate::collections::{bucket_maker, is_empty, require, uploads_of, versions_of};
 use crate::dates::timestamp;
 use crate::errors::of_store;
 use crate::gateway::{Gateway, owner};
@@ -75,9 +75,12 @@ fn remove(store: &Store, locks: &Locks, bucket: &str) -> S3Result<()> {
     let uploads = uploads_of(bucket);
     let versions = versions_of(bucket);
     loop {
-        if !store.list(bucket, "", "", 1).map_err(of_store)?.is_empty() {
-            let collection = bucket.to_owned();
-            return Err(of_store(store::Error::CollectionNotEmpty { collection }));
+        // Uploads end with their bucket, so not before it is known to be empty.
+        for collection in [bucket, &versions] {
+            if !is_empty(store, collection).map_err(of_store)? {
+                let collection = collection.to_owned();
+                return Err(of_store(store::Error::CollectionNotEmpty { collection }));
+            }
         }
         multipart::discard_all(store, &uploads)?;
         let mut transaction = Transaction::new();

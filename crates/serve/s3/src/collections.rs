@@ -12,6 +12,8 @@ use store::{Attributes, CollectionInfo, Store, Transaction};
 /// Buckets' names start with a letter or a digit, so these collide with none.
 const UPLOADS: &str = ".uploads/";
 pub const VERSIONS: &str = ".versions/";
+/// The same, as collections of their own would be called.
+pub const FOLDERS: [&str; 2] = [".uploads", ".versions"];
 
 /// The collection with a bucket's unfinished uploads.
 pub fn uploads_of(bucket: &str) -> String {
@@ -112,6 +114,14 @@ pub fn is_uploads(collection: &CollectionInfo) -> bool {
 pub fn bucket_of(collection: &str) -> Option<&str> {
     let uploads = collection.strip_prefix(UPLOADS);
     uploads.or_else(|| collection.strip_prefix(VERSIONS))
+}
+
+/// Whether nothing is in a collection, or there is no such one.
+pub fn is_empty(store: &Store, collection: &str) -> store::Result<bool> {
+    match store.list(collection, "", "", 1) {
+        Err(store::Error::NoCollection { .. }) => Ok(true),
+        found => Ok(found?.is_empty()),
+    }
 }
 
 /// The bucket, or `NoSuchBucket`.

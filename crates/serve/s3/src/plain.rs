@@ -2,12 +2,14 @@
 //! too: whoever removes what is locked has to say so.
 
 use crate::attributes::ObjectAttributes;
+use crate::collections::{
+    FOLDERS, VERSIONS, add_uploads, add_versions, bucket_of, is_bucket, is_empty, is_uploads,
+};
 pub use crate::collections::{add_bucket, uploads_of, versions_of};
-use crate::collections::{add_uploads, add_versions, bucket_of, is_bucket, is_uploads};
 use crate::config::{Random, operating_system_random};
 pub use crate::lock::Refusal as Locked;
 use crate::lock::{Kept, Lock, may_delete};
-use crate::versions::{Change, ReplaceError, Versioning, parse_name};
+use crate::versions::{Change, ReplaceError, Versioning, escape_bytes, parse_name};
 use objects::digest::{Algorithm, Digester};
 use std::io::{self, BufReader, Read, Write};
 use std::sync::Arc;
@@ -210,14 +212,54 @@ fn remove_by(
     }
 }
 
-/// Whether a collection comes with a bucket that there is: with its unfinished uploads, or its earlier versions.
+/// Removes an object for good, whatever its lock. If that was the current version of a key, the newest of the earlier ones
+/// becomes current, unless it is a delete marker.
+///
+/// # Errors
+/// The store's.
+pub fn remove_one(store: &Store, collection: &str, object: &Name) -> store::Result<()> {
+    let mut transaction = Transaction::new();
+    transaction.remove(collection, object);
+    let earlier = collection.strip_prefix(VERSIONS).zip(version(object));
+    let (bucket, key, without) = match &earlier {
+        Some((bucket, (key, _))) => (*bucket, Some(&**key), object.text()),
+        None => (collection, object.text(), None),
+    };
+    let found = store.collection(bucket)?.filter(is_bucket);
+    if let Some((info, key)) = found.zip(key)
+        && (without.is_none() || store.stat(bucket, key)?.is_none())
+    {
+        let random: Random = Arc::new(operating_system_random);
+        let change = Change::alone(store, bucket, key, Some(&info), &random, 0);
+        change.bring_back(&mut transaction, without)?;
+    }
+    store.commit(transaction)
+}
+
+/// Where the earlier versions of a bucket's objects are whose keys begin with `prefix`: their collection, if the bucket has ever
+/// kept any, and what their names begin with.
+///
+/// # Errors
+/// The store's.
+pub fn earlier(
+    store: &Store,
+    bucket: &str,
+    prefix: &[u8],
+) -> store::Result<Option<(String, Vec<u8>)>> {
+    let versions = versions_of(bucket);
+    let found = store.collection(&versions)?;
+    Ok(found.map(|_| (versions, escape_bytes(prefix))))
+}
+
+/// Whether a collection comes with a bucket that there is (with its unfinished uploads, or its earlier versions), or has the name of
+/// a folder of these, which no path leads into.
 ///
 /// # Errors
 /// The store's.
 pub fn comes_with_a_bucket(store: &Store, collection: &str) -> store::Result<bool> {
     match bucket_of(collection) {
         Some(bucket) => Ok(store.collection(bucket)?.is_some()),
-        None => Ok(false),
+        None => Ok(FOLDERS.contains(&collection)),
     }
 }
 
@@ -245,16 +287,17 @@ pub fn complete_bucket(store: &Store, name: &str) -> store::Result<()> {
 pub fn remove_bucket(store: &Store, bucket: &str) -> store::Result<()> {
     let mut transaction = Transaction::new();
     let (uploads, versions) = (uploads_of(bucket), versions_of(bucket));
+    transaction.remove_collection(bucket);
     if store.collection(&versions)?.is_some() {
         transaction.remove_collection(&versions);
     }
     if store.collection(&uploads)?.is_some() {
-        if store.list(bucket, "", "", 1)?.is_empty() {
+        // What is not empty refuses the transaction, and then they stay.
+        if is_empty(store, bucket)? && is_empty(store, &versions)? {
             remove(store, &uploads, &[], &mut |_| ())?;
         }
         transaction.remove_collection(&uploads);
     }
-    transaction.remove_collection(bucket);
     store.commit(transaction)
 }
 

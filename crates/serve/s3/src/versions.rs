@@ -132,6 +132,12 @@ pub fn escape(key: &str) -> String {
     key.replace('\0', "\0\u{1}")
 }
 
+/// The same of the beginning of a key.
+pub fn escape_bytes(prefix: &[u8]) -> Vec<u8> {
+    let pieces: Vec<&[u8]> = prefix.split(|byte| *byte == 0).collect();
+    pieces.join(&b"\0\x01"[..])
+}
+
 /// The key that is so in names.
 pub fn unescape(escaped: &str) -> String {
     escaped.replace("\0\u{1}", "\0")
@@ -785,18 +791,31 @@ impl<'a> Change<'a> {
         // Where no versions are kept, changes of a key do not wait for each other.
         transaction.remove_if_present(collection, &name);
         if is_current || current.is_none() {
-            let others = self.earlier.list("", 2).map_err(of_store)?;
-            let others = others
-                .into_iter()
-                .map(|(other, is_marker)| (name_of(key, &other), is_marker));
-            let mut others = others.filter(|(other, _)| is_current || *other != name);
-            // Only what follows the newest one becomes so.
-            if let Some((next, false)) = others.next() {
-                transaction.rename((&versions, next), (bucket, key.to_owned()));
-            }
+            let back = self.bring_back(&mut transaction, (!is_current).then_some(&*name));
+            back.map_err(of_store)?;
         }
         let done = self.commit(transaction, requires, commit)?;
         Ok((Deleted { marker, id }, Some(done)))
+    }
+
+    /// Lets `transaction`, which removes the current version, or `without` where there is no current one, make the newest
+    /// other version current, unless that is a delete marker.
+    pub fn bring_back(
+        &self,
+        transaction: &mut Transaction,
+        without: Option<&str>,
+    ) -> store::Result<()> {
+        if self.versioning == Versioning::Never {
+            return Ok(());
+        }
+        let Earlier { bucket, key, .. } = self.earlier;
+        let others = self.earlier.list("", 2)?.into_iter();
+        let others = others.map(|(other, is_marker)| (name_of(key, &other), is_marker));
+        let mut others = others.filter(|(other, _)| without != Some(&**other));
+        if let Some((next, false)) = others.next() {
+            transaction.rename((&versions_of(bucket), next), (bucket, key.to_owned()));
+        }
+        Ok(())
     }
 
     fn commit<P>(

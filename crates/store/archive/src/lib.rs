@@ -31,6 +31,7 @@ pub use error::{Error, Result};
 pub use import::{ImportOptions, Imported, Keeper, Place, Put, import};
 pub use listing::{Kind, VERSION};
 pub use pack::{PackOptions, Packed, Selection, pack, pack_moment};
+pub use place::OWN;
 pub use progress::check_finished;
 pub use restore::{Restored, restore};
 pub use since::Since;

@@ -158,7 +158,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Copies rows that no summary has, and removals that none has, to summaries. Returns their number; `None` if
+    /// Copies rows that no summary has, and removals that none has, to summaries. Returns how many found a place; `None` if
     /// `goes` stopped it.
     pub(crate) fn copy_rows_again(&self, goes: Goes<'_>) -> Result<Option<u64>> {
         let zones: Vec<ZoneId> = self.freelist.ours().into_iter().map(|(z, ..)| z).collect();
@@ -199,7 +199,8 @@ impl Inner {
         }
         *self.uncopied.lock() = None;
         self.all_rows_wait(misses)?;
-        Ok(Some(rows))
+        // On a full drive, or where summaries have all that is reserved for them, rows go on waiting.
+        Ok(Some(rows.saturating_sub(self.summaries.waiting_rows())))
     }
 
     /// Copies removals of names: the last summary with such a name is in this zone and has a value, but the database

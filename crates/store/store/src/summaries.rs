@@ -197,6 +197,11 @@ impl Summaries {
         self.waiting.lock().until.looked_at_all(misses);
     }
 
+    /// Rows that wait.
+    pub fn waiting_rows(&self) -> u64 {
+        self.waiting.lock().rows.len() as u64
+    }
+
     /// Whether the rows that wait suffice for a summary of `size` bytes, or, if `all`, whether there are any.
     pub fn is_due(&self, size: usize, all: bool) -> bool {
         self.waiting.lock().is_due(size, all)
