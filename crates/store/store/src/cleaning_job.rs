@@ -96,7 +96,7 @@ impl CleaningReport {
         }
         if self.set_aside_zones > 0 {
             lines.push(format!(
-                "not emptied: {} that cannot be written or read any more; `zonestore store health` names them",
+                "not emptied: {} that can only be read, or not even that; `zonestore store health` names them",
                 count(self.set_aside_zones.into(), "zone")
             ));
         }
