@@ -1,4 +1,4 @@
-//! The wire types of the control socket: JSON under `/v1`, errors too. `GET /` says which versions there are.
+//! The wire types of the control socket: JSON under `/v1`, also for errors. `GET /` lists the server's versions.
 //!
 //! | call | answers |
 //! |---|---|
@@ -7,9 +7,9 @@
 //! | `GET /v1/drive/zones?first=&count=` | a list of zones, see [`MAX_ZONES`] |
 //! | `GET /v1/store/space` | `store::Statfs` |
 //! | `GET /v1/store/caches` | `store::Caches`, since the server's start |
-//! | `GET /v1/store/waiting` | a list of `store::Waiting`: what the drive has not answered; waits for nothing |
+//! | `GET /v1/store/waiting` | a list of `store::Waiting`: requests that the drive has not answered; never blocks |
 //! | `GET /v1/store/health` | `store::Health` |
-//! | `GET /v1/store/status` | what the status page shows (docs/status-page.md); not known where there is none |
+//! | `GET /v1/store/status` | content of the status page (docs/status-page.md); an unknown call without such a page |
 //! | `GET /v1/store/zones?first=&count=` | a list of `store::ZoneUse`, see [`MAX_ZONES`] |
 //! | `GET /v1/store/collections` | a list of [`Collection`] |
 //! | `GET /v1/store/objects?collection=&prefix=&from=&limit=` | a list of [`Object`], see [`MAX_OBJECTS`] |
@@ -25,13 +25,13 @@ use std::path::PathBuf;
 use store::Name;
 use zone::Geometry;
 
-/// The version that this program speaks.
+/// The interface version that this program speaks.
 pub const API_VERSION: u32 = 1;
-/// How a server names itself in [`Hello`].
+/// Value of [`Hello::service`].
 pub const SERVICE: &str = "zonestore";
-/// Serves a store by S3.
+/// Command that serves a store by S3; a value of [`Hello::command`].
 pub const SERVE: &str = "zonestore serve";
-/// Serves stores to OpenStack Swift.
+/// Command that serves stores to OpenStack Swift; a value of [`Hello::command`].
 pub const DAEMON: &str = "zonestore daemon";
 /// Most zones of one answer.
 pub const MAX_ZONES: u32 = 4096;
@@ -40,70 +40,70 @@ pub const MAX_OBJECTS: usize = 1000;
 /// Most bytes of a request's body.
 pub const MAX_REQUEST_BYTES: usize = 16 << 10;
 
-/// Who serves.
+/// Answer to `GET /`: identifies the server.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Hello {
-    /// [`SERVICE`].
+    /// Always [`SERVICE`].
     pub service: String,
-    /// The versions it speaks.
+    /// Interface versions that the server speaks.
     pub api_versions: Vec<u32>,
-    /// Its program's version.
+    /// Version of the server's program.
     pub program_version: String,
-    /// Its process.
+    /// Process id of the server.
     pub pid: u32,
-    /// The command that it runs, such as `zonestore serve`.
+    /// Command that the process runs, such as `zonestore serve`.
     #[serde(default = "serve")]
     pub command: String,
 }
 
-/// What runs where nobody says so.
+/// Value of [`Hello::command`] if a server does not send it.
 fn serve() -> String {
     SERVE.to_owned()
 }
 
-/// What a drive is.
+/// Answer to `GET /v1/drive`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct DriveDescription {
-    /// The profile it was made from.
+    /// Name of the profile that the drive was made from.
     pub profile: String,
-    /// What distinguishes it from all others.
+    /// Unique identity of the drive.
     pub uuid: String,
-    /// Its shape.
+    /// Number, size and kinds of its zones.
     pub geometry: Geometry,
     /// Bytes that its file takes on the host.
     pub host_bytes: u64,
 }
 
-/// Which zones; of the store's, those with these numbers.
+/// A range of zone numbers; of the store's zones, those with object data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Zones {
-    /// The first.
+    /// Number of the first zone.
     pub first: u32,
-    /// How many at most.
+    /// Length of the range, at most [`MAX_ZONES`].
     pub count: u32,
 }
 
-/// Which objects.
+/// Query of `GET /v1/store/objects`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Objects {
-    /// Of this collection.
+    /// Name of the collection to list.
     pub collection: String,
-    /// Whose names begin so.
+    /// Only objects whose names begin with this.
     pub prefix: String,
-    /// From this name on.
+    /// The first name to list.
     pub from: String,
-    /// The prefix in hexadecimal digits, if it is no text.
+    /// The prefix in hexadecimal digits, if it is not text; used in place of `prefix`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prefix_hex: Option<String>,
-    /// The name in hexadecimal digits, if it is no text.
+    /// The first name in hexadecimal digits, if it is not text; used in place of `from`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub from_hex: Option<String>,
-    /// How many at most.
+    /// Most objects in the answer, at most [`MAX_OBJECTS`].
     pub limit: usize,
 }
 
 impl Objects {
-    /// At most `limit` objects with this prefix from a name on.
+    /// Lists at most `limit` objects that begin with `prefix`, from the name `from` on.
     pub fn new(collection: &str, prefix: &Name, from: &Name, limit: usize) -> Self {
         let text = |name: &Name| name.text().unwrap_or_default().to_owned();
         let hex = |name: &Name| name.text().is_none().then(|| name.hex());
@@ -117,7 +117,7 @@ impl Objects {
         }
     }
 
-    /// Prefix and first name; `None` if the digits are none.
+    /// The prefix and the first name; `None` if a field that should be hexadecimal is not.
     pub fn names(&self) -> Option<(Name, Name)> {
         let name = |text: &String, hex: &Option<String>| match hex {
             Some(digits) => Name::from_hex(digits),
@@ -134,12 +134,12 @@ pub struct Collection {
     pub name: String,
     /// When it was made, Unix time in microseconds.
     pub created_micros: u64,
-    /// What makes it one by hash; `null`: its objects are in order of their names.
+    /// How names are hashed; `null` if the collection is ordered by name.
     pub hashed: Option<store::Hashed>,
 }
 
 impl Collection {
-    /// What it is, in words.
+    /// The collection's order in words, such as "by name".
     pub fn kind(&self) -> String {
         let hashed = self.hashed.map(|hashed| hashed.to_string());
         hashed.unwrap_or_else(|| "by name".to_owned())
@@ -159,7 +159,7 @@ impl From<store::CollectionInfo> for Collection {
 /// An object.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Object {
-    /// Its name: a string, or `{"hex": "…"}` if it is no text.
+    /// A string, or `{"hex": "…"}` if the name is not text.
     pub name: Name,
     /// Bytes of data.
     pub size: u64,
@@ -177,72 +177,73 @@ impl From<store::ObjectInfo> for Object {
     }
 }
 
-/// What the cleaner is to do.
+/// What an [`Order`] tells the cleaner to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// Clean everything, in the background.
+    /// Clean all zones with dead bytes, in the background.
     Start,
-    /// Stop behind what is being copied, and end all jobs; do not begin by itself until started.
+    /// Stop after the current copy and end all jobs; the cleaner stays off until [`Self::Start`].
     Stop,
-    /// Clean one zone before answering, for [`Order::job`].
+    /// Clean one zone before the answer, for [`Order::job`].
     One,
-    /// Leave the zones that data goes to, so that they can be cleaned too.
+    /// Seal the zones that are being written, so that they can be cleaned too.
     Seal,
 }
 
 /// An order to the cleaner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Order {
-    /// What to do.
+    /// The action to take.
     pub action: Action,
-    /// The job that a zone is cleaned for, out of an earlier status; without it, one that begins now.
+    /// The job that a zone is cleaned for, from an earlier status; without it, a job that begins now.
     #[serde(default)]
     pub job: Option<store::CleaningJob>,
 }
 
-/// What became of an order.
+/// Answer to an [`Order`].
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Cleaned {
-    /// What was cleaned before this answer, for [`Action::One`].
+    /// What was cleaned before the answer, for [`Action::One`].
     #[serde(flatten)]
     pub step: store::CleaningStep,
-    /// The cleaner now.
+    /// The cleaner's status after the order.
     pub status: store::CleanerStatus,
 }
 
-/// What the scrub is to do.
+/// An order to the scrub.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scrub {
-    /// Look at all metadata, in the background.
+    /// Check all metadata, in the background.
     Metadata,
-    /// And at all data.
+    /// Check all metadata and all data, in the background.
     Data,
-    /// Stop behind the piece in hand; do not begin by itself until asked.
+    /// Stop after the current piece; the scrub begins again when it is ordered, or by itself when its next pass is
+    /// due.
     Stop,
 }
 
-/// A backup to be made.
+/// An order to make a backup.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Backup {
-    /// The backup that it builds on: a file that the server can read.
+    /// Parent of an incremental backup: a file that the server can read. `None` for a full backup.
     pub since: Option<PathBuf>,
-    /// When it is made, Unix time in microseconds.
+    /// Time of the backup, Unix time in microseconds.
     pub now_micros: u64,
-    /// Go on without what cannot be read, and name it.
+    /// Leave out damaged objects and name them, instead of failing.
     pub skip_damaged: bool,
 }
 
-/// What kind of error it is: what the caller can do.
+/// Kind of an error, which says what the caller can do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// There is no such collection or object.
     NotFound,
-    /// There is no such call; the other side may be older.
+    /// There is no such call; the server may be an older version.
     UnknownCall,
-    /// The call does not make sense.
+    /// The request's query or body is not valid.
     Invalid,
     /// The request is larger than [`MAX_REQUEST_BYTES`].
     TooLarge,
@@ -252,7 +253,7 @@ pub enum Kind {
     Damaged,
     /// The server is about to stop.
     Stopping,
-    /// The moment of a backup was given up for what is written.
+    /// The snapshot of a backup was given up because writes needed its space.
     GivenUp,
     /// The daemon has no such drive.
     NoDrive,
@@ -260,19 +261,19 @@ pub enum Kind {
     NoPolicy,
     /// The storage policy is of another kind.
     OtherPolicy,
-    /// What was staged or opened is not there any more.
+    /// Data that was staged, or an open handle, no longer exists.
     Gone,
-    /// Too much is held for clients at the moment.
+    /// The server holds as much for its clients as it may.
     Busy,
-    /// Anything else; also kinds that are newer than this program.
+    /// Any other error; also kinds that are newer than this program.
     #[serde(other)]
     Failed,
 }
 
-/// An error as it is sent.
+/// An error on the wire.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Problem {
-    /// Its kind.
+    /// What the caller can do.
     pub kind: Kind,
     /// One line for people.
     pub message: String,

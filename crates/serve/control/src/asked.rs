@@ -1,4 +1,4 @@
-//! A daemon as [`inspect::Source`] asks it, when a drive is looked at without its lock.
+//! [`Client`] as a server of [`inspect::Source`], for drives that are inspected without their lock.
 
 use crate::api::MAX_ZONES;
 use crate::client::Client;
@@ -26,7 +26,7 @@ impl Server for Client {
 }
 
 impl Client {
-    /// The drive at `path`, to be looked at; its daemon is asked for what the drive does not tell.
+    /// The drive at `path`, to be inspected; its daemon is asked for what cannot be read from the drive.
     pub fn source(path: &Path) -> Source<Self> {
         Source::new(path, MAX_ZONES, Self::connect, Runtime::system())
     }

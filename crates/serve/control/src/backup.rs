@@ -1,4 +1,6 @@
-//! A backup of a served drive, on its way to whoever asked for it.
+//! Makes a backup of a served drive and sends it to the client in frames.
+//!
+//! The backup is of one moment (a snapshot of the store). Writers that need its space take it: the backup then fails.
 
 use crate::api::{Backup, Kind, Problem};
 use crate::frames::frame;
@@ -15,17 +17,18 @@ use store::{MomentWatch, Store};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::Sender;
 
-/// Bytes of a frame.
+/// Most bytes of a frame.
 const FRAME: usize = 1 << 20;
-/// Between two looks whether the server stops while the client takes nothing.
+/// Interval at which a stop of the server is noticed while the client reads nothing.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Makes the archive; call it on a thread that may block. The client's leaving and the server's end end it.
+/// Makes the archive; call it on a thread that may block. It ends early if the client disconnects or the server
+/// stops.
 pub fn run(store: &Store, what: &Backup, to: Sender<Bytes>, stops: Arc<AtomicBool>) {
     let channel = Channel { to, stops };
     let made = pack(store, what, &channel);
     let told = serde_json::to_vec(&made).unwrap_or_default();
-    // Nobody is there to be told if this fails.
+    // If this fails, the client has disconnected.
     let _ = channel.send([frame(&[]), told].concat(), || Ok(()));
 }
 
@@ -62,7 +65,7 @@ fn pack(store: &Store, what: &Backup, channel: &Channel) -> Result<Packed, Probl
     })
 }
 
-/// A file that somebody names: whoever opened a pipe would wait for its writer, and all later backups with him.
+/// Opens regular files only: opening a pipe would block until it has a writer, and with it all later backups.
 fn open(path: &Path) -> io::Result<File> {
     if !fs::metadata(path)?.is_file() {
         let why = "a directory, pipe or device, and no file";
@@ -71,7 +74,7 @@ fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// Something is wrong with the archive that the backup is to build on; nothing is with the store.
+/// Error of the archive that the backup builds on; the store has no fault.
 fn of_since(path: &Path, error: &dyn Display) -> Problem {
     Problem {
         kind: Kind::Invalid,
@@ -98,7 +101,7 @@ struct Channel {
 }
 
 impl Channel {
-    /// Waits for a client that takes its time, as long as `goes_on` has no objection.
+    /// Sends `bytes`; waits for a slow client until the server stops or `goes_on` fails.
     fn send(&self, bytes: Vec<u8>, goes_on: impl Fn() -> io::Result<()>) -> io::Result<()> {
         loop {
             if self.stops.load(Ordering::Relaxed) {
@@ -118,7 +121,8 @@ impl Channel {
     }
 }
 
-/// Where the archive goes, until its moment is given up: whoever needs the space does not wait for the client.
+/// Writes the archive to the client until its moment is given up: writers that need the space do not wait for the
+/// client.
 struct Frames<'a> {
     channel: &'a Channel,
     moment: &'a MomentWatch,

@@ -1,4 +1,4 @@
-//! What each call of the interface does: handlers only translate.
+//! Handlers of the interface's calls. They only translate between the wire types and the store's and drive's own.
 
 use crate::api::{
     API_VERSION, Action, Backup, Cleaned, Collection, DriveDescription, Hello, Kind, MAX_OBJECTS,
@@ -26,17 +26,17 @@ use store::{
 };
 use zone::{ZoneDescriptor, ZoneId};
 
-/// The events of the audit log.
+/// Target of the audit log's events.
 const AUDIT: &str = "audit";
 
-/// Who orders by these calls.
+/// Origin of these orders in the audit log.
 const BY: &str = "the control socket";
 
-/// Tells what the status page shows.
+/// Gives the content of the status page.
 pub type Tell =
     Arc<dyn Fn() -> Pin<Box<dyn Future<Output = serde_json::Value> + Send>> + Send + Sync>;
 
-/// All calls of a drive.
+/// All calls of a drive. Without `tell`, `/store/status` is an unknown call.
 pub fn router(daemon: Arc<Daemon>, tell: Option<Tell>) -> Router {
     let status = async move || match tell {
         Some(tell) => Json(tell().await).into_response(),
@@ -104,7 +104,7 @@ async fn caches(State(daemon): State<Arc<Daemon>>) -> Answer<Caches> {
     daemon.ask(|daemon| Ok(daemon.store.caches()?)).await
 }
 
-/// Without a place among the questions: these may all wait for what is asked here.
+/// Takes no permit: all permits may be held by calls that wait for the very requests reported here.
 async fn waiting(State(daemon): State<Arc<Daemon>>) -> Json<Vec<Waiting>> {
     Json(daemon.store.waiting())
 }
@@ -205,7 +205,7 @@ async fn change(
         .await
 }
 
-/// Not in the audit log: a cluster says it each second, and it is gone soon after.
+/// Not in the audit log: a cluster sends a turn each second, and a turn expires soon.
 async fn take_turn(
     State(daemon): State<Arc<Daemon>>,
     Sent(turn): Sent<ClusterTurn>,
@@ -244,7 +244,7 @@ async fn order_scrub(
         .await
 }
 
-/// What is ordered, for the audit log.
+/// The order in words, for the audit log.
 fn backup_in_words(what: &Backup) -> String {
     let mut words = match &what.since {
         None => "full".to_owned(),
@@ -256,7 +256,7 @@ fn backup_in_words(what: &Backup) -> String {
     words
 }
 
-/// One at a time; the next waits.
+/// Makes one backup at a time; the next waits.
 async fn back_up(
     State(daemon): State<Arc<Daemon>>,
     Sent(what): Sent<Backup>,
@@ -278,7 +278,7 @@ pub async fn unknown() -> Failure {
     Failure::unknown_call()
 }
 
-/// Of a call that there is, but not to be asked so.
+/// Answer to a call with a method that it does not have.
 pub async fn no_method() -> Failure {
     Failure::new(
         StatusCode::METHOD_NOT_ALLOWED,

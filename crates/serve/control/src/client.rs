@@ -1,7 +1,7 @@
 //! The client's side of the control socket: blocking calls for a command line.
 //!
-//! Each call has a connection of its own, so there is none that could grow stale. Whatever answers is
-//! bounded in time (but for cleaning, which takes what it takes) and in size.
+//! Each call has a connection of its own, so that none can become stale. Answers are limited in time (except for
+//! cleaning and backups, which may take any time) and in size.
 
 use crate::api::{
     API_VERSION, Action, Backup, Cleaned, Collection, DriveDescription, Hello, Kind, Object,
@@ -29,16 +29,16 @@ use tokio::net::UnixStream;
 use tokio::runtime::Runtime;
 use zone::ZoneDescriptor;
 
-/// Most bytes of an answer; a page of objects with the longest names is well below.
+/// Most bytes of an answer; a page of objects with the longest names is far smaller.
 const MAX_ANSWER_BYTES: usize = 64 << 20;
-/// How long an answer may take.
+/// Time limit of an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How often, and how long after each other, a server that breaks the first connection is asked.
+/// How many times a server that resets the first connection is tried, and the pause between tries.
 const TRIES: u32 = 20;
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 
-/// A daemon that answers.
+/// A daemon that answered `GET /`, for further calls.
 pub struct Client {
     place: Place,
     runtime: Runtime,
@@ -46,7 +46,7 @@ pub struct Client {
 }
 
 impl Client {
-    /// The daemon that serves `drive`; `None` if nobody listens at its socket.
+    /// Connects to the daemon that serves `drive`; `None` if no process listens on its socket.
     pub fn connect(drive: &Path) -> Result<Option<Self>, ClientError> {
         let failed = |source| ClientError::Io {
             socket: drive.to_owned(),
@@ -85,7 +85,7 @@ impl Client {
                 Some(io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
                     return Ok(None);
                 }
-                // A server that ends: nobody listens in a moment.
+                // A server that is ending: in a moment no process listens.
                 Some(io::ErrorKind::ConnectionReset) if tries > 0 => {
                     std::thread::sleep(BETWEEN_TRIES);
                 }
@@ -109,47 +109,47 @@ impl Client {
         Ok(Some(client))
     }
 
-    /// Who answers.
+    /// The daemon's answer to `GET /`.
     pub fn hello(&self) -> &Hello {
         &self.hello
     }
 
-    /// What the drive is.
+    /// The drive's identity and geometry.
     pub fn drive(&self) -> Result<DriveDescription, ClientError> {
         self.get("/v1/drive", &())
     }
 
-    /// Zones from `first` on, `count` at most.
+    /// Descriptors of at most `count` zones from `first` on.
     pub fn zones(&self, first: u32, count: u32) -> Result<Vec<ZoneDescriptor>, ClientError> {
         self.get("/v1/drive/zones", &Zones { first, count })
     }
 
-    /// How the space is used.
+    /// Used and free space of the store.
     pub fn space(&self) -> Result<Statfs, ClientError> {
         self.get("/v1/store/space", &())
     }
 
-    /// What is kept in memory of what was read.
+    /// Statistics of the server's read caches.
     pub fn caches(&self) -> Result<Caches, ClientError> {
         self.get("/v1/store/caches", &())
     }
 
-    /// What the drive has not answered for a while.
+    /// Requests that the drive has not answered for ten seconds or more.
     pub fn waiting(&self) -> Result<Vec<Waiting>, ClientError> {
         self.get("/v1/store/waiting", &())
     }
 
-    /// What is lost or at risk.
+    /// Losses of data, and risks to it.
     pub fn health(&self) -> Result<Health, ClientError> {
         self.get("/v1/store/health", &())
     }
 
-    /// All that a served drive tells of itself, as its status page shows it.
+    /// Content of the status page, as JSON.
     pub fn status(&self) -> Result<serde_json::Value, ClientError> {
         self.get("/v1/store/status", &())
     }
 
-    /// Zones with object data among the `count` from `first` on.
+    /// Those of the `count` zones from `first` on that have object data.
     pub fn store_zones(&self, first: u32, count: u32) -> Result<Vec<ZoneUse>, ClientError> {
         self.get("/v1/store/zones", &Zones { first, count })
     }
@@ -159,17 +159,17 @@ impl Client {
         self.get("/v1/store/collections", &())
     }
 
-    /// Objects in the collection's order.
+    /// A page of objects, in the collection's order.
     pub fn objects(&self, which: &Objects) -> Result<Vec<Object>, ClientError> {
         self.get("/v1/store/objects", which)
     }
 
-    /// What the cleaner does and has done.
+    /// State and counters of the cleaner.
     pub fn cleaner(&self) -> Result<CleanerStatus, ClientError> {
         self.get("/v1/store/cleaner", &())
     }
 
-    /// Gives the cleaner an order, for a job of an earlier status or for one that begins now.
+    /// Gives the cleaner an order, for a job from an earlier status or for one that begins now.
     pub fn clean(&self, action: Action, job: Option<CleaningJob>) -> Result<Cleaned, ClientError> {
         let order = serde_json::to_vec(&Order { action, job }).map_err(|_| self.not_a_server())?;
         let patience = match action {
@@ -179,14 +179,14 @@ impl Client {
         self.call(Method::POST, "/v1/store/cleaner", order, patience)
     }
 
-    /// Holds the cleaner to something else from now on.
+    /// Changes the cleaner's settings.
     pub fn change_cleaner(&self, change: &CleanerChange) -> Result<CleanerStatus, ClientError> {
         let change = serde_json::to_vec(change).map_err(|_| self.not_a_server())?;
         let path = "/v1/store/cleaner";
         self.call(Method::PATCH, path, change, Some(PATIENCE))
     }
 
-    /// What the scrub does and has done.
+    /// State and counters of the scrub.
     pub fn scrub(&self) -> Result<ScrubStatus, ClientError> {
         self.get("/v1/store/scrub", &())
     }
@@ -198,7 +198,7 @@ impl Client {
         self.call(Method::POST, path, order, Some(PATIENCE))
     }
 
-    /// Has a backup made, which is written to `to`.
+    /// Orders a backup and writes it to `to`; `progress` is called with the bytes received so far.
     pub fn backup(
         &self,
         what: &Backup,
@@ -315,7 +315,7 @@ impl Client {
         let socket = self.place.path().to_owned();
         match source.kind() {
             io::ErrorKind::PermissionDenied => ClientError::PermissionDenied { socket },
-            // It had answered before.
+            // The server had answered before, so it has ended since.
             io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
                 if self.hello.service == SERVICE =>
             {
@@ -325,7 +325,7 @@ impl Client {
         }
     }
 
-    /// A connection that broke, or an answer that is none.
+    /// Error of a connection that broke, or of an answer that is not HTTP.
     fn broken(&self, error: &hyper::Error) -> ClientError {
         match error.is_parse() {
             true => self.not_a_server(),
@@ -333,7 +333,7 @@ impl Client {
         }
     }
 
-    /// The daemon has ended, if there was one.
+    /// Error of a broken connection: [`Kind::Stopping`] if the daemon had answered `GET /`.
     fn gone(&self) -> ClientError {
         if self.hello.service != SERVICE {
             let socket = self.place.path().to_owned();

@@ -1,5 +1,5 @@
-//! What requests are answered from, and the threads that calls run on: so many at a time, and a place of its own for
-//! what takes long.
+//! State of the handlers, and limits of their concurrent calls: [`QUESTIONS`] short ones, and one each of cleaning
+//! and backups, which take long.
 
 use crate::failure::Failure;
 use axum::Json;
@@ -8,13 +8,13 @@ use std::sync::atomic::AtomicBool;
 use store::Store;
 use tokio::sync::Semaphore;
 
-/// Questions answered at the same time.
+/// Short calls that run at the same time.
 pub const QUESTIONS: u32 = 4;
 
-/// What a handler answers.
+/// Result of a handler.
 pub type Answer<T> = Result<Json<T>, Failure>;
 
-/// What requests are answered from.
+/// State of the handlers.
 pub struct Daemon {
     pub drive: Arc<device::Drive>,
     pub store: Store,
@@ -43,7 +43,7 @@ impl Daemon {
         self.call(&self.questions, call).await
     }
 
-    /// Runs a call that may block. It runs to its end even if whoever asked goes away.
+    /// Runs a call that may block, once `places` has a permit. It runs to its end even if the client disconnects.
     pub async fn call<T: Send + 'static>(
         self: &Arc<Self>,
         places: &Arc<Semaphore>,

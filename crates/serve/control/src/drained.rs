@@ -1,4 +1,4 @@
-//! An error is told before a request's body has come to its end, and a client that still writes must be able to read it.
+//! Lets clients read an error that is answered before their request's body has ended.
 
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::Request;
@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-/// How long, and of how many bytes, the rest of a body is read behind an error.
+/// Limits, in time and bytes, for reading the rest of a body after an error.
 const REST: (Duration, usize) = (Duration::from_secs(2), 64 << 20);
 
-/// A body that its handler reads, and whose rest is there when the handler is done.
+/// A body that its handler reads, and whose rest can be read after the handler returns.
 #[derive(Clone)]
 struct Shared(Arc<Mutex<Body>>);
 
@@ -40,8 +40,8 @@ impl HttpBody for Shared {
     }
 }
 
-/// Reads what is left of a request's body before an error is answered. Closing a connection with unread bytes would reset
-/// it, and the client would see a broken pipe in place of the reason.
+/// Reads the rest of a request's body before an error is answered. Closing a connection with unread bytes would reset
+/// it, and the client would see a broken pipe instead of the reason.
 pub async fn drain(request: Request, next: Next) -> Response {
     let (head, body) = request.into_parts();
     let mut body = Shared(Arc::new(Mutex::new(body)));

@@ -1,4 +1,4 @@
-//! The calls of one drive, wherever they are answered.
+//! The calls of one drive, independent of the socket that they arrive on.
 
 use crate::calls::{Tell, router};
 use crate::daemon::{Daemon, QUESTIONS};
@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use store::Store;
 
-/// What is asked of a drive and of the store on it.
+/// The calls for a drive and the store on it.
 pub struct DriveCalls {
     daemon: Arc<Daemon>,
     tell: Option<Tell>,
 }
 
 impl DriveCalls {
-    /// Of a drive whose lock this process holds.
+    /// Calls for a drive whose lock this process holds.
     pub fn new(drive: Arc<device::Drive>, store: Store) -> Self {
         Self {
             daemon: Arc::new(Daemon::new(drive, store)),
@@ -23,7 +23,7 @@ impl DriveCalls {
         }
     }
 
-    /// Also tells what the status page shows.
+    /// Adds `GET /v1/store/status`, answered by `tell`.
     #[must_use]
     pub fn telling(self, tell: Tell) -> Self {
         Self {
@@ -32,17 +32,17 @@ impl DriveCalls {
         }
     }
 
-    /// All calls. Requests are read to their end before they are answered.
+    /// Routes of all calls. Requests are read to their end before they are answered.
     pub fn router(&self) -> Router {
         router(self.daemon.clone(), self.tell.clone()).layer(middleware::from_fn(read_whole))
     }
 
-    /// What takes long ends early from now on.
+    /// Makes calls that take long end early.
     pub(crate) fn stop(&self) {
         self.daemon.stops.store(true, Ordering::Relaxed);
     }
 
-    /// Whoever waits is told that the server stops; whoever is at work ends first.
+    /// Waits for running calls to end; calls that wait for a permit are answered that the server stops.
     pub async fn close(&self) {
         self.stop();
         let daemon = &self.daemon;

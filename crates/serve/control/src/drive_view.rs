@@ -1,4 +1,4 @@
-//! A drive to look at: opened by this process, or asked of the daemon that has it.
+//! A drive to inspect: opened by this process, or served by a daemon.
 
 use crate::api::DriveDescription;
 use crate::client::Client;
@@ -12,19 +12,19 @@ use std::ops::Range;
 use std::path::Path;
 use zone::{Geometry, ZoneDescriptor, ZoneId};
 
-/// A drive to look at.
+/// A drive to inspect.
 pub enum DriveView {
-    /// Opened by this process, for reading.
+    /// Opened by this process, read-only.
     Here(Drive),
-    /// Served by another one.
+    /// Served by another process.
     Served(Client, DriveDescription),
 }
 
 impl DriveView {
-    /// Opens the drive, or asks who has it open.
+    /// Opens the drive, or connects to the daemon that has it open.
     ///
     /// # Errors
-    /// Neither is possible.
+    /// The drive cannot be opened, and no daemon can be asked.
     pub fn open(path: &Path) -> Result<Self, ViewError> {
         Ok(match Opened::open(path, false)? {
             Opened::Drive(drive) => Self::Here(drive),
@@ -35,7 +35,7 @@ impl DriveView {
         })
     }
 
-    /// Its shape.
+    /// Number, size and kinds of its zones.
     pub fn geometry(&self) -> &Geometry {
         match self {
             Self::Here(drive) => drive.geometry(),
@@ -43,7 +43,7 @@ impl DriveView {
         }
     }
 
-    /// The profile it was made from.
+    /// Name of the profile that the drive was made from.
     pub fn profile(&self) -> &str {
         match self {
             Self::Here(drive) => drive.profile_name(),
@@ -51,7 +51,7 @@ impl DriveView {
         }
     }
 
-    /// What distinguishes it from all others.
+    /// Unique identity of the drive.
     pub fn uuid(&self) -> String {
         match self {
             Self::Here(drive) => drive.identity(),
@@ -62,7 +62,7 @@ impl DriveView {
     /// Bytes that its file takes on the host.
     ///
     /// # Errors
-    /// The file cannot be asked.
+    /// The file's size cannot be read.
     pub fn host_bytes(&self) -> Result<u64, ViewError> {
         match self {
             Self::Here(drive) => drive.host_bytes().map_err(|source| ViewError::File {
@@ -73,16 +73,16 @@ impl DriveView {
         }
     }
 
-    /// What is on it.
+    /// The kind of data on the drive.
     pub fn content(&self) -> Content {
         match self {
             Self::Here(drive) => Content::of(drive),
-            // Nothing else is served.
+            // Daemons serve stores only.
             Self::Served(..) => Content::Store,
         }
     }
 
-    /// Shows `each` these zones, in order.
+    /// Calls `each` with these zones, in order.
     ///
     /// # Errors
     /// Also those of `each`.
@@ -103,7 +103,7 @@ impl DriveView {
         Ok(())
     }
 
-    /// How many zones are in each condition, by its name, and how many bytes are written in sequential zones.
+    /// Number of zones by the name of their condition, and the sum of all write pointers in bytes.
     ///
     /// # Errors
     /// The drive or its server does not answer.

@@ -10,29 +10,29 @@ use zone::ZoneError;
 /// Why a daemon has no control socket.
 #[derive(Debug, Error)]
 pub enum ServerError {
-    /// Something else has the socket's name; it is left alone.
+    /// A file of another kind has the socket's path; it is left alone.
     #[error("{}: exists and is no socket", path.display())]
     NotASocket {
-        /// What is there.
+        /// Path of that file.
         path: PathBuf,
     },
-    /// Another process answers there.
+    /// Another process listens on the socket.
     #[error("{}: another process listens there", path.display())]
     InUse {
         /// The socket.
         path: PathBuf,
     },
-    /// The socket cannot be made.
+    /// The socket cannot be created.
     #[error("{}: {source}", path.display())]
     Io {
         /// The socket.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// Why a daemon was not asked, or did not answer.
+/// Why a request to a daemon failed.
 #[derive(Debug, Error)]
 pub enum ClientError {
     /// Another user runs the daemon.
@@ -41,13 +41,13 @@ pub enum ClientError {
         /// The socket.
         socket: PathBuf,
     },
-    /// What answers is no daemon of ours, or its answer is cut off.
+    /// The listening process is not a server of ours, or its answer is cut off.
     #[error("{}: the answer is not that of a zonestore server", socket.display())]
     NotAServer {
         /// The socket.
         socket: PathBuf,
     },
-    /// A daemon of another version.
+    /// The daemon does not speak [`API_VERSION`].
     #[error(
         "{}: the server speaks versions {found:?} of the interface, this program version {API_VERSION}",
         socket.display()
@@ -55,16 +55,16 @@ pub enum ClientError {
     UnknownVersion {
         /// The socket.
         socket: PathBuf,
-        /// What the server speaks.
+        /// The versions that the server speaks.
         found: Vec<u32>,
-        /// The version of its program.
+        /// Version of the server's program.
         program_version: String,
-        /// Its process.
+        /// Process id of the server.
         pid: u32,
-        /// The command that it runs.
+        /// The command that the server runs.
         command: String,
     },
-    /// No answer in time.
+    /// No answer within the time limit.
     #[error("{}: the server does not answer", socket.display())]
     TimedOut {
         /// The socket.
@@ -75,27 +75,27 @@ pub enum ClientError {
     Io {
         /// The socket.
         socket: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// What it answered cannot be written where it should go.
+    /// A backup cannot be written to its destination.
     #[error("{source}")]
     Written {
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The daemon answered with an error.
     #[error("{message}")]
     Answered {
-        /// What can be done.
+        /// What the caller can do.
         kind: Kind,
-        /// The daemon's words.
+        /// The daemon's message, one line for people.
         message: String,
     },
 }
 
 impl ClientError {
-    /// What the system said of the connection.
+    /// Kind of a connection's error; `None` for all but [`Self::Io`].
     pub(crate) fn kind(&self) -> Option<io::ErrorKind> {
         match self {
             Self::Io { source, .. } => Some(source.kind()),
@@ -104,33 +104,33 @@ impl ClientError {
     }
 }
 
-/// Why a drive is neither opened nor asked for.
+/// Why a drive can neither be opened nor asked for through its daemon.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// It cannot be opened.
+    /// The drive cannot be opened.
     #[error(transparent)]
     Drive(#[from] DriveError),
-    /// Its daemon has it.
+    /// A daemon serves the drive.
     #[error("{}: in use by {command} (pid {pid})", drive.display())]
     Served {
         /// The drive.
         drive: PathBuf,
         /// The command that the daemon runs, such as `zonestore serve`.
         command: String,
-        /// Its process.
+        /// Process id of the daemon.
         pid: u32,
     },
-    /// A process has it that does not answer for it.
+    /// A process without a control socket has the drive open.
     #[error("{}: in use by {name} (pid {pid})", drive.display())]
     InUse {
         /// The drive.
         drive: PathBuf,
         /// The process's name.
         name: String,
-        /// Its number.
+        /// The process's id.
         pid: u32,
     },
-    /// Its daemon does not answer.
+    /// The drive's daemon cannot be asked.
     #[error(transparent)]
     Client(#[from] ClientError),
 }
@@ -138,24 +138,24 @@ pub enum OpenError {
 /// Why a question about a drive or a store has no answer.
 #[derive(Debug, Error)]
 pub enum ViewError {
-    /// Nobody could be asked.
+    /// The drive can neither be opened nor its daemon reached.
     #[error(transparent)]
     Open(#[from] OpenError),
-    /// Of the drive.
+    /// An error of the drive.
     #[error(transparent)]
     Zone(#[from] ZoneError),
-    /// Of the store.
+    /// An error of the store.
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// Of the daemon.
+    /// A request to the daemon failed.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// The drive's file.
+    /// The drive's file cannot be examined.
     #[error("{}: {source}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }

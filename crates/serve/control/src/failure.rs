@@ -1,4 +1,4 @@
-//! Errors on their way out: each has a status of HTTP and what the caller can do.
+//! Errors of handlers as HTTP answers: a status, and a [`Problem`] that says what the caller can do.
 
 use crate::api::{API_VERSION, Kind, Problem};
 use axum::Json;
@@ -7,21 +7,21 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use zone::ZoneError;
 
-/// An error on its way out.
+/// An error as an HTTP answer.
 pub struct Failure {
     status: StatusCode,
     problem: Problem,
 }
 
 impl Failure {
-    /// With this status; `message` is one line for people.
+    /// An error with this status; `message` is one line for people.
     pub fn new(status: StatusCode, kind: Kind, message: impl ToString) -> Self {
         let message = message.to_string();
         let problem = Problem { kind, message };
         Self { status, problem }
     }
 
-    /// What nobody can do anything about from outside.
+    /// An error that the caller can do nothing about.
     pub fn failed(message: impl ToString) -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, Kind::Failed, message)
     }
@@ -32,7 +32,7 @@ impl Failure {
         Self::new(StatusCode::NOT_FOUND, Kind::UnknownCall, message)
     }
 
-    /// The server stops.
+    /// The server is stopping.
     pub fn stopping() -> Self {
         let message = "the server is stopping";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, Kind::Stopping, message)

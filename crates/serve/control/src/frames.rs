@@ -1,29 +1,29 @@
-//! A long answer: frames of bytes, each behind its length in four bytes (little-endian), an empty one at their end, and
-//! behind it in JSON what came of it. So an error in the middle is told as one.
+//! Frames of a long answer: each has its length in four bytes (little-endian) before its bytes; an empty frame ends
+//! them, and the result follows in JSON. So an error in the middle arrives as an error.
 
 use serde::de::DeserializeOwned;
 use std::io::{self, Write};
 
 const LENGTH: usize = 4;
 
-/// One frame. Empty, it is the last.
+/// Encodes one frame. An empty one is the last.
 pub fn frame(bytes: &[u8]) -> Vec<u8> {
     let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
     [&length.to_le_bytes(), bytes].concat()
 }
 
-/// Takes frames apart as they come.
+/// Decodes frames from pieces of any size.
 pub struct Frames<'a> {
     to: &'a mut dyn Write,
-    /// Of the length, or of what came of it all.
+    /// Bytes received of a frame's length or, after the last frame, of the result.
     held: Vec<u8>,
-    /// Of this frame.
+    /// Bytes of the current frame that have not arrived yet.
     left: usize,
     has_ended: bool,
 }
 
 impl<'a> Frames<'a> {
-    /// Writes what frames hold there.
+    /// Writes the content of frames to `to`.
     pub fn new(to: &'a mut dyn Write) -> Self {
         Self {
             to,
@@ -33,10 +33,10 @@ impl<'a> Frames<'a> {
         }
     }
 
-    /// More has come.
+    /// Takes the next piece of the answer.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The content cannot be written.
     pub fn take(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             if self.has_ended {
@@ -62,7 +62,7 @@ impl<'a> Frames<'a> {
         Ok(())
     }
 
-    /// What came of it; `None` if the answer was cut off.
+    /// The result that follows the frames; `None` if the answer was cut off.
     pub fn end<T: DeserializeOwned>(self) -> Option<T> {
         serde_json::from_slice(&self.held)
             .ok()

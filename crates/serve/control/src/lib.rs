@@ -1,10 +1,10 @@
-//! The control socket of a served drive. A drive has one daemon, which holds its lock; every other
-//! process asks that one, by HTTP/1.1 on a Unix socket beside the drive.
+//! The control socket of a served drive. The daemon that holds the drive's lock has it alone; other processes send it
+//! requests, by HTTP/1.1 on a Unix socket beside the drive.
 //!
-//! [`ControlServer`] is the daemon's side, [`Client`] the other; [`api`] is what they say to each other. [`DriveCalls`]
-//! on a [`Socket`] of any name is the same for many drives in one process.
-//! [`DriveView`] and [`StoreView`] give the same answers whether this process has the drive or a daemon. Only the
-//! user who runs the daemon can connect (mode 0600). Store and drive calls never run on the reactor.
+//! [`ControlServer`] is the daemon's side and [`Client`] the other; [`api`] has the wire types. [`DriveCalls`] on a
+//! [`Socket`] at any path offers the same calls for many drives in one process. [`DriveView`] and [`StoreView`] give
+//! the same answers whether this process has the drive open or a daemon has. Only the user who runs the daemon can
+//! connect (mode 0600). Store and drive calls never run on the reactor.
 
 pub mod api;
 mod asked;

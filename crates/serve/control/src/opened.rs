@@ -1,4 +1,4 @@
-//! A drive that this process can have, or the daemon that has it.
+//! Opens a drive, or connects to the daemon that has it open.
 
 use crate::client::Client;
 use crate::error::{ClientError, OpenError};
@@ -7,23 +7,23 @@ use inspect::User;
 use std::path::Path;
 use std::time::Duration;
 
-/// How often, and how long after each other, a drive is tried that somebody has who does not answer for it.
+/// How many times a drive is tried that a process without a control socket has open, and the pause between tries.
 const TRIES: u32 = 10;
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 
-/// A drive, or who has it.
+/// An opened drive, or its daemon.
 pub enum Opened {
-    /// Nobody else has it.
+    /// Opened by this process.
     Drive(Drive),
-    /// A daemon that answers for it.
+    /// Served by a daemon.
     Served(Client),
 }
 
 impl Opened {
-    /// Opens a drive, or finds the daemon that has it.
+    /// Opens a drive, or connects to the daemon that serves it.
     ///
     /// # Errors
-    /// Also that somebody has the drive who does not answer for it.
+    /// Also if a process without a control socket has the drive open.
     pub fn open(path: &Path, writable: bool) -> Result<Self, OpenError> {
         let mut tries = TRIES;
         loop {
@@ -35,22 +35,22 @@ impl Opened {
             };
             match Client::connect(path)? {
                 Some(client) => return Ok(Self::Served(client)),
-                // A server that was killed still has the drive for a moment.
+                // A server that was killed still has the drive open for a moment.
                 None if tries > 0 => std::thread::sleep(BETWEEN_TRIES),
                 None => return Err(in_use(path, source)),
             }
         }
     }
 
-    /// Opens a drive that is needed for this process itself.
+    /// Opens a drive for this process itself, never through a daemon.
     ///
     /// # Errors
-    /// Who has the drive, if somebody has.
+    /// Also if another process has the drive open; the error names it.
     pub fn alone(path: &Path, writable: bool) -> Result<Drive, OpenError> {
         opened(path, writable).map_err(|error| Self::refused(path, error))
     }
 
-    /// Why a drive could not be opened: if it is in use, by whom.
+    /// Error of a drive that could not be opened: if it is in use, with the process that uses it.
     pub fn refused(path: &Path, error: DriveError) -> OpenError {
         if !error.is_in_use() {
             return error.into();
@@ -75,10 +75,10 @@ fn opened(path: &Path, writable: bool) -> Result<Drive, DriveError> {
     }
 }
 
-/// A drive that somebody has who does not answer for it: who, as far as the kernel tells.
+/// Error of a drive that a process without a control socket has open, with that process if the kernel tells it.
 fn in_use(path: &Path, error: DriveError) -> OpenError {
     match User::of(path) {
-        // Of another process namespace there is no number.
+        // A process of another PID namespace has no number here.
         User::Process { pid, name } if pid != 0 => OpenError::InUse {
             drive: path.to_owned(),
             name: name.unwrap_or_else(|| "a process".to_owned()),

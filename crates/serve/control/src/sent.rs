@@ -1,4 +1,4 @@
-//! What a request's body says, in JSON.
+//! Request bodies in JSON.
 
 use crate::api::Kind;
 use crate::failure::Failure;
@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// The body of a request.
+/// Extracts a request's body from JSON, as [`parse`] does.
 pub struct Sent<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Sent<T> {
@@ -22,11 +22,11 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Sent<T> {
     }
 }
 
-/// An object or a word; nothing at all is an empty object. A list is refused: by itself, a derived type would take
-/// it for its fields in their order.
+/// Parses an object or a word; an empty body counts as an empty object. A list is refused, for a derived type would
+/// take it as its fields in their order.
 ///
 /// # Errors
-/// The body is not that.
+/// The body is no such JSON.
 pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Failure> {
     let invalid =
         |why: &dyn ToString| Failure::new(StatusCode::BAD_REQUEST, Kind::Invalid, why.to_string());

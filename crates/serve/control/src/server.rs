@@ -1,4 +1,4 @@
-//! The daemon's side of the control socket, from its opening to its end.
+//! The daemon's side of the control socket: listens, checks each peer's user, answers, and shuts down gracefully.
 
 use crate::api::{DAEMON, SERVE};
 use crate::calls::{hello, no_method, unknown};
@@ -19,13 +19,13 @@ use tokio::net::UnixStream;
 /// How long connections may take to end when the control socket closes.
 const CLOSING: Duration = Duration::from_secs(2);
 
-/// A socket that is listened on. Its file goes when this does.
+/// A listening Unix socket. Dropping it removes its file.
 pub struct Socket {
     listener: UnixListener,
     place: SocketFile,
-    /// Besides root and who runs this.
+    /// A user who may connect besides root and the one who runs this process.
     user: Option<u32>,
-    /// Which command serves there.
+    /// Command that `GET /` names.
     command: &'static str,
 }
 
@@ -38,7 +38,8 @@ impl Drop for SocketFile {
 }
 
 impl Socket {
-    /// Of a daemon, at this path. Only root, who runs this process, and `user`, to whom the socket's file is given, can connect.
+    /// A daemon's socket at `path`. Only root, the user of this process, and `user`, who becomes the owner of the
+    /// socket's file, can connect.
     pub fn at(path: &Path, user: Option<u32>) -> Result<Self, ServerError> {
         let place = Place::at(path).map_err(|source| ServerError::Io {
             path: path.to_owned(),
@@ -61,7 +62,8 @@ impl Socket {
         Ok(socket)
     }
 
-    /// Of a server, beside a drive whose lock this process holds. Who connects waits until it is [run](Self::run).
+    /// A server's socket beside a drive whose lock this process holds. Clients that connect wait until
+    /// [`run`](Self::run).
     pub fn beside(drive: &Path) -> Result<Self, ServerError> {
         let place = Place::of(drive).map_err(|source| ServerError::Io {
             path: drive.to_owned(),
@@ -75,20 +77,20 @@ impl Socket {
         })
     }
 
-    /// Of this command, in the place of [`SERVE`].
+    /// Names another command than [`SERVE`] in `GET /`.
     #[must_use]
     pub fn of(self, command: &'static str) -> Self {
         Self { command, ..self }
     }
 
-    /// Where it is.
+    /// Path of the socket's file.
     pub fn path(&self) -> &Path {
         self.place.0.path()
     }
 
-    /// Answers calls until `shutdown` is there; what is under way then has the time of `closing`. Calls nobody knows
-    /// are answered as such, and `GET /` says who answers. Afterwards `close` is waited for, and the socket is gone.
-    /// Needs a tokio runtime with I/O and time.
+    /// Answers calls until `shutdown` completes; running calls then have `closing` to end. Unknown calls are answered
+    /// as such, and `GET /` identifies the server. Then waits for `close` and removes the socket. Needs a tokio
+    /// runtime with I/O and time.
     pub async fn run(
         self,
         calls: Router,
@@ -126,7 +128,7 @@ impl Socket {
         tokio::pin!(serve);
         let served: io::Result<()> = tokio::select! {
             served = &mut serve => served,
-            // A connection that never says anything does not keep the server running.
+            // A client that connects and sends nothing does not keep the server running.
             () = async { let _ = stopped.wait_for(|stop| *stop).await; tokio::time::sleep(closing).await } => Ok(()),
         };
         close.await;
@@ -135,7 +137,7 @@ impl Socket {
     }
 }
 
-/// Connections of some users: the file's mode lets nobody else in, unless somebody has changed it.
+/// Accepts connections of these users only. The file's mode keeps others out already, unless it was changed.
 struct Checked {
     listener: tokio::net::UnixListener,
     users: [Option<u32>; 3],
@@ -161,25 +163,25 @@ impl Listener for Checked {
     }
 }
 
-/// A served control socket.
+/// The control socket of a drive, with its calls.
 pub struct ControlServer {
     socket: Socket,
     calls: Arc<DriveCalls>,
 }
 
 impl ControlServer {
-    /// At a socket; nothing is answered before [`run`](Self::run).
+    /// Serves `calls` on `socket`; nothing is answered before [`run`](Self::run).
     pub fn at(socket: Socket, calls: Arc<DriveCalls>) -> Self {
         Self { socket, calls }
     }
 
-    /// The socket.
+    /// Path of the socket's file.
     pub fn path(&self) -> &Path {
         self.socket.path()
     }
 
-    /// Answers until `shutdown` is there. Needs a tokio runtime with I/O and time. Afterwards no store
-    /// call runs any more, and the socket is gone.
+    /// Answers until `shutdown` completes. Needs a tokio runtime with I/O and time. Once this returns, no store call
+    /// is running and the socket is removed.
     pub async fn run(
         self,
         shutdown: impl Future<Output = ()> + Send + 'static,

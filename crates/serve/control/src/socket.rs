@@ -1,9 +1,8 @@
-//! Where a drive's socket is: beside the drive, however long the path.
+//! The path of a drive's socket: beside the drive, however long the path is.
 //!
-//! An address of a Unix socket holds 107 bytes. A longer path goes through an open descriptor of the
-//! directory (`/proc/self/fd/N/NAME`); a name too long even for that is replaced by the drive's inode
-//! number. So nothing depends on a temporary directory or on the environment, which may differ
-//! between the two sides.
+//! An address of a Unix socket holds 107 bytes. A longer path is addressed by an open descriptor of the directory
+//! (`/proc/self/fd/N/NAME`); a name too long even for that is replaced by the drive's inode number. So nothing
+//! depends on a temporary directory or on the environment, which may differ between client and server.
 
 use crate::error::ServerError;
 use rustix::fs::{Mode, OFlags, fchmod};
@@ -16,15 +15,15 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-/// Most bytes of an address (`sun_path` less its zero).
+/// Most bytes of an address (`sun_path` without its terminating zero).
 const MAX_ADDRESS_BYTES: usize = 107;
-/// Most bytes of a socket's name that still fit behind `/proc/self/fd/N/`.
+/// Most bytes of a socket's name that still fit after `/proc/self/fd/N/`.
 const MAX_NAME_BYTES: usize = 72;
-/// Connections that nobody has accepted yet; the kernel allows fewer if it is set so (`net.core.somaxconn`). Beyond it a client
-/// that does not wait is refused at once.
+/// Connections that may wait to be accepted; `net.core.somaxconn` may lower it. Beyond it, a non-blocking client is
+/// refused at once.
 const BACKLOG: i32 = 4096;
 
-/// The place of a drive's socket.
+/// Path of a socket, with its directory open.
 pub struct Place {
     path: PathBuf,
     directory: OwnedFd,
@@ -32,9 +31,9 @@ pub struct Place {
 }
 
 impl Place {
-    /// Where the socket of the drive at `drive` is, whether it is there or not.
+    /// The socket of the drive at `drive`, whether the socket exists or not.
     pub fn of(drive: &Path) -> io::Result<Self> {
-        // The same for everybody, whatever link or relative path they came by.
+        // Clients that use links or relative paths have to find the same socket.
         let drive = fs::canonicalize(drive)?;
         let (Some(folder), Some(name)) = (drive.parent(), drive.file_name()) else {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -48,7 +47,7 @@ impl Place {
         Self::within(folder, socket)
     }
 
-    /// A socket of this path, whose folder is there.
+    /// A socket at this path, whose directory exists.
     pub fn at(path: &Path) -> io::Result<Self> {
         let name = path.file_name().filter(|name| name.len() <= MAX_NAME_BYTES);
         let name = name.ok_or(io::ErrorKind::InvalidFilename)?;
@@ -69,12 +68,12 @@ impl Place {
         })
     }
 
-    /// The socket, for people.
+    /// The path, for messages.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The socket, for the system.
+    /// The path to bind or connect to, at most [`MAX_ADDRESS_BYTES`] long.
     pub fn address(&self) -> PathBuf {
         if self.path.as_os_str().len() <= MAX_ADDRESS_BYTES {
             return self.path.clone();
@@ -83,7 +82,7 @@ impl Place {
         directory.join(&self.name)
     }
 
-    /// Nobody answers there.
+    /// Fails if a process listens on the socket.
     pub fn check_unused(&self) -> Result<(), ServerError> {
         match UnixStream::connect(self.address()) {
             Ok(_) => Err(ServerError::InUse {
@@ -93,8 +92,8 @@ impl Place {
         }
     }
 
-    /// Listens there. The caller holds the drive's lock, so a socket that is there already was left
-    /// behind by a process that was killed, and is replaced.
+    /// Listens on the socket. The caller holds the drive's lock, so an existing socket was left behind by a process
+    /// that was killed, and is replaced.
     pub fn listen(&self) -> Result<UnixListener, ServerError> {
         let failed = |source: io::Error| ServerError::Io {
             path: self.path.clone(),
@@ -123,7 +122,7 @@ impl Place {
             SocketFlags::CLOEXEC,
             None,
         )?;
-        // Linux gives the file the socket's mode: there is no moment in which others could connect.
+        // Linux gives the file the socket's mode, so other users cannot connect at any moment.
         fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
         let address = self.address();
         rustix::net::bind(&socket, &SocketAddrUnix::new(&address)?)?;

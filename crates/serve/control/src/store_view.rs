@@ -1,4 +1,4 @@
-//! A store to ask and to clean: mounted by this process, or asked of the daemon that serves it.
+//! A store to query and clean: mounted by this process, or served by a daemon.
 
 use crate::api::{Action, Collection, Kind, Object, Objects};
 use crate::client::Client;
@@ -8,21 +8,21 @@ use store::{
     Waiting,
 };
 
-/// Objects listed at once.
+/// Objects per page of a listing.
 const PAGE: usize = 1000;
 
 type Answer<T> = Result<T, ViewError>;
 
-/// A store to ask and to clean.
+/// A store to query and clean.
 pub enum StoreView {
     /// Mounted by this process.
     Here(Store),
-    /// Served by another one.
+    /// Served by another process.
     Served(Client),
 }
 
 impl StoreView {
-    /// What is missing because metadata is damaged. A server has none: it would not have begun.
+    /// What is missing because metadata is damaged. None for a served store: with damage, a server does not start.
     pub fn damage(&self) -> Answer<Vec<bluefs::Error>> {
         Ok(match self {
             Self::Here(store) => store.damage()?,
@@ -30,7 +30,7 @@ impl StoreView {
         })
     }
 
-    /// How the space is used.
+    /// Used and free space of the store.
     pub fn space(&self) -> Answer<Statfs> {
         Ok(match self {
             Self::Here(store) => store.statfs(),
@@ -38,7 +38,7 @@ impl StoreView {
         })
     }
 
-    /// What a server keeps in memory of what it has read; `None` of a store that this process has only just mounted.
+    /// Statistics of a server's read caches; `None` for a store that this process has only just mounted.
     pub fn caches(&self) -> Answer<Option<Caches>> {
         match self {
             Self::Here(_) => Ok(None),
@@ -46,7 +46,7 @@ impl StoreView {
         }
     }
 
-    /// What the drive has not answered for a while. Waits for nothing.
+    /// Requests that the drive has not answered for ten seconds or more. Never blocks.
     pub fn waiting(&self) -> Answer<Vec<Waiting>> {
         match self {
             Self::Here(store) => Ok(store.waiting()),
@@ -54,7 +54,7 @@ impl StoreView {
         }
     }
 
-    /// What is lost or at risk.
+    /// Losses of data, and risks to it.
     pub fn health(&self) -> Answer<Health> {
         Ok(match self {
             Self::Here(store) => store.health()?,
@@ -87,8 +87,8 @@ impl StoreView {
         })
     }
 
-    /// Shows `each` every object whose name begins with `prefix`, in the collection's order, and answers
-    /// how many there are.
+    /// Calls `each` with every object whose name begins with `prefix`, in the collection's order, and returns their
+    /// number.
     ///
     /// # Errors
     /// Also those of `each`.
@@ -104,7 +104,7 @@ impl StoreView {
             let from = shown.clone().unwrap_or_default();
             let mut page = self.objects(collection, &prefix, &from)?;
             let more = page.len() == PAGE;
-            // A page begins with the last name of the one before, whatever the collection's order is.
+            // A page begins with the last name of the page before, which works in any order of a collection.
             page.retain(|object| shown.as_ref() != Some(&object.name));
             page.iter().try_for_each(&mut each)?;
             count += page.len() as u64;
@@ -115,7 +115,7 @@ impl StoreView {
         }
     }
 
-    /// How many objects have names that begin with `prefix`, and their bytes.
+    /// Number and total bytes of the objects whose names begin with `prefix`.
     pub fn total(&self, collection: &str, prefix: &[u8]) -> Answer<(u64, u64)> {
         let mut bytes = 0;
         let count = self.for_each_object(collection, prefix, |object| {
@@ -125,7 +125,7 @@ impl StoreView {
         Ok((count, bytes))
     }
 
-    /// What the cleaner does and has done since the store was mounted.
+    /// State of the cleaner, and its counters since the mount.
     pub fn cleaner(&self) -> Answer<CleanerStatus> {
         Ok(match self {
             Self::Here(store) => store.clean_status(),
@@ -140,8 +140,8 @@ impl StoreView {
         })
     }
 
-    /// Cleans `most` zones, or until none has dead bytes, or until somebody stops the cleaner; `each` is told how
-    /// many that are so far, and of how many. What others clean meanwhile is not counted.
+    /// Cleans `most` zones, or until none has dead bytes, or until the cleaner is stopped. `each` is called with the
+    /// number of zones cleaned so far and the number expected. Zones cleaned for other callers do not count.
     pub fn clean(
         &self,
         most: Option<u64>,
@@ -160,9 +160,9 @@ impl StoreView {
         clean(&mut report)?;
         if most.is_none() && !report.stopped {
             let space = self.space()?;
-            // More than tails that were never written.
+            // Tails that were never written are dead bytes too, but cleaning cannot free them.
             if space.dead_bytes > space.unwritten_tail_bytes {
-                // What is left lies in the zones that data was going to last.
+                // The other dead bytes lie in the zones that were written last.
                 self.seal_open_zones()?;
                 clean(&mut report)?;
             }
@@ -177,7 +177,7 @@ impl StoreView {
         Ok(report)
     }
 
-    /// Leaves the zones that data goes to at present, so that they can be cleaned too.
+    /// Seals the zones that are being written, so that they can be cleaned too.
     pub fn seal_open_zones(&self) -> Answer<()> {
         match self {
             Self::Here(store) => store.seal_open_zones()?,
@@ -189,7 +189,7 @@ impl StoreView {
     }
 }
 
-/// Nothing, where the server is of a version that does not know the question.
+/// The default value, if the server is too old to know the call.
 fn or_older_server<T: Default>(answer: Result<T, ClientError>) -> Answer<T> {
     match answer {
         Err(ClientError::Answered {

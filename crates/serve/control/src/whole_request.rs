@@ -1,4 +1,4 @@
-//! Requests are read to their end, within bounds of time and size, before anybody looks at them.
+//! Reads requests to their end, within limits of time and size, before their handlers run.
 
 use crate::api::{Kind, MAX_REQUEST_BYTES};
 use crate::failure::Failure;
@@ -11,13 +11,13 @@ use http_body_util::BodyExt;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long a request's body may take to come.
+/// Time limit of a request's body.
 const BODY: Duration = Duration::from_secs(5);
-/// How long, and of how many bytes, the rest of a request that is too large is read.
+/// Limits, in time and bytes, for reading the rest of a request that is too large.
 const TOO_LARGE: (Duration, usize) = (Duration::from_secs(2), 16 << 20);
 
-/// Reads a request to its end before it is answered, whatever the answer: a client that still writes when
-/// the connection closes is told of a broken pipe and never sees why it was refused.
+/// Reads a request to its end before it is answered, whatever the answer: a client that is still writing when the
+/// connection closes gets a broken pipe and never sees why it was refused.
 pub async fn read_whole(request: Request, next: Next) -> Response {
     let (head, mut body) = request.into_parts();
     let mut whole = Vec::new();
