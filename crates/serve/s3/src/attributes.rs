@@ -1,4 +1,4 @@
-//! What S3 knows about an object besides its bytes, as attributes of the store.
+//! S3's properties of an object besides its bytes, as attributes in the store.
 //!
 //! The names and encodings are part of the stored format: `docs/s3.md` has the table. Decoding is
 //! total: attributes come from the drive and may have been written by other programs.
@@ -9,7 +9,7 @@ use objects::digest::Algorithm;
 use std::collections::BTreeMap;
 use store::Attributes;
 
-/// Attribute of a collection: what it is.
+/// Attribute of a collection: its purpose for S3.
 pub const KIND: &str = "kind";
 /// A bucket's [`KIND`].
 pub const KIND_BUCKET: &[u8] = b"bucket";
@@ -17,30 +17,31 @@ pub const KIND_BUCKET: &[u8] = b"bucket";
 pub const KIND_UPLOADS: &[u8] = b"uploads";
 /// The [`KIND`] of a collection that holds the earlier versions of a bucket's objects.
 pub const KIND_VERSIONS: &[u8] = b"versions";
-/// The entity tag, without quotes.
+/// Attribute: the entity tag, without quotes.
 pub const ETAG: &str = "etag";
-/// The tags that a client gave an object.
+/// Attribute: the tags that a client gave an object.
 pub const TAGS: &str = "tags";
 
-/// Attribute of a bucket: what it does with versions of its objects.
+/// Attribute of a bucket: its versioning state.
 pub const VERSIONING: &str = "versioning";
-/// A bucket that keeps them.
+/// Value of [`VERSIONING`]: the bucket keeps versions.
 pub const VERSIONING_ENABLED: &[u8] = b"enabled";
-/// A bucket that has kept them.
+/// Value of [`VERSIONING`]: the bucket kept versions before.
 pub const VERSIONING_SUSPENDED: &[u8] = b"suspended";
-/// Attribute of a bucket: its lifecycle rules, as S3's document of them.
+/// Attribute of a bucket: its lifecycle rules, as S3's XML document.
 pub const LIFECYCLE: &str = "lifecycle";
-/// Which version an object is.
+/// Attribute of an object: its [version](crate::versions::Version).
 pub const VERSION: &str = "version";
 
 /// Attribute of a bucket whose versions can be locked: `enabled`, or the default retention, such as `COMPLIANCE 30 days`
 /// or `GOVERNANCE 7 years`.
 pub const OBJECT_LOCK: &str = "object-lock";
-/// Of a version, or of an upload for the version that it becomes: `GOVERNANCE` or `COMPLIANCE`.
+/// Attribute of a version, or of an upload for its future version: mode of the retention, `GOVERNANCE` or
+/// `COMPLIANCE`.
 pub const LOCK_MODE: &str = "lock-mode";
-/// Beside it, until when: RFC 3339 in UTC with milliseconds, such as `2026-11-28T18:00:00.000Z`.
+/// Attribute: end of the retention, RFC 3339 in UTC with milliseconds, such as `2026-11-28T18:00:00.000Z`.
 pub const LOCK_UNTIL: &str = "lock-until";
-/// `ON`, or `OFF` if one was taken off or refused.
+/// Attribute: legal hold, `ON`, or `OFF` if one was taken off or refused.
 pub const LEGAL_HOLD: &str = "legal-hold";
 
 const CONTENT_TYPE: &str = "content-type";
@@ -55,10 +56,10 @@ const PARTS: &str = "parts";
 const PART_CHECKSUMS: &str = "part-checksums";
 const UPLOAD: &str = "upload";
 
-/// Part sizes that need more bytes than this are not kept, and neither are parts' checksums.
+/// Most bytes of the lists of part sizes and of part checksums; a longer list is not kept.
 const MAX_PARTS_BYTES: usize = 4096;
 
-/// The headers that describe content.
+/// Content headers of an object.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Content {
     /// `Content-Type`.
@@ -80,12 +81,12 @@ pub struct Content {
 pub struct Checksum {
     /// By which algorithm.
     pub algorithm: Algorithm,
-    /// Base64, with `-N` behind it if it is the checksum of N parts' checksums.
+    /// Base64, followed by `-N` if it is the checksum of N parts' checksums.
     pub text: String,
 }
 
 impl Checksum {
-    /// The checksum of all bytes.
+    /// A checksum of all bytes, from its binary value.
     pub fn full(algorithm: Algorithm, value: &[u8]) -> Self {
         Self {
             algorithm,
@@ -93,7 +94,7 @@ impl Checksum {
         }
     }
 
-    /// That of an object with these attributes.
+    /// The checksum in these attributes.
     pub fn of(attributes: &Attributes) -> Option<Self> {
         let text = std::str::from_utf8(attributes.get(CHECKSUM)?).ok()?;
         let (name, value) = text.split_once(':')?;
@@ -103,7 +104,7 @@ impl Checksum {
         })
     }
 
-    /// Whether it covers parts' checksums rather than bytes.
+    /// Whether it is a checksum of parts' checksums and not of bytes.
     pub fn is_composite(&self) -> bool {
         self.text.contains('-')
     }
@@ -114,7 +115,7 @@ impl Checksum {
 pub struct PartSizes(Vec<(u64, u32)>);
 
 impl PartSizes {
-    /// These sizes.
+    /// Encodes sizes in the order of parts.
     pub fn new(sizes: impl IntoIterator<Item = u64>) -> Self {
         let mut runs: Vec<(u64, u32)> = Vec::new();
         for size in sizes {
@@ -126,14 +127,14 @@ impl PartSizes {
         Self(runs)
     }
 
-    /// How many parts.
+    /// Number of parts.
     pub fn count(&self) -> u32 {
         self.0
             .iter()
             .fold(0, |sum, (_, count)| sum.saturating_add(*count))
     }
 
-    /// Where part `number` (from 1) lies: first byte and length.
+    /// First byte and length of part `number` (from 1).
     pub fn locate(&self, number: u32) -> Option<(u64, u64)> {
         let mut before = number.checked_sub(1)?;
         let mut offset = 0u64;
@@ -168,7 +169,7 @@ impl PartSizes {
     }
 }
 
-/// Everything S3 keeps of an object.
+/// All of an object's attributes that S3 knows.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct ObjectAttributes {
     /// Entity tag without quotes; empty if the object was not stored through S3.
@@ -177,7 +178,7 @@ pub struct ObjectAttributes {
     pub content: Content,
     /// User metadata, names in lower case.
     pub metadata: BTreeMap<String, String>,
-    /// What else a client marked it with.
+    /// Tags that a client gave it.
     pub tags: Tags,
     /// The checksum the client chose.
     pub checksum: Option<Checksum>,
@@ -185,12 +186,12 @@ pub struct ObjectAttributes {
     pub parts: Option<PartSizes>,
     /// The parts' checksums in base64, in order; empty if they are not kept.
     pub part_checksums: Vec<String>,
-    /// The upload it came from, so that completing it twice succeeds twice.
+    /// Id of the upload that it was made of, so that completing an upload twice succeeds twice.
     pub upload: Option<String>,
 }
 
 impl ObjectAttributes {
-    /// As the store keeps them.
+    /// Encodes the attributes for the store.
     pub fn encode(&self) -> Attributes {
         let mut out = Attributes::new();
         let mut set = |name: &str, value: Option<&str>| {
@@ -229,7 +230,7 @@ impl ObjectAttributes {
         out
     }
 
-    /// From the store; what does not make sense is left out.
+    /// Decodes attributes of the store; values that cannot be read are left out.
     pub fn decode(attributes: &Attributes) -> Self {
         let get = |name: &str| {
             let bytes = attributes.get(name)?;
@@ -278,8 +279,8 @@ impl ObjectAttributes {
     }
 }
 
-/// A content encoding without `aws-chunked`, which is how it travelled and not what it is. What does
-/// not have it stays as it was sent.
+/// A content encoding without `aws-chunked`, which belongs to the transfer and not to the object. Other values stay
+/// as sent.
 pub fn stored_encoding(header: Option<String>) -> Option<String> {
     let header = header?;
     let is_transport = |token: &&str| token.trim().eq_ignore_ascii_case("aws-chunked");

@@ -1,10 +1,10 @@
-//! Who may come in, and when it is their turn.
+//! Admits requests: rights, quotas and permits.
 //!
-//! `s3s` verifies SigV4 signatures; [`head`](crate::head) refuses what it would accept and we do
-//! not. Here: whether the [operation](crate::operations) knows all of the request, whether the key has
-//! the [rights](crate::rights) for it and asks for no more than its quota, and a
-//! bounded number of [permits](Permit) for requests that cost memory. Turns are taken after the
-//! signature has been verified and before the body is read, so that strangers cannot hold any.
+//! `s3s` verifies SigV4 signatures; [`head`](crate::head) refuses what `s3s` would accept and this server does not.
+//! Here follow the checks whether the [operation](crate::operations) knows all of the request, and whether the key
+//! has the [rights](crate::rights) for it and is within its quota; then a request that costs memory waits for one of
+//! a limited number of [permits](Permit). Permits are taken after the signature has been verified and before the body
+//! is read, so that callers without a key cannot hold any.
 
 use crate::config::{ClientQuotas, Limits};
 use crate::errors::{slow_down, wrong_payload_hash};
@@ -23,11 +23,11 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Marks a request that comes without a body.
+/// Extension of a request without a body.
 #[derive(Clone, Copy)]
 pub struct NoBody;
 
-/// Lets requests in.
+/// Admits requests to their operations.
 pub struct Gate {
     keys: Keyring,
     quotas: ClientQuotas,
@@ -38,7 +38,7 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// For these keys, with so many turns of each kind.
+    /// Admits these keys, with as many permits of each kind as `limits` says.
     pub fn new(keys: Keyring, quotas: ClientQuotas, limits: &Limits) -> Self {
         let pressure = Pressure {
             turn_timeout: limits.turn_timeout,
@@ -55,7 +55,7 @@ impl Gate {
         }
     }
 
-    /// Waits for a turn if the request needs one.
+    /// Waits for a permit if the request needs one.
     async fn turn(
         &self,
         cost: Cost,
@@ -69,14 +69,14 @@ impl Gate {
             Cost::Upload => &self.uploads,
             Cost::Download => &self.downloads,
         };
-        // A body on its way out is not looked at while nobody reads it.
+        // An upload's progress shows in its body; that of a download only in the connection.
         let peer = peer.filter(|_| cost == Cost::Download);
         let permit = line.take(asker, flow, peer).await;
         let slow_down = || s3_error!(SlowDown, "Please reduce your request rate");
         permit.ok_or_else(slow_down).map(Some)
     }
 
-    /// Counts a request of a key that has signed it.
+    /// Counts a signed request against its key's quota.
     fn count(&self, key: &str, peer: Option<&Arc<Peer>>, record: Option<&Record>) -> S3Result<()> {
         let admitted = self.quotas.key.admit(key.to_owned(), peer);
         let account = admitted.map_err(|why| slow_down("key", why, peer.map(Arc::as_ref)))?;
@@ -87,7 +87,7 @@ impl Gate {
     }
 }
 
-/// Whether a key may do this to the bucket, and to that which is copied from.
+/// Whether a key may carry out the operation on its bucket and on the bucket of a copy's source.
 fn check_rights(
     key: &Key,
     operation: &Operation,
@@ -109,7 +109,7 @@ fn check_rights(
     ))
 }
 
-/// The bucket of a copy's source, read as the operation reads it.
+/// The bucket of a copy's source, parsed as the operation parses it.
 fn source_bucket(header: &str) -> Option<String> {
     match CopySource::parse(header).ok()? {
         CopySource::Bucket { bucket, .. } => Some(bucket.into()),
@@ -117,7 +117,7 @@ fn source_bucket(header: &str) -> Option<String> {
     }
 }
 
-/// The hash that was signed is that of a body; without one it has to be the hash of nothing.
+/// Without a body, the hash that was signed has to be that of no bytes.
 fn check_hash_of_nothing(headers: &HeaderMap) -> S3Result<()> {
     let signed = headers
         .get("x-amz-content-sha256")
@@ -160,7 +160,7 @@ impl S3Access for Gate {
             context.headers(),
             OWNER,
         )?;
-        // It may have been revoked while the signature was verified.
+        // The key may have been revoked while the signature was verified.
         let key = self.keys.key(&name).ok_or_else(unknown_key)?;
         check_rights(&key, operation, context.s3_path(), context.headers())?;
         self.count(&name, peer.as_ref(), record.as_deref())?;

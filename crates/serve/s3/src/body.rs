@@ -1,8 +1,7 @@
-//! A request's body on its way in: re-cut, and for small documents digested.
+//! The body of a request: limits, aws-chunked framing, and for documents (XML) digests.
 //!
-//! What goes wrong here is recorded beside the stream, because the layers between here and the
-//! handler wrap errors until nobody can tell a slow client from a wrong digest; the recorded
-//! failure is what the client is told.
+//! A failure here is recorded beside the stream, because the layers between here and the handler wrap errors until a
+//! slow client looks like a wrong digest; the recorded failure is what the client is told.
 
 use crate::chunked::{Fault, Rechunker};
 use crate::digest::Announced;
@@ -19,34 +18,34 @@ use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, ready};
 
-/// Why a body could not be taken.
+/// Why a body was not accepted.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BodyFailure {
-    /// It did not come to its end.
+    /// The body did not arrive completely.
     #[error(transparent)]
     Broken(#[from] Broken),
     /// The aws-chunked framing is wrong.
     #[error("the chunk framing is wrong")]
     Framing(Fault),
-    /// Content-MD5 or x-amz-checksum-… of a document.
+    /// `Content-MD5` or `x-amz-checksum-…` of a document does not match.
     #[error("a digest does not match")]
     BadDigest,
-    /// x-amz-content-sha256 of a document.
+    /// `x-amz-content-sha256` of a document does not match.
     #[error("the payload hash does not match")]
     WrongPayloadHash,
     /// A document is too long.
     #[error("the document is too long")]
     DocumentTooLarge,
-    /// A trailer that was announced did not come.
+    /// An announced trailer did not arrive.
     #[error("a trailer is missing")]
     MissingTrailer,
-    /// The document has something that would be left out.
+    /// The document has elements that would be ignored.
     #[error("the document is refused")]
     Document(documents::Fault),
 }
 
 impl BodyFailure {
-    /// As the client hears it.
+    /// The S3 error that the client gets.
     pub fn to_error(&self) -> S3Error {
         match self {
             Self::Broken(Broken::Disconnected) | Self::Framing(Fault::WrongLength) => s3_error!(
@@ -90,10 +89,10 @@ impl BodyFailure {
     }
 }
 
-/// How the body travels, by `x-amz-content-sha256`.
+/// Transfer format of a body, as `x-amz-content-sha256` tells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Framing {
-    /// As it is.
+    /// The data itself.
     Plain,
     /// aws-chunked, every chunk signed.
     SignedChunks,
@@ -126,12 +125,12 @@ pub fn decoded_length(headers: &HeaderMap) -> Option<u64> {
         .ok()
 }
 
-/// What went wrong with a body, if anything; travels in the request's extensions.
+/// The first failure of a body, if any; kept in the request's extensions.
 #[derive(Clone, Default, Debug)]
 pub struct Failed(Arc<OnceLock<BodyFailure>>);
 
 impl Failed {
-    /// What it was.
+    /// The recorded failure.
     pub fn failure(&self) -> Option<BodyFailure> {
         self.0.get().cloned()
     }
@@ -141,16 +140,16 @@ impl Failed {
     }
 }
 
-/// What is to be checked of a document.
+/// What a document's body is checked against.
 #[derive(Clone, Debug)]
 pub struct Document {
-    /// Its digests.
+    /// Announced digests.
     pub announced: Announced,
-    /// It may be at most this long.
+    /// Most bytes.
     pub max_bytes: u64,
 }
 
-/// Digests of a document, compared when it ends.
+/// Text and digests of a document, checked at its end.
 struct Documented {
     text: Vec<u8>,
     max_bytes: u64,
@@ -159,12 +158,12 @@ struct Documented {
     payload_hash: Option<[u8; 32]>,
 }
 
-/// A body on its way to `s3s`.
+/// A body for `s3s`, with its checks.
 pub struct Checked<B: http_body::Body> {
     inner: Inbound<B>,
     failed: Failed,
     received: u64,
-    /// Bytes there will be, if that is known.
+    /// Total bytes, if known from the head.
     expected: Option<u64>,
     rechunker: Option<Rechunker>,
     output: VecDeque<Bytes>,
@@ -249,8 +248,7 @@ where
             documented.digester.update(&data);
             documented.text.extend_from_slice(&data);
             if self.expected == Some(self.received) {
-                // Before the last bytes are handed on: who gets them may compare, too, and would
-                // not say what was wrong.
+                // Before the last bytes are passed on: their receiver may also compare, but would give no reason.
                 self.check_document()?;
             }
         }
@@ -306,7 +304,7 @@ where
                 }
                 Some(Err(failure)) => return Poll::Ready(Some(Err(failure.into()))),
                 Some(Ok(frame)) => {
-                    // HTTP trailers are not part of S3; its trailers are within the body.
+                    // Trailers of HTTP are not part of S3, whose own trailers are within the body.
                     let Ok(data) = frame.into_data() else {
                         continue;
                     };
@@ -344,7 +342,7 @@ where
     }
 
     fn is_end_stream(&self) -> bool {
-        // A document's digests are compared at its end, so the end has to be polled for.
+        // A document's digests are compared at its end, which therefore has to be polled for.
         self.documented.is_none() && self.rechunker.is_none() && self.inner.is_end_stream()
     }
 

@@ -1,5 +1,5 @@
-//! Buckets: collections of the store. A bucket `b` comes with hidden collections for its unfinished uploads and for
-//! earlier versions of its objects, removed with it in one transaction.
+//! Operations on buckets. A bucket `b` has hidden collections for its unfinished uploads and for earlier versions of
+//! its objects, which are removed with it in one transaction.
 
 use crate::attributes::{KIND, KIND_BUCKET};
 use crate::collections::{bucket_maker, is_empty, require, uploads_of, versions_of};
@@ -57,7 +57,7 @@ pub async fn create(
     }))
 }
 
-/// DeleteBucket. Unfinished uploads do not keep a bucket alive; they end with it.
+/// DeleteBucket. Unfinished uploads do not prevent it; they are removed with the bucket.
 pub async fn delete(
     gateway: &Gateway,
     request: S3Request<DeleteBucketInput>,
@@ -87,13 +87,13 @@ fn remove(store: &Store, locks: &Locks, bucket: &str) -> S3Result<()> {
         transaction
             .remove_collection(bucket)
             .remove_collection(&uploads);
-        // Nobody switches them on meanwhile.
+        // While this is held, no request turns versioning on.
         let _held = locks.hold();
         if store.collection(&versions).map_err(of_store)?.is_some() {
             transaction.remove_collection(&versions);
         }
         match store.commit(transaction) {
-            // A part arrived meanwhile.
+            // A part has arrived meanwhile.
             Err(store::Error::CollectionNotEmpty { collection }) if collection == uploads => {}
             result => return result.map_err(of_store),
         }
@@ -120,7 +120,7 @@ pub async fn location(
 ) -> S3Result<S3Response<GetBucketLocationOutput>> {
     let bucket = request.input.bucket;
     gateway.call(move |store| require(store, &bucket)).await?;
-    // The first region has no name, for reasons of age.
+    // `us-east-1` has no name here, for historical reasons.
     let constraint = (gateway.region != "us-east-1").then(|| gateway.region.clone().into());
     Ok(S3Response::new(GetBucketLocationOutput {
         location_constraint: constraint,

@@ -8,16 +8,16 @@
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 
-/// Unsigned chunks are re-cut to at most this.
+/// Most bytes of a chunk that unsigned chunks are re-cut to.
 pub const PIECE: usize = 64 * 1024;
-/// Signed chunks may be at most this big.
+/// Most bytes of a signed chunk.
 pub const MAX_SIGNED_CHUNK: u64 = 1 << 20;
-/// A chunk's head may be at most this long.
+/// Most bytes of a chunk's head.
 const MAX_HEAD: usize = 1024;
-/// The trailers may be at most this long.
+/// Most bytes of all trailers.
 const MAX_TRAILERS: usize = 16 * 1024;
 
-/// What is wrong with the framing.
+/// Why a body's framing is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fault {
     /// Not aws-chunked.
@@ -33,7 +33,7 @@ enum State {
     Data {
         left: u64,
     },
-    /// The line end behind a chunk's data; so many bytes of it have been seen.
+    /// The line end after a chunk's data, with the number of its bytes read.
     End {
         seen: usize,
     },
@@ -42,7 +42,7 @@ enum State {
     },
 }
 
-/// Re-cuts one body.
+/// Checks and re-cuts the chunks of one body.
 pub struct Rechunker {
     signed: bool,
     /// Decoded bytes still expected.
@@ -64,7 +64,7 @@ impl Rechunker {
         }
     }
 
-    /// Takes bytes of the body, gives bytes of the re-cut body.
+    /// Takes bytes of the body and appends the re-cut body to `output`.
     pub fn push(&mut self, mut input: Bytes, output: &mut VecDeque<Bytes>) -> Result<(), Fault> {
         while !input.is_empty() {
             match self.state {
@@ -119,7 +119,7 @@ impl Rechunker {
         Ok(())
     }
 
-    /// The body has ended.
+    /// Ends the body; an error if it is incomplete.
     pub fn finish(&self) -> Result<(), Fault> {
         match self.state {
             State::Trailers { .. } => Ok(()),
@@ -149,7 +149,7 @@ impl Rechunker {
         Ok(())
     }
 
-    /// Gives away what is pending: as a chunk of its own, or as part of a signed one.
+    /// Passes pending data on: as a chunk of its own, or as part of a signed one.
     fn emit(&mut self, output: &mut VecDeque<Bytes>) {
         let data = self.pending.split().freeze();
         if self.signed {

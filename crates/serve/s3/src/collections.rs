@@ -1,5 +1,5 @@
-//! Buckets are collections of the store: one with the objects, one with the unfinished uploads, and one with earlier
-//! versions if the bucket has ever kept any.
+//! The collections of a bucket in the store: one with the objects, one with the unfinished uploads, and one with
+//! earlier versions if the bucket has ever kept any.
 
 use crate::attributes::{
     KIND, KIND_BUCKET, KIND_UPLOADS, KIND_VERSIONS, OBJECT_LOCK, VERSIONING, VERSIONING_ENABLED,
@@ -9,7 +9,7 @@ use crate::lock::BucketLock;
 use s3s::S3Result;
 use store::{Attributes, CollectionInfo, Store, Transaction};
 
-/// Buckets' names start with a letter or a digit, so these collide with none.
+/// Names of buckets begin with a letter or a digit, so no bucket has such a name.
 const UPLOADS: &str = ".uploads/";
 pub const VERSIONS: &str = ".versions/";
 /// The same, as collections of their own would be called.
@@ -20,12 +20,12 @@ pub fn uploads_of(bucket: &str) -> String {
     format!("{UPLOADS}{bucket}")
 }
 
-/// The collection with versions of a bucket's objects that are not the current ones.
+/// The collection with noncurrent versions of a bucket's objects.
 pub fn versions_of(bucket: &str) -> String {
     format!("{VERSIONS}{bucket}")
 }
 
-/// Lets `transaction` make the place for a bucket's earlier versions, if there is none.
+/// Adds to `transaction` the creation of a bucket's collection of earlier versions, if it does not exist.
 pub fn add_versions(
     transaction: &mut Transaction,
     store: &Store,
@@ -38,32 +38,32 @@ pub fn add_versions(
     Ok(())
 }
 
-/// Lets `transaction` make a bucket; neither it nor its uploads may exist.
+/// Adds to `transaction` the creation of a bucket and its uploads; neither may exist.
 pub fn add_bucket(transaction: &mut Transaction, bucket: &str) {
     transaction.create_collection(bucket, kind(KIND_BUCKET));
     add_uploads(transaction, bucket);
 }
 
-/// Lets `transaction` make the place for a bucket's uploads.
+/// Adds to `transaction` the creation of a bucket's collection of uploads.
 pub fn add_uploads(transaction: &mut Transaction, bucket: &str) {
     transaction.create_collection(&uploads_of(bucket), kind(KIND_UPLOADS));
 }
 
-/// Whether S3 made it as a bucket.
+/// Whether a collection is a bucket.
 pub fn is_bucket(collection: &CollectionInfo) -> bool {
     let kind = collection.attributes.get(KIND);
     kind.is_some_and(|kind| kind == KIND_BUCKET)
 }
 
-/// What makes a bucket of whatever there is of it. A collection of that name which is nothing to S3 so far, such as
-/// salvage and repairs make, becomes the bucket with all that is in it. Uploads and versions without their bucket are its own.
-/// With a `lock` it keeps versions from the beginning.
+/// A transaction that creates a bucket from what exists of it. A collection of this name without an S3 kind, such as
+/// salvage and repairs make, becomes the bucket with all its objects; existing uploads and versions of that name
+/// become the bucket's. With a `lock`, the bucket keeps versions from the beginning.
 pub fn bucket_maker(
     store: &Store,
     bucket: &str,
     lock: Option<BucketLock>,
 ) -> S3Result<Transaction> {
-    // One look at both: a bucket comes and goes with its uploads.
+    // Both in one listing: a bucket and its uploads are created and removed together.
     let mut found = store.collections().map_err(of_store)?;
     let uploads = uploads_of(bucket);
     let versions = versions_of(bucket);
@@ -72,7 +72,7 @@ pub fn bucket_maker(
     let mut attributes = kind(KIND_BUCKET);
     let has_kept = found.iter().any(|c| c.name == versions);
     if has_kept || lock.is_some() {
-        // What it has kept does not go unasked.
+        // Versions that exist must not be lost without a request.
         attributes.insert(VERSIONING.to_owned(), VERSIONING_ENABLED.to_vec());
     }
     if let Some(lock) = lock {
@@ -81,7 +81,7 @@ pub fn bucket_maker(
     let mut transaction = Transaction::new();
     match found.iter().find(|c| c.name == bucket) {
         Some(there) if is_known(there) => {
-            // Refused, unless it goes meanwhile.
+            // The commit fails, unless the bucket is removed meanwhile.
             add_bucket(&mut transaction, bucket);
             return Ok(transaction);
         }
@@ -101,7 +101,7 @@ pub fn bucket_maker(
     Ok(transaction)
 }
 
-/// Whether a bucket's unfinished uploads are in this collection.
+/// Whether a collection holds the unfinished uploads of a bucket.
 pub fn is_uploads(collection: &CollectionInfo) -> bool {
     collection.name.starts_with(UPLOADS)
         && collection
@@ -110,7 +110,7 @@ pub fn is_uploads(collection: &CollectionInfo) -> bool {
             .is_some_and(|kind| kind == KIND_UPLOADS)
 }
 
-/// The bucket that a collection of this name comes with, if it is one of those.
+/// The bucket that a collection of uploads or versions belongs to, by its name; `None` for other names.
 pub fn bucket_of(collection: &str) -> Option<&str> {
     let uploads = collection.strip_prefix(UPLOADS);
     uploads.or_else(|| collection.strip_prefix(VERSIONS))
@@ -124,7 +124,7 @@ pub fn is_empty(store: &Store, collection: &str) -> store::Result<bool> {
     }
 }
 
-/// The bucket, or `NoSuchBucket`.
+/// Information on the bucket, or `NoSuchBucket`.
 pub fn require(store: &Store, name: &str) -> S3Result<CollectionInfo> {
     match store.collection(name).map_err(of_store)? {
         Some(info) if is_bucket(&info) => Ok(info),

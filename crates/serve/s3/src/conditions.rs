@@ -1,7 +1,7 @@
 //! Conditional requests (RFC 9110, 13.2.2): pure decisions from validators and headers.
 //!
-//! Reads judge an object they hold open. Writes do not judge at all: they hand the condition to the
-//! store's transaction, which judges it at the moment of the write.
+//! Reads are judged against an object that is held open. Writes are not judged here: their conditions are passed to
+//! the store's transaction, which evaluates them at the moment of the write.
 
 use crate::attributes::ETAG;
 use crate::dates::timestamp;
@@ -23,18 +23,18 @@ pub struct Preconditions {
     pub if_unmodified_since: Option<Timestamp>,
 }
 
-/// What a conditional read comes to.
+/// Outcome of a conditional read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// Answer it.
+    /// Answer the read.
     Proceed,
-    /// The client's copy is good (304; a copy fails with 412 instead).
+    /// The client's copy is current (304; a copy fails with 412 instead).
     NotModified,
-    /// 412.
+    /// A condition does not hold (412).
     Failed,
 }
 
-/// Judges a read of an object with this tag, last modified at this time.
+/// Judges a read of an object with this tag and modification time (Unix time in microseconds).
 pub fn judge(preconditions: &Preconditions, etag: &str, modified_micros: u64) -> Verdict {
     // HTTP dates have whole seconds.
     let modified = timestamp(modified_micros / 1_000_000 * 1_000_000);
@@ -77,7 +77,7 @@ pub fn of_write(
     match if_match {
         Some(ETagCondition::Any) => conditions.push(Condition::Present),
         Some(ETagCondition::ETag(tag)) => {
-            // A weak tag matches nothing strongly; an empty tag is one that no object has.
+            // A weak tag matches nothing strongly; no object has the empty tag.
             let value = tag.as_strong().unwrap_or_default();
             conditions.push(Condition::AttributeIs(
                 ETAG.to_owned(),
@@ -97,7 +97,7 @@ pub fn of_write(
     conditions
 }
 
-/// The conditions of a write whose input has no fields for them.
+/// The store conditions of a write whose input has no fields for the headers.
 pub fn of_headers(headers: &HeaderMap) -> S3Result<Vec<Condition>> {
     let condition = |name: HeaderName| match headers.get(&name) {
         None => Ok(None),

@@ -1,4 +1,4 @@
-//! What a server needs to know: where to listen, who may call, and how much it may use.
+//! Configuration of a server: addresses, keys and their rights, and limits.
 //!
 //! Every limit here bounds memory or time, so that what a client sends can never grow the server;
 //! `docs/s3.md` adds them up.
@@ -14,23 +14,23 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// What each key, and each address, may ask for; can be set while requests come in.
+/// Quotas of each key and of each address; they can be changed while the server runs.
 #[derive(Clone, Default, Debug)]
 pub struct ClientQuotas {
-    /// Of each key, by its access key.
+    /// Quotas by access key.
     pub key: Arc<Quotas<String>>,
-    /// Of each address. An IPv6 network (/64) is one.
+    /// Quotas by address. All addresses of an IPv6 network (/64) share one.
     pub address: Arc<Quotas<IpAddr>>,
 }
 
 impl ClientQuotas {
-    /// From now on these.
+    /// Sets both quotas, from now on.
     pub fn set(&self, key: Quota, address: Quota) {
         self.key.set(key);
         self.address.set(address);
     }
 
-    /// Counts a request of an address, whoever it is from: where its bytes are counted.
+    /// Counts a request of an address, signed or not; returns the account that its bytes are charged to.
     pub fn admit_address(&self, extensions: &Extensions) -> S3Result<Option<Arc<Account>>> {
         let Some(peer) = extensions.get::<Arc<Peer>>() else {
             return Ok(None);
@@ -46,28 +46,28 @@ pub type Random = Arc<dyn Fn(&mut [u8]) + Send + Sync>;
 /// Unix time in microseconds.
 pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
-/// How a server is set up.
+/// Configuration of a server.
 #[derive(Clone)]
 pub struct Config {
-    /// Where to listen; port 0 picks a free one.
+    /// Address to listen on; port 0 picks a free one.
     pub address: SocketAddr,
-    /// Who may call, and what for.
+    /// The keys of callers, and their rights.
     pub keys: Keyring,
     /// Bounds on what one client may ask for.
     pub quotas: ClientQuotas,
-    /// What makes connections private, if anything does.
+    /// Certificate and key for TLS; `None` for plain HTTP.
     pub tls: Option<Tls>,
     /// The region that buckets claim to be in. Signatures of any region are accepted.
     pub region: String,
-    /// The server's name if buckets are names below it (`bucket.domain`).
+    /// The server's name, if buckets are addressed as `bucket.domain`.
     pub domain: Option<String>,
-    /// Bounds.
+    /// Limits of memory and time.
     pub limits: Limits,
-    /// Where upload ids come from.
+    /// Source of upload ids and version ids.
     pub random: Random,
-    /// What ages and dates are judged by.
+    /// Clock for ages, dates and locks.
     pub clock: Clock,
-    /// What is told of the drive under `/-/`; without it, only whether it is there.
+    /// What `/-/` tells of the drive; without it, `/-/` tells only that the server is up.
     pub status: Option<Arc<Status>>,
 }
 
@@ -102,8 +102,8 @@ impl fmt::Debug for Config {
 }
 
 pub(crate) fn operating_system_random(buffer: &mut [u8]) {
-    // Upload ids must not repeat and need not be secret. Without the kernel's randomness the
-    // identifiers would repeat, and parts of two uploads would mix: better to stop here.
+    // Upload ids have to be unique but not secret. With repeated ids, parts of two uploads would mix, so a failure
+    // ends the process.
     if let Err(error) = getrandom::fill(buffer) {
         panic!("the operating system has no random numbers: {error}");
     }
@@ -114,12 +114,12 @@ fn operating_system_time() -> u64 {
     now.map_or(0, |now| now.as_micros() as u64)
 }
 
-/// Bounds on what clients can make the server use.
+/// Limits of the memory and time that clients can make the server use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Open connections of clients that have signed a request.
     pub max_connections: usize,
-    /// Open connections of strangers; further ones take the place of those that are there longest.
+    /// Open connections without a signed request; further ones replace the oldest of them.
     pub max_strangers: usize,
     /// Requests that receive or copy object data at the same time; others wait.
     pub max_uploads: usize,
@@ -129,7 +129,7 @@ pub struct Limits {
     pub max_documents: usize,
     /// Store calls running at the same time; others wait.
     pub max_blocking: usize,
-    /// How long a request waits for its turn before it is told to slow down.
+    /// How long a request waits for a permit before it is answered `SlowDown`.
     pub turn_timeout: Duration,
     /// Bytes of a request's head.
     pub max_header_bytes: usize,
@@ -137,16 +137,15 @@ pub struct Limits {
     pub max_document_bytes: usize,
     /// How long a client may take for a request's head, and a connection may idle between requests.
     pub header_timeout: Duration,
-    /// How long a body may stand still, in either direction.
+    /// How long a body may make no progress, in either direction.
     pub idle_timeout: Duration,
-    /// A body may arrive no slower than this on average, after `idle_timeout` of grace.
+    /// Lowest average rate at which a body may arrive, after `idle_timeout` of grace.
     pub min_bytes_per_second: u64,
-    /// While others wait for a turn, a body that is waited for may be told to come again if it is
-    /// slower than this.
+    /// While others wait for a permit, a body that arrives more slowly than this may be answered `SlowDown`.
     pub busy_bytes_per_second: u64,
-    /// How long others wait before that.
+    /// How long others have to wait before that happens.
     pub busy_patience: Duration,
-    /// How long requests in flight may take when the server stops.
+    /// How long running requests may take when the server stops.
     pub shutdown_timeout: Duration,
 }
 

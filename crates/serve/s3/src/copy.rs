@@ -1,7 +1,7 @@
 //! Copies within the store: CopyObject and UploadPartCopy.
 //!
-//! A copy shares its bytes with the source. They are read only for digests that nobody knows: of parts, and of what
-//! was put in parts. The commit asks for the version of the source that was described, or the copy begins again.
+//! A copy shares its bytes with the source. They are read only for digests that are not stored: of parts, and of
+//! objects put in parts. The commit requires the source as it was described; if it changed, the copy begins again.
 
 mod source;
 
@@ -26,7 +26,7 @@ use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 use std::ops;
 use store::{Store, Transaction};
 
-/// How often a copy begins again because its source was replaced meanwhile.
+/// How many times a copy begins again because its source was replaced.
 const ATTEMPTS: u32 = 8;
 
 fn locate(source: &CopySource) -> S3Result<Located> {
@@ -138,7 +138,7 @@ pub async fn object(
         let was = &source.object.attributes;
         let kept = was.checksum.as_ref().map(|checksum| checksum.algorithm);
         let range = 0..source.object.size;
-        // A copy's checksum is that of all its bytes, and this one is of parts.
+        // A copy's checksum covers all its bytes, while this one covers those of parts.
         let is_composite = was.checksum.as_ref().is_some_and(Checksum::is_composite);
         let is_kept = !is_composite && (wanted.is_none() || wanted == kept);
         let described = if onto_itself && is_kept {
@@ -158,7 +158,7 @@ pub async fn object(
         let (locks, rules) = (gateway.locks.clone(), gateway.rules.clone());
         let commit = move |store: &Store| {
             let change = locks.change(store, &bucket, &key)?;
-            // Not that of its source.
+            // A copy does not inherit its source's lock.
             let lock = change.grant(asked)?;
             let mut transaction = Transaction::new();
             for condition in &requires {
@@ -208,7 +208,7 @@ pub async fn object(
     }))
 }
 
-/// When the object just written was; the answer only informs, so a race for it does no harm.
+/// Modification time of an object just written. It only informs, so that a race does no harm.
 fn modified(store: &Store, collection: &str, object: &str) -> u64 {
     store
         .stat(collection, object)

@@ -1,4 +1,4 @@
-//! The digests of S3: what clients announce in headers or trailers, compared with what came.
+//! Digests that clients announce in headers or trailers, compared with those of the data received.
 //!
 //! Invariant: data whose digest does not match what the client sent is never committed.
 
@@ -6,7 +6,7 @@ use http::HeaderMap;
 use objects::digest::{Algorithm, Digests};
 use s3s::{S3Error, S3Result, s3_error};
 
-/// The x-amz-checksum-* family.
+/// The algorithms of `x-amz-checksum-*`.
 pub const CHECKSUMS: [Algorithm; 5] = [
     Algorithm::Crc32,
     Algorithm::Crc32c,
@@ -20,27 +20,27 @@ pub fn header(algorithm: Algorithm) -> String {
     format!("x-amz-checksum-{}", algorithm.name().to_ascii_lowercase())
 }
 
-/// The checksum of this name.
+/// The checksum algorithm of this name, in any case.
 pub fn from_name(name: &str) -> Option<Algorithm> {
     let mut checksums = CHECKSUMS.into_iter();
     checksums.find(|algorithm| algorithm.name().eq_ignore_ascii_case(name))
 }
 
-/// What a client announced about its body.
+/// Digests that a request announces.
 #[derive(Default, Clone, PartialEq, Eq, Debug)]
 pub struct Announced {
     /// `Content-MD5`.
     pub md5: Option<[u8; 16]>,
     /// `x-amz-checksum-…`: at most one.
     pub checksum: Option<(Algorithm, Vec<u8>)>,
-    /// The checksum that follows the body, by `x-amz-trailer`.
+    /// Algorithm of the checksum that follows the body, by `x-amz-trailer`.
     pub trailer: Option<Algorithm>,
-    /// A checksum to compute without a value to compare (`x-amz-sdk-checksum-algorithm`).
+    /// Algorithm of a checksum to compute without a value to compare with (`x-amz-sdk-checksum-algorithm`).
     pub wanted: Option<Algorithm>,
 }
 
 impl Announced {
-    /// Reads `Content-MD5` alone.
+    /// Reads only `Content-MD5`.
     pub fn md5_of(headers: &HeaderMap) -> S3Result<Self> {
         let mut announced = Self::default();
         if let Some(value) = text(headers, "content-md5")? {
@@ -51,7 +51,7 @@ impl Announced {
         Ok(announced)
     }
 
-    /// Reads a request's headers.
+    /// Reads all of a request's digest headers.
     pub fn of(headers: &HeaderMap) -> S3Result<Self> {
         let mut announced = Self::md5_of(headers)?;
         for algorithm in CHECKSUMS {
@@ -100,7 +100,7 @@ impl Announced {
         Ok(announced)
     }
 
-    /// The checksum that the object keeps.
+    /// Algorithm of the checksum that the object keeps.
     pub fn kept(&self) -> Option<Algorithm> {
         self.checksum
             .as_ref()
@@ -115,7 +115,7 @@ impl Announced {
         md5.into_iter().chain(self.kept())
     }
 
-    /// Compares what arrived with what was announced; `trailers` are those after the body.
+    /// Compares the digests of the data with those announced; `trailers` follow the body.
     pub fn verify(&self, found: &Digests, trailers: Option<&HeaderMap>) -> S3Result<()> {
         if let Some(md5) = &self.md5
             && found.value(Algorithm::Md5) != Some(md5)
@@ -153,7 +153,7 @@ fn compare(algorithm: Algorithm, expected: &[u8], found: &Digests) -> S3Result<(
     ))
 }
 
-/// Reads an algorithm's name.
+/// Parses an algorithm's name, or refuses it.
 pub fn parse_name(name: &str) -> S3Result<Algorithm> {
     from_name(name).ok_or_else(|| {
         s3_error!(
@@ -163,7 +163,7 @@ pub fn parse_name(name: &str) -> S3Result<Algorithm> {
     })
 }
 
-/// Reads a checksum's base64.
+/// Parses a checksum in base64, and checks its length.
 pub fn parse_value(algorithm: Algorithm, value: &str) -> S3Result<Vec<u8>> {
     match decode(value) {
         Some(bytes) if bytes.len() == algorithm.value_len() => Ok(bytes),

@@ -1,8 +1,8 @@
-//! Documents that clients send, checked before `s3s` reads them.
+//! Checks XML documents that clients send, before `s3s` reads them.
 //!
-//! Its reader skips the elements that it does not know, sections of CDATA, attributes, and text where
-//! none belongs: `<Key>a<![CDATA[b]]></Key>` deletes `a`, and a condition in the wrong place is no
-//! condition. So a document may hold only what its operation carries out; the rest is refused.
+//! The reader of `s3s` skips unknown elements, CDATA sections, attributes, and text in wrong places:
+//! `<Key>a<![CDATA[b]]></Key>` deletes `a`, and a condition in the wrong place is ignored. So a document may hold
+//! only what its operation carries out; others are refused.
 
 use crate::dates::parse_time;
 use quick_xml::Reader;
@@ -11,29 +11,29 @@ use quick_xml::events::{BytesDecl, BytesStart, Event};
 /// Why a document is refused.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Fault {
-    /// It asks for something that is not carried out.
+    /// The document asks for what is not implemented.
     NotImplemented(String),
-    /// It is not the XML that S3 describes.
+    /// The document is not the XML that S3 describes.
     Malformed(String),
 }
 
 use Fault::{Malformed, NotImplemented};
 
-/// What an element holds.
+/// Content of an element.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Holds {
     Elements,
     Text,
-    /// `s3s` takes the digits in front and leaves the rest out.
+    /// Digits only: `s3s` would take leading digits and ignore the rest.
     Number,
-    /// The same, and may be below zero, which its operation refuses.
+    /// Digits, after a minus if negative, which the operation refuses.
     Signed,
-    /// RFC 3339; of another form `s3s` does not say what is wrong.
+    /// RFC 3339: for other forms, the error of `s3s` would not name the element.
     Time,
 }
 use Holds::{Elements, Number, Signed, Text, Time};
 
-/// The elements that operations carry out, or refuse by name.
+/// All elements that operations carry out, or refuse by name, with their content.
 const ELEMENTS: &[(&str, Holds)] = &[
     ("CompleteMultipartUpload", Elements),
     ("CompleteMultipartUpload/Part", Elements),
@@ -137,12 +137,12 @@ const ELEMENTS: &[(&str, Holds)] = &[
     ("VersioningConfiguration/Status", Text),
 ];
 
-/// Refuses what a reader of this document would leave out.
+/// Refuses a document of which `s3s` would ignore a part.
 pub fn check(document: &[u8]) -> Result<(), Fault> {
     let document = std::str::from_utf8(document)
         .map_err(|_| Malformed("The document is not UTF-8".to_owned()))?;
     let mut reader = Reader::from_str(document);
-    // No longer than the longest path of an element.
+    // Never longer than the longest path of a known element and one more name.
     let mut path = String::new();
     let mut holds = Elements;
     loop {
@@ -162,7 +162,7 @@ pub fn check(document: &[u8]) -> Result<(), Fault> {
                 holds = Elements;
             }
             Event::Text(text) => check_text(&path, holds, &String::from_utf8_lossy(&text))?,
-            // `s3s` knows those that XML itself has, and refuses others.
+            // `s3s` resolves the predefined entities of XML, and refuses others.
             Event::GeneralRef(_) if holds == Text => {}
             Event::GeneralRef(_) => return Err(no_text(&path)),
             Event::Decl(declaration) => check_declaration(&declaration)?,
@@ -220,7 +220,7 @@ fn check_text(path: &str, holds: Holds, text: &str) -> Result<(), Fault> {
         Time if parse_time(text).is_none() => Err(Malformed(format!(
             "{path} is no time such as 2030-01-31T00:00:00Z: {text:?}"
         ))),
-        // XML has its lines end in a line feed, whatever they ended in.
+        // XML parsers turn every line end into a line feed.
         Text if text.contains('\r') => Err(Malformed(format!(
             "{path} has a carriage return: write it as &#13;"
         ))),

@@ -1,15 +1,15 @@
-//! Store errors in the words of S3. The code tells the client what to do; the message carries the
-//! store's own words where they help whoever reads the log.
+//! Translates errors of the store into errors of S3. The code tells the client what to do; the message has the
+//! store's own words where they help the reader of a log.
 
 use http::{HeaderMap, HeaderValue, Response, header};
 use objects::{NotRun, Peer, ReadError, Refused};
 use s3s::{Body, HttpError, S3Error, S3ErrorCode, s3_error};
 use store::{Condition, Store};
 
-/// The code of a 507: the drive is full of live data.
+/// Code of the answer 507: the drive is full of live data.
 pub const INSUFFICIENT_CAPACITY: &str = "InsufficientCapacity";
 
-/// Translates what the store answered.
+/// The S3 error for an error of the store.
 pub fn of_store(error: store::Error) -> S3Error {
     use store::Error as E;
     match &error {
@@ -46,7 +46,7 @@ pub fn of_store(error: store::Error) -> S3Error {
     }
 }
 
-/// Translates why an object is not read.
+/// The S3 error for an object that cannot be read.
 pub fn of_read(error: ReadError) -> S3Error {
     match error {
         ReadError::Store(error) => of_store(error),
@@ -55,7 +55,7 @@ pub fn of_read(error: ReadError) -> S3Error {
     }
 }
 
-/// Translates why a store call has no result.
+/// The S3 error for a store call without a result.
 pub fn not_run(why: NotRun) -> S3Error {
     match why {
         NotRun::Stopping => s3_error!(ServiceUnavailable, "The server is stopping"),
@@ -66,7 +66,7 @@ pub fn not_run(why: NotRun) -> S3Error {
     }
 }
 
-/// A client has asked for more than its quota; of too many connections, this one ends.
+/// The error for a client that exceeds its quota; if it has too many connections, this one is closed.
 pub fn slow_down(client: &str, why: Refused, peer: Option<&Peer>) -> S3Error {
     let seconds = match why {
         Refused::Rate(wait) => wait.as_secs() + u64::from(wait.subsec_nanos() > 0),
@@ -95,7 +95,7 @@ pub fn precondition_failed() -> S3Error {
     )
 }
 
-/// What a failed conditional write is called: a tag was to match, and there is nothing to match.
+/// The S3 error of a failed conditional write: `NoSuchKey` if an object was required and none exists.
 pub fn condition_error(
     store: &Store,
     bucket: &str,
@@ -115,25 +115,25 @@ pub fn condition_error(
     precondition_failed()
 }
 
-/// A trailer that `x-amz-trailer` announced did not come.
+/// The error for a trailer that `x-amz-trailer` announced and that did not arrive.
 pub fn missing_trailer() -> S3Error {
     let message = "The request did not send the trailer that x-amz-trailer announced";
     with_status("MalformedTrailerError", 400, message)
 }
 
-/// The trailers are none, or there is something beside them.
+/// The error for malformed trailers, or for data beside them.
 pub fn malformed_trailer() -> S3Error {
     let message = "The request contained trailing data that was not well-formed";
     with_status("MalformedTrailerError", 400, message)
 }
 
-/// The body is not the one that was signed.
+/// The error for a body that is not the one that was signed.
 pub fn wrong_payload_hash() -> S3Error {
     let message = "The provided 'x-amz-content-sha256' header does not match what was computed";
     with_status("XAmzContentSHA256Mismatch", 400, message)
 }
 
-/// There is no such upload, or there is none any more.
+/// The error for an upload that does not exist, or not any more.
 pub fn no_such_upload() -> S3Error {
     s3_error!(
         NoSuchUpload,
@@ -142,7 +142,7 @@ pub fn no_such_upload() -> S3Error {
     )
 }
 
-/// The words of S3 for errors that `s3s` makes without any.
+/// Messages of S3 for errors that `s3s` makes without one.
 const WORDS: &[(&str, &str)] = &[
     (
         "SignatureDoesNotMatch",
@@ -166,7 +166,7 @@ const WORDS: &[(&str, &str)] = &[
     ),
 ];
 
-/// An error's document with the words of S3, if `s3s` made it without any.
+/// An error's document with S3's message, if `s3s` gave it none.
 pub fn in_words(document: &[u8]) -> Option<String> {
     let document = std::str::from_utf8(document).ok()?;
     let (front, rest) = document.split_once("<Code>")?;
@@ -180,17 +180,17 @@ pub fn in_words(document: &[u8]) -> Option<String> {
     ))
 }
 
-/// An error as it is answered.
+/// The answer for an error.
 ///
 /// # Errors
-/// It cannot be written.
+/// The error cannot be serialised.
 pub fn response(error: S3Error) -> Result<Response<Body>, HttpError> {
     error
         .to_http_response()
         .map_err(|error| HttpError::new(Box::new(error)))
 }
 
-/// An error with a code that `s3s` does not know.
+/// An error with a code and a status that `s3s` does not have.
 pub fn with_status(code: &'static str, status: u16, message: impl Into<String>) -> S3Error {
     let mut error =
         S3Error::with_message(S3ErrorCode::Custom(code.to_owned().into()), message.into());

@@ -1,7 +1,8 @@
-//! Removes what lifecycle rules say: when the server starts, at midnight (UTC), and when rules have changed.
+//! Carries out lifecycle rules: when the server starts, at midnight (UTC), and after rules have changed.
 //!
-//! A bucket is walked in the order of its versions, where its rules' prefixes are, in batches with pauses. What is due is judged from a listing, so its
-//! removal requires that it is what was listed. A walk that a kill has cut short is made again at the next start.
+//! A bucket is walked in the order of its versions, within its rules' prefixes, in batches with pauses. Expiry is
+//! decided from a listing, so each removal requires that the version is still as listed. A walk that the end of the
+//! process interrupted is repeated at the next start.
 
 use crate::attributes::{LIFECYCLE, TAGS};
 use crate::collections::{is_bucket, require};
@@ -18,29 +19,29 @@ use std::time::Duration;
 use store::{Condition, Pending, Store};
 use tokio::time::Instant;
 
-/// Versions that are looked at in one go.
+/// Versions listed at a time.
 const BATCH: usize = if cfg!(test) { 3 } else { 1000 };
-/// Between two looks whether it is another day.
+/// Interval at which a new day is noticed.
 const LOOK: Duration = Duration::from_secs(60);
-/// Until a pass is tried again that has failed.
+/// Pause after a failed pass.
 const AFTER_FAILURE: Duration = Duration::from_secs(3600);
-/// For each second of work, so many of rest.
+/// Seconds of pause for each second of work.
 const REST: u32 = 2;
 
-/// What went from a bucket.
+/// Numbers of what has expired in a bucket.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Gone {
-    /// Current versions; where versions are kept, a delete marker is there in their place.
+    /// Current versions; where versions are kept, each is replaced by a delete marker.
     pub objects: u64,
     /// Earlier versions.
     pub earlier: u64,
-    /// Delete markers that were all there was of their key.
+    /// Delete markers without other versions of their key.
     pub markers: u64,
     /// Unfinished uploads.
     pub uploads: u64,
 }
 
-/// Carries out rules until it is dropped.
+/// Carries out the rules of all buckets, until it is dropped.
 pub async fn run(gateway: Gateway) {
     let mut done = None;
     loop {
@@ -62,7 +63,8 @@ pub async fn run(gateway: Gateway) {
     }
 }
 
-/// Carries out the rules of all buckets, once. A failure in one bucket keeps no other waiting; the last one is answered.
+/// Carries out the rules of all buckets once. After a failure in one bucket the others follow; the last failure is
+/// returned.
 async fn pass(gateway: &Gateway) -> S3Result<()> {
     let buckets = gateway
         .call(|store| store.collections().map_err(of_store))
@@ -110,36 +112,36 @@ async fn walk(gateway: &Gateway, bucket: String) -> S3Result<()> {
     Ok(())
 }
 
-/// A walk through a bucket.
+/// A walk through a bucket, in steps.
 pub struct Walk {
     bucket: String,
-    /// Where it goes on, as a version's place; `None` in front of the uploads, which come first.
+    /// Place of the next version; `None` before the uploads, which come first.
     from: Option<String>,
-    /// What was in front of that.
+    /// The version before that place.
     newer: Option<Newer>,
-    /// What went so far.
+    /// What has expired so far.
     pub gone: Gone,
 }
 
-/// A version, for the next one of its key.
+/// What the next version of a key needs to know of the one before.
 struct Newer {
     key: String,
     modified_micros: u64,
-    /// Versions that are not current, up to this one.
+    /// Noncurrent versions of the key, including this one.
     earlier: usize,
 }
 
-/// What is to go, and what it has to be then.
+/// An expired version, and the conditions of its removal.
 struct Due {
     key: String,
-    /// `None` of a current version.
+    /// Id of the version; `None` for the current one.
     version: Option<String>,
     is_marker: bool,
     requires: Vec<Condition>,
 }
 
 impl Walk {
-    /// From the begin.
+    /// Begins at the bucket's uploads.
     pub fn new(bucket: String) -> Self {
         Self {
             bucket,
@@ -149,11 +151,12 @@ impl Walk {
         }
     }
 
-    /// Looks at the next ones and removes what is due. False: there are no more, or no rules any more.
+    /// Lists the next batch and removes what has expired. False after the last batch, or if the bucket has no rules
+    /// any more.
     pub fn step(&mut self, store: &Store, locks: &Locks, now_micros: u64) -> S3Result<bool> {
         let rules = match require(store, &self.bucket) {
             Ok(bucket) => Rules::of(&bucket)?,
-            // It went meanwhile.
+            // The bucket was removed meanwhile.
             Err(_) => return Ok(false),
         };
         if rules.is_empty() {
@@ -188,7 +191,7 @@ impl Walk {
         Ok(self.from.is_some())
     }
 
-    /// What is due of the next ones with this prefix, and where it goes on.
+    /// Expired versions of the next batch with this prefix, and the place to continue at.
     fn look(
         &mut self,
         store: &Store,
@@ -201,7 +204,7 @@ impl Walk {
         for (index, entry) in found.iter().enumerate() {
             let behind = found.get(index + 1);
             if behind.is_none() && found.len() == BATCH {
-                // Whether it is alone will be seen from there.
+                // Whether a later version of its key follows is known in the next batch.
                 let place = match entry.is_latest {
                     true => versions::stem(&entry.plain),
                     false => entry.place.clone(),
@@ -246,7 +249,7 @@ impl Walk {
         if !is_due(&seen) {
             return None;
         }
-        // Other tags, another fate.
+        // With other tags, other rules may apply.
         let tags = entry.info.attributes.get(TAGS);
         let tags = tags.map(|tags| Condition::AttributeIs(TAGS.to_owned(), tags.clone()));
         let modified = Condition::ModifiedAt(modified_micros);
@@ -281,14 +284,14 @@ impl Walk {
                     *count += 1;
                     last = Some(pending);
                 }
-                // Somebody else has removed it.
+                // Another request has removed it.
                 Ok(None) => {}
-                // It is another one by now, or must not go.
+                // It has changed since, or is locked.
                 Err(error) if is_refusal(&error) => {}
                 Err(error) => return Err(error),
             }
         }
-        // The last one is durable with all before it.
+        // Commits are in order: once the last one is durable, so are those before it.
         last.map_or(Ok(()), Pending::wait).map_err(of_store)
     }
 }

@@ -1,5 +1,5 @@
-//! A request from HTTP to `s3s` and back: the checks before, the body's watch, and the last word
-//! on the answer.
+//! Passes requests from HTTP to `s3s` and answers back: checks the head, watches the body, counts the request, and
+//! completes the answer.
 
 use crate::aside::Aside;
 use crate::asked::Asked;
@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tracing::Instrument;
 
-/// The front of the service.
+/// Entry point of all requests.
 pub struct Front {
     service: S3Service,
     aside: Aside,
@@ -44,7 +44,7 @@ pub struct Front {
 }
 
 impl Front {
-    /// Requests are numbered within this run of the server.
+    /// Request ids begin with `run` and are numbered within this run of the server.
     pub fn new(
         service: S3Service,
         gateway: &Gateway,
@@ -84,7 +84,7 @@ impl Front {
         }
     }
 
-    /// Answers a request; tells if it left the body unread.
+    /// Answers a request; sets `unread` if its body was not read to the end.
     pub async fn handle<B>(
         &self,
         request: Request<B>,
@@ -140,7 +140,7 @@ impl Front {
                 let failure = failed.failure();
                 has_left = failure == Some(Broken::Disconnected.into());
                 match failure {
-                    // Whatever was made of the broken body, this is what happened.
+                    // The body's own failure is the cause, whatever error the layers above made of it.
                     Some(failure) if !response.status().is_success() => {
                         errors::response(failure.to_error())?
                     }
@@ -162,7 +162,7 @@ impl Front {
         if response.extensions().get::<PartialContent>().is_some() {
             *response.status_mut() = StatusCode::PARTIAL_CONTENT;
         }
-        // An answer is made all the same: the client may have closed one direction only.
+        // The request is still answered: the client may have closed one direction only.
         let status = match has_left {
             true => record.left(),
             false => response.status(),
@@ -173,7 +173,7 @@ impl Front {
             tracing::info!(method, about, status, count, "answered");
         }
         if response.status() == StatusCode::INTERNAL_SERVER_ERROR {
-            // The reason has been logged where it was found; this says whom it hit.
+            // The reason was logged where it occurred; this adds the request's id.
             tracing::error!(request = %id, "answered 500");
         }
         if let Ok(id) = HeaderValue::from_str(&id) {
@@ -183,7 +183,7 @@ impl Front {
             .headers_mut()
             .insert("server", HeaderValue::from_static("ZoneStore"));
         record.answer(status);
-        // Kept by the body: the line of the access log is written when it has been sent.
+        // The body holds the record, so the access log is written when the body has been sent.
         Ok(response.map(|body| Body::http_body_unsync(Metered::new(body, Sent(record)))))
     }
 
@@ -236,7 +236,7 @@ impl Front {
         if let Some(authority) = head.uri.authority()
             && !authority.as_str().eq_ignore_ascii_case(host)
         {
-            // Either may name a bucket, and only one of them is signed.
+            // Either name may be that of a bucket, and only one of them is signed.
             return Err(s3_error!(
                 InvalidRequest,
                 "The request is to {authority} and its Host header says {host}"
@@ -250,8 +250,8 @@ impl Front {
         }))
     }
 
-    /// The client signed for a region that cannot be one; it is told which one is, as S3 does, and
-    /// comes back.
+    /// Answers a request that was signed for an invalid region with the right one, as S3 does; the client then
+    /// repeats its request.
     fn other_region(&self) -> Response<Body> {
         let region = &self.region;
         let document = format!(
@@ -269,7 +269,7 @@ impl Front {
     }
 }
 
-/// Marks what nobody may find in a log, wherever in the request it came.
+/// Marks header values that must not appear in a log.
 fn hide_secrets(head: &mut request::Parts) {
     for (name, value) in &mut head.headers {
         let name = name.as_str();
@@ -283,7 +283,7 @@ fn hide_secrets(head: &mut request::Parts) {
     }
 }
 
-/// The last word on an answer's document.
+/// Completes the document of an answer.
 fn finish(response: &mut Response<Body>, method: &Method, resource: &str, id: &str) {
     let no_body = method == Method::HEAD || response.status() == StatusCode::NOT_MODIFIED;
     if no_body && !response.status().is_success() {
@@ -293,7 +293,7 @@ fn finish(response: &mut Response<Body>, method: &Method, resource: &str, id: &s
     }
     let kind = response.headers().get(http::header::CONTENT_TYPE);
     if kind.is_none() && !response.status().is_success() {
-        // `s3s` loses it where an error has headers of its own.
+        // `s3s` drops the type where an error has headers of its own.
         let xml = HeaderValue::from_static("application/xml");
         response
             .headers_mut()
@@ -327,8 +327,8 @@ fn finish(response: &mut Response<Body>, method: &Method, resource: &str, id: &s
     }
 }
 
-/// What was announced of a request's body if that is a document: all bodies but an object's data.
-/// The path is one in a bucket if the host names that.
+/// Digests announced for a request's body if that is a document, as all bodies but object data are. `in_bucket`: the
+/// host names the bucket, so the path is only the key.
 fn document(head: &request::Parts, in_bucket: bool) -> S3Result<Option<Announced>> {
     let path = head.uri.path().trim_start_matches('/');
     let key = if in_bucket {
@@ -344,7 +344,7 @@ fn document(head: &request::Parts, in_bucket: bool) -> S3Result<Option<Announced
         }
         Method::POST => {
             if names().any(|name| name == "uploadId") {
-                // Checksums are of the object that the upload becomes.
+                // Checksums in its headers are those of the completed object.
                 return Announced::md5_of(&head.headers).map(Some);
             }
             Announced::of(&head.headers).map(Some)
@@ -353,7 +353,7 @@ fn document(head: &request::Parts, in_bucket: bool) -> S3Result<Option<Announced
     }
 }
 
-/// Copies and removals have no body that anybody reads: what is announced of it has to be that of no bytes.
+/// The bodies of copies and removals are never read: announced digests have to be those of an empty body.
 fn compare_with_nothing(head: &request::Parts) -> S3Result<()> {
     if head.method != Method::DELETE && !head.headers.contains_key("x-amz-copy-source") {
         return Ok(());

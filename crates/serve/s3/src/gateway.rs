@@ -1,4 +1,4 @@
-//! What the operations of S3 share.
+//! State that all operations of S3 share.
 
 use crate::attributes;
 use crate::config::{Clock, Random};
@@ -12,31 +12,31 @@ use std::sync::Arc;
 use store::Store;
 use tokio::sync::Notify;
 
-/// What every operation is handed.
+/// State that every operation gets.
 #[derive(Clone)]
 pub struct Gateway {
-    /// Where everything is.
+    /// The store with all buckets.
     pub store: Store,
-    /// The way to it.
+    /// Runs store calls on threads that may block.
     pub blocking: Blocking,
-    /// What `GetBucketLocation` answers.
+    /// The region of all buckets.
     pub region: String,
-    /// `http` or `https`: how its own addresses begin.
+    /// `http` or `https`: scheme of the server's own addresses.
     pub scheme: &'static str,
-    /// Upload ids.
+    /// Source of upload ids.
     pub random: Random,
-    /// What ages and dates are judged by.
+    /// Clock for ages, dates and locks.
     pub clock: Clock,
-    /// What keeps versions of an object apart.
+    /// Serialises changes of an object's versions.
     pub locks: Locks,
-    /// What answers tell of lifecycle rules.
+    /// Recently used lifecycle rules, for answers.
     pub rules: Recent,
-    /// Told when a bucket has got other lifecycle rules.
+    /// Notified when a bucket's lifecycle rules change.
     pub rules_changed: Arc<Notify>,
 }
 
 impl Gateway {
-    /// Runs a store call, errors translated.
+    /// Runs a store call on a thread that may block, and translates its errors.
     pub async fn call<T, F>(&self, call: F) -> S3Result<T>
     where
         T: Send + 'static,

@@ -1,8 +1,9 @@
-//! A request's head, before the signature verifier sees it: what `s3s` would accept and we do not.
+//! Checks of a request's head before the signature verifier: refuses what `s3s` would accept and this server does
+//! not.
 //!
-//! Older signatures, headers that the signature does not cover, forms that would be held in memory
-//! whole, and regions that it cannot name. The query is decoded exactly as the verifier decodes
-//! it, so that nothing can be spelt such that only one of the two sees it.
+//! Those are older signatures, headers that the signature does not cover, forms that would be held in memory whole,
+//! and regions that `s3s` cannot name. The query is decoded exactly as the verifier decodes it, so that no spelling
+//! is visible to only one of the two.
 
 use crate::errors::with_status;
 use crate::operations::is_amz;
@@ -11,12 +12,12 @@ use s3s::region::Region;
 use s3s::{S3Error, S3Result, s3_error};
 use std::borrow::Cow;
 
-/// Why a request gets no further.
+/// Why a request is refused before its signature is verified.
 #[derive(Debug)]
 pub enum Refusal {
-    /// This is the answer.
+    /// The error to answer with.
     Error(S3Error),
-    /// It was signed for a region that cannot be one; s3cmd asks like that once.
+    /// It was signed for an invalid region; s3cmd sends one such request.
     Region,
 }
 
@@ -26,17 +27,17 @@ impl From<S3Error> for Refusal {
     }
 }
 
-/// What a signature says about itself.
+/// Fields of a signature, from the header or the query.
 struct Signature {
     credential: String,
     signed_headers: String,
 }
 
-/// The longest life of a presigned URL in S3: seven days.
+/// Longest validity of a presigned URL in S3: seven days.
 const MAX_EXPIRES_SECONDS: u64 = 7 * 24 * 3600;
-/// Of an access key that nobody has checked, the log gets no more.
+/// Most characters of an unverified access key in the log.
 const NAMED_CHARS: usize = 64;
-/// What a presigned URL has of its signature; other `X-Amz-` names stand for headers.
+/// Parameters of a presigned URL that belong to the signature; other `X-Amz-` names stand for headers.
 const OF_SIGNATURE: [&str; 6] = [
     "X-Amz-Algorithm",
     "X-Amz-Credential",
@@ -46,7 +47,7 @@ const OF_SIGNATURE: [&str; 6] = [
     "X-Amz-Signature",
 ];
 
-/// Refuses what must not get as far as the signature verifier.
+/// Refuses requests that must not reach the signature verifier.
 pub fn check(head: &request::Parts) -> Result<(), Refusal> {
     refuse_form(head)?;
     if !is_text(head.uri.query().unwrap_or_default()) {
@@ -54,7 +55,7 @@ pub fn check(head: &request::Parts) -> Result<(), Refusal> {
         return Err(s3_error!(InvalidURI, "{why}").into());
     }
     let Some(signature) = signature(head)? else {
-        // Anonymous: the gate refuses it.
+        // Anonymous: refused later by the access check.
         return Ok(());
     };
     let mut scope = signature.credential.rsplit('/').skip(1);
@@ -71,7 +72,7 @@ pub fn check(head: &request::Parts) -> Result<(), Refusal> {
     )?)
 }
 
-/// The access key that a request names, if it names one.
+/// The access key that a request names, not verified.
 pub fn access_key<B>(request: &Request<B>) -> Option<String> {
     let mut query = Query::of(request.uri().query().unwrap_or_default());
     let credential = match query.has("X-Amz-Credential") {
@@ -91,7 +92,7 @@ pub fn access_key<B>(request: &Request<B>) -> Option<String> {
     )
 }
 
-/// A form's file is held in memory whole by the layer below.
+/// Refuses forms: `s3s` would hold the file of a form in memory whole.
 fn refuse_form(head: &request::Parts) -> S3Result<()> {
     let kind = head
         .headers
@@ -108,7 +109,8 @@ fn refuse_form(head: &request::Parts) -> S3Result<()> {
     Ok(())
 }
 
-/// Whether a query is UTF-8 without its percent-encoding. The verifier would see other bytes than were signed.
+/// Whether a query is UTF-8 once its percent-encoding is undone. If not, the verifier would see other bytes than were
+/// signed.
 fn is_text(query: &str) -> bool {
     let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
     let (mut bytes, mut decoded) = (query.as_bytes(), Vec::new());
@@ -162,7 +164,7 @@ fn signature(head: &request::Parts) -> S3Result<Option<Signature>> {
     }))
 }
 
-/// What is no number is refused by the verifier.
+/// Values that are no numbers are left to the verifier.
 fn check_expires(text: &str) -> S3Result<()> {
     if text
         .parse::<u64>()
@@ -180,8 +182,8 @@ fn check_expires(text: &str) -> S3Result<()> {
     Ok(())
 }
 
-/// Makes headers of the `x-amz-` names in the query: clients that presign a request put its headers
-/// there, and mean the same. They are signed with the query.
+/// Turns `x-amz-` parameters of the query into headers: clients that presign a request put its headers there. They
+/// are signed with the query.
 pub fn take_headers_of_query(head: &mut request::Parts) -> S3Result<()> {
     let Query(pairs) = Query::of(head.uri.query().unwrap_or_default());
     let mut added = HeaderMap::new();
@@ -214,7 +216,7 @@ fn old_signature() -> S3Error {
     )
 }
 
-/// The host and every `x-amz-` header must be signed: what is not signed may have been changed.
+/// Requires the host and every `x-amz-` header to be signed: an unsigned header may have been changed.
 fn check_signed_headers(headers: &HeaderMap, signed: &str) -> S3Result<()> {
     let is_signed = |name: &str| {
         signed

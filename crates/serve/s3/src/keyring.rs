@@ -1,5 +1,4 @@
-//! The keys that are known, which can be exchanged while requests come in: a key that is no longer among them is
-//! refused from the next request on.
+//! The known keys, which can be replaced while the server runs: a removed key is refused from the next request on.
 
 use crate::rights::Rights;
 use s3s::auth::{S3Auth, SecretKey};
@@ -8,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// A key pair; the secret never shows in debug output.
+/// Access key and secret key; the secret never shows in debug output.
 #[derive(Clone)]
 pub struct Credentials {
     access_key: String,
@@ -24,7 +23,7 @@ impl Credentials {
         }
     }
 
-    /// The public half.
+    /// The access key, which is public.
     pub fn access_key(&self) -> &str {
         &self.access_key
     }
@@ -43,46 +42,46 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// A key pair and what it may do.
+/// A key pair and its rights.
 #[derive(Clone, Debug)]
 pub struct Key {
-    /// The pair.
+    /// Access key and secret.
     pub credentials: Credentials,
-    /// What it may do.
+    /// What the key may do.
     pub rights: Rights,
 }
 
 type Keys = BTreeMap<String, Arc<Key>>;
 
-/// All keys; a copy of it is the same one.
+/// All known keys; clones share them.
 #[derive(Clone, Debug)]
 pub struct Keyring(Arc<RwLock<Arc<Keys>>>);
 
 impl Keyring {
-    /// With these keys; of two with the same access key, the last one counts.
+    /// A keyring of these keys; of two with the same access key, the last one counts.
     pub fn new(keys: impl IntoIterator<Item = Key>) -> Self {
         Self(Arc::new(RwLock::new(by_name(keys))))
     }
 
-    /// These keys, and no others, are known from now on.
+    /// Replaces all keys.
     pub fn replace(&self, keys: impl IntoIterator<Item = Key>) {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = by_name(keys);
     }
 
-    /// Whether this key with its secret may do everything; `None` if it is none of ours, or not its secret.
+    /// Whether this key has all rights; `None` if the key is unknown or the secret is wrong.
     pub fn is_admin(&self, access_key: &str, secret_key: &str) -> Option<bool> {
         let key = self.key(access_key)?;
         is_same(key.credentials.secret_key(), secret_key).then_some(key.rights == Rights::Admin)
     }
 
-    /// The key of this name.
+    /// The key with this access key.
     pub(crate) fn key(&self, access_key: &str) -> Option<Arc<Key>> {
         let keys = self.0.read().unwrap_or_else(PoisonError::into_inner);
         keys.get(access_key).cloned()
     }
 }
 
-/// Compares secrets in a time that does not tell where they differ.
+/// Compares secrets in constant time, so that the time does not tell where they differ.
 fn is_same(secret: &str, told: &str) -> bool {
     let differ = secret.bytes().zip(told.bytes());
     secret.len() == told.len() && differ.fold(0, |all, (a, b)| all | (a ^ b)) == 0
@@ -93,7 +92,7 @@ fn by_name(keys: impl IntoIterator<Item = Key>) -> Arc<Keys> {
     Arc::new(keys.into_iter().map(named).collect())
 }
 
-/// The answer to a key that is not known, or not any more.
+/// The error for a key that is unknown or was removed.
 pub fn unknown_key() -> S3Error {
     s3_error!(
         InvalidAccessKeyId,

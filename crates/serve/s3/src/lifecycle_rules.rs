@@ -1,7 +1,7 @@
-//! Lifecycle rules: what of a bucket is removed by itself, and when.
+//! Lifecycle rules: which objects of a bucket expire, and when.
 //!
-//! A bucket keeps them as the document of S3's that says them. Ages are counted as Amazon counts them: from when an
-//! object was put, a version replaced or an upload begun, and on to the next midnight (UTC).
+//! A bucket keeps its rules as S3's XML document. Ages are counted as in Amazon S3: from when an object was put, a
+//! version replaced or an upload begun, rounded up to the next midnight (UTC).
 
 use crate::attributes::{LIFECYCLE, TAGS};
 use crate::dates::{MICROS_PER_DAY, format_date, micros, timestamp};
@@ -20,14 +20,14 @@ use store::{Attributes, CollectionInfo, ObjectInfo, Store};
 
 /// Most rules of a bucket.
 const MAX_RULES: usize = 1000;
-/// Buckets whose rules are kept in memory; the document of one has at most a mebibyte.
+/// Buckets whose rules are kept in memory; a bucket's document has at most 1 MiB.
 const MAX_RECENT: usize = 16;
-/// Most characters of a rule's name.
+/// Most characters of a rule's id.
 const MAX_ID: usize = 255;
-/// Most versions that a rule keeps beside the current one.
+/// Most noncurrent versions that a rule can keep (`NewerNoncurrentVersions`).
 const MAX_KEPT: u32 = 100;
 
-/// The rules of a bucket that are in force.
+/// The enabled rules of a bucket.
 #[derive(Default, Debug)]
 pub struct Rules(Vec<Rule>);
 
@@ -35,13 +35,13 @@ pub struct Rules(Vec<Rule>);
 struct Rule {
     id: String,
     filter: Filter,
-    /// When a current version goes, and a delete marker that is all there is of its key.
+    /// When a current version expires, and a delete marker that is the only version of its key.
     current: Option<When>,
-    /// Such delete markers go, however young.
+    /// Whether such delete markers expire at any age.
     lone_markers: bool,
-    /// Earlier versions go so many days after they were replaced, but for so many newest ones.
+    /// Days after which a replaced version expires, and how many of the newest replaced versions are kept.
     earlier: Option<(u64, u32)>,
-    /// Unfinished uploads go so many days after their begin.
+    /// Days after its beginning at which an unfinished upload is aborted.
     uploads: Option<u64>,
 }
 
@@ -61,7 +61,7 @@ impl When {
     }
 }
 
-/// What a rule is about.
+/// The objects that a rule applies to.
 #[derive(Default, Debug)]
 struct Filter {
     prefix: String,
@@ -70,51 +70,52 @@ struct Filter {
     less_than: Option<u64>,
 }
 
-/// Something of a bucket.
+/// A version or an upload in a bucket, for which rules are evaluated.
 pub struct Seen<'a> {
     /// Its key.
     pub key: &'a str,
     /// When it was put or begun, Unix time in microseconds.
     pub modified_micros: u64,
-    /// What it is.
+    /// Its kind, as rules distinguish it.
     pub what: What<'a>,
 }
 
-/// What rules tell apart.
+/// Kinds of objects that rules distinguish.
 pub enum What<'a> {
     /// The current version.
     Current(Object<'a>),
-    /// A delete marker that is all there is of its key.
+    /// A delete marker that is the only version of its key.
     LoneMarker,
-    /// A version that is not current: it was replaced at this time, and so many were replaced since. `None` is a delete marker.
+    /// A noncurrent version: the object (`None` for a delete marker), when it was replaced (Unix time in
+    /// microseconds), and how many versions were replaced since.
     Earlier(Option<Object<'a>>, u64, usize),
-    /// An upload that is under way.
+    /// An unfinished upload.
     Upload,
 }
 
-/// What filters ask of an object beside its key.
+/// Properties of an object that filters test, besides its key.
 #[derive(Clone, Copy)]
 pub struct Object<'a> {
-    /// In bytes.
+    /// Bytes of data.
     pub size: u64,
-    /// As the store keeps them.
+    /// The store's attributes, which have the tags.
     pub attributes: &'a Attributes,
 }
 
-/// When something goes, and by which rule.
+/// Expiry of an object, and the rule behind it.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Fate {
-    /// Unix time in microseconds.
+    /// Time of the expiry, Unix time in microseconds.
     pub at_micros: u64,
-    /// The rule's name.
+    /// The rule's id.
     pub rule: String,
 }
 
 impl Rules {
-    /// Those of this bucket.
+    /// The enabled rules of this bucket.
     ///
     /// # Errors
-    /// What it keeps is no document of rules.
+    /// The bucket's document cannot be parsed.
     pub fn of(bucket: &CollectionInfo) -> S3Result<Self> {
         let Some(document) = bucket.attributes.get(LIFECYCLE) else {
             return Ok(Self::default());
@@ -123,12 +124,12 @@ impl Rules {
         Ok(Self(rules.iter().filter_map(Rule::of).collect()))
     }
 
-    /// Whether there is nothing that they could remove.
+    /// Whether no rule is enabled.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Begins of the keys that they are about, in order; none begins with another one.
+    /// Prefixes of the keys that rules for objects apply to, in order; none is a prefix of another.
     pub fn prefixes(&self) -> Vec<&str> {
         let about_objects =
             |rule: &&Rule| rule.current.is_some() || rule.lone_markers || rule.earlier.is_some();
@@ -139,7 +140,7 @@ impl Rules {
         prefixes
     }
 
-    /// What becomes of this; the earliest that any rule says.
+    /// The earliest expiry by any rule.
     pub fn fate(&self, seen: &Seen<'_>) -> Option<Fate> {
         let rules = self.0.iter();
         let fates = rules.filter_map(|rule| Some((rule.fate(seen)?, rule)));
@@ -151,15 +152,15 @@ impl Rules {
     }
 }
 
-/// The rules of buckets as they were when they were asked for, so that not each answer reads a document anew.
+/// Parsed rules by bucket, so that not every answer has to parse the document.
 #[derive(Clone, Default)]
 pub struct Recent(Arc<Mutex<BTreeMap<String, Known>>>);
 
-/// A document, and what it says.
+/// A document and its parsed rules.
 type Known = (Vec<u8>, Arc<Rules>);
 
 impl Recent {
-    /// What `x-amz-expiration` says of what has just been written; it only informs, so a race for it does no harm.
+    /// Value of `x-amz-expiration` for an object just written. It only informs, so that a race does no harm.
     pub fn header_of(&self, store: &Store, bucket: &str, key: &str) -> Option<String> {
         let bucket = store.collection(bucket).ok()??;
         if !bucket.attributes.contains_key(LIFECYCLE) {
@@ -169,7 +170,7 @@ impl Recent {
         self.fate(&bucket, key, &info)?.header()
     }
 
-    /// When a rule of its bucket removes a current version. Nothing expires by rules that cannot be read.
+    /// When a current version expires. With rules that cannot be read, nothing expires.
     pub fn fate(&self, bucket: &CollectionInfo, key: &str, info: &ObjectInfo) -> Option<Fate> {
         let document = bucket.attributes.get(LIFECYCLE)?;
         let known = self.0.lock().get(&bucket.name).cloned();
@@ -197,7 +198,7 @@ impl Recent {
 }
 
 impl Fate {
-    /// As `x-amz-expiration` says it.
+    /// Value of the header `x-amz-expiration`.
     pub fn header(&self) -> Option<String> {
         let date = format_date(&timestamp(self.at_micros))?;
         let id = form_urlencoded::byte_serialize(self.rule.as_bytes());
@@ -207,7 +208,7 @@ impl Fate {
 }
 
 impl Rule {
-    /// `None` of one that is not in force.
+    /// `None` for a rule that is not enabled or has values that cannot be used.
     fn of(rule: &LifecycleRule) -> Option<Self> {
         if rule.status.as_str() != ExpirationStatus::ENABLED {
             return None;
@@ -266,7 +267,7 @@ impl Rule {
 }
 
 impl Filter {
-    /// `None` if it asks for what no object can have.
+    /// `None` for conditions that no object can meet.
     fn of(rule: &LifecycleRule) -> Option<Self> {
         let size = |bytes: Option<i64>| bytes.map(u64::try_from).transpose().ok();
         let tag = |tag: &Tag| Some((tag.key.clone()?, tag.value.clone()?));
@@ -276,7 +277,7 @@ impl Filter {
                 ..Self::default()
             });
         };
-        // What is said outside of `And` is all that is said.
+        // Without `And`, the filter's own fields are the conditions.
         let all = filter.and.clone().unwrap_or(LifecycleRuleAndOperator {
             prefix: filter.prefix.clone(),
             tags: filter.tag.clone().map(|tag| vec![tag]),
@@ -318,16 +319,16 @@ impl Filter {
     }
 }
 
-/// The midnight that follows so many days later.
+/// The first midnight (UTC) at or after `micros`, and `days` days later.
 fn midnight_after(micros: u64, days: u64) -> u64 {
     let day = micros.div_ceil(MICROS_PER_DAY).saturating_add(days);
     day.saturating_mul(MICROS_PER_DAY)
 }
 
-/// The rules that a client sends, if they can be carried out. Those without a name get one from `new_id`.
+/// Checks the rules that a client sends. Rules without an id get one from `new_id`.
 ///
 /// # Errors
-/// They say something that S3 or this server does not know.
+/// The rules are invalid, or use what this server does not implement.
 pub fn admit(
     mut rules: BucketLifecycleConfiguration,
     mut new_id: impl FnMut() -> String,
@@ -453,7 +454,8 @@ fn check_days(action: &str, days: Option<i32>) -> S3Result<()> {
     }
 }
 
-/// A rule has a filter that says one thing, or `And` with several, or a prefix of its own as older clients write it.
+/// A rule has a filter with one condition, a filter with several inside `And`, or a prefix of its own (older
+/// clients).
 fn check_filter(rule: &LifecycleRule) -> S3Result<()> {
     let malformed = |why: &str| Err(s3_error!(MalformedXML, "{why}"));
     let filter = match (&rule.filter, &rule.prefix) {
@@ -483,12 +485,12 @@ fn check_filter(rule: &LifecycleRule) -> S3Result<()> {
     Tags::new(pairs).map(|_| ())
 }
 
-/// A date before 1970 has passed as well.
+/// Unix time in microseconds; 0, which has passed as well, for dates before 1970.
 fn moment(date: &Timestamp) -> u64 {
     micros(date).unwrap_or(0)
 }
 
-/// Rules as a bucket keeps them.
+/// Serialises rules into the document that a bucket keeps.
 pub fn encode(rules: &BucketLifecycleConfiguration) -> S3Result<Vec<u8>> {
     let mut document = Vec::new();
     let written = rules.serialize(&mut Serializer::new(&mut document));
@@ -496,10 +498,10 @@ pub fn encode(rules: &BucketLifecycleConfiguration) -> S3Result<Vec<u8>> {
     Ok(document)
 }
 
-/// The other way.
+/// Parses a bucket's document.
 ///
 /// # Errors
-/// It is no document of rules.
+/// The document cannot be parsed.
 pub fn decode(document: &[u8]) -> S3Result<BucketLifecycleConfiguration> {
     let read = BucketLifecycleConfiguration::deserialize(&mut Deserializer::new(document));
     read.map_err(|_| {

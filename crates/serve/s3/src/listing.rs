@@ -11,18 +11,18 @@ pub struct Query<'a> {
     pub prefix: &'a str,
     /// Roll keys up at this; empty for none.
     pub delimiter: &'a str,
-    /// Only items behind this one, and none below it if it is a common prefix or lies in one.
+    /// Only items after this one, and none below it if it is a common prefix or lies in one.
     pub after: &'a str,
     /// At most this many items.
     pub limit: usize,
 }
 
-/// A page.
+/// A page of a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Page<T> {
-    /// Keys.
+    /// Keys on the page.
     pub entries: Vec<T>,
-    /// Common prefixes.
+    /// Common prefixes on the page.
     pub prefixes: Vec<String>,
     /// The last item, if more follow.
     pub next: Option<String>,
@@ -39,7 +39,7 @@ impl<T> Default for Page<T> {
 }
 
 impl<T: Keyed> Page<T> {
-    /// All names on it.
+    /// All keys and prefixes on the page.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let keys = self.entries.iter().map(Keyed::key);
         keys.chain(self.prefixes.iter().map(String::as_str))
@@ -47,18 +47,18 @@ impl<T: Keyed> Page<T> {
     }
 }
 
-/// Something with a key.
+/// An entry of a listing.
 pub trait Keyed {
     /// The key.
     fn key(&self) -> &str;
 
-    /// Its place among all, which no other one has: in order of keys.
+    /// Its unique position in the listing; positions are in order of keys.
     fn place(&self) -> &str {
         self.key()
     }
 }
 
-/// The fewest and the most keys asked for in one seek.
+/// Bounds on the number of entries per seek.
 const BATCH: std::ops::RangeInclusive<usize> = 16..=1000;
 
 /// Lists one page. `seek(from, n)` gives at most `n` entries in byte order from `from` (inclusive)
@@ -73,7 +73,7 @@ pub fn page<T: Keyed, E>(
     }
 }
 
-/// Lists the page that begins at a place, whatever the query says it is behind.
+/// Lists the page that begins at the place `from`; [`Query::after`] is ignored.
 pub fn page_from<T: Keyed, E>(
     query: &Query<'_>,
     mut from: String,
@@ -142,7 +142,7 @@ pub fn page_from<T: Keyed, E>(
     }
 }
 
-/// Where to begin, or `None` if nothing can be listed.
+/// Where to begin; `None` if nothing can follow.
 fn start(query: &Query<'_>) -> Option<String> {
     if query.after < query.prefix {
         return Some(query.prefix.to_owned());
@@ -166,12 +166,12 @@ pub fn common_prefix<'k>(query: &Query<'_>, key: &'k str) -> Option<&'k str> {
     Some(&key[..end])
 }
 
-/// The first string behind this one.
+/// The first string after this one.
 pub fn successor(key: &str) -> String {
     format!("{key}\0")
 }
 
-/// The first string behind all that begin with `prefix`; `None` if there is none.
+/// The first string after all that begin with `prefix`; `None` if there is none.
 pub fn successor_of_prefix(prefix: &str) -> Option<String> {
     let mut next = prefix.to_owned();
     while let Some(last) = next.pop() {
@@ -204,12 +204,12 @@ pub fn url_encode(text: &str) -> String {
     out
 }
 
-/// A continuation token: the last item of the page before.
+/// Encodes a continuation token: the last item of the page before.
 pub fn encode_token(last: &str) -> String {
     base64_simd::URL_SAFE_NO_PAD.encode_to_string(format!("1{last}"))
 }
 
-/// Reads a continuation token.
+/// Decodes a continuation token; `None` if it is not one.
 pub fn decode_token(token: &str) -> Option<String> {
     let bytes = base64_simd::URL_SAFE_NO_PAD.decode_to_vec(token).ok()?;
     String::from_utf8(bytes)

@@ -1,8 +1,8 @@
-//! Object Lock: what keeps a version from being removed or replaced, and who may weaken that. Pure: attributes, the time
-//! and what the caller may do in, a verdict out.
+//! Object Lock: decides whether a version may be removed or replaced, and whether its lock may be weakened. Pure:
+//! attributes, the time and the caller's rights in, a verdict out.
 //!
-//! A retention lasts until its date, a legal hold until somebody takes it off. What an attribute says that cannot be read,
-//! because of damage or because a newer program wrote it, is not known; so it counts as a lock that nobody may weaken.
+//! A retention lasts until its date, a legal hold until it is taken off. An attribute that cannot be read, because of
+//! damage or because a newer program wrote it, counts as a lock that no caller may weaken.
 
 use crate::attributes::{LEGAL_HOLD, LOCK_MODE, LOCK_UNTIL, OBJECT_LOCK};
 use crate::dates::{LAST_MICROS, MICROS_PER_DAY, format_time, micros, parse_time, timestamp};
@@ -13,25 +13,25 @@ use std::str::FromStr;
 use store::Attributes;
 use time::{Date, Month, OffsetDateTime};
 
-/// Dates are kept in milliseconds, which is what S3 tells of them.
+/// Dates are kept in whole milliseconds, the precision of S3.
 const MILLI_MICROS: u64 = 1000;
 /// The longest default retention, as in S3.
 const MAX_DAYS: u32 = 36_500;
 const MAX_YEARS: u32 = 100;
-/// A bucket's lock without a default retention.
+/// Attribute value of a bucket's lock without a default retention.
 const ENABLED: &str = "enabled";
 
-/// Who may weaken a retention.
+/// Mode of a retention: which callers may weaken it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
-    /// Whoever may bypass it.
+    /// Callers with the right to bypass governance may weaken it.
     Governance,
-    /// Nobody.
+    /// No caller may weaken it.
     Compliance,
 }
 
 impl Mode {
-    /// As S3 and attributes name it.
+    /// Name in S3 and in attributes.
     pub fn word(self) -> &'static str {
         match self {
             Self::Governance => "GOVERNANCE",
@@ -49,17 +49,17 @@ impl FromStr for Mode {
     }
 }
 
-/// For how long a version stays.
+/// Retention of a version: until its end the version cannot be removed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Retention {
-    /// Who may shorten that.
+    /// Which callers may shorten it.
     pub mode: Mode,
-    /// Until when: Unix time in microseconds, whole milliseconds.
+    /// End of the retention: Unix time in microseconds, in whole milliseconds.
     pub until: u64,
 }
 
 impl Retention {
-    /// One that lasts until then, or to the end of that millisecond.
+    /// A retention until `until`, rounded up to whole milliseconds.
     pub fn new(mode: Mode, until: u64) -> Self {
         let until = until.min(LAST_MICROS).next_multiple_of(MILLI_MICROS);
         Self { mode, until }
@@ -77,12 +77,12 @@ impl fmt::Display for Retention {
     }
 }
 
-/// What is said of a version's lock.
+/// Lock of a version: as requested by a client, or as granted.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Lock {
     /// Its retention.
     pub retention: Option<Retention>,
-    /// Whether a legal hold is on it, if anything was ever said of one.
+    /// `Some(true)` for a legal hold, `Some(false)` for one taken off or refused, `None` if never set.
     pub hold: Option<bool>,
 }
 
@@ -109,22 +109,22 @@ pub fn hold_word(hold: bool) -> &'static str {
     if hold { "ON" } else { "OFF" }
 }
 
-/// The hold of this name.
+/// Parses the word of a legal hold.
 pub fn parse_hold(text: &str) -> Option<bool> {
     [true, false]
         .into_iter()
         .find(|hold| hold_word(*hold) == text)
 }
 
-/// An attribute whose value is none that this program knows.
+/// An attribute with a value that this program does not know.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("the attribute {0} cannot be read, which counts as locked")]
 pub struct Unreadable(pub &'static str);
 
-/// What attributes say, if it can be read.
+/// Value of an attribute, if it can be read.
 pub type Read<T> = Result<T, Unreadable>;
 
-/// A version's lock as its attributes have it.
+/// Lock of a version as read from its attributes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Kept {
     /// Its retention.
@@ -134,7 +134,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// That of a version with these attributes.
+    /// Lock of a version with these attributes.
     pub fn of(attributes: &Attributes) -> Self {
         Self {
             retention: retention_of(attributes),
@@ -148,7 +148,7 @@ impl Kept {
         }
     }
 
-    /// All of it, if all can be read.
+    /// The whole lock, if both parts can be read.
     pub fn read(&self) -> Read<Lock> {
         Ok(Lock {
             retention: self.retention?,
@@ -161,7 +161,7 @@ fn text<'a>(attributes: &'a Attributes, name: &str) -> Option<&'a str> {
     std::str::from_utf8(attributes.get(name)?).ok()
 }
 
-/// A mode without a date says as little as a date without a mode.
+/// A mode without a date, or a date without a mode, is unreadable.
 fn retention_of(attributes: &Attributes) -> Read<Option<Retention>> {
     if [LOCK_MODE, LOCK_UNTIL]
         .iter()
@@ -181,21 +181,21 @@ fn parse_until(text: &str) -> Option<u64> {
     micros(&parse_time(text)?)
 }
 
-/// For how long new versions of a bucket stay if nothing is said of that.
+/// Retention of new versions in a bucket, unless a request gives its own.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DefaultRetention {
-    /// Who may shorten that.
+    /// Which callers may shorten it.
     pub mode: Mode,
-    /// For how long.
+    /// Duration of the retention.
     pub period: Period,
 }
 
-/// A time from when a version is made.
+/// Duration of a default retention, from the creation of a version.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Period {
-    /// Of 24 hours.
+    /// Days of 24 hours.
     Days(u32),
-    /// Of the calendar.
+    /// Calendar years.
     Years(u32),
 }
 
@@ -218,17 +218,17 @@ impl Period {
         (1..=self.longest()).contains(&self.count())
     }
 
-    /// The end of one that begins now.
+    /// End of a period that begins at `now`, both Unix time in microseconds.
     fn end(self, now: u64) -> u64 {
         match self {
             Self::Days(days) => now.saturating_add(MICROS_PER_DAY.saturating_mul(days.into())),
-            // A date that no calendar has is after all others.
+            // A date beyond the calendar is replaced by the last possible one.
             Self::Years(years) => years_later(now, years).unwrap_or(LAST_MICROS),
         }
     }
 }
 
-/// The same day and time so many years later; of a 29th of February that is not there, the day after it.
+/// The same day and time `years` later; 1 March if that year has no 29 February.
 fn years_later(now: u64, years: u32) -> Option<u64> {
     let date = OffsetDateTime::from(timestamp(now));
     let year = date.year().checked_add(i32::try_from(years).ok()?)?;
@@ -238,15 +238,15 @@ fn years_later(now: u64, years: u32) -> Option<u64> {
     micros(&Timestamp::from(later.ok()?))
 }
 
-/// A bucket whose versions can be locked.
+/// Object Lock of a bucket.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct BucketLock {
-    /// What new versions get if nothing else is said.
+    /// Retention of new versions for which none is requested.
     pub default: Option<DefaultRetention>,
 }
 
 impl BucketLock {
-    /// That of a bucket with these attributes; `None` if it has none.
+    /// Lock of a bucket with these attributes; `None` if it has none.
     pub fn of(attributes: &Attributes) -> Read<Option<Self>> {
         if !attributes.contains_key(OBJECT_LOCK) {
             return Ok(None);
@@ -274,7 +274,7 @@ impl BucketLock {
         })
     }
 
-    /// As the attribute has it.
+    /// The attribute's value.
     pub fn encode(&self) -> String {
         let Some(DefaultRetention { mode, period }) = self.default else {
             return ENABLED.to_owned();
@@ -287,7 +287,7 @@ impl BucketLock {
     }
 }
 
-/// Why a lock does not allow a change, or is not given.
+/// Why a lock does not allow a change, or cannot be granted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Refusal {
     /// A retention that has not ended.
@@ -296,7 +296,7 @@ pub enum Refusal {
     /// A legal hold.
     #[error("a legal hold")]
     Held,
-    /// Something that is not known.
+    /// A lock that cannot be read.
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
     /// The bucket has no Object Lock.
@@ -304,7 +304,7 @@ pub enum Refusal {
     NoBucketLock,
 }
 
-/// S3 says no more of a lock than that there is one.
+/// S3 tells clients only that there is a lock.
 impl From<Refusal> for S3Error {
     fn from(why: Refusal) -> Self {
         match why {
@@ -321,7 +321,7 @@ impl From<Refusal> for S3Error {
     }
 }
 
-/// Whether a version may be removed or replaced. `bypass` is for who may bypass governance, and says so.
+/// Whether a version may be removed or replaced. `bypass`: the caller may bypass governance, and asks for it.
 pub fn may_delete(lock: &Kept, now: u64, bypass: bool) -> Result<(), Refusal> {
     if lock.hold?.unwrap_or_default() {
         return Err(Refusal::Held);
@@ -338,8 +338,8 @@ fn is_governance(retention: &Retention) -> bool {
     retention.mode == Mode::Governance
 }
 
-/// Whether a retention may become another one, or none. One that lasts may become longer; governance, for who bypasses
-/// it, anything.
+/// Whether a retention may be changed to `new`. While it lasts, it may be extended in the same mode; with `bypass`,
+/// governance may be changed to anything.
 pub fn may_change(
     old: Read<Option<Retention>>,
     new: Option<Retention>,
@@ -356,7 +356,7 @@ pub fn may_change(
     Err(Refusal::Retained(old))
 }
 
-/// Whether a legal hold may be put on (`new`) or taken off. Only who administers the bucket takes one off.
+/// Whether a legal hold may be put on (`new`) or taken off. Only administrators of the bucket may take one off.
 pub fn may_hold(old: Read<Option<bool>>, new: bool, is_admin: bool) -> Result<(), Refusal> {
     if new {
         return Ok(());
@@ -367,13 +367,13 @@ pub fn may_hold(old: Read<Option<bool>>, new: bool, is_admin: bool) -> Result<()
     }
 }
 
-/// The lock that a new version gets: what was asked for, and the bucket's default retention if none was.
+/// The lock of a new version: the requested one, with the bucket's default retention if none was requested.
 pub fn grant(bucket: Read<Option<BucketLock>>, asked: Lock, now: u64) -> Result<Lock, Refusal> {
     let default = match bucket {
         Ok(None) if asked == Lock::default() => return Ok(asked),
         Ok(None) => return Err(Refusal::NoBucketLock),
         Ok(Some(bucket)) => bucket.default,
-        // It is a bucket with a lock, and nothing else is needed of it.
+        // The bucket has a lock, and with a requested retention its default is not needed.
         Err(_) if asked.retention.is_some() => None,
         Err(unreadable) => return Err(unreadable.into()),
     };

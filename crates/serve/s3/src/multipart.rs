@@ -1,9 +1,8 @@
 //! Multipart uploads.
 //!
-//! An upload lives in its bucket's hidden collection: `ID/meta` holds no bytes, and as attributes
-//! what the object will have; `ID/00001`… are the parts. Completing it makes the object of the
-//! parts without copying them. A part is only ever stored while `ID/meta` is there, so once that
-//! is gone, what is left can be swept away.
+//! An upload lives in its bucket's hidden collection: `ID/meta` is an empty object with the attributes of the future
+//! object; `ID/00001`… are the parts. Completing an upload makes the object out of the parts without copying them. A
+//! part is stored only while `ID/meta` exists; parts without it are garbage that can be removed.
 
 mod complete;
 mod listing;
@@ -40,26 +39,26 @@ const KEY: &str = "key";
 const ALGORITHM: &str = "algorithm";
 const CHECKSUM_TYPE: &str = "checksum-type";
 
-/// An upload under way.
+/// An unfinished upload.
 pub struct Upload {
-    /// Which one.
+    /// 32 hexadecimal digits.
     pub id: String,
-    /// The key that the object will have.
+    /// Key of the future object.
     pub key: String,
-    /// What else it will have.
+    /// Other attributes of the future object.
     pub object: ObjectAttributes,
-    /// What was asked of its lock.
+    /// Lock requested for the future object.
     pub lock: Read<Lock>,
-    /// The checksum of its parts.
+    /// Algorithm of the parts' checksums.
     pub algorithm: Option<Algorithm>,
-    /// Whether the object's checksum is that of its bytes rather than of its parts' checksums.
+    /// Whether the object's checksum covers its bytes, and not its parts' checksums.
     pub full: bool,
-    /// When it began.
+    /// When it began, Unix time in microseconds.
     pub initiated_micros: u64,
 }
 
 impl Upload {
-    /// Reads what `ID/meta` keeps.
+    /// Reads an upload from the attributes of `ID/meta`.
     fn of(id: &str, info: &ObjectInfo) -> Option<Self> {
         let text = |name: &str| {
             let bytes = info.attributes.get(name)?;
@@ -98,7 +97,7 @@ impl Upload {
         }
     }
 
-    /// As clients name the checksum.
+    /// Checksum algorithm and type in S3's terms.
     fn checksum_names(&self) -> (Option<ChecksumAlgorithm>, Option<ChecksumType>) {
         let name = self
             .algorithm
@@ -114,12 +113,12 @@ fn meta_name(id: &str) -> String {
     format!("{id}/{META}")
 }
 
-/// The object that holds a part.
+/// Name of the object that holds a part.
 fn part_name(id: &str, number: u32) -> String {
     format!("{id}/{number:05}")
 }
 
-/// Checks a part's number.
+/// Checks that a part's number is between 1 and [`MAX_PARTS`].
 pub fn part_number(number: i32) -> S3Result<u32> {
     match u32::try_from(number) {
         Ok(number @ 1..=MAX_PARTS) => Ok(number),
@@ -130,9 +129,9 @@ pub fn part_number(number: i32) -> S3Result<u32> {
     }
 }
 
-/// The upload of this id, if it is one of this key.
+/// The upload with this id and key.
 pub fn load(store: &Store, bucket: &str, key: &str, id: &str) -> S3Result<Upload> {
-    // An id is part of a name: nothing but an id may get there.
+    // The id becomes part of an object's name, so it must be hexadecimal.
     let known = parse_hex::<16>(id).is_some_and(|bytes| hex(&bytes) == id);
     collections::require(store, bucket)?;
     if !known {
@@ -152,7 +151,7 @@ pub async fn create(
     gateway: &Gateway,
     request: S3Request<CreateMultipartUploadInput>,
 ) -> S3Result<S3Response<CreateMultipartUploadOutput>> {
-    // Said by clients that begin a copy in parts. That of another object is not known here.
+    // Sent by clients that begin a copy in parts. Metadata of another object is not available here.
     let directive = request.headers.get("x-amz-metadata-directive");
     let is_other = directive.is_some_and(|said| said != MetadataDirective::REPLACE);
     refuse(&[(is_other, "An upload with another object's metadata")])?;
@@ -204,7 +203,7 @@ pub async fn create(
     }))
 }
 
-/// Keeps an upload that begins; its id.
+/// Stores the `ID/meta` of a new upload; returns the id.
 pub fn begin(store: &Store, bucket: &str, upload: Upload) -> S3Result<String> {
     let nothing = store
         .writer(Some(0))
@@ -219,7 +218,7 @@ pub fn begin(store: &Store, bucket: &str, upload: Upload) -> S3Result<String> {
     Ok(upload.id)
 }
 
-/// Which checksum an upload keeps, and whether that of all bytes.
+/// An upload's checksum algorithm, and whether its checksum covers the whole object.
 fn checksum_plan(
     algorithm: Option<&ChecksumAlgorithm>,
     kind: Option<&ChecksumType>,
@@ -259,7 +258,7 @@ pub async fn upload_part(
     let input = request.input;
     let number = part_number(input.part_number)?;
     let (bucket, key, id) = (input.bucket, input.key, input.upload_id);
-    // The same part of the next upload replaces it.
+    // Names what is being uploaded: the same part of a later upload of this key would replace it.
     let object = (bucket.clone(), format!("{key}\0{number}"));
     let upload = {
         let (bucket, id) = (bucket.clone(), id.clone());
@@ -289,7 +288,7 @@ pub async fn upload_part(
     Ok(S3Response::new(output))
 }
 
-/// A transaction that puts a part, if its upload is still there, and the collection and the name of the part.
+/// A transaction that requires the upload to exist, with the collection and the name of the part to put.
 pub fn begin_part(bucket: &str, id: &str, number: u32) -> (Transaction, String, String) {
     let collection = uploads_of(bucket);
     let mut transaction = Transaction::new();
@@ -297,7 +296,7 @@ pub fn begin_part(bucket: &str, id: &str, number: u32) -> (Transaction, String, 
     (transaction, collection, part_name(id, number))
 }
 
-/// A condition on an upload fails when the upload is gone.
+/// A failed condition on an upload means that the upload is gone.
 pub fn upload_error(error: store::Error) -> s3s::S3Error {
     match error {
         store::Error::ConditionFailed { .. } => no_such_upload(),
@@ -382,7 +381,7 @@ fn end(store: &Store, collection: &str, id: &str) -> S3Result<()> {
     discard_parts(store, collection, id)
 }
 
-/// Ends those uploads of a bucket; how many.
+/// Ends the uploads of a bucket that `which` selects; returns their number.
 pub fn end_those(store: &Store, bucket: &str, which: impl Fn(&Upload) -> bool) -> S3Result<u64> {
     let (collection, mut count) = (uploads_of(bucket), 0);
     visit(store, &collection, |id, meta| {
@@ -392,7 +391,7 @@ pub fn end_those(store: &Store, bucket: &str, which: impl Fn(&Upload) -> bool) -
         }
         match end(store, &collection, id) {
             Ok(()) => count += 1,
-            // It was completed meanwhile, or a client has ended it.
+            // Another request has completed or ended the upload meanwhile.
             Err(error) if *error.code() == S3ErrorCode::NoSuchUpload => {}
             Err(error) => return Err(error),
         }
@@ -401,7 +400,7 @@ pub fn end_those(store: &Store, bucket: &str, which: impl Fn(&Upload) -> bool) -
     Ok(count)
 }
 
-/// Removes what is left of an upload whose `ID/meta` is gone.
+/// Removes the parts of an upload whose `ID/meta` is gone.
 fn discard_parts(store: &Store, collection: &str, id: &str) -> S3Result<()> {
     let prefix = format!("{id}/");
     loop {
@@ -435,7 +434,7 @@ fn visit(
     let mut from = String::new();
     loop {
         let first = store.list(collection, "", &from, 1).map_err(of_store)?;
-        // Uploads' names are text; what is not lies behind them.
+        // Names of uploads are text, and sort before any names that are not.
         let Some(name) = first.first().and_then(|info| info.name.text()) else {
             return Ok(());
         };
@@ -449,7 +448,7 @@ fn visit(
     }
 }
 
-/// Sweeps away parts whose uploads ended just before the server did.
+/// Removes parts without `ID/meta`, left by uploads that ended just before the server did.
 pub fn sweep(store: &Store) -> S3Result<()> {
     for collection in store
         .collections()

@@ -1,5 +1,5 @@
-//! Objects: put, get, head, describe. A put walks down through [`upload`](crate::upload),
-//! a get comes up through [`Download`].
+//! Operations on objects: put, get, head, attributes. The body of a put passes through [`upload`](crate::upload),
+//! that of a get through [`Download`].
 
 use crate::attributes::PartSizes;
 use crate::attributes::{Checksum, Content, ObjectAttributes, stored_encoding};
@@ -24,38 +24,38 @@ use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 use std::sync::Arc;
 use store::{Condition, ObjectInfo, Store, Transaction};
 
-/// What S3 says of an object that nobody gave a type.
+/// Content type in answers for an object without one.
 const DEFAULT_TYPE: &str = "binary/octet-stream";
 
-/// How many tags an object has.
+/// Header with an object's number of tags.
 const TAG_COUNT: HeaderName = HeaderName::from_static("x-amz-tagging-count");
 
-/// Marks a response of HeadObject that is about a range.
+/// Extension of a HeadObject response that is about a range.
 #[derive(Clone, Copy)]
 pub struct PartialContent;
 
-/// Marks a response whose entity tag has no quotes: that of GetObjectAttributes.
+/// Extension of a response whose entity tag has no quotes: GetObjectAttributes.
 #[derive(Clone, Copy)]
 pub struct BareTag;
 
 /// An object with its attributes read.
 pub struct Object {
-    /// Bytes.
+    /// Bytes of data.
     pub size: u64,
-    /// Unix time.
+    /// When it was last changed, Unix time in microseconds.
     pub modified_micros: u64,
-    /// What S3 keeps of it; the entity tag is never empty.
+    /// Its S3 attributes; the entity tag is never empty.
     pub attributes: ObjectAttributes,
     /// Its lock.
     pub lock: Kept,
 }
 
 impl Object {
-    /// Reads what the store keeps.
+    /// Decodes the store's information on an object.
     pub fn of(info: &ObjectInfo) -> Self {
         let mut attributes = ObjectAttributes::decode(&info.attributes);
         if attributes.etag.is_empty() {
-            // Stored by something else than this gateway: size and time are as good a tag as any.
+            // Not stored by this gateway: size and time serve as a tag.
             attributes.etag = format!("{:x}-{:x}", info.size, info.modified_micros);
         }
         Self {
@@ -66,12 +66,12 @@ impl Object {
         }
     }
 
-    /// Its entity tag as in headers.
+    /// The entity tag for headers.
     pub fn etag(&self) -> ETag {
         ETag::Strong(self.attributes.etag.clone())
     }
 
-    /// The checksum of what is read: of all of it, or of one part.
+    /// Checksum of the bytes that are read: the whole object or one part.
     fn checksum_of(&self, extent: &RequestedRange, part: Option<i32>) -> Option<Checksum> {
         if !extent.partial {
             return self.attributes.checksum.clone();
@@ -79,13 +79,13 @@ impl Object {
         self.attributes.part_checksum(u32::try_from(part?).ok()?)
     }
 
-    /// Judges a conditional read.
+    /// Evaluates the conditions of a read.
     pub fn judge(&self, preconditions: &Preconditions) -> Verdict {
         judge(preconditions, &self.attributes.etag, self.modified_micros)
     }
 }
 
-/// The content headers of an input that has fields of these names.
+/// The content headers of a request's input, taken from its fields.
 macro_rules! content_of {
     ($input:expr) => {
         Content {
@@ -117,7 +117,7 @@ pub async fn put(
     let metadata = input.metadata.unwrap_or_default().into_iter().collect();
     let tags = Tags::of_header(input.tagging.as_deref())?;
     let (bucket, key) = (input.bucket, input.key);
-    // Before a body of gigabytes comes for nothing. The buckets are in memory.
+    // Checked before gigabytes of body are received for nothing. Buckets are held in memory.
     let info = collections::require(&gateway.store, &bucket)?;
     lock::grant(BucketLock::of(&info.attributes), asked, now)?;
     if !requires.is_empty() {
@@ -166,7 +166,7 @@ pub async fn put(
     Ok(S3Response::new(output))
 }
 
-/// Refuses a write whose condition does not hold now; the transaction judges it again.
+/// Refuses a write whose condition does not hold now; the transaction evaluates the condition again.
 pub fn foresee(store: &Store, bucket: &str, key: &str, requires: &[Condition]) -> S3Result<()> {
     if requires.is_empty() {
         return Ok(());
@@ -197,7 +197,7 @@ fn not_modified(object: &Object) -> S3Error {
     error
 }
 
-/// What a read comes to before any byte is read.
+/// Evaluates conditions and range of a read, before any byte is read.
 fn plan_read(
     object: &Object,
     preconditions: &Preconditions,
@@ -210,7 +210,7 @@ fn plan_read(
         Verdict::NotModified => return Err(not_modified(object)),
         Verdict::Failed => return Err(precondition_failed()),
     }
-    // The range is of another object than the one the client knows: it gets all of this one.
+    // `If-Range` names another object than this one: the client gets the whole object.
     let other = if_range.is_some_and(|tag| tag.trim_matches('"') != object.attributes.etag);
     let parts = object.attributes.parts.as_ref();
     requested_range(object.size, parts, range.filter(|_| !other), part)
@@ -227,7 +227,7 @@ macro_rules! preconditions_of {
     };
 }
 
-/// Fills what GetObject and HeadObject have in common.
+/// Fills the fields that GetObject and HeadObject have in common.
 macro_rules! fill {
     ($output:expr, $object:expr, $extent:expr, $checksum_mode:expr, $part:expr) => {{
         let (object, extent): (&Object, &RequestedRange) = (&$object, &$extent);
@@ -291,7 +291,7 @@ pub async fn get(
         let preconditions = preconditions_of!(input);
         let (range, part) = (input.range.as_ref(), input.part_number);
         let extent = plan_read(&object, &preconditions, if_range.as_deref(), range, part)?;
-        // Before the head is sent: damage at the start can still be said in words.
+        // Before the head is sent: damage at the start can still be answered as an error.
         let first = take_piece(&reader, &extent.range).map_err(of_read)?;
         Ok((reader, object, extent, first, (id, fate)))
     };
@@ -362,7 +362,7 @@ pub async fn head(
     output.expires = input.response_expires.or(output.expires);
     let mut response = S3Response::new(output);
     if let Some(count) = object.attributes.tags.count() {
-        // `s3s` has no field for it here.
+        // `s3s` has no field for this header in HeadObject.
         response.headers.insert(TAG_COUNT, count.into());
     }
     if extent.partial {
@@ -371,7 +371,7 @@ pub async fn head(
     Ok(response)
 }
 
-/// What GetObjectAttributes tells.
+/// The attributes that GetObjectAttributes can return.
 const ATTRIBUTES: [&str; 5] = [
     ObjectAttributes_::CHECKSUM,
     ObjectAttributes_::ETAG,
@@ -440,7 +440,7 @@ pub async fn describe(
     Ok(response)
 }
 
-/// A page of an object's parts.
+/// A page of an object's parts, after part `marker`.
 fn describe_parts(
     attributes: &ObjectAttributes,
     parts: &PartSizes,
@@ -474,7 +474,7 @@ fn describe_parts(
     }
 }
 
-/// The DTO of that name, out of the way of ours.
+/// Renamed, because this module has an `ObjectAttributes` of its own.
 use s3s::dto::ObjectAttributes as ObjectAttributes_;
 
 #[cfg(test)]

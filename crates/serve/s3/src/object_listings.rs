@@ -1,4 +1,4 @@
-//! The listings of a bucket's objects, and what they share with that of versions.
+//! The listings of a bucket's current objects, and what they share with the listing of versions.
 
 use crate::attributes::{Checksum, ETAG};
 use crate::collections::require;
@@ -11,7 +11,7 @@ use s3s::dto::*;
 use s3s::{S3Request, S3Response, S3Result};
 use store::{ObjectInfo, Store};
 
-/// A key on a page.
+/// An object in a listing.
 struct Entry {
     key: String,
     size: u64,
@@ -27,7 +27,7 @@ impl Keyed for Entry {
 }
 
 impl Entry {
-    /// `None` of a name that is no text, which S3 has no way to show.
+    /// `None` for a name that is not text, which S3 cannot show.
     fn of(info: ObjectInfo) -> Option<Self> {
         let etag = info
             .attributes
@@ -60,21 +60,21 @@ impl Entry {
     }
 }
 
-/// What the three listings of objects are asked alike.
+/// Parameters that ListObjects, ListObjectsV2 and ListObjectVersions share.
 pub struct Ask {
-    /// Of what.
+    /// The bucket to list.
     pub bucket: String,
-    /// How names are written.
+    /// Encoding of names in the answer.
     pub encode: Encode,
-    /// Names on a page.
+    /// Most names on a page.
     pub limit: usize,
-    /// What they begin with.
+    /// Only names that begin with this.
     pub prefix: String,
-    /// Where they are rolled up; empty for nowhere.
+    /// Names are rolled up into common prefixes at this; empty for not at all.
     pub delimiter: String,
 }
 
-/// Reads it from an input; all three have fields of these names.
+/// Makes an [`Ask`] from the input of any of the three.
 macro_rules! ask {
     ($input:expr) => {
         Ask {
@@ -88,7 +88,7 @@ macro_rules! ask {
 }
 pub(crate) use ask;
 
-/// What those of current versions answer alike.
+/// Parts of an answer that ListObjects and ListObjectsV2 share.
 struct Listing {
     name: Option<String>,
     prefix: Option<String>,
@@ -97,13 +97,13 @@ struct Listing {
     is_truncated: Option<bool>,
     entries: Vec<Entry>,
     common_prefixes: Option<CommonPrefixList>,
-    /// The last item if more follow, as it is.
+    /// The last item if more follow, not encoded.
     next: Option<String>,
     encode: Encode,
 }
 
 impl Ask {
-    /// The page behind `after`; `told` is a name that the answer repeats.
+    /// The page after `after`; `told` is a name that the answer repeats.
     async fn list(self, gateway: &Gateway, after: String, told: &str) -> S3Result<Listing> {
         let Self {
             bucket,
@@ -140,7 +140,8 @@ impl Ask {
     }
 }
 
-/// At most `limit` objects of a collection from a name on that there is an entry of; fewer only at the end.
+/// At most `limit` entries of a collection from the name `from` on, for objects of which `entry` makes one; fewer
+/// only at the end.
 pub fn entries<T>(
     store: &Store,
     (collection, prefix): (&str, &str),
@@ -173,7 +174,7 @@ pub async fn list_objects(
     let found = ask!(input).list(gateway, marker.clone(), &marker).await?;
     let encode = found.encode;
     let contents = found.entries.into_iter();
-    // Without a delimiter, the last key says it already.
+    // Without a delimiter, clients use the last key instead.
     let next = found.next.filter(|_| found.delimiter.is_some());
     Ok(S3Response::new(ListObjectsOutput {
         name: found.name,

@@ -1,8 +1,8 @@
-//! The operations of Object Lock, on a bucket and on a version, and what headers ask of a version that comes.
+//! The operations of Object Lock on buckets and versions, and the lock headers of new versions.
 //!
-//! What a lock allows is judged by [`lock`], at the moment of a change and while nobody else
-//! changes the key. A key with the right to write makes locks and makes them stronger. To weaken one, where that can be
-//! done at all, it has to administer the bucket too.
+//! [`lock`] decides what is allowed, at the time of the change and while no other change of the key runs. A key with
+//! the right to write creates locks and strengthens them. To weaken one, where that is possible at all, it has to
+//! administer the bucket too.
 
 use crate::attributes::{LOCK_MODE, LOCK_UNTIL};
 use crate::collections::require;
@@ -30,8 +30,8 @@ fn is_admin(extensions: &Extensions, bucket: &str) -> bool {
     key.is_some_and(|key| key.rights.allow(need, Some(bucket), None))
 }
 
-/// Whether a request bypasses governance: it says so, and its key may. The audit log tells of it, whether or not there
-/// is anything to bypass.
+/// Whether a request bypasses governance: it asks for it, and its key may. The audit log records that, whether or not
+/// there is anything to bypass.
 pub fn bypasses(extensions: &Extensions, bucket: &str, said: Option<bool>) -> bool {
     let bypasses = said == Some(true) && is_admin(extensions, bucket);
     if bypasses && let Some(record) = extensions.get::<Arc<Record>>() {
@@ -40,7 +40,7 @@ pub fn bypasses(extensions: &Extensions, bucket: &str, said: Option<bool>) -> bo
     bypasses
 }
 
-/// What the headers of a put, a copy or an upload ask for.
+/// The lock that the headers of a put, a copy or an upload request.
 pub fn asked(
     mode: Option<&str>,
     until: Option<&Timestamp>,
@@ -73,7 +73,7 @@ pub fn asked(
     })
 }
 
-/// The fields of that name of an input.
+/// Calls [`asked`] with the lock fields of an input.
 macro_rules! asked_of {
     ($input:expr, $now:expr) => {{
         let input = &$input;
@@ -90,8 +90,8 @@ macro_rules! asked_of {
 }
 pub(crate) use asked_of;
 
-/// Fills the fields of what GetObject and HeadObject tell. What cannot be read is not told: GetObjectRetention and
-/// GetObjectLegalHold say why.
+/// Sets the lock fields of a GetObject or HeadObject output. Unreadable values are left out: GetObjectRetention and
+/// GetObjectLegalHold report them.
 macro_rules! tell_lock {
     ($output:expr, $kept:expr) => {{
         let kept: &$crate::lock::Kept = $kept;
@@ -108,7 +108,7 @@ macro_rules! tell_lock {
 }
 pub(crate) use tell_lock;
 
-/// A retention that has not ended yet.
+/// A retention, which has to end after `now`.
 fn future(mode: Mode, until: &Timestamp, now: u64) -> S3Result<Retention> {
     match micros(until) {
         Some(until) if until > now => Ok(Retention::new(mode, until)),
@@ -211,7 +211,7 @@ pub async fn get_configuration(
     }))
 }
 
-/// A version that a client names: bucket, key and, unless it is the current one, its id.
+/// A version in a request: bucket, key and, unless it is the current one, its id.
 type Named = (String, String, Option<String>);
 
 /// PutObjectRetention.
@@ -299,13 +299,13 @@ pub async fn get_legal_hold(
     }))
 }
 
-/// Something about a lock is there and says nothing to us.
+/// Error for a lock attribute that cannot be read.
 fn damaged(unreadable: Unreadable) -> S3Error {
     tracing::error!(%unreadable, "object lock");
     s3_error!(InternalError, "{unreadable}")
 }
 
-/// What a version's lock has of something.
+/// One part of a version's lock.
 async fn look<T: Send + 'static>(
     gateway: &Gateway,
     (bucket, key, version): Named,
@@ -327,10 +327,11 @@ async fn look<T: Send + 'static>(
     gateway.call(find).await?.ok_or_else(none)
 }
 
-/// Attributes that are set, and names of those that go.
+/// Attributes to set, and names of attributes to remove.
 type Changed = (Attributes, &'static [&'static str]);
 
-/// Changes attributes of a version's lock, if `judge` allows it at that moment. Neither its data nor its time change.
+/// Changes lock attributes of a version if `judge` allows it at that time. The version's data and modification time
+/// stay.
 async fn change(
     gateway: &Gateway,
     (bucket, key, version): Named,

@@ -1,9 +1,9 @@
-//! The operations there are, and all that each of them knows of a request.
+//! The operations of S3 that are implemented, each with the query parameters and headers that it knows.
 //!
-//! In S3, a name in the query selects the operation (`PUT key?renameObject`) and headers change what
-//! it does. A server that knows neither would carry out the plain operation instead, which
-//! overwrites or deletes. So an operation is carried out only if it knows every name in the request
-//! that may be meant for it; everything else is refused before the body is read.
+//! In S3, a name in the query selects the operation (`PUT key?renameObject`) and headers change what it does. A
+//! server that knows neither would carry out the plain operation instead, which overwrites or deletes. So an
+//! operation is carried out only if it knows every name in the request that may be meant for it; other requests are
+//! refused before their body is read.
 
 use crate::model::{PARAMETERS, Resource, SUBRESOURCES};
 use crate::rights::{Need, Right};
@@ -11,37 +11,37 @@ use http::{HeaderMap, Method};
 use s3s::path::S3Path;
 use s3s::{S3Error, S3Result, s3_error};
 
-/// What a request costs.
+/// Memory that a request needs, by kind; requests wait for permits of their kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cost {
-    /// Next to nothing.
+    /// Almost none.
     Free,
-    /// A document's memory, coming or going.
+    /// A document as its body or its answer.
     Document,
-    /// Object data coming in.
+    /// Object data received.
     Upload,
-    /// Object data going out.
+    /// Object data sent.
     Download,
 }
 
 /// An operation.
 #[derive(Debug)]
 pub struct Operation {
-    /// Its name in S3.
+    /// The operation's name in S3.
     pub name: &'static str,
-    /// What its caller has to be allowed.
+    /// Rights that the caller's key needs.
     pub need: Need,
-    /// What it costs.
+    /// Kind of memory that it needs.
     pub cost: Cost,
-    /// Names in the query.
+    /// Query parameters that it knows.
     query: &'static [&'static str],
-    /// Conditions, and headers that begin with `x-amz-`, beside [`COMMON`]. A name that ends in a
-    /// dash stands for all that begin with it.
+    /// Conditions and `x-amz-` headers that it knows, besides [`COMMON`]. A name that ends in a dash stands for all
+    /// names with this prefix.
     headers: &'static [&'static str],
 }
 
-/// Headers of every operation. The last five mean nothing here: the one owner pays, sessions have
-/// other keys, and the rest describes the client.
+/// Headers of every operation. The last five are ignored: the one owner pays, sessions have other keys, and the rest
+/// describes the client.
 const COMMON: &[&str] = &[
     "x-amz-checksum-crc32",
     "x-amz-checksum-crc32c",
@@ -61,7 +61,7 @@ const COMMON: &[&str] = &[
     "x-amz-user-agent",
 ];
 
-/// Headers that may come several times; of others the second one would be lost.
+/// Headers that may be repeated; of any other, the second value would be lost.
 const LISTS: &[&str] = &[
     "x-amz-meta-",
     "x-amz-object-attributes",
@@ -69,7 +69,7 @@ const LISTS: &[&str] = &[
     "x-amz-trailer",
 ];
 
-/// Headers of which an empty one says something, or nothing at all.
+/// Headers that may be empty, because an empty value has a meaning or the header is ignored.
 const MAY_BE_EMPTY: &[&str] = &[
     "x-amz-meta-",
     "x-amz-security-token",
@@ -78,8 +78,7 @@ const MAY_BE_EMPTY: &[&str] = &[
     "x-amz-user-agent",
 ];
 
-/// Conditions of HTTP. A read that does not judge one answers more than it has to; a write that
-/// does not judge one overwrites.
+/// Conditions of HTTP. A read that ignores one answers more than it has to; a write that ignores one overwrites.
 const CONDITIONS: &[&str] = &[
     "if-match",
     "if-none-match",
@@ -92,7 +91,7 @@ const WRITES: Need = Need::One(Right::Write);
 const LISTS_OBJECTS: Need = Need::One(Right::List);
 const ADMINISTERS: Need = Need::One(Right::Admin);
 
-/// The operations there are.
+/// All implemented operations.
 #[rustfmt::skip]
 const OPERATIONS: &[Operation] = &[
     Operation { name: "AbortMultipartUpload", need: WRITES, cost: Cost::Document, query: &["uploadId"], headers: &[] },
@@ -105,7 +104,7 @@ const OPERATIONS: &[Operation] = &[
         "x-amz-checksum-algorithm", "x-amz-metadata-directive",
         "x-amz-tagging", "x-amz-tagging-directive",
         "x-amz-object-lock-legal-hold", "x-amz-object-lock-mode", "x-amz-object-lock-retain-until-date",
-        // There are no annotations that one could copy or leave.
+        // There are no annotations to copy or to leave out.
         "x-amz-object-annotation-directive",
         "x-amz-copy-source", "x-amz-copy-source-if-match", "x-amz-copy-source-if-modified-since",
         "x-amz-copy-source-if-none-match", "x-amz-copy-source-if-unmodified-since",
@@ -158,7 +157,7 @@ const OPERATIONS: &[Operation] = &[
         "start-after",
     ], headers: OPTIONAL },
     Operation { name: "ListParts", need: WRITES, cost: Cost::Document, query: &["uploadId", "max-parts", "part-number-marker"], headers: &[] },
-    // The header is about moving objects, which no rule may ask for.
+    // The header concerns transitions, which no rule may have.
     Operation { name: "PutBucketLifecycleConfiguration", need: ADMINISTERS, cost: Cost::Document, query: &["lifecycle"], headers: &[
         "x-amz-transition-default-minimum-object-size",
     ] },
@@ -167,7 +166,7 @@ const OPERATIONS: &[Operation] = &[
         "if-match", "if-none-match", "x-amz-acl", "x-amz-grant-", "x-amz-meta-", "x-amz-storage-class", "x-amz-tagging",
         "x-amz-object-lock-legal-hold", "x-amz-object-lock-mode", "x-amz-object-lock-retain-until-date",
     ] },
-    // These write a lock. To weaken one, the key has to administer the bucket, too.
+    // Requests that set a lock. To weaken one, the key also has to administer the bucket.
     Operation { name: "PutObjectLegalHold", need: WRITES, cost: Cost::Document, query: &["legal-hold", "versionId"], headers: &[] },
     Operation { name: "PutObjectLockConfiguration", need: ADMINISTERS, cost: Cost::Document, query: &["object-lock"], headers: &[] },
     Operation { name: "PutObjectRetention", need: WRITES, cost: Cost::Document, query: &["retention", "versionId"], headers: &[
@@ -182,7 +181,7 @@ const OPERATIONS: &[Operation] = &[
     ] },
 ];
 
-/// What a read of an object knows.
+/// Query parameters of GetObject and HeadObject.
 const READ: &[&str] = &[
     "partNumber",
     "response-cache-control",
@@ -194,11 +193,11 @@ const READ: &[&str] = &[
     "versionId",
 ];
 
-/// Asks for the state of restores in listings; nothing has ever been archived.
+/// Header that asks listings for the state of restores; nothing is ever archived here.
 const OPTIONAL: &[&str] = &["x-amz-optional-object-attributes"];
 
 impl Operation {
-    /// What it does, if that is an administrative act: in words for the audit log.
+    /// The operation in words for the audit log, if it is an administrative act.
     pub fn act(&self) -> Option<&'static str> {
         match self.name {
             "CreateBucket" => Some("bucket made"),
@@ -214,12 +213,12 @@ impl Operation {
     }
 }
 
-/// The operation of this name, if it is one of ours.
+/// The operation of this name, if it is implemented.
 pub fn by_name(name: &str) -> Option<&'static Operation> {
     OPERATIONS.iter().find(|operation| operation.name == name)
 }
 
-/// The operation of this name, if it knows all that the request says.
+/// The operation of this name, if it knows every parameter and header of the request that may be meant for it.
 pub fn admit(
     name: &str,
     method: &Method,
@@ -239,13 +238,13 @@ pub fn admit(
     Ok(operation)
 }
 
-/// Parameters that S3 does not know are ignored as S3 does, such as the `x-id` of its clients. A
-/// name without a value selects an operation, if not one of today's then one of tomorrow's.
+/// Parameters that S3 does not know are ignored as S3 does, such as the `x-id` of its clients. A name without a value
+/// is refused: it selects an operation that S3 has today or may have later.
 fn check_query(known: &[&str], method: &Method, path: &S3Path, query: &str) -> S3Result<()> {
     let mut seen: Vec<&str> = Vec::new();
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         if is_amz(name.as_bytes()) || name == "x-id" {
-            // Of the signature, or a header by now.
+            // Part of the signature, or already made a header.
             continue;
         }
         if let Some(known) = known.iter().find(|known| **known == name) {
@@ -267,7 +266,7 @@ fn check_query(known: &[&str], method: &Method, path: &S3Path, query: &str) -> S
     Ok(())
 }
 
-/// Whether S3 has this name somewhere, in any spelling: `?PartNumber=1` is meant for it, too.
+/// Whether S3 has this name anywhere, in any spelling: `?PartNumber=1` is meant for S3, too.
 fn is_of_s3(name: &str) -> bool {
     let same = |known: &str| known.eq_ignore_ascii_case(name);
     SUBRESOURCES.iter().any(|(_, _, known, _)| same(known))
@@ -295,7 +294,7 @@ fn meant(method: &Method, path: &S3Path, name: &str) -> Option<&'static str> {
         .map(|(_, _, _, operation)| *operation)
 }
 
-/// Whether this names a header of S3, or what a presigned URL has in place of one.
+/// Whether this is a header of S3, or the query parameter that replaces one in a presigned URL.
 pub fn is_amz(name: &[u8]) -> bool {
     name.len() >= 6 && name[..6].eq_ignore_ascii_case(b"x-amz-")
 }
@@ -309,7 +308,7 @@ fn is_in(names: &[&str], name: &str) -> bool {
 fn check_headers(operation: &Operation, method: &Method, headers: &HeaderMap) -> S3Result<()> {
     let writes = method != Method::GET && method != Method::HEAD;
     if writes && headers.contains_key(http::header::CONTENT_RANGE) {
-        // What is sent is a part of an object and would become all of it.
+        // The body is a part of an object, and would replace the whole object.
         return Err(s3_error!(
             InvalidRequest,
             "Content-Range has no place in a request that writes"
@@ -348,7 +347,7 @@ fn not_implemented_header(name: &str) -> S3Error {
     )
 }
 
-/// Somebody who expects another owner has the wrong bucket.
+/// A request that expects another owner is meant for another bucket.
 fn check_owner(headers: &HeaderMap, owner: &str) -> S3Result<()> {
     for name in [
         "x-amz-expected-bucket-owner",

@@ -1,5 +1,5 @@
-//! Objects and buckets that a program of this machine stores and removes without a server, as if S3 had. Locks hold here,
-//! too: whoever removes what is locked has to say so.
+//! Stores and removes objects and buckets for programs on this machine, without a server, as S3 would. Object Lock
+//! holds here, too: locked objects are removed only where the caller says so.
 
 use crate::attributes::ObjectAttributes;
 use crate::collections::{
@@ -18,21 +18,21 @@ use store::{Attributes, CollectionInfo, Name, ObjectWriter, Store, Transaction};
 mod arrivals;
 pub use arrivals::{Arrival, arrival, put_above};
 
-/// Bytes moved at once.
+/// Bytes copied at a time.
 const CHUNK: usize = 1 << 20;
 /// Objects removed in one transaction.
 const PAGE: usize = 1000;
 
-/// Why nothing was stored.
+/// Why an object was not stored.
 #[derive(Debug, thiserror::Error)]
 pub enum PutError {
-    /// The bytes could not be read.
+    /// The source could not be read.
     #[error(transparent)]
     Source(io::Error),
-    /// They could not be stored.
+    /// The store could not write the object.
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// What they would replace is locked.
+    /// The version that would be replaced is locked.
     #[error(transparent)]
     Locked(#[from] Locked),
 }
@@ -52,7 +52,7 @@ impl From<io::Error> for PutError {
     }
 }
 
-/// An object that is being written, and the entity tag, which conditions are judged by.
+/// A writer that also computes the entity tag (MD5), by which conditions are judged.
 struct Digested {
     object: ObjectWriter,
     digester: Digester,
@@ -70,11 +70,11 @@ impl Write for Digested {
     }
 }
 
-/// Stores what `source` gives, `size` bytes if that is known, durably; makes the bucket if there is none. Locks are judged
-/// by `now`, in Unix microseconds. Answers how many bytes.
+/// Stores the bytes of `source` durably (`size` if known); creates the bucket if it does not exist. `now`, in Unix
+/// microseconds, decides whether locks have ended. Returns the number of bytes.
 ///
 /// # Errors
-/// Nothing was stored then.
+/// Nothing was stored.
 pub fn put(
     store: &Store,
     (bucket, key): (&str, &[u8]),
@@ -108,28 +108,28 @@ pub fn put(
                 transaction.put(bucket, key, written, attributes);
             })?;
         }
-        // S3 cannot name it, nor lock it.
+        // S3 can neither name nor lock a key that is not text.
         Err(_) => _ = transaction.put(bucket, key, written, attributes.encode()),
     }
     store.commit(transaction)?;
     Ok(total)
 }
 
-/// Why an object with these attributes must not be removed or replaced now, in Unix microseconds.
+/// The lock that forbids removing or replacing an object with these attributes at `now`, in Unix microseconds.
 pub fn why_locked(attributes: &Attributes, now: u64) -> Option<Locked> {
     may_delete(&Kept::of(attributes), now, false).err()
 }
 
-/// Whether objects of a collection can be locked. Unfinished uploads have attributes of locks too, but there is nothing to
-/// keep yet; collections by hash are none of S3's.
+/// Whether objects of a collection can be locked. Unfinished uploads have lock attributes, but no version to keep
+/// yet; S3 has no collections by hash.
 fn can_lock(collection: &CollectionInfo) -> bool {
     collection.hashed.is_none() && !is_uploads(collection)
 }
 
-/// The first object of a collection whose name begins with `prefix` and that is locked, and why.
+/// The first locked object of a collection whose name begins with `prefix`, and its lock.
 ///
 /// # Errors
-/// The store's.
+/// Those of the store.
 pub fn first_locked(
     store: &Store,
     collection: &str,
@@ -153,16 +153,16 @@ pub fn first_locked(
     }
 }
 
-/// The key and the id of a version that has this name in [`versions_of`] its bucket.
+/// Key and version id of a name in [`versions_of`] a bucket.
 pub fn version(name: &Name) -> Option<(String, String)> {
     let (key, version) = parse_name(name.text()?)?;
     Some((key, version.id().to_owned()))
 }
 
-/// Why an object must not be removed or replaced now, if it is there and there is a reason.
+/// The lock that forbids removing or replacing an object; `None` if the object is free or does not exist.
 ///
 /// # Errors
-/// The store's.
+/// Those of the store.
 pub fn locked(
     store: &Store,
     collection: &str,
@@ -176,11 +176,11 @@ pub fn locked(
     Ok(found.and_then(|found| why_locked(&found.attributes, now)))
 }
 
-/// Removes every object of a bucket whose key begins with `prefix`; `each` is told how many that are so far.
-/// Answers how many there were.
+/// Removes all objects of a bucket whose keys begin with `prefix`, and returns their number; `each` is called with
+/// the number removed so far.
 ///
 /// # Errors
-/// The store's; those of which `each` was told are gone.
+/// Those of the store; objects already reported to `each` are removed.
 pub fn remove(
     store: &Store,
     bucket: &str,
@@ -199,7 +199,7 @@ fn remove_by(
 ) -> store::Result<u64> {
     let (mut removed, mut from) = (0, Name::default());
     loop {
-        // From where the last page ended: in a collection by hash, what begins otherwise lies in between.
+        // Starts at the end of the last page: in a collection by hash, names with other prefixes lie in between.
         let page = store.list(bucket, prefix, from, page)?;
         let Some(last) = page.last() else {
             return Ok(removed);
@@ -251,11 +251,11 @@ pub fn earlier(
     Ok(found.map(|_| (versions, escape_bytes(prefix))))
 }
 
-/// Whether a collection comes with a bucket that there is (with its unfinished uploads, or its earlier versions), or has the name of
-/// a folder of these, which no path leads into.
+/// Whether a collection belongs to an existing bucket, with its unfinished uploads or its earlier versions, or has the name of a
+/// folder of such collections.
 ///
 /// # Errors
-/// The store's.
+/// Those of the store.
 pub fn comes_with_a_bucket(store: &Store, collection: &str) -> store::Result<bool> {
     match bucket_of(collection) {
         Some(bucket) => Ok(store.collection(bucket)?.is_some()),
@@ -263,10 +263,10 @@ pub fn comes_with_a_bucket(store: &Store, collection: &str) -> store::Result<boo
     }
 }
 
-/// Gives a bucket that is a copy of another one its places for uploads and versions. Other collections stay as they are.
+/// Creates the collections for uploads and versions of a bucket that was copied. Other collections stay as they are.
 ///
 /// # Errors
-/// The store's.
+/// Those of the store.
 pub fn complete_bucket(store: &Store, name: &str) -> store::Result<()> {
     let mut transaction = Transaction::new();
     if let Some(bucket) = store.collection(name)?.filter(is_bucket) {
@@ -283,7 +283,7 @@ pub fn complete_bucket(store: &Store, name: &str) -> store::Result<()> {
 /// Removes an empty bucket, with its unfinished uploads. One with earlier versions is not empty.
 ///
 /// # Errors
-/// The store's, also that the bucket is not empty.
+/// Those of the store, also if the bucket is not empty.
 pub fn remove_bucket(store: &Store, bucket: &str) -> store::Result<()> {
     let mut transaction = Transaction::new();
     let (uploads, versions) = (uploads_of(bucket), versions_of(bucket));

@@ -1,5 +1,5 @@
-//! What is known of a request: filled in on its way, counted with its bytes, and told in one line when its answer has
-//! been sent. The access log is the events of target `access`, the audit log those of target `audit`.
+//! The record of a request: filled in while it is handled, with its bytes counted, and written to the access log when
+//! its answer has been sent. Events of target `access` are the access log, those of target `audit` the audit log.
 
 use crate::operations::Operation;
 use http::{Method, Request, StatusCode};
@@ -13,50 +13,50 @@ use std::time::Instant;
 use tracing::Span;
 use tracing::field::Empty;
 
-/// The events of the access log.
+/// Target of the access log's events.
 pub const ACCESS: &str = "access";
-/// The events of the audit log: what was done to buckets, keys and the configuration.
+/// Target of the audit log's events: changes of buckets, keys and configuration.
 pub const AUDIT: &str = "audit";
 
-/// Refusals of each key, to be told now and then. Keys that are not known are one, so that strangers cannot make the
-/// server remember.
+/// Refusals by key, reported now and then. All unknown keys share one entry, so that requests cannot make the
+/// server's memory grow.
 pub type Refusals = Classes<Option<String>>;
 
-/// One request.
+/// A request while it is handled. Dropping it writes the access log.
 pub struct Record {
     id: String,
     started: Instant,
     address: IpAddr,
     method: Method,
-    /// The access key that the request names, whether or not it has its secret.
+    /// The access key that the request names, whether or not its signature was right.
     named: Option<String>,
     caller: OnceLock<Caller>,
-    /// What it does if that is more than its operation says, in words for the audit log.
+    /// The operation in words for the audit log, if the operation's own are not enough.
     act: OnceLock<&'static str>,
     accounts: [OnceLock<Arc<Account>>; 2],
     received: AtomicU64,
     sent: AtomicU64,
     status: AtomicU16,
     refusals: Arc<Refusals>,
-    /// What the status page and the metrics know of it.
+    /// The request as counted in the status page and the metrics.
     answering: Answering,
     span: Span,
 }
 
-/// Whose signature was right, and what is asked.
+/// The caller, whose signature was right, and the request's target.
 pub struct Caller {
     /// The access key.
     pub key: String,
-    /// The operation, if it is one of ours.
+    /// The operation, if it is implemented.
     pub operation: Option<&'static Operation>,
-    /// The bucket, if it is about one.
+    /// The bucket, if the request names one.
     pub bucket: Option<String>,
-    /// The object's key, if it is about one.
+    /// The object's key, if the request names one.
     pub object: Option<String>,
 }
 
 impl Caller {
-    /// Of a request by `key`.
+    /// A request by `key`.
     pub fn new(key: &str, operation: Option<&'static Operation>, path: &S3Path) -> Self {
         let object = path.as_object().map(|(_, key)| key.to_owned());
         Self {
@@ -68,14 +68,14 @@ impl Caller {
     }
 }
 
-/// The bucket that a path is in.
+/// The bucket in a path.
 pub fn bucket_of(path: &S3Path) -> Option<&str> {
     let of_object = path.as_object().map(|(bucket, _)| bucket);
     of_object.or_else(|| path.as_bucket())
 }
 
 impl Record {
-    /// Of a request that has come, and that names the access key `named`.
+    /// A request that has arrived and names the access key `named`.
     pub fn new<B>(
         request: &Request<B>,
         id: String,
@@ -113,7 +113,7 @@ impl Record {
         }
     }
 
-    /// Whose it is and what it asks; the first word counts.
+    /// Sets the caller and the operation, once.
     pub fn identify(&self, caller: Caller) {
         if let Some(operation) = caller.operation {
             self.answering.is(operation.name);
@@ -126,33 +126,33 @@ impl Record {
         _ = self.caller.set(caller);
     }
 
-    /// It does this, which the audit log tells if it succeeds.
+    /// Sets the words for the audit log, which are written if the request succeeds.
     pub fn does(&self, act: &'static str) {
         _ = self.act.set(act);
     }
 
-    /// Its bytes are charged to the account of its address.
+    /// Charges the request's bytes to the account of its address.
     pub fn charge_address(&self, account: Arc<Account>) {
         _ = self.accounts[0].set(account);
     }
 
-    /// Its bytes are charged to the account of its key.
+    /// Charges the request's bytes to the account of its key.
     pub fn charge_key(&self, account: Arc<Account>) {
         _ = self.accounts[1].set(account);
     }
 
-    /// What it was answered.
+    /// Sets the answer's status.
     pub fn answer(&self, status: StatusCode) {
         self.status.store(status.as_u16(), Ordering::Relaxed);
         self.audit(status);
     }
 
-    /// What it takes is part of this.
+    /// The tracing span of the request.
     pub fn span(&self) -> Span {
         self.span.clone()
     }
 
-    /// The client has left while it sent: nobody is answered. What it counts as.
+    /// The client disconnected while it sent its body: returns the status to count, though nothing is answered.
     pub fn left(&self) -> StatusCode {
         self.answering.left();
         StatusCode::from_u16(CLIENT_LEFT).unwrap_or(StatusCode::BAD_REQUEST)
@@ -169,7 +169,7 @@ impl Record {
         self.act.get().copied().or_else(of_operation)
     }
 
-    /// Tells of administrative acts, and of keys that are refused again and again.
+    /// Logs administrative acts that succeeded, and keys that are refused repeatedly.
     fn audit(&self, status: StatusCode) {
         let caller = self.caller.get();
         let (address, request) = (self.address, self.id.as_str());
@@ -197,7 +197,7 @@ impl Drop for Record {
         let caller = self.caller.get();
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let status = self.status.load(Ordering::Relaxed);
-        // Numbers without a sign become text on their way to a collector.
+        // Collectors of traces turn unsigned numbers into text.
         let number = |count| load(count).cast_signed();
         let (received, sent) = (number(&self.received), number(&self.sent));
         self.span
@@ -229,7 +229,7 @@ impl Drop for Record {
     }
 }
 
-/// Counts what comes in.
+/// Counts the bytes of a request's body.
 pub struct Received(pub Arc<Record>);
 
 impl Meter for Received {
@@ -240,7 +240,7 @@ impl Meter for Received {
     }
 }
 
-/// Counts what goes out.
+/// Counts the bytes of an answer's body.
 pub struct Sent(pub Arc<Record>);
 
 impl Meter for Sent {

@@ -1,4 +1,4 @@
-//! Deleting objects, one or many.
+//! DeleteObject and DeleteObjects.
 
 use crate::collections;
 use crate::conditions;
@@ -13,9 +13,9 @@ use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 use std::collections::BTreeSet;
 use store::{Pending, Store};
 
-/// Keys of one multi-delete.
+/// Most keys in one DeleteObjects.
 const MAX_DELETES: usize = 1000;
-/// Bytes of a key.
+/// Most bytes of a key.
 const MAX_KEY_BYTES: usize = 1024;
 
 /// DeleteObject.
@@ -84,7 +84,7 @@ pub async fn delete_many(
                 }),
             }
         }
-        // The last one is durable with all before it.
+        // Commits are in order: once the last one is durable, so are those before it.
         last.map_or(Ok(()), Pending::wait).map_err(of_store)?;
         Ok((deleted, errors))
     };
@@ -104,7 +104,7 @@ pub async fn delete_many(
 
 type Outcome = S3Result<(Deleted, Option<Pending>)>;
 
-/// Deletes objects, each by itself, but those together that need nothing else where no versions are kept.
+/// Deletes objects one by one; where no versions are kept, those without conditions and locks go in one transaction.
 fn delete_all(
     store: &Store,
     locks: &Locks,
@@ -116,7 +116,7 @@ fn delete_all(
     let is_plain = |object: &ObjectIdentifier| {
         object.e_tag.is_none() && object.version_id.is_none() && check(object).is_ok()
     };
-    // No more than a lock is looked for here: whether it has ended is judged of one by itself.
+    // Any lock counts here; whether it has ended is decided where the object is deleted by itself.
     let may_be_locked = |object: &ObjectIdentifier| {
         let found = store.stat(bucket, &object.key).map_err(of_store)?;
         let lock = found.map(|info| Kept::of(&info.attributes));
@@ -145,7 +145,7 @@ fn delete_all(
     Ok(objects.into_iter().map(delete).collect())
 }
 
-/// Refuses what cannot be deleted so.
+/// Refuses entries that cannot be deleted as requested.
 fn check(object: &ObjectIdentifier) -> S3Result<()> {
     refuse(&[(
         object.size.is_some() || object.last_modified_time.is_some(),
@@ -160,7 +160,7 @@ fn check(object: &ObjectIdentifier) -> S3Result<()> {
     Ok(())
 }
 
-/// Deletes an object or a version of it.
+/// Deletes an object, or one version of it.
 fn delete_one(
     store: &Store,
     locks: &Locks,

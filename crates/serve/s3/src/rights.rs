@@ -1,23 +1,23 @@
-//! What a key may do. Pure: rights, an operation's need and the buckets in; allowed or not out.
+//! Rights of keys. Pure: rights, an operation's need and the buckets in; allowed or not out.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-/// What somebody may do in a bucket. None of them includes another.
+/// A right in a bucket. None of them includes another.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Right {
-    /// Read objects and what describes them; be a source of copies.
+    /// Read objects and their metadata; also as sources of copies.
     Read,
-    /// Put, copy to, and remove objects, in parts or whole.
+    /// Put, copy to, and remove objects, whole or in parts.
     Write,
     /// List objects and unfinished uploads.
     List,
-    /// Make and remove the bucket, set what it keeps, and weaken locks.
+    /// Create and remove the bucket, configure versioning, lifecycle and locks, and weaken locks.
     Admin,
 }
 
-/// The rights by their names in a configuration.
+/// Names of rights in a configuration.
 const NAMES: [(&str, Right); 4] = [
     ("read", Right::Read),
     ("write", Right::Write),
@@ -43,18 +43,18 @@ impl fmt::Display for Right {
     }
 }
 
-/// What an operation asks of whoever calls it.
+/// Rights that an operation needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Need {
-    /// Any key: the answer shows only what the key may know.
+    /// Any key: the answer shows only what the key may see.
     Key,
-    /// Any right on the bucket.
+    /// Any right in the bucket.
     Any,
-    /// This one.
+    /// This right in the bucket.
     One(Right),
 }
 
-/// Buckets by their name: one, or with a star at the end all whose names begin so.
+/// Buckets by name: one bucket, or with a star at the end all whose names begin with the rest.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Buckets {
     start: String,
@@ -94,18 +94,18 @@ impl fmt::Display for Buckets {
 /// Rights on some buckets.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Grant {
-    /// On which.
+    /// The buckets.
     pub buckets: Buckets,
-    /// What may be done there.
+    /// The rights in them.
     pub may: BTreeSet<Right>,
 }
 
-/// All that a key may do.
+/// All rights of a key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Rights {
-    /// Everything in every bucket.
+    /// All rights in all buckets.
     Admin,
-    /// What is granted, and nothing else.
+    /// Only those granted.
     Granted(Vec<Grant>),
 }
 
@@ -125,7 +125,7 @@ impl Rights {
         }
     }
 
-    /// Whether anything may be done in the bucket, so that it may be known.
+    /// Whether the key has any right in the bucket, and so may know that it exists.
     pub fn see(&self, bucket: &str) -> bool {
         self.granted(bucket, |may| !may.is_empty())
     }

@@ -1,4 +1,4 @@
-//! The server: what answers requests, at its address.
+//! The S3 server of a store: assembles the layers and serves them at an address.
 
 use crate::auth::Gate;
 use crate::config::{Config, Limits};
@@ -17,7 +17,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use store::Store;
 
-/// A server that has its address.
+/// A server that has its address and does not answer yet.
 pub struct Server {
     listener: Listener,
     limits: Limits,
@@ -28,12 +28,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// Takes the address; nothing is answered before [`run`](Self::run).
+    /// Binds the address; nothing is answered before [`run`](Self::run).
     pub fn bind(config: Config, store: Store) -> Result<Self, ServeError> {
         Ok(Self::new(Listener::bind(config.address)?, config, store))
     }
 
-    /// A server of `store` at an address that was taken before, whatever `config` says of one.
+    /// A server of `store` on a bound address; the address in `config` is ignored.
     pub fn new(listener: Listener, config: Config, store: Store) -> Self {
         let limits = config.limits;
         let gateway = Gateway {
@@ -81,18 +81,18 @@ impl Server {
         }
     }
 
-    /// What is told of the drive.
+    /// Status of the drive, if [`Config::status`] is set.
     pub fn status(&self) -> Option<Arc<Status>> {
         self.status.clone()
     }
 
-    /// Where it listens; the port is real even if 0 was asked for.
+    /// The address it listens on, with the real port even if 0 was requested.
     pub fn local_addr(&self) -> SocketAddr {
         self.listener.local_addr()
     }
 
-    /// Serves until `shutdown` is there, then finishes requests in flight, within a deadline.
-    /// Needs a tokio runtime with I/O and time. Afterwards no store call runs any more.
+    /// Serves until `shutdown` completes, then finishes running requests within [`Limits::shutdown_timeout`]. Needs a
+    /// tokio runtime with I/O and time. When this returns, no store call is running.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), ServeError> {
         let Self {
             listener,

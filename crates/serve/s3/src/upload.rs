@@ -1,4 +1,4 @@
-//! The body of a put: what its headers announce, and whether that is what came.
+//! The body of a put: receives it, and checks it against what the headers announced.
 
 use crate::attributes::Checksum;
 use crate::body::{Failed, Framing, decoded_length};
@@ -13,10 +13,10 @@ use s3s::dto::StreamingBlob;
 use s3s::{S3Error, S3Request, S3Result, TrailingHeaders, s3_error};
 use store::{WriteHints, Written};
 
-/// The most that one request may store.
+/// Most bytes that one request may store.
 pub const MAX_PUT_BYTES: u64 = 5 << 30;
 
-/// What a request says about its body, apart from the body.
+/// What a request's headers say about its body.
 pub struct Plan {
     length: u64,
     announced: Announced,
@@ -26,18 +26,18 @@ pub struct Plan {
     failed: Failed,
 }
 
-/// A body that is on the drive and is what the client meant to send.
+/// Data that is written and matches what the client announced.
 pub struct Received {
-    /// Hand it to a transaction.
+    /// To be put by a transaction.
     pub written: Written,
-    /// The entity tag of an object stored in one go.
+    /// Entity tag (MD5) of an object stored in one request.
     pub etag: String,
-    /// The checksum to keep.
+    /// The checksum that the object keeps.
     pub checksum: Option<Checksum>,
 }
 
 impl Plan {
-    /// Reads a request's headers; refuses what is too large before any of it arrives.
+    /// Reads a request's headers; refuses bodies that are too large before any of it arrives.
     pub fn of<T>(request: &mut S3Request<T>, content_length: Option<i64>) -> S3Result<Self> {
         let framing = Framing::of(&request.headers);
         let length = match framing {
@@ -73,7 +73,7 @@ impl Plan {
         })
     }
 
-    /// Which checksum to compute besides those announced.
+    /// Sets the checksum to compute besides those announced; fails if the client announced another one to keep.
     pub fn want(&mut self, algorithm: Option<Algorithm>) -> S3Result<()> {
         let Some(algorithm) = algorithm else {
             return Ok(());
@@ -106,7 +106,7 @@ impl Plan {
         self.announced.verify(digests, trailers.as_ref())
     }
 
-    /// The body, if it is what was announced.
+    /// Finishes the data, if it matches what was announced.
     fn accept(&self, received: objects::Received) -> S3Result<Received> {
         let objects::Received { writer, digests } = received;
         self.check(&digests)?;
@@ -123,8 +123,8 @@ impl Plan {
     }
 }
 
-/// Takes the body of what will be `object`, a bucket and a name in it, then calls `commit` with it on a thread that
-/// may block, if it is what the client announced.
+/// Receives the body of the future `object`, a bucket and a name in it. If it matches what the client announced,
+/// `commit` is called with it on a thread that may block.
 pub async fn receive<T, C>(
     gateway: &Gateway,
     object: (String, String),
@@ -162,8 +162,8 @@ where
     }
 }
 
-/// What a broken stream means. Whatever is wrong with the transport has been recorded; the rest
-/// is what the signature verifier found.
+/// The error for a broken stream. Failures of the transport were recorded; all others were found by the signature
+/// verifier.
 fn stream_error(failed: &Failed, framing: Framing) -> S3Error {
     match (failed.failure(), framing) {
         (Some(failure), _) => failure.to_error(),

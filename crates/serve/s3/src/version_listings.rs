@@ -1,4 +1,4 @@
-//! The listing of a bucket's versions: what is in the bucket and what lies beside it, merged.
+//! The listing of a bucket's versions: merges the current ones in the bucket with those in `.versions/BUCKET`.
 
 use crate::attributes::{Checksum, ETAG};
 use crate::collections::{require, versions_of};
@@ -13,21 +13,21 @@ use s3s::dto::*;
 use s3s::{S3Request, S3Response, S3Result, s3_error};
 use store::{ObjectInfo, Store};
 
-/// A version on a page.
+/// A version in a listing.
 pub struct Entry {
     /// Its key, as clients write it.
     pub plain: String,
-    /// The same as it is in places.
+    /// The escaped key, as in places.
     pub key: String,
-    /// Where it is among all versions of the bucket.
+    /// Its name among all versions of the bucket, in their order.
     pub place: String,
-    /// Which one it is.
+    /// The version.
     pub version: Version,
-    /// What is known of it.
+    /// The store's information on it.
     pub info: ObjectInfo,
-    /// It is the newest one of its key.
+    /// Whether it is the newest version of its key.
     pub is_latest: bool,
-    /// It is a delete marker.
+    /// Whether it is a delete marker.
     pub is_marker: bool,
 }
 
@@ -41,16 +41,16 @@ impl Keyed for Entry {
     }
 }
 
-/// A version as its answer shows it.
+/// A version as an answer contains it.
 enum Described {
-    /// Of an object.
+    /// An object.
     Version(ObjectVersion),
-    /// Of its deletion.
+    /// A delete marker.
     Marker(DeleteMarkerEntry),
 }
 
 impl Entry {
-    /// A current version; `None` of a name that is no text, which S3 has no way to show.
+    /// A current version; `None` for a name that is not text, which S3 cannot show.
     fn current(info: ObjectInfo) -> Option<Self> {
         let key = info.name.text()?.to_owned();
         let version = Version::of(&info.attributes);
@@ -65,7 +65,7 @@ impl Entry {
         })
     }
 
-    /// One that lies beside the bucket.
+    /// A version in `.versions/BUCKET`; `None` for a name of another form.
     fn earlier(info: ObjectInfo) -> Option<Self> {
         let place = info.name.text()?.to_owned();
         let (key, version) = versions::parse_name(&place)?;
@@ -80,7 +80,7 @@ impl Entry {
         })
     }
 
-    /// What the answer says of it.
+    /// The version's entry in the answer.
     fn described(self, encode: &Encode) -> Described {
         let key = Some(encode.text(self.plain));
         let version_id = Some(self.version.id().to_owned());
@@ -119,7 +119,7 @@ impl Entry {
 
 /// A page of versions.
 struct Versions {
-    /// Those on it.
+    /// The versions on the page.
     entries: Vec<Entry>,
     /// Common prefixes.
     prefixes: Vec<String>,
@@ -128,7 +128,7 @@ struct Versions {
 }
 
 impl Versions {
-    /// All names on it.
+    /// All keys and prefixes on the page.
     fn names(&self) -> impl Iterator<Item = &str> {
         let keys = self.entries.iter().map(|entry| &*entry.plain);
         let next = self.next.iter().map(|(key, _)| &**key);
@@ -137,7 +137,7 @@ impl Versions {
     }
 }
 
-/// The page behind a key, or behind a version of it.
+/// The page after a key, or after a version of it.
 fn list(store: &Store, ask: &Ask, (key, version): (String, Option<String>)) -> S3Result<Versions> {
     require(store, &ask.bucket)?;
     let prefix = versions::escape(&ask.prefix);
@@ -171,7 +171,7 @@ fn list(store: &Store, ask: &Ask, (key, version): (String, Option<String>)) -> S
     })
 }
 
-/// Where the page begins; `None` if nothing can follow.
+/// The place where the page begins; `None` if nothing can follow.
 fn start(
     store: &Store,
     ask: &Ask,
@@ -190,14 +190,14 @@ fn start(
         Some(id) => versions::place(store, &ask.bucket, key, id)?,
         None => None,
     };
-    // What ends a key in a place is smaller than this.
+    // [`versions::END`] sorts before this, so all versions of the key do.
     Ok(Some(match place {
         Some(place) => listing::successor(&place),
         None => escaped + "\0\u{1}",
     }))
 }
 
-/// At most `limit` versions from a place on that S3 can show; fewer only at the end.
+/// At most `limit` versions from the place `from` on that S3 can show; fewer only at the end.
 pub fn entries(
     store: &Store,
     bucket: &str,
@@ -206,7 +206,7 @@ pub fn entries(
     limit: usize,
 ) -> S3Result<Vec<Entry>> {
     let beside = versions_of(bucket);
-    // The first key that can have a version there.
+    // The first key that can have a version at or after `from`.
     let key = from.split(versions::END).next().unwrap_or_default();
     let key = versions::unescape(key);
     let is_behind = |entry: &Entry| *entry.place >= *from;
@@ -223,7 +223,7 @@ pub fn entries(
     }
     found.sort_unstable_by(|a, b| a.place.cmp(&b.place));
     found.truncate(limit);
-    // Where none is the current one, the newest one is the latest, if this begins with it.
+    // Without a current version, the newest of the others is the latest, if the page includes it.
     let mut key = None;
     for entry in &mut found {
         let is_first = key.as_ref() != Some(&entry.key) && *from <= *versions::stem(&entry.plain);

@@ -1,9 +1,10 @@
 //! Versions of objects: what a bucket keeps, and how a change of an object keeps it.
 //!
-//! The current version lies in the bucket under its key, whether or not the bucket keeps versions, so that whoever asks
-//! for no other finds it at once. Earlier ones and delete markers lie in a collection beside the bucket,
-//! `.versions/BUCKET`. A version that becomes an earlier one, or the current one again, is renamed: no data moves, and it
-//! is one transaction with what causes it. If there is no current version, the newest of the others is a delete marker.
+//! The current version lies in the bucket under its key, whether or not the bucket keeps versions, so that requests
+//! for no other version find it at once. Earlier versions and delete markers lie in a collection beside the bucket,
+//! `.versions/BUCKET`. A version that becomes an earlier one, or the current one again, is renamed: no data moves, in
+//! the same transaction as the change that causes it. A key without a current version has a delete marker as the
+//! newest of the others.
 
 use crate::attributes::{
     ETAG, OBJECT_LOCK, VERSION, VERSIONING, VERSIONING_ENABLED, VERSIONING_SUSPENDED,
@@ -19,40 +20,40 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use store::{Attributes, CollectionInfo, Condition, ObjectInfo, ObjectReader, Store, Transaction};
 
-/// Attribute of a version that is a delete marker.
+/// Attribute that makes an earlier version a delete marker.
 const MARKER: &str = "delete-marker";
-/// The version of objects that were put while none were kept, as clients name it.
+/// Id, for clients, of a version that was put while the bucket kept none.
 const NULL: &str = "null";
-/// What ends a key in the name of an earlier version.
+/// Ends the key in the name of an earlier version.
 pub const END: &str = "\0\0";
-/// Versions of a key that are looked at in one go.
+/// Versions of a key listed at a time.
 const BATCH: usize = 1000;
-/// How often a version is looked for again that may have been moved meanwhile.
+/// How many times a version is looked up that may move between bucket and `.versions/BUCKET` meanwhile.
 const ATTEMPTS: u32 = 4;
 
-/// Whether a response is about a delete marker.
+/// Header that says whether a response is about a delete marker.
 const DELETE_MARKER: HeaderName = HeaderName::from_static("x-amz-delete-marker");
-/// Which version a response is about.
+/// Header with the version that a response is about.
 const VERSION_ID: HeaderName = HeaderName::from_static("x-amz-version-id");
 
-/// What a bucket does with versions.
+/// Versioning state of a bucket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Versioning {
-    /// It has never kept any.
+    /// The bucket has never kept versions.
     Never,
-    /// It keeps all.
+    /// The bucket keeps all versions.
     Enabled,
-    /// It keeps those that it has; what comes replaces the one without a number.
+    /// The bucket keeps the versions it has; new objects replace the version with id `null`.
     Suspended,
 }
 
 impl Versioning {
-    /// What this bucket does.
+    /// State of this bucket.
     pub fn of(bucket: &CollectionInfo) -> Self {
         match bucket.attributes.get(VERSIONING).map(Vec::as_slice) {
             None => Self::Never,
             Some(VERSIONING_SUSPENDED) => Self::Suspended,
-            // Also of what cannot be read, because of damage or of a newer program: nothing is lost then.
+            // Also for a value that is damaged or of a newer program: keeping versions loses nothing.
             Some(_) => Self::Enabled,
         }
     }
@@ -66,8 +67,8 @@ impl Versioning {
     }
 }
 
-/// A version, and its place among the others of its key: 16 hexadecimal digits, the smaller the newer it is, and behind
-/// them 16 random ones or `null`.
+/// A version and its order among those of its key: 16 hexadecimal digits, smaller for newer versions, followed by 16
+/// random ones or `null`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Version(String);
 
@@ -82,7 +83,7 @@ impl Version {
         })
     }
 
-    /// Reads what an attribute, a name or a client says.
+    /// Parses a version from an attribute, a name or a client's id.
     pub fn parse(text: &str) -> Option<Self> {
         let digits = |text: &str| {
             let is_digit = |byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
@@ -92,7 +93,8 @@ impl Version {
         (digits(number) && (rest == NULL || digits(rest))).then(|| Self(text.to_owned()))
     }
 
-    /// That of a current version. Those put before the bucket kept any are older than all others.
+    /// Version of an object with these attributes. Objects put before the bucket kept versions are older than all
+    /// others.
     pub fn of(attributes: &Attributes) -> Self {
         let said = attributes.get(VERSION);
         let said = said.and_then(|text| Self::parse(std::str::from_utf8(text).ok()?));
@@ -110,75 +112,75 @@ impl Version {
         self.0.ends_with(NULL)
     }
 
-    /// As clients name it.
+    /// The id that clients use.
     pub fn id(&self) -> &str {
         if self.is_null() { NULL } else { &self.0 }
     }
 
-    /// As answers to puts say it: of one that has no number of its own they say nothing.
+    /// The id in answers to puts; none for the version `null`.
     pub fn told(self) -> Option<String> {
         (!self.is_null()).then_some(self.0)
     }
 
-    /// As it is kept.
+    /// The version as stored in attributes and names.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// A key in names of earlier versions. They are in order of keys, and those of a key in order of versions: what ends a
-/// key sorts in front of everything that goes on.
+/// A key as in names of earlier versions, which sort by key and then by version: [`END`] sorts before any character
+/// that continues an escaped key.
 pub fn escape(key: &str) -> String {
     key.replace('\0', "\0\u{1}")
 }
 
-/// The same of the beginning of a key.
+/// [`escape`] of the first bytes of a key.
 pub fn escape_bytes(prefix: &[u8]) -> Vec<u8> {
     let pieces: Vec<&[u8]> = prefix.split(|byte| *byte == 0).collect();
     pieces.join(&b"\0\x01"[..])
 }
 
-/// The key that is so in names.
+/// Undoes [`escape`].
 pub fn unescape(escaped: &str) -> String {
     escaped.replace("\0\u{1}", "\0")
 }
 
-/// The name of an earlier version, or the place of the current one among them.
+/// Name of an earlier version; for the current version, its place among those names.
 pub fn name_of(key: &str, version: &Version) -> String {
     format!("{}{END}{}", escape(key), version.0)
 }
 
-/// What all names of a key's earlier versions begin with.
+/// Prefix of the names of all earlier versions of a key.
 pub fn stem(key: &str) -> String {
     escape(key) + END
 }
 
-/// The key and the version of such a name. `None` of what we have not put there.
+/// Key and version of such a name; `None` if the name is not of this form.
 pub fn parse_name(name: &str) -> Option<(String, Version)> {
     let (key, version) = name.rsplit_once(END)?;
     Some((unescape(key), Version::parse(version)?))
 }
 
-/// Whether what lies beside a bucket is a delete marker.
+/// Whether an object in `.versions/BUCKET` is a delete marker.
 pub fn is_marker(info: &ObjectInfo) -> bool {
     info.attributes.contains_key(MARKER)
 }
 
-/// What a request found.
+/// The version's reader or information.
 pub struct Found<T> {
-    /// The version.
+    /// The collection that it lies in.
     pub found: T,
-    /// Its collection.
+    /// Its name in that collection.
     pub collection: String,
-    /// Its name there.
+    /// Its id for clients, if the bucket has ever kept versions.
     pub name: String,
-    /// Its id, if the bucket has ever kept versions.
+    /// Its bucket, if it is the current version.
     pub id: Option<String>,
     /// Its bucket, if it is the current one.
     pub bucket: Option<CollectionInfo>,
 }
 
-/// Opens the current version, or that of an id.
+/// Opens the current version, or the one with this id.
 pub fn open(
     store: &Store,
     bucket: &str,
@@ -193,7 +195,7 @@ pub fn open(
     look(store, bucket, key, id, open, |reader| reader.info())
 }
 
-/// What is known of the current version, or of that of an id.
+/// Information on the current version, or on the one with this id.
 pub fn stat(
     store: &Store,
     bucket: &str,
@@ -215,7 +217,7 @@ fn look<T>(
     let bucket_info = require(store, bucket)?;
     let keeps = Versioning::of(&bucket_info) != Versioning::Never;
     id.map_or(Ok(()), check_id)?;
-    // While we look in one place, it may be moved to the other.
+    // During the lookup, a version may be moved between the two collections.
     for _ in 0..ATTEMPTS {
         if let Some(found) = get(bucket, key)? {
             let version = Version::of(&info(&found).attributes);
@@ -266,7 +268,7 @@ fn look<T>(
     }
 }
 
-/// Why there is nothing under a key: a delete marker, if there is one.
+/// The error for a key without a current version; names the delete marker if there is one.
 fn no_current(store: &Store, bucket: &str, key: &str, keeps: bool) -> S3Result<S3Error> {
     let error = s3_error!(NoSuchKey, "The specified key does not exist");
     if !keeps {
@@ -291,14 +293,14 @@ fn about_marker(mut error: S3Error, id: &str) -> S3Error {
     error
 }
 
-/// Refuses what no version is called.
+/// Refuses ids that no version can have.
 fn check_id(id: &str) -> S3Result<()> {
     let is_one = id == NULL || Version::parse(id).is_some_and(|version| !version.is_null());
     let invalid = || s3_error!(InvalidArgument, "Invalid version id specified");
     is_one.then_some(()).ok_or_else(invalid)
 }
 
-/// The versions of a key beside its current one.
+/// Versions of a key other than the current one.
 struct Earlier<'a> {
     store: &'a Store,
     bucket: &'a str,
@@ -306,7 +308,7 @@ struct Earlier<'a> {
 }
 
 impl Earlier<'_> {
-    /// The newest ones, at most `count`, from `from` on: each, and whether it is a delete marker.
+    /// The newest versions, at most `count`, from the name `from` on; each with whether it is a delete marker.
     fn list(&self, from: &str, count: usize) -> store::Result<Vec<(Version, bool)>> {
         let stem = stem(self.key);
         let from = if from.is_empty() { &stem } else { from };
@@ -314,7 +316,7 @@ impl Earlier<'_> {
             .store
             .list(&versions_of(self.bucket), &stem, from, count)
         {
-            // Salvage and repairs may have lost it.
+            // A salvage or a repair may have lost the collection.
             Err(store::Error::NoCollection { .. }) => Vec::new(),
             found => found?,
         };
@@ -329,14 +331,14 @@ impl Earlier<'_> {
         Ok(self.list("", 1)?.into_iter().next())
     }
 
-    /// Whether a version is newer than all of them, of which `newest` is the newest, and none has its id.
+    /// Whether a version is newer than all earlier ones, of which `newest` is the newest, and none has its id.
     fn has_room_for(&self, version: &Version, newest: Option<&Version>) -> store::Result<bool> {
-        // The smaller the newer.
+        // Versions sort newest first.
         let is_newer = newest.is_none_or(|newest| version < newest);
         Ok(is_newer && !(version.is_null() && self.null()?.is_some()))
     }
 
-    /// The one without a number of its own.
+    /// The version with id `null`.
     fn null(&self) -> store::Result<Option<Version>> {
         let mut from = String::new();
         loop {
@@ -351,7 +353,7 @@ impl Earlier<'_> {
         }
     }
 
-    /// The name of the one that a client calls so; `None` if there can be none.
+    /// The name of the version with this id; `None` if there can be no such version.
     fn name(&self, id: &str) -> S3Result<Option<String>> {
         check_id(id)?;
         let version = match id {
@@ -362,7 +364,7 @@ impl Earlier<'_> {
     }
 }
 
-/// Where a version that a client names is or was among all of its key.
+/// The name, among all of its key, of the version with this id, whether it exists or not.
 pub fn place(store: &Store, bucket: &str, key: &str, id: &str) -> S3Result<Option<String>> {
     let current = store.stat(bucket, key).map_err(of_store)?;
     let current = current.map(|info| Version::of(&info.attributes));
@@ -372,20 +374,20 @@ pub fn place(store: &Store, bucket: &str, key: &str, id: &str) -> S3Result<Optio
     }
 }
 
-/// Whether a version that comes from elsewhere fits under a key.
+/// Whether a version from elsewhere (an archive or another store) fits under a key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Room {
-    /// It does: it is the newest, or among the earlier ones, and no other has its id.
+    /// The version fits: it is the newest, or among the earlier ones, and no other has its id.
     Free,
-    /// That very version is there.
+    /// This very version exists already.
     Same,
-    /// Another one with its id is there, or it would be the current version and older than others.
+    /// Another version has its id, or it would be the current version but older than others.
     Taken,
 }
 
 impl Room {
-    /// Of a version with these attributes, where `there` has its place. All that were put while none were kept have one id: the
-    /// same are those with one entity tag, and nothing else that differs.
+    /// Compares a version that has these attributes with the one in its place. All versions `null` have one id, so
+    /// they are the same only if they have an entity tag and all attributes are equal.
     fn beside(there: &ObjectInfo, version: &Version, attributes: &Attributes) -> Self {
         let is_same = Version::of(&there.attributes) == *version;
         let has_tag = attributes.contains_key(ETAG) && there.attributes == *attributes;
@@ -396,7 +398,7 @@ impl Room {
     }
 }
 
-/// Whether an object with these attributes may become the current version under a key, with the version that it has.
+/// Whether an object with these attributes may become the current version of a key and keep its version.
 pub fn room(
     store: &Store,
     bucket: &str,
@@ -415,7 +417,7 @@ pub fn room(
     })
 }
 
-/// The same of an object with these attributes that is to be one of a bucket's earlier versions, with this name among them.
+/// Whether an object with these attributes may become an earlier version with this name in `.versions/BUCKET`.
 pub fn room_beside(
     store: &Store,
     bucket: &str,
@@ -439,7 +441,7 @@ pub fn room_beside(
     Ok(if is_taken { Room::Taken } else { Room::Free })
 }
 
-/// Keeps changes of a key apart from each other, and all of them from a change of what their bucket does.
+/// Serialises changes of a key, and separates all of them from changes of their bucket's attributes.
 #[derive(Clone)]
 pub struct Locks(Arc<Inner>);
 
@@ -452,7 +454,7 @@ struct Inner {
 }
 
 impl Locks {
-    /// Versions get their names from `random`; dates of their locks are judged by `clock`.
+    /// `random` makes the names of versions; `clock` decides whether locks have ended.
     pub fn new(random: Random, clock: Clock) -> Self {
         Self(Arc::new(Inner {
             switch: RwLock::new(()),
@@ -478,22 +480,22 @@ impl Locks {
             let hash = self.0.hasher.hash_one((bucket, key));
             change.locks.1 = Some(self.0.keys[hash as usize % self.0.keys.len()].lock());
         }
-        // Whoever waited for others is judged by the time at which nobody else changes the key.
+        // The time is taken once the locks are held, so that locks of versions are judged by the time of the change.
         change.now = (self.0.clock)();
         Ok(change)
     }
 
-    /// While this is held, no bucket begins to keep versions.
+    /// Read lock: while it is held, no bucket begins to keep versions.
     pub fn as_they_are(&self) -> RwLockReadGuard<'_, ()> {
         self.0.switch.read()
     }
 
-    /// While this is held, no object changes.
+    /// Write lock: while it is held, no object changes.
     pub fn hold(&self) -> RwLockWriteGuard<'_, ()> {
         self.0.switch.write()
     }
 
-    /// Lets a bucket do so from now on. One with Object Lock goes on keeping versions.
+    /// Sets a bucket's versioning state. A bucket with Object Lock has to go on keeping versions.
     pub fn set(&self, store: &Store, bucket: &str, versioning: Versioning) -> S3Result<()> {
         self.change_bucket(store, bucket, |attributes, transaction| {
             if versioning != Versioning::Enabled && BucketLock::of(attributes) != Ok(None) {
@@ -509,7 +511,7 @@ impl Locks {
         })
     }
 
-    /// Changes a bucket's attributes, and what else belongs to that, while nobody else does.
+    /// Changes a bucket's attributes, with what `change` adds to the transaction, while no object changes.
     pub fn change_bucket(
         &self,
         store: &Store,
@@ -524,7 +526,7 @@ impl Locks {
         store.commit(transaction).map_err(of_store)
     }
 
-    /// Lets versions of a bucket be locked from now on, which has to keep them.
+    /// Turns Object Lock on for a bucket, which has to keep versions.
     pub fn set_lock(&self, store: &Store, bucket: &str, lock: BucketLock) -> S3Result<()> {
         self.change_bucket(store, bucket, |attributes, _| {
             let versioning = attributes.get(VERSIONING).map(Vec::as_slice);
@@ -540,36 +542,36 @@ impl Locks {
     }
 }
 
-/// A change of what is under a key; as long as it is there, no other one begins.
+/// A change of a key. In a bucket that keeps versions, no other change of the key begins while this exists.
 pub struct Change<'a> {
     earlier: Earlier<'a>,
     versioning: Versioning,
     bucket_lock: Read<Option<BucketLock>>,
-    /// The moment that it happens at, in Unix microseconds.
+    /// Time of the change, Unix time in microseconds.
     pub now: u64,
     random: u64,
     locks: (Option<RwLockReadGuard<'a, ()>>, Option<MutexGuard<'a, ()>>),
 }
 
-/// How a transaction is carried out.
+/// Carries out a transaction.
 pub type Commit<P> = fn(&Store, Transaction) -> store::Result<P>;
 
-/// What a deletion did.
+/// Outcome of a deletion.
 #[derive(Default)]
 pub struct Deleted {
-    /// Whether it made or removed a delete marker.
+    /// Whether it created or removed a delete marker.
     pub marker: bool,
-    /// Which version it made or removed, if the bucket keeps any.
+    /// Id of the version that it created or removed, if the bucket keeps any.
     pub id: Option<String>,
 }
 
-/// Why nothing takes the place of what is under a key.
+/// Why an object under a key cannot be replaced.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplaceError {
-    /// The store's reason.
+    /// An error of the store.
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// What would be lost is locked.
+    /// The version that would be lost is locked.
     #[error(transparent)]
     Locked(#[from] Refusal),
 }
@@ -583,18 +585,18 @@ impl From<ReplaceError> for S3Error {
     }
 }
 
-/// What a change makes the current version, or a delete marker.
+/// The current version, or the delete marker, that a change creates.
 pub struct Next<'v> {
-    /// How it is to be marked, if the bucket keeps versions.
+    /// The version to mark it with, if the bucket keeps versions.
     pub version: Option<&'v Version>,
-    /// Where in `.versions/BUCKET` the current one has been put, if it stays.
+    /// Name in `.versions/BUCKET` that the version before was moved to, if it is kept.
     pub moved: Option<String>,
-    /// Its lock.
+    /// Lock of the new version.
     lock: Lock,
 }
 
 impl Next<'_> {
-    /// An object's attributes, with which version it is and how it is locked.
+    /// Adds version and lock to an object's attributes.
     pub fn mark(&self, mut attributes: Attributes) -> Attributes {
         attributes.extend(self.lock.encode());
         if let Some(version) = self.version {
@@ -605,7 +607,8 @@ impl Next<'_> {
 }
 
 impl<'a> Change<'a> {
-    /// Of a bucket that nobody else changes, at this moment; `info` is what there is of it so far.
+    /// A change at the time `now` in a bucket that no other caller changes; `info` is `None` if the bucket does not
+    /// exist yet.
     pub fn alone(
         store: &'a Store,
         bucket: &'a str,
@@ -629,12 +632,12 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// The lock of the version that comes, of which this was said.
+    /// The lock that a new version gets if `asked` was requested.
     pub fn grant(&self, asked: Lock) -> Result<Lock, Refusal> {
         lock::grant(self.bucket_lock, asked, self.now)
     }
 
-    /// Refuses what needs a bucket with Object Lock. One whose attribute cannot be read is one.
+    /// Refuses a bucket without Object Lock. A bucket whose lock attribute cannot be read counts as locked.
     pub fn require_lock(&self) -> Result<(), Refusal> {
         match self.bucket_lock {
             Ok(None) => Err(Refusal::NoBucketLock),
@@ -642,13 +645,14 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Refuses to lose a version that is locked, whatever its bucket does now.
+    /// Refuses to lose a locked version, whatever the bucket's state is now.
     fn check_lock(&self, lost: &ObjectInfo, bypass: bool) -> Result<(), Refusal> {
         lock::may_delete(&Kept::of(&lost.attributes), self.now, bypass)
     }
 
-    /// Lets `transaction` put something under the key, behind what it requires: the current version is kept if it has to
-    /// be, and `put` adds what takes its place, with this lock. Answers which version that is.
+    /// Adds to `transaction`, after its conditions, what puts a new version under the key: the current version is
+    /// moved away if it is kept, and `put` adds its successor with this lock. Returns the new version, if versions
+    /// are kept.
     pub fn replace(
         &self,
         transaction: &mut Transaction,
@@ -657,12 +661,12 @@ impl<'a> Change<'a> {
     ) -> Result<Option<Version>, ReplaceError> {
         let Earlier { store, bucket, key } = self.earlier;
         let current = match store.stat(bucket, key) {
-            // The transaction makes the bucket, too.
+            // The same transaction creates the bucket.
             Err(store::Error::NoCollection { .. }) => None,
             found => found?,
         };
         if self.versioning == Versioning::Never {
-            // Programs without S3 may have brought it here with its lock.
+            // Programs other than S3 may have brought a locked object into this bucket.
             if let Some(current) = &current {
                 self.check_lock(current, false)?;
             }
@@ -691,7 +695,8 @@ impl<'a> Change<'a> {
             self.check_lock(replaced, false)?;
         }
         let versions = versions_of(bucket);
-        // A program may have put one here that is older than others, or has the id of one. It gets a number of its own.
+        // A program may have put an object here that is older than earlier versions, or has the id of one: it gets a
+        // new version.
         let kept = match kept {
             Some(version) if !self.earlier.has_room_for(&version, newest.as_ref())? => {
                 Some(Version::new(next_number(), Some(self.random)))
@@ -715,7 +720,7 @@ impl<'a> Change<'a> {
                 lock,
             },
         );
-        // There is one without a number at most.
+        // At most one version has the id `null`.
         if !is_enabled
             && replaced.is_none()
             && let Some(null) = self.earlier.null()?
@@ -729,7 +734,7 @@ impl<'a> Change<'a> {
         Ok(Some(next))
     }
 
-    /// Deletes: where versions are kept, that makes a delete marker.
+    /// Deletes the key's object; where versions are kept, that creates a delete marker.
     pub fn delete<P>(&self, requires: &[Condition], commit: Commit<P>) -> S3Result<(Deleted, P)> {
         let Earlier { bucket, key, .. } = self.earlier;
         let mut transaction = Transaction::new();
@@ -754,8 +759,8 @@ impl<'a> Change<'a> {
         Ok((Deleted { marker, id }, done))
     }
 
-    /// Deletes a version for good, if its lock lets it go; `bypass` is for who may bypass governance, and says so. If it
-    /// was the current one, the newest of the others is so now.
+    /// Deletes a version permanently, unless it is locked; `bypass` is true if the caller may bypass governance and
+    /// asks for it. After the current version, the newest of the others becomes current.
     pub fn delete_version<P>(
         &self,
         id: &str,
@@ -788,7 +793,7 @@ impl<'a> Change<'a> {
         for condition in requires {
             transaction.require(collection, &name, condition.clone());
         }
-        // Where no versions are kept, changes of a key do not wait for each other.
+        // Where no versions are kept, concurrent changes of a key are possible.
         transaction.remove_if_present(collection, &name);
         if is_current || current.is_none() {
             let back = self.bring_back(&mut transaction, (!is_current).then_some(&*name));
