@@ -1,5 +1,4 @@
-//! From the reactor to the store: store calls block, so they run on threads of their own,
-//! and only so many at a time.
+//! Runs store calls, which block, on threads of their own: a limited number at a time.
 
 use std::sync::Arc;
 use thiserror::Error;
@@ -13,7 +12,7 @@ pub enum NotRun {
     /// The server is stopping.
     #[error("the server is stopping")]
     Stopping,
-    /// The call panicked, which the log tells more about.
+    /// The call panicked; the log has the reason.
     #[error("a store call ended unexpectedly; see the server's log")]
     Panicked,
 }
@@ -26,7 +25,7 @@ pub struct Blocking {
 }
 
 impl Blocking {
-    /// At most `limit` calls at a time.
+    /// Runs at most `limit` calls at a time.
     pub fn new(limit: usize) -> Self {
         let limit = u32::try_from(limit).unwrap_or(u32::MAX).clamp(1, 1 << 16);
         Self {
@@ -72,11 +71,11 @@ impl Blocking {
     }
 }
 
-/// A call that runs. If this is dropped, it still runs to its end.
+/// A running call. If this is dropped, the call still runs to its end.
 pub struct Running<T>(JoinHandle<T>);
 
 impl<T> Running<T> {
-    /// Waits for what it answers.
+    /// Waits for the call's result.
     ///
     /// # Errors
     /// The call did not run to its end.

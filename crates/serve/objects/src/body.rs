@@ -1,4 +1,4 @@
-//! A request's body on its way in: timed and counted.
+//! A request's body as it arrives: limits its pace and counts its bytes.
 
 use crate::connection::Unread;
 use crate::flow::Flow;
@@ -9,40 +9,40 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::time::{Instant, Sleep};
 
-/// Why a body did not come to its end.
+/// Why a body did not arrive completely.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum BodyFailure {
     /// The connection broke.
     #[error("the client went away")]
     Disconnected,
-    /// The client stood still or crawled.
+    /// The client made no progress, or was slower than allowed.
     #[error("the client was too slow")]
     TooSlow,
-    /// Slow, while others waited for its turn.
+    /// The client was slow while others waited for its turn.
     #[error("others waited for the turn of a slow client")]
     GaveWay,
 }
 
-/// How fast a body has to be.
+/// Required pace of a body.
 #[derive(Clone, Copy, Debug)]
 pub struct Pace {
-    /// Longest standstill, and grace before `min_bytes_per_second` applies.
+    /// Longest time without progress, and grace before `min_bytes_per_second` applies.
     pub idle: Duration,
-    /// Slowest average.
+    /// Lowest average rate.
     pub min_bytes_per_second: u64,
 }
 
-/// A body on its way in.
+/// A body that arrives from a client.
 pub struct Inbound<B: Body> {
     inner: Pin<Box<B>>,
     flow: Flow,
     pace: Pace,
-    /// Since when the client has been waited for, if it is; the server's own delays do not count.
+    /// Since when the body waits for the client, if it does; the server's own delays do not count.
     waiting: Option<Instant>,
     waited: Duration,
     timer: Pin<Box<Sleep>>,
     received: u64,
-    /// Bytes there will be, if that is known.
+    /// Total bytes, if known from the head.
     expected: Option<u64>,
     ended: bool,
     drained: bool,
@@ -50,7 +50,7 @@ pub struct Inbound<B: Body> {
 }
 
 impl<B: Body<Data = Bytes>> Inbound<B> {
-    /// Wraps a request's body. If it is dropped before its end, that is told to `unread`.
+    /// Wraps a request's body. If it is dropped before its end, `unread` is set.
     pub fn new(inner: B, flow: Flow, pace: Pace, unread: Unread) -> Self {
         Self {
             expected: inner.size_hint().exact(),
@@ -67,7 +67,7 @@ impl<B: Body<Data = Bytes>> Inbound<B> {
         }
     }
 
-    /// Counts bytes that have come; whether they came fast enough.
+    /// Counts received bytes; an error if they arrived too slowly.
     fn count(&mut self, bytes: u64) -> Result<(), BodyFailure> {
         self.received += bytes;
         self.flow.note_received(bytes);

@@ -1,10 +1,10 @@
-//! Buffers that are used again. Fresh ones would cost a page fault for every 4 KiB, and zeros that are overwritten
-//! at once.
+//! Reused buffers. Fresh ones would cost a page fault for every 4 KiB, and zeroing of memory that is overwritten at
+//! once.
 
 use bytes::Bytes;
 use parking_lot::Mutex;
 
-/// Buffers of one size.
+/// Buffers of one size, kept for reuse.
 pub struct Pool {
     size: usize,
     kept: usize,
@@ -19,14 +19,14 @@ pub struct Buffer {
 }
 
 impl Pool {
-    /// At most `kept` buffers of `size` bytes wait to be used again.
+    /// Keeps at most `kept` free buffers of `size` bytes.
     pub const fn new(size: usize, kept: usize) -> Self {
         let free = Mutex::new(Vec::new());
         Self { size, kept, free }
     }
 
-    /// A buffer with room for `wanted` bytes, or for the pool's size if that is less. What is much smaller
-    /// is of its own size.
+    /// A buffer for `wanted` bytes, or for the pool's size if that is less. Less than a quarter of the pool's size is
+    /// allocated exactly.
     pub fn buffer(&'static self, wanted: usize) -> Buffer {
         let memory = if wanted < self.size / 4 {
             vec![0; wanted]
@@ -43,7 +43,7 @@ impl Pool {
 }
 
 impl Buffer {
-    /// Copies as much as there is room for, and tells how much that was.
+    /// Copies as much of `data` as there is room for, and returns the number of bytes.
     pub fn push(&mut self, data: &[u8]) -> usize {
         let room = &mut self.memory[self.filled..];
         let taken = room.len().min(data.len());
@@ -52,8 +52,8 @@ impl Buffer {
         taken
     }
 
-    /// Has `fill` overwrite all of the first `length` bytes, which are there afterwards. What it finds in them are
-    /// zeros, or bytes of an earlier use.
+    /// Has `fill` overwrite the first `length` bytes, which are the buffer's content afterwards. Before, they are
+    /// zeros or bytes of an earlier use.
     pub fn fill<E>(
         &mut self,
         length: usize,
@@ -64,7 +64,7 @@ impl Buffer {
         Ok(())
     }
 
-    /// What is there.
+    /// The content, shared without a copy; the memory returns to the pool when the last reference is dropped.
     pub fn freeze(self) -> Bytes {
         Bytes::from_owner(self)
     }

@@ -1,5 +1,5 @@
-//! A client's connection: writes that stand still too long end it, and an answer that was given
-//! before the request's body had arrived gets the chance to be read.
+//! A client's connection: ends if writes make no progress for too long, and lets the client read an answer that was
+//! given before the request's body had arrived.
 
 use std::io;
 use std::pin::Pin;
@@ -10,12 +10,12 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Sleep;
 
-/// How long, and how much, a closing connection listens. Closing with unread bytes makes the
-/// kernel reset the connection, and the client may lose the answer.
+/// Limits, in time and bytes, for reading before a connection is closed. Closing with unread bytes makes the kernel
+/// reset the connection, and the client may lose the answer.
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES: usize = 64 << 20;
 
-/// Set when a body was dropped before its end: there may be more of it on the way.
+/// Set if a body was dropped before its end: more of it may be on the way.
 #[derive(Clone, Default, Debug)]
 pub struct Unread(Arc<AtomicBool>);
 
@@ -25,13 +25,13 @@ impl Unread {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// A body was left unread.
+    /// Marks that a body was left unread.
     pub fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-/// A stream with a patience.
+/// A stream with a limit on stalled writes.
 pub struct Connection<S> {
     stream: S,
     idle: Duration,
@@ -47,8 +47,8 @@ struct Linger {
 }
 
 impl<S> Connection<S> {
-    /// Ends if a write makes no progress for `idle`; listens for a while before it closes if a body
-    /// was left `unread`.
+    /// Fails if a write makes no progress for `idle`. If a body was left `unread`, reads for a while before it
+    /// closes.
     pub fn new(stream: S, idle: Duration, unread: Unread) -> Self {
         Self {
             stream,

@@ -1,4 +1,4 @@
-//! Digests of bodies, any set of them computed in one pass while the bytes go by.
+//! Digests of bodies: any set of them, computed in one pass.
 
 use crate::lanes::{self, Stream};
 use crate::md5::Md5;
@@ -6,7 +6,7 @@ use bytes::Bytes;
 use crc_fast::CrcAlgorithm;
 use sha2::Digest as _;
 
-/// A digest that clients may want.
+/// Algorithms of digests.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Algorithm {
     /// MD5.
@@ -66,7 +66,7 @@ impl Algorithm {
         }
     }
 
-    /// The value of two stretches one after the other; `None` if the algorithm does not combine.
+    /// The value of two pieces in sequence, from their values; `None` if the algorithm is no CRC.
     pub fn combine(self, first: &[u8], second: &[u8], second_len: u64) -> Option<Vec<u8>> {
         let algorithm = self.crc()?;
         if first.len() != self.value_len() || second.len() != self.value_len() {
@@ -77,7 +77,7 @@ impl Algorithm {
         Some(big_endian(crc, self.value_len()))
     }
 
-    /// The value of `data`.
+    /// The value of `data`, big-endian for CRCs.
     pub fn of(self, data: &[u8]) -> Vec<u8> {
         let mut running = Running::new(self);
         running.update(data);
@@ -137,16 +137,16 @@ pub struct Digester {
     length: u64,
 }
 
-/// What a [`Digester`] found.
+/// Results of a [`Digester`].
 #[derive(Debug)]
 pub struct Digests {
     values: Vec<(Algorithm, Vec<u8>)>,
-    /// How many bytes.
+    /// Number of bytes digested.
     pub length: u64,
 }
 
 impl Digester {
-    /// By these; one that is named twice is computed once.
+    /// Computes these digests; an algorithm that is named twice is computed once.
     pub fn new(algorithms: impl IntoIterator<Item = Algorithm>) -> Self {
         let mut running: Vec<(Algorithm, Running)> = Vec::new();
         for algorithm in algorithms {
@@ -157,7 +157,7 @@ impl Digester {
         Self { running, length: 0 }
     }
 
-    /// More bytes.
+    /// Adds bytes.
     pub fn update(&mut self, data: &[u8]) {
         for (_, running) in &mut self.running {
             running.update(data);
@@ -165,8 +165,8 @@ impl Digester {
         self.length += data.len() as u64;
     }
 
-    /// More bytes, beside `work`, whose answer is returned. MD5, which takes the longest, is computed together with that
-    /// of other bodies, perhaps later: `data` is kept so long.
+    /// Adds bytes while `work` runs, and returns its result. MD5, the slowest, is computed together with that of
+    /// other bodies, perhaps later, and keeps `data` until then.
     pub fn update_beside<T>(&mut self, data: &Bytes, work: impl FnOnce() -> T) -> T {
         self.length += data.len() as u64;
         let mut md5 = None;
@@ -197,14 +197,14 @@ impl Digester {
 }
 
 impl Digests {
-    /// The value by one algorithm, if it was asked for.
+    /// The value of one algorithm, if it was computed.
     pub fn value(&self, algorithm: Algorithm) -> Option<&[u8]> {
         let mut values = self.values.iter();
         let (_, value) = values.find(|(a, _)| *a == algorithm)?;
         Some(value)
     }
 
-    /// The same in hexadecimal; empty if it was not asked for.
+    /// The value in hexadecimal; empty if it was not computed.
     pub fn hex(&self, algorithm: Algorithm) -> String {
         hex(self.value(algorithm).unwrap_or_default())
     }
@@ -220,7 +220,7 @@ pub fn hex(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// Reads exactly `N` bytes of hexadecimal.
+/// Parses exactly `N` bytes in hexadecimal.
 pub fn parse_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let bytes = text.as_bytes();
     if bytes.len() != 2 * N {

@@ -1,9 +1,8 @@
-//! From the drive to a response's body, in pieces, with back pressure.
+//! Reads an object for a response's body, in pieces, with back pressure.
 //!
-//! While the network takes one piece, the next one is read; more is never held. What lies in the store's cache goes out as
-//! it is there, without a copy. A read that fails
-//! in the middle ends the stream with an error, which aborts the connection: the client sees a
-//! short body, never a wrong one.
+//! While the network takes one piece, the next one is read; no more is held. Data in the store's cache is sent
+//! without a copy. A read that fails in the middle ends the stream with an error, which aborts the connection: the
+//! client gets a short body, never a wrong one.
 
 use crate::blocking::{Blocking, NotRun};
 use crate::buffers::Pool;
@@ -28,23 +27,24 @@ static PIECES: Pool = Pool::new(PIECE, 16);
 /// Why an object is not read to its end.
 #[derive(Debug, Error)]
 pub enum ReadError {
-    /// The store does not give its bytes.
+    /// An error of the store.
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// It is shorter than the range that is read.
+    /// The object is shorter than the range that is read.
     #[error("object {object:?} ends at byte {at}")]
     Ends {
-        /// Its name.
+        /// The object's name.
         object: String,
-        /// Its end.
+        /// The object's size in bytes.
         at: u64,
     },
-    /// No thread read it.
+    /// No thread was available to read it.
     #[error(transparent)]
     NotRun(#[from] NotRun),
 }
 
-/// The first piece of a range, in parts; call it on a thread that may block.
+/// The first piece of a range, in parts that may be shared with the store's cache; call it on a thread that may
+/// block.
 ///
 /// # Errors
 /// Any but [`ReadError::NotRun`].
@@ -65,7 +65,7 @@ pub fn take_piece(reader: &ObjectReader, range: &Range<u64>) -> Result<VecDeque<
     Ok(shared.into())
 }
 
-/// Reads the first piece of a range; call it on a thread that may block.
+/// The first piece of a range, copied into one buffer; call it on a thread that may block.
 ///
 /// # Errors
 /// Any but [`ReadError::NotRun`].
@@ -99,25 +99,25 @@ fn read_all(reader: &ObjectReader, start: u64, buffer: &mut [u8]) -> Result<(), 
     Ok(())
 }
 
-/// An object, or a range of one, on its way out.
+/// The body of a response: an object, or a range of one.
 pub struct Download {
     reader: Arc<ObjectReader>,
     blocking: Blocking,
-    /// What is not being read yet.
+    /// The part of the range that is not read yet.
     rest: Range<u64>,
-    /// Parts of the piece that goes out.
+    /// Parts of the current piece that are not sent yet.
     ready: VecDeque<Bytes>,
-    /// Nothing of it has been handed out.
+    /// No part of the current piece was sent yet.
     is_new: bool,
     reading: Option<JoinHandle<Result<VecDeque<Bytes>, ReadError>>>,
     remaining: u64,
     permit: Option<Permit>,
-    /// The request's, which later pieces are part of, too.
+    /// The request's span, which reads of later pieces belong to.
     span: Span,
 }
 
 impl Download {
-    /// Goes on behind `first`, which has been read already.
+    /// Continues after `first`, which was read already.
     pub fn new(
         reader: Arc<ObjectReader>,
         blocking: Blocking,
@@ -140,7 +140,7 @@ impl Download {
         }
     }
 
-    /// Bytes that have not been handed out.
+    /// Bytes that were not handed out yet.
     pub const fn remaining(&self) -> u64 {
         self.remaining
     }
@@ -166,7 +166,7 @@ impl Stream for Download {
         let this = &mut *self;
         let client: Option<&Flow> = this.permit.as_ref().map(Permit::flow);
         if let Some(client) = client.filter(|_| this.ready.is_empty()) {
-            // All before is taken; from here on it waits for the drive.
+            // The client has taken all before; from here on the body waits for the drive.
             client.note_waited_for(false);
         }
         if let (true, Some(reading)) = (this.ready.is_empty(), &mut this.reading) {

@@ -1,4 +1,4 @@
-//! How fast a body flows, and whether it has to end for others.
+//! Progress of a body, and whether it has to give way to others.
 
 use futures::task::AtomicWaker;
 use parking_lot::Mutex;
@@ -8,14 +8,13 @@ use std::task::Waker;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What is known about a body under way, in either direction, beside its bytes; travels in the request's
-/// extensions.
+/// Progress of a body under way, in either direction; kept in the request's extensions.
 #[derive(Clone, Default, Debug)]
 pub struct Flow(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    /// Since when how much has moved.
+    /// When counting began, and the bytes since.
     moved: Mutex<(Instant, u64)>,
     waited_for: AtomicBool,
     give_way: AtomicBool,
@@ -34,7 +33,7 @@ impl Default for Shared {
 }
 
 impl Flow {
-    /// Bytes a second that its client takes or sends, and for how long they were counted.
+    /// Bytes a second that the client sends or takes, and the time over which they were counted.
     pub fn rate(&self) -> (u64, Duration) {
         let (since, bytes) = *self.0.moved.lock();
         let elapsed = since.elapsed();

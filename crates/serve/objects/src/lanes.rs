@@ -1,12 +1,12 @@
-//! MD5 of bodies that are under way at the same time, computed together.
+//! MD5 of concurrently received bodies, computed together in the lanes of a vector.
 //!
-//! A piece is not digested as it comes: it waits until its body ends, or until [`MOST_BEHIND`] wait. Who has to
-//! have their state then computes, beside as many other bodies as a vector has lanes for; these join and leave at
-//! every [`STRIDE`]. So lanes are full also where bodies come slower than one is digested. A body that is alone
-//! under way waits for nobody: it is digested piece by piece.
+//! A piece is not digested when it arrives: it waits until its body ends, or until [`MOST_BEHIND`] bytes wait. The
+//! thread that then needs the body's state computes it, beside as many other bodies as a vector has lanes; these join
+//! and leave at every [`STRIDE`]. So lanes are full even if bodies arrive more slowly than one is digested. The only
+//! body under way does not wait: it is digested piece by piece.
 //!
-//! Fewer threads compute than there are processors, so that others get to hand in their pieces; who finds them at
-//! work sleeps.
+//! At most half as many threads compute as there are processors, so that others can hand in their pieces; further
+//! threads sleep until their body is done or they may compute.
 
 use crate::md5_blocks::{State, alone, most_lanes, side_by_side};
 use bytes::{Buf, Bytes};
@@ -14,20 +14,20 @@ use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, LazyLock};
 
-/// Bytes of each body between two looks at who waits.
+/// Bytes of each body between two points where bodies join and leave.
 const STRIDE: usize = 16 * 1024;
-/// A body whose first piece is shorter costs less alone.
+/// A body whose first piece is shorter than this is cheaper to digest alone.
 const LEAST: usize = STRIDE;
-/// Bytes of a body that wait, the last piece not counted: as long, they stay in memory.
+/// Bytes of a body that may wait, without the last piece: so long, they stay in memory.
 const MOST_BEHIND: usize = 1 << 20;
 
-/// Those of this process: processors are what they share.
+/// The bodies of this process, which share its processors.
 pub static MD5: LazyLock<Together> = LazyLock::new(|| {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     Together::new(processors / 2, most_lanes())
 });
 
-/// Bodies that are under way.
+/// Bodies under way, and the threads that digest them.
 pub struct Together {
     bodies: Mutex<Bodies>,
     most_computing: usize,
@@ -39,13 +39,13 @@ struct Bodies {
     /// In the order in which they began.
     by_number: BTreeMap<u64, Body>,
     next_number: u64,
-    /// Threads.
+    /// Threads that compute.
     computing: usize,
 }
 
 #[derive(Default)]
 struct Body {
-    /// Before what it is behind with.
+    /// State after the last computed byte.
     state: State,
     /// Whole blocks that wait for a lane.
     waiting: VecDeque<Bytes>,
@@ -56,7 +56,7 @@ struct Body {
     wake: Arc<Condvar>,
 }
 
-/// What is computed of a body.
+/// A piece of a body that is being digested.
 struct Lane {
     number: u64,
     state: State,
@@ -64,7 +64,7 @@ struct Lane {
 }
 
 impl Body {
-    /// What is next of it, if nobody computes it yet.
+    /// The next piece of the body; `None` if it is in a lane already or has none.
     fn begin(&mut self, number: u64) -> Option<Lane> {
         if self.has_lane {
             return None;
@@ -80,16 +80,16 @@ impl Body {
 }
 
 impl Bodies {
-    /// Adds the bodies that wait until there are `most` lanes.
+    /// Adds waiting bodies until there are `most` lanes.
     fn fill(&mut self, lanes: &mut Vec<Lane>, most: usize) {
         let bodies = self.by_number.iter_mut();
         let waiting = bodies.filter_map(|(number, body)| body.begin(*number));
         lanes.extend(waiting.take(most - lanes.len()));
     }
 
-    /// Notes that `computed` bytes of a body are behind `lane`; answers the lane if there is more to do.
+    /// Records that `computed` bytes of a body are digested; returns the lane if the body has more.
     fn note(&mut self, mut lane: Lane, computed: usize) -> Option<Lane> {
-        // If it is gone, nobody wants the rest.
+        // Without an entry, the body was dropped and its digest is not needed.
         let body = self.by_number.get_mut(&lane.number)?;
         body.state = lane.state;
         body.behind -= computed;
@@ -104,7 +104,7 @@ impl Bodies {
         Some(lane)
     }
 
-    /// Takes back what is not done.
+    /// Puts the rest of a lane's piece back.
     fn leave(&mut self, lane: Lane) {
         if let Some(body) = self.by_number.get_mut(&lane.number) {
             body.has_lane = false;
@@ -117,7 +117,7 @@ impl Bodies {
         body.is_some_and(|body| body.behind > 0)
     }
 
-    /// Lets somebody compute who sleeps and has to.
+    /// Wakes a thread that sleeps and whose body is in no lane.
     fn wake_one(&mut self) {
         let mut bodies = self.by_number.values_mut();
         let is_left = |body: &&mut Body| body.is_asleep && !body.has_lane && body.behind > 0;
@@ -129,7 +129,7 @@ impl Bodies {
 }
 
 impl Together {
-    /// At most so many threads compute at a time, at least one, each so many bodies.
+    /// At most `most_computing` threads (at least one) compute at a time, each in at most `most_lanes` lanes.
     fn new(most_computing: usize, most_lanes: usize) -> Self {
         Self {
             bodies: Mutex::default(),
@@ -138,7 +138,7 @@ impl Together {
         }
     }
 
-    /// Computes what a body is behind with, or has somebody else do so.
+    /// Digests all waiting bytes of a body, or waits until another thread has.
     fn catch_up(&self, bodies: &mut MutexGuard<'_, Bodies>, number: u64) {
         while bodies.is_behind(number) {
             let may_compute = bodies.computing < self.most_computing;
@@ -152,7 +152,7 @@ impl Together {
                 bodies.wake_one();
                 continue;
             }
-            // Who computes it wakes us, and so does who stops and leaves it.
+            // Woken by the thread that has computed this body, or that stops and leaves it.
             body.is_asleep = true;
             body.wake.clone().wait(bodies);
             if let Some(body) = bodies.by_number.get_mut(&number) {
@@ -161,14 +161,14 @@ impl Together {
         }
     }
 
-    /// Computes a body to its end, and others beside it.
+    /// Digests a body to its end, and others beside it.
     fn compute(&self, bodies: &mut MutexGuard<'_, Bodies>, lane: Lane) {
         let number = lane.number;
         let (mut lanes, mut has_yielded) = (vec![lane], false);
         while bodies.is_behind(number) {
             bodies.fill(&mut lanes, self.most_lanes);
             if lanes.len() == 1 && !has_yielded {
-                // Where processors are short, others get to hand in theirs; where not, nothing happens.
+                // If processors are short, other threads can hand in their pieces now; if not, this costs nothing.
                 has_yielded = true;
                 MutexGuard::unlocked(bodies, std::thread::yield_now);
                 continue;
@@ -185,7 +185,7 @@ impl Together {
     }
 }
 
-/// Computes a stride of each, or less where one of them ends; answers how many bytes.
+/// Digests a stride of each lane, or less where one of them ends; returns the number of bytes of each.
 fn advance(lanes: &mut [Lane]) -> usize {
     let length = lanes.iter().map(|lane| lane.left.len()).min();
     let length = length.unwrap_or(0).min(STRIDE);
@@ -199,21 +199,21 @@ fn advance(lanes: &mut [Lane]) -> usize {
     length
 }
 
-/// A body among those of `together`, once it has a piece that is worth it; until it is dropped or asked for its state.
+/// A body that is digested with those of `together`, from its first long piece until it is dropped or settled.
 pub struct Stream<'a> {
     together: &'a Together,
     number: Option<u64>,
 }
 
 impl<'a> Stream<'a> {
-    /// One that has nothing.
+    /// A body without any piece.
     pub fn new(together: &'a Together) -> Self {
         let number = None;
         Self { together, number }
     }
 
-    /// Does `work`, whose answer is returned, and has `blocks` computed beside that or later. `state` is that behind
-    /// them after [`Self::settle`].
+    /// Returns the result of `work`, and has `blocks` digested meanwhile or later. `state` includes them only after
+    /// [`Self::settle`].
     pub fn beside<T>(&mut self, state: &mut State, blocks: Bytes, work: impl FnOnce() -> T) -> T {
         let is_short = self.number.is_none() && blocks.len() < LEAST;
         if is_short || self.together.most_lanes == 1 {
@@ -245,7 +245,7 @@ impl<'a> Stream<'a> {
         number
     }
 
-    /// Brings `state` behind all that was handed in.
+    /// Digests all pieces handed in, and sets `state` to the result.
     pub fn settle(&mut self, state: &mut State) {
         let Some(number) = self.number.take() else {
             return;

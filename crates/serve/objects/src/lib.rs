@@ -1,10 +1,9 @@
-//! What every server of objects needs between its protocol and the store, and that knows neither S3 nor any
-//! other protocol.
+//! Parts of a server of objects between protocol and store, independent of S3 and of any other protocol.
 //!
-//! [`serve`] accepts connections and bounds them by [`Peers`]. A request's body is timed and counted by
-//! [`Inbound`]. A [`Line`] gives a bounded number of requests their [`Permit`]s, and has slow bodies give way.
-//! [`receive`] takes a body to the drive, [`Download`] brings one from there, both in bounded memory, with
-//! store calls on the threads of [`Blocking`].
+//! [`serve`] accepts connections and limits them by [`Peers`]. [`Inbound`] times and counts a request's body. A
+//! [`Line`] gives a limited number of requests their [`Permit`]s, and makes slow bodies give way. [`receive`] writes
+//! a body to the drive, [`Download`] reads one from it, both in bounded memory, with store calls on the threads of
+//! [`Blocking`].
 
 mod blocking;
 mod body;

@@ -1,4 +1,4 @@
-//! Blocks of MD5 (RFC 1321), of one stream or of several side by side.
+//! MD5 (RFC 1321) of whole blocks, of one stream or of several side by side.
 //!
 //! Each step of MD5 waits for the step before, so one stream uses a fraction of what a processor could do in that
 //! time. A vector has a stream in each of its lanes: with AVX-512, sixteen take little longer than one.
@@ -6,16 +6,16 @@
 /// Bytes of a block.
 pub const BLOCK: usize = 64;
 
-/// The digest of whole blocks.
+/// MD5 state after whole blocks.
 pub type State = [u32; 4];
 
-/// One stream's state after whole blocks.
+/// Continues `state` with whole blocks of one stream.
 pub fn alone(state: State, blocks: &[u8]) -> State {
     let [state] = scalar::compress([state], [blocks]);
     state
 }
 
-/// How many streams [`side_by_side`] takes on this processor; 1 if it has no vectors that are known here.
+/// Streams that [`side_by_side`] takes at a time on this processor; 1 without AVX2 or AVX-512.
 pub fn most_lanes() -> usize {
     #[cfg(target_arch = "x86_64")]
     {
@@ -29,8 +29,8 @@ pub fn most_lanes() -> usize {
     scalar::LANES
 }
 
-/// Brings each state behind the blocks beside it, which are as many in all streams. Two streams take as long as
-/// [`most_lanes`]; of more, so many are taken at a time.
+/// Continues each state with its blocks; all streams have the same number of blocks. Two streams take as long as
+/// [`most_lanes`] do; more than that are computed in groups.
 pub fn side_by_side(states: &mut [State], data: &[&[u8]]) {
     #[cfg(target_arch = "x86_64")]
     match most_lanes() {
@@ -53,7 +53,7 @@ pub fn side_by_side(states: &mut [State], data: &[&[u8]]) {
     }
 }
 
-/// So many streams at a time; lanes without one compute the last stream again.
+/// Computes `LANES` streams at a time; lanes without a stream compute the last stream again.
 #[cfg(target_arch = "x86_64")]
 fn fill<const LANES: usize>(
     states: &mut [State],
@@ -76,7 +76,7 @@ fn fill<const LANES: usize>(
     }
 }
 
-/// RFC 1321, 3.4: by round.
+/// Rotations by round (RFC 1321, 3.4).
 const ROTATIONS: [[i32; 4]; 4] = [
     [7, 12, 17, 22],
     [5, 9, 14, 20],
@@ -84,7 +84,7 @@ const ROTATIONS: [[i32; 4]; 4] = [
     [6, 10, 15, 21],
 ];
 
-/// RFC 1321, 3.4: the integer part of 2³² times |sin(step)|, of steps from 1 on.
+/// Integer part of 2³² times |sin(step)|, for steps from 1 on (RFC 1321, 3.4).
 #[rustfmt::skip]
 const SINES: [u32; 64] = [
     0xd76a_a478, 0xe8c7_b756, 0x2420_70db, 0xc1bd_ceee, 0xf57c_0faf, 0x4787_c62a, 0xa830_4613, 0xfd46_9501,
@@ -97,8 +97,8 @@ const SINES: [u32; 64] = [
     0x6fa8_7e4f, 0xfe2c_e6e0, 0xa301_4314, 0x4e08_11a1, 0xf753_7e82, 0xbd3a_f235, 0x2ad7_d2bb, 0xeb86_d391,
 ];
 
-/// RFC 1321, 3.4: some steps of a round. Each is written out, so that rotations and places are constants. What does
-/// not wait for the step before is added first.
+/// Steps of a round (RFC 1321, 3.4). They are unrolled, so that rotations and places are constants. Terms that do not
+/// depend on the step before are added first.
 macro_rules! steps {
     ($state:ident, $words:ident, $sines:ident, $mix:ident, $round:literal, ($factor:literal, $first:literal):
      $($step:literal)*) => {$(
@@ -109,23 +109,23 @@ macro_rules! steps {
     )*};
 }
 
-/// What has `splat`, `add`, `rotate_left`, the functions of the rounds (each with what is added to it), `load`,
-/// `store` and `words` of so many lanes gets `compress`.
+/// Defines `compress` for `$lanes` lanes in a module with `splat`, `add`, `rotate_left`, the functions of the rounds
+/// (which also add their result to `sum`), `load`, `store` and `words`.
 macro_rules! compress {
     ($lanes:literal $(, $feature:literal)?) => {
         pub const LANES: usize = $lanes;
 
-        /// The states of streams after as many whole blocks as the shortest of them has.
+        /// The states of streams after as many whole blocks as the shortest stream has.
         $(#[target_feature(enable = $feature)])?
         pub fn compress(states: [State; LANES], data: [&[u8]; LANES]) -> [State; LANES] {
             let blocks = data.iter().map(|data| data.len() / BLOCK).min().unwrap_or(0);
             let by_word: [[u32; LANES]; 4] = std::array::from_fn(|word| states.map(|state| state[word]));
             let mut lanes = [load(&by_word[0]), load(&by_word[1]), load(&by_word[2]), load(&by_word[3])];
-            // If they were constants, the compiler would add them last, where everything waits.
+            // As constants, the compiler would add them last, after the value that every step waits for.
             let sines = std::hint::black_box(&SINES);
             for block in 0..blocks {
                 let mut by_place = [splat(0); 16];
-                // One call, so that it is inlined.
+                // One call site, so that it is inlined.
                 for place in 0..4 {
                     [by_place[4 * place], by_place[4 * place + 1], by_place[4 * place + 2], by_place[4 * place + 3]] =
                         words(&data, block * BLOCK + 16 * place);
@@ -144,7 +144,7 @@ macro_rules! compress {
     };
 }
 
-/// A stream.
+/// One stream, without vectors.
 mod scalar {
     use super::{BLOCK, ROTATIONS, SINES, State};
 
@@ -203,7 +203,7 @@ mod scalar {
     }
 }
 
-/// Eight streams.
+/// Eight streams, with AVX2.
 #[cfg(target_arch = "x86_64")]
 mod avx2 {
     use super::{BLOCK, ROTATIONS, SINES, State};
@@ -286,7 +286,7 @@ mod avx2 {
         unsafe { _mm_loadu_si128(data.as_ptr().cast()) }
     }
 
-    /// Of each fourth stream from `first` on.
+    /// 16 bytes of every fourth stream from `first` on.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn row(data: &[&[u8]; LANES], first: usize, at: usize) -> __m256i {
@@ -294,7 +294,7 @@ mod avx2 {
         _mm256_inserti128_si256::<1>(row, four(data[first + 4], at))
     }
 
-    /// A table of four words by four streams in each 128 bits is turned.
+    /// Transposes four words of four streams within each 128 bits.
     #[inline]
     #[target_feature(enable = "avx2")]
     fn words(data: &[&[u8]; LANES], at: usize) -> [__m256i; 4] {
@@ -321,7 +321,7 @@ mod avx2 {
     }
 }
 
-/// Sixteen streams.
+/// Sixteen streams, with AVX-512.
 #[cfg(target_arch = "x86_64")]
 mod avx512 {
     use super::{BLOCK, ROTATIONS, SINES, State};
@@ -347,7 +347,7 @@ mod avx512 {
         _mm512_rol_epi32::<BITS>(a)
     }
 
-    /// The constants of functions of three values: bit 4b + 2c + d is what they make of these.
+    /// Constants of `ternarylogic`: bit 4b + 2c + d is the function's value for bits b, c and d.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn f(sum: __m512i, b: __m512i, c: __m512i, d: __m512i) -> __m512i {
@@ -397,7 +397,7 @@ mod avx512 {
         unsafe { _mm_loadu_si128(data.as_ptr().cast()) }
     }
 
-    /// Of each fourth stream from `first` on.
+    /// 16 bytes of every fourth stream from `first` on.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn row(data: &[&[u8]; LANES], first: usize, at: usize) -> __m512i {
@@ -407,7 +407,7 @@ mod avx512 {
         _mm512_inserti32x4::<3>(row, four(data[first + 12], at))
     }
 
-    /// A table of four words by four streams in each 128 bits is turned.
+    /// Transposes four words of four streams within each 128 bits.
     #[inline]
     #[target_feature(enable = "avx512f")]
     fn words(data: &[&[u8]; LANES], at: usize) -> [__m512i; 4] {

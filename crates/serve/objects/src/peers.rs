@@ -1,10 +1,9 @@
-//! Who is connected: clients that have signed a request, and strangers.
+//! Connections, in two groups with slots of their own: clients that have signed a request, and strangers.
 //!
-//! Both have slots of their own, so strangers can keep no client out. A connection is a stranger
-//! until its first signed request was verified, which takes no longer than a request's head. When
-//! strangers' slots are full, the next one takes the place of the one that has been there longest of
-//! the address with the most of them. When clients' slots are full, the next one waits, and such a
-//! connection ends as soon as it has answered what it was asked.
+//! So strangers can keep no client out. A connection is a stranger until its first signed request is verified, which
+//! takes no longer than a request's head. When all strangers' slots are taken, the next one replaces the oldest
+//! connection of the address with the most of them. When all clients' slots are taken, the next one waits, and such a
+//! connection of another address is closed after its current request.
 
 use crate::turns::{Turn, Turns, asker};
 use std::collections::{BTreeMap, HashMap};
@@ -14,10 +13,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// How often another client is asked to make room while one waits.
+/// Interval at which another client is told to make room while one waits.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
-/// All connections.
+/// All connections of a server.
 pub struct Peers {
     max_strangers: usize,
     slots: Arc<Turns>,
@@ -27,9 +26,9 @@ pub struct Peers {
 #[derive(Default)]
 struct State {
     next: u64,
-    /// In order of arrival.
+    /// By number, in order of arrival.
     strangers: BTreeMap<u64, Entry>,
-    /// Those that have not been asked to make room.
+    /// Clients that were not told to make room.
     clients: BTreeMap<u64, Entry>,
 }
 
@@ -42,7 +41,7 @@ struct Entry {
 struct Signals {
     closed: Notify,
     finish: Notify,
-    /// Set before `finish` is told, so that the answer to the request in hand can say it.
+    /// Set before `finish` is notified, so that the answer to the current request can say it.
     is_last: AtomicBool,
 }
 
@@ -59,7 +58,7 @@ impl std::fmt::Debug for Peer {
     }
 }
 
-/// A connection's place among them, given up when it is dropped.
+/// A connection in its group; it leaves the group when this is dropped.
 pub struct Peer {
     peers: Arc<Peers>,
     number: u64,
@@ -70,7 +69,7 @@ pub struct Peer {
 }
 
 impl Peers {
-    /// Slots for so many of both.
+    /// With slots for at most `max_strangers` and `max_clients`.
     pub fn new(max_strangers: usize, max_clients: usize) -> Arc<Self> {
         Arc::new(Self {
             max_strangers: max_strangers.max(1),
@@ -83,7 +82,7 @@ impl Peers {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A new connection; another one may have to close for it.
+    /// Adds a new connection as a stranger; another stranger may be closed for it.
     pub fn arrive(self: &Arc<Self>, address: IpAddr) -> Peer {
         let (asker, signals) = (asker(address), Arc::<Signals>::default());
         let mut state = self.state();
@@ -111,7 +110,7 @@ impl Peers {
         }
     }
 
-    /// Has a client of the address with the most end, if `asker` has fewer.
+    /// Tells a client of the address with the most clients to finish, if `asker` has fewer.
     fn make_room(&self, asker: IpAddr) {
         let mut state = self.state();
         let own = state.clients.values().filter(|entry| entry.asker == asker);
@@ -125,7 +124,7 @@ impl Peers {
     }
 }
 
-/// The first to have come from the address with the most, and how many it has.
+/// The oldest connection of the address with the most, and how many it has.
 fn in_the_way(entries: &BTreeMap<u64, Entry>) -> Option<(u64, usize)> {
     let mut of: HashMap<IpAddr, (usize, u64)> = HashMap::new();
     for (number, entry) in entries {
@@ -137,24 +136,24 @@ fn in_the_way(entries: &BTreeMap<u64, Entry>) -> Option<(u64, usize)> {
 }
 
 impl Peer {
-    /// Where it comes from.
+    /// Address of the client.
     pub fn address(&self) -> IpAddr {
         self.address
     }
 
-    /// Who it is from, as far as one can tell: an IPv6 network is one.
+    /// The client, as far as it can be told: an IPv6 network (/64) counts as one.
     pub fn asker(&self) -> IpAddr {
         self.asker
     }
 
-    /// How many connections there are: of clients, and of strangers.
+    /// Number of connections: of clients that were not told to make room, and of strangers.
     pub fn connected(&self) -> (usize, usize) {
         let state = self.peers.state();
         (state.clients.len(), state.strangers.len())
     }
 
-    /// It has signed a request, and waits for a client's slot. False if there was none, or its place
-    /// has gone to another.
+    /// Makes it a client, after a signed request was verified; waits for a slot. False if there was none within
+    /// `patience`, or if the stranger was replaced meanwhile.
     pub async fn admit(&self, patience: Duration) -> bool {
         if self.slot.get().is_some() {
             return true;
@@ -183,27 +182,27 @@ impl Peer {
         self.slot.set(slot).is_ok()
     }
 
-    /// Ends it behind the request in hand.
+    /// Ends the connection after the current request.
     pub fn leave(&self) {
         self.signals.finish();
     }
 
-    /// Whether it ends behind the request in hand.
+    /// Whether the connection ends after the current request.
     pub fn is_leaving(&self) -> bool {
         self.signals.is_last.load(Relaxed)
     }
 
-    /// Ends it.
+    /// Ends the connection at once.
     pub fn close(&self) {
         self.signals.closed.notify_one();
     }
 
-    /// Until it has to end at once.
+    /// Completes when the connection has to end at once.
     pub async fn closed(&self) {
         self.signals.closed.notified().await;
     }
 
-    /// Until it has to end behind the request in hand.
+    /// Completes when the connection has to end after the current request.
     pub async fn finish(&self) {
         self.signals.finish.notified().await;
     }

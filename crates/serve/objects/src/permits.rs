@@ -1,5 +1,5 @@
-//! Permits for requests that cost memory: a bounded number of [turns](crate::turns) of a kind, and slow
-//! bodies that give way while others wait.
+//! Permits for requests that cost memory: a limited number of [turns](crate::turns) of a kind. While others wait,
+//! slow bodies give way.
 
 use crate::flow::Flow;
 use crate::peers::Peer;
@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// A turn, held as long as the request costs memory.
+/// A turn, held as long as the request needs memory.
 #[derive(Clone)]
 pub struct Permit(Arc<Held>);
 
 impl Permit {
-    /// How fast its client is.
+    /// Progress of the request's body.
     pub fn flow(&self) -> &Flow {
         &self.0.flow
     }
@@ -34,18 +34,18 @@ impl Drop for Held {
     }
 }
 
-/// What is asked of slow clients while others wait.
+/// Limits for slow clients while others wait.
 #[derive(Clone, Copy, Debug)]
 pub struct Pressure {
-    /// How long a request waits for its turn.
+    /// How long a request waits for a turn.
     pub turn_timeout: Duration,
-    /// How long it waits before slow bodies in front have to give way.
+    /// How long it waits before slow bodies have to give way.
     pub patience: Duration,
-    /// What is slow then.
+    /// Rate below which a body is slow.
     pub min_bytes_per_second: u64,
 }
 
-/// Who has a turn of a kind, and those who wait for one.
+/// The holders of one kind's turns, and the requests that wait for one.
 pub struct Line {
     turns: Arc<Turns>,
     max: usize,
@@ -54,14 +54,14 @@ pub struct Line {
     holders: Mutex<BTreeMap<u64, Holder>>,
 }
 
-/// A body under way, and its connection if that is all one can end.
+/// A body under way, and its connection if only closing that ends it.
 struct Holder {
     flow: Flow,
     peer: Option<Arc<Peer>>,
 }
 
 impl Line {
-    /// With so many turns.
+    /// A line with `max` turns.
     pub fn new(max: usize, pressure: Pressure) -> Arc<Self> {
         Arc::new(Self {
             turns: Turns::new(max),
@@ -72,9 +72,9 @@ impl Line {
         })
     }
 
-    /// Waits for a turn. Who waits long for one sees to it that slow bodies in front give way. Nothing if
-    /// there was none in time. `peer` is closed when the body has to give way: for one on its way out, which
-    /// is not looked at while nobody reads it.
+    /// Waits for a turn; `None` if there was none within the timeout. After [`Pressure::patience`], slow bodies of
+    /// other requests have to give way. `peer` is the connection to close for that: a download's body is not polled
+    /// while its client reads nothing.
     pub async fn take(
         self: &Arc<Self>,
         asker: IpAddr,
@@ -113,8 +113,8 @@ impl Line {
         self.holders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long who comes now leaves slow bodies alone: so long that all in front, and it, could have
-    /// their turns within the usual patience.
+    /// How long a new request leaves slow bodies alone: so long that it and all requests before it could have their
+    /// turns within the usual patience.
     fn patience(&self) -> Duration {
         let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX).max(1);
         let usual = self.pressure.patience;
@@ -123,8 +123,8 @@ impl Line {
         usual.min(all / number(waiting))
     }
 
-    /// Tells as many clients as there are who wait to come again, the slowest first, if they are
-    /// waited for and slower than they may be while others wait.
+    /// Makes the slowest bodies give way, as many as requests wait: those that wait for their client and are slower
+    /// than is allowed while others wait.
     fn hurry(&self, patience: Duration) {
         let waiting = self.turns.waiting();
         let holders = self.holders();

@@ -1,8 +1,8 @@
-//! What one client may ask for in a second, and how many connections it may have: by its key, its address, or
-//! whatever tells clients apart.
+//! Quotas of one client: requests and bytes a second, and connections. Clients are distinguished by key, address, or
+//! any other `K`.
 //!
-//! Requests and bytes are counted as they come and are forgotten at the rate that is allowed. A client that is
-//! ahead by more than a second's worth is refused until it is not, so that its average keeps to the rate while a
+//! Requests and bytes are counted when they arrive, and the count falls at the allowed rate. A client that is ahead
+//! by more than a second's worth is refused until it no longer is, so that its average keeps to the rate while a
 //! single large body is never cut off.
 
 use crate::peers::Peer;
@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Clients that are remembered before those who ask for nothing are forgotten.
+/// Clients that are remembered before idle ones are forgotten.
 const REMEMBERED: usize = 4096;
 
-/// What a client may ask for; what is not said is not bounded.
+/// Limits of one client; `None` for no limit.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Quota {
     /// Requests a second.
@@ -25,16 +25,16 @@ pub struct Quota {
     pub connections: Option<u64>,
 }
 
-/// Why a client has to wait.
+/// Why a client is refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Refused {
-    /// It asked for too much; this is how long it should wait.
+    /// Too many requests or bytes; how long the client should wait.
     Rate(Duration),
-    /// It has too many connections.
+    /// Too many connections.
     Connections,
 }
 
-/// The same quota for each client.
+/// The same quota for each client, with an account for each.
 #[derive(Debug)]
 pub struct Quotas<K> {
     quota: Arc<RwLock<Quota>>,
@@ -50,7 +50,7 @@ impl<K> Default for Quotas<K> {
     }
 }
 
-/// What one client has asked for.
+/// Usage of one client.
 #[derive(Default, Debug)]
 pub struct Account {
     quota: Arc<RwLock<Quota>>,
@@ -65,16 +65,16 @@ struct Asked {
 }
 
 impl<K: Ord> Quotas<K> {
-    /// From now on this.
+    /// Sets the quota, from now on.
     pub fn set(&self, quota: Quota) {
         *self.quota.write().unwrap_or_else(PoisonError::into_inner) = quota;
     }
 
-    /// Counts a request of a client on a connection: where its bytes are counted, or why it has to wait. `None` where
-    /// nothing is bounded.
+    /// Counts a request of a client on a connection; returns the account that its bytes are charged to, or `None`
+    /// without any limit.
     ///
     /// # Errors
-    /// The client has asked for too much.
+    /// The client is ahead of its quota.
     pub fn admit(
         &self,
         client: K,
@@ -90,7 +90,7 @@ impl<K: Ord> Quotas<K> {
 
     fn account(&self, client: K) -> Arc<Account> {
         let mut accounts = lock(&self.accounts);
-        // Only at powers of two, so that of a crowd not each arrival looks at all.
+        // Only at powers of two, so that in a crowd not every arrival scans all accounts.
         let count = accounts.len();
         if count >= REMEMBERED && count.is_power_of_two() && !accounts.contains_key(&client) {
             let now = Instant::now();
@@ -107,7 +107,7 @@ impl<K: Ord> Quotas<K> {
 }
 
 impl Account {
-    /// Bytes of a body have come or gone.
+    /// Counts bytes of a body, in either direction.
     pub fn charge(&self, bytes: u64) {
         if let Some(rate) = read(&self.quota).bytes {
             lock(&self.asked).bytes.add(bytes, rate, Instant::now());
@@ -160,7 +160,7 @@ impl Asked {
     }
 }
 
-/// How far a client is ahead of a rate.
+/// How far a client is ahead of a rate, at a point in time.
 #[derive(Debug)]
 struct Level {
     ahead: f64,
@@ -175,7 +175,7 @@ impl Default for Level {
 }
 
 impl Level {
-    /// How far it is ahead now.
+    /// How far the client is ahead at `now`.
     fn after(&mut self, rate: u64, now: Instant) -> f64 {
         let elapsed = now.saturating_duration_since(self.at).as_secs_f64();
         self.ahead = (self.ahead - elapsed * rate as f64).max(0.0);
@@ -187,11 +187,11 @@ impl Level {
         self.ahead = self.after(rate, now) + count as f64;
     }
 
-    /// How long until it is less than a second's worth ahead, if it is not.
+    /// Time until the client is less than a second's worth ahead; `None` if it is already.
     fn wait(&mut self, rate: u64, now: Instant) -> Option<Duration> {
         let rate_per_second = rate.max(1) as f64;
         let over = self.after(rate, now) - rate_per_second;
-        // A century is as good as for ever, and a float may be more than a duration can be.
+        // At most about a century: a float may exceed the range of `Duration`.
         (over >= 0.0).then(|| Duration::from_secs_f64(((over + 1.0) / rate_per_second).min(3e9)))
     }
 }

@@ -1,4 +1,4 @@
-//! The server: listens, keeps the number of connections bounded, and stops with grace.
+//! The server: listens, limits the number of connections, and shuts down gracefully.
 
 use crate::connection::{Connection, Unread};
 use crate::peers::{Peer, Peers};
@@ -22,59 +22,59 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_rustls::server::TlsStream;
 
-/// How long to wait when the system has no more file descriptors.
+/// Pause when the system has no more file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-/// Connections that wait to be accepted; the system may allow fewer.
+/// Connections that may wait to be accepted; the system may allow fewer.
 const LISTEN_QUEUE: i32 = 4096;
-/// A connection's buffers hold at most this; also what a request's head must fit into.
+/// Most bytes in a connection's buffers; larger if a request's head may be larger.
 const CONNECTION_BUFFER: usize = 64 * 1024;
 
 type BoxError = Box<dyn StdError + Send + Sync>;
 
-/// Why a server does not serve.
+/// Why a server cannot listen.
 #[derive(Debug, Error)]
 pub enum ServeError {
-    /// Another program listens there.
+    /// Another program listens on the address.
     #[error("{address} is in use by another program; choose another port")]
     AddressInUse {
-        /// Where.
+        /// The address.
         address: SocketAddr,
     },
     /// The address cannot be listened on.
     #[error("cannot listen on {address}: {source}")]
     Bind {
-        /// Where.
+        /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// An address to listen on, taken before there is anything to serve.
+/// A bound address, before there is anything to serve.
 pub struct Listener {
     socket: TcpListener,
     address: SocketAddr,
 }
 
 impl Listener {
-    /// Takes the address; port 0 picks a free one.
+    /// Binds the address and listens; port 0 picks a free one.
     ///
     /// # Errors
-    /// It cannot be had.
+    /// The address cannot be bound.
     pub fn bind(address: SocketAddr) -> Result<Self, ServeError> {
         let reserved = Self::reserve(address)?;
         reserved.listen()?;
         Ok(reserved)
     }
 
-    /// The same, but whoever connects is refused until it [listens](Self::listen).
+    /// Binds the address, but clients are refused until [`listen`](Self::listen).
     ///
     /// # Errors
     /// Those of [`bind`](Self::bind).
     pub fn reserve(address: SocketAddr) -> Result<Self, ServeError> {
         let reserve = || {
             let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
-            // Connections of a server before this one may still be ending.
+            // Connections of an earlier server may still be closing.
             socket.set_reuse_address(true)?;
             socket.set_nonblocking(true)?;
             socket.bind(&address.into())?;
@@ -88,13 +88,13 @@ impl Listener {
     /// Lets clients connect; they wait until the server runs.
     ///
     /// # Errors
-    /// Somebody else listens there meanwhile.
+    /// Another program has begun to listen on the address.
     pub fn listen(&self) -> Result<(), ServeError> {
         let listening = SockRef::from(&self.socket).listen(LISTEN_QUEUE);
         listening.map_err(|source| refused(self.address, source))
     }
 
-    /// Where it listens; the port is real even if 0 was asked for.
+    /// The bound address, with the real port even if 0 was requested.
     pub const fn local_addr(&self) -> SocketAddr {
         self.address
     }
@@ -107,30 +107,30 @@ fn refused(address: SocketAddr, source: io::Error) -> ServeError {
     }
 }
 
-/// Bounds on what connections can make a server use.
+/// Limits of what connections can make a server use.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
-    /// Open connections of clients, those that were [admitted](Peer::admit).
+    /// Open connections of clients that were [admitted](Peer::admit).
     pub max_clients: usize,
-    /// Open connections of strangers; further ones take the place of those that are there longest.
+    /// Open connections that were not admitted; further ones replace the oldest of them.
     pub max_strangers: usize,
     /// Bytes of a request's head.
     pub max_header_bytes: usize,
     /// How long a client may take for a request's head, and a connection may idle between requests.
     pub header_timeout: Duration,
-    /// How long an answer may stand still.
+    /// How long an answer may make no progress.
     pub idle_timeout: Duration,
-    /// How long requests in flight may take when the server stops.
+    /// How long running requests may take when the server stops.
     pub shutdown_timeout: Duration,
 }
 
-/// Serves until `shutdown` is there, then finishes requests in flight, within a deadline. `answer` is handed each
-/// request, with its [`Peer`] among the extensions, and what has to be told of a body that was left unread. An answer
-/// behind which the connection ends says so (`Connection: close`).
-/// With `tls`, connections are private. Needs a tokio runtime with I/O and time.
+/// Serves until `shutdown` completes, then finishes running requests within [`Bounds::shutdown_timeout`]. `answer`
+/// gets each request, with its [`Peer`] among the extensions, and an [`Unread`] to set if it leaves a body unread.
+/// The last answer of a connection has `Connection: close`. With `tls`, connections are encrypted. Needs a tokio
+/// runtime with I/O and time.
 ///
 /// # Errors
-/// The listener is none for tokio.
+/// Tokio cannot use the listener.
 pub async fn serve<A, F, B, E>(
     listener: Listener,
     bounds: Bounds,
@@ -159,7 +159,7 @@ where
         };
         match accepted {
             Ok((stream, from)) => {
-                // Answers are written whole; waiting for more would only delay them.
+                // Answers are written as a whole; waiting for more data would only delay them.
                 let _ = stream.set_nodelay(true);
                 let peer = Arc::new(peers.arrive(from.ip()));
                 let (answer, stopping) = (answer.clone(), stopping.clone());
@@ -171,7 +171,8 @@ where
                         }
                     }),
                 };
-                // It is looked at before the next comes: of a crowd, no stranger closes a connection whose request is there.
+                // The connection is polled before the next is accepted, so that in a crowd no connection is closed
+                // whose request has arrived.
                 tokio::task::yield_now().await;
             }
             Err(error) => {
@@ -193,7 +194,7 @@ where
     Ok(())
 }
 
-/// A connection made private, unless its client is too slow, or a stranger that has to make room.
+/// The TLS handshake; `None` if it fails, is too slow, or the connection has to make room for another.
 async fn private(
     stream: TcpStream,
     peer: &Peer,
@@ -232,7 +233,7 @@ async fn converse<S, A, F, B, E>(
         let answered = answer(request, unread.clone());
         async move {
             let mut response = answered.await?;
-            // A client that is not told would send its next request into a connection that ends.
+            // Without it, the client would send its next request into a closing connection.
             if unread.is_set() || asking.is_leaving() {
                 let close = HeaderValue::from_static("close");
                 response.headers_mut().insert(header::CONNECTION, close);
@@ -241,7 +242,7 @@ async fn converse<S, A, F, B, E>(
         }
     });
     let connection = http1::Builder::new()
-        // A client that has said all it has to say may close its side and still gets its answer.
+        // A client may close its side after its request and still gets the answer.
         .half_close(true)
         .timer(TokioTimer::new())
         .header_read_timeout(bounds.header_timeout)

@@ -1,5 +1,4 @@
-//! Private connections: TLS 1.2 and 1.3 by a certificate and its key, which can be exchanged while connections come
-//! in.
+//! TLS 1.2 and 1.3 with a certificate and its key, which can be replaced while the server runs.
 
 use crate::small_file;
 use std::io;
@@ -16,39 +15,39 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{self, ServerConfig};
 use tokio_rustls::server::TlsStream;
 
-/// What a connection that is private begins with: a handshake record.
+/// Type of the TLS record that a connection begins with: a handshake.
 const HANDSHAKE: u8 = 22;
-/// What somebody is told who speaks HTTP where TLS is spoken.
+/// Answer to clients that speak HTTP where TLS is expected.
 const PLAIN_HTTP: &[u8] = b"HTTP/1.1 400 Bad Request\r\n\
     content-type: text/plain\r\nconnection: close\r\ncontent-length: 60\r\n\r\n\
     This server speaks TLS here: write https:// in the address.\n";
 
-/// Why there is no TLS.
+/// Why TLS cannot be set up.
 #[derive(Debug, Error)]
 pub enum TlsError {
-    /// A file is no PEM file with what is expected of it.
+    /// A file has no PEM item of the expected kind.
     #[error("{}: no {what} in PEM form: {source}", path.display())]
     Pem {
         /// The file.
         path: PathBuf,
-        /// What was looked for.
+        /// The expected kind.
         what: &'static str,
-        /// What is wrong.
+        /// The parser's error.
         source: pem::Error,
     },
-    /// The certificate and the key do not make a server.
+    /// The certificate and the key do not belong together.
     #[error("{} and {} do not fit together: {source}", certificate.display(), key.display())]
     Pair {
         /// The certificate's file.
         certificate: PathBuf,
         /// The key's file.
         key: PathBuf,
-        /// What is wrong.
+        /// The library's error.
         source: rustls::Error,
     },
 }
 
-/// What connections are made private by; a copy of it is the same one.
+/// Certificate and key of a server; clones share them.
 #[derive(Clone)]
 pub struct Tls(Arc<RwLock<TlsAcceptor>>);
 
@@ -59,15 +58,15 @@ impl std::fmt::Debug for Tls {
 }
 
 impl Tls {
-    /// By the certificate in a file, with those that vouch for it behind it, and its key in another.
+    /// Loads the certificate from a file, followed by its intermediate certificates, and its key from another.
     ///
     /// # Errors
-    /// The files are none, or do not fit together.
+    /// The files cannot be read, or do not belong together.
     pub fn load(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
         Ok(Self(Arc::new(RwLock::new(acceptor(certificate, key)?))))
     }
 
-    /// New connections are made private by the certificate and the key of `other` from now on.
+    /// Uses the certificate and the key of `other` for new connections from now on.
     pub fn replace(&self, other: &Self) {
         let new = other.acceptor();
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = new;
@@ -80,10 +79,10 @@ impl Tls {
             .clone()
     }
 
-    /// Makes a connection private. A client that speaks HTTP instead is told so.
+    /// Does the server's handshake. A client that speaks HTTP gets an answer that says so.
     ///
     /// # Errors
-    /// The client does not, or not within `patience`.
+    /// The handshake failed, or took longer than `patience`.
     pub async fn accept(
         &self,
         mut stream: TcpStream,
@@ -94,8 +93,8 @@ impl Tls {
             if stream.peek(&mut first).await? == 1 && first[0] != HANDSHAKE {
                 stream.write_all(PLAIN_HTTP).await?;
                 stream.shutdown().await?;
-                // Until the client has gone, or the time is over: its request may still be on the way, and closing
-                // on it could cost the client the answer.
+                // Reads until the client closes or the time is over: the rest of its request may be on the way, and
+                // closing now could cost it the answer.
                 let mut rest = [0; 1024];
                 while tokio::io::AsyncReadExt::read(&mut stream, &mut rest).await? > 0 {}
                 return Err(io::Error::other("a client does not speak TLS"));

@@ -1,14 +1,15 @@
-//! Turns: only so many at a time, shared by the addresses that ask.
+//! A limited number of turns, shared by the addresses that request them.
 //!
-//! A turn goes to the address that holds the fewest of them, and there to who has waited longest. So
-//! one that asks for hundreds cannot keep out one that asks for its first.
+//! A free turn goes to the address that holds the fewest turns, and there to the longest wait. So an address that
+//! requests hundreds cannot keep out one that requests its first.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::oneshot;
 
-/// Who asks, as far as one can tell them apart: a host has a whole /64 of IPv6 for itself.
+/// The client of an address, as far as it can be told: the /64 network of an IPv6 address, since a host has a whole
+/// one.
 pub fn asker(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
@@ -19,7 +20,7 @@ pub fn asker(address: IpAddr) -> IpAddr {
     }
 }
 
-/// A bounded number of turns.
+/// A limited number of turns.
 pub struct Turns {
     state: Mutex<State>,
 }
@@ -28,7 +29,7 @@ struct State {
     free: usize,
     held: HashMap<IpAddr, usize>,
     next: u64,
-    /// In the order in which they came.
+    /// In order of arrival.
     waiting: BTreeMap<u64, (IpAddr, oneshot::Sender<()>)>,
 }
 
@@ -38,7 +39,7 @@ pub struct Turn {
     asker: IpAddr,
 }
 
-/// A place among those who wait; what was granted and not taken is given back.
+/// A request that waits for a turn; when dropped, a turn that was granted but not taken is given back.
 struct Waiting {
     turns: Arc<Turns>,
     asker: IpAddr,
@@ -47,7 +48,7 @@ struct Waiting {
 }
 
 impl Turns {
-    /// So many, at least one.
+    /// So many turns, at least one.
     pub fn new(turns: usize) -> Arc<Self> {
         let state = Mutex::new(State {
             free: turns.max(1),
@@ -62,7 +63,7 @@ impl Turns {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many wait.
+    /// Number of requests that wait.
     pub fn waiting(&self) -> usize {
         self.state().waiting.len()
     }
@@ -84,7 +85,7 @@ impl Turns {
             number,
             taken: false,
         };
-        // Its sender is dropped only when this is.
+        // The sender is dropped only together with this entry.
         let _ = receiver.await;
         waiting.taken = true;
         Turn {
@@ -108,7 +109,7 @@ impl State {
             };
             self.free -= 1;
             *self.held.entry(asker).or_default() += 1;
-            // Who is gone gives it back.
+            // A receiver that was dropped meanwhile gives the turn back in [`Waiting`].
             let _ = sender.send(());
         }
     }

@@ -1,9 +1,8 @@
-//! From a request's body to the drive, in bounded memory.
+//! Writes a request's body to the drive, in bounded memory.
 //!
-//! Bytes are gathered into pieces; while one piece is digested and written by a thread that may
-//! block, the next one is gathered. The last piece and what the caller does with the whole are
-//! one job, so a small object costs one hop. If the client goes away, the writer is dropped and
-//! nothing is left of it.
+//! Bytes are gathered into pieces; while a blocking thread digests and writes one piece, the next is gathered. The
+//! last piece and the caller's commit are one job, so a small object needs one switch of threads. If the client
+//! disconnects, the writer is dropped and its data is discarded.
 
 use crate::blocking::{Blocking, NotRun};
 use crate::buffers::Pool;
@@ -13,46 +12,46 @@ use futures::{Stream, StreamExt};
 use store::{ObjectWriter, Store, WriteHints};
 use thiserror::Error;
 
-/// Bytes gathered before a thread is bothered: so much that hops between threads cost little, and so little that
-/// the first are written while the last arrive. Of a body, some wait to be digested.
+/// Pieces for a thread to write: large enough that switches of threads cost little, small enough that the first is
+/// written while the last arrives. Some of a body's pieces also wait to be digested.
 static PIECES: Pool = Pool::new(256 * 1024, 96);
-/// As long as more is to come. What is as long as the writer's own pieces is not copied into one of these. As many bodies
-/// arrive at a time as buffers are kept.
+/// Pieces of a body with more than a piece of the writer's to come: they have the writer's own size, so that it does
+/// not copy them. As many buffers are kept as bodies arrive at a time.
 static LONG_PIECES: Pool = Pool::new(ObjectWriter::PIECE, 32);
 
-/// What is known of a body before it comes.
+/// Properties of a body known before it arrives.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Expected {
     /// Bytes.
     pub length: u64,
-    /// A collection, and a name in it that comes again with what replaces this body: the data is placed beside
-    /// data that lives as long.
+    /// Collection and name of the object that this body will be. The data is placed beside data that lives as long,
+    /// judged by objects of this name.
     pub object: (String, String),
     /// Digests to compute.
     pub algorithms: Vec<Algorithm>,
-    /// How it is written.
+    /// Hints for the writer.
     pub hints: WriteHints,
 }
 
-/// A body whose bytes are written. It is staged: nothing is left of it unless the writer is finished and what
-/// that answers is committed.
+/// A body whose bytes are written. It is staged: it is discarded unless the writer is finished and the result is
+/// committed.
 pub struct Received {
-    /// Finish it if the body is what the client meant to send.
+    /// To be finished if the body is what the client meant to send.
     pub writer: ObjectWriter,
-    /// The digests asked for, and how much came, which need not be what was expected.
+    /// The requested digests and the number of bytes received, which may differ from the expected one.
     pub digests: Digests,
 }
 
-/// Why a body was not received; `E` is what its stream says.
+/// Why a body was not received; `E` is the error of its stream.
 #[derive(Debug, Error)]
 pub enum ReceiveError<E> {
-    /// The body broke off.
+    /// The body's stream failed.
     #[error("the body broke off")]
     Body(E),
-    /// The store cannot take it.
+    /// The store could not write it.
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// No thread wrote it.
+    /// No thread was available to write it.
     #[error(transparent)]
     NotRun(#[from] NotRun),
 }
@@ -68,7 +67,7 @@ struct Sink {
 }
 
 impl Sink {
-    /// Digests and writes a piece; there is a writer afterwards.
+    /// Digests and writes a piece. Afterwards `writer` is set.
     fn write(mut self, data: &Bytes) -> Result<Self, store::Error> {
         let mut writer = self.take_writer()?;
         self.digester.update_beside(data, || writer.write(data))?;
@@ -92,7 +91,7 @@ impl Sink {
     }
 }
 
-/// Takes a body, then calls `commit` with it on a thread that may block, which gives the answer.
+/// Receives a body, then calls `commit` with it on a thread that may block, and returns its result.
 ///
 /// # Errors
 /// `commit` was not called.
@@ -122,7 +121,7 @@ where
         writer: None,
         digester: Digester::new(algorithms),
     };
-    // What cannot fit is refused before its body comes; making room may take a while.
+    // A body that cannot fit is refused before it arrives; making room may take a while.
     if !store.has_room(length) {
         sink = blocking.run(move || sink.write(&Bytes::new())).await??;
     }
@@ -141,13 +140,13 @@ where
     Ok(blocking.run(finish).await??)
 }
 
-/// A body that is cut into pieces. Copies, so that what is held is what is counted and not the buffers that
-/// network packets came in.
+/// Cuts a body into pieces. The data is copied, so that the memory in use is the pieces and not the buffers that
+/// network packets arrived in.
 struct Gathering<B> {
     body: Option<B>,
-    /// What did not go into the last piece.
+    /// Received bytes that did not fit into the last piece.
     came: Bytes,
-    /// Bytes that are expected.
+    /// Bytes that are still expected.
     left: u64,
 }
 
@@ -158,7 +157,7 @@ where
     /// The next piece, and whether it is the last one.
     async fn gather(&mut self) -> Result<(Bytes, bool), E> {
         let wanted = match self.left {
-            // More than was announced.
+            // More bytes arrive than were announced.
             0 => usize::MAX,
             left => usize::try_from(left).unwrap_or(usize::MAX),
         };

@@ -69,7 +69,7 @@ impl Gate {
             Cost::Upload => &self.uploads,
             Cost::Download => &self.downloads,
         };
-        // An upload's progress shows in its body; that of a download only in the connection.
+        // A download's body is not polled while its client reads nothing, so only closing the connection ends it.
         let peer = peer.filter(|_| cost == Cost::Download);
         let permit = line.take(asker, flow, peer).await;
         let slow_down = || s3_error!(SlowDown, "Please reduce your request rate");

@@ -175,9 +175,8 @@ impl<B> Checked<B>
 where
     B: http_body::Body<Data = Bytes>,
 {
-    /// Wraps a request's body. Documents (XML) are digested here and compared with what was
-    /// announced, because nobody sees their bytes later; object data is digested where it is
-    /// written.
+    /// Wraps a request's body. Documents (XML) are digested here and compared with what was announced, because no
+    /// later code sees their bytes; object data is digested where it is written.
     pub fn new(
         inner: Inbound<B>,
         headers: &HeaderMap,

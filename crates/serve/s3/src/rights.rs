@@ -110,8 +110,8 @@ pub enum Rights {
 }
 
 impl Rights {
-    /// Whether an operation with this `need` may be carried out on `bucket`, if it is about one, as a copy of
-    /// something in the bucket `source`, if it is one.
+    /// Whether an operation with this `need` is allowed. `bucket` is the bucket that it is about, if any, and
+    /// `source` the bucket that a copy reads, if it is a copy.
     pub fn allow(&self, need: Need, bucket: Option<&str>, source: Option<&str>) -> bool {
         self.meet(need, bucket) && source.is_none_or(|from| self.have(Right::Read, from))
     }
