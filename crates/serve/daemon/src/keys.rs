@@ -1,8 +1,8 @@
 //! The keys of a drive's S3 endpoint.
 //!
-//! They come from the environment, or from a file beside the drive that only its owner can read. The
-//! file is made once, with keys from the operating system's random source, and is a configuration of
-//! s3cmd at the same time, so that a newcomer can talk to the endpoint without copying secrets.
+//! They come from the environment, or from a file beside the drive that only its owner can read. The file is created
+//! once, with keys from the operating system's random source. It is also a configuration of s3cmd, so that a new user
+//! can access the endpoint without copying secrets.
 
 use crate::private::{self, FileError};
 use runtime::Runtime;
@@ -13,86 +13,86 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// The environment's access key.
+/// Environment variable with the access key.
 pub const ACCESS_KEY_VARIABLE: &str = "ZONESTORE_ACCESS_KEY";
-/// The environment's secret key.
+/// Environment variable with the secret key.
 pub const SECRET_KEY_VARIABLE: &str = "ZONESTORE_SECRET_KEY";
 
-/// An access key and its secret, and where they come from.
+/// An access key with its secret, and their source.
 #[derive(Clone)]
 pub struct Keys {
     /// The access key.
     pub access_key: String,
-    /// The secret key, if it is one of these two sources' and not one of many in a configuration.
+    /// The secret key; `None` if the key is one of many in a configuration.
     pub secret_key: Option<String>,
     /// Where they come from.
     pub source: Source,
 }
 
-/// Where keys come from.
+/// Source of keys.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Source {
-    /// The two variables of the environment.
+    /// The environment: [`ACCESS_KEY_VARIABLE`] and [`SECRET_KEY_VARIABLE`].
     Environment,
-    /// A file.
+    /// The file beside the drive.
     File {
         /// The file.
         path: PathBuf,
-        /// Whether it was made just now.
+        /// Whether it was created just now.
         new: bool,
     },
-    /// A configuration.
+    /// A configuration file.
     Configuration {
         /// The file.
         path: PathBuf,
-        /// How many it names.
+        /// Number of keys in it.
         count: usize,
     },
 }
 
-/// Why there are no keys.
+/// Why there are no keys to use.
 #[derive(Debug, Error)]
 pub enum KeysError {
-    /// One variable says nothing without the other.
+    /// Only one of the two variables is set.
     #[error("{given} is set and {missing} is not")]
     OneVariable {
-        /// The one.
+        /// The variable that is set.
         given: &'static str,
-        /// The other.
+        /// The variable that is not set.
         missing: &'static str,
     },
-    /// A variable that is empty is no key, and not the same as one that is not there.
+    /// A variable is set but empty, which is not taken for unset.
     #[error("{variable} is empty")]
     EmptyVariable {
-        /// Which.
+        /// The variable.
         variable: &'static str,
     },
-    /// The file has none.
+    /// The file has no access key or no secret key.
     #[error("{}: no access_key and secret_key in it", path.display())]
     NoKeys {
         /// The file.
         path: PathBuf,
     },
-    /// The file is a link to one that is not there.
+    /// The file is a symbolic link to a file that does not exist.
     #[error("{}: a link to {}, which is not there", path.display(), target.display())]
     DeadLink {
         /// The link.
         path: PathBuf,
-        /// Where it leads.
+        /// The link's target.
         target: PathBuf,
     },
-    /// Others than its owner can read the file.
+    /// Other users can read the file.
     #[error(transparent)]
     Readable(#[from] FileError),
-    /// The file cannot be read or made.
+    /// The file cannot be read or written.
     #[error("{}: {source}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The host gives none.
+    /// The operating system has no random numbers.
     #[error("no random numbers: {0}")]
     Random(io::Error),
 }
@@ -106,14 +106,14 @@ impl KeysError {
     }
 }
 
-/// The file that holds the keys of `drive`.
+/// The key file of `drive`.
 pub fn file_of(drive: &Path) -> PathBuf {
     let mut name = drive.as_os_str().to_owned();
     name.push(".keys");
     PathBuf::from(name)
 }
 
-/// The keys for `drive`: the environment's, the file's, or new ones.
+/// The keys for `drive`: from the environment, else from its key file, which is created if it does not exist.
 pub fn load_or_make(drive: &Path) -> Result<Keys> {
     match check_environment()? {
         Some((access_key, secret_key)) => Ok(Keys {
@@ -125,7 +125,7 @@ pub fn load_or_make(drive: &Path) -> Result<Keys> {
     }
 }
 
-/// What [`load_or_make`] would refuse; nothing is made. Which drive it is may be open.
+/// Fails if [`load_or_make`] would, but creates nothing. Without a `drive`, only the environment is checked.
 ///
 /// # Errors
 /// Those of [`load_or_make`].
@@ -139,10 +139,10 @@ pub fn check(drive: Option<&Path>) -> Result<()> {
     }
 }
 
-/// The keys of the environment, if there are any.
+/// The access key and the secret of the environment, if set.
 ///
 /// # Errors
-/// One of the two is not there, or is empty.
+/// Only one of the two is set, or one is empty.
 fn check_environment() -> Result<Option<(String, String)>> {
     let variable = |name: &'static str| std::env::var(name).ok();
     of_variables(variable(ACCESS_KEY_VARIABLE), variable(SECRET_KEY_VARIABLE))
@@ -178,7 +178,7 @@ fn of_variables(
 }
 
 impl Keys {
-    /// The key that may do everything, unless a configuration says who may.
+    /// The key with all rights; `None` if the keys are those of a configuration, which gives rights itself.
     pub fn admin(&self) -> Option<Key> {
         Some(Key {
             credentials: Credentials::new(&self.access_key, self.secret_key.as_ref()?),
@@ -187,7 +187,7 @@ impl Keys {
     }
 }
 
-/// The keys in a file that was made before.
+/// The keys of an existing file.
 pub(crate) fn read(path: &Path) -> Result<Keys> {
     match path.exists() {
         true => from_file(path),
@@ -195,7 +195,7 @@ pub(crate) fn read(path: &Path) -> Result<Keys> {
     }
 }
 
-/// Lets the s3cmd settings of a key file point at `address`, which speaks TLS or not, where they do not already.
+/// Sets address and TLS in the s3cmd settings of a key file, if they differ.
 pub(crate) fn point_at(path: &Path, address: &str, tls: bool) -> Result<()> {
     let text = small_file::read_text(path).map_err(|e| KeysError::file(path, e))?;
     let https = if tls { "True" } else { "False" };
@@ -213,7 +213,7 @@ pub(crate) fn point_at(path: &Path, address: &str, tls: bool) -> Result<()> {
             _ => changed += &format!("{line}\n"),
         }
     }
-    // Written beside it and renamed over it, so that a full disk cannot cost the keys.
+    // Written to a new file that is renamed over the old one, so that a full disk cannot lose the keys.
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
     let beside = PathBuf::from(beside);
@@ -281,7 +281,7 @@ fn make(path: &Path) -> Result<Keys> {
     })
 }
 
-/// A new file that only its owner can read, on the disk when this returns.
+/// Creates a file that only its owner can read; it is durable when this returns.
 fn write_private(path: &Path, text: &str) -> io::Result<()> {
     let mut file: File = OpenOptions::new()
         .write(true)

@@ -1,6 +1,6 @@
-//! A served drive: its S3 endpoint and its control socket ([`serve`]), its configuration ([`settings`]) and what of it is
-//! read again meanwhile ([`Live`]), the key beside the drive ([`keys`]), and what its caches take ([`memory`]). Drives of
-//! a node of OpenStack Swift, many in one process: [`DriveServer`].
+//! A served drive: its S3 endpoint and its control socket ([`serve`]), its configuration ([`settings`]) and the part
+//! of it that is reloaded while it runs ([`Live`]), the key beside the drive ([`keys`]), and the memory of its caches
+//! ([`memory`]). For a node of OpenStack Swift, [`DriveServer`] serves many drives in one process.
 
 mod client;
 mod drives;

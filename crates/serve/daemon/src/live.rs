@@ -1,5 +1,5 @@
-//! What a server reads again while it runs: keys and their rights, limits, the certificate. What is broken changes
-//! nothing: everything is read before anything is exchanged.
+//! Configuration that is reloaded while a server runs: keys and their rights, limits, the certificate. An error
+//! changes nothing: everything is read before anything is replaced.
 
 use crate::keys::{self, Keys, Source};
 use crate::settings::{Settings, SettingsError};
@@ -7,33 +7,33 @@ use crate::stamps::Stamps;
 use s3::{AUDIT, ClientQuotas, Key, Keyring, Tls};
 use std::path::{Path, PathBuf};
 
-/// Says why a configuration would be refused at the start of this server, if it would.
+/// Returns why this server would not start with a configuration, if it would not.
 pub type Judge = Box<dyn Fn(&Settings) -> Result<(), String> + Send>;
 
-/// What is in use, and where it comes from.
+/// The configuration in use, and its sources.
 pub struct Live {
     judge: Judge,
     settings: Option<Settings>,
-    /// The files that all of this is made of, as they were before they were read.
+    /// The files behind all of this, as they were before they were read.
     seen: Stamps,
-    /// Where the key beside the drive would be.
+    /// Path of the key file beside the drive.
     beside: PathBuf,
-    /// Where the keys come from, and one of them for whoever wants to try.
+    /// Source of the keys, and one key as an example for users.
     pub keys: Keys,
-    /// The keys.
+    /// All keys.
     pub keyring: Keyring,
-    /// What clients may ask for.
+    /// Limits of clients.
     pub quotas: ClientQuotas,
-    /// What makes connections private.
+    /// Certificate and key for TLS.
     pub tls: Option<Tls>,
 }
 
 impl Live {
-    /// Reads everything; the settings once more, so that no change since is missed. The key beside `drive` is made if no key is named anywhere.
-    /// `judge` is asked later, of settings that need a restart.
+    /// Reads everything; the settings once more, so that no change since is missed. Creates the key beside `drive` if
+    /// no key is configured anywhere. `judge` is called at later reloads, for settings that need a restart.
     ///
     /// # Errors
-    /// Something cannot be used.
+    /// A part of the configuration cannot be used.
     pub fn start(
         settings: Option<Settings>,
         drive: &Path,
@@ -81,12 +81,12 @@ impl Live {
         self.seen.are_old()
     }
 
-    /// Reads everything again.
+    /// Reloads everything.
     ///
     /// # Errors
-    /// Something cannot be used; what was in use stays.
+    /// A part cannot be used; the configuration in use stays.
     pub(crate) fn read_again(&mut self) -> Result<(), SettingsError> {
-        // Each file is looked at before it is read: what changes meanwhile is read once more, and nothing else is.
+        // Each file is stamped before it is read: changes meanwhile lead to one more reload.
         self.seen = Stamps::of(files(self.settings.as_ref(), &self.beside));
         let settings = match &self.settings {
             Some(settings) => Some(Settings::load(settings.path())?),
@@ -94,7 +94,7 @@ impl Live {
         };
         self.seen.go_on_with(files(settings.as_ref(), &self.beside));
         let needs_restart = self.needs_restart(settings.as_ref());
-        // What is served already is not judged again: keys can be taken away also while the drive does not answer.
+        // Settings in use are not judged again, so that keys can be revoked even while the drive does not answer.
         if needs_restart && let Some(settings) = &settings {
             (self.judge)(settings).map_err(|why| SettingsError::Refused {
                 path: settings.path().to_owned(),

@@ -1,6 +1,7 @@
-//! From the address to the last request.
+//! Serves a drive until a signal comes.
 //!
-//! A signal lets requests in hand finish; a second one ends the process at once, which is no more than a crash.
+//! The first signal lets running requests finish; a second one ends the process at once, which is no worse than a
+//! crash.
 
 use crate::live::Live;
 use crate::notify::{self, Change};
@@ -17,36 +18,35 @@ use store::Store;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 
-/// Between two looks whether writes still work.
+/// Interval of checks whether writes still work.
 const FAILURE_LOOK: Duration = Duration::from_millis(200);
-/// Between two looks whether the configuration has changed.
+/// Interval of checks whether the configuration has changed.
 const CONFIGURATION_LOOK: Duration = Duration::from_secs(2);
 
-/// What is served.
+/// The parts of a served drive.
 pub struct Daemon {
     /// The drive, whose lock this process holds.
     pub drive: Arc<Drive>,
     /// The store on it.
     pub store: Store,
-    /// The socket beside it for other commands, if there is one. It is there before the endpoint's port is, so that
-    /// whoever reaches the one reaches the other.
+    /// The control socket, if there is one. It listens before the endpoint's port does, so that a client that reaches
+    /// the endpoint can also reach the control socket.
     pub control: Option<Socket>,
     /// Its S3 endpoint.
     pub server: Server,
-    /// What is read again while it runs.
+    /// Configuration that is reloaded while the server runs.
     pub live: Live,
-    /// Opens the logs' files anew: they may have been moved away.
+    /// Reopens the log files, which may have been moved away.
     pub reopen_logs: Box<dyn Fn() -> io::Result<()> + Send>,
-    /// Stops when nothing can be written any more.
+    /// Whether the server stops when writes fail for good.
     pub stops_on_failure: bool,
 }
 
-/// Serves until a signal comes. The store stays mounted. `ready` is told the endpoint's address before the
-/// first request is answered, and may end it.
+/// Serves until a signal comes. The store stays mounted. `ready` is called with the endpoint's address before the
+/// first request is answered, and may end the server with an error.
 ///
 /// # Errors
-/// Those of `ready`, of the endpoint, and of the host. Without a control socket objects are served all the
-/// same.
+/// Those of `ready`, of the endpoint, and of the host. A failing control socket does not stop the endpoint.
 pub fn serve<E: From<io::Error> + From<ServeError>>(
     daemon: Daemon,
     ready: impl FnOnce(SocketAddr) -> Result<(), E>,
@@ -69,11 +69,11 @@ pub fn serve<E: From<io::Error> + From<ServeError>>(
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        // Before the address is told: whoever reads it may stop us at once.
+        // Before the address is reported: the process that reads it may send a signal at once.
         let mut signals = Signals::listen()?;
         let hangup = signal(SignalKind::hangup())?;
         ready(server.local_addr())?;
-        // The port is bound: a connection waits at most for the next lines.
+        // The port is bound: connections wait only until the following lines have run.
         notify::tell(Change::Ready);
         tracing::info!(drive = %drive.path().display(), address = %server.local_addr(), "serving");
         tracing::info!(target: AUDIT, drive = %drive.path().display(), "started");
@@ -99,7 +99,7 @@ pub fn serve<E: From<io::Error> + From<ServeError>>(
         let served = server.run(stop).await;
         reading.abort();
         tracing::info!(target: AUDIT, drive = %drive.path().display(), "stopped");
-        // The control socket is served as long as requests are in hand.
+        // The control socket is served as long as requests are running.
         drop(close);
         if let Some(control) = control {
             match control.await {
@@ -112,18 +112,18 @@ pub fn serve<E: From<io::Error> + From<ServeError>>(
     })
 }
 
-/// The document that the page is made of.
+/// Gives the document that the status page is made of.
 fn told_by(status: Arc<Status>) -> Tell {
     Arc::new(move || {
         let status = status.clone();
         Box::pin(async move {
-            // Numbers and text.
+            // The document has only numbers and text, so this does not fail.
             serde_json::to_value(status.document().await).unwrap_or_default()
         })
     })
 }
 
-/// Reads the configuration again when one of its files has changed, and after SIGHUP, which also has logs opened anew.
+/// Reloads the configuration when one of its files has changed, and after SIGHUP, which also reopens the logs.
 async fn keep_reading(
     mut live: Live,
     reopen_logs: Box<dyn Fn() -> io::Result<()> + Send>,
@@ -139,7 +139,7 @@ async fn keep_reading(
             tracing::error!(%error, "a log cannot be opened anew; it goes on where it was");
         }
         if (asked || live.has_changed())
-            // It may look at the drive, and ask for the address of a name.
+            // This may access the drive, and resolve a host name.
             && let Err(error) = tokio::task::block_in_place(|| live.read_again())
         {
             tracing::error!(%error, "the configuration stays as it was");
@@ -147,7 +147,7 @@ async fn keep_reading(
     }
 }
 
-/// Comes back when nothing can be written any more, and somebody wants to know.
+/// Completes when writes fail for good; never, unless `wanted`.
 async fn until_failed(store: Store, wanted: bool) {
     if !wanted {
         return std::future::pending().await;

@@ -1,4 +1,4 @@
-//! A server's configuration: what the file says, and what becomes of it.
+//! A server's configuration file: its sections and fields, how it is read and checked, and what it yields.
 
 mod example;
 pub(crate) mod field;
@@ -20,28 +20,28 @@ use s3::{Key, Quota, Tls, TlsError};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Why there is no configuration.
+/// Why a configuration cannot be used.
 #[derive(Debug, Error)]
 pub enum SettingsError {
-    /// The text is wrong.
+    /// The text is not valid.
     #[error("{}: {source}", path.display())]
     Syntax {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error and its line.
         source: SyntaxError,
     },
-    /// A key is wrong.
+    /// An entry of `[[key]]` is wrong.
     #[error("{}: key {name:?}: {why}", path.display())]
     Key {
         /// The file.
         path: PathBuf,
-        /// Which key.
+        /// The key's access key.
         name: String,
         /// What is wrong.
         why: &'static str,
     },
-    /// One value does not go without another, or is none.
+    /// A value is wrong, or needs another one that is missing.
     #[error("{}: {why}", path.display())]
     Value {
         /// The file.
@@ -49,38 +49,38 @@ pub enum SettingsError {
         /// What is wrong.
         why: &'static str,
     },
-    /// A server would not start with it.
+    /// A server would not start with this configuration.
     #[error("{}: {why}", path.display())]
     Refused {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         why: String,
     },
-    /// A file cannot be read, or others can read it.
+    /// A file cannot be read, or other users can read it.
     #[error(transparent)]
     File(#[from] FileError),
     /// The key beside the drive cannot be used.
     #[error(transparent)]
     Keys(#[from] KeysError),
-    /// The certificate or its key is none.
+    /// The certificate or its key cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
 }
 
-/// A configuration that has been read.
+/// A configuration that was read and checked.
 #[derive(Clone, Debug)]
 pub struct Settings {
     path: PathBuf,
-    /// What it says. Paths in it are relative to this process's folder.
+    /// The file's content. Paths in it were made relative to this process's folder.
     pub file: File,
 }
 
 impl Settings {
-    /// Reads a configuration. Paths in it are relative to its folder.
+    /// Reads a configuration. Paths in the file are relative to its folder.
     ///
     /// # Errors
-    /// It cannot be read, or is wrong by itself; files that it names have not been looked at.
+    /// The file cannot be read, or is wrong by itself; files that it names are not checked.
     pub fn load(path: &Path) -> Result<Self, SettingsError> {
         let path = path.to_owned();
         let text = private::read_text(&path)?;
@@ -94,12 +94,12 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Where it was read.
+    /// The path it was read from.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// All files that it is made of: when one changes, it should be read again.
+    /// All files that it consists of; when one changes, the configuration should be reloaded.
     pub fn files(&self) -> Vec<PathBuf> {
         let secrets = self
             .file
@@ -111,18 +111,18 @@ impl Settings {
         own.chain(secrets).chain(certificate).chain(key).collect()
     }
 
-    /// The keys that it names, with their secrets.
+    /// The keys in it, with their secrets.
     ///
     /// # Errors
-    /// One is incomplete, there twice, or its secret cannot be read.
+    /// A key is incomplete or a duplicate, or its secret cannot be read.
     pub fn keys(&self) -> Result<Vec<Key>, SettingsError> {
         key_entries::of(&self.file.key, &self.path)
     }
 
-    /// What makes connections private, if anything is to.
+    /// Certificate and key for TLS, if the configuration has them.
     ///
     /// # Errors
-    /// The files cannot be read or do not fit together, or others can read the key.
+    /// The files cannot be read or do not fit together, or other users can read the key.
     pub fn tls(&self) -> Result<Option<Tls>, SettingsError> {
         let TlsFiles {
             certificate: Some(certificate),

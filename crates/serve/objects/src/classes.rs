@@ -1,10 +1,10 @@
-//! What was answered, in classes. The log gets a line with the first answer of a class, the tenth, the
-//! hundredth and so on: it says what clients do, and its length does not grow with how much they do.
+//! Counts of answers by class. The log gets a line for the first answer of a class, the tenth, the hundredth and so
+//! on: it shows what clients do, and its length does not grow with how much they do.
 
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 
-/// How many answers of each class there were.
+/// Number of answers of each class.
 pub struct Classes<K>(Mutex<BTreeMap<K, u64>>);
 
 impl<K> Default for Classes<K> {
@@ -14,7 +14,7 @@ impl<K> Default for Classes<K> {
 }
 
 impl<K: Ord> Classes<K> {
-    /// Counts an answer: how many of its class there are now, if that is worth a line.
+    /// Counts an answer; returns the new count of its class if that is a power of ten, which is worth a line.
     pub fn count(&self, class: K) -> Option<u64> {
         let mut counts = self.0.lock();
         let count = counts.entry(class).or_default();

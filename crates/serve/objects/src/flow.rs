@@ -41,12 +41,12 @@ impl Flow {
         (u64::try_from(rate).unwrap_or(u64::MAX), elapsed)
     }
 
-    /// It has its turn: from now on it is counted.
+    /// The body has its turn: counting begins now.
     pub fn begin(&self) {
         *self.0.moved.lock() = (Instant::now(), 0);
     }
 
-    /// Its client was given so much, and all before that has been taken.
+    /// The client was given `bytes` to take, and has taken all before.
     pub fn hand_out(&self, bytes: u64) {
         *self.0.moved.lock() = (Instant::now(), bytes);
         self.note_waited_for(true);
@@ -57,28 +57,28 @@ impl Flow {
         self.0.waited_for.load(Ordering::Relaxed)
     }
 
-    /// Ends the body the next time that its client is waited for, or now if it is.
+    /// Ends the body as soon as it waits for its client, which may be now.
     pub fn give_way(&self) {
         self.0.give_way.store(true, Ordering::SeqCst);
         self.0.waker.wake();
     }
 
-    /// Whether it has to.
+    /// Whether the body has to give way.
     pub fn must_give_way(&self) -> bool {
         self.0.give_way.load(Ordering::SeqCst)
     }
 
-    /// More has come.
+    /// Counts received bytes.
     pub fn note_received(&self, bytes: u64) {
         self.0.moved.lock().1 += bytes;
     }
 
-    /// Whether the server waits for the client from now on.
+    /// Sets whether the server waits for the client.
     pub fn note_waited_for(&self, waited_for: bool) {
         self.0.waited_for.store(waited_for, Ordering::Relaxed);
     }
 
-    /// Wakes this one when the body has to give way.
+    /// Registers `waker`, to be woken when the body has to give way.
     pub(crate) fn wake(&self, waker: &Waker) {
         self.0.waker.register(waker);
     }

@@ -1,21 +1,21 @@
-//! MD5 (RFC 1321) of bytes that come in pieces.
+//! MD5 (RFC 1321) of bytes that arrive in pieces.
 
 use crate::md5_blocks::{BLOCK, State, alone};
 
-/// RFC 1321, 3.3.
+/// Initial state (RFC 1321, 3.3).
 const BEGIN: State = [0x6745_2301, 0xefcd_ab89, 0x98ba_dcfe, 0x1032_5476];
 
 /// A running MD5.
 pub struct Md5 {
-    /// Behind all whole blocks.
+    /// State after all whole blocks.
     pub state: State,
-    /// The bytes behind the last whole block.
+    /// The bytes after the last whole block.
     pending: Vec<u8>,
     length: u64,
 }
 
 impl Md5 {
-    /// Of nothing so far.
+    /// The digest of no bytes so far.
     pub fn new() -> Self {
         Self {
             state: BEGIN,
@@ -29,8 +29,9 @@ impl Md5 {
         self.pending.is_empty()
     }
 
-    /// Takes more bytes, all but the whole blocks among them, which are answered. [`Self::state`] has to be that behind
-    /// them before anything else is called, but for this where [`Self::is_between_blocks`].
+    /// Takes more bytes, except for the whole blocks among them, which are returned. The caller has to bring
+    /// [`Self::state`] past them before it calls anything else; only this method may be called before, and only if
+    /// [`Self::is_between_blocks`].
     pub fn take_blocks<'a>(&mut self, mut data: &'a [u8]) -> &'a [u8] {
         self.length = self.length.wrapping_add(data.len() as u64);
         if !self.pending.is_empty() {
@@ -47,7 +48,7 @@ impl Md5 {
         blocks
     }
 
-    /// More bytes.
+    /// Adds bytes.
     pub fn update(&mut self, data: &[u8]) {
         let blocks = self.take_blocks(data);
         self.state = alone(self.state, blocks);

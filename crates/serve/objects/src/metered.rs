@@ -5,20 +5,20 @@ use http_body::{Body, Frame, SizeHint};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// Told how many bytes have passed, each time that some have.
+/// Counts bytes; called each time that some have passed.
 pub trait Meter {
-    /// So many more.
+    /// `bytes` more have passed.
     fn pass(&self, bytes: u64);
 }
 
-/// A body with a meter, which it keeps as long as it is there.
+/// A body with a meter, which is dropped with the body.
 pub struct Metered<B, M> {
     inner: Pin<Box<B>>,
     meter: M,
 }
 
 impl<B, M> Metered<B, M> {
-    /// Counts this body.
+    /// Counts the bytes of `inner`.
     pub fn new(inner: B, meter: M) -> Self {
         let inner = Box::pin(inner);
         Self { inner, meter }

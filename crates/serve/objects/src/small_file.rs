@@ -1,4 +1,5 @@
-//! Files of a configuration: keys, certificates, settings. They are small, and whatever a path leads to, no more is read.
+//! Reads files of a configuration (keys, certificates, settings), which are small: no more than [`MAX_BYTES`] are
+//! read, whatever the path leads to.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,7 +9,7 @@ use std::path::Path;
 /// Most bytes of such a file.
 pub const MAX_BYTES: u64 = 1 << 20;
 
-/// All bytes of a small file. It is read again and again, and a pipe would keep whoever reads it waiting.
+/// All bytes of a small file. Pipes are refused: files are read repeatedly, and a pipe would block the reader.
 ///
 /// # Errors
 /// It cannot be read, is a pipe, or has more than [`MAX_BYTES`]: [`io::ErrorKind::FileTooLarge`].
@@ -20,7 +21,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
         ));
     }
     let mut bytes = Vec::new();
-    // A device has no length that tells.
+    // The length of a device is not known before it is read.
     File::open(path)?
         .take(MAX_BYTES + 1)
         .read_to_end(&mut bytes)?;
@@ -33,10 +34,10 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
-/// The same as text.
+/// All of a small file as text.
 ///
 /// # Errors
-/// Those of [`read`], and [`io::ErrorKind::InvalidData`] where it is no UTF-8.
+/// Those of [`read`], and [`io::ErrorKind::InvalidData`] if it is not UTF-8.
 pub fn read_text(path: &Path) -> io::Result<String> {
     let no_text = |_| io::Error::new(io::ErrorKind::InvalidData, "it is no text");
     String::from_utf8(read(path)?).map_err(no_text)

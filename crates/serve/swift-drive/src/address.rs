@@ -1,4 +1,4 @@
-//! Where an object is: policy, partition, suffix, hash.
+//! Addresses of objects: policy, partition, suffix, hash.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,35 +8,35 @@ use swift_files::FileName;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectHash([u8; 16]);
 
-/// The last three hexadecimal digits of a hash.
+/// The last three hexadecimal digits of a hash: Swift's unit of comparing replicas.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Suffix(u16);
 
-/// Where an object is.
+/// Address of an object.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Address {
     /// Index of the storage policy.
     pub policy: u32,
-    /// Of the policy's ring.
+    /// Partition in the policy's ring.
     pub partition: u32,
-    /// The object.
+    /// Hash of the object's path.
     pub hash: ObjectHash,
 }
 
 impl ObjectHash {
-    /// Of these bytes.
+    /// A hash of these bytes.
     pub const fn new(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
 
-    /// The suffix that it is found under.
+    /// The suffix that the object belongs to.
     pub const fn suffix(self) -> Suffix {
         Suffix(u16::from_be_bytes([self.0[14], self.0[15]]) & 0xfff)
     }
 }
 
 impl Suffix {
-    /// Below 4,096.
+    /// Value of the digits, below 4,096.
     pub const fn number(self) -> u32 {
         self.0 as u32
     }
@@ -97,7 +97,7 @@ impl Address {
         format!("swift-{policy}")
     }
 
-    /// The policy whose files this collection has, if it is one of those.
+    /// The policy whose files are in this collection; `None` for other collections.
     pub(crate) fn policy_of(collection: &str) -> Option<u32> {
         let policy = collection.strip_prefix("swift-")?.parse().ok()?;
         (Self::collection(policy) == collection).then_some(policy)
@@ -108,12 +108,12 @@ impl Address {
         format!("swift-{policy}-suffixes")
     }
 
-    /// The collection of a policy's files that were damaged.
+    /// The collection of a policy's quarantined files.
     pub(crate) fn quarantined(policy: u32) -> String {
         format!("swift-{policy}-quarantined")
     }
 
-    /// What the names of all files of a suffix begin with.
+    /// Prefix of the names of all files of a suffix.
     pub(crate) fn suffix_folder(partition: u32, suffix: Suffix) -> String {
         format!("{}/", Self::suffix_name(partition, suffix))
     }
@@ -123,20 +123,20 @@ impl Address {
         format!("{partition:010}/{suffix}")
     }
 
-    /// What the names of all files of the object begin with: of the shape that the store can look for without reading
-    /// tables that have none ([`store::LISTED_NAME`]).
+    /// Prefix of the names of all files of the object, in a form for which the store skips SSTs that have none
+    /// ([`store::LISTED_NAME`]).
     pub(crate) fn folder(self) -> String {
         let suffix = Self::suffix_folder(self.partition, self.hash.suffix());
         format!("{suffix}{}/", self.hash)
     }
 
-    /// The name of one of its files.
+    /// Name of one of the object's files.
     pub(crate) fn file(self, file: FileName) -> String {
         format!("{}{file}", self.folder())
     }
 }
 
-/// Partition and suffix of the name of a suffix.
+/// Parses the name of a suffix into partition and suffix.
 pub(crate) fn parse_suffix(name: &str) -> Option<(u32, Suffix)> {
     let (partition, suffix) = name.split_once('/')?;
     let is_number = partition.len() == 10 && partition.bytes().all(|byte| byte.is_ascii_digit());
@@ -144,7 +144,7 @@ pub(crate) fn parse_suffix(name: &str) -> Option<(u32, Suffix)> {
     Some((partition, suffix.parse().ok()?))
 }
 
-/// Hash and file of the name of a file in a suffix.
+/// Hash and file in the name of a file.
 pub(crate) fn parse_file(name: &str) -> Option<(ObjectHash, FileName)> {
     let mut parts = name.split('/').skip(2);
     let hash: ObjectHash = parts.next()?.parse().ok()?;

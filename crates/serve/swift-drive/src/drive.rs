@@ -1,4 +1,4 @@
-//! Changes of objects: each is one transaction.
+//! Changes of Swift's objects: put, make durable, purge, quarantine. Each is one transaction.
 
 use crate::address::{Address, ObjectHash, Suffix, parse_file};
 use crate::error::{Error, Result};
@@ -7,35 +7,35 @@ use runtime::sync::{Mutex, MutexGuard};
 use store::{Attributes, Store, Transaction, Written};
 use swift_files::{FileName, Kind, choose};
 
-/// Suffixes that may be changed at the same time.
+/// Locks that suffixes are distributed over.
 const LOCKS: u32 = 1024;
-/// Names looked at in one go.
+/// Names listed at a time.
 const PAGE: usize = 256;
 
-/// Swift's objects on one drive. Calls block; those on one suffix exclude each other.
+/// Swift's objects on one drive. Calls block; changes in one suffix exclude each other.
 pub struct SwiftDrive {
     pub(crate) store: Store,
-    /// By suffix.
+    /// A suffix's lock is found by its number.
     locks: Vec<Mutex<()>>,
 }
 
-/// What a put came to.
+/// Outcome of a put.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Put {
-    /// The file is there.
+    /// The file was stored.
     Done,
-    /// Files that are there already make it obsolete; nothing was changed.
+    /// Existing files make the new one obsolete; nothing was changed.
     Obsolete,
 }
 
 impl SwiftDrive {
-    /// On this store.
+    /// The objects in this store.
     pub fn new(store: Store) -> Self {
         let locks = (0..LOCKS).map(|_| Mutex::new(())).collect();
         Self { store, locks }
     }
 
-    /// Makes room for a policy, unless there is room of that kind.
+    /// Creates the collections of a policy, unless they exist for a policy of this kind.
     pub fn add_policy(&self, policy: u32, kind: PolicyKind) -> Result<()> {
         let _alone = self.locks.first().map(Mutex::lock);
         match self.kind(policy) {
@@ -53,7 +53,7 @@ impl SwiftDrive {
         }
     }
 
-    /// What kind of policy it is.
+    /// The kind of an existing policy.
     pub fn kind(&self, policy: u32) -> Result<PolicyKind> {
         let found = self.store.collection(&Address::collection(policy))?;
         let found = found.ok_or(Error::NoPolicy { policy })?;
@@ -61,8 +61,8 @@ impl SwiftDrive {
             .map_err(|found| other(policy, found, PolicyKind::Replication))
     }
 
-    /// Adds a file to an object, and removes those that it replaces. `data` is what a writer of the store has
-    /// finished; tombstones and metadata have none.
+    /// Adds a file to an object, and removes those that it replaces. `data` is the result of a finished writer of the
+    /// store; tombstones and metadata have none.
     pub fn put(
         &self,
         address: Address,
@@ -88,7 +88,7 @@ impl SwiftDrive {
         if obsolete.contains(&file) {
             return Ok(Put::Obsolete);
         }
-        // A full drive can be emptied: what deletes takes the place of what it deletes.
+        // Needs no space, so that a full drive can be emptied: a tombstone replaces what it deletes.
         let is_removal = file.kind == Kind::Tombstone && !there.is_empty();
         let data = match data {
             Some(data) => data,
@@ -112,7 +112,7 @@ impl SwiftDrive {
         Ok(Put::Done)
     }
 
-    /// Makes a fragment durable, and removes what that replaces. One that is durable stays so.
+    /// Makes a fragment durable, and removes the files that it then replaces. A durable fragment stays as it is.
     pub fn make_durable(&self, address: Address, fragment: FileName) -> Result<()> {
         let Kind::Fragment { index, .. } = fragment.kind else {
             return Err(Error::NoFile { file: fragment });
@@ -131,7 +131,7 @@ impl SwiftDrive {
             None if is_there => return Ok(()),
             None => return Err(Error::NoFile { file: from }),
             Some(found) if !is_there => *found = to,
-            // It was put once more since: the later one stays, under the one name.
+            // The fragment was put again since: the later one stays, under the durable name.
             Some(_) => {
                 files.retain(|file| *file != from);
                 transaction.remove_if_present(&collection, address.file(to));
@@ -151,8 +151,8 @@ impl SwiftDrive {
         Ok(self.store.commit(transaction)?)
     }
 
-    /// Removes one file, if it is there: a handoff that is home, or a tombstone that everybody has. One that was written at
-    /// `since` (Unix time in microseconds) or later stays.
+    /// Removes one file, if it exists: a handoff that has reached its drive, or a tombstone that all replicas have. A
+    /// file that was written at `since` (Unix time in microseconds) or later stays.
     pub fn purge(&self, address: Address, file: FileName, since: u64) -> Result<()> {
         let _lock = self.lock(address.policy, address.partition, address.hash.suffix());
         if !self.files(address)?.contains(&file) || self.is_since(address, file, since) {
@@ -164,7 +164,7 @@ impl SwiftDrive {
         Ok(self.store.commit(transaction)?)
     }
 
-    /// Puts all files of an object aside, for a person to look at.
+    /// Moves all files of an object to the policy's quarantine, for a person to examine.
     pub fn quarantine(&self, address: Address) -> Result<()> {
         let _lock = self.lock(address.policy, address.partition, address.hash.suffix());
         let files = self.files(address)?;
@@ -185,7 +185,8 @@ impl SwiftDrive {
         Ok(self.store.commit(transaction)?)
     }
 
-    /// As [`mark`], where there are files already. So there is a suffix, and a full drive lets deletes through.
+    /// Like [`mark`], for an object with files, whose suffix exists. It needs no space, so that a full drive allows
+    /// deletions.
     fn mark_again(&self, transaction: &mut Transaction, address: Address) -> Result<()> {
         let (collection, name) = suffix_of(address);
         match self.store.stat(&collection, &name)? {
@@ -204,7 +205,7 @@ impl SwiftDrive {
         Ok(files)
     }
 
-    /// Hash and name of each file whose name in the store begins so, in order.
+    /// Calls `each` with hash and name of every file whose name in the store begins with `prefix`, in order.
     pub(crate) fn each_file(
         &self,
         policy: u32,
@@ -230,7 +231,7 @@ impl SwiftDrive {
         }
     }
 
-    /// A listing of a policy's, which need not be there.
+    /// Translates a missing collection into [`Error::NoPolicy`].
     pub(crate) fn listed<T>(&self, policy: u32, listed: store::Result<T>) -> Result<T> {
         listed.map_err(|error| match error {
             store::Error::NoCollection { .. } => Error::NoPolicy { policy },
@@ -238,7 +239,7 @@ impl SwiftDrive {
         })
     }
 
-    /// Nobody else changes objects of the suffix meanwhile.
+    /// While this is held, no other call changes objects of the suffix.
     pub(crate) fn lock(&self, policy: u32, partition: u32, suffix: Suffix) -> MutexGuard<'_, ()> {
         let number = suffix
             .number()
@@ -248,7 +249,7 @@ impl SwiftDrive {
     }
 }
 
-/// Adds the removal of files.
+/// Adds the removal of these files to `transaction`.
 pub(crate) fn remove(transaction: &mut Transaction, address: Address, files: &[FileName]) {
     let collection = Address::collection(address.policy);
     for file in files {
@@ -256,26 +257,26 @@ pub(crate) fn remove(transaction: &mut Transaction, address: Address, files: &[F
     }
 }
 
-/// The suffix is there, and has to be hashed again.
+/// Creates the suffix if needed, and marks it to be hashed again.
 fn mark(transaction: &mut Transaction, address: Address) {
     let (collection, name) = suffix_of(address);
     transaction.touch(&collection, &name);
     hash_again(transaction, address);
 }
 
-/// The suffix that is there has to be hashed again.
+/// Marks an existing suffix to be hashed again.
 fn hash_again(transaction: &mut Transaction, address: Address) {
     let (collection, name) = suffix_of(address);
     transaction.set_attributes(&collection, &name, Attributes::new());
 }
 
-/// The collection and the name of its suffix.
+/// Collection and name of the address's suffix.
 fn suffix_of(address: Address) -> (String, String) {
     let name = Address::suffix_name(address.partition, address.hash.suffix());
     (Address::suffixes(address.policy), name)
 }
 
-/// The first name behind this one.
+/// The first name after this one.
 pub(crate) fn behind(name: &[u8]) -> Vec<u8> {
     [name, &[0]].concat()
 }

@@ -1,4 +1,4 @@
-//! Hashes of suffixes: kept until something changes.
+//! Hashes of suffixes, which replicas compare: kept until an object of the suffix changes.
 
 use crate::address::{Address, Suffix};
 use crate::drive::{SwiftDrive, remove};
@@ -8,25 +8,25 @@ use std::collections::BTreeMap;
 use store::{Attributes, Transaction};
 use swift_files::{Digest, FileName, Reclaim, SuffixHash, choose};
 
-/// Hashes of a suffix by fragment; `None` is what is no fragment's.
+/// Hashes of a suffix by fragment index; `None` is the hash of files that belong to no fragment.
 pub type FragmentHashes = BTreeMap<Option<u32>, Digest>;
 
 /// Hashes by suffix.
 pub type Hashes = BTreeMap<Suffix, FragmentHashes>;
 
-/// What is too old to be kept.
+/// Ages beyond which files are removed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ages {
-    /// Of tombstones and of files whose data never came.
+    /// Ages of tombstones, and of files whose data never arrived.
     pub reclaim: Reclaim,
-    /// Unix time in microseconds. A fragment that was written since may still be made durable, however old the
-    /// object is: it is kept (Swift's `commit_window`).
+    /// Unix time in microseconds. A fragment that was written at this time or later may still be made durable,
+    /// however old its object is, so it is kept (Swift's `commit_window`).
     pub committing_since: u64,
 }
 
 impl SwiftDrive {
-    /// The hashes of a partition. Those of suffixes that have changed, and of those in `again`, are computed:
-    /// what is too old to matter goes before that. Answers also how many were computed.
+    /// The hashes of a partition, and how many of them were computed: those of suffixes that have changed, and of
+    /// those in `again`. Files that are too old are removed before.
     pub fn hashes(
         &self,
         policy: u32,
@@ -52,7 +52,7 @@ impl SwiftDrive {
         Ok((found, computed))
     }
 
-    /// `None`: nothing is left of the suffix.
+    /// Computes the hashes of a suffix; `None` if it has no files left.
     fn hash(
         &self,
         policy: u32,
@@ -96,8 +96,8 @@ impl SwiftDrive {
         }
         let mut transaction = Transaction::new();
         transaction.set_attributes(&collection, &name, hashed(&found));
-        // What a power cut takes of this is hashed again, so nobody waits for the drive. So is what a full
-        // drive has no room for: what leaves it for another one begins with the hashes.
+        // If a power cut takes this, the suffix is hashed again, so there is no need to wait for the drive. The same
+        // holds if a full drive has no room for it: moving its objects to another drive begins with the hashes.
         match self.store.commit_readable(transaction) {
             Ok(readable) => drop(readable),
             Err(error) if error.is_no_space() => {}
@@ -106,7 +106,7 @@ impl SwiftDrive {
         Ok(Some(found))
     }
 
-    /// Whether a file was written since then, or nobody can tell.
+    /// Whether a file was written at `micros` (Unix time) or later; true if that is not known.
     pub(crate) fn is_since(&self, address: Address, file: FileName, micros: u64) -> bool {
         let collection = Address::collection(address.policy);
         let found = self.store.stat(&collection, address.file(file));

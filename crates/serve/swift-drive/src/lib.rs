@@ -1,4 +1,5 @@
-//! Objects of OpenStack Swift on a store. What a file system has as directories of files is here:
+//! Objects of OpenStack Swift in a store. Swift's file system has a directory of files for each object; here,
+//! instead:
 //!
 //! | collection | objects | attributes |
 //! |---|---|---|
@@ -6,9 +7,9 @@
 //! | `swift-P-suffixes` | `partition/suffix`, one for each suffix that has objects, without data | `hashes`, unless it has to be hashed again |
 //! | `swift-P-quarantined` | as in `swift-P` | as there |
 //!
-//! A partition has ten digits, so that names are in its order. Each change of an object is one transaction: the
-//! new file is there, those that it replaces are gone, and the suffix is to be hashed again. So what hashes say
-//! is true after any crash.
+//! A partition has ten digits, so that names are in order of partitions. Each change of an object is one transaction:
+//! it adds the new file, removes those that it replaces, and marks the suffix to be hashed again. So kept hashes are
+//! right after any crash.
 
 mod address;
 mod drive;

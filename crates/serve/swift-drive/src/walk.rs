@@ -1,4 +1,4 @@
-//! Goes through what is there.
+//! Lists policies, partitions, suffixes and objects.
 
 use crate::address::{Address, ObjectHash, Suffix, parse_file, parse_suffix};
 use crate::drive::{SwiftDrive, behind, foreign};
@@ -8,17 +8,17 @@ use std::collections::BTreeMap;
 use store::Attributes;
 use swift_files::FileName;
 
-/// Suffixes of a page. A partition has 4,096 at most.
+/// Suffixes listed at a time. A partition has 4,096 at most.
 const PAGE: usize = 1024;
 
-/// Names looked at in one go.
+/// Names listed at a time.
 const FILES: usize = 256;
 
 impl SwiftDrive {
-    /// The policies that there is room for, in order.
+    /// All policies with collections in the store, in order.
     ///
     /// # Errors
-    /// Also that one is of a later version.
+    /// Also if a policy is of a later version.
     pub fn policies(&self) -> Result<Vec<(u32, PolicyKind)>> {
         let mut found = Vec::new();
         for collection in self.store.collections()? {
@@ -30,7 +30,7 @@ impl SwiftDrive {
         Ok(found)
     }
 
-    /// At most so many of the objects that were put aside, each with its files, in order.
+    /// At most `limit` quarantined objects, each with its files, in order.
     pub fn quarantined(&self, policy: u32, limit: usize) -> Result<Vec<(Address, Vec<FileName>)>> {
         let collection = Address::quarantined(policy);
         let mut found: Vec<(Address, Vec<FileName>)> = Vec::new();
@@ -66,7 +66,7 @@ impl SwiftDrive {
         }
     }
 
-    /// At most so many partitions from this one on, in order: those with a suffix.
+    /// At most `limit` partitions with a suffix, from `from` on, in order.
     pub fn partitions(&self, policy: u32, from: u32, limit: usize) -> Result<Vec<u32>> {
         let collection = Address::suffixes(policy);
         let mut found = Vec::new();
@@ -91,7 +91,7 @@ impl SwiftDrive {
         Ok(found.into_iter().map(|(suffix, _)| suffix).collect())
     }
 
-    /// The suffixes of a partition, with what is known of them.
+    /// The suffixes of a partition with their attributes, in order.
     pub(crate) fn suffixes_with(
         &self,
         policy: u32,

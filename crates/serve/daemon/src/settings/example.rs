@@ -1,13 +1,13 @@
-//! A configuration that says nothing yet, with all that it could say.
+//! An example configuration with every field, all commented out.
 
 use super::sections::{SECTIONS, Section};
 
-/// Every section and field with what it means and an example, all of it in comments.
+/// Every section and field with its meaning and an example, all of it in comments.
 pub fn example() -> String {
     let mut text = "# Configuration of `zonestore serve --config FILE`. What is not said has its default.\n\
                     # `zonestore config check FILE` says whether it is sound, and what would be used.\n"
         .to_owned();
-    // What a key's rights hold is in the example of the key.
+    // The example of the key shows its rights.
     for section in SECTIONS
         .iter()
         .filter(|section| section.path != "key.rights")

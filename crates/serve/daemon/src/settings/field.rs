@@ -1,5 +1,5 @@
-//! What a configuration is made of: sections with fields, each written down once with its type, default, example and
-//! meaning. The reader, the example, the documentation and `config check` all go by that.
+//! Sections and fields of a configuration, each defined once with type, default, example and meaning. The parser, the
+//! example, the documentation and `config check` all use these definitions.
 
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 use std::fmt::{self, Display};
@@ -7,22 +7,22 @@ use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// One field, in words.
+/// Description of a field.
 #[derive(Debug)]
 pub struct Field {
     /// Its name.
     pub name: &'static str,
     /// Its type and unit.
     pub kind: &'static str,
-    /// What holds without it.
+    /// The value used without it.
     pub default: &'static str,
-    /// A value, as it is written.
+    /// An example value, in TOML.
     pub example: &'static str,
-    /// What it says.
+    /// Its meaning.
     pub what: &'static str,
 }
 
-/// Makes a section: a struct whose fields may all be left out, and its [`Field`]s.
+/// Defines a section: a struct of optional fields, and their [`Field`]s.
 macro_rules! section {
     ($(#[$doc:meta])* $name:ident { $($field:ident: $type:ty, $kind:literal, $default:literal, $example:literal, $what:literal;)* }) => {
         $(#[$doc])*
@@ -33,17 +33,17 @@ macro_rules! section {
         }
 
         impl $name {
-            /// Its fields, in words.
+            /// Descriptions of the fields.
             pub const FIELDS: &[$crate::settings::field::Field] = &[$($crate::settings::field::Field {
                 name: stringify!($field), kind: $kind, default: $default, example: $example, what: $what,
             }),*];
 
-            /// What is said here, and of the rest what `below` says.
+            /// The fields set here, and for others those of `below`.
             pub fn over(self, below: Self) -> Self {
                 Self { $($field: self.$field.or(below.$field),)* }
             }
 
-            /// Its fields with their values as they are written, as far as they are said. Secrets are not shown.
+            /// All fields with their values in TOML, `None` if not set. Secrets are not shown.
             pub fn shown(&self) -> Vec<(&'static str, Option<String>)> {
                 use $crate::settings::field::Shown as _;
                 vec![$((stringify!($field), self.$field.as_ref().map(|value| value.shown())),)*]
@@ -53,13 +53,13 @@ macro_rules! section {
 }
 pub(crate) use section;
 
-/// A value as it is written in a configuration.
+/// A value that can be shown as in a configuration.
 pub trait Shown {
-    /// In TOML, or instead of a secret, dots.
+    /// The value in TOML; dots for a secret.
     fn shown(&self) -> String;
 }
 
-/// A value in words, as the command line has it too: `"64GiB"`, `"22:00-06:00"`. A number needs no quotes.
+/// A value that is parsed from text as on the command line: `"64GiB"`, `"22:00-06:00"`. Numbers need no quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parsed<T> {
     /// The value.
@@ -115,7 +115,7 @@ impl<'de, T: FromStr<Err: Display>> Deserialize<'de> for Parsed<T> {
     }
 }
 
-/// A secret: in no debug output, and in no error.
+/// A secret, which never shows in debug output or errors.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(pub String);
 
@@ -127,7 +127,7 @@ impl fmt::Debug for Secret {
 
 impl<'de> Deserialize<'de> for Secret {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // The library's words for a value of another type would show it.
+        // The library's error for a value of another type would show the value.
         match toml::Value::deserialize(deserializer)? {
             toml::Value::String(text) => Ok(Self(text)),
             _ => Err(D::Error::custom("a string is meant")),

@@ -1,4 +1,4 @@
-//! The keys that a configuration names.
+//! The entries of `[[key]]` in a configuration, with their secrets.
 
 use super::{KeyEntry, SettingsError};
 use crate::private;
@@ -6,11 +6,11 @@ use s3::{Credentials, Grant, Key, Rights};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Shorter ones can be guessed.
+/// Shorter secrets could be guessed.
 const MIN_SECRET_CHARS: usize = 8;
 const NOTHING: &str = "it may do nothing: give it rights, or admin = true";
 
-/// These keys with their secrets, of a configuration at `path`.
+/// The keys of these entries, with their secrets, for a configuration at `path`.
 pub fn of(entries: &[KeyEntry], path: &Path) -> Result<Vec<Key>, SettingsError> {
     let mut seen = BTreeSet::new();
     let mut keys = Vec::new();
@@ -45,7 +45,7 @@ pub fn of(entries: &[KeyEntry], path: &Path) -> Result<Vec<Key>, SettingsError> 
     Ok(keys)
 }
 
-/// A signature names the key in front of a slash, among fields with commas between.
+/// A signature has the access key before a slash, in a list separated by commas.
 fn check_name(name: &str) -> Result<(), &'static str> {
     let is_known = |c: char| c.is_ascii_alphanumeric() || "._-+=@".contains(c);
     match name {

@@ -1,14 +1,14 @@
-//! A configuration's text, read. Names that nobody knows are refused, with the line and the nearest name there is.
+//! Parses a configuration file. Unknown names are refused, with the line and the most similar known name.
 
 use super::sections::{File, SECTIONS};
 use std::ops::Range;
 use thiserror::Error;
 use toml::de::{DeTable, DeValue};
 
-/// How alike a name must be to be suggested, of 1.
+/// Least similarity of a name that is suggested, from 0 to 1.
 const ALIKE: f64 = 0.6;
 
-/// What is wrong with a configuration, and where.
+/// An error in a configuration file, and its line.
 #[derive(Debug, PartialEq, Eq, Error)]
 #[error("line {line}: {what}")]
 pub struct SyntaxError {
@@ -18,10 +18,11 @@ pub struct SyntaxError {
     pub what: String,
 }
 
-/// What a configuration says.
+/// Parses the text of a configuration file.
 ///
 /// # Errors
-/// It is no TOML, has a name that is not known, or a value that is none for its field. No error shows a secret.
+/// The text is not TOML, or has an unknown name or a value that is not valid for its field. Errors never show a
+/// secret.
 pub fn parse(text: &str) -> Result<File, SyntaxError> {
     let table = DeTable::parse(text).map_err(|error| located(text, &error))?;
     check_names(text, "", table.get_ref())?;
@@ -44,7 +45,7 @@ fn line_of(text: &str, span: Option<Range<usize>>) -> usize {
         .count()
 }
 
-/// The names that may be in the section of this path.
+/// All names that may occur in the section of this path.
 fn names(path: &str) -> Vec<&'static str> {
     let below = |section: &'static str| match path {
         "" => Some(section),
@@ -88,7 +89,7 @@ fn check_names(text: &str, path: &str, table: &DeTable<'_>) -> Result<(), Syntax
     Ok(())
 }
 
-/// Whether this field is a path, which an empty text is none of.
+/// Whether this field is a path, for which an empty text is an error.
 fn is_path(section: &str, field: &str) -> bool {
     let section = SECTIONS.iter().find(|known| known.path == section);
     let mut fields = section.into_iter().flat_map(|section| section.fields);

@@ -1,4 +1,4 @@
-//! The sections of a configuration.
+//! The sections of a configuration file, with their fields, defaults and descriptions.
 
 use super::field::{Field, Parsed, Secret, Shown, section};
 use s3::{Buckets, Quota, Right};
@@ -106,7 +106,7 @@ impl Shown for RightsEntry {
     }
 }
 
-/// How often all data is read; `never` neither that nor metadata.
+/// How often all data is scrubbed; `None` ("never") turns off the scrub of metadata, too.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ScrubEvery(pub Option<Duration>);
 
@@ -125,7 +125,7 @@ impl FromStr for ScrubEvery {
     }
 }
 
-/// How a log looks.
+/// Format of log lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LogFormat {
     /// Lines for people.
@@ -156,17 +156,17 @@ impl From<&Limit> for Quota {
     }
 }
 
-/// `[limits]`.
+/// Section `[limits]`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
-    /// Of each key.
+    /// Limits of each key.
     pub key: Limit,
-    /// Of each address.
+    /// Limits of each address.
     pub address: Limit,
 }
 
-/// All that a configuration says.
+/// A whole configuration file.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct File {
@@ -186,11 +186,11 @@ pub struct File {
     pub key: Vec<KeyEntry>,
 }
 
-/// A section, in words.
+/// Description of a section.
 pub struct Section {
-    /// Its path: `limits.key`.
+    /// Its path, such as `limits.key`.
     pub path: &'static str,
-    /// What it is about.
+    /// Its purpose.
     pub what: &'static str,
     /// Its fields.
     pub fields: &'static [Field],
