@@ -1,22 +1,22 @@
-//! How somebody calls s3cmd to reach a served drive.
+//! Command lines of s3cmd for a served drive, shown to the user.
 
 use crate::keys::{self, Keys, KeysError, Source};
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 
-/// The address that `HOST:PORT` means.
+/// Resolves `HOST:PORT` to its first address.
 ///
 /// # Errors
-/// It is not of that form, or there is no such host.
+/// The text is not of that form, or the host is unknown.
 pub fn resolve(text: &str) -> io::Result<SocketAddr> {
     let none = || io::Error::other("no such host");
     text.to_socket_addrs()?.next().ok_or_else(none)
 }
 
 impl Keys {
-    /// s3cmd with these keys for an endpoint at `address`, with TLS or without, as a shell takes it. The settings in a key file point
-    /// there afterwards.
+    /// The command `s3cmd` with these keys for an endpoint at `address`, with TLS or without, quoted for a shell.
+    /// Settings in a key file are changed to that address.
     ///
     /// # Errors
     /// The file cannot be changed.
@@ -38,7 +38,8 @@ impl Keys {
 }
 
 impl Keys {
-    /// Where they are and what to try with `client`, which reaches the drive; with `secrets` also what they are.
+    /// Lines that tell the user the source of the keys, and commands to try with `client`; with `secrets` also the
+    /// keys themselves, if they are in the file beside the drive.
     pub fn in_words(&self, client: &str, secrets: bool) -> Vec<String> {
         let mut lines = match &self.source {
             Source::Environment => vec!["Keys: from the environment".to_owned()],
@@ -67,7 +68,7 @@ impl Keys {
     }
 }
 
-/// An address that a client on this machine can reach.
+/// An address at which a client on this machine reaches the server: a wildcard address becomes that of the loopback.
 pub fn reachable(address: SocketAddr) -> SocketAddr {
     let mut reachable = address;
     if address.ip().is_unspecified() {
@@ -79,7 +80,7 @@ pub fn reachable(address: SocketAddr) -> SocketAddr {
     reachable
 }
 
-/// A path as a shell takes it.
+/// A path, quoted for a shell.
 fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);

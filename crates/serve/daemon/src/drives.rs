@@ -1,4 +1,4 @@
-//! Drives of one node of OpenStack Swift, served by one process: [`DriveServer`].
+//! Drives of one node of OpenStack Swift, served by one process.
 
 use crate::notify::{self, Change};
 use crate::signals::Signals;
@@ -20,11 +20,11 @@ use store::Store;
 use swift_http::SwiftCalls;
 use tokio::sync::watch;
 
-/// How long requests in hand may take when the server stops.
+/// How long running requests may take when the server stops.
 const CLOSING: Duration = Duration::from_secs(30);
-/// Between two looks for what clients have left alone.
+/// Interval at which staged data and open handles that clients have abandoned are dropped.
 const SWEEP: Duration = Duration::from_secs(30);
-/// What describes the calls.
+/// Description of the calls, in OpenAPI.
 const OPENAPI: &str = include_str!("../../../../docs/daemon.yaml");
 
 /// A drive with a store, of which this process holds the lock.
@@ -38,7 +38,7 @@ pub struct ServedDrive {
     pub store: Store,
 }
 
-/// The calls of some drives on one socket, and those of each on the socket beside it.
+/// Serves several drives on one socket, and each drive's own calls on the socket beside it.
 pub struct DriveServer {
     socket: Socket,
     devices: Vec<Device>,
@@ -50,7 +50,7 @@ struct Device {
     swift: Arc<SwiftCalls>,
 }
 
-/// A device, as it is listed.
+/// A device in the answer of `GET /v1/drives`.
 #[derive(Clone, Serialize)]
 struct Listed {
     device: String,
@@ -58,7 +58,7 @@ struct Listed {
 }
 
 impl DriveServer {
-    /// Of these drives.
+    /// A server of these drives.
     ///
     /// # Errors
     /// The host has no random numbers.
@@ -77,8 +77,8 @@ impl DriveServer {
         })
     }
 
-    /// Serves until a signal comes. The stores stay mounted. `ready` is told the socket before the first request is
-    /// answered, and may end it.
+    /// Serves until a signal comes. The stores stay mounted. `ready` is called with the socket's path before the
+    /// first request is answered, and may end the server with an error.
     ///
     /// # Errors
     /// Those of `ready`, of the socket, and of the host.
@@ -90,7 +90,7 @@ impl DriveServer {
             .enable_all()
             .build()?;
         runtime.block_on(async {
-            // Before the socket is told: whoever reads it may stop us at once.
+            // Before the socket is reported: the process that reads it may send a signal at once.
             let mut signals = Signals::listen_or_hangup()?;
             let (stop, stopped) = watch::channel(false);
             let beside = self.serve_beside(&stopped);
@@ -104,7 +104,8 @@ impl DriveServer {
                     "stopping after the requests in hand; a second signal stops at once"
                 );
                 let _ = stop.send(true);
-                // Whoever closes a terminal sends SIGHUP, and the shell in it another.
+                // When a terminal is closed, the terminal sends SIGHUP and so does the shell in it; a second one must
+                // not end the process.
                 if let Ok(mut again) = Signals::listen() {
                     tokio::spawn(async move {
                         again.next().await;
@@ -131,7 +132,7 @@ impl DriveServer {
         })
     }
 
-    /// Other commands ask the socket beside a drive, without knowing of this server.
+    /// Serves the socket beside each drive, where other commands look for it without knowing of this server.
     fn serve_beside(&self, stopped: &watch::Receiver<bool>) -> Vec<tokio::task::JoinHandle<()>> {
         let mut running = Vec::new();
         for device in &self.devices {

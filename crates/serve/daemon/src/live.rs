@@ -124,7 +124,7 @@ impl Live {
         Ok(())
     }
 
-    /// The keys to use from now on.
+    /// The keys after a reload.
     fn keys_again(&self, settings: Option<&Settings>) -> Result<Vec<Key>, SettingsError> {
         let named = named(settings)?;
         if !named.is_empty() {
@@ -132,7 +132,7 @@ impl Live {
         }
         let admin = match &self.keys.source {
             Source::File { path, .. } => keys::read(path)?.admin(),
-            // Removing the last key from a configuration lets nobody else in: it has none.
+            // A configuration whose last key was removed admits no caller: `Keys::admin` is `None` then.
             Source::Environment | Source::Configuration { .. } => self.keys.admin(),
         };
         Ok(admin.into_iter().collect())
@@ -153,7 +153,7 @@ impl Live {
     }
 }
 
-/// The files that everything is made of.
+/// All files that keys, limits and certificate come from.
 fn files(settings: Option<&Settings>, beside: &Path) -> Vec<PathBuf> {
     let mut files = settings.map_or(Vec::new(), Settings::files);
     if settings.is_none_or(|settings| settings.file.key.is_empty()) {

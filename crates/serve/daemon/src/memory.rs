@@ -1,13 +1,13 @@
-//! What the caches of a served drive take of the machine's memory.
+//! Memory for the caches of a served drive.
 
 use cache::{ShareError, Shares};
 use std::path::Path;
 
-/// Bytes for objects that were read, if nobody `asked` for others, and for the blocks of the database. Of a drive in a
-/// file the host's page cache has what was read.
+/// Bytes for the cache of object data, as `asked` or by default, and for the database's block cache. A drive in a
+/// file needs no data cache by default: the host's page cache has the file.
 ///
 /// # Errors
-/// What is asked for cannot be a cache.
+/// `asked` is not a possible size of a cache.
 pub fn of(drive: &Path, asked: Option<u64>) -> Result<(u64, u64), ShareError> {
     let memory = runtime::memory_bytes();
     let shares = Shares::of(memory);

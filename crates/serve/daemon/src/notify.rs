@@ -1,4 +1,4 @@
-//! What the service manager is told: the protocol of sd_notify(3), a datagram to the socket that `NOTIFY_SOCKET` names.
+//! Notifications of the service manager by the protocol of sd_notify(3): a datagram to the socket in `NOTIFY_SOCKET`.
 
 use std::ffi::OsStr;
 use std::io;
@@ -8,12 +8,12 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 
 const VARIABLE: &str = "NOTIFY_SOCKET";
 
-/// What a service goes through.
+/// States of a service.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Change {
     /// Requests are accepted.
     Ready,
-    /// No new ones are; those in hand go on.
+    /// No new requests are accepted; running ones are finished.
     Stopping,
 }
 
@@ -26,7 +26,7 @@ impl Change {
     }
 }
 
-/// Tells the service manager, if one has started this process. Objects are served whether it listens or not.
+/// Notifies the service manager, if it has started this process. A failure is only logged.
 pub(crate) fn tell(change: Change) {
     let socket = std::env::var_os(VARIABLE).filter(|socket| !socket.is_empty());
     if let Some(socket) = socket
@@ -36,14 +36,14 @@ pub(crate) fn tell(change: Change) {
     }
 }
 
-/// A name that begins with `@` is none of the file system.
+/// A name that begins with `@` is in the abstract namespace.
 fn send(socket: &OsStr, change: Change) -> io::Result<()> {
     let address = match socket.as_bytes() {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
         _ => SocketAddr::from_pathname(socket)?,
     };
     let sender = UnixDatagram::unbound()?;
-    // A manager whose queue is full does not hold up a server.
+    // A manager whose queue is full must not block the server.
     sender.set_nonblocking(true)?;
     sender.send_to_addr(change.message(), &address).map(|_| ())
 }

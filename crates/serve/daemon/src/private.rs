@@ -1,4 +1,4 @@
-//! Files with secrets, which nobody but their owner may read.
+//! Files with secrets, which only their owner may read.
 
 use s3::small_file;
 use std::fs;
@@ -10,20 +10,20 @@ use thiserror::Error;
 /// Why a file is not used.
 #[derive(Debug, Error)]
 pub enum FileError {
-    /// Others than its owner can read it.
+    /// Other users can read the file.
     #[error("{}: others can read its secrets (mode {mode:o})", path.display())]
     Readable {
         /// The file.
         path: PathBuf,
-        /// Its mode.
+        /// The file's permission bits.
         mode: u32,
     },
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("{}: {source}", path.display())]
     Unread {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -37,7 +37,7 @@ impl FileError {
     }
 }
 
-/// The text of a small file, whoever may read it.
+/// The text of a small file, whatever its mode.
 pub fn read_text(path: &Path) -> Result<String, FileError> {
     small_file::read_text(path).map_err(FileError::unread(path))
 }

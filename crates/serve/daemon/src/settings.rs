@@ -135,7 +135,7 @@ impl Settings {
         Ok(Some(Tls::load(certificate, key)?))
     }
 
-    /// What a key and an address may ask for.
+    /// Limits of each key, and of each address.
     pub fn quotas(&self) -> (Quota, Quota) {
         let limits = &self.file.limits;
         ((&limits.key).into(), (&limits.address).into())
@@ -162,7 +162,7 @@ impl Settings {
     }
 }
 
-/// Lets relative paths begin in `folder`.
+/// Resolves relative paths in the configuration against `folder`.
 fn rebase(file: &mut File, folder: &Path) {
     let File {
         serve,

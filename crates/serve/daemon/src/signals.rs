@@ -1,11 +1,11 @@
-//! What stops a server.
+//! Signals that stop a server.
 
 use std::future::poll_fn;
 use std::io;
 use std::task::Poll;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Signals that are waited for.
+/// Signals to wait for.
 pub(crate) struct Signals(Vec<Signal>);
 
 impl Signals {
@@ -14,7 +14,7 @@ impl Signals {
         Self::of([SignalKind::interrupt(), SignalKind::terminate()])
     }
 
-    /// Also that the terminal is gone: for a server that means nothing else by it.
+    /// Also SIGHUP (the terminal was closed), unless it is ignored: for a server that gives it no other meaning.
     pub(crate) fn listen_or_hangup() -> io::Result<Self> {
         Self::of(
             terminal::ending_signals()
@@ -30,7 +30,7 @@ impl Signals {
 
     pub(crate) async fn next(&mut self) {
         poll_fn(|context| {
-            // All of them, so that each wakes us.
+            // All are polled, so that each of them wakes this task.
             let came = self
                 .0
                 .iter_mut()

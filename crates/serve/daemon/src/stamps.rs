@@ -1,31 +1,30 @@
-//! Whether files have changed since they were looked at last, by what a look at them costs nothing.
+//! Detects changed files by their metadata, without reading them.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-/// What a file is recognized by: device, inode, length, and both times to the nanosecond. A link counts as what it
-/// leads to, so that a file that is exchanged through one is noticed.
+/// Identity of a file's content: device, inode, length, mtime and ctime to the nanosecond. Symbolic links are
+/// followed, so that a file that is replaced through one is noticed.
 type Stamp = (u64, u64, u64, (i64, i64), (i64, i64));
 
-/// Files as they were when they were looked at.
+/// Files with their stamps; `None` for a file that cannot be examined.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Stamps(Vec<(PathBuf, Option<Stamp>)>);
 
 impl Stamps {
-    /// Looks at these.
+    /// Stamps these files now.
     pub fn of(files: Vec<PathBuf>) -> Self {
         Self(files.into_iter().map(look).collect())
     }
 
-    /// Whether one of them is no more as it was.
+    /// Whether one of the files has changed since it was stamped.
     pub fn are_old(&self) -> bool {
         let paths = self.0.iter().map(|(path, _)| path.clone());
         *self != Self::of(paths.collect())
     }
 
-    /// Goes on with these files: those that were among them before stay as they were seen then, the others are looked
-    /// at now.
+    /// Replaces the set of files: those that were in it keep their stamps, others are stamped now.
     pub fn go_on_with(&mut self, files: Vec<PathBuf>) {
         let before = std::mem::take(&mut self.0);
         let known = |path: &PathBuf| before.iter().find(|(known, _)| known == path).cloned();

@@ -1,19 +1,19 @@
-//! What can go wrong.
+//! Errors of [`SwiftDrive`](crate::SwiftDrive).
 
 use crate::record::PolicyKind;
 use swift_files::FileName;
 use thiserror::Error;
 
-/// An answer, or why there is none.
+/// Result of a call.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why something was not done.
+/// Why a call failed.
 #[derive(Debug, Error)]
 pub enum Error {
     /// The drive has no such policy.
     #[error("the drive has nothing of storage policy {policy}: add the policy first")]
     NoPolicy {
-        /// Its index.
+        /// The policy's index.
         policy: u32,
     },
     /// The policy is of another kind, or of a later version.
@@ -21,31 +21,31 @@ pub enum Error {
         "storage policy {policy} is {found} on this drive, and not {wanted}: a policy keeps its kind for good, take another index"
     )]
     OtherPolicy {
-        /// Its index.
+        /// The policy's index.
         policy: u32,
-        /// What the drive has.
+        /// Kind and version on the drive, in words.
         found: String,
-        /// What was asked for.
+        /// The kind that was requested.
         wanted: PolicyKind,
     },
-    /// No such object, nor a tombstone.
+    /// The object has no files, not even a tombstone.
     #[error("no such object")]
     NoObject,
-    /// There is no such file of the object.
+    /// The object exists, but has no such file.
     #[error("the object has no file {file}")]
     NoFile {
-        /// Its name.
+        /// The file's name.
         file: FileName,
     },
-    /// A file of an object of another kind of policy.
+    /// A file that objects of this kind of policy cannot have.
     #[error("{file} is no file of a policy with {kind}")]
     WrongFile {
-        /// Its name.
+        /// The file's name.
         file: FileName,
-        /// The policy's.
+        /// The policy's kind.
         kind: PolicyKind,
     },
-    /// A name in a collection of Swift's that none of ours is.
+    /// A name in one of this crate's collections that this crate did not write.
     #[error(
         "{name:?} in collection {collection:?} is no file of an object: something else wrote it"
     )]
@@ -55,7 +55,7 @@ pub enum Error {
         /// The object's name.
         name: String,
     },
-    /// The store says no.
+    /// An error of the store.
     #[error(transparent)]
     Store(#[from] store::Error),
 }

@@ -2,9 +2,11 @@
 //! instead:
 //!
 //! | collection | objects | attributes |
-//! |---|---|---|
-//! | `swift-P` (P: index of the policy), attributes `format` 1 and `kind` | `partition/suffix/hash/file`, one for each file of an object | `metadata`: the caller's bytes |
-//! | `swift-P-suffixes` | `partition/suffix`, one for each suffix that has objects, without data | `hashes`, unless it has to be hashed again |
+//! | `swift-P` | `partition/suffix/hash/file`, one for each file of an object | `metadata`: the caller's bytes |
+//! | `swift-P-suffixes` | `partition/suffix`, one for each suffix that has objects; no data | `hashes`, if current |
+//! | `swift-P-quarantined` | as in `swift-P` | as in `swift-P` |
+//!
+//! P is the index of the policy. The collection `swift-P` itself has the attributes `format` (1) and `kind`.
 //! | `swift-P-quarantined` | as in `swift-P` | as there |
 //!
 //! A partition has ten digits, so that names are in order of partitions. Each change of an object is one transaction:

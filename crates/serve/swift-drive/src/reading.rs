@@ -1,4 +1,4 @@
-//! Opens objects.
+//! Opens objects for reading.
 
 use crate::address::Address;
 use crate::drive::SwiftDrive;
@@ -7,33 +7,33 @@ use crate::record::METADATA;
 use store::ObjectReader;
 use swift_files::{Choice, FileName, Wanted, choose};
 
-/// An object as it is at some moment.
+/// A consistent view of an object.
 pub struct Opened {
-    /// All its files.
+    /// All files of the object.
     pub files: Vec<FileName>,
-    /// Which of them count.
+    /// Which of these files count.
     pub choice: Choice,
-    /// Of the files that count: data, later metadata, content type, tombstone.
+    /// Metadata of the files that count: data, later metadata, content type, tombstone.
     pub metadata: Metadata,
-    /// The data, if there is some: it can be read even when the object is replaced meanwhile.
+    /// Reader of the data, if the object has any; it stays valid when the object is replaced.
     pub reader: Option<ObjectReader>,
 }
 
-/// What callers gave with the files, as they gave it.
+/// Metadata of files, as callers gave it.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Metadata {
-    /// Of the data.
+    /// Metadata of the data file.
     pub data: Option<Vec<u8>>,
-    /// Of the newest POST.
+    /// Metadata of the newest POST.
     pub meta: Option<Vec<u8>>,
-    /// Of the POST with the newest content type.
+    /// Metadata of the POST with the newest content type.
     pub content_type: Option<Vec<u8>>,
-    /// Of the tombstone.
+    /// Metadata of the tombstone.
     pub tombstone: Option<Vec<u8>>,
 }
 
 impl SwiftDrive {
-    /// Opens an object, deleted ones too.
+    /// Opens an object, which may be deleted; `wanted` is the fragment to read.
     pub fn open(&self, address: Address, wanted: Wanted<'_>) -> Result<Opened> {
         let kind = self.kind(address.policy)?;
         loop {
@@ -43,7 +43,7 @@ impl SwiftDrive {
             }
             let choice = choose(&files, kind.wanting(wanted));
             match self.opened(address, files, choice) {
-                // Replaced meanwhile.
+                // A file was replaced between listing and reading.
                 Err(Error::Store(store::Error::NoObject { .. })) => {}
                 opened => return opened,
             }

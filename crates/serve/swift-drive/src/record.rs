@@ -1,27 +1,27 @@
-//! What is written of policies and suffixes, and read again.
+//! Attributes of policies, files and suffixes in the store: encoded and decoded.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use store::Attributes;
 use swift_files::{Digest, Policy, Wanted};
 
-/// Of a collection of files: the format, and what kind of policy it is.
+/// Attributes of a collection of files: format and kind of its policy.
 const FORMAT: &str = "format";
 const KIND: &str = "kind";
 const VERSION: &[u8] = b"1";
-/// Of a file: the caller's.
+/// Attribute of a file: the caller's metadata.
 pub(crate) const METADATA: &str = "metadata";
-/// Of a suffix, unless it has to be hashed again.
+/// Attribute of a suffix: its hashes. Missing if it has to be hashed again.
 const HASHES: &str = "hashes";
-/// Stands for what is no fragment's.
+/// Stands for files that belong to no fragment.
 const WHOLE: &str = "-";
 
-/// What kind of policy it is.
+/// Kind of a storage policy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PolicyKind {
-    /// Whole objects.
+    /// Each replica is a whole object.
     Replication,
-    /// Fragments.
+    /// Each drive has fragments of objects.
     ErasureCoding,
 }
 
@@ -33,12 +33,12 @@ impl PolicyKind {
         }
     }
 
-    /// Without asking for a fragment.
+    /// The policy, for a choice of files that asks for no fragment.
     pub(crate) fn policy(self) -> Policy<'static> {
         self.wanting(Wanted::default())
     }
 
-    /// Asking for a fragment, where there are fragments.
+    /// The policy, for a choice of files that asks for a fragment if there are fragments.
     pub(crate) const fn wanting(self, wanted: Wanted<'_>) -> Policy<'_> {
         match self {
             Self::Replication => Policy::Replication,
@@ -46,13 +46,13 @@ impl PolicyKind {
         }
     }
 
-    /// Of a collection of files.
+    /// The attributes of a policy's collection of files.
     pub(crate) fn attributes(self) -> Attributes {
         let kind = self.name().as_bytes().to_vec();
         Attributes::from([(FORMAT.into(), VERSION.into()), (KIND.into(), kind)])
     }
 
-    /// That of a collection of files; what it says instead if this version knows no such.
+    /// The kind in the attributes of a collection of files; if this version does not know it, its description.
     pub(crate) fn of(attributes: &Attributes) -> Result<Self, String> {
         let both = [Self::Replication, Self::ErasureCoding].into_iter();
         let mut kinds = both.filter(|kind| kind.attributes() == *attributes);
@@ -73,7 +73,7 @@ impl fmt::Display for PolicyKind {
     }
 }
 
-/// Of a suffix with these hashes.
+/// The attributes of a suffix with these hashes.
 pub(crate) fn hashed(hashes: &BTreeMap<Option<u32>, Digest>) -> Attributes {
     let each = hashes.iter().map(|(of, hash)| {
         let of = of.map_or_else(|| WHOLE.to_owned(), |index| index.to_string());
@@ -83,7 +83,7 @@ pub(crate) fn hashed(hashes: &BTreeMap<Option<u32>, Digest>) -> Attributes {
     Attributes::from([(HASHES.into(), text.into_bytes())])
 }
 
-/// The hashes of a suffix; `None`: it has to be hashed again, as what cannot be read has.
+/// The hashes in a suffix's attributes; `None` if it has to be hashed again, or they cannot be read.
 pub(crate) fn hashes(attributes: &Attributes) -> Option<BTreeMap<Option<u32>, Digest>> {
     let text = std::str::from_utf8(attributes.get(HASHES)?).ok()?;
     let each = text.split_ascii_whitespace().map(|each| {

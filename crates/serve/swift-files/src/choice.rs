@@ -1,11 +1,11 @@
-//! Which files of an object count, and which can go.
+//! Chooses which files of an object count, and which can be removed. Pure.
 
 use crate::file_name::{FileName, Kind};
 use crate::fragments::{Fragments, Wanted};
 use crate::timestamp::Timestamp;
 use std::cmp::Reverse;
 
-/// How the objects of a storage policy are kept.
+/// Kind of a storage policy, and for erasure coding the fragment to read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Policy<'a> {
     /// Each replica is the whole object.
@@ -14,31 +14,31 @@ pub enum Policy<'a> {
     ErasureCoding(Wanted<'a>),
 }
 
-/// What some files come to.
+/// The files of an object that count, and those that can be removed.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Choice {
     /// The data to read.
     pub data: Option<FileName>,
-    /// Its metadata, unless it is that of the data.
+    /// The newest metadata, unless it is that of the data file.
     pub meta: Option<FileName>,
-    /// The file with its content type, if that is newer than the data; `meta` or an older one.
+    /// The file with the newest content type, if that is newer than the data: `meta`, or an older metadata file.
     pub content_type: Option<FileName>,
-    /// The object was deleted.
+    /// The tombstone, if the object is deleted.
     pub tombstone: Option<FileName>,
-    /// Files that can go at once.
+    /// Files that can be removed at once.
     pub obsolete: Vec<FileName>,
-    /// Files that can go if they are old: their data may still come.
+    /// Files that can be removed once they are old: their data may still arrive.
     pub strays: Vec<FileName>,
-    /// Of a policy with erasure coding.
+    /// All fragments of an object with erasure coding.
     pub fragments: Fragments,
 }
 
-/// When tombstones and strays can go.
+/// Age from which tombstones and strays can be removed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Reclaim {
-    /// This much later, in units of 10 µs.
+    /// Least age, in units of 10 µs.
     pub age: u64,
-    /// In units of 10 µs since 1970.
+    /// The present time, in units of 10 µs since 1970.
     pub now: u64,
 }
 
@@ -48,7 +48,7 @@ impl Reclaim {
     }
 }
 
-/// Looks through the files of an object.
+/// Chooses among the files of an object.
 pub fn choose(files: &[FileName], policy: Policy<'_>) -> Choice {
     let mut choice = Choice::default();
     let mut files = files.to_vec();
@@ -78,13 +78,13 @@ pub fn choose(files: &[FileName], policy: Policy<'_>) -> Choice {
 }
 
 impl Choice {
-    /// Nothing of the object can be read.
+    /// Whether the object has neither data nor a tombstone.
     pub const fn is_empty(&self) -> bool {
         self.data.is_none() && self.tombstone.is_none()
     }
 
-    /// Takes what is too old to matter, and answers all files that can go. `is_young` knows fragments whose
-    /// commit may still be on its way.
+    /// Removes files that are too old to matter from the choice, and returns all files that can be removed.
+    /// `is_young` is true for fragments whose commit may still arrive.
     pub fn reclaim(
         &mut self,
         reclaim: Reclaim,
@@ -111,7 +111,7 @@ impl Choice {
     fn replicated(&mut self, files: &mut Vec<FileName>) {
         self.data = newest(files, |kind| kind == Kind::Data);
         match self.data {
-            // Metadata of the moment of the data is in the data.
+            // Metadata with the data's timestamp or an older one is superseded by that of the data.
             Some(data) => self.drop_from(files, |file| {
                 *file != data && file.timestamp <= data.timestamp
             }),
@@ -128,7 +128,7 @@ impl Choice {
         self.data = data;
         self.strays.extend(fragments.strays(chosen));
         if data.is_some() && chosen != durable {
-            // Older metadata may be that of the durable fragments.
+            // Older metadata may belong to the durable fragments.
             files.retain(|file| !is_meta(file) || Some(file.timestamp) > chosen);
         }
         match durable {
@@ -141,15 +141,15 @@ impl Choice {
     }
 }
 
-/// The newest metadata, and behind it another file if that has a newer content type. Of files of one moment the
-/// last by name is looked at first, as Swift does.
+/// The newest metadata file, followed by another one if that has a newer content type. Of files with one timestamp,
+/// the last by name comes first, as in Swift.
 fn retained_metas(files: &[FileName]) -> Vec<FileName> {
     let mut metas: Vec<FileName> = files.iter().copied().filter(is_meta).collect();
     metas.sort_by_cached_key(|file| Reverse((file.timestamp, file.to_string())));
     let Some((first, others)) = metas.split_first() else {
         return metas;
     };
-    // The first of those with the newest.
+    // Of several files with the newest content type, the first.
     let newest = others.iter().rev().max_by_key(|file| content_type(file));
     match newest.filter(|file| content_type(file) > content_type(first)) {
         None => vec![*first],
@@ -162,7 +162,7 @@ const fn is_meta(file: &FileName) -> bool {
     matches!(file.kind, Kind::Meta { .. })
 }
 
-/// When the content type in a file of metadata was given.
+/// Timestamp of the content type in a metadata file.
 const fn content_type(file: &FileName) -> Option<Timestamp> {
     match file.kind {
         Kind::Meta { content_type } => content_type,

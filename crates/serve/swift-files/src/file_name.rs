@@ -1,48 +1,49 @@
-//! Names of the files of an object.
+//! Names of an object's files, which hold a timestamp and the kind of the file.
 
 use crate::timestamp::{Timestamp, hexadecimal};
 use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// A file of an object, which its name tells all about.
+/// A file of an object; its name is all that Swift needs to know of it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct FileName {
-    /// Of the request that made it.
+    /// Timestamp of the request that created the file.
     pub timestamp: Timestamp,
-    /// What is in it.
+    /// Content of the file.
     pub kind: Kind,
 }
 
-/// What is in a file.
+/// Content of a file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Kind {
     /// The object of a replication policy: `T.data`.
     Data,
-    /// A fragment of an erasure-coded object: `T#2.data`, or `T#2#d.data` once enough nodes have theirs.
+    /// A fragment of an erasure-coded object: `T#2.data`, or `T#2#d.data` once it is durable, which is when enough
+    /// nodes have theirs.
     Fragment {
-        /// From 0.
+        /// Index of the fragment, from 0.
         index: u32,
-        /// It was committed.
+        /// Whether the fragment was committed.
         is_durable: bool,
     },
     /// The metadata of a POST: `T.meta`, or `T+x.meta`.
     Meta {
-        /// When the content type in it was given, unless none was. A name has no offset of its own for it: it
-        /// is that of the file if the moment is the same, none otherwise.
+        /// Timestamp of the content type, if one was given. The name stores only its distance from the file's
+        /// timestamp, without an offset: a content type of the same time has the file's offset, others have none.
         content_type: Option<Timestamp>,
     },
-    /// The object was deleted: `T.ts`.
+    /// The object is deleted: `T.ts`.
     Tombstone,
 }
 
 impl Kind {
-    /// Whether there is more in it than metadata.
+    /// Whether the file has data besides metadata.
     pub const fn has_data(self) -> bool {
         matches!(self, Self::Data | Self::Fragment { .. })
     }
 
-    /// With the dot.
+    /// The extension, with its dot.
     pub const fn extension(self) -> &'static str {
         match self {
             Self::Data | Self::Fragment { .. } => ".data",
@@ -114,7 +115,7 @@ fn parse(name: &str) -> Option<FileName> {
                     None => (fragment, false),
                 };
                 let index: u32 = digits.parse().ok()?;
-                // One name for one fragment: neither signs nor zeros in front.
+                // A fragment has one name only: no sign and no leading zeros.
                 (index.to_string() == digits).then_some(())?;
                 Some(FileName {
                     timestamp: time.parse().ok()?,

@@ -1,4 +1,4 @@
-//! Fragments of an erasure-coded object: which belong together, and which one is read.
+//! Fragments of an erasure-coded object: which belong together, and which one to read.
 
 use crate::file_name::{FileName, Kind};
 use crate::timestamp::Timestamp;
@@ -6,39 +6,39 @@ use crate::timestamp::Timestamp;
 /// The fragments of an object, apart from those older than the newest durable ones.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Fragments {
-    /// The newest first; those of one timestamp together, by index.
+    /// Sets of fragments with one timestamp, the newest set first; within a set by index.
     sets: Vec<Set>,
-    /// The last of the sets is durable: at least one of its files says so.
+    /// Whether the last set is durable: at least one of its files says so.
     is_last_durable: bool,
 }
 
 type Set = Vec<(u32, FileName)>;
 
-/// Which fragment a reader asks for.
+/// The fragment that a reader asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Wanted<'a> {
-    /// This one. Otherwise the one with the highest index.
+    /// Index of the fragment; `None` for the highest index.
     pub index: Option<u32>,
-    /// If there are preferences, even none of them, a fragment need not be durable.
+    /// With a list of preferences, even an empty one, the fragment need not be durable.
     pub preferences: Option<&'a [Preference]>,
 }
 
-/// What a reader would rather have of the fragments of a timestamp; one that comes first in a list goes first.
+/// A reader's preference for fragments of one timestamp; earlier preferences in a list take precedence.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Preference {
-    /// Of these.
+    /// Timestamp of the fragments.
     pub timestamp: Timestamp,
     /// It has those already.
     pub exclude: Vec<u32>,
 }
 
 impl Fragments {
-    /// Of some files.
+    /// The fragments among an object's files.
     pub(crate) fn new(files: &[FileName]) -> Self {
         let mut fragments = Vec::new();
         for file in files {
             if let Kind::Fragment { index, is_durable } = file.kind {
-                // Two names of one fragment: the durable one is behind the other.
+                // Sorts the durable one of two names of a fragment after the other.
                 fragments.push((std::cmp::Reverse(file.timestamp), index, is_durable, *file));
             }
         }
@@ -58,7 +58,7 @@ impl Fragments {
         found
     }
 
-    /// Timestamp and index of each, the newest first.
+    /// Timestamp and index of each fragment, the newest first.
     pub fn all(&self) -> impl Iterator<Item = (Timestamp, u32)> {
         let each = self.sets.iter().flatten();
         each.map(|(index, file)| (file.timestamp, *index))
@@ -73,7 +73,7 @@ impl Fragments {
         self.sets.last().filter(|_| self.is_last_durable)
     }
 
-    /// The timestamp to read from, and the fragment to read, if it is there.
+    /// The timestamp to read from, and the fragment to read, if it exists.
     pub(crate) fn read(&self, wanted: Wanted<'_>) -> (Option<Timestamp>, Option<FileName>) {
         let chosen = match wanted.preferences {
             None => self.durable_set().map(|set| (set, wanted.index)),
@@ -82,7 +82,7 @@ impl Fragments {
         let Some((set, index)) = chosen else {
             return (None, None);
         };
-        // Of two names of one fragment the first, as Swift does.
+        // Of two names of one fragment the first, as in Swift.
         let found = match index {
             Some(index) => set.iter().find(|(other, _)| *other == index),
             None => set.last(),
@@ -113,7 +113,7 @@ impl Fragments {
         Some((*candidates.first()?, index))
     }
 
-    /// Those that neither are durable nor belong to the timestamp that is read.
+    /// Fragments that are neither durable nor of the timestamp that is read.
     pub(crate) fn strays(&self, read: Option<Timestamp>) -> impl Iterator<Item = FileName> {
         let durable = self.durable();
         let sets = self.sets.iter().filter(move |set| {

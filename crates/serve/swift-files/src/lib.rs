@@ -1,9 +1,9 @@
-//! An object of OpenStack Swift is a set of files: data, metadata of later POSTs, tombstones, in an erasure-coded
-//! policy fragments too. This crate says how they are named ([`FileName`]), which of them count and which can go
-//! ([`choose`]), and what the files of a suffix hash to ([`SuffixHash`]). Nothing here does I/O.
+//! The files that make up an object of OpenStack Swift: data, metadata of later POSTs, tombstones, and in an
+//! erasure-coded policy fragments. This crate defines their names ([`FileName`]), which of them count and which can
+//! be removed ([`choose`]), and the hash of a suffix's files ([`SuffixHash`]). Nothing here does I/O.
 //!
-//! Nodes of a cluster compare these hashes to find out what they have to send each other. So names and hashes equal
-//! those of Swift 2.38 (`swift.obj.diskfile`) bit for bit; `tests/swift` compares both.
+//! Nodes of a cluster compare these hashes to find out what to send each other. So names and hashes equal those of
+//! Swift 2.38 (`swift.obj.diskfile`) bit for bit; `tests/swift` compares both.
 
 mod choice;
 mod file_name;

@@ -1,28 +1,28 @@
-//! What the objects of a suffix hash to, so that two nodes see whether they have the same.
+//! Hashes of a suffix, by which two nodes find out whether they have the same objects.
 
 use crate::choice::{Choice, Policy};
 use crate::file_name::Kind;
 use md5::{Digest as _, Md5};
 use std::collections::BTreeMap;
 
-/// Of one suffix: takes its objects in the order of their hashes.
+/// Computes the hashes of one suffix; its objects have to be added in the order of their hashes.
 #[derive(Clone, Debug, Default)]
 pub struct SuffixHash {
-    /// By fragment; what is no fragment's under `None`.
+    /// Running hashes by fragment index; `None` is that of files that belong to no fragment.
     running: BTreeMap<Option<u32>, Md5>,
 }
 
-/// 32 hexadecimal digits.
+/// An MD5 in 32 hexadecimal digits.
 pub type Digest = String;
 
 impl SuffixHash {
-    /// Of nothing so far.
+    /// A suffix without objects.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds an object of which files are left when all that can go has gone. Erasure-coded ones are chosen without
-    /// asking for a fragment.
+    /// Adds an object, chosen from the files that remain after removal of all that can be removed. For erasure
+    /// coding, the choice must not ask for a fragment.
     pub fn add(&mut self, object: &Choice) {
         for file in object.meta.iter().chain(&object.tombstone) {
             self.update(
@@ -55,8 +55,8 @@ impl SuffixHash {
         self.running.entry(of).or_default().update(text);
     }
 
-    /// Of a policy with replication: one. With erasure coding: one for each fragment, and one for all else if there
-    /// is something else.
+    /// The hashes: one with replication; with erasure coding one for each fragment index, and one for all other files
+    /// if there are any.
     pub fn finish(self, policy: Policy<'_>) -> BTreeMap<Option<u32>, Digest> {
         let mut running = self.running;
         if policy == Policy::Replication {

@@ -1,4 +1,4 @@
-//! When an object was changed, as Swift writes it (`swift.common.utils.timestamp`).
+//! Timestamps of changes, in Swift's form (`swift.common.utils.timestamp`).
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ const TICKS: u64 = 100_000;
 /// Swift writes ten digits of seconds.
 const MOST_TICKS: u64 = 10_000_000_000 * TICKS - 1;
 
-/// A moment in units of 10 µs since 1970, and an offset that tells changes at one moment apart. Ordered by both.
+/// A time in units of 10 µs since 1970, and an offset that orders changes of the same time. Ordered by both.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Timestamp {
     ticks: u64,
@@ -26,7 +26,7 @@ pub struct TimestampError {
 }
 
 impl Timestamp {
-    /// A moment of so many units of 10 µs since 1970; `None` behind the year 2286.
+    /// A time in units of 10 µs since 1970; `None` after the year 2286.
     pub const fn new(ticks: u64, offset: u64) -> Option<Self> {
         if ticks > MOST_TICKS {
             return None;
@@ -39,12 +39,12 @@ impl Timestamp {
         self.ticks
     }
 
-    /// The moment as clients see it, without the offset.
+    /// The time as clients see it, without the offset.
     pub fn normal(self) -> String {
         format!("{:010}.{:05}", self.ticks / TICKS, self.ticks % TICKS)
     }
 
-    /// With an offset of any number of digits, as in the names of `.meta` files.
+    /// Time and offset, with as many digits of offset as needed, as in names of `.meta` files.
     pub(crate) fn short(self) -> String {
         match self.offset {
             0 => self.normal(),
@@ -52,7 +52,7 @@ impl Timestamp {
         }
     }
 
-    /// This moment later (or earlier) by so many units, without an offset; itself if it is none.
+    /// This time moved by `by` units, without an offset; unchanged, with its offset, if `by` is 0.
     pub(crate) fn moved(self, by: i64) -> Option<Self> {
         match by {
             0 => Some(self),
@@ -61,7 +61,7 @@ impl Timestamp {
     }
 }
 
-/// The form of file names and hashes: with 16 digits of offset if there is one.
+/// The form in file names and hashes: with 16 digits of offset if it is not 0.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.normal())?;
@@ -75,7 +75,7 @@ impl fmt::Display for Timestamp {
 impl FromStr for Timestamp {
     type Err = TimestampError;
 
-    /// Ten digits of seconds, five behind the point, up to 16 hexadecimal digits of offset.
+    /// Ten digits of seconds, five after the point, up to 16 hexadecimal digits of offset.
     fn from_str(text: &str) -> Result<Self, TimestampError> {
         parse(text).ok_or_else(|| TimestampError {
             text: text.chars().take(64).collect(),
@@ -96,7 +96,7 @@ fn parse(text: &str) -> Option<Timestamp> {
     Timestamp::new(digits(seconds, 10)? * TICKS + digits(fraction, 5)?, offset)
 }
 
-/// Up to 16 lower-case digits.
+/// Parses up to 16 lower-case hexadecimal digits.
 pub(crate) fn hexadecimal(text: &str) -> Option<u64> {
     let is_number = text
         .bytes()

@@ -1,17 +1,17 @@
-//! The wire types: JSON. Names of files are Swift's own, timestamps in Swift's internal form.
+//! The wire types, in JSON. File names are Swift's own, timestamps in Swift's internal form.
 
 use serde::{Deserialize, Serialize, Serializer};
 use std::fmt::Display;
 use swift_drive::{FragmentHashes, PolicyKind};
 
-/// Most bytes of a file's metadata: below what the store takes as attributes.
+/// Most bytes of a file's metadata, below the store's limit of attributes.
 pub const MAX_METADATA_BYTES: u64 = 1_000_000;
 /// Most bytes of data in an answer to [`Open`].
 pub const MAX_FIRST_BYTES: u64 = 1 << 20;
-/// Most partitions or objects of one answer, and how many there are if nothing is said.
+/// Most partitions or objects in one answer, and their number if the request gives none.
 pub const MAX_LISTED: usize = 10_000;
 pub const LISTED: usize = 1000;
-/// Most bytes of data that can be announced.
+/// Most bytes of data that a request may announce.
 pub const MAX_DATA_BYTES: u64 = 1 << 40;
 
 /// A policy that the drive has.
@@ -21,7 +21,7 @@ pub struct Policy {
     pub kind: Kind,
 }
 
-/// What a policy is to be.
+/// Request to add a policy.
 #[derive(Deserialize)]
 pub struct NewPolicy {
     pub kind: Kind,
@@ -52,46 +52,46 @@ impl From<PolicyKind> for Kind {
     }
 }
 
-/// What is known of data that is staged: all of it may be left out.
+/// Query of a request that stages data; all fields are optional.
 #[derive(Deserialize)]
 pub struct Staging {
-    /// Bytes to come.
+    /// Bytes of data to come.
     pub size: Option<u64>,
-    /// Of the object that it will be of.
+    /// Policy of the future object.
     pub policy: Option<u32>,
-    /// Of the object that it will be of.
+    /// Hash of the future object.
     pub hash: Option<String>,
 }
 
-/// Data on the drive that no object has yet.
+/// Staged data: written to the drive, but not part of an object yet.
 #[derive(Serialize)]
 pub struct Staged {
     pub staged: String,
     pub size: u64,
-    /// Hexadecimal digits.
+    /// MD5 in hexadecimal digits.
     pub md5: String,
 }
 
-/// Where the data of a file comes from: the body behind the metadata, or what was staged.
+/// Source of a file's data: the body after the metadata, or data that was staged.
 #[derive(Deserialize)]
 pub struct Putting {
     pub metadata_bytes: Option<u64>,
     pub staged: Option<String>,
 }
 
-/// Which files a removal leaves.
+/// Query of a request that removes a file.
 #[derive(Deserialize)]
 pub struct Purging {
-    /// Seconds since it was written; all of them if nothing is said.
+    /// Least age of the file in seconds; any age if not given.
     pub older_than: Option<f64>,
 }
 
-/// What a put came to.
+/// Outcome of a put.
 #[derive(Clone, Copy, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Put {
     Done,
-    /// Files there are newer; nothing was changed.
+    /// Existing files are newer; nothing was changed.
     Obsolete,
 }
 
@@ -100,7 +100,7 @@ pub struct PutAnswer {
     pub put: Put,
 }
 
-/// Nothing to say but that it was done.
+/// An empty answer to a request that was carried out.
 #[derive(Serialize)]
 pub struct Done {}
 
@@ -110,17 +110,17 @@ pub struct Files {
     pub files: Vec<String>,
 }
 
-/// How an object is opened.
+/// Body of a request that opens an object.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub struct Open {
-    /// Bytes of the data to answer at once.
+    /// Bytes of data in the answer.
     pub first_bytes: u64,
-    /// Whether the data behind them is going to be read.
+    /// Whether the data after them will be read.
     pub hold: bool,
-    /// This fragment.
+    /// Index of the fragment to open.
     pub frag_index: Option<u32>,
-    /// A fragment need not be durable, and rather these.
+    /// Preferred fragments; with them, a fragment need not be durable.
     pub frag_prefs: Option<Vec<FragmentPreference>>,
 }
 
@@ -131,8 +131,8 @@ pub struct FragmentPreference {
     pub exclude: Vec<u32>,
 }
 
-/// An object that was opened: the first frame of the answer. One with the metadata of each file of `metadata`
-/// follows, then one with the first bytes of the data.
+/// An opened object: the first frame of the answer. One frame for each entry of `metadata` follows, then one with the
+/// first bytes of the data.
 #[derive(Serialize)]
 pub struct Head {
     pub files: Vec<String>,
@@ -143,14 +143,14 @@ pub struct Head {
     /// Timestamp of the newest durable fragments.
     pub durable: Option<String>,
     pub size: Option<u64>,
-    /// To read the data behind its first bytes.
+    /// Id for reading the data after its first bytes.
     pub opened: Option<String>,
     pub metadata: Vec<&'static str>,
 }
 
 #[derive(Deserialize)]
 pub struct Reading {
-    /// The data is not read again.
+    /// Whether this is the last read, which closes the handle.
     #[serde(default)]
     pub close: bool,
 }
@@ -174,7 +174,7 @@ pub struct Object {
     pub files: Vec<String>,
 }
 
-/// An object that was put aside.
+/// A quarantined object.
 #[derive(Serialize)]
 pub struct Quarantined {
     pub partition: u32,
@@ -182,7 +182,7 @@ pub struct Quarantined {
     pub files: Vec<String>,
 }
 
-/// Which suffixes to hash again whatever is known of them, and what is too old to be kept, in seconds.
+/// Suffixes to hash again in any case, and ages in seconds beyond which files are removed.
 #[derive(Deserialize)]
 #[serde(default)]
 pub struct Hashing {
@@ -192,7 +192,7 @@ pub struct Hashing {
 }
 
 impl Default for Hashing {
-    /// Swift's.
+    /// Swift's own defaults.
     fn default() -> Self {
         Self {
             recalculate: Vec::new(),
@@ -202,7 +202,7 @@ impl Default for Hashing {
     }
 }
 
-/// Hashes by suffix, then by fragment; `-` is what is no fragment's.
+/// Hashes by suffix, then by fragment index; `-` for files that belong to no fragment.
 #[derive(Serialize)]
 pub struct Hashes {
     pub computed: usize,
@@ -210,7 +210,7 @@ pub struct Hashes {
     pub hashes: swift_drive::Hashes,
 }
 
-/// There are thousands: none is copied for it.
+/// Serialises thousands of hashes without copying them.
 fn by_suffix<S: Serializer>(hashes: &swift_drive::Hashes, to: S) -> Result<S::Ok, S::Error> {
     to.collect_map(
         hashes
@@ -219,7 +219,7 @@ fn by_suffix<S: Serializer>(hashes: &swift_drive::Hashes, to: S) -> Result<S::Ok
     )
 }
 
-/// What goes by its name.
+/// Serialises a value as its text.
 struct Named<T>(T);
 
 impl<T: Display> Serialize for Named<T> {

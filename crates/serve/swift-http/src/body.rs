@@ -1,4 +1,4 @@
-//! Bodies of requests: timed, and taken apart.
+//! Bodies of requests: with a time limit, and split into metadata and data.
 
 use crate::failure::invalid;
 use axum::body::{Body, Bytes};
@@ -11,24 +11,24 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Bodies of so many bytes wait for no other.
+/// Most bytes of a body that needs no permit.
 pub const SMALL: u64 = 64 << 10;
 
-/// A body as it comes.
+/// A body as it arrives.
 pub type Incoming = BoxStream<'static, Result<Bytes, axum::Error>>;
 
-/// A body that stands still for so long has ended. Who is on the other side of the socket is trusted to be no slower
-/// than its own client.
+/// A body without progress for this long fails. There is no least rate: the client on this socket is trusted to be no
+/// slower than its own client.
 const PACE: Pace = Pace {
     idle: Duration::from_secs(120),
     min_bytes_per_second: 0,
 };
 
-/// What is read whole.
+/// Name of metadata in errors; metadata is read as a whole.
 pub const METADATA: &str = "metadata";
 
-/// The bytes of a body as they come: more than [`SMALL`] of them only with a place among the bodies on their way, whatever
-/// was said of how many there will be. The place is held until this is dropped.
+/// The bytes of a body as they arrive. Beyond [`SMALL`] bytes it needs one of `places`, whatever length was
+/// announced, and holds it until this is dropped.
 pub fn timed(body: Body, place: Option<OwnedSemaphorePermit>, places: Arc<Semaphore>) -> Incoming {
     let inbound = Inbound::new(body, Flow::default(), PACE, Unread::default());
     let body = Body::new(inbound).into_data_stream();
@@ -49,7 +49,7 @@ pub fn timed(body: Body, place: Option<OwnedSemaphorePermit>, places: Arc<Semaph
     coming.boxed()
 }
 
-/// The first bytes of a body, so many, and the rest of it.
+/// The first `bytes` bytes of a body, and the rest of it.
 pub async fn split(
     mut body: Incoming,
     bytes: u64,
@@ -76,7 +76,7 @@ pub async fn split(
     Ok((head, stream::iter([Ok(rest)]).chain(body)))
 }
 
-/// All of a body, which has at most so many bytes.
+/// A whole body of at most `most` bytes.
 pub async fn whole(mut body: Incoming, most: u64) -> Result<Vec<u8>, Failure> {
     let mut whole = Vec::new();
     while let Some(piece) = body.next().await {
@@ -88,12 +88,12 @@ pub async fn whole(mut body: Incoming, most: u64) -> Result<Vec<u8>, Failure> {
     Ok(whole)
 }
 
-/// Of a body that did not come to its end.
+/// The error for a body that did not arrive completely.
 pub fn broken_off(error: axum::Error) -> Failure {
     invalid(format_args!("the request's body broke off: {error}"))
 }
 
-/// Of more bytes than there may be.
+/// The error for a body or a part of one of more than `most` bytes.
 pub fn too_large(what: &str, most: u64) -> Failure {
     let message = format!("{what} has at most {most} bytes");
     Failure::new(

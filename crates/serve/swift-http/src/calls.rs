@@ -1,4 +1,4 @@
-//! All calls of one drive, and what does not need a file of its own.
+//! Routes of all calls of one drive, and the handlers of short ones.
 
 use crate::api::{Done, Kind, NewPolicy, Policy, Purging};
 use crate::failure::{invalid, of_drive};
@@ -13,7 +13,7 @@ use control::Sent;
 use std::sync::Arc;
 
 impl SwiftCalls {
-    /// All calls.
+    /// Routes of all calls.
     pub fn router(self: &Arc<Self>) -> Router {
         let object = "/{policy}/{partition}/{hash}";
         let of_object = |call: &str| format!("{object}/{call}");
@@ -36,7 +36,7 @@ impl SwiftCalls {
             .route(&of_object("quarantine"), post(quarantine))
             .route(&of_object("files/{file}"), put(data::put).delete(purge))
             .route(&of_object("files/{file}/durable"), post(make_durable))
-            // Data has no limit; what is read whole has its own.
+            // Data is not limited; bodies that are read as a whole have limits of their own.
             .layer(DefaultBodyLimit::disable())
             .with_state(self.clone())
     }

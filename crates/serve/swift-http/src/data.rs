@@ -1,4 +1,4 @@
-//! Calls that move data.
+//! Handlers of calls that transfer data: stage, put, open, read.
 
 use crate::api::{
     Done, FragmentPreference, Head, MAX_DATA_BYTES, MAX_FIRST_BYTES, MAX_METADATA_BYTES, Open, Put,
@@ -28,7 +28,7 @@ use swift_files::{FileName, Preference, Timestamp, Wanted};
 use tokio::sync::OwnedSemaphorePermit;
 
 impl SwiftCalls {
-    /// A place among the bodies on their way, for one of so many bytes.
+    /// A permit for a body of `bytes` bytes, if it needs one.
     async fn place(&self, bytes: u64) -> Result<Option<OwnedSemaphorePermit>, Failure> {
         if bytes <= SMALL {
             return Ok(None);
@@ -37,7 +37,7 @@ impl SwiftCalls {
         place.map(Some).map_err(|_| Failure::stopping())
     }
 
-    /// A body of which so many bytes are announced, unless its length says so.
+    /// A body of `announced` bytes, unless it tells its own length.
     pub(crate) async fn incoming(
         &self,
         body: Body,
@@ -49,7 +49,7 @@ impl SwiftCalls {
     }
 }
 
-/// Data whose object, if it is known, tells how long it is going to live.
+/// The data of an object, which helps to place it, if it is known.
 fn expected(length: u64, object: (String, String), algorithms: Vec<Algorithm>) -> Expected {
     Expected {
         length,
@@ -67,7 +67,7 @@ fn of_receive(error: ReceiveError<axum::Error>) -> Failure {
     }
 }
 
-/// Takes data to the drive before it has a name.
+/// Writes data to the drive before it has a name.
 pub async fn stage(
     State(calls): Calls,
     query: Result<Query<Staging>, QueryRejection>,
@@ -98,7 +98,7 @@ pub async fn stage(
     Ok(Json(Staged { staged, size, md5 }))
 }
 
-/// Whether it is there or not.
+/// Succeeds whether or not the data is still staged.
 pub async fn forget_staged(State(calls): Calls, named: Named) -> Json<Done> {
     drop(calls.staged.take(named.id()));
     Json(Done {})
@@ -115,7 +115,7 @@ pub async fn put(
         metadata_bytes,
         staged,
     }) = query?;
-    // Used up from here on, whatever comes of it, unless the policy has no room yet.
+    // Staged data is used up from here on, whatever the outcome, unless the policy does not exist yet.
     let data = staged.as_deref().map(|id| calls.staged.take(id));
     let (address, file) = (named.address()?, named.file()?);
     if !file.kind.has_data() && (staged.is_some() || metadata_bytes.is_some()) {
@@ -137,7 +137,7 @@ pub async fn put(
                     return match calls.drive.kind(address.policy) {
                         Ok(_) => calls.put(address, file, Some(data), metadata),
                         Err(error) => {
-                            // The client makes room and asks again.
+                            // The client adds the policy and tries again.
                             calls.staged.put_back(id, data);
                             Err(of_drive(error))
                         }
@@ -188,7 +188,7 @@ impl SwiftCalls {
     }
 }
 
-/// Opens an object: what is known of it, its metadata and the first bytes of its data, in frames.
+/// Opens an object: answers its description, metadata and the first bytes of its data, in frames.
 pub async fn open(State(calls): Calls, named: Named, body: Body) -> Result<Vec<u8>, Failure> {
     let address = named.address()?;
     let body = whole(calls.incoming(body, None).await?, MAX_METADATA_BYTES).await?;
@@ -266,13 +266,13 @@ impl SwiftCalls {
             }
         }
         frames.extend(control::frame(&first));
-        // Names and numbers.
+        // Only names and numbers, so this does not fail.
         let head = serde_json::to_vec(&head).map_err(Failure::failed)?;
         Ok([control::frame(&head), frames].concat())
     }
 }
 
-/// Streams what was opened, or a range of it.
+/// Streams the data of an opened object, or a range of it.
 pub async fn read(
     State(calls): Calls,
     named: Named,
@@ -329,7 +329,7 @@ fn one_range(asked: &str, size: u64) -> Option<Range<u64>> {
     }
 }
 
-/// Whether it is there or not.
+/// Succeeds whether or not the handle is still open.
 pub async fn close(State(calls): Calls, named: Named) -> Json<Done> {
     drop(calls.opened.take(named.id()));
     Json(Done {})

@@ -1,15 +1,15 @@
-//! What a client holds between two calls, under an id that nobody else was ever given.
+//! Objects held for clients between calls (staged data, open readers), under ids that are never reused.
 
 use parking_lot::Mutex;
 use runtime::{HashMap, Runtime};
 use std::time::Duration;
 
-/// How long a thing is kept that nobody asks for.
+/// Time after which a held object that is not used is dropped.
 pub const KEPT: Duration = Duration::from_secs(600);
 
-/// Things of one kind.
+/// Held objects of one kind.
 pub struct Held<T> {
-    /// Of this start of the daemon: an id of an earlier one must not mean something else now.
+    /// Random for each start of the daemon, so that an id of an earlier start means nothing.
     prefix: String,
     runtime: Runtime,
     most: usize,
@@ -22,7 +22,7 @@ struct State<T> {
 }
 
 impl<T> Held<T> {
-    /// At most so many at a time.
+    /// Holds at most `most` objects at a time.
     pub fn new(runtime: Runtime, most: usize) -> std::io::Result<Self> {
         let prefix = u64::from_le_bytes(runtime.bytes()?);
         Ok(Self {
@@ -36,7 +36,7 @@ impl<T> Held<T> {
         })
     }
 
-    /// Keeps a thing; `None` if there are too many.
+    /// Holds `thing` and returns its id; `None` if too many are held.
     pub fn keep(&self, thing: T) -> Option<String> {
         let now = self.runtime.now();
         let mut state = self.state.lock();
@@ -49,14 +49,14 @@ impl<T> Held<T> {
         Some(format!("{}-{number}", self.prefix))
     }
 
-    /// Takes a thing away.
+    /// Removes a held object and returns it.
     pub fn take(&self, id: &str) -> Option<T> {
         let number = self.number(id)?;
         let (_, thing) = self.state.lock().things.remove(&number)?;
         Some(thing)
     }
 
-    /// Keeps a thing that was taken away, under its id again.
+    /// Holds an object that was taken, under its former id.
     pub fn put_back(&self, id: &str, thing: T) {
         if let Some(number) = self.number(id) {
             let now = self.runtime.now();
@@ -64,7 +64,7 @@ impl<T> Held<T> {
         }
     }
 
-    /// A thing that stays; nobody has asked for it too long since now.
+    /// A copy of a held object, which stays; its time limit begins again.
     pub fn get(&self, id: &str) -> Option<T>
     where
         T: Clone,
@@ -76,7 +76,7 @@ impl<T> Held<T> {
         Some(thing.clone())
     }
 
-    /// Forgets what nobody has asked for in [`KEPT`]; how many that were.
+    /// Drops objects that were not used for [`KEPT`]; returns their number.
     pub fn sweep(&self) -> usize {
         let now = self.runtime.now();
         let mut state = self.state.lock();
@@ -85,7 +85,7 @@ impl<T> Held<T> {
             .extract_if(|_, (used, _)| now.saturating_sub(*used) >= KEPT);
         let old: Vec<_> = old.collect();
         drop(state);
-        // What they hold of the store is given back without the lock.
+        // They are dropped without the lock, because that gives space back to the store.
         old.len()
     }
 

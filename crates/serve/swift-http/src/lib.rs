@@ -1,8 +1,8 @@
-//! The calls of OpenStack Swift's back end on one drive: [`SwiftCalls::router`]. `docs/daemon.yaml` describes them.
+//! HTTP calls of OpenStack Swift's back end on one drive: [`SwiftCalls::router`]. `docs/daemon.yaml` describes them.
 //!
-//! Data goes to the drive before it has a name ([`held`]: staged), so that a writer learns its MD5 before it gives the
-//! metadata; data that is read stays readable while its object is replaced (opened). Both are forgotten when nobody
-//! asks for them. Calls that block run on threads of their own.
+//! Data is written to the drive before it has a name (staged, see [`held`]), so that a client learns its MD5 before
+//! it sends the metadata. Data that is being read stays readable while its object is replaced (opened). Both are
+//! dropped when they are not used for a while. Store calls, which block, run on threads of their own.
 
 mod api;
 mod body;

@@ -1,4 +1,4 @@
-//! Calls that go through what is there.
+//! Handlers of listings and of suffix hashes.
 
 use crate::api::{
     Files, Hashes, Hashing, LISTED, Limit, MAX_LISTED, MAX_METADATA_BYTES, Object, Partitions,
@@ -28,7 +28,7 @@ fn at_most(limit: Option<usize>) -> Result<usize, Failure> {
     Ok(limit)
 }
 
-/// Those of a policy that have suffixes, in order.
+/// Partitions of a policy that have suffixes, in order.
 pub async fn partitions(
     State(calls): Calls,
     named: Named,
@@ -45,7 +45,7 @@ pub async fn partitions(
     Ok(Json(found.await?))
 }
 
-/// Those of a partition, in order.
+/// Suffixes of a partition, in order.
 pub async fn suffixes(State(calls): Calls, named: Named) -> Answer<Vec<String>> {
     let (policy, partition) = (named.policy()?, named.partition()?);
     let found = calls.call(move |calls| calls.drive.suffixes(policy, partition).map_err(of_drive));
@@ -53,7 +53,7 @@ pub async fn suffixes(State(calls): Calls, named: Named) -> Answer<Vec<String>> 
     Ok(Json(found.iter().map(ToString::to_string).collect()))
 }
 
-/// Those of a suffix, in order.
+/// Objects of a suffix with their files, in order.
 pub async fn objects(State(calls): Calls, named: Named) -> Answer<Vec<Object>> {
     let (policy, partition, suffix) = (named.policy()?, named.partition()?, named.suffix()?);
     let found = calls.call(move |calls| {
@@ -69,7 +69,7 @@ pub async fn objects(State(calls): Calls, named: Named) -> Answer<Vec<Object>> {
     Ok(Json(objects.collect()))
 }
 
-/// Those of an object.
+/// Files of an object.
 pub async fn files(State(calls): Calls, named: Named) -> Answer<Files> {
     let address = named.address()?;
     let found = calls.call(move |calls| calls.drive.files(address).map_err(of_drive));
@@ -77,7 +77,7 @@ pub async fn files(State(calls): Calls, named: Named) -> Answer<Files> {
     Ok(Json(Files { files }))
 }
 
-/// Objects that were put aside.
+/// Quarantined objects of a policy.
 pub async fn quarantined(
     State(calls): Calls,
     named: Named,

@@ -1,4 +1,4 @@
-//! What a path names.
+//! Parses the parameters in a request's path.
 
 use crate::failure::invalid;
 use axum::extract::rejection::PathRejection;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use swift_drive::{Address, ObjectHash, Suffix};
 use swift_files::FileName;
 
-/// The named parts of a path.
+/// The parameters of a path, by name.
 pub struct Named(BTreeMap<String, String>);
 
 impl<S: Send + Sync> FromRequestParts<S> for Named {
@@ -62,13 +62,13 @@ impl Named {
         self.text("file").parse().map_err(invalid)
     }
 
-    /// What is held.
+    /// Id of a held object.
     pub fn id(&self) -> &str {
         self.text("id")
     }
 }
 
-/// A suffix, of its digits.
+/// Parses a suffix.
 pub fn suffix(text: &str) -> Result<Suffix, Failure> {
     text.parse().map_err(|()| {
         invalid(format_args!(
@@ -77,7 +77,7 @@ pub fn suffix(text: &str) -> Result<Suffix, Failure> {
     })
 }
 
-/// An object's hash, of its digits.
+/// Parses an object's hash.
 pub fn hash(text: &str) -> Result<ObjectHash, Failure> {
     text.parse().map_err(|()| {
         invalid(format_args!(

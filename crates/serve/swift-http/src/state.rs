@@ -1,4 +1,4 @@
-//! What the calls of one drive work on.
+//! State that all calls of one drive share.
 
 use crate::api::Done;
 use crate::failure::{not_run, of_drive};
@@ -14,18 +14,18 @@ use store::{ObjectReader, Store, Written};
 use swift_drive::SwiftDrive;
 use tokio::sync::Semaphore;
 
-/// Calls of the store at the same time.
+/// Store calls that run at the same time.
 const BLOCKING: usize = 16;
-/// Bodies of more than [`SMALL`](crate::body::SMALL) bytes on their way at the same time; each takes up to 2 MiB of memory.
+/// Bodies of more than [`SMALL`](crate::body::SMALL) bytes at the same time; each takes up to 2 MiB of memory.
 const BODIES: usize = 128;
-/// Most things that are staged, and most that are opened.
+/// Most staged data and most open readers at the same time.
 const STAGED: usize = 4096;
 const OPENED: usize = 4096;
 
-/// An answer.
+/// Result of a handler.
 pub type Answer<T> = Result<Json<T>, Failure>;
 
-/// What the calls work on.
+/// State of the calls of one drive.
 pub struct SwiftCalls {
     pub(crate) drive: SwiftDrive,
     pub(crate) store: Store,
@@ -37,7 +37,7 @@ pub struct SwiftCalls {
 }
 
 impl SwiftCalls {
-    /// Of the objects on this store.
+    /// Calls for the objects on this store.
     ///
     /// # Errors
     /// The host has no random numbers.
@@ -53,7 +53,7 @@ impl SwiftCalls {
         }))
     }
 
-    /// Forgets what clients have left alone; to be called now and then.
+    /// Drops staged data and readers that clients have abandoned; to be called regularly.
     pub fn sweep(&self) {
         let (staged, opened) = (self.staged.sweep(), self.opened.sweep());
         if staged + opened > 0 {
@@ -61,7 +61,7 @@ impl SwiftCalls {
         }
     }
 
-    /// Waits until no call of the store runs any more.
+    /// Waits until no store call is running.
     pub async fn idle(&self) {
         self.blocking.idle().await;
     }
@@ -76,13 +76,13 @@ impl SwiftCalls {
         run.await.map_err(not_run)?
     }
 
-    /// Does something with an object.
-    /// Unix time in microseconds, so many seconds ago.
+    /// Unix time in microseconds, `seconds` ago.
     pub(crate) fn seconds_ago(&self, seconds: f64) -> u64 {
         let now = self.runtime.unix_micros();
         now.saturating_sub((seconds.max(0.0) * 1e6) as u64)
     }
 
+    /// Runs a call that changes objects, and answers [`Done`].
     pub(crate) async fn change(
         self: &Arc<Self>,
         call: impl FnOnce(&SwiftDrive) -> swift_drive::Result<()> + Send + 'static,
@@ -93,5 +93,5 @@ impl SwiftCalls {
     }
 }
 
-/// What the calls work on, as handlers are given it.
+/// [`SwiftCalls`] as an argument of handlers.
 pub type Calls = State<Arc<SwiftCalls>>;
