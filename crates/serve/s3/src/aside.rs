@@ -1,4 +1,4 @@
-//! Requests for the server itself, below `/-/`: whether it is there, and its status page.
+//! Requests for the server itself, below `/-/`: health, readiness and the status page.
 
 use crate::config::ClientQuotas;
 use crate::errors;
@@ -12,25 +12,26 @@ use std::error::Error;
 use std::sync::Arc;
 use store::Store;
 
-/// Answers without asking who it is: whether the server is there.
+/// Answered to any caller: whether the server runs.
 const HEALTH_PATH: &str = "/-/healthy";
-/// Likewise: whether objects can be stored, for whoever spreads requests over servers.
+/// Answered to any caller: whether objects can be stored, for load balancers.
 const READY_PATH: &str = "/-/ready";
 
-/// What such requests are answered from.
+/// State for such requests.
 pub struct Aside {
-    /// Whether objects can be stored there is told.
+    /// The store, for readiness.
     pub store: Store,
-    /// Which names are the server's.
+    /// Host names of the server.
     pub hosts: Hosts,
-    /// What an address may ask for.
+    /// Quotas of addresses.
     pub quotas: ClientQuotas,
     /// The status page, if there is one.
     pub status: Option<Arc<Status>>,
 }
 
 impl Aside {
-    /// Answers what is no request of S3's: a bucket's name is longer than `-`. The request, if it is one.
+    /// Answers requests below `/-/`, which no bucket's name can be, for those are longer than `-`. Gives other
+    /// requests back.
     pub async fn answer<B>(
         &self,
         request: Request<B>,
@@ -63,7 +64,7 @@ impl Aside {
             )
             .map(Body::from),
             (_, Some(status)) if status.is_for(path) => {
-                // Whoever has the keys may look although the address, perhaps a proxy's, is over its limit.
+                // An administrator may see the page even if the address, perhaps that of a proxy, is over its quota.
                 match status.is_admin(request.headers()) {
                     false if let Err(error) = self.quotas.admit_address(request.extensions()) => {
                         left_unread(errors::response(error)?, &request, unread)
@@ -81,7 +82,7 @@ impl Aside {
     }
 }
 
-/// An answer to a request whose body nobody has read: the connection cannot go on behind it.
+/// Marks a request's body as unread, after which the connection has to end.
 fn left_unread<T, B: http_body::Body>(
     response: Response<T>,
     request: &Request<B>,
@@ -93,7 +94,7 @@ fn left_unread<T, B: http_body::Body>(
     response
 }
 
-/// Says nothing of the drive but this: anybody may ask.
+/// Tells nothing else of the drive: any caller may ask.
 fn readiness(store: &Store) -> Response<Body> {
     let why = match (
         store.failure(),

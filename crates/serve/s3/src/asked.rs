@@ -1,18 +1,18 @@
-//! What was asked, in classes that the log counts: the method, and what it was about.
+//! Classes of requests, by which the log counts them: method and kind of resource.
 
 use http::{Method, Request};
 
-/// What a request asks, without anything that only its sender may know.
+/// Class of a request, without anything that is private to its sender.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Asked {
-    /// The method; those that S3 does not have are one.
+    /// The method; `other` for those that S3 does not have.
     pub method: &'static str,
-    /// The service, a bucket or an object.
+    /// Kind of resource: `service`, `bucket` or `object`.
     pub about: &'static str,
 }
 
 impl Asked {
-    /// Of a request as it came.
+    /// Class of a request, before it is authenticated.
     pub fn of<B>(request: &Request<B>) -> Self {
         let method = match *request.method() {
             Method::GET => "GET",

@@ -1,8 +1,8 @@
-//! Whether a body can be made smaller, as far as its headers tell.
+//! Whether a body is worth compressing, as far as its headers tell.
 
 use http::{HeaderMap, HeaderName, header};
 
-/// What is compressed already, by the beginning of its media type.
+/// Beginnings of media types that are compressed already.
 const SMALL: &[&str] = &[
     "application/gzip",
     "application/vnd.openxmlformats",
@@ -18,7 +18,7 @@ const SMALL: &[&str] = &[
     "image/",
     "video/",
 ];
-/// What can be, likewise.
+/// Beginnings of media types that can be compressed; they take precedence over [`SMALL`].
 const LARGE: &[&str] = &[
     "application/javascript",
     "application/json",
@@ -32,12 +32,12 @@ const LARGE: &[&str] = &[
     "text/",
 ];
 
-/// `None`: the headers do not say.
+/// `None` if the headers do not tell.
 pub fn by_headers(headers: &HeaderMap) -> Option<bool> {
     let value = |name: HeaderName| headers.get(name)?.to_str().ok();
     let encodings = value(header::CONTENT_ENCODING).unwrap_or("").split(',');
     let mut encodings = encodings.map(str::trim).filter(|name| !name.is_empty());
-    // That is how the body is signed, and it is taken off.
+    // `aws-chunked` is the framing of signed bodies and is removed.
     if encodings.any(|name| name != "aws-chunked" && name != "identity") {
         return Some(false);
     }

@@ -67,7 +67,7 @@ pub struct Config {
     pub random: Random,
     /// Clock for ages, dates and locks.
     pub clock: Clock,
-    /// What `/-/` tells of the drive; without it, `/-/` tells only that the server is up.
+    /// Status page and metrics below `/-/`; without them, only health and readiness are answered there.
     pub status: Option<Arc<Status>>,
 }
 

@@ -1,4 +1,4 @@
-//! An object on its way out, as `s3s` takes it.
+//! Adapts a download to the body type of `s3s`.
 
 use bytes::Bytes;
 use futures::Stream;
@@ -8,7 +8,7 @@ use s3s::stream::{ByteStream, RemainingLength};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// A response's body.
+/// The body of an answer.
 pub struct Outbound(pub Download);
 
 impl Stream for Outbound {

@@ -1,22 +1,22 @@
-//! Which host names are the server's own, and which name a bucket.
+//! Host names: which are the server's own, and which name a bucket.
 //!
-//! `Host: bucket.domain` says of `/key` what `Host: domain` says of `/bucket/key`. Taken for the
-//! other one, a request would list, make or delete another resource than the client means. So names
-//! with dots are only served below the domain that the server was given.
+//! `/key` at `Host: bucket.domain` is the same resource as `/bucket/key` at `Host: domain`. If a name were taken for
+//! the wrong kind, a request would list, create or delete another resource than the client means. So names with dots
+//! are only served below the domain that the server was given.
 
 use s3s::host::{S3Host, VirtualHost};
 use s3s::{S3Result, s3_error};
 use std::net::{IpAddr, SocketAddr};
 
-/// The names under which requests come.
+/// The server's host names.
 #[derive(Clone, Debug, Default)]
 pub struct Hosts {
-    /// Buckets are names below it.
+    /// The domain below which names are those of buckets.
     domain: Option<String>,
 }
 
 impl Hosts {
-    /// With the domain below which buckets are names, in lower case and without a dot at its ends.
+    /// Buckets are names below `domain`, which is taken in lower case and without dots at its ends.
     pub fn new(domain: Option<&str>) -> Self {
         let clean = |domain: &str| domain.trim_matches('.').to_ascii_lowercase();
         Self {
@@ -24,8 +24,7 @@ impl Hosts {
         }
     }
 
-    /// The bucket that a `Host` header names, if any; addresses and names without a dot are the
-    /// server's.
+    /// The bucket that a `Host` header names, if any; addresses and names without a dot are the server's own.
     pub fn bucket<'a>(&'a self, host: &'a str) -> S3Result<Option<&'a str>> {
         if host.parse::<SocketAddr>().is_ok() || host.parse::<IpAddr>().is_ok() {
             return Ok(None);

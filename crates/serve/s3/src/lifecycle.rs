@@ -1,4 +1,4 @@
-//! The operations on a bucket's lifecycle rules. They are carried out by `expiry.rs`.
+//! Operations on a bucket's lifecycle rules, which [`expiry`](crate::expiry) carries out.
 
 use crate::attributes::LIFECYCLE;
 use crate::collections::require;

@@ -1,10 +1,11 @@
-//! What S3 can name. The store takes any name, so whoever puts objects past S3 asks here whether S3
+//! Names that S3 can use. The store takes any name; callers that put objects without S3 learn here whether S3 clients
 //! will reach them.
 
 use crate::xml;
 use s3s::path::{check_bucket_name, check_key};
 
-/// What S3 clients will not see of an object and, if that `is_new`, of its collection: what it is, its name, and why.
+/// Names that S3 clients cannot see, of an object and, if it `is_new`, of its collection. Each with what it names and
+/// the reason.
 pub fn why_not_seen<'a>(
     collection: &'a str,
     is_new: bool,
@@ -19,7 +20,7 @@ pub fn why_not_seen<'a>(
         .collect()
 }
 
-/// Why S3 cannot reach a collection of this name, if so.
+/// Why S3 cannot reach a collection of this name; `None` if it can.
 fn why_no_bucket(name: &str) -> Option<&'static str> {
     if check_bucket_name(name) {
         return None;
@@ -30,13 +31,13 @@ fn why_no_bucket(name: &str) -> Option<&'static str> {
     )
 }
 
-/// Why S3 cannot reach an object of this name, if so.
+/// Why S3 cannot reach an object of this name; `None` if it can.
 fn why_no_key(name: &[u8]) -> Option<&'static str> {
     let text = std::str::from_utf8(name).ok()?;
     (!check_key(text)).then_some("S3 cannot reach it: a key has at most 1024 bytes")
 }
 
-/// Why a listing cannot show this name as it is, if so: XML 1.0 has no such characters.
+/// Why a listing cannot show this name unchanged; `None` if it can. XML 1.0 excludes some characters.
 fn why_not_listed(name: &[u8]) -> Option<&'static str> {
     let Ok(text) = std::str::from_utf8(name) else {
         return Some("it is no UTF-8: S3 clients neither see nor reach it");

@@ -1,4 +1,4 @@
-//! What the pages of all listings are asked and answer alike.
+//! Parameters that all listings share: page size, encoding of names, continuation tokens.
 
 use crate::{listing, xml};
 use s3s::dto::*;
@@ -7,11 +7,11 @@ use s3s::{S3Result, s3_error};
 /// The most items on a page.
 pub const MAX_PAGE: usize = 1000;
 
-/// How names are written in a listing.
+/// Encoding of names in a listing: as they are, or percent-encoded.
 pub struct Encode(bool);
 
 impl Encode {
-    /// By the request's `encoding-type`.
+    /// The encoding that the request's `encoding-type` asks for.
     pub fn of(encoding: Option<&EncodingType>) -> S3Result<Self> {
         match encoding.map(|encoding| encoding.as_str()) {
             None => Ok(Self(false)),
@@ -23,17 +23,17 @@ impl Encode {
         }
     }
 
-    /// Or as all of these names need it: XML has no place for some characters.
+    /// Percent-encodes all names if one of these needs it: XML excludes some characters.
     pub fn for_names<'a>(self, mut names: impl Iterator<Item = &'a str>) -> Self {
         Self(self.0 || names.any(|name| !xml::can_have(name)))
     }
 
-    /// What the client is told of it.
+    /// The answer's `encoding-type`.
     pub fn kind(&self) -> Option<EncodingType> {
         self.0.then(|| EncodingType::from_static(EncodingType::URL))
     }
 
-    /// One name.
+    /// Encodes a name.
     pub fn text(&self, text: String) -> String {
         if self.0 {
             listing::url_encode(&text)
@@ -42,12 +42,12 @@ impl Encode {
         }
     }
 
-    /// One name, if there is one.
+    /// Encodes a name, if there is one.
     pub fn option(&self, text: Option<String>) -> Option<String> {
         text.map(|text| self.text(text))
     }
 
-    /// Common prefixes.
+    /// Encodes common prefixes.
     pub fn prefixes(&self, prefixes: Vec<String>) -> CommonPrefixList {
         prefixes
             .into_iter()
@@ -58,7 +58,7 @@ impl Encode {
     }
 }
 
-/// The size of a page from what the client asks for.
+/// The page size for a requested one: 1000 by default and at most.
 pub fn page_size(asked: Option<i32>) -> S3Result<usize> {
     match asked {
         None => Ok(MAX_PAGE),
@@ -68,7 +68,7 @@ pub fn page_size(asked: Option<i32>) -> S3Result<usize> {
     }
 }
 
-/// Reads a continuation token.
+/// Decodes a continuation token.
 pub fn decode_token(token: &str) -> S3Result<String> {
     listing::decode_token(token).ok_or_else(|| {
         s3_error!(

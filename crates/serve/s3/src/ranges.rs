@@ -1,4 +1,4 @@
-//! Which bytes a read is about: pure.
+//! The bytes that a read asks for, from its range or part number. Pure.
 
 use crate::attributes::PartSizes;
 use crate::errors::with_status;
@@ -7,14 +7,14 @@ use s3s::dto::Range;
 use s3s::{S3Error, S3Result, s3_error};
 use std::ops;
 
-/// The part of an object that a read is about.
+/// The range of an object that a read asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RequestedRange {
-    /// Which bytes.
+    /// First byte, and the end after the last byte.
     pub range: ops::Range<u64>,
-    /// Whether the answer is a 206.
+    /// Whether the answer has status 206.
     pub partial: bool,
-    /// How many parts there are, if the read is of one of them.
+    /// Number of the object's parts, if the read asks for a part.
     pub parts_count: Option<i32>,
 }
 
@@ -32,7 +32,7 @@ impl RequestedRange {
     }
 }
 
-/// What a read of an object of `size` bytes and these parts comes to.
+/// The range of a read, for an object of `size` bytes in these parts.
 pub fn requested_range(
     size: u64,
     parts: Option<&PartSizes>,
@@ -72,7 +72,8 @@ pub fn requested_range(
             let count = parts.and_then(|parts| i32::try_from(parts.count()).ok());
             Ok(RequestedRange {
                 range: start..end,
-                // A client that asks for the first part learns the size from `Content-Range`; no bytes have none.
+                // A client that reads the first part learns the object's size from `Content-Range`, which cannot
+                // describe an empty range.
                 partial: start < end,
                 parts_count: count,
             })
@@ -80,13 +81,13 @@ pub fn requested_range(
     }
 }
 
-/// The range that a request has. `bytes=-` is none, as in S3; `s3s` takes it for the last 0 bytes.
+/// The range that a request asks for. `bytes=-` is ignored, as in S3; `s3s` takes it for the last 0 bytes.
 pub fn said(range: Option<Range>, headers: &HeaderMap) -> Option<Range> {
     let value = headers.get(http::header::RANGE);
     range.filter(|_| value.is_none_or(|value| value != "bytes=-"))
 }
 
-/// The bytes that a range header means; `None` if there are none.
+/// The bytes that a range header selects; `None` if it selects none.
 pub fn resolve(range: &Range, size: u64) -> Option<ops::Range<u64>> {
     let found = match *range {
         Range::Int { first, last } => {
@@ -97,7 +98,7 @@ pub fn resolve(range: &Range, size: u64) -> Option<ops::Range<u64>> {
     (!found.is_empty()).then_some(found)
 }
 
-/// 416, with the size that the client did not know.
+/// The answer 416, with the object's size.
 pub fn unsatisfiable(size: u64) -> S3Error {
     let mut error = s3_error!(InvalidRange, "The requested range is not satisfiable");
     if let Ok(value) = HeaderValue::from_str(&format!("bytes */{size}")) {

@@ -1,12 +1,12 @@
-//! What is refused rather than ignored, whatever the operation.
+//! Refuses requests for features that are not implemented, which are never just ignored.
 
 use s3s::dto::*;
 use s3s::{S3Result, s3_error};
 
-/// Bytes of user metadata, names and values.
+/// Most bytes of user metadata, names and values together.
 const MAX_METADATA_BYTES: usize = 2048;
 
-/// Refuses what is not implemented rather than ignore it.
+/// Refuses a request that uses one of these features.
 pub fn refuse(features: &[(bool, &str)]) -> S3Result<()> {
     match features.iter().find(|(used, _)| *used) {
         None => Ok(()),
@@ -25,7 +25,7 @@ pub fn refuse_class(class: Option<&StorageClass>) -> S3Result<()> {
     }
 }
 
-/// Refuses access control lists: there is one owner, and nobody else.
+/// Refuses access control lists: there is only one owner.
 pub fn refuse_acl(acl: Option<&str>, grants: [bool; 4]) -> S3Result<()> {
     let plain = matches!(acl, None | Some("private" | "bucket-owner-full-control"));
     if plain && grants == [false; 4] {
@@ -37,7 +37,7 @@ pub fn refuse_acl(acl: Option<&str>, grants: [bool; 4]) -> S3Result<()> {
     ))
 }
 
-/// Refuses too much user metadata.
+/// Refuses more than [`MAX_METADATA_BYTES`] of user metadata.
 pub fn check_metadata(metadata: Option<&Metadata>) -> S3Result<()> {
     let bytes = metadata.map_or(0, |m| {
         m.iter().map(|(name, value)| name.len() + value.len()).sum()
@@ -51,7 +51,7 @@ pub fn check_metadata(metadata: Option<&Metadata>) -> S3Result<()> {
     Ok(())
 }
 
-/// Refuses the fields of that name of an input.
+/// Refuses storage classes, access control lists and other features in the fields of an input.
 macro_rules! refuse_features {
     ($input:expr) => {{
         let input = &$input;

@@ -1,4 +1,4 @@
-//! The operations of S3, each by the function that carries it out.
+//! Maps each operation of S3 to the function that carries it out.
 
 use crate::gateway::Gateway;
 use crate::{

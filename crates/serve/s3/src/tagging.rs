@@ -1,4 +1,4 @@
-//! The operations on an object's tags, which change nothing else of it: neither its entity tag nor its time.
+//! Operations on an object's tags. They change neither its entity tag nor its modification time.
 
 use crate::attributes::{ObjectAttributes, TAGS};
 use crate::errors::condition_error;
@@ -56,7 +56,7 @@ pub async fn delete(
     Ok(S3Response::new(DeleteObjectTaggingOutput { version_id }))
 }
 
-/// Answers the id of the version whose tags these are now.
+/// Replaces the tags of a version; returns its id for the answer.
 async fn set(
     gateway: &Gateway,
     (bucket, key, version): (String, String, Option<String>),
@@ -72,7 +72,7 @@ async fn set(
         let _change = locks.change(store, &bucket, &key)?;
         let found = versions::stat(store, &bucket, &key, version.as_deref())?;
         let mut transaction = Transaction::new();
-        // It may go meanwhile where no versions are kept.
+        // Where no versions are kept, the object may be removed meanwhile.
         transaction
             .require(&found.collection, &found.name, Condition::Present)
             .update_attributes(&found.collection, &found.name, set, remove);

@@ -1,4 +1,4 @@
-//! Tags of an object: what may be one, and how they are written down.
+//! Tags of an object: which are valid, and how they are stored.
 
 use s3s::{S3Error, S3ErrorCode, S3Result, s3_error};
 use std::collections::BTreeSet;
@@ -8,7 +8,7 @@ const MAX_TAGS: usize = 10;
 /// Most characters of a tag's key, and of its value.
 const MAX_KEY: usize = 128;
 const MAX_VALUE: usize = 256;
-/// Keys that begin so are Amazon's own.
+/// Keys with this prefix are reserved for Amazon.
 const SYSTEM: &str = "aws:";
 
 /// The tags of an object, in the order in which they were given.
@@ -16,7 +16,7 @@ const SYSTEM: &str = "aws:";
 pub struct Tags(Vec<(String, String)>);
 
 impl Tags {
-    /// These, if an object may have them.
+    /// Checks that an object may have these tags.
     pub fn new(tags: Vec<(String, String)>) -> S3Result<Self> {
         if tags.len() > MAX_TAGS {
             let mut error = S3Error::new(S3ErrorCode::Custom("BadRequest".into()));
@@ -53,12 +53,12 @@ impl Tags {
         Ok(Self(tags))
     }
 
-    /// Those of the header `x-amz-tagging`, as a query.
+    /// The tags in the header `x-amz-tagging`, which is encoded as a query.
     pub fn of_header(header: Option<&str>) -> S3Result<Self> {
         let tags = form_urlencoded::parse(header.unwrap_or_default().as_bytes());
         let tags: Vec<_> = tags.into_owned().collect();
         let keys: BTreeSet<_> = tags.iter().map(|(key, _)| key).collect();
-        // What is no UTF-8 has become such characters, and what is no escape still begins as one.
+        // Bytes that are not UTF-8 have become U+FFFD, and a `%` is left of an invalid escape.
         let is_text = |text: &str| !text.contains(['\u{fffd}', '%']);
         let is_tag =
             |(key, value): &(String, String)| !key.is_empty() && is_text(key) && is_text(value);
@@ -72,23 +72,23 @@ impl Tags {
         Self::new(tags)
     }
 
-    /// Each with its value.
+    /// Keys and values.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(key, value)| (&**key, &**value))
     }
 
-    /// How many, if there are any.
+    /// Number of tags; `None` if there are none.
     pub fn count(&self) -> Option<i32> {
         i32::try_from(self.0.len()).ok().filter(|count| *count > 0)
     }
 
-    /// As the store keeps them: a line each, with a tab between key and value. Neither can be in them.
+    /// The tags as stored: a line each, with a tab between key and value, which can contain neither.
     pub fn encode(&self) -> Option<String> {
         let lines = self.iter().map(|(key, value)| format!("{key}\t{value}\n"));
         Some(lines.collect()).filter(|text: &String| !text.is_empty())
     }
 
-    /// The other way; what makes no sense is left out.
+    /// Decodes stored tags; lines without a tab are left out.
     pub fn decode(text: &str) -> Self {
         let tag = |line: &str| {
             let (key, value) = line.split_once('\t')?;
@@ -98,7 +98,7 @@ impl Tags {
     }
 }
 
-/// Letters, digits, spaces and a few signs, as in Amazon's.
+/// Whether a key or value has only letters, digits, spaces and some signs, as in Amazon S3.
 fn may_be(text: &str, most: usize) -> bool {
     let is_known = |c: char| {
         c.is_alphanumeric() || "_.:/=+-@".contains(c) || (c.is_whitespace() && !c.is_control())

@@ -1,13 +1,13 @@
-//! Documents on their way out: what `s3s` writes, as S3 would have written it.
+//! Corrects XML documents that `s3s` writes, so that they are as S3 would write them.
 
 use std::fmt::Write as _;
 
-/// Whether XML 1.0 has no place for this character, not even as a reference.
+/// Whether XML 1.0 excludes this character, even as a reference.
 fn is_forbidden(c: char) -> bool {
     matches!(c, '\0'..='\x08' | '\x0b' | '\x0c' | '\x0e'..='\x1f' | '\u{fffe}' | '\u{ffff}')
 }
 
-/// Whether a name can be written as it is.
+/// Whether a name can be written in XML unchanged.
 pub fn can_have(name: &str) -> bool {
     !name.chars().any(is_forbidden)
 }
@@ -17,8 +17,8 @@ pub fn is_sound(document: &str) -> bool {
     !document.contains('\r') && can_have(document)
 }
 
-/// Makes a parser find what was meant: a carriage return is a reference, because a bare one is read
-/// as a line feed, and what XML cannot have is percent-encoded.
+/// Makes a document parse to what was meant: carriage returns become references, because a parser reads a bare one as
+/// a line feed; characters that XML excludes are percent-encoded.
 pub fn mend(document: &str) -> String {
     let mut out = String::with_capacity(document.len() + 16);
     for c in document.chars() {
@@ -36,13 +36,13 @@ pub fn mend(document: &str) -> String {
     out
 }
 
-/// Text as it stands in an element.
+/// Escapes text for an element.
 pub fn escape(text: &str) -> String {
     let escaped = text.replace('&', "&amp;").replace('<', "&lt;");
     mend(&escaped.replace('>', "&gt;"))
 }
 
-/// An error's document with the resource and the request that it is about.
+/// Adds resource and request id to an error's document; `None` if it is not an error's.
 pub fn with_request(document: &str, resource: &str, request_id: &str) -> Option<String> {
     let front = document.strip_suffix("</Error>")?;
     let resource = escape(resource);
@@ -51,7 +51,7 @@ pub fn with_request(document: &str, resource: &str, request_id: &str) -> Option<
     ))
 }
 
-/// A document whose entity tag has no quotes.
+/// Removes the quotes around a document's entity tag.
 pub fn with_bare_tag(document: &str) -> String {
     document
         .replace("<ETag>\"", "<ETag>")

@@ -1,18 +1,18 @@
-//! Who may look, and who may change anything.
+//! Access to the status page: who may read it, and which keys are known.
 
 use http::{HeaderMap, header};
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Who may read the status page, its documents and the metrics. Whatever it says, changing anything needs the keys.
+/// Who may read the status page, its documents and the metrics. Changes always need the keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub enum Access {
-    /// Nobody: there is none.
+    /// There is no status page.
     Off,
-    /// Everybody who reaches the address.
+    /// All clients that reach the address.
     Open,
-    /// Whoever has the keys.
+    /// Clients with the keys of an administrator.
     #[default]
     Keys,
 }
@@ -30,30 +30,30 @@ impl FromStr for Access {
     }
 }
 
-/// What is known of a key that somebody gives with a secret.
+/// Result of a check of an access key and a secret.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Known {
-    /// There is no such key, or the secret is not its.
+    /// The key does not exist, or the secret is wrong.
     Stranger,
-    /// It is a key that may not look here.
+    /// The key exists, but has no right to the status page.
     Limited,
-    /// It may do everything.
+    /// The key has all rights.
     Admin,
 }
 
 type Check = dyn Fn(&str, &str) -> Known + Send + Sync;
 
-/// Knows the keys.
+/// Checks access keys and secrets.
 #[derive(Clone)]
 pub struct Keys(Arc<Check>);
 
 impl Keys {
-    /// `check` is told an access key and a secret, and takes the same time whatever they are.
+    /// `check` gets an access key and a secret, and has to take the same time for all.
     pub fn new(check: impl Fn(&str, &str) -> Known + Send + Sync + 'static) -> Self {
         Self(Arc::new(check))
     }
 
-    /// One pair.
+    /// Knows a single key, with all rights.
     pub fn pair(access_key: &str, secret_key: &str) -> Self {
         let (access_key, secret_key) = (access_key.to_owned(), secret_key.to_owned());
         Self::new(move |access, secret| {
@@ -67,7 +67,7 @@ impl Keys {
         })
     }
 
-    /// The access key that the headers name by HTTP Basic, and what is known of it; `None` if they say nothing.
+    /// The access key in the headers (HTTP Basic) and the result of its check; `None` without such a header.
     pub(crate) fn judge(&self, headers: &HeaderMap) -> Option<(String, Known)> {
         let given = headers.get(header::AUTHORIZATION)?.to_str().ok();
         let pair = given.and_then(|given| {

@@ -1,4 +1,4 @@
-//! Requests under `/-/`, answered.
+//! Answers requests under `/-/`, after checking the caller's right.
 
 use crate::access::Access;
 use crate::metrics::Connections;
@@ -15,30 +15,30 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What is below it is not S3's: no bucket has so short a name.
+/// Prefix of all paths; no bucket has so short a name.
 const PREFIX: &str = "/-/";
-/// What is told below it.
+/// Paths with data of the drive.
 const TOLD: [&str; 4] = [
     "/-/status.json",
     "/-/zones.json",
     "/-/zone.json",
     "/-/metrics",
 ];
-/// What may be done with what is read.
+/// Methods of paths that are only read.
 pub const READ: &str = "GET, HEAD, OPTIONS";
-/// The page's own requests have this header. Another site's page cannot send it without being asked first, and is refused
-/// then.
+/// Header of the page's own requests. Another site's page cannot send it without a preflight request, which is
+/// refused.
 const OWN: &str = "x-zonestore";
-/// How long an order may take to come.
+/// Time limit of an order's body.
 const BODY: Duration = Duration::from_secs(5);
 
 impl Status {
-    /// Whether a request is for us, by its path.
+    /// Whether a request is for the status page, by its path.
     pub fn is_for(&self, path: &str) -> bool {
         self.access != Access::Off && path.starts_with(PREFIX)
     }
 
-    /// Answers. `is_own_host`: the request names the server as nobody else can have it named.
+    /// Answers a request. `is_own_host`: its host name can only be the server's.
     pub async fn answer<B>(
         &self,
         request: Request<B>,
@@ -98,7 +98,8 @@ impl Status {
         is_own_host: bool,
     ) -> Result<(), Response<Bytes>> {
         if self.access == Access::Open && !head.headers.contains_key(header::AUTHORIZATION) {
-            // A page of another site can have its own name lead here, and read what the browser gets.
+            // A page of another site could let its own name resolve to this address, and read what the browser gets
+            // (DNS rebinding).
             return match is_own_host {
                 true => Ok(()),
                 false => Err(refuse(
@@ -129,7 +130,7 @@ impl Status {
                     false => "this needs an access key and its secret",
                 };
                 let mut refusal = refuse(StatusCode::UNAUTHORIZED, why);
-                // The page asks for keys itself; a browser would ask once more.
+                // The page asks for keys itself; with this header, the browser would ask as well.
                 if !head.headers.contains_key(OWN) {
                     let basic = HeaderValue::from_static("Basic realm=\"ZoneStore\"");
                     refusal
@@ -178,7 +179,7 @@ impl Status {
         }
     }
 
-    /// Nothing if the page has them already.
+    /// All zones, or 304 if the client has them already.
     async fn zones(&self, headers: &HeaderMap) -> Response<Bytes> {
         let look = self.look(Duration::from_millis(900)).await;
         let Some(drive) = look.as_ref().and_then(|look| look.drive.as_ref()) else {
@@ -215,7 +216,7 @@ impl Status {
     }
 }
 
-/// What may be done with a path, as the header `Allow` says it; `None` if there is no such path.
+/// Methods of a path, as in the header `Allow`; `None` if the path does not exist.
 fn allowed(path: &str) -> Option<&'static str> {
     match path {
         "/-/cleaner" => Some("OPTIONS, POST"),
@@ -228,7 +229,7 @@ fn has(allow: &str, method: &Method) -> bool {
     *method != Method::OPTIONS && allow.split(", ").any(|one| one == method.as_str())
 }
 
-/// The answer to `OPTIONS`, and to a method that a path of ours does not have: what it has.
+/// The answer to `OPTIONS`, or to a method that a path does not have: its methods.
 pub fn other_method(method: &Method, allow: &'static str) -> Response<Bytes> {
     let mut response = match *method {
         Method::OPTIONS => {
@@ -267,14 +268,14 @@ fn shown(file: Option<(&'static str, &'static str)>) -> Response<Bytes> {
     with_kind(kind, Bytes::from_static(text.as_bytes()))
 }
 
-/// One line that says why.
+/// An answer of one line with the reason.
 fn refuse(status: StatusCode, why: &str) -> Response<Bytes> {
     let mut response = with_kind("text/plain; charset=utf-8", format!("{why}\n"));
     *response.status_mut() = status;
     response
 }
 
-/// Nothing of it is kept, guessed at, framed or let do what it need not.
+/// Adds headers against caching, sniffing, framing and scripts of other origins.
 fn guarded(mut response: Response<Bytes>) -> Response<Bytes> {
     for (name, value) in [
         (header::CONTENT_SECURITY_POLICY, page::POLICY),

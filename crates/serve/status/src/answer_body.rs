@@ -1,4 +1,4 @@
-//! The body of an answer, which counts what passes through it.
+//! The body of an answer, which counts its bytes and detects its end.
 
 use crate::requests::Answering;
 use bytes::Bytes;
@@ -7,7 +7,7 @@ use http_body::{Body, Frame, SizeHint};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-/// The body of an answer. A request is over when the last byte of its answer is handed on.
+/// The body of an answer. Its request ends when the last byte is passed to the connection.
 pub struct AnswerBody<B> {
     body: Pin<Box<B>>,
     counts: Counts,
@@ -15,7 +15,7 @@ pub struct AnswerBody<B> {
 
 enum Counts {
     Nothing,
-    /// And bytes still to go, if that is known.
+    /// Counts for this request; and the bytes that remain, if known.
     Sent(Answering, Option<u64>),
 }
 
@@ -25,7 +25,7 @@ impl<B: Body<Data = Bytes>> AnswerBody<B> {
         Self { body, counts }
     }
 
-    /// An answer.
+    /// An answer with this body, which counts for `answering`.
     pub fn sent(response: Response<B>, answering: Answering) -> Response<Self> {
         answering.answered(response.status().as_u16());
         let length = response.headers().get(header::CONTENT_LENGTH);
@@ -39,7 +39,7 @@ impl<B: Body<Data = Bytes>> AnswerBody<B> {
         })
     }
 
-    /// An answer that nobody counts.
+    /// An answer that is not counted.
     pub fn uncounted(response: Response<B>) -> Response<Self> {
         response.map(|body| Self::new(body, Counts::Nothing))
     }
@@ -66,7 +66,7 @@ impl<B: Body<Data = Bytes>> Body for AnswerBody<B> {
                 *left = left.map(|left| left.saturating_sub(bytes));
                 match &frame {
                     Some(Err(_)) => answering.over(false),
-                    // Before the connection writes it: who has the last byte finds the request counted.
+                    // Before the connection writes it: a client that has the last byte finds the request counted.
                     Some(Ok(_)) if *left != Some(0) && !this.body.is_end_stream() => {}
                     Some(Ok(_)) | None => answering.over(true),
                 }
@@ -84,7 +84,7 @@ impl<B: Body<Data = Bytes>> Body for AnswerBody<B> {
     }
 }
 
-/// Of an answer that is dropped before its end, the client has left.
+/// If an answer is dropped before its end, the client has disconnected.
 impl<B> Drop for AnswerBody<B> {
     fn drop(&mut self) {
         if let Counts::Sent(answering, _) = &self.counts {

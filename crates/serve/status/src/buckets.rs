@@ -1,5 +1,5 @@
-//! How large the buckets are. Nobody keeps count of that, so all objects are listed, beside everything else and only
-//! while somebody looks.
+//! Sizes of the buckets. The store keeps no such totals, so all objects are listed, in the background and only while
+//! the status is requested.
 
 use control::{StoreView, ViewError};
 use parking_lot::Mutex;
@@ -8,32 +8,32 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use store::Store;
 
-/// Between two counts.
+/// Least pause between two counts.
 const PAUSE: Duration = Duration::from_secs(10);
-/// And so many times as long as a count takes.
+/// The pause is also at least this many times the duration of a count.
 const PAUSES: u32 = 20;
-/// Who has not asked for so long does not look any more.
+/// Without a request for so long, a count is ended.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Uploads of a bucket lie in a collection beside it.
+/// Prefix of the collections with buckets' unfinished uploads, which do not count.
 const UPLOADS: &str = ".uploads/";
-/// So do earlier versions of its objects, which count as objects of the bucket.
+/// Prefix of the collections with earlier versions, which count as objects of their buckets.
 const VERSIONS: &str = ".versions/";
 
-/// A bucket.
+/// Size of a bucket.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Bucket {
     /// Its name.
     pub name: String,
-    /// How many objects it has.
+    /// Number of objects, with earlier versions.
     pub objects: u64,
-    /// Bytes of them.
+    /// Bytes of these objects.
     pub bytes: u64,
 }
 
-/// All buckets, as counted some time ago.
+/// Sizes of all buckets, from the last count.
 #[derive(Clone, Debug, Serialize)]
 pub struct Buckets {
-    /// How long ago that ended.
+    /// Time since that count ended.
     pub age_seconds: f64,
     /// In order of their names.
     pub buckets: Vec<Bucket>,
@@ -47,11 +47,11 @@ struct State {
     due: Option<Instant>,
 }
 
-/// Counts.
+/// Counts the objects and bytes of all buckets.
 #[derive(Default)]
 pub(crate) struct Counter(Mutex<State>);
 
-/// Why a count ended.
+/// Why a count ended early.
 enum Ended {
     NobodyLooks,
     Failed(ViewError),
@@ -64,7 +64,7 @@ impl From<ViewError> for Ended {
 }
 
 impl Counter {
-    /// What was counted last, and whether somebody has to [`count`](Self::count) now.
+    /// The last count, and whether the caller has to run [`count`](Self::count) now.
     pub(crate) fn ask(&self) -> (Option<Buckets>, bool) {
         let (mut state, now) = (self.0.lock(), Instant::now());
         state.asked = Some(now);
@@ -77,7 +77,7 @@ impl Counter {
         (counted, is_due)
     }
 
-    /// Counts; may take long.
+    /// Counts all buckets, which may take long; call it on a thread that may block.
     pub(crate) fn count(&self, store: &Store) {
         let begin = Instant::now();
         let counted = self.counted(store);

@@ -1,17 +1,17 @@
-//! The zones of a drive in few bytes: for each property a text of one character a zone, with a number behind it where
-//! several zones in a row have the same one. 110,000 zones of a drive that is filled in order take a few hundred bytes,
-//! and never more than 440 kB.
+//! A compact encoding of all zones: for each property a text with one character per zone, followed by a number where
+//! several zones in a row have the same value. 110,000 zones of a drive that is filled in order take a few hundred
+//! bytes, and never more than 440 kB.
 
 use inspect::{Owner, ZoneView};
 use objects::digest::{Algorithm, hex};
 use serde::Serialize;
 use zone::ZoneCondition;
 
-/// Parts of a zone that are told apart. 0 is none of it, `PARTS` all.
+/// Steps of a zone's fill: 0 is an empty zone, `PARTS` a full one.
 const PARTS: u64 = 63;
-/// Behind `PARTS`: not known.
+/// Code after `PARTS`: not known.
 const UNKNOWN: u8 = 64;
-/// The character of the first value. It and the 64 after it are no digits.
+/// Character of code 0. Neither it nor the 64 after it are digits.
 const FIRST: u8 = b':';
 
 const OWNERS: [Owner; 15] = [
@@ -54,7 +54,7 @@ struct Written {
     dead: String,
 }
 
-/// All zones as JSON, with a tag that changes when anything in it does.
+/// All zones as JSON, with an entity tag that changes when any zone does.
 #[derive(Clone, Default)]
 pub(crate) struct Codes {
     pub json: Vec<u8>,
@@ -78,14 +78,14 @@ impl Codes {
             }),
             dead: text(&|z| z.dead_bytes.map_or(UNKNOWN, |dead| part(dead, z.capacity))),
         };
-        // Text and numbers only.
+        // Only text and numbers, so this does not fail.
         let json = serde_json::to_vec(&codes).unwrap_or_default();
         let tag = format!("\"{}\"", hex(&Algorithm::Crc64Nvme.of(&json)));
         Self { json, tag }
     }
 }
 
-/// 0 only of nothing, `PARTS` only of everything.
+/// The step of `bytes` in `capacity`: 0 only if it is nothing, `PARTS` only if it is everything.
 const fn part(bytes: u64, capacity: u64) -> u8 {
     if bytes == 0 || capacity == 0 {
         return 0;

@@ -1,4 +1,4 @@
-//! Everything that is shown, as one document: the page, programs and the command line read the same.
+//! The status document: the page, programs and the command line all read it.
 
 use crate::buckets::Buckets;
 use crate::history::Second;
@@ -11,68 +11,68 @@ use serde::Serialize;
 use std::time::{SystemTime, UNIX_EPOCH};
 use store::{Caches, CleanerStatus, Health, Statfs, Store, Waiting};
 
-/// A served drive at one moment.
+/// Status of a served drive at one time.
 #[derive(Clone, Debug, Serialize)]
 pub struct Document {
-    /// The program's version.
+    /// Version of the program.
     pub version: &'static str,
-    /// Unix time in milliseconds.
+    /// Time of the document, Unix time in milliseconds.
     pub time_ms: u64,
-    /// How long the drive has been served.
+    /// Time since the drive is served.
     pub uptime_seconds: f64,
     /// Why objects cannot be stored; `null` if they can.
     pub not_ready: Option<String>,
-    /// What the drive has not answered for a while.
+    /// Requests that the drive has not answered for ten seconds or more.
     pub waiting: Vec<Waiting>,
-    /// What clients ask.
+    /// Requests of clients.
     pub requests: Asked,
-    /// This process.
+    /// Memory and file descriptors of this process.
     process: Process,
-    /// How large the buckets are; `null` until they have been counted.
+    /// Sizes of the buckets; `null` until they have been counted.
     pub buckets: Option<Buckets>,
-    /// Drive and store; `null` if the drive has not answered yet.
+    /// Snapshot of drive and store; `null` if the drive has not answered yet.
     pub drive: Option<Drive>,
 }
 
-/// What clients ask.
+/// Requests of clients.
 #[derive(Clone, Debug, Serialize)]
 pub struct Asked {
-    /// Requests that are being answered.
+    /// Requests under way.
     pub in_flight: u64,
-    /// The last two minutes, a second each, the oldest first.
+    /// The last two minutes by second, the oldest first.
     pub history: Vec<Second>,
     /// The last requests, the newest first.
     pub log: Vec<Entry>,
 }
 
-/// Drive and store when they were last looked at.
+/// Snapshot of drive and store.
 #[derive(Clone, Debug, Serialize)]
 pub struct Drive {
-    /// How long ago that was.
+    /// Age of the snapshot.
     pub age_seconds: f64,
-    /// What could not be told, and why.
+    /// Parts of the snapshot that failed, with the reason.
     pub problems: Vec<String>,
     /// The store's space.
     pub space: Statfs,
-    /// The cleaner.
+    /// State and counters of the cleaner.
     pub cleaner: CleanerStatus,
-    /// Its pace in words.
+    /// The cleaner's pace in words.
     pub pace: String,
-    /// The caches.
+    /// Statistics of the read caches.
     pub caches: Caches,
-    /// What is lost or at risk.
+    /// Losses of data, and risks to it.
     pub health: Option<Health>,
-    /// How old the names and numbers of objects in `health` are.
+    /// Age of the names and numbers of objects in `health`.
     pub lost_objects_age_seconds: Option<f64>,
-    /// Bytes written to the drive since it is served, by whomever.
+    /// Bytes written to the drive while it is served, for any purpose.
     pub written_bytes: u64,
-    /// Bytes read from it.
+    /// Bytes read from the drive.
     pub read_bytes: u64,
-    /// Flushes.
+    /// Flushes of the drive.
     pub flushes: u64,
-    /// Changes when any zone does.
+    /// Changes when any zone in `zones.json` does.
     pub zones_tag: Option<String>,
-    /// The zones, summed up; each of them is in `zones.json`.
+    /// Totals of the zones; `zones.json` has each zone.
     pub zones: Option<Snapshot>,
 }
 

@@ -1,22 +1,22 @@
-//! Metrics of one scrape, whose values somebody else counts.
+//! Metrics of one scrape, made of values that are counted elsewhere.
 
 use prometheus::core::Collector;
 use prometheus::{CounterVec, Encoder, GaugeVec, Opts, Registry, TextEncoder};
 
-/// Values by their labels' values.
+/// Values, each with the values of its labels.
 pub(crate) type Values<'a> = Vec<(Vec<&'a str>, f64)>;
 
-/// Metrics of one scrape.
+/// The metrics of one scrape.
 #[derive(Default)]
 pub(crate) struct Exposition(Registry);
 
 impl Exposition {
-    /// A value that goes up and down.
+    /// Adds a value that can rise and fall.
     pub(crate) fn gauge(&self, name: &str, help: &str, value: f64) {
         self.gauges(name, help, &[], vec![(Vec::new(), value)]);
     }
 
-    /// Values that go up and down.
+    /// Adds values that can rise and fall, one for each combination of labels.
     pub(crate) fn gauges(&self, name: &str, help: &str, labels: &[&str], values: Values<'_>) {
         let gauges = GaugeVec::new(Opts::new(name, help), labels);
         self.add(gauges, |gauges| {
@@ -26,12 +26,12 @@ impl Exposition {
         });
     }
 
-    /// A value that goes up only.
+    /// Adds a value that only rises.
     pub(crate) fn counter(&self, name: &str, help: &str, value: u64) {
         self.counters(name, help, &[], vec![(Vec::new(), value as f64)]);
     }
 
-    /// Values that go up only.
+    /// Adds values that only rise, one for each combination of labels.
     pub(crate) fn counters(&self, name: &str, help: &str, labels: &[&str], values: Values<'_>) {
         let counters = CounterVec::new(Opts::new(name, help), labels);
         self.add(counters, |counters| {
@@ -51,7 +51,7 @@ impl Exposition {
         }
     }
 
-    /// All of it, and what another registry has, as text.
+    /// These metrics and those of another registry, in Prometheus' text format.
     pub(crate) fn text(self, other: &Registry) -> Vec<u8> {
         let mut text = Vec::new();
         let mut families = other.gather();

@@ -1,29 +1,29 @@
-//! The last two minutes, second by second: what a page draws when it is opened.
+//! Requests of the last two minutes by second, which the page draws when it is opened.
 
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Seconds that are kept.
+/// Seconds kept.
 const KEPT: u64 = 120;
-/// Durations are told apart by a factor of √2 from 125 µs on, 36 steps.
+/// Durations are counted in 36 steps, from 125 µs on, each longer by a factor of √2.
 const STEPS: usize = 36;
 const FIRST_MICROS: f64 = 125.0;
 
-/// What happened in a second.
+/// Requests and bytes of a second.
 #[derive(Clone, Copy, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Second {
-    /// Requests answered.
+    /// Requests that ended.
     pub requests: u64,
-    /// Of these, answered with 5xx or not to the end.
+    /// Those of them with status 5xx, or not answered to the end.
     pub errors: u64,
-    /// Bytes of requests' bodies that came.
+    /// Bytes received in bodies of requests.
     pub received_bytes: u64,
-    /// Bytes of answers' bodies that went.
+    /// Bytes sent in bodies of answers.
     pub sent_bytes: u64,
-    /// Half of the requests took no longer, in milliseconds; `None` if there was none.
+    /// Median duration in milliseconds; `None` without requests.
     pub p50_ms: Option<f64>,
-    /// 99 of 100 took no longer.
+    /// 99th percentile of durations in milliseconds.
     pub p99_ms: Option<f64>,
 }
 
@@ -34,13 +34,13 @@ struct Slot {
     durations: [u32; STEPS],
 }
 
-/// Seconds, the oldest first; those without anything are left out.
+/// Seconds with any traffic, the oldest first.
 #[derive(Default)]
 pub(crate) struct History(VecDeque<Slot>);
 
 impl History {
     fn slot(&mut self, second: u64) -> &mut Slot {
-        // Another thread may have begun the next second already: then this belongs to that.
+        // If another thread has begun the next second already, this counts in that one.
         if self.0.back().is_none_or(|last| last.second < second) {
             self.0.push_back(Slot {
                 second,
@@ -69,7 +69,7 @@ impl History {
         slot.durations[(steps.ceil() as usize).min(STEPS - 1)] += 1;
     }
 
-    /// The seconds before `now`, one for each of the last two minutes.
+    /// The up to 120 seconds before `now`, including those without traffic.
     pub(crate) fn told(&self, now: u64) -> Vec<Second> {
         let first = now.saturating_sub(KEPT);
         let mut told = vec![Second::default(); (now - first) as usize];
@@ -84,7 +84,7 @@ impl History {
     }
 }
 
-/// The upper bound of the step in which the quantile lies, in milliseconds.
+/// Upper bound of the step that the quantile is in, in milliseconds.
 fn quantile(durations: &[u32; STEPS], part: f64) -> Option<f64> {
     let all: u32 = durations.iter().sum();
     let wanted = (f64::from(all) * part).ceil() as u32;

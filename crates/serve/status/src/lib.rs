@@ -1,9 +1,10 @@
-//! What a served drive tells of itself, under `/-/` of its endpoint: metrics for Prometheus, one document for
-//! programs, and the page that shows it.
+//! Status of a served drive, under `/-/` of its endpoint: metrics for Prometheus, a document for programs, and the
+//! page that shows it.
 //!
-//! [`Requests`] counts what clients ask, at one place of the front. A [`Look`] is the drive and its store at one moment;
-//! it is taken when somebody asks, once a second at most. [`Document`] puts both together, and everything that is shown is
-//! made of it. [`Status`] answers, and says who may ask ([`Access`]). See `docs/status-page.md` and `docs/metrics.md`.
+//! [`Requests`] counts requests of clients where all of them pass. A [`Look`] is a snapshot of the drive and its
+//! store; one is taken on request, at most once a second. [`Document`] combines both, and everything shown is made of
+//! it. [`Status`] answers requests and checks who may make them ([`Access`]). See `docs/status-page.md` and
+//! `docs/metrics.md`.
 
 mod access;
 mod answer;

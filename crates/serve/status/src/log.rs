@@ -1,21 +1,21 @@
-//! The last requests, for whoever looks: what was asked and what became of it, nothing that only its sender may know.
+//! The last requests and their outcome, without anything that is private to their senders.
 
 use serde::Serialize;
 use std::collections::VecDeque;
 
-/// So many are kept.
+/// Requests kept.
 const KEPT: usize = 200;
-/// Characters of a resource that are kept.
+/// Most characters of a resource.
 const LONGEST: usize = 256;
 
 /// A request that was answered.
 #[derive(Clone, Debug, Serialize)]
 pub struct Entry {
-    /// When its answer ended, Unix time in milliseconds.
+    /// End of the answer, Unix time in milliseconds.
     pub time_ms: u64,
-    /// The method; those that S3 does not have are one.
+    /// The method; all methods that S3 does not have are one.
     pub method: &'static str,
-    /// The operation, or that it was refused before it was one.
+    /// The operation, or that the request was refused before its operation was known.
     pub operation: &'static str,
     /// Bucket and key as the request had them, without the query, which may hold a signature.
     pub resource: String,

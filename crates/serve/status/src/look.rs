@@ -1,4 +1,4 @@
-//! The drive and its store at one moment. Taking it may block, and takes as long as the drive wants.
+//! Snapshots of a drive and its store. Taking one blocks for as long as the drive takes to answer.
 
 use crate::codes::Codes;
 use bluefs::BlueFs;
@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use store::{Caches, CleanerStatus, Health, HealthLook, Statfs, Store};
 use zone::ZoneId;
 
-/// How often zones are looked at again that changed meanwhile, and how long to wait in between.
+/// How many times the zones are read if they change meanwhile, and the pause between two reads.
 const LOOKS: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(3);
 
-/// What is looked at.
+/// The parts of a served drive that a snapshot is taken of.
 pub struct Served {
     /// The drive's path.
     pub name: String,
@@ -22,11 +22,11 @@ pub struct Served {
     pub device: Arc<Stats<Arc<dyn ZonedDevice>>>,
     /// The store on it.
     pub store: Store,
-    /// Lines that could not be written, by log.
+    /// Number of lines that could not be written, by log.
     pub lost_lines: Box<dyn Fn() -> Vec<(&'static str, u64)> + Send + Sync>,
 }
 
-/// The drive and its store at one moment.
+/// A snapshot of a drive and its store.
 #[derive(Clone)]
 pub struct Look {
     pub(crate) taken: Instant,
@@ -34,24 +34,24 @@ pub struct Look {
     pub(crate) space: Statfs,
     pub(crate) cleaner: CleanerStatus,
     pub(crate) caches: Caches,
-    /// `None` before the drive has once been looked at.
+    /// `None` if the zones were never read.
     pub(crate) drive: Option<Arc<DriveLook>>,
     health: Option<Arc<HealthLook>>,
-    /// What could not be told.
+    /// Parts that failed, with the reason.
     pub(crate) problems: Vec<String>,
 }
 
-/// The zones.
+/// Snapshot of the zones.
 pub(crate) struct DriveLook {
     taken: Instant,
-    /// Without the zones.
+    /// Totals, without the single zones.
     pub sums: Snapshot,
     pub zones: Vec<ZoneView>,
     pub codes: Codes,
 }
 
 impl Served {
-    /// Looks; what an earlier look found is kept where it is young enough, or nothing newer can be had.
+    /// Takes a snapshot; parts of the snapshot `before` are kept if they are recent enough, or if the new ones fail.
     pub(crate) fn look(&self, before: Option<&Look>) -> Look {
         let mut problems = Vec::new();
         let mut told = |what: &str, problem: &dyn ToString| {
@@ -90,7 +90,7 @@ impl Served {
     }
 
     fn zones(&self, before: Option<&DriveLook>) -> Result<DriveLook, bluefs::Error> {
-        // Past the counters: looking is no load.
+        // Reads below the counters, so that snapshots do not count as load.
         let drive = BlueFs::view(self.device.inner().clone())?;
         let geometry = drive.geometry().clone();
         let mut looks = 0;
@@ -131,18 +131,18 @@ impl Served {
 }
 
 impl Look {
-    /// What is lost or at risk, as far as it was told.
+    /// Losses of data and risks to it, if known.
     pub(crate) fn health(&self) -> Option<&Health> {
         self.health.as_ref().map(|health| &health.health)
     }
 
-    /// How long it has looked for objects that are lost or at risk.
+    /// Time spent on finding objects that are lost or at risk.
     pub(crate) fn objects_took(&self) -> Duration {
         let health = self.health.as_ref();
         health.map_or(Duration::ZERO, |health| health.objects_took)
     }
 
-    /// How old the names and numbers of objects in it are.
+    /// Age of the names and numbers of objects in [`Self::health`].
     pub(crate) fn lost_objects_age(&self) -> Option<Duration> {
         let health = self.health.as_ref()?;
         Some(health.objects_age + self.taken.elapsed())

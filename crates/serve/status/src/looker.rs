@@ -1,4 +1,4 @@
-//! Looks that are shared: one at a time, whoever asks, and none while nobody does.
+//! Shares snapshots among all callers: one is taken at a time, and none without a request.
 
 use crate::look::{Look, Served};
 use objects::Blocking;
@@ -7,16 +7,16 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
 
-/// How long somebody who asks waits for a new look. A drive that does not answer keeps nobody from learning that.
+/// How long a request waits for a new snapshot, so that a drive that does not answer shows as such.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Takes looks.
+/// Takes snapshots on request.
 pub(crate) struct Looker {
     served: Arc<Served>,
     blocking: Blocking,
     turn: Arc<Semaphore>,
     latest: watch::Sender<Option<Arc<Look>>>,
-    /// How long the last look took, without what the store sees to itself: how often it looks for objects that are lost.
+    /// Duration of the last snapshot, without the search for lost objects, which the store limits itself.
     took: Arc<Mutex<Duration>>,
 }
 
@@ -31,11 +31,11 @@ impl Looker {
         }
     }
 
-    /// A look that is no older than `max_age`, if the drive answers soon; else an older one, or none.
+    /// A snapshot not older than `max_age`, if the drive answers soon; else an older one, or `None`.
     pub(crate) async fn latest(&self, max_age: Duration) -> Option<Arc<Look>> {
         let mut news = self.latest.subscribe();
         let latest = news.borrow_and_update().clone();
-        // A large drive is looked at no more than a fifth of the time.
+        // On a large drive, snapshots take at most a fifth of the time.
         let max_age = max_age.max(*self.took.lock() * 5);
         if let Some(latest) = latest
             && latest.taken.elapsed() < max_age
@@ -52,7 +52,7 @@ impl Looker {
                 drop(turn);
                 latest.send_replace(Some(Arc::new(look)));
             });
-            // Runs to its end, whether or not anybody waits.
+            // It runs to its end, whether or not a request waits for it.
             drop(look.await);
         }
         let _ = tokio::time::timeout(PATIENCE, news.changed()).await;

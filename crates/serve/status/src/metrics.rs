@@ -1,4 +1,4 @@
-//! The metrics of drive, store and process. `docs/metrics.md` lists them all.
+//! Metrics of drive, store and process. `docs/metrics.md` lists them all.
 
 use crate::document::Document;
 use crate::exposition::{Exposition, Values};
@@ -7,14 +7,14 @@ use crate::requests::Requests;
 use std::collections::BTreeMap;
 use store::Grade;
 
-/// Connections of clients that have signed a request, and of strangers.
+/// Open connections: of clients that have signed a request, and of strangers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Connections {
     pub clients: usize,
     pub strangers: usize,
 }
 
-/// All metrics as Prometheus reads them.
+/// All metrics in Prometheus' text format.
 pub(crate) fn text(
     requests: &Requests,
     document: &Document,

@@ -1,13 +1,13 @@
-//! What the page may have the cleaner do.
+//! Orders to the cleaner that the page can send.
 
 use serde::Deserialize;
 use std::fmt;
 use store::{CleanerChange, CleanerStatus, Pace, Store};
 
-/// Bytes of an order.
+/// Most bytes of an order.
 pub(crate) const MAX_BYTES: usize = 4096;
 
-/// What to do.
+/// What the cleaner is to do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Action {
@@ -15,7 +15,7 @@ enum Action {
     Stop,
 }
 
-/// An order as it is sent.
+/// An order as sent, in JSON.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Written {
@@ -23,7 +23,7 @@ struct Written {
     pace: Option<String>,
 }
 
-/// An order to the cleaner.
+/// An order to the cleaner: an action, a pace, or both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Order {
     action: Option<Action>,
@@ -31,7 +31,7 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// Out of JSON, or why it is none.
+    /// Parses an order, or says what is wrong with it.
     pub(crate) fn read(json: &[u8]) -> Result<Self, String> {
         let Written { action, pace } =
             serde_json::from_slice(json).map_err(|error| format!("the order: {error}"))?;
@@ -43,7 +43,7 @@ impl Order {
         Ok(Self { action, pace })
     }
 
-    /// Has it done; waits for no cleaning.
+    /// Carries the order out, without waiting for any cleaning.
     pub(crate) fn carry_out(self, store: &Store) -> store::Result<CleanerStatus> {
         let order = self.to_string();
         tracing::info!(target: "audit", order, by = "the status page", "order to the cleaner");
@@ -63,7 +63,7 @@ impl Order {
     }
 }
 
-/// In words, for the audit log.
+/// The order in words, for the audit log.
 impl fmt::Display for Order {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let action = self.action.map(|action| match action {

@@ -1,6 +1,7 @@
-//! The page's files, which are in the program: nothing is loaded from elsewhere, and nothing of the drive is in them.
+//! The page's static files, compiled into the program: nothing is loaded from other sites, and the files have no data
+//! of the drive.
 
-/// A file of the page: its media type and its bytes.
+/// Media type and text of a file of the page; `None` for other paths.
 pub(crate) fn file(path: &str) -> Option<(&'static str, &'static str)> {
     let script = |text| ("text/javascript; charset=utf-8", text);
     Some(match path {
@@ -29,7 +30,7 @@ pub(crate) fn file(path: &str) -> Option<(&'static str, &'static str)> {
     })
 }
 
-/// What a browser may do with the page: its own scripts and styles, and questions to where it came from.
+/// Content security policy: the page may use its own scripts and styles, and connect to its own origin.
 pub(crate) const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
     connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 

@@ -1,18 +1,18 @@
-//! What the kernel says of this process.
+//! Memory and file descriptors of this process, from `/proc`.
 
 use std::fs;
 
-/// This process.
+/// Resources of this process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, serde::Serialize)]
 pub(crate) struct Process {
-    /// Bytes of memory that it has.
+    /// Bytes of resident memory.
     pub resident_memory_bytes: Option<u64>,
-    /// File descriptors that are open.
+    /// Open file descriptors.
     pub open_fds: Option<u64>,
 }
 
 impl Process {
-    /// As far as /proc tells.
+    /// The present values; `None` for what `/proc` does not tell.
     pub(crate) fn now() -> Self {
         let status = fs::read_to_string("/proc/self/status");
         let fds = fs::read_dir("/proc/self/fd").map(|fds| fds.count() as u64);

@@ -1,4 +1,4 @@
-//! What clients ask and are answered, counted where every request passes.
+//! Counts requests of clients and their answers, for the metrics and the page.
 
 use crate::history::{History, Second};
 use crate::log::{Entry, Log};
@@ -11,16 +11,16 @@ use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Upper bounds of the durations that are told apart, in seconds.
+/// Upper bounds of the histogram of durations, in seconds.
 pub(crate) const BOUNDS: [f64; 15] = [
     0.000_5, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 15.0, 60.0,
 ];
-/// What a request is counted as that is refused before it is known to be an operation.
+/// Operation of requests that are refused before their operation is known.
 const REFUSED: &str = "refused";
-/// The status of a request whose client left before there was an answer.
+/// Status of requests whose client disconnected before the answer.
 pub const CLIENT_LEFT: u16 = 499;
 
-/// Counts requests. They are counted when their last byte is handed to the connection.
+/// Counters of requests. A request counts once its last byte is passed to the connection.
 pub struct Requests {
     registry: Registry,
     answered: IntCounterVec,
@@ -97,8 +97,8 @@ impl Default for Requests {
     }
 }
 
-/// The names above are constants: a metric that cannot be made or registered is a mistake of this file, which every
-/// start of the server would meet.
+/// Registers a metric. Names above are constants: if one cannot be created or registered, that is a bug in this file,
+/// which every start of the server would show.
 #[expect(clippy::expect_used)]
 fn known<T: Collector + Clone + 'static>(
     registry: &Registry,
@@ -112,7 +112,7 @@ fn known<T: Collector + Clone + 'static>(
 }
 
 impl Requests {
-    /// A request has come.
+    /// Begins a request, which has arrived.
     pub fn begin(self: &Arc<Self>, method: &'static str, resource: String) -> Answering {
         self.in_flight.inc();
         Answering(Arc::new(Shared {
@@ -129,22 +129,22 @@ impl Requests {
         }))
     }
 
-    /// Requests under way.
+    /// Number of requests under way.
     pub(crate) fn in_flight(&self) -> u64 {
         self.in_flight.get().max(0).unsigned_abs()
     }
 
-    /// How long it has counted.
+    /// Time since counting began.
     pub(crate) fn uptime(&self) -> Duration {
         self.begun.elapsed()
     }
 
-    /// The metrics.
+    /// The registry with these metrics.
     pub(crate) const fn registry(&self) -> &Registry {
         &self.registry
     }
 
-    /// The last seconds, the oldest first, without the present one.
+    /// The last two minutes by second, the oldest first, without the present second.
     pub(crate) fn history(&self) -> Vec<Second> {
         self.recent.lock().0.told(self.begun.elapsed().as_secs())
     }
@@ -155,7 +155,7 @@ impl Requests {
     }
 }
 
-/// A request that is being answered. What is cloned is the same request; whoever drops it last ends it.
+/// A request under way. Clones are the same request; it ends when the last one is dropped.
 #[derive(Clone)]
 pub struct Answering(Arc<Shared>);
 
@@ -173,34 +173,34 @@ struct Shared {
 }
 
 impl Answering {
-    /// It has turned out to be this operation.
+    /// Sets the operation, once it is known.
     pub fn is(&self, operation: &'static str) {
         let _ = self.0.operation.set(operation);
     }
 
-    /// Its answer begins.
+    /// Sets the status; the answer begins.
     pub(crate) fn answered(&self, status: u16) {
         self.0.status.store(status, Relaxed);
     }
 
-    /// The client has left while it sent; no answer will reach it.
+    /// The client disconnected while it sent its body; no answer will reach it.
     pub fn left(&self) {
         self.0.has_left.store(true, Relaxed);
     }
 
-    /// More of its body has come.
+    /// Counts bytes received of its body.
     pub fn received(&self, bytes: u64) {
         self.0.received.fetch_add(bytes, Relaxed);
         self.0.moved(bytes, 0);
     }
 
-    /// More of its answer has gone.
+    /// Counts bytes sent of its answer.
     pub(crate) fn sent(&self, bytes: u64) {
         self.0.sent.fetch_add(bytes, Relaxed);
         self.0.moved(0, bytes);
     }
 
-    /// It is over, with its last byte or without.
+    /// Ends the request. `is_whole`: its answer was sent to the end.
     pub(crate) fn over(&self, is_whole: bool) {
         self.0.over(is_whole);
     }

@@ -1,4 +1,4 @@
-//! Everything that is told of a served drive, and who is told.
+//! State behind the status page, and checks of the keys that callers send.
 
 use crate::access::{Access, Keys, Known};
 use crate::buckets::Counter;
@@ -16,10 +16,10 @@ use std::sync::Arc;
 use std::time::Duration;
 use store::CleanerStatus;
 
-/// Threads that look, count and order.
+/// Threads for snapshots, counts of buckets, and orders.
 const THREADS: usize = 4;
 
-/// What is told of a served drive.
+/// Status of a served drive, and access to it.
 pub struct Status {
     pub(crate) access: Access,
     keys: Keys,
@@ -31,22 +31,22 @@ pub struct Status {
     requests: Arc<Requests>,
 }
 
-/// Whether somebody may do something.
+/// Whether a caller may make a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
     Allowed,
-    /// There are no keys in the request, or wrong ones.
+    /// The request has no keys, or wrong ones.
     Unknown {
         gave_keys: bool,
     },
-    /// The key may not.
+    /// The key is right but has no right to this.
     NotAllowed,
-    /// Too many wrong secrets of this key.
+    /// Too many wrong secrets of this key; how long to wait.
     Wait(Duration),
 }
 
 impl Status {
-    /// Of a served drive.
+    /// The status of a served drive.
     pub fn new(access: Access, keys: Keys, served: Served) -> Self {
         let (served, blocking) = (Arc::new(served), Blocking::new(THREADS));
         Self {
@@ -61,22 +61,22 @@ impl Status {
         }
     }
 
-    /// Where requests are counted.
+    /// The counts of requests, for the front to update.
     pub fn requests(&self) -> Arc<Requests> {
         self.requests.clone()
     }
 
-    /// Waits until nothing is asked of the store any more.
+    /// Waits until no store call is running.
     pub async fn idle(&self) {
         self.blocking.idle().await;
     }
 
-    /// A look at most so old, if the drive answers.
+    /// A snapshot not older than `max_age`, if the drive answers; see [`Looker::latest`].
     pub(crate) async fn look(&self, max_age: Duration) -> Option<Arc<Look>> {
         self.looker.latest(max_age).await
     }
 
-    /// Everything that is shown.
+    /// A document of the present status. Also starts a count of the buckets if one is due.
     pub async fn document(&self) -> Document {
         let look = self.look(Duration::from_millis(900)).await;
         let (buckets, is_due) = self.buckets.ask();
@@ -88,7 +88,7 @@ impl Status {
         Document::new(&self.served.store, &self.requests, look.as_deref(), buckets)
     }
 
-    /// The metrics, as Prometheus reads them.
+    /// All metrics in Prometheus' text format.
     pub(crate) async fn metrics(&self, connections: crate::metrics::Connections) -> Vec<u8> {
         let look = self.look(Duration::from_millis(900)).await;
         let look = look.as_deref();
@@ -97,25 +97,25 @@ impl Status {
         crate::metrics::text(&self.requests, &document, look, connections, lost_lines)
     }
 
-    /// One zone.
+    /// A zone by its number, in a recent snapshot.
     pub(crate) async fn zone(&self, number: usize) -> Option<ZoneView> {
         let look = self.look(Duration::from_millis(900)).await?;
         look.drive.as_ref()?.zones.get(number).copied()
     }
 
-    /// Has an order carried out.
+    /// Carries an order out.
     pub(crate) async fn order(&self, order: Order) -> Result<store::Result<CleanerStatus>, NotRun> {
         let store = self.served.store.clone();
         self.blocking.run(move || order.carry_out(&store)).await
     }
 
-    /// Whether the headers have keys that may do everything; counts nothing.
+    /// Whether the headers have the keys of an administrator. Wrong keys are not counted.
     pub fn is_admin(&self, headers: &http::HeaderMap) -> bool {
         matches!(self.keys.judge(headers), Some((_, Known::Admin)))
     }
 
-    /// Whether somebody has the keys. Right ones are never made to wait, however many wrong ones came before: behind a
-    /// proxy, strangers have the same address.
+    /// Checks the keys in a request. Right keys never have to wait, however many wrong ones came before: behind a
+    /// proxy, all callers have the same address.
     pub(crate) fn judge(&self, headers: &http::HeaderMap, asker: IpAddr) -> Verdict {
         let key = match self.keys.judge(headers) {
             None => return Verdict::Unknown { gave_keys: false },

@@ -1,29 +1,29 @@
-//! Wrong secrets, counted by key and address: who goes on guessing one is told to wait. Pure.
+//! Limits guesses of secrets: counts wrong ones by key and address, and refuses more after [`MOST`]. Pure.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// So many wrong secrets of a key from an address within [`WINDOW`] are too many.
+/// Wrong secrets of a key from an address that are allowed within [`WINDOW`].
 const MOST: u32 = 10;
-/// Since the first of them.
+/// Time that wrong secrets count, from the first of them.
 const WINDOW: Duration = Duration::from_secs(60);
-/// Keys and addresses that are remembered; beyond, all are one.
+/// Pairs of key and address that are remembered; all further pairs share one entry.
 const GUESSERS: usize = 1024;
-/// Of a key's name, which may be as long as a header.
+/// Characters kept of an access key, which may be as long as a header.
 const NAME_CHARS: usize = 64;
 
-/// `None`: all that are not remembered.
+/// `None` is the entry that all further pairs share.
 type Guesser = Option<(IpAddr, String)>;
 
-/// Wrong secrets by key and address. Times are since any one moment.
+/// Wrong secrets by key and address. Times count from any fixed point.
 #[derive(Default)]
 pub(crate) struct Throttle {
     wrong: BTreeMap<Guesser, (Duration, u32)>,
 }
 
 impl Throttle {
-    /// Notes a wrong secret of `key`, unless there were too many: how long to wait then.
+    /// Counts a wrong secret of `key`. If there were too many already, returns how long to wait.
     pub(crate) fn note(&mut self, asker: IpAddr, key: &str, now: Duration) -> Option<Duration> {
         let guesser = Some((asker, key.chars().take(NAME_CHARS).collect()));
         self.wrong.retain(|_, (since, _)| *since + WINDOW > now);

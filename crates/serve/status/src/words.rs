@@ -1,4 +1,4 @@
-//! A document in lines of text, for a terminal.
+//! A status document as lines of text, for a terminal.
 
 use crate::history::Second;
 use serde::Deserialize;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use store::{Caches, CleanerStatus, Health, Statfs};
 use zone::{Bytes, count};
 
-/// Seconds over which what is told of traffic is a mean.
+/// Seconds over which rates of traffic are averaged.
 const MEAN_OF: usize = 5;
 
 /// What is read of a document: what is missing in one of another version is left out.
@@ -45,10 +45,10 @@ struct Drive {
     health: Option<Health>,
 }
 
-/// A document for people, with the last `requests` of the log.
+/// Lines of text about a document, followed by the last `requests` requests.
 ///
 /// # Errors
-/// It is not one.
+/// The JSON is not a status document.
 pub fn lines(document: &Value, requests: usize) -> Result<Vec<String>, serde_json::Error> {
     let told = Told::deserialize(document)?;
     let state = told.not_ready.map_or_else(

@@ -28,7 +28,7 @@ pub struct Wanted<'a> {
 pub struct Preference {
     /// Timestamp of the fragments.
     pub timestamp: Timestamp,
-    /// It has those already.
+    /// Indexes that the reader has already.
     pub exclude: Vec<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! What is copied: a version of an object.
+//! The source of a copy: a version of an object.
 
 use crate::attributes::{Checksum, ObjectAttributes};
 use crate::collections;
@@ -18,30 +18,30 @@ use store::{Condition, ObjectReader, Store, Transaction};
 /// A version of an object: bucket, key and, unless it is the current one, its id.
 pub type Located = (String, String, Option<String>);
 
-/// The source of a copy: one version of it.
+/// An opened source of a copy.
 pub struct Source {
     bucket: String,
     collection: String,
     name: String,
-    /// Which it is, if the bucket has ever kept versions.
+    /// Id of the version, if the bucket has ever kept versions.
     pub id: Option<String>,
     reader: Arc<ObjectReader>,
     pub object: Object,
 }
 
 impl Source {
-    /// Whether the digests of all its bytes are known.
+    /// Whether the attributes have all digests of its bytes that a copy needs.
     fn has_digests(&self, algorithm: Option<Algorithm>) -> bool {
         let ObjectAttributes { etag, checksum, .. } = &self.object.attributes;
         let is_known = |wanted| {
             let checksum = checksum.as_ref().filter(|sum| !sum.is_composite());
             checksum.is_some_and(|sum| sum.algorithm == wanted)
         };
-        // That of parts, and one that is made up, have a dash.
+        // Entity tags of multipart objects, and those made of size and time, contain a dash.
         !etag.contains('-') && algorithm.is_none_or(is_known)
     }
 
-    /// What an object with these bytes of it is described by, apart from its content.
+    /// Entity tag and checksum of an object with these bytes of the source; other attributes are left empty.
     pub async fn describe(
         &self,
         gateway: &Gateway,
@@ -72,8 +72,8 @@ impl Source {
         })
     }
 
-    /// Lets `transaction` make an object of these bytes, without writing them anew. What was there has been `moved`
-    /// beside its bucket by then if it is kept, and may be the source.
+    /// Adds to `transaction` an object of these bytes, which shares them with the source. If the object that it
+    /// replaces is kept, it has been `moved` to `.versions/BUCKET` before, and may be the source.
     pub fn put(
         &self,
         transaction: &mut Transaction,
@@ -93,20 +93,20 @@ impl Source {
         replaced.clone_range(from, range, to, 0);
     }
 
-    /// Lets `transaction` ask whether this is still the version of the source that counts.
+    /// Makes `transaction` require that the source was not replaced.
     pub fn require(&self, transaction: &mut Transaction) {
         let condition = Condition::ModifiedAt(self.object.modified_micros);
         transaction.require(&self.collection, &self.name, condition);
     }
 
-    /// Whether a commit failed because the source has been replaced.
+    /// Whether a commit failed because the source was replaced.
     pub fn is_gone(&self, error: &store::Error) -> bool {
         matches!(error, store::Error::ConditionFailed { collection, object }
             if *collection == self.collection && **object == *self.name.as_bytes())
     }
 }
 
-/// Opens a version, if the client wants it.
+/// Opens a version, if it meets the conditions.
 pub fn open(
     store: &Store,
     (bucket, key, version): &Located,
@@ -128,7 +128,7 @@ pub fn open(
     }
 }
 
-/// The digests of what is read; if the client goes away, that ends with the next piece.
+/// Digests of a range. If the client disconnects, this ends after the current piece.
 async fn digests(
     gateway: &Gateway,
     reader: &Arc<ObjectReader>,

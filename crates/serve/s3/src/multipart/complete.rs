@@ -1,5 +1,5 @@
-//! Completing an upload: pure checks of what the client lists against what is stored, then one
-//! transaction that makes the object of the parts.
+//! Completes an upload: compares the client's list of parts with the stored parts (pure), then makes the object of
+//! the parts in one transaction.
 
 use super::{
     BATCH, MAX_PARTS, StoredPart, Upload, discard_parts, load, meta_name, part_name, parts,
@@ -17,12 +17,12 @@ use s3s::{S3Error, S3ErrorCode, S3Request, S3Response, S3Result, s3_error};
 use std::collections::BTreeMap;
 use store::{Condition, Store, Transaction};
 
-/// The fewest bytes of a part that is not the last one.
+/// Least bytes of a part other than the last.
 const MIN_PART_BYTES: u64 = 5 << 20;
-/// The most bytes of an object.
+/// Most bytes of an object.
 const MAX_OBJECT_BYTES: u64 = 5 << 40;
 
-/// What the client wants.
+/// The client's request: parts, checksum and size of the object.
 struct Order {
     parts: Vec<CompletedPart>,
     checksum: Option<(Algorithm, String)>,
@@ -31,24 +31,24 @@ struct Order {
 }
 
 impl Order {
-    /// Whether this is the size that was announced, if any was.
+    /// Whether the object has the announced size, if one was announced.
     fn has_size(&self, size: u64) -> bool {
         self.size
             .is_none_or(|announced| u64::try_from(announced) == Ok(size))
     }
 }
 
-/// What has been made of it, and which version that is.
+/// The attributes of the completed object, and its version.
 type Completed = (ObjectAttributes, Option<String>);
 
-/// What it gets.
+/// The parts that the object is made of, and its attributes.
 struct Assembly {
     numbers: Vec<u32>,
     attributes: ObjectAttributes,
     etags: Vec<String>,
 }
 
-/// The checksums that an input or a part has.
+/// The checksums that an input or a part has, from its fields.
 macro_rules! checksum_fields {
     ($input:expr) => {
         [
@@ -68,7 +68,7 @@ pub async fn complete(
     gateway: &Gateway,
     request: S3Request<CompleteMultipartUploadInput>,
 ) -> S3Result<S3Response<CompleteMultipartUploadOutput>> {
-    // The address that the client has reached it by, as it spelt it.
+    // The address at which the client reached the object, as the client wrote it.
     let host = request.headers.get(http::header::HOST);
     let host = host.and_then(|host| host.to_str().ok()).unwrap_or_default();
     let location = format!("{}://{host}{}", gateway.scheme, request.uri.path());
@@ -100,7 +100,7 @@ pub async fn complete(
         .call(move |store| {
             let done = run(store, &locks, (&bucket, &key), &id, &order, &requires);
             let done = done.or_else(|error| {
-                // Another call with this very order may have been first, also while this one was under way.
+                // An identical request may have completed the upload before or meanwhile.
                 let is_gone = matches!(
                     error.code(),
                     S3ErrorCode::NoSuchUpload | S3ErrorCode::InvalidPart
@@ -150,7 +150,7 @@ fn run(
         .map(|name| (collection.as_str(), name.as_str()))
         .collect();
     let change = locks.change(store, bucket, key)?;
-    // A default retention begins now, when there is something to keep.
+    // A default retention begins now, when the version is created.
     let lock = upload.lock.map_err(Refusal::from)?;
     let lock = change.grant(lock)?;
     let mut transaction = Transaction::new();
@@ -182,14 +182,14 @@ fn run(
         _ => condition_error(store, bucket, key, requires, error),
     })?;
     drop(change);
-    // Parts that were uploaded and not listed.
+    // Removes parts that were uploaded but not listed.
     if let Err(error) = discard_parts(store, &collection, id) {
         tracing::warn!(%error, "parts of a completed upload are left; the next start sweeps them");
     }
     Ok((attributes, version))
 }
 
-/// The object, if this very order has made it: a client that did not hear the answer asks again.
+/// The object, if an identical request has completed it: a client that got no answer repeats its request.
 fn completed_before(
     store: &Store,
     bucket: &str,
@@ -219,7 +219,7 @@ fn invalid_part() -> S3Error {
     )
 }
 
-/// Compares the order with the parts there are.
+/// Compares the client's list with the stored parts.
 fn assemble(upload: &Upload, order: &Order, stored: &[StoredPart]) -> S3Result<Assembly> {
     let stored: BTreeMap<u32, &StoredPart> =
         stored.iter().map(|part| (part.number, part)).collect();
@@ -308,7 +308,7 @@ fn assemble(upload: &Upload, order: &Order, stored: &[StoredPart]) -> S3Result<A
     })
 }
 
-/// The checksums of all parts, if all have one.
+/// The checksums of all parts; `None` if a part has none.
 fn part_checksums(upload: &Upload, parts: &[&StoredPart]) -> Option<Vec<String>> {
     let algorithm = upload.algorithm?;
     let text = |part: &&StoredPart| {
@@ -318,7 +318,7 @@ fn part_checksums(upload: &Upload, parts: &[&StoredPart]) -> Option<Vec<String>>
     parts.iter().map(text).collect()
 }
 
-/// MD5 of the parts' MD5s, and how many.
+/// Entity tag of a multipart object: MD5 of the parts' MD5s, a dash and their number.
 fn whole_etag<'a>(tags: impl Iterator<Item = &'a str>) -> String {
     let mut digester = Digester::new([Algorithm::Md5]);
     let mut count = 0;
@@ -329,7 +329,7 @@ fn whole_etag<'a>(tags: impl Iterator<Item = &'a str>) -> String {
     format!("{}-{count}", digester.finish().hex(Algorithm::Md5))
 }
 
-/// The checksum of the whole from those of the parts.
+/// The object's checksum, computed from those of its parts.
 fn whole_checksum(upload: &Upload, parts: &[&StoredPart]) -> Option<Checksum> {
     let algorithm = upload.algorithm?;
     let values = parts.iter().map(|part| {
@@ -360,7 +360,7 @@ fn whole_checksum(upload: &Upload, parts: &[&StoredPart]) -> Option<Checksum> {
     }
 }
 
-/// The checksum of the whole that came with the order.
+/// Compares the object's checksum with the one in the request.
 fn check_announced(order: &Order, found: Option<&Checksum>) -> S3Result<()> {
     let Some((algorithm, text)) = &order.checksum else {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Listing uploads and their parts.
+//! ListParts and ListMultipartUploads.
 
 use super::{StoredPart, Upload, load, parts, visit};
 use crate::collections::{self, uploads_of};
@@ -33,7 +33,7 @@ pub async fn list_parts(
     let (upload, mut found) = gateway
         .call(move |store| {
             let upload = load(store, &bucket, &key, &id)?;
-            // One more than asked for tells whether there are more.
+            // One part more than requested tells whether more follow.
             let found = match first {
                 1..=super::MAX_PARTS => parts(store, &uploads_of(&bucket), &id, first, limit + 1)?,
                 _ => Vec::new(),
@@ -77,7 +77,7 @@ fn part(stored: StoredPart) -> Part {
     part
 }
 
-/// The first items behind a marker, in the order of S3: by key, then by upload.
+/// The first items after a marker, in the order of S3: by key, then by upload id.
 struct Selection {
     prefix: String,
     delimiter: String,
@@ -88,8 +88,8 @@ struct Selection {
 }
 
 impl Selection {
-    /// Offers an upload; what cannot be on the page is dropped at once, so that memory is bounded
-    /// by the page however many uploads there are.
+    /// Offers an upload for the page; uploads that cannot be on it are dropped at once, so that memory is limited by
+    /// the page and not by the number of uploads.
     fn offer(&mut self, upload: Upload) {
         let Some(rest) = upload.key.strip_prefix(&self.prefix) else {
             return;

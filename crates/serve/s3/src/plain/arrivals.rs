@@ -1,4 +1,4 @@
-//! Objects that are brought to a store as they were elsewhere. Versions that are there stay, and so does what is locked.
+//! Imports of objects with their versions and locks, as from an archive. Existing versions and locked objects stay.
 
 use super::{Locked, locked};
 use crate::collections::{VERSIONS, is_bucket};
@@ -8,26 +8,26 @@ use crate::versions::{Change, ReplaceError, Room, Versioning, room, room_beside}
 use std::sync::Arc;
 use store::{Attributes, CollectionInfo, Name, Store, Transaction};
 
-/// What becomes of an object that is brought here as it was elsewhere.
+/// What to do with an object that is imported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arrival {
-    /// It is put under its name, in place of what is there.
+    /// Put it under its name; it replaces an existing object.
     Put,
-    /// It becomes a version of its own: [`put_above`].
+    /// Make it the newest version: [`put_above`].
     NewVersion,
-    /// It does not come: what is there is the same version, or newer.
+    /// Skip it: the existing object is the same version, or newer.
     Kept,
-    /// It does not come: it is an earlier version, and its bucket keeps none.
+    /// Skip it: it is an earlier version, and its bucket keeps none.
     LeftOut,
-    /// It must not come: what is there is locked.
+    /// Refuse it: the existing object is locked.
     Locked(Locked),
 }
 
-/// Judges an object with these attributes that is to have this name in a collection. In a bucket that keeps versions, and among
-/// its earlier ones, it takes the place of nothing but the same version. `now` is in Unix microseconds.
+/// Decides about an object with these attributes and this name in a collection. In a bucket that keeps versions, and
+/// among its earlier versions, it replaces only the same version. `now` is in Unix microseconds.
 ///
 /// # Errors
-/// The store's.
+/// Those of the store.
 pub fn arrival(
     store: &Store,
     (collection, name): (&str, &Name),
@@ -62,11 +62,12 @@ pub fn arrival(
     })
 }
 
-/// Adds to a transaction what makes an object the newest version under its key; `put` puts it with its attributes, which say how
-/// it is locked. Answers why, if it would replace what is locked. `now` is in Unix microseconds.
+/// Adds to `transaction` what makes an object the newest version of its key; `put` adds it with its attributes, which
+/// include its lock. Returns the lock that forbids it, if it would replace a locked version. `now` is in Unix
+/// microseconds.
 ///
 /// # Errors
-/// The store's.
+/// Those of the store.
 pub fn put_above(
     store: &Store,
     transaction: &mut Transaction,
