@@ -1,4 +1,4 @@
-//! Handlers of the interface's calls. They only translate between the wire types and the store's and drive's own.
+//! Handlers of all calls: they only translate between the wire types and those of store and drive.
 
 use crate::api::{
     API_VERSION, Action, Backup, Cleaned, Collection, DriveDescription, Hello, Kind, MAX_OBJECTS,
@@ -278,7 +278,7 @@ pub async fn unknown() -> Failure {
     Failure::unknown_call()
 }
 
-/// Answer to a call with a method that it does not have.
+/// A call that does not have this method.
 pub async fn no_method() -> Failure {
     Failure::new(
         StatusCode::METHOD_NOT_ALLOWED,

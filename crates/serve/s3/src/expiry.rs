@@ -204,7 +204,7 @@ impl Walk {
         for (index, entry) in found.iter().enumerate() {
             let behind = found.get(index + 1);
             if behind.is_none() && found.len() == BATCH {
-                // Whether a later version of its key follows is known in the next batch.
+                // Only the next batch tells whether the key has further versions.
                 let place = match entry.is_latest {
                     true => versions::stem(&entry.plain),
                     false => entry.place.clone(),

@@ -11,12 +11,12 @@ pub(crate) type Values<'a> = Vec<(Vec<&'a str>, f64)>;
 pub(crate) struct Exposition(Registry);
 
 impl Exposition {
-    /// Adds a value that can rise and fall.
+    /// Adds a value that rises and falls.
     pub(crate) fn gauge(&self, name: &str, help: &str, value: f64) {
         self.gauges(name, help, &[], vec![(Vec::new(), value)]);
     }
 
-    /// Adds values that can rise and fall, one for each combination of labels.
+    /// Adds values that rise and fall, by label.
     pub(crate) fn gauges(&self, name: &str, help: &str, labels: &[&str], values: Values<'_>) {
         let gauges = GaugeVec::new(Opts::new(name, help), labels);
         self.add(gauges, |gauges| {
@@ -31,7 +31,7 @@ impl Exposition {
         self.counters(name, help, &[], vec![(Vec::new(), value as f64)]);
     }
 
-    /// Adds values that only rise, one for each combination of labels.
+    /// Adds values that only rise, by label.
     pub(crate) fn counters(&self, name: &str, help: &str, labels: &[&str], values: Values<'_>) {
         let counters = CounterVec::new(Opts::new(name, help), labels);
         self.add(counters, |counters| {
@@ -51,7 +51,7 @@ impl Exposition {
         }
     }
 
-    /// These metrics and those of another registry, in Prometheus' text format.
+    /// These metrics and those of `other`, in Prometheus' text format.
     pub(crate) fn text(self, other: &Registry) -> Vec<u8> {
         let mut text = Vec::new();
         let mut families = other.gather();

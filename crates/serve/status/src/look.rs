@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_millis(3);
 pub struct Served {
     /// The drive's path.
     pub name: String,
-    /// The drive, which counts what passes to it.
+    /// The drive, with counters of the commands sent to it.
     pub device: Arc<Stats<Arc<dyn ZonedDevice>>>,
     /// The store on it.
     pub store: Store,

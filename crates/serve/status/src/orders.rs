@@ -7,7 +7,7 @@ use store::{CleanerChange, CleanerStatus, Pace, Store};
 /// Most bytes of an order.
 pub(crate) const MAX_BYTES: usize = 4096;
 
-/// What the cleaner is to do.
+/// An action of the cleaner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Action {
@@ -15,7 +15,7 @@ enum Action {
     Stop,
 }
 
-/// An order as sent, in JSON.
+/// An order in JSON.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Written {
@@ -23,7 +23,7 @@ struct Written {
     pace: Option<String>,
 }
 
-/// An order to the cleaner: an action, a pace, or both.
+/// An action, a pace, or both.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Order {
     action: Option<Action>,
@@ -43,7 +43,7 @@ impl Order {
         Ok(Self { action, pace })
     }
 
-    /// Carries the order out, without waiting for any cleaning.
+    /// Carries the order out; waits for no cleaning.
     pub(crate) fn carry_out(self, store: &Store) -> store::Result<CleanerStatus> {
         let order = self.to_string();
         tracing::info!(target: "audit", order, by = "the status page", "order to the cleaner");

@@ -12,7 +12,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// The present values; `None` for what `/proc` does not tell.
+    /// Values not in `/proc` are `None`.
     pub(crate) fn now() -> Self {
         let status = fs::read_to_string("/proc/self/status");
         let fds = fs::read_dir("/proc/self/fd").map(|fds| fds.count() as u64);

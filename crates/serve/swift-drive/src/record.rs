@@ -33,12 +33,12 @@ impl PolicyKind {
         }
     }
 
-    /// The policy, for a choice of files that asks for no fragment.
+    /// For a choice of files without a wanted fragment.
     pub(crate) fn policy(self) -> Policy<'static> {
         self.wanting(Wanted::default())
     }
 
-    /// The policy, for a choice of files that asks for a fragment if there are fragments.
+    /// For a choice of files with a wanted fragment, if there are fragments.
     pub(crate) const fn wanting(self, wanted: Wanted<'_>) -> Policy<'_> {
         match self {
             Self::Replication => Policy::Replication,
@@ -52,7 +52,7 @@ impl PolicyKind {
         Attributes::from([(FORMAT.into(), VERSION.into()), (KIND.into(), kind)])
     }
 
-    /// The kind in the attributes of a collection of files; if this version does not know it, its description.
+    /// The kind in a collection's attributes; in words, if this version does not know it.
     pub(crate) fn of(attributes: &Attributes) -> Result<Self, String> {
         let both = [Self::Replication, Self::ErasureCoding].into_iter();
         let mut kinds = both.filter(|kind| kind.attributes() == *attributes);
@@ -83,7 +83,7 @@ pub(crate) fn hashed(hashes: &BTreeMap<Option<u32>, Digest>) -> Attributes {
     Attributes::from([(HASHES.into(), text.into_bytes())])
 }
 
-/// The hashes in a suffix's attributes; `None` if it has to be hashed again, or they cannot be read.
+/// The hashes of a suffix; `None` if there are none, or they cannot be read: it has to be hashed again.
 pub(crate) fn hashes(attributes: &Attributes) -> Option<BTreeMap<Option<u32>, Digest>> {
     let text = std::str::from_utf8(attributes.get(HASHES)?).ok()?;
     let each = text.split_ascii_whitespace().map(|each| {

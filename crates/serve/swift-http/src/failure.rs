@@ -1,4 +1,4 @@
-//! HTTP errors for errors of the drive, the store and its threads.
+//! HTTP errors of drive, store and threads.
 
 use axum::http::StatusCode;
 use control::Failure;
@@ -44,7 +44,7 @@ pub fn invalid(message: impl ToString) -> Failure {
     Failure::new(StatusCode::BAD_REQUEST, Kind::Invalid, message)
 }
 
-/// The error for an id that was never known, or is not known any more.
+/// Error for an unknown or expired id.
 pub fn gone(id: &str) -> Failure {
     let message = format!(
         "{id} is not known: it was used, was left alone too long, or is of an earlier start of the daemon"

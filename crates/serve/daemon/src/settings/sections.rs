@@ -31,7 +31,7 @@ section! {
 }
 
 section! {
-    /// The shape of a drive that `create` makes.
+    /// Geometry of a drive that `create` makes.
     Shape {
         profile: String, "name", "hm-smr-14tb", "\"zns-zn540\"", "The drive it is modelled on: `zonestore drive profiles`";
         size: Parsed<Size>, "size in bytes", "the profile's", "\"64GiB\"", "How large it is, in whole zones";
@@ -44,7 +44,7 @@ section! {
 }
 
 section! {
-    /// Private connections (https). Both files are read again when they change.
+    /// Files for TLS (https). Both are reloaded when they change.
     TlsFiles {
         certificate: PathBuf, "path of a PEM file", "none: no TLS", "\"server.pem\"", "The certificate, with those that vouch for it behind it";
         key: PathBuf, "path of a PEM file", "none: no TLS", "\"server.key\"", "Its private key, which only its owner may read";
@@ -52,7 +52,7 @@ section! {
 }
 
 section! {
-    /// Logs. After SIGHUP their files are opened anew.
+    /// Log files, which are reopened after SIGHUP.
     Log {
         format: Parsed<LogFormat>, "text or json", "text", "\"json\"", "How lines look, in all of them";
         file: PathBuf, "path", "standard error", "\"/var/log/zonestore/server.log\"", "What the server does; RUST_LOG says how much";
@@ -62,7 +62,7 @@ section! {
 }
 
 section! {
-    /// Where spans of requests are sent.
+    /// Destination of traces: spans of requests.
     Trace {
         to: Parsed<Address>, "http(s)://HOST:PORT", "none: no traces", "\"http://127.0.0.1:4318\"", "The collector, by OTLP over HTTP; /v1/traces if it has no path";
         ratio: Parsed<Ratio>, "from 0 to 1", "1", "0.1", "The part of all requests that is traced; what a client traces is, too";
@@ -70,8 +70,8 @@ section! {
 }
 
 section! {
-    /// What each key (`[limits.key]`) and each address (`[limits.address]`) may ask for. Who asks for more is told to slow
-    /// down (503) and when to come again.
+    /// Quotas of each key (`[limits.key]`) and of each address (`[limits.address]`). Clients that exceed one are
+    /// answered 503, with the time to wait.
     Limit {
         requests: u64, "requests a second, at least 1", "no limit", "500", "Requests";
         bytes: Parsed<Size>, "bytes a second", "no limit", "\"100MiB\"", "Bodies in both directions together, on average";
@@ -80,7 +80,7 @@ section! {
 }
 
 section! {
-    /// A key. Without any, the key beside the drive (DRIVE.keys), or that of the environment, may do everything.
+    /// A key. Without any, the key beside the drive (DRIVE.keys), or that of the environment, has all rights.
     KeyEntry {
         access_key: String, "text", "none: it has to be said", "\"backup\"", "Its name";
         secret_key: Secret, "text", "none", "\"at least eight characters\"", "Its secret; only its owner may read the configuration then";
