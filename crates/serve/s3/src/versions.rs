@@ -166,17 +166,17 @@ pub fn is_marker(info: &ObjectInfo) -> bool {
     info.attributes.contains_key(MARKER)
 }
 
-/// The version's reader or information.
+/// The version that a request asked for, and where it lies.
 pub struct Found<T> {
-    /// The collection that it lies in.
+    /// The version's reader or information.
     pub found: T,
-    /// Its name in that collection.
+    /// The collection that it lies in.
     pub collection: String,
-    /// Its id for clients, if the bucket has ever kept versions.
+    /// Its name in that collection.
     pub name: String,
-    /// Its bucket, if it is the current version.
+    /// Its id for clients, if the bucket has ever kept versions.
     pub id: Option<String>,
-    /// Its bucket, if it is the current one.
+    /// Its bucket, if it is the current version.
     pub bucket: Option<CollectionInfo>,
 }
 
