@@ -160,7 +160,7 @@ impl StoreView {
         clean(&mut report)?;
         if most.is_none() && !report.stopped {
             let space = self.space()?;
-            // Tails that were never written are dead bytes too, but cleaning cannot free them.
+            // More is dead than the tails of zones that were never written.
             if space.dead_bytes > space.unwritten_tail_bytes {
                 // The other dead bytes lie in the zones that were written last.
                 self.seal_open_zones()?;

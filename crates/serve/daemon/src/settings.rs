@@ -36,7 +36,7 @@ pub enum SettingsError {
     Key {
         /// The file.
         path: PathBuf,
-        /// The key's access key.
+        /// The access key.
         name: String,
         /// What is wrong.
         why: &'static str,

@@ -35,10 +35,10 @@ pub enum ReadError {
     Ends {
         /// The object's name.
         object: String,
-        /// The object's size in bytes.
+        /// Offset of its end, in bytes.
         at: u64,
     },
-    /// No thread was available to read it.
+    /// The store call that reads it did not run to its end.
     #[error(transparent)]
     NotRun(#[from] NotRun),
 }

@@ -51,7 +51,7 @@ pub enum ReceiveError<E> {
     /// The store could not write it.
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// No thread was available to write it.
+    /// The store call that writes it did not run to its end.
     #[error(transparent)]
     NotRun(#[from] NotRun),
 }

@@ -115,7 +115,7 @@ impl Checksum {
 pub struct PartSizes(Vec<(u64, u32)>);
 
 impl PartSizes {
-    /// Encodes sizes in the order of parts.
+    /// Sizes in the order of the parts.
     pub fn new(sizes: impl IntoIterator<Item = u64>) -> Self {
         let mut runs: Vec<(u64, u32)> = Vec::new();
         for size in sizes {

@@ -55,7 +55,9 @@ pub fn is_bucket(collection: &CollectionInfo) -> bool {
     kind.is_some_and(|kind| kind == KIND_BUCKET)
 }
 
-/// A transaction that creates a bucket from what exists of it. A collection of this name without an S3 kind, such as
+/// A transaction that creates a bucket from what exists of it.
+///
+/// A collection of this name without an S3 kind, such as
 /// salvage and repairs make, becomes the bucket with all its objects; existing uploads and versions of that name
 /// become the bucket's. With a `lock`, the bucket keeps versions from the beginning.
 pub fn bucket_maker(

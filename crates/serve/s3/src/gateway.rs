@@ -48,7 +48,7 @@ impl Gateway {
     }
 }
 
-/// Who owns everything.
+/// Id of the owner of all buckets and objects.
 pub const OWNER: &str = "zonestore";
 
 /// The owner of everything.

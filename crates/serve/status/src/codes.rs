@@ -1,4 +1,6 @@
-//! A compact encoding of all zones: for each property a text with one character per zone, followed by a number where
+//! A compact encoding of all zones of a drive.
+//!
+//! For each property a text with one character per zone, followed by a number where
 //! several zones in a row have the same value. 110,000 zones of a drive that is filled in order take a few hundred
 //! bytes, and never more than 440 kB.
 

@@ -62,9 +62,10 @@ pub fn arrival(
     })
 }
 
-/// Adds to `transaction` what makes an object the newest version of its key; `put` adds it with its attributes, which
-/// include its lock. Returns the lock that forbids it, if it would replace a locked version. `now` is in Unix
-/// microseconds.
+/// Adds to `transaction` what makes an object the newest version of its key.
+///
+/// `put` adds it with its attributes, which include its lock. Returns the lock that forbids it, if it would replace a
+/// locked version. `now` is in Unix microseconds.
 ///
 /// # Errors
 /// Those of the store.
