@@ -8,7 +8,7 @@
 use bytes::{Bytes, BytesMut};
 use std::collections::VecDeque;
 
-/// Most bytes of a chunk that unsigned chunks are re-cut to.
+/// Most bytes of a chunk after unsigned chunks have been re-cut.
 pub const PIECE: usize = 64 * 1024;
 /// Most bytes of a signed chunk.
 pub const MAX_SIGNED_CHUNK: u64 = 1 << 20;

@@ -31,7 +31,7 @@ pub enum Error {
     /// The object has no files, not even a tombstone.
     #[error("no such object")]
     NoObject,
-    /// The object exists, but has no such file.
+    /// The object has no such file.
     #[error("the object has no file {file}")]
     NoFile {
         /// The file's name.
