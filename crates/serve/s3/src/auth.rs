@@ -94,7 +94,7 @@ fn check_rights(
     path: &S3Path,
     headers: &HeaderMap,
 ) -> S3Result<()> {
-    // A source that cannot be parsed counts as the bucket "", which only a grant of `*` has.
+    // A source that cannot be parsed counts as the bucket "", which only admin keys and grants of `*` may read.
     let source = headers.get("x-amz-copy-source").map(|text| {
         let source = text.to_str().ok().and_then(source_bucket);
         source.unwrap_or_default()
