@@ -145,7 +145,16 @@ fn to_file(
 ) -> CommandResult {
     let mut file = local_file::new_archive(to, force)?;
     let target = BufWriter::with_capacity(1 << 20, local_file::target(&mut file, out));
-    let packed = source.pack(options, target)?;
+    let packed = source.pack(options, target).map_err(|error| {
+        if options.skip_damaged && error.exit == Exit::Damaged {
+            // Rows of the database, and not what they describe: what lies behind them is not found.
+            return error.hint(
+                "metadata is damaged that says which objects there are: write out what is in front of it and behind it \
+                 by names (`store export COLLECTION/PREFIX`, `store get`, or a server), before anything else is done",
+            );
+        }
+        error
+    })?;
     let Some(file) = file else {
         return complete(to, &packed.damaged);
     };

@@ -49,17 +49,14 @@ class Background final : public rocksdb::EventListener {
 
   // RocksDB waits for a second by itself before it tries again.
   void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* error) override {
-    rocksdb::DB* const db = db_.load();
-    if (db == nullptr || reason != rocksdb::BackgroundErrorReason::kCompaction) return;
+    if (reason != rocksdb::BackgroundErrorReason::kCompaction) return;
     // What found no space is tried again without us.
     if (error->IsNoSpace() || !(error->IsIOError() || error->IsCorruption())) return;
     if (IsDamage(*error) && Heal(error->ToString())) {
       *error = rocksdb::Status::OK();
       return;
     }
-    std::string tables;
-    if (!db->GetProperty("rocksdb.num-files-at-level0", &tables)) return;
-    if (std::strtoul(tables.c_str(), nullptr, 10) < full_ || waits_++ < kMostWaits) *error = rocksdb::Status::OK();
+    if (HasRoom() || waits_++ < kMostWaits) *error = rocksdb::Status::OK();
   }
 
   void Start(rocksdb::DB* db) { db_.store(db); }
@@ -77,6 +74,15 @@ class Background final : public rocksdb::EventListener {
   bool Heal(const std::string& error) {
     std::lock_guard lock(healing_);
     return heal_ && heal_(error);
+  }
+
+  // Whether level 0 takes more SSTs before writers are slowed down. Compactions begin within the opening of a database, which
+  // nobody writes to yet.
+  bool HasRoom() const {
+    rocksdb::DB* const db = db_.load();
+    std::string tables;
+    if (db == nullptr) return true;
+    return db->GetProperty("rocksdb.num-files-at-level0", &tables) && std::strtoul(tables.c_str(), nullptr, 10) < full_;
   }
 
   void Wake() {

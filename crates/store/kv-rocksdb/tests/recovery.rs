@@ -97,6 +97,27 @@ fn a_table_that_a_compaction_cannot_read_stops_no_write() {
     fs.unmount().unwrap();
 }
 
+/// A compaction that is due begins within the opening, and may fail before that has come to its end.
+#[test]
+fn a_table_that_a_compaction_cannot_read_stops_no_opening() {
+    let (drive, fs, kv) = with_rows(200);
+    // An opening reads what tables end with.
+    let table = a_table(&drive, &fs);
+    set(
+        &drive,
+        table.start..table.start + (table.end - table.start) / 2,
+    );
+    overwrite(&kv, 200, 8).unwrap();
+    kv.close().unwrap();
+    for n in 0..6 {
+        let kv = Kv::open(&RocksDb, &fs, "/db", &options(), None).unwrap();
+        let put = kv.write(&numbered(n, 90), Durability::Synced);
+        assert!(put.is_ok(), "opening {n}: {put:?}");
+        kv.close().unwrap();
+    }
+    fs.unmount().unwrap();
+}
+
 /// A connection that comes back. A compaction is tried again once a second: some tries fail with level 0 full.
 #[test]
 fn writers_wait_some_tries_for_a_table_that_can_be_read_again() {
