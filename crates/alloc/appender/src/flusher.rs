@@ -1,8 +1,8 @@
-//! Flushes shared by whoever needs one at the same time.
+//! Groups the flushes of concurrent callers: one flush of the drive serves all callers that wait for it.
 //!
-//! A caller is content with any flush that *began* after it came here; so while one runs, all
-//! later callers wait for the next one together. A flush that failed is the last: what the drive
-//! has lost by then nobody knows, and a later success would say nothing of it.
+//! A caller is served by any flush that *began* after its call, so while one runs, all later callers wait for
+//! the next one together. After a flush has failed, no further one is issued and every call that needs one
+//! returns that error: it is unknown which data the drive has lost, and a later success would not show it.
 
 use runtime::sync::{Condvar, Mutex, MutexGuard};
 use zone::{ZoneError, ZoneResult};
@@ -10,13 +10,13 @@ use zone::{ZoneError, ZoneResult};
 #[derive(Default, Debug)]
 struct State {
     started: u64,
-    /// The last one that succeeded.
+    /// The number of the last flush that succeeded.
     finished: u64,
     running: bool,
     failed: Option<ZoneError>,
 }
 
-/// See the head of this file. Flushes are numbered from 1.
+/// Issues flushes for concurrent callers and numbers them from 1.
 #[derive(Default, Debug)]
 pub struct Flusher {
     state: Mutex<State>,
@@ -29,21 +29,21 @@ impl Flusher {
         self.state.lock().started + 1
     }
 
-    /// The last flush that was done.
+    /// The number of the last flush that succeeded; 0 if none has.
     pub fn finished(&self) -> u64 {
         self.state.lock().finished
     }
 
-    /// Both of these: the next and the last.
+    /// [`Self::next`] and [`Self::finished`], read at one moment.
     pub fn window(&self) -> (u64, u64) {
         let state = self.state.lock();
         (state.started + 1, state.finished)
     }
 
-    /// Makes everything durable that was written before the call; `flush` is how the drive does it.
+    /// Makes everything durable that was written before the call; `flush` issues one flush to the drive.
     ///
     /// # Errors
-    /// The drive's; that of a flush that failed before, too.
+    /// The drive's error, also that of an earlier flush that failed.
     pub fn flush(&self, flush: impl Fn() -> ZoneResult<()>) -> ZoneResult<()> {
         let state = self.state.lock();
         let wanted = state.started + 1;

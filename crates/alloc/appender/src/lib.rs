@@ -1,6 +1,8 @@
-//! Appends to zones one behind the other: what finds no room goes on in the next zone, and what fails in
-//! one is tried in another. Which zones these are, and what becomes of one that is left, is the owner's
-//! business ([`Zones`]); so it does not matter here whether a table of zones stands behind it or a pool.
+//! Appends to a sequence of zones, and finishes and resets zones.
+//!
+//! [`append`] moves on to another zone when one is full or when a write to it fails. The implementation of
+//! [`Zones`] chooses the zones and decides what happens to one that is left, so this crate works with a table
+//! of zones as well as with a pool.
 
 mod flusher;
 mod retries;
@@ -12,36 +14,38 @@ use device::ZonedDevice;
 use std::borrow::Cow;
 use zone::{ZoneError, ZoneId, ZoneResult};
 
-/// Why a zone is left.
+/// Why nothing more is appended to a zone.
 #[derive(Debug)]
 pub enum Left<'a> {
-    /// It has no room for what comes next.
+    /// The zone has no room for the next write.
     Full,
-    /// A write to it failed. What is in it stays.
+    /// A write to the zone failed. The data already written to it stays.
     Failed(&'a ZoneError),
 }
 
-/// Where zones to append to come from.
+/// The source of the zones that [`append`] writes to.
 pub trait Zones {
     /// An open zone, or a run of bytes at its end. Dropping it gives back what the write did not use.
     type Open;
-    /// What the owner answers; errors of the drive are among them.
+    /// The owner's error type, which includes errors of the drive.
     type Error;
-    /// So many zones may fail under one write before that fails.
+    /// Number of zones that may fail under one write before the write fails.
     const MAX_FAILED: u32;
 
-    /// The zone that is open, or another one.
+    /// Returns the zone that is open, or opens another one.
     fn open(&mut self) -> Result<Self::Open, Self::Error>;
 
-    /// Nothing more is appended to a zone: the next [`Self::open`] answers another one.
+    /// Closes `open` to further appends: the next [`Self::open`] returns another zone.
     fn leave(&mut self, open: Self::Open, why: Left<'_>) -> Result<(), Self::Error>;
 
-    /// The drive's error behind one of a write.
+    /// The drive's error that caused `error`, if it comes from a write.
     fn drive_error(error: &Self::Error) -> Option<&ZoneError>;
 }
 
-/// Lets `write` write at the end of a zone; it answers `None` for one without room. Errors that
-/// another zone would meet too are answered at once, and no zone is left for them.
+/// Writes at the end of an open zone with `write`, and goes on in another zone when one is full or fails.
+///
+/// `write` returns `None` for a zone without room. Errors that would occur in every zone are returned at once, and
+/// the zone is not left.
 pub fn append<Z: Zones, T>(
     zones: &mut Z,
     mut write: impl FnMut(&mut Z, &mut Z::Open) -> Result<Option<T>, Z::Error>,
@@ -69,12 +73,12 @@ pub fn append<Z: Zones, T>(
     }
 }
 
-/// Whether what failed in one zone may succeed in another.
+/// Whether an error is one of a single zone, so that the same write may succeed in another zone.
 pub fn is_of_zone(error: &ZoneError) -> bool {
     !matches!(error, ZoneError::PowerLost { .. }) && !error.is_host_full()
 }
 
-/// Whether as many zones are open or active as the drive allows, which is no fault of the zone.
+/// Whether the drive's limit of open or active zones was reached, which is no fault of the zone.
 pub const fn is_of_limit(error: &ZoneError) -> bool {
     matches!(
         error,
@@ -94,25 +98,28 @@ pub fn padded(bytes: &[u8], block_size: u32) -> Cow<'_, [u8]> {
     Cow::Owned(blocks)
 }
 
-/// Gives back the active resource of a zone that is left. One that failed may not finish either.
+/// Finishes a zone that is left, which frees its active resource. A failure is only logged: a zone whose write
+/// failed may not finish either.
 pub fn finish(device: &dyn ZonedDevice, zone: ZoneId) {
     if let Err(error) = device.finish(zone) {
-        // Of a pair of zones the error says which.
+        // `zone` may stand for a pair of zones; the error names the one that failed.
         tracing::warn!(%error, "a zone cannot be finished");
     }
 }
 
-/// What became of zones that were to be reset.
+/// The outcome of [`reset_or_retire`].
 #[derive(Default, Debug)]
 pub struct Resets {
-    /// Can be written to behind the next flush.
+    /// Zones that were reset. They can be written to after the next flush.
     pub empty: Vec<ZoneId>,
-    /// Their resets failed.
+    /// Zones whose reset failed.
     pub broken: Vec<ZoneId>,
 }
 
-/// Resets each of `zones` by `reset`, which may find that there is nothing to do. Without power nothing
-/// is known of any.
+/// Calls `reset` for each of `zones`, which may find a zone empty already.
+///
+/// # Errors
+/// Loss of power, after which the state of none of the zones is known.
 pub fn reset_or_retire(
     zones: &[ZoneId],
     reset: impl Fn(ZoneId) -> ZoneResult<()>,
@@ -123,7 +130,7 @@ pub fn reset_or_retire(
             Ok(()) => resets.empty.push(*zone),
             Err(error @ ZoneError::PowerLost { .. }) => return Err(error),
             Err(error) => {
-                // Of a pair of zones the error says which.
+                // `zone` may stand for a pair of zones; the error names the one that failed.
                 tracing::warn!(%error, "a zone cannot be reset");
                 resets.broken.push(*zone);
             }
@@ -132,7 +139,7 @@ pub fn reset_or_retire(
     Ok(resets)
 }
 
-/// Resets a sequential zone unless nothing is written to it; true if that took a command.
+/// Resets a sequential zone unless it is empty; returns whether a reset was issued.
 pub fn reset_if_written(device: &dyn ZonedDevice, zone: ZoneId) -> ZoneResult<bool> {
     let report = device.report_zone(zone)?;
     let is_written = !report.write_pointer_valid() || report.write_pointer > 0;

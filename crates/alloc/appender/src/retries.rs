@@ -1,41 +1,44 @@
-//! When resets that have failed are tried again.
+//! The schedule on which failed zone resets are retried: exponential backoff, shortened while a caller waits
+//! for space.
 
 use std::time::Duration;
 
-/// How long nothing is tried after a failure, if somebody waits for space.
+/// Pause after the first failure of a reset, and the longest pause while a caller waits for space.
 pub const IN_NEED: Duration = Duration::from_millis(100);
 
-/// And at most, however often it has failed: the zone is not missed then.
+/// Longest pause in any case, however often the reset has failed: the zone is not missed then.
 const AT_MOST: Duration = Duration::from_secs(64);
 
-/// Nothing is tried for so many times as long as the last failure took, for whoever needs space waits for that too.
+/// A pause is at least this many times as long as the last failed reset took, because callers that need space
+/// wait for the reset too.
 const PAUSES: u32 = 10;
 
-/// The failures of resets of some zones, of which one is tried at a time: a drive may take long to fail, and if one is reset,
-/// the next may be too.
+/// Backoff state for a set of zones whose resets have failed. One zone is retried at a time: a drive may take
+/// long to fail, and once one reset succeeds, the next may too.
 #[derive(Default, Debug)]
 pub struct Retries {
-    /// The last failure, if some zone is left to be tried.
+    /// Time of the last failure, or `None` if no zone is left to be retried.
     failed_at: Option<Duration>,
     wait: Duration,
-    /// How long the last one that was tried took to fail.
+    /// How long the last retry took to fail.
     took: Duration,
 }
 
 impl Retries {
-    /// When the next one is to be tried.
+    /// Time of the next retry, or `None` if there is nothing to retry.
     pub fn due_at(&self) -> Option<Duration> {
         self.failed_at.map(|failed_at| failed_at + self.wait)
     }
 
-    /// Whether one is to be tried now, if that is to be no later than `at_most` after the last failure.
+    /// Whether a zone is to be retried at `now`, if the pause after the last failure is limited to `at_most`
+    /// (or to ten times the last retry's time, if that is longer).
     pub fn is_due(&self, now: Duration, at_most: Duration) -> bool {
         let at_most = at_most.max(self.took * PAUSES);
         let due = |failed_at: Duration| now >= failed_at + self.wait.min(at_most);
         self.failed_at.is_some_and(due)
     }
 
-    /// The first reset of a zone has failed. That puts the next try off only if there was none to come.
+    /// Records that the first reset of a zone has failed. A retry that is scheduled already keeps its time.
     pub fn begin(&mut self, now: Duration) {
         if self.failed_at.is_none() {
             let wait = IN_NEED;
@@ -43,14 +46,14 @@ impl Retries {
         }
     }
 
-    /// One that was tried from `began` on has failed.
+    /// Records that a retry which began at `began` has failed at `now`, and doubles the pause.
     pub fn failed_again(&mut self, began: Duration, now: Duration) {
         self.took = now.saturating_sub(began);
         let wait = (2 * self.wait).max(self.took * PAUSES);
         (self.failed_at, self.wait) = (Some(now), wait.min(AT_MOST));
     }
 
-    /// No zone is left.
+    /// Records that no zone is left to be retried.
     pub fn end(&mut self) {
         self.failed_at = None;
     }
@@ -60,7 +63,7 @@ impl Retries {
 mod tests {
     use super::*;
 
-    /// Which seconds of a day somebody tries, who looks each second, if all fails.
+    /// The seconds of a day at which a caller that checks every second retries, if every retry fails.
     fn tried(at_most: Duration) -> Vec<u64> {
         let mut retries = Retries::default();
         let second = Duration::from_secs;
@@ -68,7 +71,7 @@ mod tests {
         retries.begin(second(0));
         let mut tried = Vec::new();
         for now in 1..86_400 {
-            // Others fail for the first time all along.
+            // Other zones fail for the first time in every second.
             retries.begin(second(now));
             if retries.is_due(second(now), at_most) {
                 retries.failed_again(second(now), second(now));

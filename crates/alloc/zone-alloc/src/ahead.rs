@@ -1,32 +1,34 @@
-//! Cleaning ahead of need: under which pressure, and how much may be moved for it. Both follow from
-//! counts that the caller gives, so that a run can be replayed; there is no clock here.
+//! Cleaning ahead of need: the pressure that follows from the number of free zones, and the bytes that may be
+//! moved for it.
+//!
+//! Both are computed from counts that the caller passes in. There is no clock, so a run can be replayed.
 
 use crate::Pressure;
 
-/// How many zones are free, and from when on that matters.
+/// The number of free zones and the thresholds that it is compared with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Supply {
-    /// Zones that can be taken.
+    /// Free zones.
     pub free: u32,
-    /// With fewer than this, it matters how much of the rest is dead.
+    /// Below this, zones are cleaned if many of their bytes are dead.
     pub tidy: u32,
     /// With fewer than this, cleaning begins.
     pub begin: u32,
-    /// With fewer than this, somebody will soon have to wait for it.
+    /// Below this, a writer will soon have to wait for the cleaner.
     pub urgent: u32,
 }
 
-/// What may be moved, by how much there is left of two [`Allowance`]s.
+/// Which of two [`Allowance`]s have bytes left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Allowed {
-    /// To have few dead bytes.
+    /// The allowance for reducing dead bytes.
     pub to_tidy: bool,
-    /// To have free zones before they are needed.
+    /// The allowance for freeing zones before they are needed.
     pub ahead: bool,
 }
 
 impl Supply {
-    /// What a zone has to gain to be cleaned now, or `None` if there is time. What is urgent needs no
+    /// The pressure to clean at now, or `None` if no zone needs to be cleaned. [`Pressure::Urgent`] needs no
     /// allowance.
     pub const fn pressure(self, allowed: Allowed) -> Option<Pressure> {
         if self.free < self.urgent {
@@ -41,20 +43,20 @@ impl Supply {
     }
 }
 
-/// How much may be moved ahead of need: a token bucket that fills with what users write.
+/// The bytes that may be moved ahead of need: a token bucket that fills with the bytes that users write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Allowance {
     per_mille: u32,
     most: u64,
-    /// What users had written when it was last filled.
+    /// Bytes that users had written in all when the bucket was last filled.
     seen: u64,
-    /// Thousandths of bytes; below zero after a zone that cost more than there was.
+    /// Thousandths of bytes; negative after a zone that cost more than was left.
     left: i128,
 }
 
 impl Allowance {
-    /// `per_mille` bytes for every thousand that users write, and at most so many saved up. A zone may
-    /// be begun as long as anything is left, so `most` need not be as large as one.
+    /// Earns `per_mille` bytes for every thousand that users write and saves up at most `most` bytes. A zone
+    /// may be begun while anything is left, so `most` may be smaller than a zone.
     pub const fn new(per_mille: u32, most: u64) -> Self {
         let left = most as i128 * 1000;
         Self {
@@ -65,7 +67,7 @@ impl Allowance {
         }
     }
 
-    /// Users have written so many bytes in all.
+    /// Fills the bucket; `written` is the total of bytes that users have written.
     pub fn earn(&mut self, written: u64) {
         let new = i128::from(written.saturating_sub(self.seen));
         self.seen = self.seen.max(written);
@@ -73,12 +75,12 @@ impl Allowance {
         self.left = (self.left + new * i128::from(self.per_mille)).min(most);
     }
 
-    /// So many bytes were moved.
+    /// Takes `moved` bytes out of the bucket.
     pub fn spend(&mut self, moved: u64) {
         self.left -= i128::from(moved) * 1000;
     }
 
-    /// Whether another zone may be begun.
+    /// Whether another zone may be cleaned ahead of need.
     pub const fn allows(&self) -> bool {
         self.left > 0
     }
@@ -117,7 +119,7 @@ mod tests {
         assert!(!allowance.allows(), "50 of 50 are paid back");
         allowance.earn(204);
         assert!(allowance.allows());
-        // What is not used is saved up to the most only.
+        // Savings are limited to `most`.
         allowance.earn(1_000_000);
         allowance.spend(100);
         assert!(!allowance.allows());

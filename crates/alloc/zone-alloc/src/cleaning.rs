@@ -1,20 +1,20 @@
-//! Which zone to clean next. Policies are pure: the same view and pressure give the same choice, so
-//! that BlueFS, the store and the simulator share them and a run can be replayed.
+//! Chooses the next zone to clean. Policies are pure: the same view and pressure give the same choice, so
+//! BlueFS, the store and the simulator share them and a run can be replayed.
 
 use std::fmt::Debug;
 use zone::ZoneId;
 
-/// What is known of a zone that could be cleaned.
+/// A zone that could be cleaned, with its live and written bytes and its age.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Candidate {
     /// The zone.
     pub zone: ZoneId,
-    /// Bytes in it that are still wanted.
+    /// Live bytes in the zone, which cleaning has to move.
     pub live: u64,
     /// Bytes that a reset gives back, the live ones among them: up to the write pointer, or up to the
     /// zone's capacity where the tail of a finished zone is lost.
     pub written: u64,
-    /// When it was filled, on the clock of [`ZoneView::now`]; smaller is older.
+    /// Time at which the zone was filled, on the clock of [`ZoneView::now`]; smaller is older.
     pub filled_at: u64,
 }
 
@@ -27,28 +27,29 @@ impl Candidate {
 /// The zones that may be cleaned, at one moment.
 #[derive(Clone, Copy, Debug)]
 pub struct ZoneView<'a> {
-    /// In any order; none is there twice.
+    /// The candidates, in any order and without duplicates.
     pub zones: &'a [Candidate],
     /// The present on the clock of [`Candidate::filled_at`]: a counter that only grows.
     pub now: u64,
 }
 
-/// How much space is needed, which says what a zone has to gain to be worth its cost.
+/// How urgently space is needed. The higher the pressure, the fewer dead bytes a zone needs to be worth
+/// cleaning.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Pressure {
-    /// Zones are free: only those that are dead by more than half, and only while more than a 32nd of
-    /// the bytes of all candidates is dead. What is live in the others mostly dies by itself.
+    /// Zones are free: cleans only zones that are dead by more than half, and only while more than a 32nd of
+    /// the bytes of all candidates is dead. The live data of other zones mostly dies by itself.
     Tidy,
-    /// Zones get few: those that are dead by more than a quarter.
+    /// Few zones are left: cleans zones that are dead by more than a quarter.
     Ahead,
-    /// Somebody will soon wait: those that are dead by more than a sixteenth.
+    /// A writer will soon have to wait: cleans zones that are dead by more than a sixteenth.
     Urgent,
-    /// Any that has a dead byte.
+    /// Cleans any zone with a dead byte.
     Any,
 }
 
 impl Pressure {
-    /// The zones that are worth their cost.
+    /// The zones with enough dead bytes to be cleaned under this pressure.
     fn worthwhile<'a>(self, view: ZoneView<'a>) -> impl Iterator<Item = &'a Candidate> {
         let sixteenths = match self {
             Self::Tidy => 8,
@@ -65,7 +66,7 @@ impl Pressure {
     }
 }
 
-/// Dead bytes for each live one that are left alone while zones are free: a 32nd.
+/// Under [`Pressure::Tidy`], one dead byte for every 32 live ones is left alone.
 const TIDY: u64 = 32;
 
 fn is_untidy(zones: &[Candidate]) -> bool {
@@ -76,8 +77,8 @@ fn is_untidy(zones: &[Candidate]) -> bool {
 
 /// Picks the next zone to clean.
 pub trait CleaningPolicy: Debug + Send + Sync {
-    /// The zone, or `None` if none is worth its cost under `pressure`. Of equals, the one with the lower
-    /// number.
+    /// The zone to clean, or `None` if none is worth its cost under `pressure`. Between equal candidates, the
+    /// lower zone number wins.
     fn choose(&self, view: ZoneView<'_>, pressure: Pressure) -> Option<Candidate>;
 }
 
@@ -102,7 +103,7 @@ pub struct CostBenefit;
 impl CleaningPolicy for CostBenefit {
     fn choose(&self, view: ZoneView<'_>, pressure: Pressure) -> Option<Candidate> {
         let score = |c: &Candidate| {
-            // What was filled just now has an age too, or nothing would count beside it.
+            // The one is added because a zone filled just now would score 0 however many bytes in it are dead.
             let age = (view.now.saturating_sub(c.filled_at) + 1) as f64;
             c.dead() as f64 * age / (c.written as f64 + c.live as f64)
         };

@@ -1,25 +1,26 @@
-//! How many zones will be filled until somebody who has to wait may clean. Pure: the moment comes from the caller.
+//! Predicts how many zones users will fill during a period in which the cleaner has to wait. Pure: the caller
+//! passes the time in.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// What was written in so long says how much will be.
+/// The fill rate is measured over this period.
 const LOOKS_BACK: Duration = Duration::from_secs(10);
-/// Between two looks that are remembered.
+/// Least time between two samples that are kept.
 const APART: Duration = Duration::from_millis(500);
-/// Of all zones, one in so many is kept free for it at most.
+/// The prediction is at most one in this many of all zones.
 const MOST_PART: u32 = 8;
 
-/// How fast users fill zones, as far as it was looked at.
+/// Samples of the bytes written, from which the rate at which users fill zones is computed.
 #[derive(Clone, Debug, Default)]
 pub struct Filling {
-    /// Moments, and bytes that had been written then.
+    /// Samples: the time, and the total of bytes written by then.
     looks: VecDeque<(Duration, u64)>,
 }
 
 impl Filling {
-    /// Zones of so many bytes that will be filled in `time`, if it goes on as in the last ten seconds: an eighth of `all`
-    /// at most. `written` are the bytes that have been written up to `now`.
+    /// Number of zones of `zone_bytes` bytes that will be filled within `time` at the rate of the last ten seconds; at
+    /// most an eighth of `all`. `written` is the total of bytes written up to `now`.
     pub fn zones_in(
         &mut self,
         time: Duration,
@@ -40,7 +41,7 @@ impl Filling {
         let took = now.saturating_sub(since).max(APART).as_secs_f64();
         let bytes = written.saturating_sub(before) as f64 / took * time.as_secs_f64();
         let zones = (bytes / zone_bytes.max(1) as f64).ceil();
-        // Above the most that a number holds, it holds that.
+        // A float above `u32::MAX` becomes `u32::MAX` here.
         (zones as u32).min(all / MOST_PART)
     }
 }

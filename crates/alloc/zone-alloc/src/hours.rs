@@ -1,11 +1,11 @@
-//! Hours of the day: when the background cleaner may do what nobody waits for.
+//! Hours of the day in which the background cleaner may do work that is not urgent.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// From a minute of the day up to another one, over midnight if that is the earlier one; all day if they
-/// are the same.
+/// A daily period from one minute of the day up to another, across midnight if the end is the smaller one, and
+/// all day if both are the same.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Hours {
@@ -13,7 +13,7 @@ pub struct Hours {
     to: u16,
 }
 
-/// A text is no [`Hours`].
+/// The text is not a valid [`Hours`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("write always, or two different times of the day as 22:00-06:00")]
 pub struct HoursError;
@@ -22,12 +22,12 @@ impl Hours {
     /// All day.
     pub const ALWAYS: Self = Self { from: 0, to: 0 };
 
-    /// Whether it is never the wrong time.
+    /// Whether the period is the whole day.
     pub const fn is_always(self) -> bool {
         self.from == self.to
     }
 
-    /// Whether this minute of the day, counted from midnight, is one of them.
+    /// Whether `minute`, counted from midnight, is in the period.
     pub const fn contains(self, minute: u16) -> bool {
         if self.from < self.to {
             self.from <= minute && minute < self.to
@@ -61,7 +61,7 @@ impl FromStr for Hours {
     }
 }
 
-/// As it is read again.
+/// Writes the form that [`FromStr`] reads.
 impl fmt::Display for Hours {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_always() {

@@ -1,23 +1,25 @@
-//! The last free zones, in order: how many each tenant leaves to those above it. Pure.
+//! How many of the last free zones each tenant has to leave to tenants of higher priority. Pure.
 //!
-//! Tenants are an array, and their positions are their names. A tenant takes a free zone only while
-//! more are free than those of higher priority are guaranteed. So no tenant is brought below its
-//! guarantee by a lower one, and as long as a zone is free, the highest can go on: which is why those
-//! who give zones back (a journal that is compacted, a cleaner) stand above those who only take.
+//!
+//! Tenants are an array and are named by their positions in it. A tenant takes a free zone only while more are
+//! free than those of higher priority are guaranteed, so no tenant is brought below its guarantee by a lower
+//! one. While a zone is free, the highest tenant can go on. Tenants that give zones back (a journal that is
+//! compacted, a cleaner) therefore stand above those that only take.
 
-/// One who takes zones.
+/// A user of zones with its share of the free and of the active ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Tenant {
-    /// Free zones that nobody of lower priority takes.
+    /// Free zones that no tenant of lower priority may take.
     pub guaranteed: u32,
-    /// Smaller goes first. Equals leave each other nothing.
+    /// A smaller number is a higher priority. Tenants of equal priority keep nothing back for each other.
     pub priority: u8,
-    /// Active zones that it may hold at most; `None`: what the others leave of the drive's limit.
+    /// Most active zones that it may hold; `None`: shares the part of the drive's limit that the others' quotas
+    /// leave.
     pub active_quota: Option<u32>,
 }
 
 impl Tenant {
-    /// A tenant whose active zones nobody counts apart.
+    /// A tenant without an active quota of its own.
     pub const fn new(guaranteed: u32, priority: u8) -> Self {
         Self {
             guaranteed,
@@ -27,12 +29,12 @@ impl Tenant {
     }
 }
 
-/// Tenants of the free zones and of the active ones.
+/// The tenants of a drive's zones. Shares free zones and active zones out among them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ladder<const N: usize>(pub [Tenant; N]);
 
 impl<const N: usize> Ladder<N> {
-    /// Free zones that the tenant at this position leaves to others.
+    /// Free zones that the tenant at this position has to leave to those of higher priority.
     pub const fn kept_from(&self, tenant: usize) -> u32 {
         let (mut kept, mut other) = (0u32, 0);
         while other < N {
@@ -44,14 +46,14 @@ impl<const N: usize> Ladder<N> {
         kept
     }
 
-    /// Whether the tenant at this position may have one of so many free zones.
+    /// Whether the tenant at this position may take one of `free` free zones.
     pub const fn may_take(&self, tenant: usize, free: u32) -> bool {
         free > self.kept_from(tenant)
     }
 
-    /// Places of a common limit that the tenant at this position leaves to others, whatever their priority:
-    /// what each is guaranteed and does not hold. A tenant that takes a place only while there is one
-    /// beside these keeps none of them from its own.
+    /// Places of a common limit that the tenant at this position has to leave to all others, whatever their
+    /// priority: the part of each guarantee that is not held yet. If each tenant takes a place only while more
+    /// than these are left, every tenant reaches its guarantee.
     pub fn owed_to_others(&self, tenant: usize, held: [u32; N]) -> u32 {
         let others = self.0.iter().zip(held).enumerate();
         let others = others.filter(|(position, _)| *position != tenant);
@@ -60,8 +62,8 @@ impl<const N: usize> Ladder<N> {
             .fold(0, u32::saturating_add)
     }
 
-    /// Active zones that the tenant at this position may hold, out of `limit` of the drive. Quotas are
-    /// served by priority; the tenants without one have together what is left.
+    /// Active zones that the tenant at this position may hold, out of the drive's `limit`. Quotas are served by
+    /// priority; tenants without a quota share the rest.
     pub fn active_quota(&self, tenant: usize, limit: u32) -> u32 {
         let own = self.0[tenant];
         let before = |(position, other): &(usize, &Tenant)| {

@@ -1,10 +1,10 @@
-//! Who owns which zone, who may take the next one, and which zone to clean: decisions only.
+//! Decides who owns which zone, who may take the next one, and which zone to clean. Nothing here does I/O.
 //!
-//! Nothing here does I/O. BlueFS and the store share one [`ZonePool`]; whether a zone may be taken
-//! follows from the drive's own report (an empty zone is nobody's) and from what the owners have
-//! claimed, so that no third place has to remember it.
+//! BlueFS and the store share one [`ZonePool`]. Whether a zone may be taken follows from the drive's own report
+//! (an empty zone has no owner) and from the zones that the owners have claimed, so no third record of it is
+//! needed.
 
-/// In records for other programs, it is the text that people write.
+/// Serializes the type as the text that its `FromStr` reads, for records that other programs read.
 macro_rules! written_as_text {
     ($name:ident) => {
         impl TryFrom<String> for $name {

@@ -1,21 +1,21 @@
-//! How long data will live, inferred from how long its predecessors lived, and with what it shares a zone
-//! for that reason. A zone whose data dies together is cleaned for nothing.
+//! Estimates how long data will live from the lifetimes of the data that it replaced, and picks the stream that
+//! it is written to. A zone whose data dies together is cleaned without moving anything.
 //!
 //! Overwrites of a block are taken for a Poisson process whose rate may change. Its estimate is that of a
 //! gamma prior: lifetimes seen, over the time in which they were seen. Both fade with each overwrite, so
 //! that a block that turns hot or cold is soon known as such. Nothing is configured: all
 //! times are measured against the time in which all live data is written once.
 
-/// What one overwrite leaves of what was known before it. More follows a fixed skew better (0.4: 2 % less
-/// write amplification) and a shifting one worse (3 % more).
+/// Weight that an overwrite leaves to the lifetimes observed before it. A larger one follows a fixed skew
+/// better (0.4: 2 % less write amplification) and a shifting one worse (3 % more).
 const KEPT: f32 = 0.2;
 
-/// What is known of data that was never overwritten: as if half a lifetime of 0.6 of [`Clock::live`] had been
-/// seen.
+/// The prior for data that was never overwritten: as if half a lifetime of 0.6 of [`Clock::live`] had been
+/// observed.
 const PRIOR_LIFETIMES: f64 = 0.5;
 const PRIOR_SPAN: f64 = 0.3;
 
-/// The present, in bytes (or blocks of one size) that users have written.
+/// The present time, measured in bytes (or blocks of one size) that users have written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Clock {
     /// Written so far.
@@ -24,19 +24,19 @@ pub struct Clock {
     pub live: u64,
 }
 
-/// What the overwrites of a piece of data have shown.
+/// The lifetimes observed from the overwrites of a piece of data.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct History {
-    /// When it was last written by its user.
+    /// Time on [`Clock::now`] at which its user last wrote it.
     pub written_at: u64,
-    /// Lifetimes that were seen to their end, the older ones in part.
+    /// Number of completed lifetimes, the older ones weighted less.
     pub lifetimes: f32,
-    /// Their sum.
+    /// The sum of these lifetimes, with the same weights, in units of [`Clock::now`].
     pub span: f32,
 }
 
 impl History {
-    /// That of data which replaces nothing.
+    /// The history of data that replaces nothing.
     pub const fn new(now: u64) -> Self {
         Self {
             written_at: now,
@@ -45,7 +45,7 @@ impl History {
         }
     }
 
-    /// That of data which replaces data with this history.
+    /// The history of data that replaces data with this history.
     #[must_use]
     pub fn overwritten(self, now: u64) -> Self {
         let lived = now.saturating_sub(self.written_at) as f32;
@@ -56,7 +56,7 @@ impl History {
         }
     }
 
-    /// How much longer it is expected to live. What has lived long lives on.
+    /// Expected remaining lifetime, in units of [`Clock::now`]. It grows with the age of the data.
     pub fn rest(self, clock: Clock) -> f64 {
         let age = clock.now.saturating_sub(self.written_at) as f64;
         let span = f64::from(self.span) + age + PRIOR_SPAN * clock.live as f64;
@@ -64,19 +64,19 @@ impl History {
     }
 }
 
-/// Streams by expected lifetime. What users write and what the cleaner moves never share one: what a
-/// user writes may be the beginning of something hot, what was moved has shown that it lives on.
+/// Assigns data to streams by expected remaining lifetime. User writes and data that the cleaner moves never
+/// share a stream: new data may turn out to be hot, while moved data has shown that it lives on.
 #[derive(Clone, Copy, Debug)]
 pub struct ByLifetime {
-    /// Where one stream of what users write ends and the next begins, in times that all live data takes to
-    /// be written once.
+    /// Boundaries between the streams of user writes, in multiples of [`Clock::live`], the time in which all
+    /// live data is written once.
     written: &'static [f64],
-    /// The same of what is moved.
+    /// Boundaries between the streams of moved data, in the same unit.
     moved: &'static [f64],
 }
 
 impl Default for ByLifetime {
-    /// As many streams as gain anything: three and four.
+    /// Three streams for user writes and four for moved data; more gain nothing.
     fn default() -> Self {
         Self {
             written: &[1.0, 2.5],
@@ -86,8 +86,8 @@ impl Default for ByLifetime {
 }
 
 impl ByLifetime {
-    /// With so many open zones at most, two at least. Two streams of each kind have nearly all that more
-    /// would gain, and every open zone is one that is never full.
+    /// Streams for a limit of `open_zones` open zones, which is at least 2. Two streams of each kind have
+    /// nearly all the gain of more, and every open zone is one that is never full.
     pub const fn within(open_zones: u32) -> Self {
         match open_zones {
             0..4 => Self {
@@ -101,22 +101,22 @@ impl ByLifetime {
         }
     }
 
-    /// Streams of what users write.
+    /// Number of streams for user writes.
     pub const fn user_streams(self) -> usize {
         self.written.len() + 1
     }
 
-    /// Streams of what the cleaner moves.
+    /// Number of streams for data that the cleaner moves.
     pub const fn moved_streams(self) -> usize {
         self.moved.len() + 1
     }
 
-    /// Which of its streams gets what a user writes.
+    /// Index of the stream for data that a user writes.
     pub fn written(self, history: History, clock: Clock) -> usize {
         Self::step(self.written, history, clock)
     }
 
-    /// Which of its streams gets what the cleaner moves.
+    /// Index of the stream for data that the cleaner moves.
     pub fn moved(self, history: History, clock: Clock) -> usize {
         Self::step(self.moved, history, clock)
     }
@@ -138,7 +138,7 @@ mod tests {
         Clock { now, live: LIVE }
     }
 
-    /// Overwritten every `every`, `times` times.
+    /// The history of data that is overwritten `times` times, at intervals of `every`.
     fn steady(every: u64, times: u64) -> History {
         (1..=times).fold(History::new(0), |history, n| history.overwritten(n * every))
     }

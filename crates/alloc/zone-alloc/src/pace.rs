@@ -1,5 +1,5 @@
-//! How fast live data is moved while nobody waits for a zone. Pure: of what was moved, the clock, and what
-//! users' requests do follows when the next piece may go.
+//! Limits how fast live data is moved while no writer waits for a zone. Pure: the time of the next move follows
+//! from the bytes moved, the clock and the load of user requests.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -7,37 +7,37 @@ use std::str::FromStr;
 use std::time::Duration;
 use zone::{Bytes, SizeError};
 
-/// What the background cleaner is held to.
+/// The limit on the background cleaner's speed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Pace {
-    /// As fast as the drive goes.
+    /// As fast as the drive allows.
     #[default]
     Full,
-    /// So many bytes are moved a second.
+    /// At most this many bytes are moved a second.
     Rate(u64),
-    /// Only while no user's request has been under way for so long.
+    /// Data is moved only when no user request has been under way for this long.
     Idle(Duration),
-    /// As fast as 99 of 100 reads of users do not take longer.
+    /// As fast as possible while 99 of 100 user reads take no longer than this.
     Latency(Duration),
 }
 
 /// Why a text is no [`Pace`].
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum PaceError {
-    /// Not one of the four.
+    /// The text is none of the four forms.
     #[error("write full, a rate as 100MiB/s, idle:200ms or latency:20ms")]
     Unknown,
-    /// The rate is none.
+    /// The rate is not a valid size.
     #[error("{0}")]
     Rate(#[from] SizeError),
     /// At that rate nothing would ever be moved.
     #[error("a rate is a byte a second or more; `store clean --stop` stops the cleaner")]
     NoRate,
-    /// The time is none.
+    /// The time is not a valid duration.
     #[error("{0}; write 200ms or 2s")]
     Time(#[from] humantime::DurationError),
-    /// Nothing could be held to that.
+    /// The time is outside the allowed range.
     #[error("write a time from 1ms to 1h")]
     OutOfRange,
 }
@@ -72,7 +72,7 @@ impl FromStr for Pace {
     }
 }
 
-/// As it is read again.
+/// Writes the form that [`FromStr`] reads.
 impl fmt::Display for Pace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
@@ -91,7 +91,7 @@ impl fmt::Display for Pace {
 
 crate::written_as_text!(Pace);
 
-/// What users' requests do. The times are those of one clock.
+/// The load of user requests. All times are on one clock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Requests {
     /// Requests that have begun and not ended.
@@ -100,30 +100,30 @@ pub struct Requests {
     pub last_ended: Duration,
     /// Reads that have ended.
     pub reads: u64,
-    /// Of these, how many took longer than [`Pacer::slow_above`].
+    /// Of [`Self::reads`], those that took longer than [`Pacer::slow_above`].
     pub slow: u64,
 }
 
-/// Between two decisions about the rate, if reads are not slow before.
+/// Time between two changes of the rate, unless too many reads are slow before.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// What a rate that follows latencies begins with, gains in an interval, and never falls below or rises
-/// above, in bytes a second.
+/// The rate of [`Pace::Latency`] in bytes a second: its first value, its gain in an interval, and its lower and
+/// upper bound.
 const FIRST: u64 = 8 << 20;
 const STEP: u64 = 4 << 20;
 const LEAST: u64 = 1 << 20;
 const MOST: u64 = 16 << 30;
-/// Reads that are looked at together.
+/// Number of reads over which the share of slow ones is taken.
 const SAMPLE: u64 = 200;
 
-/// Says when the next piece may be moved.
+/// Computes when the next piece of data may be moved.
 #[derive(Clone, Debug)]
 pub struct Pacer {
     pace: Pace,
-    /// Not before: what went before has been paid for then.
+    /// Earliest time of the next move: the bytes moved before it are within the rate by then.
     next: Duration,
-    /// The rate that follows latencies.
+    /// The current rate under [`Pace::Latency`], in bytes a second.
     rate: u64,
-    /// When that was decided upon, and from which request on reads are counted.
+    /// When the rate was last changed.
     decided_at: Duration,
     since: (u64, u64),
 }
@@ -140,7 +140,7 @@ impl Pacer {
         }
     }
 
-    /// What it is held to.
+    /// The limit that this pacer enforces.
     pub const fn pace(&self) -> Pace {
         self.pace
     }
@@ -154,7 +154,7 @@ impl Pacer {
         }
     }
 
-    /// A read that takes longer is slow; nobody cares if it is `None`.
+    /// Latency above which a read counts as slow; `None` if latencies do not matter.
     pub const fn slow_above(&self) -> Option<Duration> {
         match self.pace {
             Pace::Latency(target) => Some(target),
@@ -162,7 +162,7 @@ impl Pacer {
         }
     }
 
-    /// When the next piece may go, or when to ask again: at once if that is not later than `now`.
+    /// Time of the next move, or the time to ask again; not later than `now` if data may be moved at once.
     pub fn next(&mut self, now: Duration, requests: &Requests) -> Duration {
         match self.pace {
             Pace::Full => now,
@@ -176,7 +176,7 @@ impl Pacer {
         }
     }
 
-    /// A piece goes: so many bytes are read or written. What is moved is both.
+    /// Records that a piece is moved; `bytes` counts both its read and its write.
     pub fn spend(&mut self, bytes: u64, now: Duration) {
         if let Some(rate) = self.rate() {
             let nanos = u128::from(bytes) * 500_000_000 / u128::from(rate.max(1));
@@ -185,12 +185,12 @@ impl Pacer {
         }
     }
 
-    /// A little faster each second in which few reads are slow, half as fast as soon as too many are (additive
-    /// increase, multiplicative decrease, as TCP does). Twice as fast while nobody reads.
+    /// Raises the rate each second in which few reads are slow, and halves it as soon as too many are (additive
+    /// increase, multiplicative decrease, as TCP does). Doubles it while there are no reads.
     fn adapt(&mut self, now: Duration, requests: &Requests) {
         let reads = requests.reads.saturating_sub(self.since.0);
         let slow = requests.slow.saturating_sub(self.since.1);
-        // One is no reason yet.
+        // A single slow read does not lower the rate.
         let is_too_slow = slow > 1 + reads / 100;
         if !is_too_slow && now < self.decided_at + INTERVAL {
             return;

@@ -1,9 +1,10 @@
 //! The table of zone owners, one byte a zone.
 //!
-//! Life of a zone: free → taken by an owner → given back after its reset. At mount every
-//! non-empty sequential zone starts as *unclaimed*: its owner claims it from its own metadata, and
-//! what nobody claims was never acknowledged and may be reset.
-//! Invariant: a zone has one owner; reserves are honoured before the lowest free zone is given.
+//! Life of a zone: free → taken by an owner → given back after its reset. At mount every non-empty sequential
+//! zone starts as *unclaimed*: its owner claims it from its own metadata. A zone that no owner claims holds
+//! nothing that was acknowledged and may be reset.
+//!
+//! Invariant: a zone has one owner; reserves are honoured before the lowest free zone is given out.
 
 use crate::ladder::{Ladder, Tenant};
 use runtime::sync::Mutex;
@@ -12,14 +13,14 @@ use std::collections::BTreeMap;
 use thiserror::Error;
 use zone::{Geometry, ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
 
-/// Zones of BlueFS's reserve that it may need while one is cleaned: for a log, the manifest, a table and
-/// the journal.
+/// Zones of BlueFS's reserve that it may need while a zone is cleaned: for a log, the manifest, an SST and the
+/// journal.
 const KEPT_FROM_CLEANER: u32 = 4;
 
-/// Free zones that the cleaner alone may use: one that it fills and one to change to.
+/// Free zones that only the cleaner may take: one that it fills and one to change to.
 pub const KEPT_FOR_CLEANER: u32 = 2;
 
-/// Positions on the ladder of those who take for the store.
+/// Positions of the store's tenants on the ladder.
 const CLEANER: usize = 1;
 const DATA: usize = 3;
 
@@ -33,22 +34,22 @@ pub enum Owner {
     Store,
 }
 
-/// What a zone is taken for; it decides how deep into the free zones the taker may reach.
+/// The use that a zone is taken for; it decides how many free zones have to be left to others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Purpose {
     /// BlueFS's journal: conventional zones first, for they take no active resource.
     Journal,
-    /// BlueFS's files: sequential zones first, for what lies in a conventional one costs a flush of its own
-    /// before the journal names it. Beside a store, only as many as are reserved for BlueFS.
+    /// BlueFS's files: sequential zones first, because data in a conventional zone costs a flush of its own
+    /// before the journal may refer to it. Beside a store, only the zones reserved for BlueFS are sequential.
     Files,
-    /// New object data: leaves the reserves of BlueFS and of the cleaner alone.
+    /// New object data: leaves the reserves of BlueFS and of the cleaner untouched.
     Data,
-    /// Object data that the cleaner moves: leaves BlueFS a few zones of its reserve. It gives back more
-    /// than it takes, and has to be able to begin when the reserve has grown over what is free.
+    /// Object data that the cleaner moves: leaves BlueFS a few zones of its reserve. The cleaner gives back more
+    /// zones than it takes, and has to be able to start even if the reserve exceeds the free zones.
     Cleaning,
 }
 
-/// A zone that two owners claim, or that is not there.
+/// Why a zone cannot be claimed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum ClaimError {
     /// Another owner has claimed it.
@@ -56,9 +57,9 @@ pub enum ClaimError {
     Owned {
         /// The zone.
         zone: ZoneId,
-        /// Who has it.
+        /// The owner in the table.
         owner: Owner,
-        /// Who claims it too.
+        /// The owner that claims it as well.
         by: Owner,
     },
     /// The drive has no such zone.
@@ -79,7 +80,7 @@ pub struct PoolCounts {
     pub bluefs_sequential: u32,
     /// Zones of the store.
     pub store: u32,
-    /// Not empty, and claimed by nobody.
+    /// Non-empty zones that no owner has claimed.
     pub unclaimed: u32,
     /// Read-only, offline or retired.
     pub unusable: u32,
@@ -99,9 +100,9 @@ struct Table {
     /// Free parts of each conventional zone of the drive.
     free_parts: Vec<u32>,
     bluefs_reserve: u32,
-    /// There is no store.
+    /// Whether no store uses the drive.
     bluefs_is_alone: bool,
-    /// Who gets a zone when its owner gives it back.
+    /// The owners that get zones when their present owners give them back ([`ZonePool::claim_next`]).
     heirs: BTreeMap<ZoneId, Owner>,
 }
 
@@ -151,22 +152,23 @@ impl ZonePool {
         &self.geometry
     }
 
-    /// Keeps sequential zones back: BlueFS may always grow to `zones` in all.
+    /// Keeps sequential zones back for BlueFS, so that it can always grow to `zones` sequential zones in all.
     pub fn reserve(&self, zones: u32) {
         self.table.lock().bluefs_reserve = zones;
     }
 
-    /// No store is going to take zones of this drive.
+    /// Declares that no store will take zones of this drive.
     pub fn set_bluefs_alone(&self) {
         self.table.lock().bluefs_is_alone = true;
     }
 
-    /// Whether BlueFS's files take conventional zones first, for sequential ones are data's.
+    /// Whether BlueFS's files take conventional zones first, because sequential ones are for object data.
     pub fn prefers_conventional(&self) -> bool {
         self.table.lock().prefers() == ZoneKind::Conventional
     }
 
-    /// Whether BlueFS has sequential zones that data may claim while conventional ones are free.
+    /// Whether BlueFS holds more sequential zones than are reserved for it while conventional zones are free,
+    /// on a drive that a store uses.
     pub fn bluefs_is_in_the_way(&self) -> bool {
         let table = self.table.lock();
         let counts = &table.counts;
@@ -174,8 +176,8 @@ impl ZonePool {
         !table.bluefs_is_alone && is_beyond && counts.free_conventional > 0
     }
 
-    /// Says at mount that `zone` belongs to `owner`. Claiming twice is harmless. A read-only zone
-    /// may be claimed (it can be read), and counts as its owner's.
+    /// Records at mount that `zone` belongs to `owner`. Claiming twice is harmless. A read-only zone may be
+    /// claimed (it can be read), and counts as its owner's.
     pub fn claim(&self, zone: ZoneId, owner: Owner) -> Result<(), ClaimError> {
         let mut table = self.table.lock();
         match table.states.get(zone.index()).copied() {
@@ -192,8 +194,8 @@ impl ZonePool {
         }
     }
 
-    /// Takes the lowest free zone that `purpose` may have; on a hard drive low zones lie outside,
-    /// where it is fastest. `None` if there is none left above the reserves of others.
+    /// Takes the lowest free zone that `purpose` may have; on a hard disk low zones lie on the outer tracks,
+    /// which are fastest. `None` if none is left above the reserves of others.
     pub fn take(&self, purpose: Purpose) -> Option<ZoneId> {
         let mut table = self.table.lock();
         let (owner, kept_back) = match purpose {
@@ -223,8 +225,8 @@ impl ZonePool {
         Some(zone)
     }
 
-    /// Says that `zone`, which another owns, is `owner`'s when that one gives it back: until then nobody else may take
-    /// it. `None` takes that back.
+    /// Makes `owner` the next owner of `zone` when its present owner gives it back; until then no other may
+    /// take it. `None` withdraws the claim.
     pub fn claim_next(&self, zone: ZoneId, owner: Option<Owner>) {
         let heirs = &mut self.table.lock().heirs;
         match owner {
@@ -233,7 +235,7 @@ impl ZonePool {
         };
     }
 
-    /// Gives back a zone that is empty again (or conventional and unused).
+    /// Gives back a zone that is empty after a reset (or conventional and unused).
     pub fn give_back(&self, zone: ZoneId) {
         let mut table = self.table.lock();
         let heir = table.heirs.remove(&zone);
@@ -241,12 +243,12 @@ impl ZonePool {
         table.set(&self.geometry, zone, state);
     }
 
-    /// Takes a zone out of use for good: it has gone read-only or offline.
+    /// Takes a zone out of use for good, after it has become read-only or offline or has failed.
     pub fn retire(&self, zone: ZoneId) {
         self.table.lock().set(&self.geometry, zone, State::Unusable);
     }
 
-    /// Non-empty zones that nobody has claimed, lowest first.
+    /// Non-empty zones that no owner has claimed, lowest first.
     pub fn unclaimed(&self) -> Vec<ZoneId> {
         self.in_state(State::Unclaimed)
     }
@@ -264,7 +266,7 @@ impl ZonePool {
             .collect()
     }
 
-    /// Who owns `zone`, if anybody.
+    /// The owner of `zone`, or `None` if it has none.
     pub fn owner(&self, zone: ZoneId) -> Option<Owner> {
         match self.table.lock().states.get(zone.index())? {
             State::Owned(owner) => Some(*owner),
@@ -284,24 +286,24 @@ impl ZonePool {
         table.counts.free_sequential.saturating_sub(kept_back)
     }
 
-    /// Sequential zones that object data may fill at most, used or free: all usable ones less
-    /// what BlueFS has or is reserved and less the cleaner's reserve.
+    /// Most sequential zones that object data may fill, used or free: all usable ones except those that BlueFS
+    /// holds or has reserved and the cleaner's reserve.
     pub fn data_zones(&self) -> u32 {
         let table = self.table.lock();
         let c = &table.counts;
         (c.free_sequential + c.store + c.unclaimed).saturating_sub(table.ladder().kept_from(DATA))
     }
 
-    /// Sequential zones that BlueFS and object data share, used or free: all usable ones less what is the
-    /// cleaner's alone.
+    /// Sequential zones that BlueFS and object data share, used or free: all usable ones except those for the
+    /// cleaner alone.
     pub fn shared_zones(&self) -> u32 {
         let c = self.counts();
         let all = c.free_sequential + c.store + c.unclaimed + c.bluefs_sequential;
         all.saturating_sub(KEPT_FOR_CLEANER)
     }
 
-    /// How many zones the store may keep open for its streams. On a drive of few zones the open ones, which
-    /// are never full, cost more than placing data by its lifetime gains under a uniform load.
+    /// Number of zones that the store may keep open for its streams. On a drive of few zones, open zones (never
+    /// full) cost more than placing data by its lifetime gains under a uniform load.
     pub const fn store_streams(&self) -> u32 {
         const FEW_ZONES: u32 = 256;
         match self.geometry.max_active_zones {
@@ -310,7 +312,7 @@ impl ZonePool {
         }
     }
 
-    /// How many zones `owner` may keep active at once, from the drive's limit; `None` without one.
+    /// Most zones that `owner` may keep active at once, derived from the drive's limit; `None` without a limit.
     ///
     /// The store needs a zone for each stream, and one while it changes from a full zone to the next; BlueFS
     /// gets the rest, which is all of it where there is no store.
@@ -335,8 +337,8 @@ impl ZonePool {
 }
 
 impl Table {
-    /// Whom free zones are kept for. What BlueFS is reserved and does not have yet is in two parts, of
-    /// which the cleaner leaves it the first only.
+    /// The tenants that free zones are kept for. The part of BlueFS's reserve that it does not hold yet is
+    /// split in two: the cleaner leaves it the first part only.
     fn ladder(&self) -> Ladder<4> {
         let bluefs = self.bluefs_reserve;
         let missing = bluefs.saturating_sub(self.counts.bluefs_sequential);
@@ -350,8 +352,8 @@ impl Table {
         ])
     }
 
-    /// Which zones BlueFS's files take first: sequential ones if it may have one more without taking it from
-    /// data.
+    /// The kind of zone that BlueFS's files take first: sequential if BlueFS may have one more without taking
+    /// it from object data.
     fn prefers(&self) -> ZoneKind {
         if self.bluefs_is_alone || self.counts.bluefs_sequential < self.bluefs_reserve {
             ZoneKind::SequentialWriteRequired

@@ -1,16 +1,17 @@
-//! Between readers and resets: a zone is reset only when nobody can still read from a place in it.
+//! Orders readers and resets: a zone is reset only when no reader can still read from an address in it.
 //!
-//! A reader enters, looks its places up, says in which zones they are, reads, and leaves. Whoever
-//! resets a zone first sees to it that nobody finds a place in it any more, and then waits for those
-//! who entered before and may have found one. Readers never wait, neither for a reset nor for each
-//! other, and a read that is stuck holds up the reset of its own zones only.
+//!
+//! A reader enters, looks its addresses up, declares the zones they are in, reads, and leaves. A thread that
+//! resets a zone first makes sure that no lookup finds an address in it any more, and then waits for the
+//! readers that entered before and may have found one. Readers never wait, neither for a reset nor for each
+//! other, and a read that hangs delays the reset of its own zones only.
 
 use runtime::sync::{Condvar, Mutex};
 use runtime::thread;
 use std::sync::Arc;
 use zone::ZoneId;
 
-/// Zones without a piece of memory for them in the common case: everything lies in one.
+/// A set of zones that allocates no memory in the common case of one zone.
 enum Zones {
     One(ZoneId),
     Many(Vec<ZoneId>),
@@ -38,12 +39,12 @@ impl Zones {
     }
 }
 
-/// Where a reader may read.
+/// The zones that a reader may read from.
 enum Places {
-    /// It is still looking them up: anywhere.
+    /// The reader is still looking its addresses up: it may read anywhere.
     Unknown,
     In(Zones),
-    /// The same, for as long as whoever reads likes.
+    /// The zones of a reader that may stay for any length of time.
     StaysIn(Zones),
 }
 
@@ -60,14 +61,14 @@ impl Places {
 struct State {
     /// The number of the reader that enters next.
     next: u64,
-    /// With their numbers, in any order: few read at a time.
+    /// The readers that have entered, with their numbers, in any order; there are few at a time.
     readers: Vec<(u64, Places)>,
-    /// Who wants to reset a zone.
+    /// Number of threads that wait to reset a zone.
     waiting: usize,
 }
 
 impl State {
-    /// Those who entered before the reader of this number.
+    /// The readers that entered before the one of this number.
     fn before(&self, number: u64) -> impl Iterator<Item = &Places> {
         let earlier = self.readers.iter().filter(move |(n, _)| *n < number);
         earlier.map(|(_, places)| places)
@@ -87,7 +88,8 @@ impl State {
     }
 }
 
-/// The readers of some threads, so that threads seldom meet. On a line of the processor's cache of its own.
+/// The readers of a subset of the threads, so that threads seldom contend; on a processor cache line of its
+/// own.
 #[derive(Default)]
 #[repr(align(64))]
 struct Part {
@@ -105,13 +107,13 @@ impl Part {
 
 const PARTS: usize = 16;
 
-/// The readers of a drive's zones.
+/// The readers of a drive's zones, which resets wait for.
 #[derive(Default)]
 pub struct ReadGate {
     parts: [Part; PARTS],
 }
 
-/// A reader that has entered; it leaves when this is dropped.
+/// A reader that has entered; dropping it is leaving.
 pub struct Reading {
     gate: Arc<ReadGate>,
     part: usize,
@@ -119,13 +121,13 @@ pub struct Reading {
 }
 
 impl ReadGate {
-    /// A reader is about to look places up.
+    /// Enters a reader that is about to look addresses up.
     pub fn enter(self: &Arc<Self>) -> Reading {
         self.enter_at(Places::Unknown)
     }
 
-    /// A reader has looked places up, in these zones, and still keeps everybody from making them
-    /// impossible to find: with the lock that it found them under.
+    /// Enters a reader that has found addresses in these zones and still holds the lock that it found them
+    /// under, so that no other thread can invalidate them before this call returns.
     pub fn enter_in(self: &Arc<Self>, zones: impl IntoIterator<Item = ZoneId>) -> Reading {
         self.enter_at(Places::In(zones.into_iter().collect()))
     }
@@ -144,12 +146,13 @@ impl ReadGate {
         }
     }
 
-    /// Comes back when no reader that had entered before this call can still read from `zone`. No
-    /// reader that enters later may find a place in it. False, at once, if one of them is going to stay
-    /// for longer than a read takes.
+    /// Waits until no reader that entered before this call can still read from `zone`. The caller has made sure
+    /// that readers that enter later find no address in it. Returns false at once if one of the earlier readers
+    /// stays in the zone for longer than a read ([`Reading::stay_in`]).
     #[must_use]
     pub fn wait_for_readers(&self, zone: ZoneId) -> bool {
-        // Who has entered a part by now is below its number; who enters it later has still to look places up.
+        // Readers that have entered a part so far have numbers below `next`; later ones have yet to look
+        // addresses up.
         let mut before = [0; PARTS];
         for (part, next) in self.parts.iter().zip(&mut before) {
             let state = part.state.lock();
@@ -171,12 +174,12 @@ impl ReadGate {
 }
 
 impl Reading {
-    /// What was looked up lies in these zones, and is read now.
+    /// Declares that the addresses found lie in these zones and are read now.
     pub fn only_in(&self, zones: impl IntoIterator<Item = ZoneId>) {
         self.set(Places::In(zones.into_iter().collect()));
     }
 
-    /// What was looked up lies in these zones, and is read sooner or later.
+    /// Declares that the addresses found lie in these zones and are read at any later time.
     pub fn stay_in(&self, zones: impl IntoIterator<Item = ZoneId>) {
         self.set(Places::StaysIn(zones.into_iter().collect()));
     }
@@ -237,7 +240,7 @@ mod tests {
             while waiting(&gate) == 0 {
                 std::thread::yield_now();
             }
-            // Whoever comes now has found another place, and is not waited for.
+            // A reader that enters now finds another address and is not waited for.
             let later = gate.enter();
             assert!(goes_on.try_recv().is_err());
             drop(in_a);

@@ -1,40 +1,42 @@
-//! The zones that could be cleaned, in an order that finds a victim without a look at all of them.
+//! The zones that could be cleaned, ordered so that a victim is found without a scan of all of them.
 //!
-//! Zones are kept by their share of dead bytes, in [`SHARES`] classes of one width, and in each class the
-//! oldest comes first. Of two zones with the same share every policy prefers the older one. So the oldest
-//! of each class are enough to choose from, and what is chosen is what a look at all zones would choose,
-//! or a zone whose share is less by at most one 256th. The borders of all degrees of [`crate::Pressure`]
-//! are borders of classes.
 //!
-//! A change costs O(log n), a choice a look at 256 zones, and memory is 9 bytes a zone.
+//! Zones are kept by their share of dead bytes, in [`SHARES`] classes of equal width, the oldest first in each
+//! class. Of two zones with the same share every policy prefers the older one, so the oldest of each class are
+//! enough to choose from: the choice equals that from all zones, or has a share that is less by at most one
+//! 256th. The borders of all degrees of [`crate::Pressure`] are borders of classes.
+//!
+//!
+//! A change costs O(log n), a choice compares 256 zones, and memory is 9 bytes a zone.
 
 use crate::Candidate;
 use std::cmp::Reverse;
 use zone::ZoneId;
 
-/// Classes of zones with live and with dead bytes.
+/// Number of classes of zones that have both live and dead bytes.
 const SHARES: usize = 256;
-/// The class of zones in which nothing is live.
+/// The class of zones without live bytes.
 const DEAD: usize = SHARES + 1;
 const NOWHERE: u32 = u32::MAX;
 
-/// See the head of this file.
+/// The candidates of a drive, in one heap for each class of dead share.
 #[derive(Clone, Debug)]
 pub struct Victims {
-    /// By class: a heap of zones, the oldest on top. Where nothing is dead, no zone is kept.
+    /// By class: a heap of zones, the oldest on top. Zones without dead bytes are in none.
     classes: Vec<Vec<u32>>,
-    /// By zone: its place in the heap of its class.
+    /// By zone: its index in the heap of its class.
     places: Vec<u32>,
 }
 
-/// What is known of the zones that are kept.
+/// The sort keys of the zones in [`Victims`].
 pub trait Ages {
-    /// When a zone was filled, and its dead bytes: of those of one age, more are better.
+    /// The time the zone was filled, and its dead bytes; between zones of one age, the one with more dead bytes
+    /// comes first.
     fn age(&self, zone: ZoneId) -> (u64, u64);
 }
 
 impl Victims {
-    /// For a drive of `zones` zones, none of which could be cleaned.
+    /// An empty set for a drive of `zones` zones.
     pub fn new(zones: u32) -> Self {
         Self {
             classes: vec![Vec::new(); DEAD + 1],
@@ -42,7 +44,7 @@ impl Victims {
         }
     }
 
-    /// The class with shares above (class - 1) ÷ 256, up to class ÷ 256.
+    /// The class of zones with a share of dead bytes above (class - 1) ÷ 256, up to class ÷ 256.
     fn class(candidate: &Candidate) -> usize {
         if candidate.live == 0 {
             return DEAD;
@@ -51,7 +53,7 @@ impl Victims {
         dead.div_ceil(u128::from(candidate.written.max(1))) as usize
     }
 
-    /// Enters a zone that is not there. Until it is removed, all that was said of it stays as it is.
+    /// Adds a zone that is not in the set. Its candidate and age must not change until it is removed.
     pub fn insert(&mut self, candidate: &Candidate, ages: &impl Ages) {
         let class = Self::class(candidate);
         if class == 0 {
@@ -67,7 +69,7 @@ impl Victims {
         self.rise(class, last, ages);
     }
 
-    /// Takes a zone out again, as it was entered.
+    /// Removes a zone; `candidate` must be equal to the one that was inserted.
     pub fn remove(&mut self, candidate: &Candidate, ages: &impl Ages) {
         let class = Self::class(candidate);
         let place = std::mem::replace(&mut self.places[candidate.zone.index()], NOWHERE) as usize;
@@ -87,14 +89,14 @@ impl Victims {
         }
     }
 
-    /// The oldest zone of each class in which something is live, of equals the one with more dead
-    /// bytes, and of equals the one with the lower number.
+    /// The oldest zone of each class in which something is live; between zones of equal age the one with more
+    /// dead bytes, then the one with the lower number.
     pub fn shortlist(&self) -> impl Iterator<Item = ZoneId> {
         let classes = self.classes[..DEAD].iter();
         classes.filter_map(|heap| heap.first().copied().map(ZoneId))
     }
 
-    /// Zones in which nothing is live, in no order.
+    /// Zones without live bytes, in no order.
     pub fn dead(&self) -> impl Iterator<Item = ZoneId> {
         self.classes[DEAD].iter().copied().map(ZoneId)
     }
@@ -115,7 +117,7 @@ impl Victims {
         self.places[heap[b] as usize] = b as u32;
     }
 
-    /// Puts a zone above those that are younger; answers where it is then.
+    /// Moves a zone above those that are younger; returns its new index.
     fn rise(&mut self, class: usize, mut place: usize, ages: &impl Ages) -> usize {
         while place > 0 && self.is_before(class, place, (place - 1) / 2, ages) {
             let above = (place - 1) / 2;
@@ -125,7 +127,7 @@ impl Victims {
         place
     }
 
-    /// Puts a zone below those that are older.
+    /// Moves a zone below those that are older.
     fn sink(&mut self, class: usize, mut place: usize, ages: &impl Ages) {
         loop {
             let below = [place * 2 + 1, place * 2 + 2].into_iter();
@@ -166,7 +168,7 @@ mod tests {
         dead as f64 * (now - c.filled_at + 1) as f64 / (c.written + live) as f64
     }
 
-    /// What is chosen of the shortlist is as good as the choice of all, but for one 256th of a zone.
+    /// Checks that the choice from the shortlist is within one 256th of a zone of the choice from all.
     fn compare(victims: &Victims, zones: &Zones, now: u64) {
         let all: Vec<Candidate> = zones.0.iter().flatten().copied().collect();
         let (dead, all): (Vec<_>, Vec<_>) = all.into_iter().partition(|c| c.live == 0);
@@ -211,7 +213,7 @@ mod tests {
                 if let Some(old) = old {
                     victims.remove(&old, &zones);
                 }
-                // Bytes die where they are, and zones are filled anew.
+                // Bytes die in place, or zones are refilled.
                 let new = match old {
                     Some(old) if !is_filled => Candidate { live: old.live.min(live), ..old },
                     _ => Candidate { zone: ZoneId(zone), live, written: WRITTEN, filled_at: now },

@@ -9,17 +9,17 @@ use std::str::FromStr;
 /// The most that can be kept free: above that, hardly anything could be stored.
 const MAX_PERCENT: u32 = 90;
 
-/// How many zones are to be free: a number, or per cent of those that data may fill.
+/// A number of free zones, absolute or in per cent of the zones that data may fill.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FreeZones {
-    /// So many, however large the drive is.
+    /// A fixed number, however large the drive is.
     Count(u32),
     /// A share of the zones that data may fill.
     Percent(u32),
 }
 
 impl FreeZones {
-    /// As a number, of so many zones that data may fill.
+    /// The absolute number, for `zones` zones that data may fill.
     pub fn of(self, zones: u32) -> u32 {
         match self {
             Self::Count(count) => count,
@@ -63,10 +63,10 @@ pub enum WatermarksError {
     /// Not two numbers.
     #[error("write two numbers of free zones, or per cent of those for data, as 1..2 or 5%..20%")]
     Unreadable,
-    /// Hardly anything could be stored.
+    /// More than 90 % of the zones: hardly anything could be stored.
     #[error("at most 90% can be kept free")]
     TooMany,
-    /// The first is the larger one.
+    /// The first number is larger than the second, or the two cannot be compared.
     #[error(
         "the first number is where cleaning is urgent, and not above the second: write both as zones, both as per \
          cent, or the second as per cent"
@@ -74,20 +74,20 @@ pub enum WatermarksError {
     Order,
 }
 
-/// From when on zones of data are cleaned in the background. What is free is not over-provisioning: each
-/// zone that is kept free has the cleaner find its victims fuller.
+/// The numbers of free zones below which data zones are cleaned in the background. Free zones are not
+/// over-provisioning: each one that is kept free makes the cleaner's victims fuller.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Watermarks {
-    /// With fewer free zones than this, those are cleaned that are dead by more than a quarter.
+    /// Below this number of free zones, zones are cleaned that are dead by more than a quarter.
     pub low: FreeZones,
-    /// With fewer than this, those that are dead by more than a sixteenth.
+    /// Below this number, zones are cleaned that are dead by more than a sixteenth.
     pub min: FreeZones,
 }
 
 impl Default for Watermarks {
-    /// A zone to write to when the open one is full, and one that makes up for a victim that takes
-    /// longer. More would only let a longer burst pass before writers go at the cleaner's pace.
+    /// One zone to write to when the open one is full, and one for a victim that takes longer. More would only
+    /// let a longer burst pass before writers are slowed to the cleaner's pace.
     fn default() -> Self {
         Self {
             low: FreeZones::Count(2),
@@ -103,21 +103,22 @@ impl Watermarks {
         min: FreeZones::Percent(5),
     };
 
-    /// Both as numbers of zones, `min` first, of `all` that data may fill: nine tenths of these at most.
+    /// Both thresholds as numbers of zones, `min` first, of `all` that data may fill; at most nine tenths of
+    /// these.
     pub fn of(self, all: u32) -> (u32, u32) {
         let most = FreeZones::Percent(MAX_PERCENT).of(all).max(2);
         let min = self.min.of(all).min(most);
         (min, self.low.of(all).clamp(min, most))
     }
 
-    /// What a zone has to gain to be cleaned while `free` zones are, of `all` that data may fill; `None`
-    /// if enough are.
+    /// The pressure to clean at with `free` free zones, of `all` that data may fill; `None` if enough are free.
     pub fn pressure(self, free: u32, all: u32) -> Option<Pressure> {
         self.pressure_before(free, all, 0)
     }
 
-    /// The same for a cleaner that may have to wait while `filled` zones are filled: it would begin so much earlier, and
-    /// goes on so much longer. What is urgent stays so.
+    /// As [`Self::pressure`], for a cleaner that may have to wait while `filled` zones are filled: the
+    /// threshold at which cleaning begins is raised by that many zones. The threshold for urgency does not
+    /// change.
     pub fn pressure_before(self, free: u32, all: u32, filled: u32) -> Option<Pressure> {
         let (urgent, begin) = self.of(all);
         let begin = begin.saturating_add(filled);
@@ -153,7 +154,7 @@ impl FromStr for Watermarks {
     }
 }
 
-/// As it is read again.
+/// Writes the form that [`FromStr`] reads.
 impl fmt::Display for Watermarks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}..{}", self.min, self.low)

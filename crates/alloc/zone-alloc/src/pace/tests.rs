@@ -6,7 +6,8 @@ fn seconds(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds)
 }
 
-/// Moves pieces of 64 KiB for `length` seconds of which each takes no time itself: bytes moved a second.
+/// Moves pieces of 64 KiB, each of which takes no time itself, for `length` seconds; returns bytes moved a
+/// second.
 fn moved(pacer: &mut Pacer, length: f64, mut requests: impl FnMut(Duration) -> Requests) -> f64 {
     let (mut now, mut bytes) = (seconds(100.0), 0u64);
     let end = now + seconds(length);
@@ -67,7 +68,7 @@ fn what_was_not_moved_is_not_made_up_for() {
     let mut pacer = Pacer::new(Pace::Rate(MIB));
     pacer.spend(2 * MIB, seconds(1.0));
     assert_eq!(pacer.next(seconds(1.0), &Requests::default()), seconds(2.0));
-    // Nothing for a long time, then one piece: the next one waits as long as any.
+    // After a long pause, one piece does not earn credit for the pause: the next one waits as long as any.
     pacer.spend(2 * MIB, seconds(50.0));
     assert_eq!(
         pacer.next(seconds(50.0), &Requests::default()),
@@ -89,7 +90,7 @@ fn idle_means_that_no_request_has_been_under_way_for_a_while() {
     assert!(pacer.next(seconds(3.3), &requests) <= seconds(3.3));
 }
 
-/// A hundred reads a second, of which so many are slow as `share` says of the rate.
+/// Simulates a hundred reads a second, of which `share` of the rate (MiB/s) are slow.
 fn reading(share: impl Fn(f64) -> f64, length: f64) -> f64 {
     let mut pacer = Pacer::new(Pace::Latency(seconds(0.02)));
     let mut random = fastrand::Rng::with_seed(1);

@@ -1,4 +1,4 @@
-//! Zones in pairs, for metadata in two copies: what takes one zone of the drive leaves the other.
+//! Zones in pairs, for metadata in two copies: a failure of one zone of the drive leaves the other copy.
 
 use super::{Owner, Purpose, State, Table, ZonePool};
 use std::cmp::Reverse;
@@ -28,7 +28,7 @@ impl ZonePool {
         Some(pair)
     }
 
-    /// How often [`Self::take_pair`] can answer.
+    /// Number of times that [`Self::take_pair`] can succeed.
     pub fn free_pairs(&self) -> u32 {
         let table = self.table.lock();
         let free = table.counts.free_conventional;
@@ -48,7 +48,8 @@ impl Table {
         Some([free.next()?, free.next_back()?])
     }
 
-    /// Parts of the two conventional zones that have most free ones: then what is left can be paired too.
+    /// Parts of the two conventional zones with the most free parts, so that the remaining ones can be paired
+    /// too.
     fn conventional_pair(&self, g: &Geometry) -> Option<[ZoneId; 2]> {
         let mut most: Vec<_> = self
             .free_parts
@@ -65,7 +66,7 @@ impl Table {
         }
     }
 
-    /// How many parts of the zone of the drive are free that `zone` is a part of, if it is conventional.
+    /// The number of free parts of the drive's zone that `zone` is a part of; `None` if it is not conventional.
     pub(super) fn free_parts(&mut self, g: &Geometry, zone: ZoneId) -> Option<&mut u32> {
         let (whole, _) = g.zone_of_drive(zone);
         self.free_parts.get_mut(whole.index())

@@ -145,7 +145,7 @@ fn a_pair_lies_far_apart_and_never_in_one_zone_of_the_drive() {
     assert_eq!(pool.free_pairs(), 4 + 5);
     let files = pool.take_pair(Purpose::Files).unwrap();
     assert_eq!(files, [ZoneId(2), ZoneId(11)]);
-    // As often as it says, whatever came back in between.
+    // As often as `free_pairs` says, whichever zones were given back in between.
     let mut taken = Vec::new();
     for round in 0..3 {
         while let Some(pair) = pool.take_pair(Purpose::Journal) {
