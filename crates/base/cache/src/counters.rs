@@ -1,11 +1,11 @@
-//! Counters of look-ups, several of each, so that threads seldom write the same one.
+//! Counters of cache lookups, sharded so that threads seldom write to the same cache line.
 
 use runtime::thread;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 const PARTS: usize = 16;
 
-/// On a line of the processor's cache of its own.
+/// One shard of the counters, on a processor cache line of its own.
 #[derive(Default)]
 #[repr(align(64))]
 struct Part {
@@ -18,7 +18,7 @@ struct Part {
 #[derive(Default)]
 pub(crate) struct Counters([Part; PARTS]);
 
-/// Their sums.
+/// The sums of the counters over all shards.
 pub(crate) struct Sums {
     pub hits: u64,
     pub hit_bytes: u64,

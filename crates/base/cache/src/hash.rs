@@ -1,12 +1,13 @@
-//! The hash of keys: the same in every run, and every bit of it depends on every bit of the key.
+//! The hash of cache keys: the same in every run, with every bit depending on every bit of the key.
 //!
-//! The hash of our tables is not enough: parts of a cache are chosen by bits in its middle, and of keys that differ in
-//! their upper bits only, such as places that are multiples of 64 KiB, these are all the same.
+//!
+//! [`NumberHash`] is not enough: a cache's shard is chosen by bits in the middle of the hash, and these are all
+//! the same for keys that differ in their upper bits only, such as offsets that are multiples of 64 KiB.
 
 use runtime::NumberHash;
 use std::hash::{BuildHasher, Hasher};
 
-/// Odd, and without a pattern (the golden ratio's).
+/// The golden ratio's: odd and without a pattern.
 const FACTOR: u128 = 0x9e37_79b9_7f4a_7c15;
 
 #[derive(Clone, Default)]

@@ -1,4 +1,4 @@
-//! The cache itself.
+//! The cache: bytes by key within a memory budget, sharded, with `quick_cache`'s eviction policy.
 
 use crate::counters::Counters;
 use crate::hash::MixedHash;
@@ -8,14 +8,15 @@ use quick_cache::sync::{self, DefaultLifecycle};
 use quick_cache::{OptionsBuilder, Weighter};
 use std::hash::Hash;
 
-/// What an entry costs besides its bytes and its key: two headers, a place in a list and in a table, a share of the
-/// keys that are remembered without bytes, and what the allocator adds.
+/// Bytes that an entry costs besides its bytes and its key: two headers, a place in a list and in a table, a
+/// share of the keys that are remembered without bytes, and the allocator's overhead.
 const OVERHEAD: u64 = 128;
-/// Most parts, each with a lock and a policy of its own.
+/// Most shards, each with a lock and a policy of its own.
 const SHARDS: usize = 64;
-/// Fewest entries of a part: with fewer, what is new has no room beside what was asked for again, and drives it out.
+/// Fewest entries of a shard: with fewer, new entries have no room beside those that were read again, and evict
+/// them.
 const SHARD_ENTRIES: usize = 128;
-/// The part of the budget for what was asked for again. The rest is for what is new.
+/// The part of the budget for entries that were read again. The rest is for new ones.
 const ASKED_AGAIN: f64 = 0.9;
 
 #[derive(Clone)]
@@ -33,8 +34,10 @@ fn weight<K>(bytes: &Bytes) -> u64 {
 
 type Entries<K> = sync::Cache<K, Bytes, Weight, MixedHash>;
 
-/// Bytes by key, within a budget that counts what an entry costs besides. A key must stand for the same bytes for
-/// ever; then nothing has to be forgotten in time. Keys are numbers of our own.
+/// Bytes by key, within a memory budget that includes the overhead of an entry.
+///
+/// A key must stand for the same bytes for ever, so entries never have to be invalidated. Keys are numbers of our
+/// own, not chosen by users.
 pub struct Cache<K> {
     entries: Option<Entries<K>>,
     budget: u64,
@@ -42,8 +45,8 @@ pub struct Cache<K> {
 }
 
 impl<K: Eq + Hash + Clone> Cache<K> {
-    /// Of at most `budget` bytes, for entries of about `typical` bytes each; one that could not hold one such
-    /// entry holds nothing.
+    /// A cache of at most `budget` bytes, for entries of about `typical` bytes each. One whose budget is too
+    /// small for one such entry holds nothing.
     pub fn new(budget: u64, typical: u64) -> Self {
         let items = usize::try_from(budget / typical).unwrap_or(usize::MAX);
         // A power of two, which the library would round up to.
@@ -67,13 +70,13 @@ impl<K: Eq + Hash + Clone> Cache<K> {
         }
     }
 
-    /// Whether it holds anything at all.
+    /// Whether the cache can hold anything.
     pub const fn is_on(&self) -> bool {
         self.entries.is_some()
     }
 
-    /// What is under `key`, if that is at least `wanted` bytes long. A look-up counts as a hit of so many bytes,
-    /// or as a miss.
+    /// The bytes of `key`, if there are at least `wanted` of them. The lookup counts as a hit of `wanted`
+    /// bytes, or as a miss.
     pub fn get(&self, key: &K, wanted: usize) -> Option<Bytes> {
         let found = self.find(key, wanted);
         if found.is_none() && self.is_on() {
@@ -82,7 +85,8 @@ impl<K: Eq + Hash + Clone> Cache<K> {
         found
     }
 
-    /// The same for those who ask again, by [`get`](Self::get), for what they do not find: that miss is counted there.
+    /// As [`get`](Self::get), but does not count a miss: for callers that look a missing key up again by `get`,
+    /// which counts it.
     pub fn find(&self, key: &K, wanted: usize) -> Option<Bytes> {
         let found = self.entries.as_ref()?.get(key);
         let found = found.filter(|bytes| bytes.len() >= wanted)?;
@@ -90,7 +94,7 @@ impl<K: Eq + Hash + Clone> Cache<K> {
         Some(found)
     }
 
-    /// Keeps `bytes`, instead of what was under `key` before.
+    /// Stores `bytes` under `key`, in place of an earlier entry.
     pub fn put(&self, key: K, bytes: Bytes) {
         if let Some(entries) = &self.entries {
             self.counters.inserted(weight::<K>(&bytes));
@@ -98,7 +102,7 @@ impl<K: Eq + Hash + Clone> Cache<K> {
         }
     }
 
-    /// Forgets what is under these keys, for its space.
+    /// Removes the entries of these keys, to free their space.
     pub fn forget(&self, keys: impl Iterator<Item = K>) {
         if let Some(entries) = self.entries.as_ref().filter(|entries| !entries.is_empty()) {
             for key in keys {
@@ -107,7 +111,7 @@ impl<K: Eq + Hash + Clone> Cache<K> {
         }
     }
 
-    /// What it holds, and how often it had what was asked of it.
+    /// The budget, the bytes held, and the counts of hits and misses.
     pub fn statistics(&self) -> CacheStatistics {
         let sums = self.counters.sums();
         CacheStatistics {
@@ -147,7 +151,7 @@ mod tests {
         }
     }
 
-    /// Places on a drive, runs of files: numbers of which only some bits differ.
+    /// Addresses on a drive, runs of files: keys that differ in some bits only.
     #[test]
     fn keys_with_a_pattern_are_spread_over_all_parts() {
         for shift in [0, 4, 12, 16, 20, 26, 32, 40] {

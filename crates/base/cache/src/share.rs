@@ -1,28 +1,28 @@
-//! What caches take of a machine's memory where nobody says otherwise.
+//! Default sizes of caches, as shares of the memory that a process may use.
 
 use std::ops::RangeInclusive;
 use zone::Bytes;
 
-/// What caches may take.
+/// The memory budgets of the data and metadata caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shares {
-    /// Bytes for data of a drive that has no cache below, as the host's page cache is one below a drive file.
+    /// Bytes for data of a drive without a cache below it (a drive file has the host's page cache below).
     pub data: u64,
     /// Bytes for the blocks of a store's database.
     pub metadata: u64,
 }
 
 const MIB: u64 = 1 << 20;
-/// Below this, a look-up of an onode reads the drive where it need not.
+/// Below the lower bound, an onode lookup often reads the drive although a cache could have answered it.
 const METADATA: RangeInclusive<u64> = 64 * MIB..=4096 * MIB;
 
-/// Why a cache does not get what somebody asks for it.
+/// Why a requested cache size is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShareError {
-    /// Its parts would be too small for anything.
+    /// Less than 1 MiB: its shards would be too small to hold anything.
     #[error("a cache keeps nothing in less than 1 MiB; write 0 for none")]
     TooSmall,
-    /// There is no such memory.
+    /// More than the memory that this process may use.
     #[error("that is more than the {} of memory there is", Bytes(*.memory))]
     TooLarge {
         /// Bytes that this process may use.
@@ -31,7 +31,8 @@ pub enum ShareError {
 }
 
 impl Shares {
-    /// Bytes for data that somebody asks for, of a process that may use `memory` bytes; 0 if that is not known.
+    /// Checks a requested size of the data cache for a process that may use `memory` bytes; `memory` is 0 if
+    /// unknown.
     pub const fn asked(bytes: u64, memory: u64) -> Result<u64, ShareError> {
         match bytes {
             0 => Ok(0),
@@ -41,9 +42,9 @@ impl Shares {
         }
     }
 
-    /// Of a process that may use `memory` bytes (`runtime::memory_bytes`): an eighth for data, as several
-    /// drives are served beside each other; a 32nd, at least 64 MiB and at most 4 GiB, for metadata, of which a store
-    /// has a 512th of its data.
+    /// Defaults for a process that may use `memory` bytes (`runtime::memory_bytes`): an eighth for data, as
+    /// several drives are served beside each other; a 32nd, at least 64 MiB and at most 4 GiB, for metadata,
+    /// which amounts to a 512th of a store's data.
     pub fn of(memory: u64) -> Self {
         Self {
             data: memory / 8,

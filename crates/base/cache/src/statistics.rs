@@ -1,32 +1,32 @@
-//! What a cache holds, and how often it had what was asked of it.
+//! Budget, use and hit counts of a cache.
 
 use serde::{Deserialize, Serialize};
 
-/// What a cache holds, and how often it had what was asked of it since it was made.
+/// Budget and use of a cache, and its counters since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheStatistics {
-    /// Most bytes that it holds; 0 if there is none.
+    /// Most bytes that the cache holds; 0 if it is off.
     pub budget_bytes: u64,
-    /// Bytes that it holds now, and what they cost besides.
+    /// Bytes held now, including the overhead of entries.
     pub held_bytes: u64,
-    /// Look-ups that found what they were for.
+    /// Lookups that found at least the wanted bytes.
     pub hits: u64,
-    /// Bytes of these.
+    /// Bytes wanted by these lookups.
     pub hit_bytes: u64,
-    /// Look-ups that did not.
+    /// Lookups that did not find them.
     pub misses: u64,
-    /// All bytes that were put into it, counted as they are held.
+    /// All bytes inserted, including the overhead of entries.
     pub inserted_bytes: u64,
 }
 
 impl CacheStatistics {
-    /// The part of the look-ups that were hits; `None` if there was none.
+    /// Hits as a part of all lookups; `None` if there was no lookup.
     pub fn hit_ratio(&self) -> Option<f64> {
         let all = self.hits + self.misses;
         (all > 0).then(|| self.hits as f64 / all as f64)
     }
 
-    /// Bytes that are in it no more: evicted, replaced or removed.
+    /// Bytes inserted and no longer held: evicted, replaced or removed.
     pub const fn left_bytes(&self) -> u64 {
         self.inserted_bytes.saturating_sub(self.held_bytes)
     }

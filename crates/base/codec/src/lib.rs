@@ -1,7 +1,7 @@
-//! Fields out of bytes that come from outside, and back: little-endian for every format on disk, big-endian (`_be`)
-//! for protocols. Total: bytes that end too soon are `None`, never a panic.
+//! Decodes fields from untrusted bytes and encodes them: little-endian for every on-disk format, big-endian
+//! (`_be`) for protocols. Input that ends too soon yields `None`, never a panic.
 
-/// Reads fields from the front; every read answers `None` at the end.
+/// Reads fields from the front of a slice; every read returns `None` if too few bytes are left.
 pub struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -51,14 +51,14 @@ impl<'a> Reader<'a> {
         Some(u64::from_be_bytes(self.array()?))
     }
 
-    /// UTF-8 behind its length (u16).
+    /// A UTF-8 string that follows its length in bytes (u16).
     pub fn string(&mut self) -> Option<String> {
         let length = self.u16()?;
         let bytes = self.take(usize::from(length))?;
         Some(std::str::from_utf8(bytes).ok()?.to_owned())
     }
 
-    /// `Some` only when everything has been read.
+    /// `Some` only if all bytes have been read.
     pub fn end(&self) -> Option<()> {
         self.0.is_empty().then_some(())
     }

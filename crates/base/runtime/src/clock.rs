@@ -1,4 +1,4 @@
-//! Time: of day for what is recorded, monotonic for how long something takes.
+//! Clocks: time of day for recorded times, monotonic time for durations, both real and simulated.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,20 +6,20 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A source of time.
 pub trait Clock: Send + Sync {
-    /// Unix time in microseconds. May go back, as the host's does.
+    /// Unix time in microseconds. May go backwards, as the host's clock does.
     fn unix_micros(&self) -> u64;
-    /// How many minutes people's clocks are ahead of UTC where this runs.
+    /// Minutes that the local time zone is ahead of UTC.
     fn utc_offset_minutes(&self) -> i16 {
         0
     }
-    /// Minutes since midnight, as people's clocks show it where this runs.
+    /// Minutes since midnight in the local time zone.
     fn minute_of_day(&self) -> u16 {
         let utc = (self.unix_micros() / 60_000_000 % (24 * 60)) as i16;
         (utc + self.utc_offset_minutes())
             .rem_euclid(24 * 60)
             .unsigned_abs()
     }
-    /// Time since some fixed moment. Never goes back.
+    /// Monotonic time since some fixed moment.
     fn now(&self) -> Duration;
     /// Returns when [`Self::now`] is at least `moment`.
     fn wait_until(&self, moment: Duration);
@@ -43,7 +43,7 @@ impl<C: Clock + ?Sized> Clock for Arc<C> {
     }
 }
 
-/// The host's clock; `now` counts from its making.
+/// The host's clock; [`Clock::now`] counts from its creation.
 #[derive(Debug)]
 pub struct SystemClock {
     start: Instant,
@@ -77,8 +77,8 @@ impl Clock for SystemClock {
     }
 }
 
-/// Time that passes only by waiting and by [`Self::advance`]. The time of day is also a microsecond
-/// later at each question, so that no two answers are the same.
+/// Time that passes only by waiting and by [`Self::advance`]. Each reading of the time of day also advances it
+/// by a microsecond, so that no two readings are equal.
 #[derive(Debug)]
 pub struct SimulatedClock {
     unix_micros: AtomicU64,
@@ -86,7 +86,7 @@ pub struct SimulatedClock {
 }
 
 impl SimulatedClock {
-    /// A clock whose first answer for the time of day is `unix_micros`.
+    /// A clock whose first reading of the time of day is `unix_micros`.
     pub const fn starting_at(unix_micros: u64) -> Self {
         Self {
             unix_micros: AtomicU64::new(unix_micros),
@@ -94,7 +94,7 @@ impl SimulatedClock {
         }
     }
 
-    /// Lets time pass.
+    /// Advances the monotonic time by `by`.
     pub fn advance(&self, by: Duration) {
         self.wait_until(self.now() + by);
     }

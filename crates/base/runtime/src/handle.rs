@@ -1,4 +1,4 @@
-//! The handle that is passed down from a program or a test.
+//! The handle to clock, random numbers and threads that a program or a test passes down.
 
 use crate::clock::{Clock, SimulatedClock, SystemClock};
 use crate::hash::KeyedHash;
@@ -16,7 +16,7 @@ pub struct Runtime {
 }
 
 impl Runtime {
-    /// The host's.
+    /// The host's clock and random numbers.
     pub fn system() -> Self {
         Self {
             clock: Arc::new(SystemClock::default()),
@@ -24,7 +24,7 @@ impl Runtime {
         }
     }
 
-    /// Random numbers of `seed`, and a [`SimulatedClock`]: what runs on one thread does the same each time.
+    /// Random numbers from `seed`, and a [`SimulatedClock`]: a single-threaded run is the same each time.
     pub fn seeded(seed: u64) -> Self {
         Self {
             clock: Arc::new(SimulatedClock::default()),
@@ -32,7 +32,7 @@ impl Runtime {
         }
     }
 
-    /// The same with another clock.
+    /// The same random numbers with another clock.
     #[must_use]
     pub fn with_clock(self, clock: Arc<dyn Clock>) -> Self {
         Self { clock, ..self }
@@ -43,17 +43,17 @@ impl Runtime {
         self.clock.unix_micros()
     }
 
-    /// Minutes since midnight, as people's clocks show it where this runs.
+    /// Minutes since midnight in the local time zone.
     pub fn minute_of_day(&self) -> u16 {
         self.clock.minute_of_day()
     }
 
-    /// How many minutes people's clocks are ahead of UTC where this runs.
+    /// Minutes that the local time zone is ahead of UTC.
     pub fn utc_offset_minutes(&self) -> i16 {
         self.clock.utc_offset_minutes()
     }
 
-    /// Time since some fixed moment. Never goes back.
+    /// Monotonic time since some fixed moment.
     pub fn now(&self) -> Duration {
         self.clock.now()
     }
@@ -63,19 +63,19 @@ impl Runtime {
         self.clock.wait_until(moment);
     }
 
-    /// `N` random bytes, for identities. The host may fail to give any.
+    /// `N` random bytes, for identities. Fails if the host's random source does.
     pub fn bytes<const N: usize>(&self) -> io::Result<[u8; N]> {
         let mut bytes = [0; N];
         self.random.fill(&mut bytes)?;
         Ok(bytes)
     }
 
-    /// A hash that whoever chooses what is hashed cannot foresee.
+    /// A hash whose values cannot be predicted by those who choose the hashed values.
     pub fn keyed_hash(&self) -> KeyedHash {
         KeyedHash::new(self.random.number())
     }
 
-    /// Starts a thread. The host may have no more.
+    /// Starts a thread named `name`. Fails if the host can start no more threads.
     pub fn spawn<T: Send + 'static>(
         &self,
         name: &str,

@@ -1,19 +1,19 @@
-//! Hash tables whose order is the same in every run.
+//! Hash tables whose iteration order is the same in every run.
 
 use rustc_hash::FxBuildHasher;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// Hashes numbers of our own (zones, inodes, places). Names and other keys that somebody chooses
-/// belong into a `BTreeMap`, for they could be chosen to collide.
+/// Hashes numbers of our own (zones, inodes, offsets). Names and other keys that users choose belong in a
+/// `BTreeMap`, because they could be chosen to collide.
 pub type NumberHash = FxBuildHasher;
 
-/// A map by numbers of our own.
+/// A map with numbers of our own as keys.
 pub type HashMap<K, V> = std::collections::HashMap<K, V, NumberHash>;
 
-/// A set of the same kind of keys.
+/// A set of numbers of our own.
 pub type HashSet<T> = std::collections::HashSet<T, NumberHash>;
 
-/// Hashes with a key, so that nobody without it can choose values that collide (`SipHash`).
+/// A keyed hash (`SipHash`): without the key, values that collide cannot be chosen.
 #[derive(Clone, Copy)]
 pub struct KeyedHash(u64);
 

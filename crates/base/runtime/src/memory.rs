@@ -1,15 +1,15 @@
-//! How much memory the host gives this process.
+//! The memory that this process may use, from `/proc` and control groups.
 
 use std::fs;
 use std::path::Path;
 
-/// Bytes of memory that this process may use: the host's, or what a control group of it or a limit of its address space
-/// (`ulimit -v`) allows if that is less. 0 if the host does not say.
+/// Bytes of memory that this process may use: the host's memory, or the limit of its control group or of its
+/// address space (`ulimit -v`) if that is less. 0 if the host does not tell.
 pub fn memory_bytes() -> u64 {
     memory_below(Path::new("/"))
 }
 
-/// The same of a host whose files are below `root`.
+/// As [`memory_bytes`], for a host whose root directory is `root`.
 fn memory_below(root: &Path) -> u64 {
     let read = |path: &str| fs::read_to_string(root.join(path.trim_start_matches('/'))).ok();
     let total = read("proc/meminfo").and_then(|text| total(&text));
@@ -37,7 +37,7 @@ fn memory_below(root: &Path) -> u64 {
     if least == u64::MAX { 0 } else { least }
 }
 
-/// Of /proc/meminfo.
+/// Bytes of memory in the text of `/proc/meminfo`.
 fn total(meminfo: &str) -> Option<u64> {
     let line = meminfo
         .lines()
@@ -46,7 +46,7 @@ fn total(meminfo: &str) -> Option<u64> {
     kib.checked_mul(1024)
 }
 
-/// The soft limit of /proc/self/limits.
+/// The soft limit of the address space in the text of `/proc/self/limits`.
 fn address_space(limits: &str) -> u64 {
     let line = limits
         .lines()

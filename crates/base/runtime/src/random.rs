@@ -1,4 +1,4 @@
-//! Random numbers: the host's, or of a seed.
+//! Random numbers, from the host or from a seed.
 
 use parking_lot::Mutex;
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -17,7 +17,7 @@ impl Random {
 
     pub fn number(&self) -> u64 {
         match self {
-            // The library has its keys from the host.
+            // The standard library takes its keys from the host's random source.
             Self::System => RandomState::new().hash_one(()),
             Self::Seeded(generator) => generator.lock().u64(..),
         }
@@ -26,7 +26,7 @@ impl Random {
     pub fn fill(&self, bytes: &mut [u8]) -> io::Result<()> {
         match self {
             Self::System => {
-                // The kernel gives up to 256 bytes whole.
+                // The kernel never returns fewer bytes than asked for up to 256.
                 for piece in bytes.chunks_mut(256) {
                     getrandom(piece, GetRandomFlags::empty())?;
                 }

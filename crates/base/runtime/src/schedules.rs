@@ -1,10 +1,12 @@
-//! The code itself under schedules that shuttle makes up: at every lock it decides who runs next. Half
-//! of the schedules are random, half prefer one thread and change it at a few places (PCT: Burckhardt
-//! et al., ASPLOS 2010), which finds what needs a rare order of few things. Seeds are fixed; a failure
-//! prints the schedule, for `shuttle::replay`.
+//! Runs code under thread schedules that shuttle generates: at every lock it decides which thread runs next.
 //!
-//! `ZONESTORE_SCHEDULES=n` runs n of either kind, `ZONESTORE_SEED=n` others. Orders of memory weaker
-//! than the program's are not among them.
+//! Half of the schedules are random, half run one thread by preference and change it at a few points (PCT:
+//! Burckhardt et al., ASPLOS 2010), which finds bugs that need a rare order of few events. Seeds are fixed; a
+//! failure prints the schedule, for `shuttle::replay`.
+//!
+//!
+//! `ZONESTORE_SCHEDULES=n` runs n schedules of either kind, `ZONESTORE_SEED=n` those of another seed. Memory
+//! orders weaker than the program's are not explored.
 
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::sync::atomic::{AtomicU64, Ordering};
@@ -14,11 +16,11 @@ pub use shuttle::rand::{Rng, thread_rng};
 pub use shuttle::thread::spawn;
 
 const SEED: u64 = 0x5eed;
-/// Changes of thread that PCT places.
+/// Number of thread changes that PCT places.
 const DEPTH: usize = 4;
 
-/// Runs `history` in `schedules` random orders and as many of PCT. A schedule that takes more steps
-/// than `most_steps` counts as one that does not end, and fails.
+/// Runs `history` under `schedules` random schedules and as many of PCT. A schedule of more than `most_steps`
+/// steps counts as one that never ends, and fails.
 pub fn explore(
     schedules: usize,
     most_steps: usize,
@@ -37,7 +39,7 @@ pub fn explore(
     Runner::new(pct, config).run(history);
 }
 
-/// A moment at which others may run.
+/// A point at which shuttle may switch to another thread.
 pub fn pause() {
     AtomicU64::new(0).load(Ordering::SeqCst);
 }

@@ -1,5 +1,5 @@
-//! Locks: parking_lot's. With the feature `schedules` they are shuttle's, which decides at each of
-//! them who runs next, and so can run BlueFS and the store through many schedules.
+//! Locks: those of parking_lot. With the feature `schedules` they are shuttle's, which decides at each lock
+//! which thread runs next, and so can run BlueFS and the store under many schedules.
 
 #[cfg(not(feature = "schedules"))]
 pub use parking_lot::{
@@ -12,7 +12,7 @@ pub use shuttle_parking_lot::{
 #[cfg(feature = "schedules")]
 use std::time::Duration;
 
-/// Of what is looked at without a lock.
+/// Atomics, for values that are read without a lock.
 pub mod atomic {
     #[cfg(feature = "schedules")]
     pub use shuttle::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
@@ -20,11 +20,11 @@ pub mod atomic {
     pub use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 }
 
-/// Takes `lock` for reading although this thread may hold it for reading and another wait to write.
+/// Takes `lock` for reading although this thread may hold it for reading and another may wait to write.
 pub fn read_recursive<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
     #[cfg(not(feature = "schedules"))]
     return lock.read_recursive();
-    // Shuttle's lock lets nobody overtake a writer: no history may have one wait meanwhile.
+    // Shuttle's lock lets no reader overtake a waiting writer, so no history may have a writer wait here.
     #[cfg(feature = "schedules")]
     lock.read()
 }
@@ -33,7 +33,7 @@ pub fn read_recursive<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
 #[cfg(feature = "schedules")]
 #[derive(Default, Debug)]
 pub struct Condvar {
-    /// How often somebody has been woken.
+    /// How often a waiting thread has been woken.
     woken: shuttle::sync::Mutex<u64>,
     changed: shuttle::sync::Condvar,
 }
@@ -41,14 +41,15 @@ pub struct Condvar {
 #[cfg(feature = "schedules")]
 #[allow(clippy::unwrap_used)]
 impl Condvar {
-    /// Nobody waits.
+    /// A condition variable without waiting threads.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Lets go of the lock until somebody is woken.
+    /// Releases the lock until the thread is woken.
     pub fn wait<T>(&self, guard: &mut MutexGuard<'_, T>) {
-        // Whoever wakes us needs this lock, so none is missed on the way from the other.
+        // A waking thread needs this lock, so no wake-up between the release of the other lock and the wait is
+        // missed.
         let mut woken = self.woken.lock().unwrap();
         let before = *woken;
         MutexGuard::unlocked(guard, || {
@@ -59,17 +60,17 @@ impl Condvar {
         });
     }
 
-    /// The same: under a schedule no time passes.
+    /// As [`Self::wait`]: under a schedule no time passes.
     pub fn wait_for<T>(&self, guard: &mut MutexGuard<'_, T>, _timeout: Duration) {
         self.wait(guard);
     }
 
-    /// Wakes everybody, of whom all but one may find nothing changed.
+    /// Wakes all waiting threads; all but one may find nothing changed.
     pub fn notify_one(&self) {
         self.notify_all();
     }
 
-    /// Wakes everybody who waits.
+    /// Wakes all waiting threads.
     pub fn notify_all(&self) {
         *self.woken.lock().unwrap() += 1;
         self.changed.notify_all();

@@ -1,4 +1,4 @@
-//! Numbers of bytes as people write and read them: `64GiB`, `4K`, `1.5TB`, `4096`.
+//! Sizes in bytes in the forms that people write and read: `64GiB`, `4K`, `1.5TB`, `4096`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -29,13 +29,13 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// Why a text is no size.
+/// Why a text is not a size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum SizeError {
-    /// No number at the front.
+    /// The text does not begin with a number.
     #[error("write a size as 64GiB, 4K, 1.5TB or a number of bytes")]
     NoNumber,
-    /// The unit is not one we know.
+    /// The unit is not one of those below.
     #[error("the unit is none of B, K, KiB, KB, M, MiB, MB, G, GiB, GB, T, TiB, TB")]
     Unit,
     /// Not a whole number of bytes.
@@ -103,7 +103,7 @@ impl FromStr for Bytes {
     }
 }
 
-/// `1 zone`, `2 zones`.
+/// `number` with the noun `one` in singular or plural: `1 zone`, `2 zones`.
 pub fn count(number: u64, one: &str) -> String {
     format!("{number} {one}{}", if number == 1 { "" } else { "s" })
 }

@@ -1,4 +1,4 @@
-//! Zone conditions (ZBC 4.4.3, ZNS 2.1.1.2) and what a report says of a zone.
+//! Zone conditions (ZBC 4.4.3, ZNS 2.1.1.2), zone commands, and the entries of a zone report.
 
 use crate::{ZoneAddress, ZoneId, ZoneKind};
 use serde::{Deserialize, Serialize};
@@ -51,7 +51,7 @@ impl ZoneCondition {
         }
     }
 
-    /// The word that reports for programs have for it, as its serialized form.
+    /// The name in machine-readable reports, equal to the serialized form.
     pub const fn name(self) -> &'static str {
         match self {
             Self::NotWritePointer => "not_write_pointer",
@@ -66,7 +66,7 @@ impl ZoneCondition {
     }
 }
 
-/// A command that acts on a zone as a whole or writes into it; used to say what failed.
+/// A command that acts on a zone as a whole or writes into it; names the command that failed in errors.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ZoneCommand {
@@ -126,7 +126,7 @@ pub struct ZoneDescriptor {
 }
 
 impl ZoneDescriptor {
-    /// Whether `write_pointer` tells how much of the zone is written.
+    /// Whether `write_pointer` is meaningful: it is not for conventional, read-only and offline zones.
     pub const fn write_pointer_valid(&self) -> bool {
         !matches!(
             self.condition,
@@ -134,7 +134,7 @@ impl ZoneDescriptor {
         )
     }
 
-    /// Where the next write goes.
+    /// The address of the next write.
     pub const fn next_write(&self) -> ZoneAddress {
         ZoneAddress::new(self.id, self.write_pointer)
     }

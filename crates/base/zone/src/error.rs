@@ -1,8 +1,9 @@
-//! What a zoned drive answers when it does not do as it was told.
+//! The errors of a zoned drive.
 //!
-//! The kinds follow the standards' status codes. What the caller must do differs by kind:
-//! [`ZoneError::is_caller_mistake`] means the call was wrong, the limit kinds mean "give a zone
-//! back first", `ReadOnly`, `Offline` and `Io` mean that the medium has a problem.
+//!
+//! The kinds follow the standards' status codes and tell the caller what to do:
+//! [`ZoneError::is_caller_mistake`] means that the call was wrong, the limit kinds that a zone has to be given
+//! back first, and `ReadOnly`, `Offline` and `Io` that the medium has a problem.
 
 use crate::{ByteOffset, ZoneCommand, ZoneCondition, ZoneId};
 use std::sync::Arc;
@@ -19,21 +20,21 @@ pub enum ZoneError {
     Unaligned {
         /// The command.
         command: ZoneCommand,
-        /// Where it began.
+        /// The first byte of the range.
         at: ByteOffset,
-        /// How many bytes it asked for.
+        /// Length of the range in bytes.
         length: u64,
         /// The drive's block size.
         block_size: u32,
     },
-    /// The range ends behind the drive ("LBA out of range").
+    /// The range ends after the end of the drive ("LBA out of range").
     #[error("{command} at {at}, {length} bytes: behind the end of the drive")]
     OutOfRange {
         /// The command.
         command: ZoneCommand,
-        /// Where it began.
+        /// The first byte of the range.
         at: ByteOffset,
-        /// How many bytes it asked for.
+        /// Length of the range in bytes.
         length: u64,
     },
     /// A write crosses from one zone into the next, or over the zone's capacity ("zone boundary
@@ -44,9 +45,9 @@ pub enum ZoneError {
         command: ZoneCommand,
         /// The zone it began in.
         zone: ZoneId,
-        /// Where it began.
+        /// The first byte of the range.
         at: ByteOffset,
-        /// How many bytes it asked for.
+        /// Length of the range in bytes.
         length: u64,
     },
     /// A write that does not begin at the write pointer ("unaligned write command" in ZBC, "zone
@@ -57,7 +58,7 @@ pub enum ZoneError {
         zone: ZoneId,
         /// Where the write began.
         at: ByteOffset,
-        /// Where it had to begin.
+        /// The write pointer, where it had to begin.
         write_pointer: ByteOffset,
     },
     /// The zone is full.
@@ -115,12 +116,12 @@ pub enum ZoneError {
         /// Its condition.
         condition: ZoneCondition,
     },
-    /// The drive does not have the command, or not for so many bytes.
+    /// The drive does not support the command, or not for this many bytes.
     #[error("{command} of {length} bytes: not supported by this drive")]
     Unsupported {
         /// The command.
         command: ZoneCommand,
-        /// How many bytes it asked for.
+        /// Length of the range in bytes.
         length: u64,
     },
     /// The medium or the path to it failed.
@@ -128,9 +129,9 @@ pub enum ZoneError {
     Io {
         /// The command.
         command: ZoneCommand,
-        /// Where.
+        /// The first byte of the range.
         at: ByteOffset,
-        /// What the host's system said.
+        /// The error of the operating system.
         source: Arc<std::io::Error>,
     },
     /// The drive has no power (after a simulated power cut).
@@ -142,7 +143,7 @@ pub enum ZoneError {
 }
 
 impl ZoneError {
-    /// Its kind in a word or two: the same for all places and causes.
+    /// The kind of error in a word or two, without addresses and causes.
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Unaligned { .. } => "unaligned",
@@ -175,7 +176,7 @@ impl ZoneError {
         )
     }
 
-    /// Whether the host's disk behind an emulated drive is full.
+    /// Whether the file system that holds an emulated drive's file is full.
     pub fn is_host_full(&self) -> bool {
         matches!(self, Self::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull)
     }

@@ -1,4 +1,4 @@
-//! What a drive says of itself once and for all: zones, blocks and limits.
+//! The fixed properties of a zoned drive: its zones, block size and limits.
 
 use crate::{ByteOffset, Bytes, ZoneAddress, ZoneId};
 use serde::{Deserialize, Serialize};
@@ -24,26 +24,26 @@ pub struct Geometry {
     pub block_size: u32,
     /// Bytes from one zone start to the next.
     pub zone_size: u64,
-    /// Bytes of a sequential zone that can be written, ≤ `zone_size`. Conventional zones always
-    /// hold `zone_size`.
+    /// Writable bytes of a sequential zone, ≤ `zone_size`. Conventional zones always hold `zone_size`.
     pub zone_capacity: u64,
-    /// How many zones there are; parts of conventional zones count.
+    /// Number of zones; each part of a conventional zone counts as one.
     pub zone_count: u32,
-    /// The first so many zones are conventional.
+    /// Number of conventional zones, which are the first ones.
     pub conventional_zones: u32,
-    /// Whoever uses the drive uses each conventional zone as so many zones, all of one size: 1, or a power of
-    /// two. The first part has the zone's own number. The others come behind the drive's last zone, so
-    /// that sequential zones have the numbers that the drive gives them. It is no property of the drive, and
-    /// what is saved or sent says nothing of it.
+    /// Number of equal zones that each conventional zone is used as: 1, or a power of two.
+    ///
+    /// The first part has the number of the zone itself. The other parts are numbered after the drive's last
+    /// zone, so that sequential zones keep the numbers that the drive gives them. This is a property of the
+    /// drive's use and is neither saved nor sent.
     #[serde(skip, default = "whole")]
     pub conventional_parts: u32,
-    /// The kind of all the others.
+    /// The kind of all other zones.
     pub sequential_kind: ZoneKind,
     /// Most zones open at once; 0 means no limit.
     pub max_open_zones: u32,
     /// Most zones active (open or closed) at once; 0 means no limit.
     pub max_active_zones: u32,
-    /// Most bytes one zone append takes; 0 means that the drive has no zone append.
+    /// Most bytes that one zone append takes; 0 means that the drive has no zone append.
     pub max_append_bytes: u32,
 }
 
@@ -51,7 +51,7 @@ fn whole() -> u32 {
     1
 }
 
-/// Why a geometry cannot be.
+/// Why a geometry is not valid.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum GeometryError {
     /// The block size is no power of two from 512 to 65,536.
@@ -77,13 +77,13 @@ pub enum GeometryError {
         /// Conventional ones.
         conventional_zones: u32,
     },
-    /// The parts of a conventional zone are no power of two, or not whole blocks.
+    /// The number of parts of a conventional zone is not a power of two, or the parts are not whole blocks.
     #[error("a conventional zone cannot be used as {0} zones")]
     Parts(u32),
     /// `sequential_kind` is conventional.
     #[error("the kind of sequential zones cannot be conventional")]
     SequentialKind,
-    /// More zones may be open than active.
+    /// `max_open_zones` exceeds `max_active_zones`.
     #[error("max_open_zones {open} exceeds max_active_zones {active}")]
     Limits {
         /// max_open_zones.
@@ -118,7 +118,7 @@ impl fmt::Display for Geometry {
 }
 
 impl Geometry {
-    /// Checks that the numbers fit each other.
+    /// Checks that the fields are consistent.
     pub fn validate(&self) -> Result<(), GeometryError> {
         if !self.block_size.is_power_of_two() || !(512..=65_536).contains(&self.block_size) {
             return Err(GeometryError::BlockSize(self.block_size));
@@ -168,22 +168,22 @@ impl Geometry {
         Ok(())
     }
 
-    /// The zones that the drive has: all but the further parts of conventional ones.
+    /// Number of zones that the drive itself has, without the further parts of conventional ones.
     pub const fn drive_zones(&self) -> u32 {
         self.zone_count - self.conventional_zones * (self.conventional_parts - 1)
     }
 
-    /// Conventional zones, each part by itself.
+    /// Number of conventional zones, each part counted.
     pub const fn conventional_count(&self) -> u32 {
         self.conventional_zones * self.conventional_parts
     }
 
-    /// Zones that are not conventional.
+    /// Number of zones that are not conventional.
     pub const fn sequential_count(&self) -> u32 {
         self.drive_zones() - self.conventional_zones
     }
 
-    /// Bytes from the start of the drive to its end, gaps behind zone capacities included.
+    /// Bytes from the start of the drive to its end, including the gaps after zone capacities.
     pub const fn size_bytes(&self) -> u64 {
         self.zone_size * self.drive_zones() as u64
     }
@@ -211,12 +211,12 @@ impl Geometry {
         }
     }
 
-    /// Bytes of a conventional zone, or of its part.
+    /// Bytes of a conventional zone, or of each of its parts.
     pub const fn conventional_capacity(&self) -> u64 {
         self.zone_size / self.conventional_parts as u64
     }
 
-    /// Bytes that every zone holds at least, of whichever kind.
+    /// The smallest capacity of any zone, of whichever kind.
     pub const fn least_capacity(&self) -> u64 {
         let conventional = self.conventional_capacity();
         if self.conventional_zones == 0 || self.zone_capacity < conventional {
@@ -231,7 +231,7 @@ impl Geometry {
         (0..self.zone_count).map(ZoneId)
     }
 
-    /// The zone of the drive that `zone` is, or is a part of, and which part.
+    /// The drive's own zone that `zone` is or is a part of, and the index of the part.
     pub const fn zone_of_drive(&self, zone: ZoneId) -> (ZoneId, u32) {
         match zone.0.checked_sub(self.drive_zones()) {
             Some(part) if self.conventional_parts > 1 => {
@@ -242,25 +242,25 @@ impl Geometry {
         }
     }
 
-    /// The zones that a conventional zone of the drive is used as.
+    /// The zones that the conventional zone `whole` is used as.
     pub fn parts_of(&self, whole: ZoneId) -> impl Iterator<Item = ZoneId> + use<> {
         let more = self.conventional_parts - 1;
         let first = self.drive_zones() + whole.0 * more;
         std::iter::once(whole).chain((first..first + more).map(ZoneId))
     }
 
-    /// Where `zone` starts on the drive.
+    /// The offset on the drive at which `zone` starts.
     pub const fn start(&self, zone: ZoneId) -> ByteOffset {
         let (zone, part) = self.zone_of_drive(zone);
         ByteOffset(self.zone_size * zone.0 as u64 + self.conventional_capacity() * part as u64)
     }
 
-    /// The place on the drive of an address inside a zone.
+    /// The offset on the drive of an address inside a zone.
     pub const fn absolute(&self, at: ZoneAddress) -> ByteOffset {
         ByteOffset(self.start(at.zone).0 + at.offset)
     }
 
-    /// The zone and offset of a place on the drive; `None` behind its end.
+    /// The zone and offset of a byte of the drive; `None` after its end.
     pub fn address(&self, at: ByteOffset) -> Option<ZoneAddress> {
         let zone = u32::try_from(at.0 / self.zone_size)
             .ok()

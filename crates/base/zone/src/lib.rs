@@ -1,7 +1,8 @@
-//! The words of zoned storage, and nothing that does I/O.
+//! The vocabulary of zoned storage: addresses, geometry, conditions and errors. Nothing here does I/O.
 //!
-//! Terms follow ZBC/ZAC (INCITS 536 / 549) and the NVMe Zoned Namespace Command Set. Every other
-//! crate speaks of zones with these types, so that a bare `u64` never has to be guessed at.
+//!
+//! Terms follow ZBC/ZAC (INCITS 536 / 549) and the NVMe Zoned Namespace Command Set. All other crates use these
+//! types, so that no bare `u64` address crosses an interface.
 
 mod address;
 mod bytes;
