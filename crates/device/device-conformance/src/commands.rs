@@ -9,7 +9,7 @@ type Command = fn(&Bench, u32) -> Result<(), ZoneError>;
 /// Commands, in the order of the table's columns.
 const COMMANDS: [(&str, Command); 8] = [
     ("write", |bench, zone| {
-        // Behind a full zone the next one may begin.
+        // In a full zone the write begins at its last block, because the next zone may begin after it.
         let pointer = bench.descriptor(zone).write_pointer / bench.block();
         bench.write(zone, pointer.min(bench.capacity() - 1), 1)
     }),
@@ -22,8 +22,10 @@ const COMMANDS: [(&str, Command); 8] = [
     ("read", |bench, zone| bench.read(zone, 0, 2).map(drop)),
 ];
 
-/// A condition, how a zone comes to it, and what each command makes of it: the next condition and
-/// the blocks below its write pointer, or `!` and the error, after which nothing has changed.
+/// One row of the table: a condition, how a zone gets into it, and the outcome of each command.
+///
+/// An outcome is the next condition and the blocks below the write pointer, or `!` and the error, after which
+/// nothing has changed.
 struct Row {
     condition: &'static str,
     prepare: Prepare,

@@ -1,10 +1,10 @@
-//! What was written is read, and everything else is zeros.
+//! Written data is read back, and all other blocks read as zeros.
 
 use super::{Bench, Make, geometry, pattern};
 use std::collections::BTreeSet;
 use zone::{ByteOffset, Geometry, ZoneCondition, ZoneId};
 
-/// Blocks that are written where a whole zone would take too long on a real drive.
+/// Number of blocks that are written where a whole zone would take too long on a real drive.
 const FEW: u64 = 12;
 
 pub(super) fn run(make: Make) {
@@ -43,11 +43,11 @@ fn many_reads_at_once_are_as_one_after_the_other(make: Make) {
         return;
     };
     let (block, zones) = (bench.block() as usize, &bench.some()[..3]);
-    // Less than half of a zone, and on a real drive as long as many requests.
+    // Less than half of a zone; on a real drive, long enough for many requests.
     let long = (bench.capacity() / 3).max(1);
     bench.write(zones[0], 0, long).unwrap();
     bench.write(zones[1], 0, 2).unwrap();
-    // One to many of them, of one to a few blocks, some above the write pointer.
+    // One read to many, each of one to a few blocks, some of them above the write pointer.
     for count in [1, 2, 3, 7, 32, 75] {
         let asked = (0..count as u64).map(|n| {
             let zone = zones[n as usize % zones.len()];
@@ -69,7 +69,7 @@ fn many_reads_at_once_are_as_one_after_the_other(make: Make) {
             );
         }
     }
-    // One that is refused is an error of all.
+    // If one read is refused, the whole call fails.
     let mut buffers = [(); 4].map(|()| vec![0; block]);
     let mut reads: Vec<_> = buffers
         .iter_mut()
@@ -101,7 +101,7 @@ fn above_the_write_pointer_are_zeros(make: Make) {
     expect(5);
     bench.reset(bench.first()).unwrap();
     expect(0);
-    // Nothing of what was before the reset shows again.
+    // Data from before the reset must not be read again.
     bench.write(bench.first(), 0, 2).unwrap();
     expect(2);
     bench.finish(bench.first()).unwrap();
@@ -147,7 +147,7 @@ fn a_broken_zone_keeps_what_was_written_while_it_can_be_read(make: Make) {
     break_zone(ZoneId(last), ZoneCondition::ReadOnly);
     assert!(bench.read(bench.first(), 0, 2).unwrap() == bench.pattern(bench.first(), 0, 2));
     assert!(bench.read(last, 7, 1).unwrap() == bench.pattern(last, 7, 1));
-    // A zone offline fails a read that only touches it.
+    // A read fails if it touches an offline zone, even if it begins in another.
     break_zone(ZoneId(last), ZoneCondition::Offline);
     let end = bench.zone_blocks() - 1;
     super::fails(bench.read(zone, end, 2), "offline");
@@ -165,10 +165,10 @@ fn zones_are_written_in_parallel(make: Make) {
     let device = &*bench.device;
     let g = device.geometry();
     let (block, capacity) = (bench.block(), bench.capacity());
-    // null_blk closes no zone for another one when the last active one is taken.
+    // null_blk closes no zone implicitly for another when the last active one is taken.
     let zones = bench.first()..bench.first() + (bench.room() - 1).min(10);
     let piece = (capacity / FEW).max(1);
-    // A drive of the host may tell one zone after the other, and not of one moment.
+    // A real drive may report one zone after the other, so the report is not of one moment.
     let atomic = bench.leeway.is_none();
     runtime::thread::scope(|scope| {
         for zone in zones.clone() {

@@ -1,5 +1,5 @@
-//! The suite on one real drive: zones are reset between cases, smaller limits are played by zones
-//! at the drive's end that are held open or active.
+//! Runs the suite on one real drive. Zones are reset between cases; a smaller limit is simulated by holding
+//! zones at the end of the drive open or active.
 
 use super::leeway::Leeway;
 use super::{Bench, geometry, run_cases};
@@ -8,16 +8,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 use zone::{Geometry, ZoneCondition, ZoneId, ZoneKind, ZoneResult};
 
-/// Zones that cases use from the first sequential one on.
+/// Number of zones that cases use, counted from the first sequential one.
 const USED: u32 = 10;
-/// Zones that cases make active at once, where they count on no limit.
+/// Number of zones that cases make active at once where they assume no limit.
 const ACTIVE: u32 = 4;
 
-/// Runs the suite on a drive, whose contents are lost. Answers what was left out, and where the
-/// drive differs from the rule book in ways the standards leave to it.
+/// Runs the suite on a drive, whose contents are lost. Returns notes: the cases left out, and the differences
+/// from the rule book that the standards allow.
 ///
 /// # Errors
-/// Why no case can be played.
+/// Why no case can be run on this drive.
 pub fn run_on(device: Arc<dyn ZonedDevice>) -> Result<Vec<String>, String> {
     let blocks = |g: &Geometry| g.zone_capacity / u64::from(g.block_size);
     let (needed, found) = (blocks(&geometry()), blocks(device.geometry()));
@@ -45,8 +45,8 @@ pub fn run_on(device: Arc<dyn ZonedDevice>) -> Result<Vec<String>, String> {
     Ok(leeway.result())
 }
 
-/// Makes the drive play the wanted geometry; answers how many zones a case may make active. The
-/// error says why it cannot.
+/// Makes the drive simulate the wanted geometry; returns how many zones a case may make active. The error says
+/// why the drive cannot.
 fn prepare(device: &dyn ZonedDevice, wanted: &Geometry) -> Result<u32, String> {
     let real = device.geometry();
     let lacks = |what: &str| Err(format!("{what}, the drive has none"));
@@ -101,7 +101,7 @@ fn prepare(device: &dyn ZonedDevice, wanted: &Geometry) -> Result<u32, String> {
     Ok(room)
 }
 
-/// Empties every sequential zone.
+/// Resets every sequential zone that is not empty or broken.
 fn clean(device: &dyn ZonedDevice) -> ZoneResult<()> {
     let broken = [ZoneCondition::ReadOnly, ZoneCondition::Offline];
     for zone in device.report(ZoneId(0), u32::MAX)? {

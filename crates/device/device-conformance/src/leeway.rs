@@ -1,10 +1,9 @@
-//! What a drive of the host may do its own way, and what it did so.
+//! The deviations from the rule book that the standards leave to a real drive, and those that were observed.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
-/// Where a drive may differ from the rule book: command, condition before, what comes of it, and
-/// by what right.
+/// The allowed deviations: command, condition before it, outcome, and the clause or reason that allows it.
 const MAY_DIFFER: [(&str, &str, &str, &str); 8] = [
     ("close", "em 0", "em 0", "ZBC has nothing to do there"),
     ("close", "fu all", "fu all", "ZBC has nothing to do there"),
@@ -36,12 +35,12 @@ const MAY_DIFFER: [(&str, &str, &str, &str); 8] = [
     ),
 ];
 
-/// What a drive of the host did not have to do, and what it does its own way.
+/// Notes on the cases left out on a real drive and on its allowed deviations, and its violations.
 #[derive(Default)]
 pub(super) struct Leeway {
     notes: RefCell<BTreeSet<String>>,
     violations: RefCell<BTreeSet<String>>,
-    /// How many zones a case may make active, if not any number.
+    /// Number of zones that a case may make active; `None` for any number.
     pub room: Cell<Option<u32>>,
 }
 
@@ -51,7 +50,8 @@ impl Leeway {
         self.notes.borrow_mut().insert(note.to_owned());
     }
 
-    /// A command ended otherwise than the rule book says.
+    /// Records that a command ended otherwise than the rule book says, as a note if that is allowed and else as
+    /// a violation.
     pub fn differs(&self, command: &str, condition: &str, expected: &str, found: &str) {
         let right = MAY_DIFFER
             .iter()
@@ -66,7 +66,10 @@ impl Leeway {
         }
     }
 
-    /// What was noted. A rule that the drive broke panics.
+    /// The notes.
+    ///
+    /// # Panics
+    /// If the drive has broken a rule.
     pub fn result(&self) -> Vec<String> {
         let violations = self.violations.borrow();
         assert!(violations.is_empty(), "{violations:#?}");

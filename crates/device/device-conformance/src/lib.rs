@@ -1,10 +1,11 @@
-//! What every zoned drive has to do, as a suite that any [`ZonedDevice`] can be put through: each
-//! command in each condition, limits, ranges, data.
+//! A conformance suite for implementations of [`ZonedDevice`]: each command in each condition, limits, ranges,
+//! data.
 //!
-//! A deviation panics and says which rule it broke. Emulated drives are made anew for every case,
-//! of the geometry that the case asks for, and keep to the letter of the rule book. A drive of the
-//! host ([`run_on`]) is what it is: cases that it cannot play are left out, and where the standards
-//! leave a drive its choice it may differ; both are noted.
+//!
+//! A deviation panics with the rule that was broken. Emulated drives are created for every case with the
+//! geometry that it needs, and have to follow the rule book to the letter. A real drive ([`run_on`]) keeps its
+//! geometry: cases that it cannot run are left out, and where the standards leave a choice it may differ; both
+//! are noted.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // Test code that other crates run too.
 
 mod commands;
@@ -24,18 +25,18 @@ use zone::{
 
 pub use host::run_on;
 
-/// Makes a zone read-only or offline, where a drive can be told to.
+/// Makes a zone read-only or offline, on drives that support it.
 pub type BreakZone = Box<dyn Fn(ZoneId, ZoneCondition)>;
 
-/// A drive to be tried.
+/// A drive under test.
 pub struct Subject {
     /// The drive, new and empty.
     pub device: Box<dyn ZonedDevice>,
-    /// Without it, what depends on broken zones is left out.
+    /// Breaks zones of the drive; if `None`, cases that need broken zones are left out.
     pub break_zone: Option<BreakZone>,
 }
 
-/// Runs the whole suite on drives that `make` makes of the geometry it is given.
+/// Runs the whole suite on drives that `make` creates with the geometry it is given.
 pub fn run(make: &dyn Fn(Geometry) -> Subject) {
     run_cases(&|geometry| {
         let Subject { device, break_zone } = make(geometry);
@@ -47,7 +48,7 @@ pub fn run(make: &dyn Fn(Geometry) -> Subject) {
     });
 }
 
-/// Makes a bench for a case, or `None` if the drive cannot play it.
+/// Prepares the drive for a case, or returns `None` if the drive cannot run it.
 type Make<'a> = &'a dyn Fn(Geometry) -> Option<Bench>;
 
 fn run_cases(make: Make) {
@@ -58,8 +59,8 @@ fn run_cases(make: Make) {
     preferred::run(make);
 }
 
-/// The drive of most cases: two conventional zones, ten sequential ones of 16 blocks, 12 of which
-/// can be written, no limits.
+/// The geometry of most cases: two conventional zones, ten sequential ones of 16 blocks, 12 of which can be
+/// written, no limits.
 fn geometry() -> Geometry {
     const BLOCK: u32 = 4096;
     Geometry {
@@ -76,11 +77,11 @@ fn geometry() -> Geometry {
     }
 }
 
-/// A drive with the words of the cases.
+/// A drive with the helpers that cases are written in.
 struct Bench {
     device: Box<dyn ZonedDevice>,
     break_zone: Option<BreakZone>,
-    /// Of a drive of the host.
+    /// `Some` for a real drive.
     leeway: Option<Rc<Leeway>>,
 }
 
@@ -128,7 +129,7 @@ impl Bench {
         self.device.geometry().max_append_bytes != 0
     }
 
-    /// How many zones a case may make active besides those that stand for a smaller limit.
+    /// Number of zones that a case may make active besides those that simulate a smaller limit.
     fn room(&self) -> u32 {
         self.leeway
             .as_ref()
@@ -136,15 +137,15 @@ impl Bench {
             .unwrap_or(u32::MAX)
     }
 
-    /// What is left out, for the reader of the result.
+    /// Adds a note to the result on a real drive.
     fn note(&self, note: &str) {
         if let Some(leeway) = &self.leeway {
             leeway.note(note);
         }
     }
 
-    /// A command ended otherwise than the rule book says. A drive of the host may have a right to
-    /// do so; its violations are collected, so that all of them are seen at once.
+    /// Reports that a command ended otherwise than the rule book says. On an emulated drive this panics; on a
+    /// real one the deviation may be allowed, and violations are collected so that all are reported at once.
     #[track_caller]
     fn differs(&self, command: &str, condition: &str, expected: &str, found: &str) {
         match &self.leeway {
@@ -153,7 +154,7 @@ impl Bench {
         }
     }
 
-    /// Whether a command was carried out that a drive of the host may refuse.
+    /// Whether a command succeeded that a real drive may refuse.
     #[track_caller]
     fn done(&self, command: &str, condition: &str, result: Result<(), ZoneError>) -> bool {
         let Err(error) = result else { return true };
@@ -161,8 +162,8 @@ impl Bench {
         false
     }
 
-    /// Opens an empty zone, for which another one has to be closed: `other`, if the drive leaves that to
-    /// its host.
+    /// Opens an empty zone at the limit, for which another one has to be closed. If the drive does not do so
+    /// itself, closes `other` first.
     #[track_caller]
     fn open_in_place_of(&self, zone: u32, other: u32) {
         if !self.done("open", "em at the open limit", self.open(zone)) {
@@ -171,7 +172,7 @@ impl Bench {
         }
     }
 
-    /// Closes a zone in which nothing was written, and makes sure that it is empty.
+    /// Closes an open zone without data and makes sure that it is empty.
     #[track_caller]
     fn close_untouched(&self, zone: u32) {
         self.close(zone).unwrap();
@@ -182,7 +183,7 @@ impl Bench {
         }
     }
 
-    /// A drive of the host keeps in its conventional zones what earlier cases wrote.
+    /// Zeros the conventional zones of a real drive, which keep the data of earlier cases.
     fn blank_conventional(&self) {
         if self.leeway.is_some() {
             let zeros = vec![0; self.device.geometry().zone_size as usize];
@@ -207,8 +208,8 @@ impl Bench {
             .write(self.at(zone, block), &self.pattern(zone, block, blocks))
     }
 
-    /// Appends what a write to the same place would write. On a drive of the host without zone
-    /// append, it is that write.
+    /// Appends the pattern that a write to the same blocks would write. On a real drive without zone append it
+    /// is that write.
     fn append(&self, zone: u32, blocks: u64) -> Result<ByteOffset, ZoneError> {
         let block = self.descriptor(zone).write_pointer / self.block();
         if self.leeway.is_some() && !self.has_append() {
@@ -258,8 +259,8 @@ impl Bench {
             .join(" ")
     }
 
-    /// The sequential zones from the first on are in these conditions. Which zone is closed for
-    /// another is a drive's own choice: for one of the host, open implicitly is as good as closed.
+    /// Asserts the conditions of the first sequential zones. Which zone is closed for another is a drive's own
+    /// choice, so on a real one implicitly open and closed count as equal.
     #[track_caller]
     fn expect(&self, expected: &str) {
         let found = self.conditions(expected.split(' ').count() as u32);
@@ -272,7 +273,7 @@ impl Bench {
     }
 }
 
-/// Bytes that tell their zone and block: 0 nowhere.
+/// A pattern of bytes that depends on zone and block and contains no zero.
 fn pattern(block_size: u64, zone: u32, block: u64, blocks: u64) -> Vec<u8> {
     let byte = |at: u64| ((u64::from(zone) * 31 + at / block_size * 7 + at % 251) % 255) as u8 + 1;
     (block * block_size..(block + blocks) * block_size)

@@ -1,4 +1,4 @@
-//! Most open and most active zones, and which zone is closed implicitly for another.
+//! Limits of open and active zones, and the choice of the zone that is closed implicitly for another.
 
 use super::{Bench, Make, fails, geometry};
 use zone::Geometry;
@@ -28,7 +28,7 @@ fn the_zone_opened_longest_ago_is_closed_for_another(make: Make) {
     let [a, b, c, d] = bench.some();
     bench.write(b, 0, 1).unwrap();
     bench.write(a, 0, 1).unwrap();
-    // Written last, but opened first.
+    // Zone b was written last, but it was opened first.
     bench.write(b, 1, 1).unwrap();
     bench.write(c, 0, 1).unwrap();
     bench.expect("oi cl oi em");
@@ -36,7 +36,7 @@ fn the_zone_opened_longest_ago_is_closed_for_another(make: Make) {
     bench.expect("cl oi oi em");
     bench.open_in_place_of(d, c);
     bench.expect("cl oi cl oe");
-    // Full and empty zones hold nothing.
+    // Full and empty zones count against no limit.
     bench.write(b, 3, bench.capacity() - 3).unwrap();
     bench.write(c, 1, 1).unwrap();
     bench.expect("cl fu oi oe");
@@ -62,13 +62,13 @@ fn explicitly_open_zones_are_not_closed_for_others(make: Make) {
     bench.expect("oe em oi");
     bench.open_in_place_of(b, c);
     bench.expect("oe oe cl");
-    // Conventional zones need no resource.
+    // Conventional zones need no open resource.
     if let Some([zone, _]) = bench.conventional() {
         bench.write(zone, 3, 1).unwrap();
     }
-    // A closed zone needs one.
+    // A write to a closed zone needs an open resource.
     fails(bench.write(c, 1, 1), "too many open");
-    // Finishing needs none.
+    // Finishing needs no open resource.
     if !bench.done("finish", "em at the open limit", bench.finish(d)) {
         return;
     }
@@ -127,7 +127,7 @@ fn active_zones_are_limited_until_one_is_full_or_empty(make: Make) {
         }
     };
     refused(&bench);
-    // Among the active ones there is no limit but that of open ones.
+    // Between active zones only the limit of open ones applies.
     if !bench.done("write", "cl at the active limit", bench.write(a, 1, 1)) {
         return;
     }

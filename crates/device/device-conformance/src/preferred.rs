@@ -15,7 +15,7 @@ pub(super) fn run(make: Make) {
         return;
     };
     let pointer = || bench.descriptor(bench.first()).write_pointer / bench.block();
-    // Stale bytes that a gap must not show.
+    // Old bytes that a read of the gap must not return.
     bench.write(bench.first(), 0, 6).unwrap();
     bench.reset(bench.first()).unwrap();
     bench.write(bench.first(), 4, 1).unwrap();
@@ -39,7 +39,7 @@ pub(super) fn run(make: Make) {
         (bench.conditions(1).as_str(), pointer()),
         ("fu", bench.capacity())
     );
-    // A full one still takes writes, and no appends.
+    // A full zone still takes writes, but no appends.
     bench.write(bench.first(), 0, 1).unwrap();
     assert!(bench.read(bench.first(), 0, 1).unwrap() == bench.pattern(bench.first(), 0, 1));
     assert_eq!(

@@ -81,7 +81,7 @@ fn writes_end_with_the_capacity(make: Make) {
     fails(bench.append(bench.first(), 2), "boundary");
     bench.append(bench.first(), 1).unwrap();
     bench.expect("fu");
-    // Conventional zones hold their whole size, and a write no more than one of them.
+    // Conventional zones hold their whole size, and a write may not cross into the next one.
     if let Some([zone, _]) = bench.conventional() {
         bench.write(zone, bench.zone_blocks() - 1, 1).unwrap();
         fails(bench.write(zone, bench.zone_blocks() - 1, 2), "boundary");

@@ -1,21 +1,21 @@
-//! How long the commands of one kind took.
+//! Quantiles of the latencies of commands of one kind.
 
 use serde::Serialize;
 use std::time::Duration;
 
-/// Quantiles, in microseconds.
+/// Latency quantiles in microseconds.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Latencies {
-    /// Half took less.
+    /// Half of the commands took no longer.
     pub median: f64,
-    /// All but one of a hundred took less.
+    /// Of a hundred commands, 99 took no longer.
     pub p99: f64,
-    /// The longest.
+    /// The longest latency.
     pub max: f64,
 }
 
 impl Latencies {
-    /// Of all that were timed; `None` of none.
+    /// The quantiles of `times`; `None` if there are none.
     pub fn of(mut times: Vec<Duration>) -> Option<Self> {
         times.sort_unstable();
         let last = times.len().checked_sub(1)?;

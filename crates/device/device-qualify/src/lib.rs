@@ -1,7 +1,8 @@
-//! What somebody wants to know of a zoned drive before it is trusted with data: how fast its commands are
-//! ([`speed`]), and whether what it has flushed is there when its power has gone ([`power`]).
+//! Tests that qualify a zoned drive before it is trusted with data: the speed of its commands ([`speed`]), and
+//! whether flushed data survives a loss of power ([`power`]).
 //!
-//! Everything on the drive is lost.
+//!
+//! The tests destroy all data on the drive.
 
 mod latencies;
 pub mod power;

@@ -1,9 +1,10 @@
-//! Whether a drive keeps what it has flushed when its power goes.
+//! Tests whether a drive keeps flushed data over a loss of power.
 //!
-//! The test writes a sequence of commands that follows from a seed ([`Round`]), and notes each flush that the drive has
-//! answered, somewhere else. When the power has gone and come back, the sequence up to the last noted flush must be
-//! there; of what was sent after it, each zone may have a prefix, torn at a block (the contract that
-//! `docs/lab.md` and SAFETY.md state, and that ZBC and ZNS drives give).
+//!
+//! The test writes a sequence of commands that is derived from a seed ([`Round`]), and logs the number of each
+//! completed flush outside the drive. When the power is back, everything up to the last logged flush must be there;
+//! of later commands, each zone may have a prefix, torn at a block (the contract that `docs/lab.md` and SAFETY.md
+//! state, and that ZBC and ZNS drives give).
 
 mod check;
 mod content;

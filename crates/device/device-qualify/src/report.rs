@@ -1,4 +1,4 @@
-//! What was found of a drive, for people: a page of Markdown.
+//! The report on the tests of a drive, for people: a page of Markdown.
 
 use crate::power::Kept;
 use crate::speed::Measured;
@@ -6,61 +6,61 @@ use serde::Serialize;
 use std::fmt::{self, Display, Formatter};
 use zone::Geometry;
 
-/// Everything that was found.
+/// The results of all tests of a drive.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// Facts about the drive and the host: a name and a value each.
     pub facts: Vec<(&'static str, String)>,
-    /// The shape.
+    /// Geometry of the drive.
     pub geometry: Geometry,
-    /// What the conformance suite ended with.
+    /// The result of the conformance suite.
     pub conformance: Conformance,
-    /// What the commands took.
+    /// The measured speeds of commands.
     pub speed: Vec<Measured>,
-    /// What power cuts have left, a cut each; empty where none was tried.
+    /// The outcomes of the power cuts, one each; empty if none was tried.
     pub power: Vec<Kept>,
-    /// What follows for somebody who wants to use the drive.
+    /// Conclusions for the use of the drive.
     pub remarks: Vec<Remark>,
 }
 
-/// What the conformance suite ended with.
+/// The result of the conformance suite.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Conformance {
-    /// It was not run.
+    /// The suite was not run.
     NotRun {
-        /// Why no case could be played.
+        /// The reason why no case could be run.
         why: String,
     },
-    /// The drive does what a zoned drive has to, but for notes of what was left out or left to it.
+    /// The drive conforms; notes say which cases were left out and where it uses a choice of the standards.
     Passed {
-        /// A line each.
+        /// The notes, one line each.
         notes: Vec<String>,
     },
-    /// A rule is broken.
+    /// The drive broke a rule.
     Failed {
-        /// Which.
+        /// The rule.
         why: String,
     },
 }
 
-/// Something to know before the drive is used.
+/// A conclusion for the use of the drive.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Remark {
-    /// Whether the drive should not be used for that.
+    /// Whether it is a reason not to use the drive.
     pub is_fault: bool,
-    /// In words.
+    /// The conclusion in words.
     pub text: String,
 }
 
 impl Report {
-    /// Whether nothing speaks against the drive.
+    /// Whether no remark is a reason not to use the drive.
     pub fn is_fit(&self) -> bool {
         !self.remarks.iter().any(|remark| remark.is_fault)
     }
 }
 
-/// What follows from what was found.
+/// Derives the remarks from the test results.
 pub fn remarks(geometry: &Geometry, conformance: &Conformance, power: &[Kept]) -> Vec<Remark> {
     let mut remarks = Vec::new();
     let mut add = |is_fault, text: String| remarks.push(Remark { is_fault, text });
@@ -115,7 +115,7 @@ fn micros(value: f64) -> String {
 }
 
 impl Measured {
-    /// Of a table: what, where, how fast, how long a command took in the middle, all but one of a hundred, the longest.
+    /// A row of the table: command, zones or size, speed, and median, 99 % and longest latency.
     pub fn row(&self) -> [String; 6] {
         let is_command = self.bytes == 0 || self.probe == "write a block and finish";
         let rate = match is_command {
@@ -141,7 +141,7 @@ impl Measured {
     }
 }
 
-/// The head of the table that [`Measured::row`] is of.
+/// The head of the table of [`Measured::row`].
 pub const HEAD: [&str; 6] = ["command", "of", "speed", "median", "p99", "longest"];
 
 impl Display for Report {

@@ -1,4 +1,4 @@
-//! How fast the commands of a drive are that a store uses.
+//! Measures the speed of the drive commands that a store uses.
 
 use crate::Latencies;
 use device::{ZonedDevice, erase};
@@ -10,39 +10,39 @@ use zone::{Geometry, ZoneAddress, ZoneId, ZoneResult};
 
 /// Bytes of a long read or write.
 const PIECE: u64 = 1 << 20;
-/// Reads that are under way at once.
+/// Number of reads in flight at once.
 const AT_ONCE: u64 = 32;
-/// Most commands of one probe whose time is kept.
+/// Most commands of one probe whose latencies are kept.
 const MOST_COMMANDS: usize = 100_000;
 
-/// How much is done.
+/// The extent of the measurements.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Zones at each of three places, of a drive that has so many.
+    /// Number of zones at each of three places, if the drive has as many.
     pub zones: u32,
-    /// Longest time of a probe; the last command of it is waited for.
+    /// Longest duration of a probe; its last command is waited for beyond that.
     pub most_time: Duration,
 }
 
-/// What one probe did and how long it took.
+/// The result of one probe.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Measured {
-    /// What was done.
+    /// The kind of probe.
     pub probe: &'static str,
-    /// Where: the first zone of a place, or the bytes of a command, in words.
+    /// The place on the drive by its first zone, or the size of a command, in words.
     pub of: String,
     /// Bytes read or written.
     pub bytes: u64,
     /// Commands, a write and its flush counted as one.
     pub commands: u64,
-    /// From the first command to the end of the last.
+    /// Seconds from the first command to the end of the last.
     pub seconds: f64,
-    /// Of a command.
+    /// Latencies of the commands.
     pub latency_us: Option<Latencies>,
 }
 
 impl Measured {
-    /// Bytes in a second.
+    /// Throughput in bytes a second.
     pub fn bytes_per_second(&self) -> f64 {
         self.bytes as f64 / self.seconds.max(1e-9)
     }
@@ -52,17 +52,17 @@ struct Probe<'a> {
     device: &'a dyn ZonedDevice,
     runtime: &'a Runtime,
     options: Options,
-    /// For what is written: no drive compresses it.
+    /// The bytes that are written; random, so that no drive can compress them.
     bytes: Vec<u8>,
     random: Rng,
     done: &'a mut dyn FnMut(&Measured),
     all: Vec<Measured>,
 }
 
-/// Measures. The drive's contents are lost. `done` is told of each measurement.
+/// Runs all probes and returns their results; `done` is called with each. The drive's contents are lost.
 ///
 /// # Errors
-/// The drive's.
+/// The drive's error.
 pub fn measure(
     device: &dyn ZonedDevice,
     runtime: &Runtime,
@@ -104,7 +104,8 @@ pub fn measure(
     Ok(probe.all)
 }
 
-/// Runs of sequential zones at the beginning, in the middle and at the end: on a disk the outer tracks are the fastest.
+/// Runs of sequential zones at the beginning, in the middle and at the end: on a disk, the outer tracks are the
+/// fastest.
 fn places(geometry: &Geometry, zones: u32) -> Vec<Vec<ZoneId>> {
     let first = geometry.conventional_zones;
     let all = geometry.drive_zones() - first;
@@ -116,7 +117,7 @@ fn places(geometry: &Geometry, zones: u32) -> Vec<Vec<ZoneId>> {
 }
 
 impl Probe<'_> {
-    /// Times commands until `next` has no more, or the time is up.
+    /// Times commands until `next` returns `None` or the time is up; returns the bytes moved.
     fn time(
         &mut self,
         probe: &'static str,
@@ -154,7 +155,7 @@ impl Probe<'_> {
         self.device.write(at, &self.bytes[..length as usize])
     }
 
-    /// Fills zones one after the other, and answers how many bytes there was time for.
+    /// Fills zones one after the other; returns the bytes that were written in time.
     fn fill(&mut self, zones: &[ZoneId]) -> ZoneResult<u64> {
         let mut end = Cursor::new(self.device.geometry(), zones);
         let mut is_flushed = false;
@@ -163,7 +164,7 @@ impl Probe<'_> {
                 probe.write(at, length)?;
                 return Ok(Some(length));
             }
-            // The last command waits for what the drive has taken into its memory.
+            // The last command flushes, which waits for the data in the drive's write cache.
             if !std::mem::replace(&mut is_flushed, true) {
                 probe.device.flush()?;
                 return Ok(Some(0));
@@ -218,7 +219,7 @@ impl Probe<'_> {
         Ok(())
     }
 
-    /// Appends with a flush each: what an object of that size costs that nobody shares a flush with.
+    /// Appends with a flush each: the cost of an object of that size that shares its flush with no other.
     fn append_synced(&mut self, zones: &[ZoneId], bytes: u64) -> ZoneResult<()> {
         self.reset(zones)?;
         let bytes = self.device.geometry().round_up(bytes);
@@ -257,7 +258,7 @@ impl Probe<'_> {
         self.reset(zones)
     }
 
-    /// Finishes and resets zones that have a block each.
+    /// Writes a block to each zone and finishes it, then resets the zones.
     fn finish(&mut self, zones: &[ZoneId]) -> ZoneResult<()> {
         let block = u64::from(self.device.geometry().block_size);
         let mut next = zones.iter();
@@ -316,7 +317,7 @@ fn place(zones: &[ZoneId]) -> String {
     }
 }
 
-/// Goes through zones from start to end.
+/// Iterates over the blocks of zones from start to end.
 struct Cursor {
     zones: std::vec::IntoIter<(ZoneId, u64)>,
     at: Option<(ZoneAddress, u64)>,
@@ -334,7 +335,7 @@ impl Cursor {
         }
     }
 
-    /// At most `most` bytes from here on; `None` at the end, or of nothing.
+    /// The next range of at most `most` bytes; `None` at the end, or if `most` is 0.
     fn next(&mut self, most: u64) -> Option<(ZoneAddress, u64)> {
         let (at, room) = match self.at.take() {
             Some(here) => here,

@@ -1,12 +1,12 @@
-//! What an opener of a drive is there for.
+//! The purposes that a drive can be opened for.
 
-/// What an opener of a drive is there for.
+/// The purpose that a drive is opened for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Access {
-    /// To change it, alone.
+    /// To read and change it, with an exclusive lock.
     Write,
-    /// To read it, with other readers.
+    /// To read it, with a lock that other readers share.
     Read,
-    /// To look at it, whoever else has it.
+    /// To look at it without a lock, whoever else has it open.
     Observe,
 }

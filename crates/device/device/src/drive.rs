@@ -1,4 +1,4 @@
-//! Whatever a path leads to, opened as a zoned drive: a drive file or a zoned device of the host.
+//! Opens the zoned drive at a path: a drive file or a zoned device of the host.
 
 use crate::file::HostMemory;
 use crate::{
@@ -24,16 +24,16 @@ pub enum Drive {
 /// Why a drive could not be opened.
 #[derive(Debug, Error)]
 pub enum DriveError {
-    /// As a drive file.
+    /// The path was opened as a drive file.
     #[error(transparent)]
     File(#[from] FileDriveError),
-    /// As a device of the host.
+    /// The path was opened as a device of the host.
     #[error(transparent)]
     Host(#[from] HostDriveError),
 }
 
 impl DriveError {
-    /// Whether somebody else has the drive open.
+    /// Whether another process has the drive open.
     pub const fn is_in_use(&self) -> bool {
         matches!(
             self,
@@ -53,7 +53,7 @@ impl Drive {
         })
     }
 
-    /// Opens the drive at `path` for reading, also where others read it.
+    /// Opens the drive at `path` for reading; other readers may have it open too.
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, DriveError> {
         let path = path.as_ref();
         Ok(match kind(path) {
@@ -63,9 +63,10 @@ impl Drive {
         })
     }
 
-    /// Opens the drive at `path` to look at it while somebody else may be changing it: takes no lock,
-    /// keeps nobody out, and changes nothing. A drive file's zones are as they were when it was opened;
-    /// what is read of it may have been erased and written again since.
+    /// Opens the drive at `path` for observation while another process may be changing it.
+    ///
+    /// Takes no lock and changes nothing. The zones of a drive file are as they were when it was opened; data
+    /// that is read may have been erased and rewritten since.
     pub fn observe(path: impl AsRef<Path>) -> Result<Self, DriveError> {
         let path = path.as_ref();
         Ok(match kind(path) {
@@ -75,7 +76,7 @@ impl Drive {
         })
     }
 
-    /// The drive file, if it is one.
+    /// The drive file; `None` for a device.
     pub const fn as_file(&self) -> Option<&FileDrive> {
         match self {
             Self::File(drive) => Some(drive),
@@ -83,7 +84,7 @@ impl Drive {
         }
     }
 
-    /// The drive file or the device.
+    /// The path of the drive file or the device.
     pub fn path(&self) -> &Path {
         match self {
             Self::File(drive) => drive.path(),
@@ -92,19 +93,19 @@ impl Drive {
         }
     }
 
-    /// What distinguishes a drive file from all others, its UUID; "none" for a device.
+    /// The UUID of a drive file; "none" for a device.
     pub fn identity(&self) -> String {
         self.as_file()
             .map_or_else(|| "none".to_owned(), |file| file.uuid().to_string())
     }
 
-    /// Bytes that the drive takes on the host, a file's holes not counted.
+    /// Bytes that the drive takes on the host, without the holes of a file.
     pub fn host_bytes(&self) -> io::Result<u64> {
         self.as_file()
             .map_or_else(|| Ok(self.geometry().size_bytes()), FileDrive::host_bytes)
     }
 
-    /// The profile that a drive file was made from, or what else the drive is.
+    /// The profile that a drive file was made from; a fixed phrase for a device.
     pub fn profile_name(&self) -> &str {
         self.as_file()
             .map_or("a device of the host", FileDrive::profile_name)
@@ -119,7 +120,7 @@ impl Drive {
     }
 }
 
-/// Whether `path` leads to a device that [`Drive::open`] takes for a drive of the host.
+/// Whether [`Drive::open`] would open `path` as a device of the host.
 pub fn is_host_device(path: &Path) -> bool {
     !matches!(kind(path), Kind::Other)
 }

@@ -1,16 +1,16 @@
-//! Emptying zones of a drive.
+//! Finds and resets the written zones of a drive.
 
 use crate::zoned_device::ZonedDevice;
 use std::ops::Range;
 use zone::{ByteOffset, ZoneDescriptor, ZoneId, ZoneResult};
 
-/// Zones asked for in one report: bounds the memory for a drive of any size.
+/// Number of zones in one report, which bounds the memory for a drive of any size.
 pub const REPORT_BATCH: u32 = 4096;
 
-/// Those of `zones` that a reset changes.
+/// The zones in `zones` that a reset would change.
 ///
 /// # Errors
-/// The drive does not report them.
+/// The drive cannot report them.
 pub fn written_zones(
     drive: &dyn ZonedDevice,
     zones: Range<u32>,
@@ -25,11 +25,11 @@ pub fn written_zones(
     Ok(written)
 }
 
-/// Resets zones that are written, and answers how many bytes that gives back; `done` is told of each. With `all`
-/// conventional zones are wiped, too.
+/// Resets `written` zones and returns how many bytes that frees; `done` is called after each. With `all`,
+/// conventional zones are wiped too.
 ///
 /// # Errors
-/// The drive's.
+/// The drive's error.
 pub fn reset(
     drive: &dyn ZonedDevice,
     written: &[ZoneDescriptor],
@@ -47,11 +47,11 @@ pub fn reset(
     Ok(written.iter().map(|zone| zone.write_pointer).sum())
 }
 
-/// Overwrites the conventional zones' first blocks, where file systems keep what they are known by: these
-/// zones have nothing to reset.
+/// Overwrites the first blocks of each conventional zone, where file systems keep their signatures: these zones
+/// cannot be reset.
 ///
 /// # Errors
-/// The drive's.
+/// The drive's error.
 fn wipe_conventional(drive: &dyn ZonedDevice) -> ZoneResult<()> {
     let geometry = drive.geometry();
     let zeros = vec![0; (1 << 20).min(geometry.zone_size as usize)];

@@ -1,10 +1,10 @@
-//! What the host says of a device: for people, who compare it with a label or a data sheet.
+//! Facts about a device from sysfs, for people who compare them with a label or a data sheet.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-/// Files of sysfs below a device's folder, and the names that people know.
+/// Files of sysfs below a device's folder, and the names under which they are shown.
 const FACTS: [(&str, &str); 9] = [
     ("vendor", "device/vendor"),
     ("model", "device/model"),
@@ -17,7 +17,8 @@ const FACTS: [(&str, &str); 9] = [
     ("longest request in KiB", "queue/max_sectors_kb"),
 ];
 
-/// What the host says of the device at `path`, a name and a value each; nothing of a file, or of what it does not say.
+/// The facts about the device at `path`, as pairs of name and value. Empty for a file; facts that the host
+/// lacks are left out.
 pub fn of_device(path: &Path) -> Vec<(&'static str, String)> {
     let Some(folder) = folder(path) else {
         return Vec::new();

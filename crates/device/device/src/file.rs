@@ -1,5 +1,5 @@
-//! A zoned drive in a sparse file of the host: `format` is its bytes, `drive` the drive, `error`
-//! what can be wrong with a file. See `docs/format/file-drive.md`.
+//! A zoned drive in a sparse file of the host: `format` encodes its bytes, `drive` executes commands, `error`
+//! says why a file is refused. See `docs/format/file-drive.md`.
 
 mod ahead;
 mod beside;

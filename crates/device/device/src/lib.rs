@@ -1,6 +1,7 @@
-//! Zoned drives behind one narrow trait: a drive in memory, a drive in a file of the host, zoned
-//! devices of the host, and wrappers that compose. The emulated ones keep to one rule book
-//! ([`rules`]), which enforces what a real drive enforces and answers with the standard's errors.
+//! Zoned drives behind one narrow trait: in memory, in a file of the host, and zoned devices of the host.
+//!
+//! Wrappers compose around any of them. The emulated drives follow one rule book ([`rules`]), which enforces the
+//! same rules as a real drive and returns the standard's errors.
 
 mod access;
 mod drive;

@@ -1,9 +1,9 @@
 //! A zoned block device of the host: a host-managed SMR disk, a ZNS namespace, null_blk.
 //!
-//! Direct I/O by positioned reads and writes. Invariants: one write at a time in a zone that has a
-//! write pointer, and one request at a time of it, so that no I/O scheduler can change their order;
-//! what is remembered of a zone is only how much of it is written, and after an error the drive is
-//! asked again. The device is opened exclusively, so nobody else moves a write pointer.
+//! Direct I/O by positioned reads and writes. Invariants: one write at a time in a zone that has a write
+//! pointer, and one request at a time for it, so that no I/O scheduler can reorder them; the only state cached
+//! for a zone is its write pointer, which is reported again by the drive after an error. The device is opened
+//! exclusively, so no other process moves a write pointer.
 
 pub(crate) mod aligned;
 mod error;
@@ -38,11 +38,11 @@ use zone::{
     ZoneId, ZoneKind, ZoneResult,
 };
 
-/// How often, and after how long each time, a writer asks for a lock that others share.
+/// How often, and after which pause, a writer retries a lock that others share.
 const LOOKS: u32 = 50;
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A zoned block device, held against every other opener while it lives.
+/// A zoned block device, locked exclusively while it is open for writing.
 #[derive(Debug)]
 pub struct LinuxDrive {
     path: PathBuf,
@@ -50,27 +50,27 @@ pub struct LinuxDrive {
     geometry: Geometry,
     writable: bool,
     is_hardware: bool,
-    /// Bytes that reach the drive as one request.
+    /// Most bytes that reach the drive as one request.
     request_bytes: usize,
     buffers: Buffers,
     rings: Rings,
     zones: Vec<ZoneMemory>,
 }
 
-/// What is remembered of a zone.
+/// The cached state of a zone.
 #[derive(Debug)]
 pub(crate) struct ZoneMemory {
-    /// Held over every command that moves the write pointer; shared by zone appends, which the
-    /// drive puts in order.
+    /// Held exclusively by commands that move the write pointer, shared by zone appends, which the drive
+    /// orders.
     pub order: RwLock<()>,
-    /// Bytes below the write pointer. Reads above it are zeros without asking the drive, whose
-    /// answer there differs from model to model.
+    /// The write pointer in bytes. Reads above it return zeros without asking the drive, because drives differ
+    /// in what they return there.
     pub written: AtomicU64,
 }
 
 impl ZoneMemory {
-    /// What the drive says of the zone. A broken zone hides its write pointer; the drive has to
-    /// answer what can be read there.
+    /// Initializes the state from a report. A broken zone hides its write pointer, so all of its reads go to the
+    /// drive.
     pub fn new(told: &ZoneDescriptor) -> Self {
         let memory = Self {
             order: RwLock::new(()),
@@ -80,25 +80,25 @@ impl ZoneMemory {
         memory
     }
 
-    /// Follows what the drive says, where it says anything.
+    /// Takes the write pointer from a report, if it is valid there.
     pub fn correct(&self, told: &ZoneDescriptor) {
         if told.write_pointer_valid() {
             self.set(told.write_pointer);
         }
     }
 
-    /// The write pointer is `written` bytes into the zone.
+    /// Sets the write pointer to `written` bytes into the zone.
     pub fn set(&self, written: u64) {
         self.written.store(written, Ordering::Release);
     }
 
-    /// The write pointer is at least `written` bytes into the zone.
+    /// Advances the write pointer to at least `written` bytes into the zone.
     pub fn reach(&self, written: u64) {
         self.written.fetch_max(written, Ordering::AcqRel);
     }
 
-    /// The part of a read at `offset` that is for the drive to answer. The rest, above the write
-    /// pointer, gets its zeros.
+    /// The part of a read at `offset` that is below the write pointer and has to be read from the drive. The
+    /// rest is filled with zeros.
     pub fn written_part<'a>(&self, offset: u64, buffer: &'a mut [u8]) -> &'a mut [u8] {
         let written = self.get().saturating_sub(offset).min(buffer.len() as u64);
         let (written, rest) = buffer.split_at_mut(written as usize);
@@ -106,25 +106,25 @@ impl ZoneMemory {
         written
     }
 
-    /// How much of the zone is written.
+    /// The write pointer in bytes from the zone's start.
     pub fn get(&self) -> u64 {
         self.written.load(Ordering::Acquire)
     }
 }
 
 impl LinuxDrive {
-    /// Opens the block device at `path` for this process alone.
+    /// Opens the block device at `path` with an exclusive lock.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, HostDriveError> {
         Self::open_as(path.as_ref(), Access::Write)
     }
 
-    /// Opens the block device at `path` for reading, also where others read it. Commands that
-    /// would change it fail with an I/O error of kind `ReadOnlyFilesystem`.
+    /// Opens the block device at `path` for reading; other readers may have it open too. Commands that would
+    /// change it fail with an I/O error of kind `ReadOnlyFilesystem`.
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, HostDriveError> {
         Self::open_as(path.as_ref(), Access::Read)
     }
 
-    /// Opens the block device at `path` to look at it, whoever else has it open.
+    /// Opens the block device at `path` for observation, whoever else has it open.
     pub fn observe(path: impl AsRef<Path>) -> Result<Self, HostDriveError> {
         Self::open_as(path.as_ref(), Access::Observe)
     }
@@ -138,7 +138,7 @@ impl LinuxDrive {
             let path = path.into();
             return Err(HostDriveError::NotZoned { path, what });
         }
-        // O_EXCL keeps file systems and other exclusive openers away; readers hold a shared lock.
+        // `O_EXCL` keeps file systems and other exclusive openers away; readers hold a shared lock.
         let exclusive = if writable {
             OFlags::EXCL
         } else {
@@ -174,7 +174,7 @@ impl LinuxDrive {
         })
     }
 
-    /// The device.
+    /// The path of the device.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -190,8 +190,7 @@ impl LinuxDrive {
         ))
     }
 
-    /// Writes to consecutive places, one request after the other; answers how much was taken and
-    /// what stopped it.
+    /// Writes to consecutive addresses, one request after the other; `done` is called with the progress.
     fn put(&self, at: ByteOffset, data: &[u8], mut done: impl FnMut(u64)) -> Result<(), io::Error> {
         let mut position = at.0;
         for part in data.chunks(self.request_bytes) {
@@ -213,7 +212,7 @@ impl LinuxDrive {
     fn read_failed(&self, failed: ReadFailed) -> ZoneError {
         let command = ZoneCommand::Read;
         let ReadFailed { at, length, source } = failed;
-        // Whichever of the zones it touches is offline.
+        // One of the zones in the range is offline.
         let first = (at / self.geometry.zone_size) as u32;
         let last = ((at + length - 1) / self.geometry.zone_size) as u32;
         let touched = self.report(ZoneId(first), last - first + 1);
@@ -227,7 +226,7 @@ impl LinuxDrive {
         }
     }
 
-    /// Asks the drive why it refused, and remembers what it says of the zone.
+    /// Asks the drive for the state of the zone to find out why it refused the command, and caches it.
     fn explain(&self, refusal: Refusal, error: io::Error) -> ZoneError {
         if let Some(known) = judge::by_code(&refusal, &self.geometry, &error) {
             return known;
@@ -242,7 +241,7 @@ impl LinuxDrive {
         let failed = |error| io_failed(refusal.command, self.geometry.absolute(refusal.at), error);
         match found {
             Ok(Some(known)) => known,
-            // The kernel's word for a write behind the end of a device: one that was removed has no bytes.
+            // The kernel returns this for a write after the end of a device, and a removed device has no bytes.
             Err(_) if error.kind() == io::ErrorKind::StorageFull => {
                 failed(rustix::io::Errno::NODEV.into())
             }
@@ -250,8 +249,8 @@ impl LinuxDrive {
         }
     }
 
-    /// Before a write that cannot succeed: why it cannot, by the drive's own word. `None` if the
-    /// drive says that it can.
+    /// Checks a write that seems to be impossible against a report of the drive: returns the error, or `None`
+    /// if the report allows the write.
     fn refuse(&self, start: ZoneAddress, length: u64) -> ZoneResult<Option<ZoneError>> {
         let told = self.report_zone(start.zone)?;
         self.zones[start.zone.index()].correct(&told);
@@ -360,7 +359,7 @@ impl ZonedDevice for LinuxDrive {
         })
     }
 
-    /// A block device has no zone append.
+    /// Always fails: a block device has no zone append.
     fn append(&self, zone: ZoneId, data: &[u8]) -> ZoneResult<ByteOffset> {
         let command = ZoneCommand::Append;
         ranges::check_zone(&self.geometry, command, zone)?;
@@ -388,7 +387,7 @@ impl ZonedDevice for LinuxDrive {
     fn host_free_bytes(&self) -> Option<u64> {
         None
     }
-    /// What the kernel makes of files or memory is as good as these.
+    /// Devices that the kernel emulates in files or memory keep no more than these do.
     fn keeps(&self) -> Keeps {
         match self.is_hardware {
             true => Keeps::Prefixes,
@@ -406,16 +405,17 @@ impl ZonedDevice for LinuxDrive {
 
 impl Drop for LinuxDrive {
     fn drop(&mut self) {
-        // A process that is just being spawned holds a copy of the descriptor for a moment, and
-        // with it a lock that is only closed.
+        // A process that is just being spawned holds a copy of the descriptor for a moment, and a lock that is
+        // only closed would stay with that copy.
         let _ = self.file.unlock();
     }
 }
 
-/// Locks a device's node for this opener alone, or together with other readers.
+/// Locks a device's node exclusively, or together with other readers.
 ///
-/// udev looks at a device whenever a writer has closed it, under a shared lock: a writer waits for
-/// that look to end before it calls the device in use.
+///
+/// udev opens a device under a shared lock whenever a writer has closed it; a writer waits for that before it
+/// reports the device as in use.
 pub(crate) fn lock(path: &Path, file: &File, writable: bool) -> Result<(), HostDriveError> {
     let mut tries = if writable { LOOKS } else { 1 };
     loop {
@@ -436,7 +436,7 @@ pub(crate) fn lock(path: &Path, file: &File, writable: bool) -> Result<(), HostD
     }
 }
 
-/// What a failure to open means.
+/// Converts the error of a failed open.
 pub(crate) fn open_failed(path: &Path, source: io::Error) -> HostDriveError {
     let path = path.into();
     match source.kind() {

@@ -1,4 +1,4 @@
-//! What a power cut has left of a round.
+//! Compares a drive after a power cut with the data that a round had written and flushed.
 
 use super::content;
 use super::round::{Round, Step};
@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use zone::{ZoneAddress, ZoneCondition, ZoneDescriptor, ZoneError, ZoneId, ZoneResult};
 
-/// Blocks that are read at once.
+/// Blocks of one read.
 const READ_BLOCKS: u64 = 256;
 
-/// What is there, against what has to be.
+/// The outcome of a check: flushed bytes that are there, lost or wrong.
 #[derive(Clone, Default, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Kept {
-    /// The last flush that was noted.
+    /// Number of the last flush that was logged.
     pub flushed: u64,
     /// Bytes that were flushed and not erased since.
     pub flushed_bytes: u64,
@@ -21,26 +21,26 @@ pub struct Kept {
     pub lost_bytes: u64,
     /// Of these, bytes below a write pointer that are not what was written.
     pub wrong_bytes: u64,
-    /// Bytes that were sent after the last noted flush and are there.
+    /// Bytes written after the last logged flush that are there.
     pub unflushed_bytes: u64,
-    /// Bytes below a write pointer that no flush covered and that are not what was sent. A drive may do that; a
-    /// reader has to have checksums.
+    /// Bytes below a write pointer that no flush covered and that differ from the written ones. A drive may do
+    /// that; a reader needs checksums to notice it.
     pub unflushed_wrong_bytes: u64,
     /// Zones with lost or wrong bytes.
     pub faults: Vec<ZoneFault>,
 }
 
-/// A zone that is not as it has to be.
+/// A zone with lost or wrong bytes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ZoneFault {
     /// The zone.
     pub zone: ZoneId,
-    /// What is wrong with it.
+    /// A sentence about its lost or wrong bytes.
     pub what: String,
 }
 
 impl Kept {
-    /// Whether all that was flushed is there.
+    /// Whether all flushed data is there.
     pub fn is_safe(&self) -> bool {
         self.faults.is_empty()
     }
@@ -53,22 +53,24 @@ struct Write {
     number: u64,
 }
 
-/// What a zone holds since a reset.
+/// The writes that a round made to a zone between two resets.
 #[derive(Default)]
 struct Filling {
     writes: Vec<Write>,
     bytes: u64,
-    /// Of them, what the last noted flush covers.
+    /// Of [`Self::bytes`], those that the last logged flush covers.
     flushed_bytes: u64,
 }
 
-/// A zone's fillings that a cut may have left: the one that was begun before the last noted flush, and others since.
+/// By zone, the fillings that a power cut may have left: the one begun before the last logged flush, and later
+/// ones.
 type Fillings = BTreeMap<ZoneId, Vec<Filling>>;
 
-/// Compares the drive with `round`, of which flush `flushed` was the last that was noted. `done` is told of zones.
+/// Compares the drive with `round`, of which flush `flushed` was the last that was logged. `done` reports
+/// progress in zones.
 ///
 /// # Errors
-/// The drive's, unless it is of one zone.
+/// An error of the drive that does not concern a single zone.
 pub fn check(
     device: &dyn ZonedDevice,
     round: &Round,
@@ -114,7 +116,7 @@ fn expected(round: &Round, flushed: u64) -> Fillings {
                     filling.flushed_bytes = filling.bytes;
                 }
             }
-            // What comes behind the next flush was not sent before that was noted.
+            // Commands after the next flush were not sent before that flush was logged.
             Step::Flush { .. } if !is_covered => break,
             Step::Flush { number } => is_covered = number < flushed,
         }
@@ -142,7 +144,7 @@ fn check_zone(
         }
         return Ok(());
     }
-    // A reset that was sent and not flushed may have happened: then another filling is there.
+    // A reset that was sent but not flushed may have taken effect; then the zone holds a later filling.
     let mut best: Option<(u64, Found)> = None;
     for (index, filling) in fillings.iter().enumerate() {
         let found = compare(device, round, zone, filling, written)?;
@@ -193,7 +195,7 @@ struct Found {
     wrong_unflushed: u64,
 }
 
-/// Compares what is below the write pointer with a filling.
+/// Compares the blocks below the write pointer with a filling.
 fn compare(
     device: &dyn ZonedDevice,
     round: &Round,
@@ -203,7 +205,7 @@ fn compare(
 ) -> ZoneResult<Found> {
     let block = u64::from(round.block_bytes);
     let mut found = Found {
-        // More than was ever sent.
+        // Bytes below the write pointer that were never sent.
         wrong_unflushed: written.saturating_sub(filling.bytes),
         unflushed: written.saturating_sub(filling.flushed_bytes),
         ..Found::default()
@@ -235,7 +237,7 @@ fn compare(
     Ok(found)
 }
 
-/// False if the medium there cannot be read.
+/// Reads a range of a zone; false if the medium cannot be read there.
 fn read(device: &dyn ZonedDevice, at: ZoneAddress, bytes: &mut [u8]) -> ZoneResult<bool> {
     match device.read(device.geometry().absolute(at), bytes) {
         Ok(()) => Ok(true),

@@ -1,4 +1,4 @@
-//! The bytes of the test's blocks: each says which write of which round it is of, and where it belongs.
+//! The bytes of the test's blocks: each block names its round, its write and its own address.
 
 use super::round::Round;
 use fastrand::Rng;
@@ -6,8 +6,8 @@ use zone::ZoneAddress;
 
 const MAGIC: &[u8; 8] = b"ZSPOWER1";
 
-/// Fills `blocks`, which is what write `number` puts at `at`. Bytes behind the head of a block look random, so that no drive
-/// compresses or recognizes them.
+/// Fills `blocks` with the bytes that write `number` puts at `at`. After the head of a block they look random,
+/// so that no drive compresses or recognizes them.
 pub fn fill(round: &Round, number: u64, at: ZoneAddress, blocks: &mut [u8]) {
     let block_bytes = round.block_bytes as usize;
     for (index, block) in blocks.chunks_mut(block_bytes).enumerate() {

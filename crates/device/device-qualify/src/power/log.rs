@@ -1,53 +1,54 @@
-//! The log of the test: text, a line for the head of a round, one for each flush that was answered, and one for
-//! what a check has found.
+//! The log of the power test, in text: one line for the head of a round, one for each completed flush, and one
+//! for the outcome of a check.
 
 use super::check::Kept;
 use super::round::Round;
 use std::io::{self, BufRead};
 use thiserror::Error;
 
-/// A round of a log.
+/// One round of a log.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Logged {
-    /// What was sent.
+    /// The round, from which its commands follow.
     pub round: Round,
-    /// The last flush that was answered.
+    /// Number of the last flush that completed; 0 if none did.
     pub flushed: u64,
-    /// What was there afterwards, if somebody has looked.
+    /// The outcome of the check; `None` if there was none yet.
     pub kept: Option<Kept>,
 }
 
-/// The rounds of a log, the last one last.
+/// The rounds of a log.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Rounds {
-    /// In order.
+    /// In the order of the log.
     pub rounds: Vec<Logged>,
-    /// Bytes of the log up to the end of its last whole line: whoever adds to it goes on there.
+    /// Bytes of the log up to the end of its last whole line, where the next line has to be appended.
     pub whole_bytes: u64,
 }
 
 /// Why a log cannot be used.
 #[derive(Debug, Error)]
 pub enum LogError {
-    /// It cannot be read.
+    /// The log cannot be read.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// A line is none of this test's.
+    /// A line is not one that this test writes.
     #[error("line {line} is not of a log of this test")]
     Line {
-        /// Counts from 1.
+        /// Its number, from 1.
         line: usize,
     },
-    /// It has no round.
+    /// The log contains no round.
     #[error("the log is empty: no round of the test has begun")]
     Empty,
 }
 
 impl Rounds {
-    /// Reads a log. Its last line may be torn, for it was being written when the power went.
+    /// Reads a log. The last line may be torn, because it was being written when the power went, and is left
+    /// out.
     ///
     /// # Errors
-    /// It cannot be read, or is none.
+    /// The log cannot be read, or is not a log of this test.
     pub fn read(mut log: impl BufRead) -> Result<Self, LogError> {
         let mut rounds = Self::default();
         let mut text = Vec::new();
@@ -89,16 +90,16 @@ impl Rounds {
 
     /// The line that begins a round in a log.
     pub fn head(round: &Round) -> String {
-        // Plain numbers: they have a JSON.
+        // Plain numbers can always be written as JSON.
         format!("round {}\n", serde_json::json!(round))
     }
 
-    /// The line that says what a check has found of a round.
+    /// The line that records the outcome of a check of the round.
     pub fn kept(kept: &Kept) -> String {
         format!("kept {}\n", serde_json::json!(kept))
     }
 
-    /// The line of a flush that was answered.
+    /// The line that records a completed flush.
     pub fn flushed(number: u64) -> String {
         format!("flushed {number}\n")
     }

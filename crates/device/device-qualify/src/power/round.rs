@@ -1,5 +1,5 @@
-//! One run of the test: which commands it sends, in which order. A pure function of a few numbers, so that the writer
-//! and the check, which may be days and a restart apart, agree on it.
+//! The sequence of commands of one run of the test. It is a pure function of a few numbers, so that the writer
+//! and the check, which may be days and a restart apart, derive the same sequence.
 
 use fastrand::Rng;
 use serde::{Deserialize, Serialize};
@@ -11,19 +11,19 @@ const MOST_BLOCKS: u64 = 64;
 /// Most writes between two flushes.
 const MOST_WRITES: u64 = 16;
 
-/// What the sequence follows from. It is the head of a log.
+/// The numbers that the sequence is derived from. They are the head of a round in the log.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Round {
-    /// Of the format of logs.
+    /// Version of the log format.
     pub version: u32,
-    /// Of lengths, turns and bytes.
+    /// Seed of the lengths of writes, the choice of streams and the bytes.
     pub seed: u64,
     /// The first zone that is written to; the others follow it.
     pub first_zone: u32,
-    /// How many zones are written to, again and again.
+    /// Number of zones that are written to, again and again.
     pub zones: u32,
-    /// How many of them are written at the same time.
+    /// Number of zones that are written at the same time.
     pub streams: u32,
     /// The drive's block size, in bytes.
     pub block_bytes: u32,
@@ -36,21 +36,21 @@ pub struct Round {
 /// The version of logs that this program writes.
 pub const LOG_VERSION: u32 = 1;
 
-/// Why there is no such round on a drive.
+/// Why a round is not possible on a drive.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum RoundError {
-    /// It has to have some sequential zones.
+    /// The drive has too few sequential zones.
     #[error("the test needs {needed} sequential zones, and the drive has {found}")]
     TooFewZones {
-        /// By this test.
+        /// Zones that the test needs.
         needed: u32,
-        /// On this drive.
+        /// Zones that the drive has.
         found: u32,
     },
     /// Another version of this program wrote the log.
     #[error("the log is of version {found}, and this program reads version {LOG_VERSION}")]
     Version {
-        /// In the log.
+        /// The version in the log.
         found: u32,
     },
     /// The log is of another drive.
@@ -58,41 +58,41 @@ pub enum RoundError {
         "the log is of a drive of another shape: {what} is {here} here, and {there} in the log"
     )]
     OtherDrive {
-        /// What differs.
+        /// The property that differs.
         what: &'static str,
-        /// On this drive.
+        /// Its value on this drive.
         here: u64,
-        /// In the log.
+        /// Its value in the log.
         there: u64,
     },
 }
 
-/// One command.
+/// One command of a round.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// The zone is emptied; the next write to it is its first.
+    /// Resets the zone; the next write to it is its first.
     Reset(ZoneId),
-    /// So many blocks.
+    /// Writes blocks at the write pointer.
     Write {
-        /// The write pointer.
+        /// The write pointer, where the write begins.
         at: ZoneAddress,
-        /// At least one.
+        /// Number of blocks, at least one.
         blocks: u64,
-        /// The write's own: no two of a round have the same bytes.
+        /// Number of the write, unique in its round, so that no two writes have the same bytes.
         number: u64,
     },
-    /// Everything before it is durable once it is answered.
+    /// Flushes: everything before it is durable once it has completed.
     Flush {
-        /// Counts from 1.
+        /// Number of the flush, from 1.
         number: u64,
     },
 }
 
 impl Round {
-    /// A round on a drive of this shape, over `zones` zones from its first sequential one on.
+    /// A round on a drive of this geometry, over about `zones` zones from its first sequential one on.
     ///
     /// # Errors
-    /// The drive has too few.
+    /// The drive has too few zones.
     pub fn new(geometry: &Geometry, zones: u32, seed: u64) -> Result<Self, RoundError> {
         const MOST_STREAMS: u32 = 4;
         let limit = [geometry.max_open_zones, geometry.max_active_zones];
@@ -116,10 +116,10 @@ impl Round {
         Ok(round)
     }
 
-    /// Whether this round can have been written to a drive of this shape.
+    /// Whether this round can have been written to a drive of this geometry.
     ///
     /// # Errors
-    /// It cannot, for the reason given.
+    /// The reason why it cannot.
     pub fn fits(&self, geometry: &Geometry) -> Result<(), RoundError> {
         if self.version != LOG_VERSION {
             let found = self.version;
@@ -157,7 +157,7 @@ impl Round {
             .ok_or(RoundError::TooFewZones { needed, found })
     }
 
-    /// All its commands, without an end.
+    /// All commands of the round; the sequence never ends.
     pub fn steps(&self) -> Steps {
         let streams = (0..self.streams)
             .map(|stream| Stream {
@@ -179,7 +179,7 @@ impl Round {
 /// Fills every `streams`-th zone, one after the other.
 #[derive(Clone, Debug)]
 struct Stream {
-    /// Counts from the round's first.
+    /// Index of its next zone, counted from the round's first zone.
     next_zone: u32,
     at: Option<ZoneAddress>,
 }

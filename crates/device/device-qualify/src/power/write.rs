@@ -1,16 +1,17 @@
-//! Sends the commands of a round until somebody or something ends it.
+//! Sends the commands of a round to a drive until the caller or an error stops it.
 
 use super::content;
 use super::round::{Round, Step};
 use device::ZonedDevice;
 use zone::{ZoneError, ZoneResult};
 
-/// Sends commands until `flushed` answers false, which is told of every flush that the drive has answered: it must note
-/// the number durably before it answers. The drive's reset of a zone is flushed before anything else counts, as is
-/// everything.
+/// Sends commands until `flushed` returns false.
+///
+/// `flushed` is called with the number of every completed flush, and must store it durably before it returns.
+/// Before the first command the round's zones are reset.
 ///
 /// # Errors
-/// The drive's, or `E` of `flushed`.
+/// The drive's error, or `E` of `flushed`.
 pub fn write<E: From<ZoneError>>(
     device: &dyn ZonedDevice,
     round: &Round,
@@ -37,8 +38,8 @@ pub fn write<E: From<ZoneError>>(
     Ok(())
 }
 
-/// Empties the round's zones, so that an earlier one's content is never taken for this one's, and all others that are
-/// active: the limit of active zones is the test's.
+/// Resets the round's zones, so that the content of an earlier round is never taken for this one's, and all
+/// other active zones, because the test uses the whole limit of active zones.
 fn empty(device: &dyn ZonedDevice, round: &Round) -> ZoneResult<()> {
     let written = device::erase::written_zones(device, 0..device.geometry().zone_count)?;
     let first = round.first_zone;

@@ -1,30 +1,32 @@
-//! What lies ahead of a zone's write pointer, where small writes follow each other.
+//! Zeros ahead of a zone's write pointer, which make small sequential writes cheaper.
 //!
-//! Zeros are written there before they come, so that the host's file system has blocks for them. Once a
-//! flush has made these zeros durable, the zone's entry says how far they go; and once that is durable, data
-//! tells by itself how far the write pointer got, for it ends where the zeros begin. Such a write costs one request
-//! to the disk and not two. Data whose last block is zero cannot tell, and has the entry written.
+//!
+//! The zeros are written before the data comes, so that the host's file system has allocated blocks for it.
+//! Once a flush has made them durable, the zone's entry names their end; and once the entry is durable, the
+//! data itself shows where the write pointer is, because it ends where the zeros begin. Such a write costs one
+//! request to the disk instead of two. Data whose last block is zero cannot show that, so for it the entry is
+//! written.
 
 use std::io;
 
-/// No larger block tells: a killed process leaves whole pages of the host, and a block has to be
-/// there wholly or not at all.
+/// Largest block for which data may stand for the write pointer: a killed process leaves whole pages of the
+/// host, and a block has to be there completely or not at all.
 const LARGEST_BLOCK: usize = 4096;
-/// Part of any block.
+/// Bytes compared at once; every block is a multiple of it.
 const STRETCH: usize = 64;
-/// How much is looked at at once for the end of the data.
+/// Bytes read at once in the search for the end of the data.
 const LOOK: u64 = 64 << 10;
 
-/// How far a zone is prepared. Ends are bytes from its start; what a flush makes durable is so after the
-/// flush of that number or any later one.
+/// How far a zone is prepared with zeros. Ends are bytes from its start; `flush` is the number of the first
+/// flush that makes the state durable, as does any later one.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub(super) enum Ahead {
-    /// Not at all.
+    /// No zeros have been written.
     #[default]
     Nothing,
-    /// There are zeros up to `end`, which `flush` makes durable.
+    /// Zeros go up to `end` and are durable after `flush`.
     Prepared { end: u64, flush: u64 },
-    /// Besides, the zone's entry names `end`, which `flush` makes durable.
+    /// In addition, the zone's entry names `end`, and is durable after `flush`.
     Named { end: u64, flush: u64 },
 }
 
@@ -36,22 +38,22 @@ impl Ahead {
         }
     }
 
-    /// Whether a write that ended at `end` has used up what was prepared.
+    /// Whether a write that ended at `end` has used all prepared zeros.
     pub const fn is_used_up(self, end: u64) -> bool {
         end >= self.end()
     }
 
-    /// Whether `data`, which ends at `end` of the zone, is all that is needed to find the write pointer
-    /// behind it, if flushes up to `finished` are done. Where the zone ends, the entry has to tell that
-    /// it is full.
+    /// Whether `data`, which ends at `end` of the zone, suffices to find the write pointer at its end, if
+    /// flushes up to `finished` are done. At the end of the prepared zeros it does not: the entry has to record
+    /// the write pointer, or that the zone is full.
     pub fn is_witnessed_by(self, data: &[u8], end: u64, block_size: usize, finished: u64) -> bool {
         let last = data.rchunks(block_size).next().unwrap_or(&[]);
         let is_durably_named = matches!(self, Self::Named { flush, .. } if flush <= finished);
         is_durably_named && block_size <= LARGEST_BLOCK && end < self.end() && !is_zero(last)
     }
 
-    /// What the entry of a zone that is written up to `end` may name, if flushes up to `finished` are
-    /// done; `None`: the entry has the write pointer itself.
+    /// The prepared end that the entry of a zone may name, if the zone is written up to `end` and flushes up to
+    /// `finished` are done; `None` if the entry has to hold the write pointer itself.
     pub fn nameable(self, end: u64, finished: u64) -> Option<u64> {
         let has_durable_zeros = match self {
             Self::Nothing => false,
@@ -62,8 +64,8 @@ impl Ahead {
     }
 }
 
-/// The end of the last block from `from` to `to` that is not all zeros; `from` if there is none. `read`
-/// fills a buffer from a place on.
+/// The end of the last block from `from` to `to` that is not all zeros; `from` if there is none. `read` fills a
+/// buffer from an offset.
 pub(super) fn find_end(
     from: u64,
     to: u64,
@@ -86,8 +88,8 @@ pub(super) fn find_end(
     Ok(from)
 }
 
-/// By stretches, which the compiler compares at once. A mount looks through a MiB of zeros for every
-/// zone that is written in small pieces.
+/// Compares stretches, for which the compiler emits vector code. A mount scans a MiB of zeros for every zone
+/// that is written in small pieces.
 fn is_zero(bytes: &[u8]) -> bool {
     let mut stretches = bytes.chunks(STRETCH);
     stretches.all(|stretch| stretch.iter().fold(0, |all, byte| all | byte) == 0)

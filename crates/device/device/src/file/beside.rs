@@ -1,6 +1,8 @@
-//! A file beside a drive file, `NAME.unsynced`, for bytes that are on their way to the drive. The host's
-//! page cache has them when a write returns, so they survive the process; after a restart of the host they
-//! count for nothing. It is there only while somebody has something to keep (docs/format/unsynced.md).
+//! A file beside a drive file, `NAME.unsynced`, for bytes that are not on the drive yet
+//! (docs/format/unsynced.md).
+//!
+//! When a write returns the bytes are in the host's page cache, so they survive the process; after a restart of
+//! the host they are invalid. The file exists only while there is something to keep.
 
 use super::mapped::MappedFile;
 use runtime::sync::Mutex;
@@ -12,10 +14,10 @@ use std::path::{Path, PathBuf};
 const MAGIC: [u8; 8] = *b"ZSUNSYNC";
 const VERSION: u32 = 1;
 const HEADER: usize = 64;
-/// Names the time from one start of the host to the next.
+/// An id that the kernel creates at each boot.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
-/// Bytes that outlive the process, and not the host.
+/// Bytes that survive the process but not a restart of the host.
 #[derive(Debug)]
 pub struct HostMemory {
     path: PathBuf,
@@ -35,14 +37,14 @@ impl HostMemory {
         }
     }
 
-    /// What an earlier process has left since the host was started, if there is any.
+    /// The bytes that an earlier process left since the host was booted; `None` if there are none.
     pub fn left_behind(&self) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
         self.open_to_read().ok()?.read_to_end(&mut bytes).ok()?;
         (bytes.get(..HEADER)? == header().ok()?.as_slice()).then(|| bytes.split_off(HEADER))
     }
 
-    /// Whether the process that wrote to the drive last ran since the host was started.
+    /// Whether the process that last wrote to the drive ran since the host was booted.
     pub(super) fn is_of_this_boot(&self) -> bool {
         let mut start = [0; HEADER];
         let read = self
@@ -51,7 +53,7 @@ impl HostMemory {
         read.is_ok() && header().is_ok_and(|header| header == start)
     }
 
-    /// Nobody waits for what comes out of a pipe by that name.
+    /// Opens the file without blocking, in case a FIFO has that name.
     fn open_to_read(&self) -> io::Result<File> {
         let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
         OpenOptions::new()
@@ -60,12 +62,13 @@ impl HostMemory {
             .open(&self.path)
     }
 
-    /// Says that a process writes to the drive: whatever it leaves is there as long as the host runs.
+    /// Records in the file's header that a process writes to the drive during this boot: all its writes survive
+    /// as long as the host runs.
     pub fn vouch(&self) -> io::Result<()> {
         self.write(0, &[])
     }
 
-    /// Writes bytes at an offset; what lies between what was written reads as zeros.
+    /// Writes bytes at an offset; gaps between writes read as zeros.
     pub fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let mut open = self.open.lock();
         let file = match &mut *open {
@@ -75,13 +78,12 @@ impl HostMemory {
         file.write_all_at(bytes, HEADER as u64 + offset)
     }
 
-    /// Whether anything has been written by this process.
+    /// Whether this process has written to the file.
     pub fn is_in_use(&self) -> bool {
         self.open.lock().is_some()
     }
 
-    /// Nothing is kept from now on. A file that cannot be removed is emptied: what it holds must not pass
-    /// for something that is written into it later.
+    /// Removes the file. If that fails it is truncated: its bytes must not be taken for later ones.
     pub fn clear(&self) -> io::Result<()> {
         *self.open.lock() = None;
         match std::fs::remove_file(&self.path) {
@@ -94,7 +96,7 @@ impl HostMemory {
         }
     }
 
-    /// What is there already is kept if it counts.
+    /// Opens or creates the file. Contents from this boot are kept.
     fn create(&self) -> io::Result<MappedFile> {
         let mode = std::fs::metadata(&self.drive)?.permissions().mode() & 0o777;
         let mut options = OpenOptions::new();

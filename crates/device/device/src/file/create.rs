@@ -1,5 +1,5 @@
-//! Making a drive file: it appears under its name only when it is whole and durable, so that a
-//! kill on the way leaves nothing that looks like a drive.
+//! Creates a drive file. It gets its name only when it is complete and durable, so that a kill in between
+//! leaves nothing that looks like a drive.
 
 use super::FileDriveError;
 use super::format::{self, DriveUuid, Header};
@@ -15,18 +15,18 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use zone::Geometry;
 
-/// What can be chosen of a new drive file.
+/// The optional properties of a new drive file.
 #[derive(Clone, Default, Debug)]
 pub struct CreateOptions {
     /// The profile it is made from, at most 63 bytes.
     pub profile_name: String,
     /// A name for people, at most 127 bytes.
     pub label: String,
-    /// What distinguishes the drive; random if not given.
+    /// The drive's UUID; random if `None`.
     pub uuid: Option<DriveUuid>,
 }
 
-/// Makes the file at `path`; it comes back open and locked.
+/// Creates the file at `path` and returns it open and locked.
 pub(super) fn create(
     path: &Path,
     geometry: &Geometry,
@@ -111,7 +111,7 @@ fn random_uuid() -> io::Result<DriveUuid> {
     Ok(DriveUuid(bytes))
 }
 
-/// The file under another name in the same directory; removed when dropped.
+/// The file under a temporary name in the same directory; removed when dropped.
 struct Unfinished {
     path: PathBuf,
 }
@@ -132,17 +132,17 @@ impl Unfinished {
             .write(true)
             .create_new(true)
             .open(&self.path)?;
-        // Locked before it has its name, so that nobody else can open it first.
+        // Locked before it gets its name, so that no other process can open it first.
         LockedFile::exclusive(file).map_err(|error| match error {
             TryLockError::WouldBlock => io::ErrorKind::ResourceBusy.into(),
             TryLockError::Error(source) => source,
         })
     }
 
-    /// Gives the file its name, if nothing has that name yet, and makes that durable.
+    /// Renames the file to `path`, if nothing has that name yet, and makes the name durable.
     fn publish(self, path: &Path) -> io::Result<()> {
         match renameat_with(CWD, &self.path, CWD, path, RenameFlags::NOREPLACE) {
-            // File systems without this rename have links.
+            // File systems that do not support this rename may support links.
             Err(Errno::INVAL | Errno::NOSYS) => std::fs::hard_link(&self.path, path)?,
             done => done?,
         }
@@ -155,7 +155,7 @@ impl Unfinished {
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // After a rename there is nothing left to remove; an error has no one to tell.
+        // After a rename there is nothing left to remove; an error cannot be reported here.
         let _ = std::fs::remove_file(&self.path);
     }
 }

@@ -1,4 +1,4 @@
-//! The drive in a file: every command is one or two calls to the host's file system.
+//! A zoned drive in a file: every command is one or two calls to the host's file system.
 //!
 //! Order of a write: data, then the zone's entry with the new write pointer (unless the data itself tells
 //! it, see `ahead.rs`), then the table in memory; so no kill of the process shows a write pointer above
@@ -30,11 +30,11 @@ use zone::{
     ZoneId, ZoneKind, ZoneResult,
 };
 
-/// A write of fewer bytes is taken for one of many, each followed by a flush.
+/// A write of fewer bytes is assumed to be one of many that are each followed by a flush.
 const SMALL_WRITE: usize = 64 << 10;
-/// A write of as many bytes is handed on to the disk at once.
+/// A write of at least this many bytes is sent on to the disk at once.
 const LARGE_WRITE: usize = 256 << 10;
-/// How much is prepared for them at once.
+/// Bytes of zeros that are written at once ahead of small writes.
 const PREPARED_BYTES: u64 = 1 << 20;
 
 /// A drive in a file of the host, locked against every other opener while it lives.
@@ -47,18 +47,18 @@ pub struct FileDrive {
     writable: bool,
     keeps: Keeps,
     table: Mutex<ZoneTable>,
-    /// Held over a write to a sequential zone.
+    /// Held during a write to a sequential zone.
     zone_locks: Vec<Mutex<Ahead>>,
     flushes: Flushes,
     rings: Rings,
-    /// Writes whose data is on its way.
+    /// Number of writes whose data is being written.
     writing: AtomicUsize,
-    /// Boxed, so that a drive is not much larger than others.
+    /// Boxed, so that this type is not much larger than the other drives.
     beside: Box<HostMemory>,
 }
 
 impl FileDrive {
-    /// Makes a drive in a new file at `path` and opens it. An existing file is refused.
+    /// Creates a drive in a new file at `path` and opens it. An existing file is refused.
     pub fn create(
         path: impl AsRef<Path>,
         geometry: &Geometry,
@@ -71,7 +71,7 @@ impl FileDrive {
         Self::create_with(path, geometry, options)
     }
 
-    /// Makes a drive as [`Self::create`] does, with all that can be chosen.
+    /// As [`Self::create`], with all options.
     pub fn create_with(
         path: impl AsRef<Path>,
         geometry: &Geometry,
@@ -83,19 +83,19 @@ impl FileDrive {
         Ok(Self::new(path, file, header, table, true))
     }
 
-    /// Opens the drive at `path`, which nobody else may have open.
+    /// Opens the drive at `path` with an exclusive lock.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, FileDriveError> {
         Self::open_as(path.as_ref(), Access::Write)
     }
 
-    /// Opens the drive at `path` for reading, also where others read it. Commands that would
-    /// change it fail with an I/O error of kind `ReadOnlyFilesystem`; the file is not written to.
+    /// Opens the drive at `path` for reading; other readers may have it open too. Commands that would change it
+    /// fail with an I/O error of kind `ReadOnlyFilesystem`; the file is not written to.
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, FileDriveError> {
         Self::open_as(path.as_ref(), Access::Read)
     }
 
-    /// Opens the drive at `path` to look at it, whoever else has it open: takes no lock and changes
-    /// nothing. The zones are as they were at this moment.
+    /// Opens the drive at `path` for observation, whoever else has it open: takes no lock and changes nothing.
+    /// The zones are as they were at the time of the call.
     pub fn observe(path: impl AsRef<Path>) -> Result<Self, FileDriveError> {
         let path = path.as_ref();
         look_again(&mut || Self::open_as(path, Access::Observe))
@@ -136,7 +136,7 @@ impl FileDrive {
             false => Keeps::Blocks,
         };
         for (zone, end) in prepared {
-            // Whether the entry that was found is durable, a killed process did not tell.
+            // It is unknown whether a killed process had made the entry durable, so the next flush counts.
             let flush = drive.flushes.next();
             *drive.zone_locks[zone.index()].lock() = Ahead::Named { end, flush };
         }
@@ -170,17 +170,17 @@ impl FileDrive {
         }
     }
 
-    /// The file.
+    /// The path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What distinguishes this drive from all others.
+    /// The drive's UUID.
     pub const fn uuid(&self) -> DriveUuid {
         self.header.uuid
     }
 
-    /// The profile that the drive was made from.
+    /// The name of the profile that the drive was made from.
     pub fn profile_name(&self) -> &str {
         &self.header.profile_name
     }
@@ -200,7 +200,7 @@ impl FileDrive {
         Ok(self.file.metadata()?.blocks() * 512)
     }
 
-    /// Breaks `zone`: [`ZoneCondition::ReadOnly`] or, for good, [`ZoneCondition::Offline`].
+    /// Makes `zone` [`ZoneCondition::ReadOnly`] or, for good, [`ZoneCondition::Offline`].
     pub fn set_condition(&self, zone: ZoneId, condition: ZoneCondition) -> ZoneResult<()> {
         let command = ZoneCommand::Report;
         self.check_writable(command, zone)?;
@@ -216,7 +216,8 @@ impl FileDrive {
         Ok(())
     }
 
-    /// Gives back what a kill between a reset and its hole left in empty zones.
+    /// Frees the data in empty zones that remains if the process was killed between the entry of a reset and
+    /// its hole.
     fn punch_empty_zones(&self) -> io::Result<()> {
         let geometry = &self.header.geometry;
         let table = self.table.lock();
@@ -262,8 +263,8 @@ impl FileDrive {
             .map_err(|source| io_failed(command, geometry.start(zone), source))
     }
 
-    /// Does what was planned. `ahead` is under the zone's lock, which the caller holds; none for a zone
-    /// without write pointer.
+    /// Writes the data of a planned write. `ahead` belongs to the zone's lock, which the caller holds; `None`
+    /// for a zone without a write pointer.
     fn put(
         &self,
         command: ZoneCommand,
@@ -285,21 +286,21 @@ impl FileDrive {
         table.abort_write(planned);
         let rested = table.rested(zone);
         drop(table);
-        // A part of the data may be there and must not tell of itself, now or later. Best effort: an
-        // answer that the write failed leaves open what became of it.
+        // A part of the data may be there and must not stand for the write pointer, now or later. Best effort:
+        // after an error it is open which part of the write took effect.
         if let Ahead::Named { .. } = std::mem::take(ahead) {
             let _ = self.put_entry(command, zone, rested.into());
         }
         done
     }
 
-    /// After a small write that ended at `end`: writes zeros for the next ones to come, once in a
-    /// while. A flush after an overwrite of blocks that are there costs the host's file system no
-    /// transaction of its journal, one after a write into a hole does; logs are written a block
-    /// and a flush at a time. Above the write pointer zeros are what a read gives anyway. If it
-    /// fails, nothing is lost but time.
+    /// After a small write that ended at `end`: writes zeros for the following ones, once in a while.
+    ///
+    /// A flush after an overwrite of allocated blocks costs the host's file system no journal transaction, one
+    /// after a write into a hole does; logs are written a block and a flush at a time. Above the write pointer
+    /// reads give zeros anyway. A failure costs time only.
     fn prepare(&self, zone: ZoneId, end: u64, length: usize, ahead: &mut Ahead) {
-        // In a zone that may be written anywhere, data may lie behind the end.
+        // In a zone that may be written anywhere, there may be data after `end`.
         let only_at_pointer = self.header.geometry.kind(zone) == ZoneKind::SequentialWriteRequired;
         if !ahead.is_used_up(end) || !only_at_pointer {
             return;
@@ -316,16 +317,17 @@ impl FileDrive {
         }
     }
 
-    /// After a large write: has the host begin to write it out. Many writers that share a flush
-    /// would otherwise leave the disk idle between flushes.
+    /// After a large write: makes the host start to write it out. Otherwise many writers that share a flush
+    /// would leave the disk idle between flushes.
     fn hand_on(&self, at: ByteOffset, length: usize) {
         if length >= LARGE_WRITE {
             host::start_writing_out(&self.file, self.data_offset + at.0, length as u64);
         }
     }
 
-    /// By itself, a large write has the disk begin with one part while the next is copied. Beside others the disk has
-    /// enough to do, and parts cost more than they gain.
+    /// Writes `data` at byte `at` of the file. A large write that runs alone is sent to the disk in parts, so
+    /// that the disk starts while the next part is copied. With other writes running the disk is busy, and
+    /// parts cost more than they gain.
     fn put_bytes(&self, data: &[u8], mut at: u64) -> io::Result<()> {
         let others = self.writing.fetch_add(1, Ordering::Relaxed);
         let most = if others == 0 { LARGE_WRITE } else { usize::MAX };
@@ -383,7 +385,8 @@ impl FileDrive {
 }
 
 impl ZonedDevice for FileDrive {
-    /// Where the file beside it said, when it was opened, that the host has run ever since: a power loss keeps any blocks.
+    /// [`Keeps::Writes`] if the file beside the drive showed, when it was opened, that the host has run ever
+    /// since; [`Keeps::Blocks`] otherwise, because a power loss keeps any blocks.
     fn keeps(&self) -> Keeps {
         self.keeps
     }
@@ -423,7 +426,7 @@ impl ZonedDevice for FileDrive {
                 }
             }
         }
-        // What the host has in memory costs less without a ring.
+        // A plain read of bytes in the page cache costs less than one by a ring.
         places.retain_mut(|(at, buffer)| {
             let got = host::read_at_hand(&self.file, *at, buffer);
             *at += got as u64;
@@ -487,7 +490,7 @@ impl ZonedDevice for FileDrive {
         };
         if changes {
             let write_pointer = self.header.geometry.capacity(zone);
-            // A write that did not end may have left bytes above the old write pointer.
+            // A write that failed may have left bytes above the old write pointer.
             host::zero(
                 &self.file,
                 self.in_file(zone, before),
@@ -542,17 +545,19 @@ impl ZonedDevice for FileDrive {
         self.flushes
             .run(|| self.file.sync_data())
             .map_err(|source| {
-                // The host may have let go of any blocks, and shows others once they are not in its memory.
+                // The host may have dropped any dirty blocks, and returns others once they have left its page
+                // cache.
                 let _ = self.beside.clear();
                 flush_failed(source)
             })?;
-        // What lies beside the file by its name may be another drive's by now.
+        // The file's name, and with it the file beside it, may belong to another drive by now.
         check_is_whole(&self.file.metadata().map_err(flush_failed)?, &self.header)
             .map_err(flush_failed)
     }
 }
 
-/// Nothing is durable in a file that nobody can open again.
+/// Fails if the file cannot be opened again by its name, or has another length than it should: then nothing in
+/// it is durable.
 fn check_is_whole(file: &Metadata, header: &Header) -> io::Result<()> {
     let expected = format::file_bytes(&header.geometry).unwrap_or(u64::MAX);
     if file.nlink() == 0 {

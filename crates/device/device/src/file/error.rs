@@ -1,4 +1,4 @@
-//! What can be wrong with a drive file when it is created or opened.
+//! Errors from creating or opening a drive file.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,50 +14,50 @@ pub enum FileDriveError {
         /// The file.
         path: PathBuf,
     },
-    /// The file to create is there already.
+    /// The file to be created exists already.
     #[error("{}: exists already and is left as it is", path.display())]
     Exists {
         /// The file.
         path: PathBuf,
     },
-    /// Something else than a drive file.
+    /// The file is not a drive file.
     #[error("{}: not a drive file (it does not begin with the drive's magic)", path.display())]
     NotADrive {
         /// The file.
         path: PathBuf,
     },
-    /// A drive file whose bytes cannot be as they are.
+    /// A field of the drive file is damaged.
     #[error("{}: damaged: {what} at byte {at}: expected {expected:#x}, found {found:#x}", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Which part.
+        /// The damaged part.
         what: &'static str,
-        /// Where in the file.
+        /// Its offset in the file.
         at: u64,
-        /// What had to be there, or the bound.
+        /// The expected value or bound.
         expected: u64,
-        /// What is there.
+        /// The value found.
         found: u64,
     },
-    /// A drive file that was cut short, or that something was appended to.
+    /// The file is shorter or longer than its header says.
     #[error("{}: damaged: the file is {found} bytes long, its header says {expected} bytes", path.display())]
     Length {
         /// The file.
         path: PathBuf,
-        /// How long its header says it is, or the header itself.
+        /// Length according to its header, or the length of the header itself.
         expected: u64,
-        /// How long it is.
+        /// Actual length.
         found: u64,
     },
-    /// A drive file of another version.
+    /// A drive file of an unsupported format version.
     #[error("{}: drive format version {found}, this program reads version {supported}", path.display())]
     UnsupportedVersion {
         /// The file.
         path: PathBuf,
         /// The file's version.
         found: u32,
-        /// The only version that is read.
+        /// The newest version that is supported.
         supported: u32,
     },
     /// Another process, or another part of this one, has the drive open.
@@ -77,36 +77,36 @@ pub enum FileDriveError {
     TooLargeForHost {
         /// The file.
         path: PathBuf,
-        /// How long it would be.
+        /// The length it would have.
         bytes: u64,
     },
     /// A profile name or label does not fit the header.
     #[error("{what} is {length} bytes long, at most {max} fit")]
     NameTooLong {
-        /// Which one.
+        /// The name that is too long.
         what: &'static str,
         /// Its length in bytes.
         length: usize,
         /// The most that fits.
         max: usize,
     },
-    /// More zones than a drive file holds.
+    /// More zones than a drive file can hold.
     #[error("{zone_count} zones, a drive file holds at most {max}; make the zones larger")]
     TooManyZones {
-        /// How many were asked for.
+        /// Number of zones requested.
         zone_count: u32,
         /// The most that fits.
         max: u32,
     },
-    /// The geometry contradicts itself.
+    /// The geometry is not valid.
     #[error(transparent)]
     Geometry(#[from] GeometryError),
-    /// The host's system failed.
+    /// A call of the operating system failed.
     #[error("{}: {source}", path.display())]
     Io {
         /// The file.
         path: PathBuf,
-        /// What it said.
+        /// Its error.
         source: io::Error,
     },
 }

@@ -1,8 +1,8 @@
-//! Flushes by number: whether one has been done that began late enough.
+//! Numbers flushes, to tell whether one that began after a write has completed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts flushes, which may overlap.
+/// Counts flushes, which may overlap, from 1.
 #[derive(Default, Debug)]
 pub(super) struct Flushes {
     begun: AtomicU64,
@@ -10,17 +10,17 @@ pub(super) struct Flushes {
 }
 
 impl Flushes {
-    /// The first flush that begins after this call; it makes durable what was written before.
+    /// The number of the first flush that begins after this call; it makes earlier writes durable.
     pub fn next(&self) -> u64 {
         self.begun.load(Ordering::SeqCst) + 1
     }
 
-    /// The last one that has succeeded.
+    /// The largest number of a flush that has succeeded.
     pub fn finished(&self) -> u64 {
         self.finished.load(Ordering::SeqCst)
     }
 
-    /// Does a flush by `flush`.
+    /// Calls `flush` as the next flush.
     pub fn run<E>(&self, flush: impl FnOnce() -> Result<(), E>) -> Result<(), E> {
         let number = self.begun.fetch_add(1, Ordering::SeqCst) + 1;
         flush()?;

@@ -1,8 +1,9 @@
-//! The bytes of a drive file: header block, zone table, layout. Encoding and decoding, no I/O.
+//! The on-disk format of a drive file: header block, zone table, layout. Encoding and decoding, no I/O.
 //!
-//! Little-endian, fixed offsets, reserved bytes zero. The decoders take any bytes: they answer or
-//! say what is wrong, they never panic. Documented in `docs/format/file-drive.md`; a test compares
-//! its table with the constants here.
+//!
+//! Little-endian, fixed offsets, reserved bytes zero. The decoders accept any bytes: they return an error for
+//! invalid ones and never panic. Documented in `docs/format/file-drive.md`; a test compares its table with the
+//! constants here.
 
 use crate::rules::RestedZone;
 use std::fmt;
@@ -10,17 +11,17 @@ use zone::{Geometry, GeometryError, ZoneCondition, ZoneId, ZoneKind};
 
 /// First bytes of every drive file.
 pub const MAGIC: [u8; 8] = *b"ZoneDrv\0";
-/// The version that new files get.
+/// The format version of new files.
 pub const VERSION: u32 = 2;
-/// The version before, in which every entry has the write pointer itself.
+/// The previous version, in which every entry holds the write pointer itself.
 pub const FIRST_VERSION: u32 = 1;
 /// Bytes of the header block, at the start of the file.
 pub const HEADER_BYTES: usize = 4096;
-/// Where the zone table begins.
+/// Offset of the zone table in the file.
 pub const TABLE_OFFSET: u64 = HEADER_BYTES as u64;
-/// Bytes of a zone table entry: eight of them in a 512-byte sector, none in two.
+/// Bytes of a zone table entry: a 512-byte sector holds eight, and no entry crosses sectors.
 pub const ENTRY_BYTES: usize = 64;
-/// The data area begins at a multiple of this.
+/// The offset of the data area is a multiple of this.
 pub const DATA_ALIGNMENT: u64 = 1 << 20;
 /// Most zones of a drive file.
 pub const MAX_ZONES: u32 = 1 << 24;
@@ -92,7 +93,7 @@ const _: () = assert!(header_at::LABEL + 1 + LABEL_BYTES == header_at::RESERVED)
 const _: () = assert!(entry_at::CHECKSUM + 4 == ENTRY_BYTES);
 const _: () = assert!(512 % ENTRY_BYTES == 0 && TABLE_OFFSET.is_multiple_of(512));
 
-/// What distinguishes a drive from all others.
+/// The 16 bytes that identify a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DriveUuid(pub [u8; 16]);
 
@@ -114,29 +115,29 @@ impl fmt::Debug for DriveUuid {
     }
 }
 
-/// What the header block says.
+/// The fields of the header block.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Header {
     /// From [`FIRST_VERSION`] to [`VERSION`].
     pub version: u32,
-    /// The drive's name for programs.
+    /// The drive's identity for programs.
     pub uuid: DriveUuid,
-    /// Shape and limits.
+    /// Geometry of the drive.
     pub geometry: Geometry,
-    /// The profile it was made from; at most [`PROFILE_NAME_BYTES`].
+    /// Name of the profile that the drive was made from; at most [`PROFILE_NAME_BYTES`].
     pub profile_name: String,
     /// A name for people; at most [`LABEL_BYTES`].
     pub label: String,
 }
 
-/// What a zone table entry says.
+/// The fields of a zone table entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Entry {
     /// The zone's condition and write pointer.
     pub rested: RestedZone,
-    /// If not 0: from the write pointer to here the zone held zeros, durably, when this was written,
-    /// and the real write pointer is behind the last block in between that holds anything else.
-    /// Bytes from the zone's start.
+    /// If not 0: the entry's write pointer is a lower bound. From there up to this end (bytes from the zone's
+    /// start) the zone held durable zeros when the entry was written, and the real write pointer is at the end
+    /// of the last block in between that is not all zeros.
     pub prepared_end: u64,
 }
 
@@ -154,32 +155,32 @@ impl From<RestedZone> for Entry {
 pub enum FormatError {
     /// They do not begin with [`MAGIC`].
     Magic,
-    /// Another version.
+    /// The format version is not supported.
     Version(u32),
-    /// A field that cannot be as it is.
+    /// The value of a field is invalid.
     Field {
-        /// Which field.
+        /// The name of the field.
         what: &'static str,
         /// Its offset in the header or entry.
         at: usize,
-        /// What had to be there, or the bound.
+        /// The expected value or bound.
         expected: u64,
-        /// What is there.
+        /// The value found.
         found: u64,
     },
 }
 
-/// Where zone 0 begins in the file.
+/// Offset of zone 0 in the file.
 pub const fn data_offset(zone_count: u32) -> u64 {
     (TABLE_OFFSET + zone_count as u64 * ENTRY_BYTES as u64).next_multiple_of(DATA_ALIGNMENT)
 }
 
-/// Where the entry of `zone` begins in the file.
+/// Offset of the entry of `zone` in the file.
 pub const fn entry_offset(zone: ZoneId) -> u64 {
     TABLE_OFFSET + zone.0 as u64 * ENTRY_BYTES as u64
 }
 
-/// How long a drive file is; `None` for more than a file can be.
+/// Length of a drive file in bytes; `None` if it exceeds the length that a file can have.
 pub fn file_bytes(geometry: &Geometry) -> Option<u64> {
     let data = geometry
         .zone_size
@@ -188,7 +189,7 @@ pub fn file_bytes(geometry: &Geometry) -> Option<u64> {
         .filter(|bytes| *bytes <= i64::MAX as u64)
 }
 
-/// The header block. The names must fit.
+/// Encodes the header block. The names must fit.
 pub fn encode_header(header: &Header) -> [u8; HEADER_BYTES] {
     let geometry = &header.geometry;
     let mut block = [0; HEADER_BYTES];
@@ -266,7 +267,7 @@ pub fn encode_header(header: &Header) -> [u8; HEADER_BYTES] {
     block
 }
 
-/// The field of a header that contradicts the others, with its bound.
+/// Names the field of a header that contradicts the others, with its bound.
 fn impossible(error: GeometryError) -> FormatError {
     use GeometryError as E;
     let (what, at, expected, found) = match error {
@@ -298,7 +299,7 @@ fn impossible(error: GeometryError) -> FormatError {
             MAX_ZONES.into(),
             zone_count.into(),
         ),
-        // No header says anything of parts.
+        // No field of the header is about parts.
         E::Parts(parts) => (
             "parts of a zone",
             header_at::CONVENTIONAL_ZONES,
@@ -327,9 +328,11 @@ fn impossible(error: GeometryError) -> FormatError {
     field(what, at, expected, found)
 }
 
-/// Reads a header block. The magic comes before the checksum, so that foreign files are told apart from
-/// damage; the checksum before the version, so that a rotten version is. Every version has these three
-/// in the same places.
+/// Decodes a header block.
+///
+/// The magic is checked before the checksum, to tell foreign files from damaged ones, and the checksum before
+/// the version, so that a damaged version is reported as damage. Every version has these three fields at the
+/// same offsets.
 pub fn decode_header(block: &[u8; HEADER_BYTES]) -> Result<Header, FormatError> {
     if block[..MAGIC.len()] != MAGIC {
         return Err(FormatError::Magic);
@@ -398,7 +401,7 @@ pub fn decode_header(block: &[u8; HEADER_BYTES]) -> Result<Header, FormatError> 
     Ok(header)
 }
 
-/// The entry of `zone`.
+/// Encodes the entry of `zone`.
 pub fn encode_entry(zone: ZoneId, kind: ZoneKind, content: Entry) -> [u8; ENTRY_BYTES] {
     let rested = content.rested;
     let mut entry = [0; ENTRY_BYTES];
@@ -424,7 +427,8 @@ pub fn encode_entry(zone: ZoneId, kind: ZoneKind, content: Entry) -> [u8; ENTRY_
     entry
 }
 
-/// Reads the entry of `zone`, which is of `kind`. Whether its places fit the zone is not asked.
+/// Decodes the entry of `zone`, which is of `kind`. Does not check its write pointer and prepared end against
+/// the zone.
 pub fn decode_entry(
     zone: ZoneId,
     kind: ZoneKind,
@@ -472,7 +476,7 @@ pub fn decode_entry(
     Ok(content)
 }
 
-/// The number of a kind on the medium; 0 is none.
+/// The code of a zone kind in the format; 0 is invalid.
 pub const fn encode_kind(kind: ZoneKind) -> u8 {
     match kind {
         ZoneKind::Conventional => 1,
@@ -490,8 +494,8 @@ const fn decode_kind(code: u8) -> Option<ZoneKind> {
     }
 }
 
-/// The number of a condition on the medium; 0 is none. Open zones have none, as no zone is open
-/// after a power cycle: they are stored as closed.
+/// The code of a zone condition in the format; 0 is invalid. Open zones are stored as closed, because no zone
+/// is open after a power cycle.
 pub const fn encode_condition(condition: ZoneCondition) -> u8 {
     match condition {
         ZoneCondition::NotWritePointer => 1,
@@ -542,8 +546,8 @@ fn expect(what: &'static str, at: usize, expected: u64, found: u64) -> Result<()
     }
 }
 
-/// Reserved bytes are zero and there is one way to write everything else. The checksum, which
-/// was right for what was found, is left out.
+/// Checks that reserved bytes are zero and all other fields are in their only encoding. The checksum is left
+/// out: it was valid for the bytes found.
 fn expect_canonical(found: &[u8], expected: &[u8], checksum_at: usize) -> Result<(), FormatError> {
     let differs = |at: &usize| found[*at] != expected[*at];
     let mut fields = (0..checksum_at).chain(checksum_at + 4..found.len());

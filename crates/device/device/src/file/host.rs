@@ -1,4 +1,5 @@
-//! What a drive file needs of the host's file system beyond reading and writing.
+//! Calls to the host's file system that a drive file needs besides reading and writing: locks, holes,
+//! write-out.
 
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
 use rustix::io::{Errno, ReadWriteFlags};
@@ -8,25 +9,26 @@ use std::ops::Deref;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
-/// A file that nobody else may open, until it is dropped; unless it was taken without a lock.
+/// A file with an exclusive or shared lock that is held until it is dropped; or without a lock.
 ///
-/// The lock is let go explicitly: a process that is just being spawned holds a copy of the
-/// descriptor for a moment, and with it a lock that is only closed.
+///
+/// The lock is released explicitly: a process that is just being spawned holds a copy of the descriptor for a
+/// moment, and a lock that is only closed would stay with that copy.
 #[derive(Debug)]
 pub(super) struct LockedFile(File);
 
 impl LockedFile {
-    /// Locks `file` for this opener alone.
+    /// Takes an exclusive lock on `file`.
     pub fn exclusive(file: File) -> Result<Self, TryLockError> {
         file.try_lock().map(|()| Self(file))
     }
 
-    /// Locks `file` for this and other readers.
+    /// Takes a lock on `file` that other readers can share.
     pub fn shared(file: File) -> Result<Self, TryLockError> {
         file.try_lock_shared().map(|()| Self(file))
     }
 
-    /// Takes `file` as it is, whoever has it locked.
+    /// Takes `file` without a lock, whoever has it locked.
     pub fn without_lock(file: File) -> Self {
         Self(file)
     }
@@ -41,16 +43,16 @@ impl Deref for LockedFile {
 
 impl Drop for LockedFile {
     fn drop(&mut self) {
-        // The close that follows does the same if this fails.
+        // The close that follows releases the lock too if this fails.
         let _ = self.0.unlock();
     }
 }
 
-/// How many zeros are written at once where holes cannot be made.
+/// The zeros that are written at once where the file system supports no holes.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
-/// Gives the space of a range back; it reads as zeros. Where the file system makes no holes,
-/// nothing happens: the caller relies on its write pointer, not on the zeros.
+/// Frees the space of a range, which reads as zeros afterwards. Does nothing on file systems without holes: the
+/// caller relies on its write pointer, not on the zeros.
 pub(super) fn punch(file: &File, at: u64, length: u64) -> io::Result<()> {
     match hole(file, at, length) {
         Err(Errno::OPNOTSUPP) => Ok(()),
@@ -58,7 +60,7 @@ pub(super) fn punch(file: &File, at: u64, length: u64) -> io::Result<()> {
     }
 }
 
-/// Makes a range read as zeros, as a hole where the file system has holes.
+/// Makes a range read as zeros, as a hole where the file system supports holes.
 pub(super) fn zero(file: &File, at: u64, length: u64) -> io::Result<()> {
     if length == 0 {
         return Ok(());
@@ -85,8 +87,8 @@ fn hole(file: &File, at: u64, length: u64) -> Result<(), Errno> {
     }
 }
 
-/// Asks the host to begin writing a range out, so that the disk works while the next data comes
-/// and the flush has less to wait for. Promises nothing; where it is not known, nothing is lost.
+/// Asks the host to start writing a range out, so that the disk works while the next data arrives and a flush
+/// has less to wait for. Only a hint: errors are ignored.
 pub(super) fn start_writing_out(file: &File, at: u64, length: u64) {
     let (Ok(at), Ok(length)) = (i64::try_from(at), i64::try_from(length)) else {
         return;
@@ -96,18 +98,18 @@ pub(super) fn start_writing_out(file: &File, at: u64, length: u64) {
         unsafe { libc::sync_file_range(file.as_raw_fd(), at, length, libc::SYNC_FILE_RANGE_WRITE) };
 }
 
-/// Reads what the host has in memory, from `at` on without a gap, and answers how much that was; 0
-/// also where the host cannot tell.
+/// Reads the bytes from `at` on that are in the page cache, up to the first that is not, and returns their
+/// number; 0 also where the host does not support this.
 pub(super) fn read_at_hand(file: &File, at: u64, buffer: &mut [u8]) -> usize {
     let mut buffer = [io::IoSliceMut::new(buffer)];
     rustix::io::preadv2(file, &mut buffer, at, ReadWriteFlags::NOWAIT).unwrap_or(0)
 }
 
-/// Where at or after `at` the next byte is that is not in a hole.
+/// The offset of the next byte at or after `at` that is not in a hole; `None` if there is none.
 pub(super) fn next_data(file: &File, at: u64) -> io::Result<Option<u64>> {
     match seek(file, SeekFrom::Data(at)) {
         Ok(found) => Ok(Some(found)),
-        // No data up to the end; or a file system that knows no holes and has nothing to give back.
+        // No data up to the end, or the file system supports no holes, so there is nothing to free.
         Err(Errno::NXIO | Errno::INVAL | Errno::OPNOTSUPP) => Ok(None),
         Err(error) => Err(error.into()),
     }

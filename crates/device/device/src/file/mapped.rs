@@ -1,9 +1,10 @@
-//! A file that is written to through memory, without a call for each write.
+//! Writes to a file through a memory mapping, without a system call for each write.
 //!
-//! A page of a mapping that has no block on the host's disk gets one when it is written to, and if there is none
-//! left, the process is killed (`SIGBUS`). So a stretch is mapped only after it was given its blocks, and
-//! only on file systems that write in place: where a write is a copy, it may need a block at any time. All
-//! else is written by calls, whose errors are told.
+//!
+//! Writing to a mapped page without a disk block allocates one, and if the disk is full the process is killed
+//! (`SIGBUS`). So a stretch is mapped only after its blocks were allocated, and only on file systems that write
+//! in place: copy-on-write may need a block at any time. All other writes use system calls, which return
+//! errors.
 
 use rustix::fs::{FallocateFlags, fallocate, fstatfs};
 use std::fs::File;
@@ -12,10 +13,10 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::ptr::NonNull;
 
-/// Bytes that are given blocks, and mapped, at once.
+/// Bytes that are allocated and mapped at once.
 const STRETCH: usize = 256 << 10;
-/// tmpfs, and ext4; ext2 and ext3, which have the same magic, give no blocks in advance. XFS shares blocks with
-/// copies of a file (`cp` makes such ones), so it counts as one that copies.
+/// Magic numbers of tmpfs and ext4. ext2 and ext3 have the same one as ext4 but do not support allocation in
+/// advance. XFS shares blocks between copies of a file (`cp` makes such ones), so it counts as copy-on-write.
 const IN_PLACE: [i64; 2] = [0x0102_1994, 0xef53];
 
 #[derive(Debug)]
@@ -29,7 +30,7 @@ pub(super) struct MappedFile {
 enum Stretch {
     Untried,
     Mapped(Mapping),
-    /// Written by calls.
+    /// Written by system calls.
     Refused,
 }
 
@@ -77,7 +78,7 @@ impl MappedFile {
     }
 }
 
-/// A stretch of a file. Nothing of it is ever read, so that it does not matter who else writes to it.
+/// A mapped stretch of a file. It is never read, so it does not matter if other processes write to it.
 #[derive(Debug)]
 struct Mapping(NonNull<u8>);
 

@@ -1,4 +1,4 @@
-//! Reading header and zone table of a drive file, which anything may have happened to.
+//! Reads and checks the header and zone table of a drive file, whose bytes are not trusted.
 
 use super::FileDriveError;
 use super::ahead;
@@ -11,14 +11,15 @@ use std::path::Path;
 use std::time::Duration;
 use zone::{ZoneCondition, ZoneId, ZoneKind};
 
-/// How much of the zone table is read at once when a file is opened.
+/// Entries of the zone table that are read at once when a file is opened.
 const TABLE_CHUNK_ENTRIES: usize = 1024;
 
-/// How often an observer looks at a zone table that seems damaged, and how long it waits in between.
+/// How often an observer reads a zone table that seems damaged, and the pause in between.
 const OBSERVER_LOOKS: u32 = 5;
 const OBSERVER_PAUSE: Duration = Duration::from_millis(2);
 
-/// What is read while it is written may be torn; the next look finds it whole. What stays damaged is.
+/// Retries an observation: an entry read while it is written may be torn and is whole at the next try. If it
+/// stays damaged, it is.
 pub(super) fn look_again<T>(
     look: &mut dyn FnMut() -> Result<T, FileDriveError>,
 ) -> Result<T, FileDriveError> {
@@ -42,7 +43,7 @@ pub(super) fn read_header(path: &Path, file: &File) -> Result<Header, FileDriveE
     file.read_exact_at(&mut block[..there], 0)
         .map_err(io_error)?;
     if there < block.len() {
-        // A file that ends in its header is short, and not foreign if at least the magic is there.
+        // A file that ends inside its header but begins with the magic is a drive file that was cut short.
         return Err(if block[..there].starts_with(&format::MAGIC) {
             wrong_length(path, block.len() as u64, length)
         } else {
@@ -65,7 +66,7 @@ fn wrong_length(path: &Path, expected: u64, found: u64) -> FileDriveError {
     }
 }
 
-/// The zones as they are; of those whose entries name prepared blocks, also how far these go.
+/// Reads the zone table. For zones whose entries name a prepared end, also returns that end.
 pub(super) fn read_table(
     path: &Path,
     file: &File,
@@ -124,7 +125,7 @@ pub(super) fn read_table(
     Ok((table, prepared))
 }
 
-/// Whether an entry may name an end of prepared blocks, and this one.
+/// Whether an entry may have a prepared end, and whether this one is in range.
 fn may_be_prepared(header: &Header, zone: ZoneId, entry: Entry) -> bool {
     let geometry = &header.geometry;
     let ahead = entry.rested.write_pointer + 1..=geometry.capacity(zone);
@@ -137,7 +138,7 @@ fn may_be_prepared(header: &Header, zone: ZoneId, entry: Entry) -> bool {
             .is_multiple_of(u64::from(geometry.block_size))
 }
 
-/// The write pointer of a zone of which the entry says only where to look for it.
+/// Finds the write pointer of a zone whose entry holds only the range to search.
 fn find_pointer(
     file: &File,
     header: &Header,

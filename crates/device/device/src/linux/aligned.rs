@@ -1,21 +1,22 @@
-//! Buffers that direct I/O takes: their address is a multiple of a page.
+//! Page-aligned buffers for direct I/O.
 //!
-//! A caller's bytes are rarely aligned, so they go through one of these. A few are kept, as every
-//! command needs one.
+//!
+//! A caller's bytes are rarely aligned, so they are copied through such a buffer. A few buffers are kept,
+//! because every command needs one.
 
 use runtime::sync::Mutex;
 
-/// Enough for every block size there is.
+/// Alignment in bytes, which suffices for every block size.
 pub(crate) const ALIGNMENT: usize = 4096;
-/// How many unused buffers are kept.
+/// Most unused buffers that are kept.
 const KEPT: usize = 16;
 
-/// Whether `bytes` may be given to direct I/O as they are.
+/// Whether direct I/O accepts `bytes` without a copy.
 pub(crate) fn is_aligned(bytes: &[u8]) -> bool {
     bytes.as_ptr().align_offset(ALIGNMENT) == 0
 }
 
-/// Buffers of one length.
+/// A pool of buffers of one length.
 #[derive(Debug)]
 pub(crate) struct Buffers {
     length: usize,
@@ -23,7 +24,7 @@ pub(crate) struct Buffers {
 }
 
 impl Buffers {
-    /// Buffers of `length` bytes.
+    /// An empty pool of buffers of `length` bytes.
     pub fn new(length: usize) -> Self {
         Self {
             length,
@@ -34,7 +35,7 @@ impl Buffers {
     /// Calls `use_it` with a buffer, which holds arbitrary bytes.
     pub fn with<R>(&self, use_it: impl FnOnce(&mut [u8]) -> R) -> R {
         let kept = self.free.lock().pop();
-        // Longer than needed, so that an aligned part of the length lies somewhere in it.
+        // One alignment longer than needed, so that an aligned buffer of the length fits in.
         let mut bytes = kept.unwrap_or_else(|| vec![0; self.length + ALIGNMENT]);
         let start = bytes.as_ptr().align_offset(ALIGNMENT);
         let result = use_it(&mut bytes[start..start + self.length]);

@@ -1,4 +1,4 @@
-//! What can be wrong with a device of the host when it is opened as a zoned drive.
+//! Errors from opening a device of the host as a zoned drive.
 
 use std::io;
 use std::path::PathBuf;
@@ -14,12 +14,12 @@ pub enum HostDriveError {
         /// The device.
         path: PathBuf,
     },
-    /// A device that is not zoned, or no device at all.
+    /// The path is not a zoned device.
     #[error("{}: not a zoned drive: {what}", path.display())]
     NotZoned {
         /// The device.
         path: PathBuf,
-        /// What it is instead.
+        /// The reason, in words.
         what: &'static str,
     },
     /// Another process, or the kernel, has the drive open.
@@ -28,40 +28,40 @@ pub enum HostDriveError {
         /// The device.
         path: PathBuf,
     },
-    /// The caller may not open it.
+    /// The process may not open the device.
     #[error("{}: no permission to open the drive", path.display())]
     Permission {
         /// The device.
         path: PathBuf,
     },
-    /// A zoned drive of a shape that is not supported.
+    /// The drive's zones have a shape that is not supported.
     #[error("{}: this drive cannot be used: {what} (zone {zone}: expected {expected}, found {found})", path.display())]
     Shape {
         /// The device.
         path: PathBuf,
-        /// What is not supported.
+        /// The property that is not supported.
         what: &'static str,
-        /// The first zone that is so.
+        /// The first zone with this property.
         zone: u32,
-        /// What had to be there.
+        /// The value that is supported.
         expected: u64,
-        /// What is there.
+        /// The value found.
         found: u64,
     },
-    /// The drive's numbers contradict themselves.
+    /// The drive reports an invalid geometry.
     #[error("{}: {source}", path.display())]
     Geometry {
         /// The device.
         path: PathBuf,
-        /// How.
+        /// The reason.
         source: GeometryError,
     },
-    /// The host's system failed.
+    /// A call of the operating system failed.
     #[error("{}: {source}", path.display())]
     Io {
         /// The device.
         path: PathBuf,
-        /// What it said.
+        /// Its error.
         source: io::Error,
     },
 }

@@ -7,24 +7,24 @@ use std::fs::File;
 
 const SECTOR: u64 = 512;
 const GROUP: u8 = 0x12;
-/// The kernel is to fill in capacities, and has: 5.9 and later.
+/// Flag of a report: capacities are requested, and have been filled in (Linux 5.9 and later).
 const WITH_CAPACITY: u32 = 1;
-/// Zones in one report: 32 KiB.
+/// Most zones in one report: 32 KiB.
 pub(super) const ZONES_AT_ONCE: usize = 512;
 
-/// A zone as the kernel tells it, in bytes instead of sectors.
+/// A zone as the kernel reports it, in bytes instead of sectors.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct KernelZone {
     pub start: u64,
     pub length: u64,
     pub capacity: u64,
-    /// Where the next write goes, from the start of the drive.
+    /// The write pointer, from the start of the drive.
     pub write_pointer: u64,
     pub kind: u8,
     pub condition: u8,
 }
 
-/// What to do with a range of zones.
+/// A zone management command.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Management {
     Reset,
@@ -48,7 +48,7 @@ struct BlkZone {
     reserved: [u8; 24],
 }
 
-/// `struct blk_zone_report` without its zones: what the command's number encodes the size of.
+/// `struct blk_zone_report` without its zones; the command's number encodes the size of this part.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct ReportHeader {
@@ -92,7 +92,7 @@ const NO_ZONE: BlkZone = BlkZone {
     reserved: [0; 24],
 };
 
-/// At most `count` zones, and at most [`ZONES_AT_ONCE`], from the one that holds byte `at` on.
+/// Reports zones from the one that contains byte `at`, at most `count` and at most [`ZONES_AT_ONCE`].
 pub(super) fn report(file: &File, at: u64, count: usize) -> Result<Vec<KernelZone>, Errno> {
     let most = count.min(ZONES_AT_ONCE);
     let mut report = Box::new(Report {
