@@ -1,45 +1,45 @@
-//! Drives to measure on.
+//! The drives that benchmarks run on, and the errors of a benchmark.
 
 use device::ZonedDevice;
 use runtime::Runtime;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Drives of one kind, and their clock.
+/// A source of drives of one kind, with their clock.
 pub trait Bed {
-    /// A drive on which all sequential zones are empty. The one before is not used any more.
+    /// Returns a drive on which all sequential zones are empty. The drive returned before is no longer used.
     ///
     /// # Errors
-    /// There is none.
+    /// No drive is available.
     fn fresh(&mut self) -> Result<Arc<dyn ZonedDevice>, Error>;
 
-    /// The drives' clock.
+    /// The clock of the drives.
     fn runtime(&self) -> &Runtime;
 
-    /// What is measured next; an error ends it.
+    /// Announces the next measurement, `what`; an error stops the benchmark.
     ///
     /// # Errors
     /// [`Error::Interrupted`].
     fn next(&mut self, what: &str) -> Result<(), Error>;
 }
 
-/// Why nothing was measured.
+/// Why a benchmark failed.
 #[allow(missing_docs)]
 #[derive(Clone, Debug, Error)]
 pub enum Error {
-    /// Somebody wanted it to stop.
+    /// The caller stopped the benchmark.
     #[error("interrupted")]
     Interrupted,
-    /// There is no drive to measure on.
+    /// No drive is available to measure on.
     #[error("{0}")]
     NoDrive(String),
-    /// The drive has too few sequential zones for what is asked.
+    /// The drive has too few sequential zones for the requested data.
     #[error("{bytes} bytes do not fit into the drive's sequential zones")]
     NoRoom { bytes: u64 },
-    /// ZEA.
+    /// An error of ZEA.
     #[error(transparent)]
     Zea(#[from] zea::Error),
-    /// The drive.
+    /// An error of the drive.
     #[error("drive: {0}")]
     Drive(#[from] zone::ZoneError),
 }

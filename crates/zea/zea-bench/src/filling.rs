@@ -1,4 +1,4 @@
-//! One zone after the other, with extents or with plain writes.
+//! Fills one zone after the other, with ZEA extents or with plain writes.
 
 use crate::bed::Error;
 use device::ZonedDevice;
@@ -7,14 +7,14 @@ use std::sync::Arc;
 use zea::{Instance, LogicalAddress, Options, Placed, Sequence};
 use zone::{ByteOffset, ZoneId, ZoneKind};
 
-/// Sequential zones in order.
+/// The sequential zones of a drive, in order.
 fn zones(device: &dyn ZonedDevice) -> impl Iterator<Item = ZoneId> + use<> {
     let g = device.geometry().clone();
     g.zones()
         .filter(move |zone| g.kind(*zone) != ZoneKind::Conventional)
 }
 
-/// Instances that are filled one after the other.
+/// Writes extents to ZEA instances, one zone after the other.
 pub struct Extents<'a> {
     device: Arc<dyn ZonedDevice>,
     runtime: &'a Runtime,
@@ -22,7 +22,7 @@ pub struct Extents<'a> {
     options: Options,
     sequence: Sequence,
     pub instances: Vec<Instance>,
-    /// What was put, with the position of its instance.
+    /// The extents put so far, each with the index of its instance.
     pub placed: Vec<(usize, Placed)>,
 }
 
@@ -68,7 +68,7 @@ impl<'a> Extents<'a> {
             .last()
             .is_none_or(|last| last.room() < length)
         {
-            // The zone before gives its active resource back.
+            // The finished zone frees its active resource.
             if let Some(last) = self.instances.last() {
                 last.finish()?;
             }
@@ -81,7 +81,7 @@ impl<'a> Extents<'a> {
         Ok(())
     }
 
-    /// Gets what was put, in its order, `count` of it.
+    /// Gets the first `count` extents in the order of their puts.
     pub fn get(&self, count: usize) -> Result<(), Error> {
         for (at, placed) in self.placed.iter().take(count) {
             self.instances[*at].get(placed.lba, placed.length)?;
@@ -90,7 +90,7 @@ impl<'a> Extents<'a> {
     }
 }
 
-/// The same bytes, plainly.
+/// Writes the same bytes without ZEA.
 pub struct Plain {
     device: Arc<dyn ZonedDevice>,
     zones: Box<dyn Iterator<Item = ZoneId>>,
@@ -128,7 +128,7 @@ impl Plain {
         Ok(())
     }
 
-    /// Reads what was written, in its order, `count` of it.
+    /// Reads the first `count` writes of `length` bytes in their order.
     pub fn read(&self, length: usize, count: usize) -> Result<(), Error> {
         let mut buffer = vec![0; length];
         for place in self.written.iter().take(count) {

@@ -1,7 +1,8 @@
-//! What ZEA costs beside the plain drive, in the time that the drive's clock shows: figure 2 of the paper.
+//! Measures the overhead of ZEA over the plain drive, in the time of the drive's clock: figure 2 of the paper.
 //!
-//! Drives and clock come from outside ([`Bed`]), so the same loops run on models in virtual time and on drives of
-//! the host.
+//!
+//! The caller provides drives and clock ([`Bed`]), so the same loops run on drive models in virtual time and on
+//! real drives.
 
 mod bed;
 mod filling;

@@ -1,4 +1,4 @@
-//! How long it takes to find all extents again, by how many there are and how many back pointers each has (figure 2a).
+//! Time to find all extents at start-up, by their number and the number of back pointers in each (figure 2a).
 
 use crate::bed::{Bed, Error};
 use crate::filling::Extents;
@@ -6,22 +6,24 @@ use crate::transfers::timed;
 use serde::Serialize;
 use zea::{Instance, Sequence};
 
-/// One start.
+/// One measured start.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct StartUp {
     /// Back pointers in each extent's metadata.
     pub back_pointers: u32,
-    /// Extents that were found.
+    /// Number of extents found.
     pub extents: u64,
-    /// From opening the zone until the last of them was yielded.
+    /// Seconds from opening the zone until the last extent was yielded.
     pub seconds: f64,
 }
 
-/// Puts extents of `size` bytes and finds them again when there are so many, `counts` in growing order, for each
-/// number of back pointers. Extents that need more than one zone are found zone by zone.
+/// Puts extents of `size` bytes, and measures the time to find them all whenever one of `counts` (in ascending
+/// order) is reached, for each number of back pointers.
+///
+/// Extents in several zones are found zone by zone.
 ///
 /// # Errors
-/// The drive is too small, fails, or somebody wants it to stop.
+/// The drive is too small or fails, or the caller stops the benchmark.
 pub fn start_ups(
     bed: &mut dyn Bed,
     back_pointers: &[u32],
@@ -100,7 +102,7 @@ mod tests {
         }
     }
 
-    /// Over several zones, of which only two may be active; what does not fit is an error.
+    /// Extents fill several zones, of which only two may be active; extents that do not fit are an error.
     #[test]
     fn everything_that_was_put_is_found_and_got() {
         let mut bed = Memory(Runtime::seeded(1));

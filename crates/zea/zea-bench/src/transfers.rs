@@ -1,48 +1,49 @@
-//! Puts and gets of one size after the other, and the same bytes in plain writes and reads (figures 2b and 2c).
+//! Throughput of puts and gets for each extent size, against plain writes and reads of the same bytes (figures
+//! 2b and 2c).
 
 use crate::bed::{Bed, Error};
 use crate::filling::{Extents, Plain};
 use runtime::Runtime;
 use serde::Serialize;
 
-/// How much is put and got.
+/// The amount of work for one extent size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Work {
-    /// Extents of each size.
+    /// Number of extents of each size.
     pub extents: u64,
-    /// Bytes of each size that are got, as far as they were put.
+    /// Most bytes of each size that are got; no more than were put.
     pub get_bytes: u64,
-    /// Back pointers in their metadata.
+    /// Back pointers in the metadata of an extent.
     pub back_pointers: u32,
-    /// The byte that extents consist of.
+    /// The byte that fills the extents.
     pub fill: u8,
-    /// How often; the figures are medians, and rounds alternate.
+    /// Number of rounds; results are medians. ZEA and plain transfers alternate.
     pub rounds: u32,
 }
 
-/// Extents of one size, in bytes a second.
+/// The throughputs for one extent size, in bytes a second.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Transfer {
     /// Bytes of an extent.
     pub size: u64,
-    /// Of puts, the flush at the end included.
+    /// Throughput of puts, including the flush at the end.
     pub put: f64,
-    /// Of plain writes of the same size, the same way.
+    /// Throughput of plain writes of the same size, including the flush.
     pub write: f64,
     /// Puts ÷ plain writes.
     pub put_ratio: f64,
-    /// Of gets in the order of puts.
+    /// Throughput of gets in the order of the puts.
     pub get: f64,
-    /// Of plain reads in order.
+    /// Throughput of plain reads in the same order.
     pub read: f64,
     /// Gets ÷ plain reads.
     pub get_ratio: f64,
 }
 
-/// Measures each size. A ratio is the median of rounds, and so is each rate.
+/// Measures each size. Every rate and every ratio is the median over the rounds.
 ///
 /// # Errors
-/// The drive is too small, fails, or somebody wants it to stop.
+/// The drive is too small or fails, or the caller stops the benchmark.
 pub fn transfers(bed: &mut dyn Bed, sizes: &[u64], work: Work) -> Result<Vec<Transfer>, Error> {
     let mut all = Vec::new();
     for size in sizes {
@@ -66,7 +67,7 @@ pub fn transfers(bed: &mut dyn Bed, sizes: &[u64], work: Work) -> Result<Vec<Tra
     Ok(all)
 }
 
-/// Bytes a second of puts, plain writes, gets and plain reads.
+/// One round: throughput of puts, plain writes, gets and plain reads in bytes a second.
 fn round(bed: &mut dyn Bed, size: u64, work: Work) -> Result<[f64; 4], Error> {
     let data = vec![work.fill; usize::try_from(size).unwrap_or(usize::MAX)];
     let count = work.extents as usize;
@@ -98,7 +99,7 @@ fn round(bed: &mut dyn Bed, size: u64, work: Work) -> Result<[f64; 4], Error> {
     ])
 }
 
-/// Seconds that something took.
+/// Seconds that `work` took.
 pub(crate) fn timed(
     runtime: &Runtime,
     work: impl FnOnce() -> Result<(), Error>,
@@ -109,7 +110,7 @@ pub(crate) fn timed(
     Ok((runtime.now() - start).as_secs_f64().max(1e-9))
 }
 
-/// The middle of the values; of an even number, the lower of the two in the middle.
+/// The median of the values; of an even number, the lower of the two middle ones.
 pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);

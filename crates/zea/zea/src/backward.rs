@@ -1,7 +1,8 @@
-//! All extents of a zone, the newest first, by the back pointers of their metadata.
+//! Iterates over all extents of a zone, the newest first, by the back pointers in their metadata.
 //!
-//! A block of metadata names the n before it, so these are read at once, and a drive that can do many reads
-//! at a time needs so much less of it. Each extent's number says how many are before it.
+//!
+//! A block of metadata names the n blocks before it, so these are read at once, which a drive that serves many
+//! reads in parallel does much faster. Each extent's number tells how many extents are before it.
 
 use crate::error::{Error, Result};
 use crate::format::metadata::{Decoded, Metadata};
@@ -10,16 +11,18 @@ use crate::placed::Placed;
 use crate::reading::ZoneReader;
 use std::collections::VecDeque;
 
-/// Follows back pointers. A block of metadata that is damaged is an error in its place, and the walk goes on
-/// behind it: by what other blocks point to, or, where none does, by a [`Forward`] scan of what is in front.
-/// A drive that fails a read ends it with the error.
+/// Follows back pointers, from the newest extent to the oldest.
+///
+/// A damaged block of metadata yields an error in its place. The iteration goes on with the blocks that other
+/// metadata points to, or, if there are none, with a [`Forward`] scan of the rest of the zone. A read error of
+/// the drive ends it.
 #[derive(Debug)]
 pub struct Backward {
     reader: ZoneReader,
     ready: VecDeque<Result<Placed, Error>>,
-    /// The oldest metadata that was read whole; its pointers lead on.
+    /// The oldest valid metadata; its pointers are followed next.
     oldest: Option<Metadata>,
-    /// All blocks of metadata from here on have been told of.
+    /// All blocks of metadata from this one on have been yielded.
     told: u32,
 }
 
@@ -34,7 +37,7 @@ impl Backward {
         }
     }
 
-    /// Reads what the oldest metadata points to.
+    /// Reads the metadata that the oldest one points to.
     fn go_on(&mut self) -> Result<()> {
         let Some(oldest) = self.oldest.take() else {
             return Ok(());
@@ -46,7 +49,8 @@ impl Backward {
             .filter(|b| *b < self.told)
             .collect();
         if blocks.is_empty() {
-            // All that it points to has been told of; if anything is before that, damage is in between.
+            // All that it points to has been yielded; if there are extents before those, the way to them is
+            // damaged.
             return match oldest.number as usize > oldest.back.len() {
                 true => self.scan(),
                 false => Ok(()),
@@ -60,7 +64,7 @@ impl Backward {
             });
             self.told = *block;
         }
-        // The walk goes on from the oldest that is whole, or once more from this one.
+        // Continues from the oldest valid metadata, or again from the present one if none is valid.
         let whole = decoded.drain(..).rev().find_map(|decoded| match decoded {
             Decoded::Valid(metadata) => Some(metadata),
             _ => None,
@@ -69,7 +73,7 @@ impl Backward {
         Ok(())
     }
 
-    /// Everything in front of what has been told of, by reading it.
+    /// Finds all extents before the yielded ones by reading the zone.
     fn scan(&mut self) -> Result<()> {
         let found = Forward::new(self.reader.clone(), self.told);
         let mut found: Vec<_> = found.collect::<Result<_>>()?;

@@ -1,4 +1,4 @@
-//! Everything that one zone holds, verified.
+//! Verifies the contents of one zone: extents, gaps between them, and damage.
 
 use crate::error::{Error, Result};
 use crate::format::label::COPIES;
@@ -7,15 +7,15 @@ use crate::placed::Placed;
 use serde::Serialize;
 use zone::ZoneAddress;
 
-/// Bytes of a zone that belong to no extent that can be read.
+/// Bytes of a zone that belong to no readable extent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Gap {
-    /// Where they begin.
+    /// Address of the first byte.
     pub at: ZoneAddress,
-    /// How many there are.
+    /// Number of bytes.
     pub bytes: u64,
-    /// Extents that certainly were there, by the numbers of their neighbours. What is left is of puts that were
-    /// cut short, or, at the zone's end, of extents whose metadata is damaged: these look the same.
+    /// Number of extents that certainly were there, by the numbers of their neighbours. Other bytes of a gap
+    /// are from incomplete puts, or, at the zone's end, of extents with damaged metadata, which look the same.
     pub lost: u64,
 }
 
@@ -24,24 +24,24 @@ pub struct Gap {
 pub struct Checked {
     /// Extents, the oldest first.
     pub extents: Vec<Placed>,
-    /// What is between them.
+    /// The gaps between and after the extents.
     pub gaps: Vec<Gap>,
-    /// What is not as it was written.
+    /// Damage found in metadata and, in a deep check, data.
     pub damage: Vec<Error>,
 }
 
 impl Checked {
-    /// Whether everything that certainly was there can be read.
+    /// Whether every extent that certainly was there can be read.
     pub fn is_clean(&self) -> bool {
         self.damage.is_empty() && self.gaps.iter().all(|gap| gap.lost == 0)
     }
 }
 
-/// Reads the zone from its start, compares that with what back pointers lead to, and, if it is to be `deep`, gets
-/// every extent and compares its checksum.
+/// Reads the zone from its start and compares that with the extents that back pointers lead to. If `deep`, also
+/// reads every extent and compares its checksum.
 ///
 /// # Errors
-/// The drive's.
+/// The drive's error.
 pub fn check(instance: &Instance, deep: bool) -> Result<Checked> {
     let mut checked = Checked::default();
     let block = u64::from(instance.device().geometry().block_size);

@@ -1,4 +1,4 @@
-//! What an instance answers when it does not do as it was told.
+//! The errors of an instance.
 
 use thiserror::Error;
 use zone::{ByteOffset, ZoneAddress, ZoneError, ZoneId};
@@ -16,20 +16,20 @@ pub enum Error {
     /// The drive has no such zone.
     #[error("the drive has {zones} zones and no zone {zone}")]
     NoSuchZone { zone: ZoneId, zones: u32 },
-    /// The zone holds something.
+    /// The zone is not empty.
     #[error("zone {zone} is not empty; nothing has been changed")]
     NotEmpty { zone: ZoneId },
-    /// Nothing of ours is in the zone.
+    /// The zone has no label of ZEA.
     #[error("zone {zone} holds no extent allocator")]
     NotFormatted { zone: ZoneId },
-    /// A label of another version.
+    /// The label has an unsupported format version.
     #[error("zone {zone} has ZEA format version {found}; this program reads version {supported}")]
     UnsupportedVersion {
         zone: ZoneId,
         found: u32,
         supported: u32,
     },
-    /// The zone had another shape when it was formatted.
+    /// The drive's geometry is not the one that the zone was formatted with.
     #[error("zone {zone}: the drive's {what} is {found}, but it was formatted with {expected}")]
     GeometryChanged {
         zone: ZoneId,
@@ -40,17 +40,17 @@ pub enum Error {
     /// More back pointers than a block of metadata has room for.
     #[error("{found} back pointers; from 1 to {most} fit into a block of this drive")]
     BackPointers { found: u32, most: u32 },
-    /// The drive's zones or blocks do not do.
+    /// The drive's zones or blocks are not suitable.
     #[error("the drive's {what} is {found}; this needs {needed}")]
     Unsuitable {
         what: &'static str,
         found: u64,
         needed: &'static str,
     },
-    /// An extent without bytes.
+    /// The extent has no bytes.
     #[error("an extent has at least one byte")]
     EmptyExtent,
-    /// What is left of the zone is too small for the extent and its metadata.
+    /// The rest of the zone is too small for the extent and its metadata.
     #[error("zone {zone} has room for an extent of {room} bytes, and this one has {length}")]
     NoRoom {
         zone: ZoneId,
@@ -58,10 +58,10 @@ pub enum Error {
         /// Bytes of the largest extent that fits.
         room: u64,
     },
-    /// No extent was put with this place and length, or its metadata is destroyed.
+    /// No extent of this length was put at this address, or its metadata is destroyed.
     #[error("no extent of {length} bytes was put at {lba}")]
     NotAnExtent { lba: ByteOffset, length: u64 },
-    /// Bytes on the drive are not what was written.
+    /// A checksum or field on the drive is not what it should be.
     #[error("{what} at {at}: {found:#x} (expected {expected:#x})")]
     Corrupt {
         at: ZoneAddress,
@@ -69,13 +69,13 @@ pub enum Error {
         expected: u64,
         found: u64,
     },
-    /// The drive.
+    /// An error of the drive.
     #[error("drive: {0}")]
     Drive(#[from] ZoneError),
 }
 
 impl Error {
-    /// Whether bytes on the drive are not what they were, or cannot be understood.
+    /// Whether bytes on the drive are damaged.
     pub const fn is_damage(&self) -> bool {
         matches!(self, Self::Corrupt { .. })
     }

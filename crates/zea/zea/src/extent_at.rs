@@ -1,4 +1,4 @@
-//! Whether an extent that somebody knows of lies where he says.
+//! Checks whether a known extent is at its address, by its metadata.
 
 use crate::error::{Error, Result};
 use crate::format::metadata::{Decoded, Metadata};
@@ -7,12 +7,14 @@ use crate::reading::label_of;
 use device::ZonedDevice;
 use zone::ZoneAddress;
 
-/// What the metadata behind an extent of `length` bytes at `at` says of it. Reads the zone's label and that block, and no
-/// data: that may be damaged. Since metadata is written with the data and behind it, a drive that keeps what was written
-/// first has had both.
+/// The metadata of the extent of `length` bytes at `at`.
+///
+/// Reads the zone's label and the block after the extent, but no data, which may be damaged. Metadata is
+/// written together with the data and after it, so on a drive that keeps a prefix of the writes the data was
+/// written too.
 ///
 /// # Errors
-/// No such extent is there, or its metadata is damaged; or the drive.
+/// There is no such extent, or its metadata is damaged; or the drive's error.
 pub fn extent_at(device: &dyn ZonedDevice, at: ZoneAddress, length: u64) -> Result<Placed> {
     let (label, report) = label_of(device, at.zone)?;
     let g = device.geometry();
@@ -25,7 +27,7 @@ pub fn extent_at(device: &dyn ZonedDevice, at: ZoneAddress, length: u64) -> Resu
         .and_then(|bytes| at.offset.checked_add(bytes))
         .filter(|behind| behind.is_multiple_of(g.block_size.into()))
         .ok_or_else(none)?;
-    // Fewer than 2^32 blocks, or there is no label.
+    // A labelled zone has fewer than 2^32 blocks.
     let block = u32::try_from(behind / u64::from(g.block_size)).map_err(|_| none())?;
     if block >= crate::reading::written_blocks(g, &report) {
         return Err(none());

@@ -1,4 +1,4 @@
-//! All extents of a zone in the order of their puts, by reading the zone.
+//! Iterates over all extents of a zone in the order of their puts, by reading the zone.
 
 use crate::error::{Error, Result};
 use crate::format::label::COPIES;
@@ -6,19 +6,19 @@ use crate::format::metadata::Decoded;
 use crate::placed::Placed;
 use crate::reading::ZoneReader;
 
-/// Blocks that are read at a time.
+/// Blocks of one read.
 const STRIDE: u32 = 256;
 
-/// Reads a zone from its start and yields what was put there. Needs no back pointer, so damage anywhere costs
-/// the extents that it hit and no others. A drive that fails a read ends it with the error.
+/// Reads a zone from its start and yields the extents in it. It needs no back pointers, so damage costs only
+/// the extents that it hits. A read error of the drive ends the iteration.
 #[derive(Debug)]
 pub struct Forward {
     reader: ZoneReader,
-    /// Of what was read, the first block, and the bytes from there on.
+    /// The number of the first block read, and the bytes from there on.
     window: (u32, Vec<u8>),
-    /// The next block to look at.
+    /// The next block to decode.
     next: u32,
-    /// Behind the last extent found: no extent begins before.
+    /// The block after the last extent found: no later extent begins before it.
     floor: u32,
     end: u32,
 }
@@ -34,7 +34,7 @@ impl Forward {
         }
     }
 
-    /// The next block, decoded.
+    /// Decodes the next block.
     fn look(&mut self) -> Result<Decoded> {
         let block_size = self.reader.block_size();
         let in_window = |window: &(u32, Vec<u8>), next: u32| {
@@ -66,7 +66,7 @@ impl Iterator for Forward {
                 }
             };
             self.next += 1;
-            // What lies inside an extent that was found is its data, whatever it looks like.
+            // A block inside an extent found before is that extent's data, even if it looks like metadata.
             if let Decoded::Valid(metadata) = decoded
                 && metadata.start >= self.floor
             {

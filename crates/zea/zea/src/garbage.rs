@@ -1,13 +1,15 @@
-//! What a consumer asks before it cleans: which extents are live, in which order they were put, how much a
-//! zone would gain. Pure; the extents come from iterators, and what is live the consumer says.
+//! Helps a consumer with cleaning: finds the live extents, the order of their puts, and the gain of cleaning a
+//! zone. Pure: the caller passes the extents and decides which are live.
 
 use crate::placed::{LogicalAddress, Placed};
 use std::collections::BTreeMap;
 use zone::ZoneId;
 use zone_alloc::Candidate;
 
-/// The newest extent of each logical address: which are live, for a consumer that overwrites by putting again.
-/// In any order, from any number of zones that share a [`crate::Sequence`].
+/// The newest extent of each logical address, which is the live one for a consumer that overwrites by putting
+/// again.
+///
+/// The extents may come in any order and from any number of zones that share a [`crate::Sequence`].
 pub fn newest(extents: impl IntoIterator<Item = Placed>) -> BTreeMap<LogicalAddress, Placed> {
     let mut newest: BTreeMap<LogicalAddress, Placed> = BTreeMap::new();
     for extent in extents {
@@ -19,22 +21,22 @@ pub fn newest(extents: impl IntoIterator<Item = Placed>) -> BTreeMap<LogicalAddr
     newest
 }
 
-/// One zone's extents, by whether they are wanted.
+/// The live and dead extents of one zone.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct ZoneCensus {
-    /// What is wanted, in the order of its puts: what a cleaner moves.
+    /// Live extents in the order of their puts; a cleaner has to move them.
     pub live: Vec<Placed>,
-    /// Bytes of these on the drive, with padding and metadata.
+    /// Bytes of the live extents on the drive, including padding and metadata.
     pub live_bytes: u64,
-    /// Extents that are not wanted.
+    /// Number of dead extents.
     pub dead: u64,
-    /// Bytes of these on the drive.
+    /// Bytes of the dead extents on the drive.
     pub dead_bytes: u64,
-    /// The order of the last put.
+    /// [`Placed::order`] of the zone's last put.
     pub last_order: u64,
 }
 
-/// All zones' extents, by whether they are wanted.
+/// The live and dead extents of all zones.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Census {
     /// By zone.
@@ -42,7 +44,7 @@ pub struct Census {
 }
 
 impl Census {
-    /// Of these extents, in any order, those that `is_live` says are.
+    /// Sorts `extents`, which may be in any order, into live and dead ones by `is_live`.
     pub fn of(
         extents: impl IntoIterator<Item = Placed>,
         is_live: impl Fn(&Placed) -> bool,
@@ -65,8 +67,8 @@ impl Census {
         census
     }
 
-    /// The zones as a cleaning policy looks at them; `written` says how many bytes of each a reset gives back.
-    /// The clock is the order of puts.
+    /// The zones as candidates of a cleaning policy. `written` returns the bytes that a reset of a zone gives
+    /// back. The clock is the order of puts.
     pub fn candidates(&self, written: impl Fn(ZoneId) -> u64) -> Vec<Candidate> {
         let each = self.zones.iter();
         each.map(|(zone, census)| Candidate {
@@ -100,7 +102,7 @@ mod tests {
 
     #[test]
     fn the_newest_of_an_address_is_live_and_the_emptiest_zone_is_cleaned() {
-        // Zone 1 is overwritten by zone 2 but for address 3, and read the wrong way round.
+        // Zone 2 overwrites zone 1 except for address 3, and the extents come in reverse order.
         let history = [(1, 1), (2, 1), (3, 1), (1, 2), (2, 2), (4, 2)];
         let history = history.into_iter().enumerate().rev();
         let extents: Vec<Placed> = history

@@ -1,7 +1,7 @@
 //! One zone as an extent allocator.
 //!
-//! A put is one write: data, padding, metadata. So it costs the drive one command, and a power cut leaves
-//! either the whole of it or, in a zone with a write pointer, a part without metadata, which is no extent.
+//! A put is one write of data, padding and metadata. It costs the drive one command, and a power cut leaves
+//! either all of it or, in a zone with a write pointer, a part without metadata, which is not an extent.
 
 use crate::backward::Backward;
 use crate::error::{Error, Result};
@@ -20,11 +20,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use zone::{ByteOffset, Geometry, ZoneId};
 
-/// What an instance is made with.
+/// The options that an instance is formatted with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Pointers in each extent's metadata to that of the ones before it. More of them make reading all metadata
-    /// faster, and no put slower as long as they fit into its block, which they have to.
+    /// Pointers in each extent's metadata to the metadata of the extents before. A larger number makes reading
+    /// all metadata faster and puts no slower. All of them have to fit into the metadata's block.
     pub back_pointers: u32,
 }
 
@@ -34,7 +34,7 @@ impl Default for Options {
     }
 }
 
-/// One zone as an extent allocator. Memory: two copies of the largest extent that is under way.
+/// One zone as an extent allocator. Memory: two copies of the largest extent in flight.
 #[derive(Debug)]
 pub struct Instance {
     reader: ZoneReader,
@@ -46,20 +46,20 @@ pub struct Instance {
 struct State {
     /// The next block to write.
     next: u32,
-    /// Metadata of the last extents, the newest first; as many as there are back pointers.
+    /// Metadata blocks of the last extents, the newest first; as many as there are back pointers.
     recent: VecDeque<u32>,
-    /// The next extent's number.
+    /// Number of the next extent.
     number: u64,
     last: Option<Metadata>,
-    /// A write failed, so the drive has to say where the write pointer is.
+    /// Whether a write has failed, so that the drive has to report the write pointer.
     is_uncertain: bool,
 }
 
 impl Instance {
-    /// Makes an empty zone an instance: writes its labels. Nothing is flushed.
+    /// Formats an empty zone as an instance by writing its labels. Does not flush.
     ///
     /// # Errors
-    /// The zone is conventional, too small or not empty; or the drive.
+    /// The zone is conventional, too small or not empty; or the drive's error.
     pub fn format(
         device: Arc<dyn ZonedDevice>,
         zone: ZoneId,
@@ -77,7 +77,7 @@ impl Instance {
             let found = options.back_pointers;
             return Err(Error::BackPointers { found, most });
         }
-        // The labels, one block of data and its metadata.
+        // Two labels, one block of data and its metadata.
         if g.zone_capacity / u64::from(g.block_size) < u64::from(COPIES) + 2 {
             return Err(Error::Unsuitable {
                 what: "zone capacity in bytes",
@@ -115,11 +115,11 @@ impl Instance {
         })
     }
 
-    /// Finds the instance that is in a zone. Reads its labels, and metadata of one extent where no put was
-    /// cut short; `sequence` is told of the last extent.
+    /// Opens the instance in a zone. Reads its labels, and the metadata of one extent if no put was incomplete;
+    /// raises `sequence` above the last extent.
     ///
     /// # Errors
-    /// There is none, or one of another version or shape; both labels are damaged; or the drive.
+    /// There is no instance, or one of another version or shape; both labels are damaged; or the drive's error.
     pub fn open(device: Arc<dyn ZonedDevice>, zone: ZoneId, sequence: Sequence) -> Result<Self> {
         let (reader, found) = ZoneReader::find(device, zone)?;
         let next = written_blocks(reader.geometry(), &found);
@@ -144,19 +144,19 @@ impl Instance {
         })
     }
 
-    /// The zone.
+    /// The zone of the instance.
     pub const fn zone(&self) -> ZoneId {
         self.reader.zone
     }
 
-    /// What it was made with.
+    /// The options that it was formatted with.
     pub const fn options(&self) -> Options {
         Options {
             back_pointers: self.reader.label.back_pointers,
         }
     }
 
-    /// The zone's identity in this life of it, as hexadecimal digits.
+    /// The label's run id, as hexadecimal digits.
     pub fn run_id(&self) -> String {
         let id = self.reader.label.run_id.iter();
         id.map(|byte| format!("{byte:02x}")).collect()
@@ -167,11 +167,12 @@ impl Instance {
         &self.reader.device
     }
 
-    /// Appends an extent and its metadata, and answers where it lies once both are written. They are durable
-    /// behind the next flush of the drive, and after a power cut the extent is there whole or not at all.
+    /// Appends an extent and its metadata, and returns its address once both are written. They are durable
+    /// after the next flush of the drive; after a power cut the extent is there either completely or not at
+    /// all.
     ///
     /// # Errors
-    /// There is no room for it; or the drive, and then the extent may be there all the same.
+    /// The extent does not fit; or the drive's error, after which the extent may be there nevertheless.
     pub fn put(&self, address: LogicalAddress, data: &[u8]) -> Result<Placed> {
         let mut state = self.state.lock();
         if state.is_uncertain {
@@ -187,7 +188,7 @@ impl Instance {
             return Err(Error::NoRoom { zone, length, room });
         }
         let block_size = self.reader.block_size();
-        // No more blocks than a zone has, which are fewer than 2^32.
+        // A zone has fewer than 2^32 blocks.
         let blocks = data.len().div_ceil(block_size) as u32;
         let metadata = Metadata {
             run_id: self.reader.label.run_id,
@@ -204,7 +205,7 @@ impl Instance {
         bytes.extend_from_slice(data);
         bytes.resize(blocks as usize * block_size, 0);
         bytes.extend_from_slice(&metadata.encode(block_size as u32));
-        // Until the answer is known, so that no panic of the drive leaves it out.
+        // Set until the write has succeeded, so that a panic of the drive leaves it set.
         state.is_uncertain = true;
         let at = self.reader.place(state.next);
         self.reader.device.write(at, &bytes)?;
@@ -214,11 +215,11 @@ impl Instance {
         Ok(placed)
     }
 
-    /// Reads an extent as it was put: `lba` and `length` are those of one that was. One read of the drive, which
-    /// takes its metadata along.
+    /// Reads an extent as it was put; `lba` and `length` must be those of one. One read of the drive, which
+    /// includes the metadata.
     ///
     /// # Errors
-    /// No such extent was put; its bytes are not what they were; or the drive.
+    /// There is no such extent; its bytes are damaged; or the drive's error.
     pub fn get(&self, lba: ByteOffset, length: u64) -> Result<Vec<u8>> {
         let (mut bytes, metadata) = self.fetch(lba, length)?;
         bytes.truncate(length as usize);
@@ -234,7 +235,7 @@ impl Instance {
         Ok(bytes)
     }
 
-    /// An extent's blocks, and what its metadata says; the data is not verified yet.
+    /// The blocks of an extent, not verified yet, and its metadata.
     fn fetch(&self, lba: ByteOffset, length: u64) -> Result<(Vec<u8>, Metadata)> {
         let none = Error::NotAnExtent { lba, length };
         let block_size = self.reader.block_size() as u64;
@@ -251,7 +252,7 @@ impl Instance {
         let (Some(end), true) = (end, length > 0) else {
             return Err(none);
         };
-        // Both are less than the zone's blocks.
+        // Both are less than the zone's number of blocks.
         let (start, block) = (start as u32, end as u32);
         let mut bytes = self.reader.read_run(start, block - start + 1)?;
         let last = bytes.split_off((block - start) as usize * block_size as usize);
@@ -264,7 +265,7 @@ impl Instance {
         }
     }
 
-    /// Asks the drive where the write pointer is, after a write that failed, and what came to lie there.
+    /// After a failed write: reads the write pointer from the drive, and the last extent below it.
     fn settle(&self, state: &mut State) -> Result<()> {
         let found = report(&*self.reader.device, self.zone())?;
         let next = written_blocks(self.reader.geometry(), &found);
@@ -277,7 +278,7 @@ impl Instance {
         Ok(())
     }
 
-    /// Bytes of the largest extent that still fits; 0 where none does.
+    /// Bytes of the largest extent that still fits; 0 if none does.
     pub fn room(&self) -> u64 {
         self.room_in(&self.state.lock())
     }
@@ -286,39 +287,39 @@ impl Instance {
         room(self.reader.geometry(), state.next)
     }
 
-    /// Bytes of the zone that are written: labels, extents, and what puts that were cut short left.
+    /// Bytes written to the zone: labels, extents, and the remains of incomplete puts.
     pub fn written(&self) -> u64 {
         u64::from(self.state.lock().next) * self.reader.block_size() as u64
     }
 
-    /// Bytes of the largest extent that an empty zone takes.
+    /// Bytes of the largest extent that fits into an empty zone.
     pub fn largest(g: &Geometry) -> u64 {
         room(g, COPIES)
     }
 
-    /// The last whole extent.
+    /// The last complete extent.
     pub fn last(&self) -> Option<Placed> {
         let state = self.state.lock();
         state.last.as_ref().map(|last| self.reader.placed(last))
     }
 
-    /// All extents that were put, the newest first, by back pointers.
+    /// All extents, the newest first, by back pointers.
     pub fn backward(&self) -> Backward {
         Backward::new(self.reader.clone(), self.state.lock().last.clone())
     }
 
-    /// All extents that were put, the oldest first, by reading the whole zone. Finds also what damage hides from
+    /// All extents, the oldest first, by reading the whole zone. Also finds extents that damage hides from
     /// [`Self::backward`].
     pub fn forward(&self) -> Forward {
         Forward::new(self.reader.clone(), self.state.lock().next)
     }
 
-    /// Makes everything that was put durable, in all zones of the drive.
+    /// Makes all puts durable, in all zones of the drive.
     pub fn flush(&self) -> Result<()> {
         Ok(self.reader.device.flush()?)
     }
 
-    /// Nothing more is put here: gives the drive its open and active resource back.
+    /// Finishes the zone, which frees the drive's open and active resource. No further extent can be put.
     pub fn finish(&self) -> Result<()> {
         let mut state = self.state.lock();
         self.reader.device.finish(self.zone())?;
@@ -327,7 +328,7 @@ impl Instance {
         Ok(())
     }
 
-    /// Makes the zone empty. All extents are gone, and so is the instance.
+    /// Resets the zone: the instance and all its extents are gone.
     pub fn reset(self) -> Result<()> {
         Ok(self.reader.device.reset(self.zone())?)
     }
@@ -343,7 +344,7 @@ impl State {
     }
 }
 
-/// Bytes in front of the zone's end, less a block for the metadata.
+/// Bytes from block `next` to the zone's end, less one block for metadata.
 fn room(g: &Geometry, next: u32) -> u64 {
     let block = u64::from(g.block_size);
     (g.zone_capacity / block)

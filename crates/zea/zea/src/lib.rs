@@ -1,10 +1,10 @@
 //! ZEA, the zone-based extent allocator (Manzanares et al., "ZEA, A Data Management Approach for SMR").
 //!
-//! One [`Instance`] is one zone. [`Instance::put`] appends an extent and behind it a block of metadata: its
-//! logical address, its length, its checksum, and pointers to the metadata of extents before it.
-//! [`Instance::get`] reads exactly what was put. [`Backward`] and [`Forward`] find everything that was put,
-//! and in which order. Nothing else is kept: which extents are dead, and when a zone is reset, is the
-//! consumer's business, and [`garbage`] answers what it has to ask.
+//! One [`Instance`] is one zone. [`Instance::put`] appends an extent and after it a block of metadata: its
+//! logical address, its length, its checksum, and pointers to the metadata of the extents before.
+//! [`Instance::get`] reads exactly one extent. [`Backward`] and [`Forward`] find all extents and the order of
+//! their puts. No other state is kept: the consumer decides which extents are dead and when a zone is reset,
+//! with the help of [`garbage`].
 
 mod backward;
 mod check;

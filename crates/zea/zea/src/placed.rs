@@ -1,11 +1,11 @@
-//! Where an extent lies, and what its metadata says of it.
+//! Address and metadata of an extent.
 
 use crate::format::metadata::Metadata;
 use serde::Serialize;
 use std::fmt;
 use zone::{ByteOffset, Geometry, ZoneAddress, ZoneId};
 
-/// A consumer's address of an extent ("ZBA" in the paper). ZEA keeps it and does not look at it.
+/// A consumer's address of an extent ("ZBA" in the paper). ZEA stores it and does not interpret it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(transparent)]
 pub struct LogicalAddress(pub u64);
@@ -16,29 +16,30 @@ impl fmt::Display for LogicalAddress {
     }
 }
 
-/// An extent that was put.
+/// An extent that was put, with its place on the drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct Placed {
     /// The consumer's address.
     pub address: LogicalAddress,
     /// Its first byte on the drive: the "LBA" that a get asks for, in bytes.
     pub lba: ByteOffset,
-    /// The same place as a zone and an offset.
+    /// The same address as a zone and an offset.
     pub at: ZoneAddress,
-    /// Bytes of data, padding not counted.
+    /// Bytes of data without padding.
     pub length: u64,
     /// Bytes on the drive: data, padding to whole blocks, and metadata.
     pub stored: u64,
-    /// Which of the extents that share a [`crate::Sequence`] it is. Grows with every put.
+    /// Position in the order of all puts of the instances that share a [`crate::Sequence`]; grows with every
+    /// put.
     pub order: u64,
-    /// Which extent of its zone it is, from 0.
+    /// Number of the extent in its zone, from 0.
     pub number: u64,
     /// CRC-64/NVME of the data.
     pub checksum: u64,
 }
 
 impl Placed {
-    /// What metadata in a zone says.
+    /// The extent that `metadata` in `zone` describes.
     pub(crate) fn of(metadata: &Metadata, zone: ZoneId, g: &Geometry) -> Self {
         let block = u64::from(g.block_size);
         let blocks = u64::from(metadata.block - metadata.start) + 1;

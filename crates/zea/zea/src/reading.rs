@@ -1,4 +1,4 @@
-//! Blocks of one zone, and what they hold.
+//! Reads and decodes the blocks of one zone.
 
 use crate::error::{Error, Result};
 use crate::format::FORMAT_VERSION;
@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 use zone::{ByteOffset, Geometry, ZoneAddress, ZoneDescriptor, ZoneId, ZoneKind};
 
-/// One zone of a drive, and the label that was found in it.
+/// One zone of a drive, with its label.
 #[derive(Clone)]
 pub(crate) struct ZoneReader {
     pub device: Arc<dyn ZonedDevice>,
@@ -27,7 +27,7 @@ impl fmt::Debug for ZoneReader {
     }
 }
 
-/// What the drive says of a zone that can hold an instance.
+/// The report of a zone, which must be able to hold an instance.
 pub(crate) fn report(device: &dyn ZonedDevice, zone: ZoneId) -> Result<ZoneDescriptor> {
     let g = device.geometry();
     if zone.0 >= g.zone_count {
@@ -49,11 +49,11 @@ pub(crate) fn report(device: &dyn ZonedDevice, zone: ZoneId) -> Result<ZoneDescr
     Ok(device.report_zone(zone)?)
 }
 
-/// Whether the first zone that is written begins with a label, of whatever version: what was made by itself takes
-/// zones from the first on.
+/// Whether the first written sequential zone begins with a label, of whatever version. Instances that were not
+/// made by a file system take zones from the first on.
 ///
 /// # Errors
-/// The drive.
+/// The drive's error.
 pub fn is_there(device: &dyn ZonedDevice) -> Result<bool> {
     let g = device.geometry();
     let zones = device.report(ZoneId(0), g.zone_count)?;
@@ -68,7 +68,7 @@ pub fn is_there(device: &dyn ZonedDevice) -> Result<bool> {
     Ok(!matches!(Label::decode(&block), label::Decoded::Nothing))
 }
 
-/// Blocks in front of the write pointer; all of them where the drive does not say.
+/// Blocks below the write pointer; all blocks if it is not valid.
 pub(crate) fn written_blocks(g: &Geometry, report: &ZoneDescriptor) -> u32 {
     let bytes = match report.write_pointer_valid() {
         true => report.write_pointer.min(g.zone_capacity),
@@ -77,7 +77,7 @@ pub(crate) fn written_blocks(g: &Geometry, report: &ZoneDescriptor) -> u32 {
     u32::try_from(bytes / u64::from(g.block_size)).unwrap_or(u32::MAX)
 }
 
-/// Looks for a label: the second copy counts where the first does not.
+/// Reads the label of a zone; the second copy is used if the first is not valid.
 pub(crate) fn label_of(device: &dyn ZonedDevice, zone: ZoneId) -> Result<(Label, ZoneDescriptor)> {
     let report = report(device, zone)?;
     let g = device.geometry();
@@ -118,7 +118,7 @@ pub(crate) fn label_of(device: &dyn ZonedDevice, zone: ZoneId) -> Result<(Label,
 }
 
 impl ZoneReader {
-    /// Of a zone with a label.
+    /// Opens a zone that has a label.
     pub fn find(device: Arc<dyn ZonedDevice>, zone: ZoneId) -> Result<(Self, ZoneDescriptor)> {
         let (label, report) = label_of(&*device, zone)?;
         let reader = Self {
@@ -137,22 +137,22 @@ impl ZoneReader {
         self.geometry().block_size as usize
     }
 
-    /// Where a block is on the drive.
+    /// The offset of a block on the drive.
     pub fn place(&self, block: u32) -> ByteOffset {
         self.geometry().absolute(self.address(block))
     }
 
-    /// The same as zone and offset.
+    /// The zone and offset of a block.
     pub fn address(&self, block: u32) -> ZoneAddress {
         ZoneAddress::new(self.zone, u64::from(block) * self.block_size() as u64)
     }
 
-    /// What a block that was read holds.
+    /// Decodes a block that was read at block number `block`.
     pub fn decode(&self, bytes: &[u8], block: u32) -> Decoded {
         Metadata::decode(bytes, &self.label.run_id, block)
     }
 
-    /// Reads single blocks, all at once if the drive can.
+    /// Reads single blocks, in parallel if the drive can.
     pub fn read_blocks(&self, blocks: &[u32]) -> Result<Vec<Vec<u8>>> {
         let mut bytes = vec![vec![0; self.block_size()]; blocks.len()];
         let mut reads: Vec<(ByteOffset, &mut [u8])> = blocks
@@ -164,7 +164,7 @@ impl ZoneReader {
         Ok(bytes)
     }
 
-    /// The same, decoded.
+    /// As [`Self::read_blocks`], decoded as metadata.
     pub fn read_metadata(&self, blocks: &[u32]) -> Result<Vec<Decoded>> {
         let bytes = self.read_blocks(blocks)?;
         let each = bytes.iter().zip(blocks);
@@ -173,7 +173,7 @@ impl ZoneReader {
             .collect())
     }
 
-    /// Reads `count` blocks in a row.
+    /// Reads `count` consecutive blocks.
     pub fn read_run(&self, from: u32, count: u32) -> Result<Vec<u8>> {
         let mut bytes = vec![0; count as usize * self.block_size()];
         if count > 0 {
@@ -182,12 +182,12 @@ impl ZoneReader {
         Ok(bytes)
     }
 
-    /// What metadata says, for the consumer.
+    /// The extent that `metadata` describes.
     pub fn placed(&self, metadata: &Metadata) -> Placed {
         Placed::of(metadata, self.zone, self.geometry())
     }
 
-    /// Metadata that is not what it was.
+    /// The error for a metadata block that is damaged or missing.
     pub fn corrupt(&self, block: u32, decoded: &Decoded) -> Error {
         let (expected, found) = match decoded {
             Decoded::Damaged(told, found) => (u64::from(*told), u64::from(*found)),
@@ -202,7 +202,7 @@ impl ZoneReader {
     }
 }
 
-/// Whether a label was written for this place.
+/// Checks that a label was written for this zone and geometry.
 fn is_of(label: &Label, zone: ZoneId, g: &Geometry) -> Result<()> {
     let numbers = [
         ("zone number", u64::from(label.zone), u64::from(zone.0)),

@@ -4,23 +4,23 @@ use runtime::sync::atomic::AtomicU64;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Gives each put a number that is larger than those before. Clones share it: give the instances of one
-/// consumer clones of one sequence, and their extents are ordered over all zones.
+/// Gives each put a number larger than all before. Clones share the counter: if the instances of one consumer
+/// have clones of one sequence, their extents are ordered over all zones.
 #[derive(Clone, Debug, Default)]
 pub struct Sequence(Arc<AtomicU64>);
 
 impl Sequence {
-    /// The number of the next put.
+    /// Takes the number of the next put.
     pub(crate) fn next(&self) -> u64 {
         self.0.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A number was found on the drive: later ones are larger.
+    /// Records a number found on the drive: later numbers are larger.
     pub fn seen(&self, order: u64) {
         self.0.fetch_max(order.saturating_add(1), Ordering::Relaxed);
     }
 
-    /// The number that the next put gets.
+    /// The number of the next put, without taking it.
     pub fn upcoming(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

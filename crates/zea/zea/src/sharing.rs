@@ -1,17 +1,17 @@
-//! The zones of a drive among the consumers of instances: who may take a free one, and who holds which.
-//! Pure; the caller formats, finishes and resets.
+//! Shares the zones of a drive among the consumers of instances: who may take a free zone, and who holds which.
+//! Pure: the caller formats, finishes and resets zones.
 
 use runtime::sync::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 use zone::{Geometry, ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
 use zone_alloc::Ladder;
 
-/// The sequential zones of one drive, shared by `N` tenants of a [`Ladder`]: free ones go by guarantees, active
-/// ones by quotas.
+/// The sequential zones of one drive, shared by `N` tenants of a [`Ladder`]: guarantees limit who takes free
+/// zones, quotas who keeps zones active.
 #[derive(Debug)]
 pub struct Sharing<const N: usize> {
     ladder: Ladder<N>,
-    /// Zones that may be active at once; 0 for no limit.
+    /// Most zones active at once; 0 for no limit.
     limit: u32,
     table: Mutex<Table>,
 }
@@ -29,8 +29,8 @@ struct Held {
 }
 
 impl<const N: usize> Sharing<N> {
-    /// Over a full report of the drive: empty sequential zones are free, and the others wait for somebody to
-    /// [`Self::claim`] them. Broken ones are nobody's.
+    /// Starts from a full report of the drive: empty sequential zones are free, and the others have no owner
+    /// until a tenant [claims](Self::claim) them. Broken zones cannot be taken.
     pub fn new(ladder: Ladder<N>, g: &Geometry, report: &[ZoneDescriptor]) -> Self {
         let is_free = |zone: &&ZoneDescriptor| {
             g.kind(zone.id) != ZoneKind::Conventional && zone.condition == ZoneCondition::Empty
@@ -46,15 +46,15 @@ impl<const N: usize> Sharing<N> {
         }
     }
 
-    /// A zone that is not empty is the tenant's.
+    /// Records that a zone that is not empty belongs to the tenant.
     pub fn claim(&self, tenant: usize, zone: ZoneId, is_active: bool) {
         let mut table = self.table.lock();
         table.free.remove(&zone);
         table.held.insert(zone, Held { tenant, is_active });
     }
 
-    /// The lowest free zone, active from now on; `None` if the others are owed what is left, or the drive or the
-    /// tenant may have no more active ones.
+    /// Takes the lowest free zone, which counts as active from now on. `None` if all that are free are
+    /// guaranteed to others, or the limit of the drive or of the tenant for active zones is reached.
     pub fn take(&self, tenant: usize) -> Option<ZoneId> {
         let mut table = self.table.lock();
         let free = u32::try_from(table.free.len()).unwrap_or(u32::MAX);
@@ -80,14 +80,14 @@ impl<const N: usize> Sharing<N> {
             && (active(Some(tenant)) as u32) < self.ladder.active_quota(tenant, self.limit)
     }
 
-    /// A zone is full or finished.
+    /// Records that a zone is full or finished.
     pub fn no_longer_active(&self, zone: ZoneId) {
         if let Some(held) = self.table.lock().held.get_mut(&zone) {
             held.is_active = false;
         }
     }
 
-    /// A zone has been reset.
+    /// Records that a zone has been reset, which makes it free.
     pub fn give_back(&self, zone: ZoneId) {
         let mut table = self.table.lock();
         if table.held.remove(&zone).is_some() {
@@ -95,19 +95,19 @@ impl<const N: usize> Sharing<N> {
         }
     }
 
-    /// A zone is broken, and nobody takes it again.
+    /// Takes a broken zone out of use for good.
     pub fn retire(&self, zone: ZoneId) {
         let mut table = self.table.lock();
         table.free.remove(&zone);
         table.held.remove(&zone);
     }
 
-    /// Free zones, whoever may take them.
+    /// Number of free zones, for any tenant.
     pub fn free(&self) -> u32 {
         u32::try_from(self.table.lock().free.len()).unwrap_or(u32::MAX)
     }
 
-    /// Free zones that this tenant may take.
+    /// Number of free zones that this tenant may take.
     pub fn free_for(&self, tenant: usize) -> u32 {
         self.free().saturating_sub(self.ladder.kept_from(tenant))
     }

@@ -1,15 +1,15 @@
-//! The last whole extent of a zone: in front of the write pointer, or, where a put was cut short or the zone
-//! was finished early, the first that comes looking backwards.
+//! Finds the last complete extent of a zone: directly below the write pointer, or, if a put was incomplete or
+//! the zone was finished early, the first one found by a backward scan.
 
 use crate::error::Result;
 use crate::format::label::COPIES;
 use crate::format::metadata::{Decoded, Metadata};
 use crate::reading::ZoneReader;
 
-/// Blocks that are read at a time, looking backwards; the first look is at one.
+/// Most blocks of one read of the backward scan; the first read is one block.
 const STRIDE: u32 = 256;
 
-/// Metadata of the last whole extent in front of block `end`; `None` if there is none.
+/// Metadata of the last complete extent before block `end`; `None` if there is none.
 pub(crate) fn last(reader: &ZoneReader, end: u32) -> Result<Option<Metadata>> {
     let mut end = end;
     let mut stride = 1;

@@ -1,9 +1,10 @@
-//! The metadata log: two areas, of which one has a checkpoint and the frames behind it.
+//! The metadata log: two areas, one of which holds a checkpoint and the frames after it.
 //!
-//! The next checkpoint goes into the other area, so a crash leaves one of the two whole. It is written when all that it
-//! names is durable. A frame goes out behind the extents that it names, and one flush makes all of these durable; so a
-//! crash may leave it without them. Each says which of those before it were durable by then: where one of these is not
-//! whole, that is damage.
+//!
+//! The next checkpoint goes to the other area, so a crash leaves one of the two complete. It is written when
+//! all extents that it names are durable. A frame is written after the extents that it names, and one flush
+//! makes all of these durable, so a crash may leave the frame without its extents. Each frame names the last
+//! frame before it that was durable by then: if one up to that frame is not complete, it is damaged.
 
 use crate::error::{Error, Result};
 use crate::format::FORMAT_VERSION;
@@ -14,17 +15,17 @@ use device::ZonedDevice;
 use std::collections::VecDeque;
 use zone::{ByteOffset, Geometry, ZoneAddress, ZoneId, ZoneKind};
 
-/// How far behind the last whole frame is looked for a later one, where no write pointer says it.
+/// How far after the last complete frame later ones are searched for, where no write pointer bounds the search.
 const LOOK_AHEAD: u64 = 4 << 20;
 
-/// Of that, bytes of one read.
+/// Bytes of one read in this search.
 const LOOK_AT_ONCE: u64 = 1 << 20;
 
-/// Zones that are partly written at a time: two of metadata while a checkpoint is written, one of files, one of the
-/// cleaner.
+/// Zones that are partly written at a time: two of metadata while a checkpoint is written, one of files, one of
+/// the cleaner.
 const LEAST_ACTIVE: u32 = 4;
 
-/// About half of a conventional zone, or a sequential zone.
+/// A part of a conventional zone, about half of it, or a sequential zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Area {
     pub zone: ZoneId,
@@ -33,7 +34,7 @@ pub(crate) struct Area {
     pub is_sequential: bool,
 }
 
-/// The two areas of a drive, and the sequential zones that are left for files.
+/// The two areas of a drive, and the remaining sequential zones, which are for files.
 pub(crate) fn areas(g: &Geometry) -> Result<([Area; 2], Vec<ZoneId>)> {
     let is_sequential = |zone: &ZoneId| g.kind(*zone) != ZoneKind::Conventional;
     let mut zones: Vec<ZoneId> = g.zones().filter(is_sequential).collect();
@@ -72,14 +73,14 @@ pub(crate) fn areas(g: &Geometry) -> Result<([Area; 2], Vec<ZoneId>)> {
 /// A frame and its operations.
 pub(crate) type Said = (Frame, Vec<Operation>);
 
-/// What an area holds.
+/// The frames read from an area.
 #[derive(Debug)]
 pub(crate) struct Found {
-    /// The checkpoint, which is frame 0, and all frames behind it that are whole.
+    /// The checkpoint, which is frame 0, and all complete frames after it.
     pub frames: Vec<Said>,
-    /// The last one of these.
+    /// The last of these frames.
     pub last: Frame,
-    /// Where it ends in the area.
+    /// The offset in the area at which the last frame ends.
     pub end: u64,
 }
 
@@ -92,7 +93,7 @@ impl Area {
         g.absolute(self.address(at))
     }
 
-    /// Bytes that can have been written.
+    /// Bytes of the area that may have been written.
     fn written(&self, device: &dyn ZonedDevice) -> Result<u64> {
         if !self.is_sequential {
             return Ok(self.room);
@@ -104,7 +105,8 @@ impl Area {
         })
     }
 
-    /// The frame at `at`, if it is whole, with its operations' bytes; the version of one that is of another.
+    /// Reads the frame at `at` with its operations' bytes. The error is the version of a frame of another
+    /// version, or `None` if there is no complete frame.
     fn frame(&self, device: &dyn ZonedDevice, at: u64, end: u64) -> Result<Looked> {
         let g = device.geometry();
         let block = u64::from(g.block_size);
@@ -136,7 +138,7 @@ impl Area {
         Ok(Ok((frame, bytes)))
     }
 
-    /// Whether a frame is said to begin here, of whatever version.
+    /// Whether the area begins with a frame header, of whatever version.
     pub fn begins(&self, device: &dyn ZonedDevice) -> Result<bool> {
         let g = device.geometry();
         let mut bytes = vec![0; g.block_size as usize];
@@ -147,7 +149,7 @@ impl Area {
         Ok(!matches!(Frame::decode(&bytes), Decoded::Nothing))
     }
 
-    /// Reads the area; `None` where no checkpoint is whole.
+    /// Reads the area; `None` if it has no complete checkpoint.
     pub fn read(&self, device: &dyn ZonedDevice) -> Result<Option<Found>> {
         let written = self.written(device)?;
         let g = device.geometry();
@@ -174,7 +176,7 @@ impl Area {
             if !follows {
                 break;
             }
-            // Its checksum was right, so this is no torn write.
+            // The checksum was valid, so this is not a torn write.
             let operations = Operation::decode_all(&bytes).ok_or(Error::Corrupt {
                 at: self.address(at),
                 what: "operations of a frame",
@@ -200,7 +202,7 @@ impl Area {
         Ok(found)
     }
 
-    /// Whether more was written behind `last`, the last whole frame, which ends at `end`: a frame that is torn or damaged.
+    /// Whether there is a torn or damaged frame after `last`, the last complete frame, which ends at `end`.
     pub fn goes_on(&self, device: &dyn ZonedDevice, end: u64, last: &Frame) -> Result<bool> {
         let g = device.geometry();
         let mut block = vec![0; g.block_size as usize];
@@ -208,7 +210,7 @@ impl Area {
         if written < end + block.len() as u64 {
             return Ok(false);
         }
-        // Of a finished zone, the write pointer does not tell.
+        // The write pointer of a finished zone does not show where its data ends.
         if self.is_sequential && written < self.room {
             return Ok(true);
         }
@@ -220,9 +222,11 @@ impl Area {
         })
     }
 
-    /// Refuses a frame from `behind` on that says that one behind `last`, the last whole one of the newest checkpoint's, was
-    /// durable: that one is damaged. Those that were on their way with it may be torn. An area that a new checkpoint was being
-    /// written over has older frames only.
+    /// Searches from `behind` on for a frame which says that one after `last` was durable; that one is damaged,
+    /// which is an error.
+    ///
+    /// `last` is the last complete frame after the newest checkpoint. Frames that were in flight with it may be
+    /// torn. An area that was being overwritten by a new checkpoint has older frames only.
     pub fn refuse_later(&self, device: &dyn ZonedDevice, behind: u64, last: &Frame) -> Result<()> {
         let end = self.written(device)?;
         let end = match self.is_sequential {
@@ -234,7 +238,7 @@ impl Area {
         let mut at = behind;
         let (mut window, mut seen) = (Vec::new(), behind);
         while at + block <= end {
-            // One read for many blocks, of which next to none begins a frame.
+            // One read covers many blocks, since hardly any of them begins a frame.
             if at + block > seen {
                 let bytes = (end - at).min(LOOK_AT_ONCE) / block * block;
                 window.resize(bytes as usize, 0);
@@ -265,27 +269,27 @@ impl Area {
     }
 }
 
-/// The frame at a place with its operations' bytes. Where there is none, the version of one that is of another.
+/// A frame with its operations' bytes. The error is the version of a frame of another version, if there is one.
 type Looked = Result<(Frame, Vec<u8>), Option<u32>>;
 
-/// The log as it is written.
+/// The metadata log of a mounted file system, to which frames are appended.
 #[derive(Debug)]
 pub(crate) struct MetadataLog {
     areas: [Area; 2],
     current: usize,
     last: Frame,
-    /// Where the next frame goes.
+    /// Offset of the next frame in the current area.
     at: u64,
     /// The last frame that is known to be durable.
     durable: u64,
-    /// Those behind it: their numbers, and the flush of each that makes it durable.
+    /// The frames after it: their numbers, and the flush of each that makes it durable.
     on_the_way: VecDeque<(u64, u64)>,
-    /// The flush that makes all that was said durable.
+    /// The flush that makes all frames written so far durable.
     covered_by: u64,
 }
 
 impl MetadataLog {
-    /// Behind frame `last`, which lies in the area `current`. The next thing to write is a checkpoint.
+    /// A log that continues after frame `last` in the area `current`. The next write has to be a checkpoint.
     pub fn behind(areas: [Area; 2], current: usize, last: Frame) -> Self {
         Self {
             areas,
@@ -307,12 +311,12 @@ impl MetadataLog {
         self.last.uuid
     }
 
-    /// The flush behind which everything is durable that was written so far.
+    /// The flush that makes everything written so far durable.
     pub const fn covered_by(&self) -> u64 {
         self.covered_by
     }
 
-    /// Writes a frame; false if there is no room for it, and a checkpoint has to come first.
+    /// Writes a frame; false if it does not fit, so that a checkpoint has to come first.
     pub fn append(
         &mut self,
         device: &dyn ZonedDevice,
@@ -345,7 +349,7 @@ impl MetadataLog {
         Ok(true)
     }
 
-    /// Writes a checkpoint into the other area and flushes it. All that it names has to be durable.
+    /// Writes a checkpoint into the other area and flushes it. All extents that it names have to be durable.
     pub fn checkpoint(
         &mut self,
         device: &dyn ZonedDevice,
@@ -366,7 +370,7 @@ impl MetadataLog {
         };
         let other = 1 - self.current;
         let (area, bytes) = (self.areas[other], g.round_up(frame.bytes()));
-        // Frames come behind it.
+        // At least one frame has to fit after it.
         if bytes + u64::from(g.block_size) > area.room {
             let room = area.room;
             return Err(Error::MetadataFull { bytes, room });
@@ -380,7 +384,7 @@ impl MetadataLog {
         (self.current, self.last, self.at) = (other, frame, bytes);
         self.durable = 0;
         self.on_the_way.clear();
-        // With this one, the checkpoint is known to have been whole.
+        // An empty frame records that the checkpoint is complete.
         self.append(device, flusher, &[])?;
         self.covered_by = 0;
         if before.is_sequential {

@@ -1,9 +1,10 @@
-//! Whether what a frame names was on the drive when its power went.
+//! Checks whether the extents that a frame names had reached the drive when its power failed.
 //!
-//! A drive keeps of each zone what was written first, and a zone is put to use when its reset is durable. So below a write
-//! pointer lies what was written there; if it is not that any more, it is damage, which readers are told of. A zone that was
-//! finished has no such end: there an extent's metadata tells, which goes out with its data and behind it. The host of a drive
-//! in a file may have lost any blocks, so there the bytes are compared.
+//!
+//! A drive keeps of each zone a prefix of the writes, and a zone is used only after its reset is durable. So
+//! data below a write pointer was written there; if it is different now, it is damaged, and its readers get an
+//! error. A finished zone has no such limit: there the extent's metadata is checked, which is written with its
+//! data and after it. The host of a drive in a file may have lost any blocks, so there the bytes are compared.
 
 use crate::error::{Error, Result};
 use crate::format::operation::Piece;
@@ -12,7 +13,7 @@ use device::{Keeps, ZonedDevice};
 use std::collections::BTreeMap;
 use zone::{ZoneAddress, ZoneCondition, ZoneDescriptor, ZoneId};
 
-/// Looks at pieces, at each once.
+/// Checks pieces of files, each of them once.
 pub(crate) struct Arrivals<'a> {
     device: &'a dyn ZonedDevice,
     seen: BTreeMap<ZoneAddress, bool>,
@@ -30,10 +31,11 @@ impl<'a> Arrivals<'a> {
         }
     }
 
-    /// Whether a piece of a file has arrived, so far as the drive tells; what cannot be read is for its readers to be told of.
+    /// Whether a piece of a file has reached the drive, as far as the drive can tell. A piece that cannot be
+    /// read counts as there; its readers get the error.
     ///
     /// # Errors
-    /// The drive.
+    /// The drive's error.
     pub fn has(&mut self, inode: u64, piece: &Piece) -> Result<bool> {
         if let Some(seen) = self.seen.get(&piece.at) {
             return Ok(*seen);
@@ -46,10 +48,11 @@ impl<'a> Arrivals<'a> {
         Ok(has)
     }
 
-    /// Whether the write pointer of the piece's zone is in front of its end: of a piece that was durable, because of a reset.
+    /// Whether the write pointer of the piece's zone is below the piece's end. If the piece was durable, the
+    /// zone has been reset.
     ///
     /// # Errors
-    /// The drive.
+    /// The drive's error.
     pub fn is_reset(&mut self, piece: &Piece) -> Result<bool> {
         let zone = self.zone(piece.at.zone)?;
         Ok(zone.write_pointer_valid() && zone.write_pointer < piece.end())

@@ -1,4 +1,5 @@
-//! Moving: what is live in the emptiest zone, to gain that one; and small pieces together, to make the map smaller.
+//! Moves data: live data out of the emptiest zone, to free that zone; and small pieces together, to shrink the
+//! map.
 
 use crate::error::{Error, Result};
 use crate::file_map::File;
@@ -10,24 +11,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use zone::ZoneId;
 use zone_alloc::{Candidate, CleaningPolicy, Greedy, Pressure, ZoneView};
 
-/// Bytes that are moved as one extent at most, but for those that were put as one.
+/// Most bytes that are moved as one extent, unless a single piece is larger.
 const MOST_TOGETHER: u64 = 4 << 20;
 
-/// A smaller piece is put together with its neighbours if the map gets large.
+/// Pieces below this size are merged with their neighbours if the map gets large.
 const SMALL: u64 = 64 << 10;
 
-/// Pieces of a file that follow each other. They are moved as one: of a log that was synced line by line little but
-/// padding and metadata of extents is left.
+/// Consecutive pieces of a file. They are moved as one extent, because a log that was synced line by line
+/// consists mostly of padding and extent metadata.
 struct Run {
     inode: u64,
-    /// Of the first.
+    /// Zone of the first piece.
     zone: ZoneId,
     file_offset: u64,
     length: u64,
     parts: Vec<Part>,
 }
 
-/// The runs of a file in which each piece may follow the one before it.
+/// The runs of a file in which `may_follow` allows each piece to follow the one before it.
 fn runs(inode: u64, file: &File, may_follow: impl Fn(&Piece, &Piece) -> bool) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     for (place, piece) in file.pieces.iter().enumerate() {
@@ -61,15 +62,15 @@ fn runs_in_zones(inode: u64, file: &File) -> Vec<Run> {
 }
 
 impl Inner {
-    /// Gains a zone that files may take.
+    /// Cleans zones until one is free for files.
     ///
     /// # Errors
-    /// [`Error::NoSpace`] if nothing more can be gained.
+    /// [`Error::NoSpace`] if no further zone can be freed.
     pub fn make_space(&mut self) -> Result<()> {
-        // What is dead may only wait for its commit.
+        // Dead data may only be waiting for a commit to free its zone.
         self.commit()?;
         let mut turns = self.space.geometry().zone_count.saturating_mul(2);
-        // What is damaged in them stays where it can be looked for.
+        // Zones with damaged data are left as they are, so that the data can be examined.
         let mut damaged = BTreeSet::new();
         while self.space.free_for_files() == 0 {
             turns = turns.checked_sub(1).ok_or(Error::NoSpace)?;
@@ -85,13 +86,13 @@ impl Inner {
         Ok(())
     }
 
-    /// Files, also those that are gone and still read.
+    /// All files, including deleted ones that are still read.
     fn all_files(&self) -> impl Iterator<Item = (u64, &File)> {
         let files = self.map.files.iter().chain(&self.orphans);
         files.map(|(inode, file)| (*inode, file))
     }
 
-    /// The zone from which least has to be moved.
+    /// The zone with the least live data to move.
     fn victim(&self, without: &BTreeSet<ZoneId>) -> Option<ZoneId> {
         let g = self.space.geometry();
         let mut live: BTreeMap<ZoneId, u64> = BTreeMap::new();
@@ -99,7 +100,7 @@ impl Inner {
             .all_files()
             .flat_map(|(inode, file)| runs_in_zones(inode, file))
         {
-            // With the metadata of the extent that it will be.
+            // Includes the metadata of the extent that the run will be moved to.
             *live.entry(run.zone).or_default() += g.round_up(run.length) + u64::from(g.block_size);
         }
         let written = self.space.full();
@@ -134,7 +135,7 @@ impl Inner {
         self.commit()
     }
 
-    /// Puts small pieces that follow each other together, so that the map is smaller. The next checkpoint says so.
+    /// Merges small consecutive pieces, to make the map smaller. The next checkpoint records it.
     pub fn gather(&mut self) -> Result<()> {
         let files = self.map.files.iter();
         let small = |before: &Piece, piece: &Piece| before.length.max(piece.length) < SMALL;
@@ -142,7 +143,7 @@ impl Inner {
         let many: Vec<Run> = many.filter(|run| run.parts.len() > 2).collect();
         for run in many {
             match self.move_run(&run) {
-                // What is not gathered is in the map as it was.
+                // Pieces that are not merged stay in the map as they were.
                 Err(Error::NoSpace) => return Ok(()),
                 Err(error) if error.is_of_place() => {
                     tracing::warn!(%error, "pieces of a file stay apart");
@@ -179,7 +180,7 @@ impl Inner {
     }
 
     fn relocate(&mut self, inode: u64, file_offset: u64, to: Vec<Piece>) {
-        // No frame names what nobody finds after a crash.
+        // A deleted file has no name after a crash, so no frame records its move.
         if let Some(file) = self.orphans.get_mut(&inode) {
             let dropped = file.relocate(file_offset, to);
             debug_assert!(dropped.is_ok(), "a run that is none");

@@ -1,5 +1,5 @@
-//! Making durable what has changed: a frame says it, behind the extents that it names, and one flush covers both.
-//! Zones in which nothing is live any more are reset behind that.
+//! Makes changes durable: a frame after the extents that it names records them, and one flush covers both.
+//! Zones without live data are reset after that flush.
 
 use crate::error::Result;
 use crate::inner::Inner;
@@ -7,7 +7,7 @@ use crate::shared::Shared;
 use runtime::sync::MutexGuard;
 
 impl Shared {
-    /// Makes all changes durable. Others go on during the flush, and share it with those who come in time.
+    /// Makes all changes durable. The lock is released during the flush, which is shared with other commits.
     pub fn commit(inner: &mut MutexGuard<'_, Inner>) -> Result<()> {
         let covered_by = inner.write_frame()?;
         let (device, flusher) = (inner.space.device.clone(), inner.space.flusher.clone());
@@ -18,7 +18,7 @@ impl Shared {
 }
 
 impl Inner {
-    /// The same, with nobody else at work.
+    /// As [`Shared::commit`], without releasing the lock.
     pub fn commit(&mut self) -> Result<()> {
         let covered_by = self.write_frame()?;
         let flushed = self.space.reach(covered_by);
@@ -26,7 +26,8 @@ impl Inner {
         self.reset_dead()
     }
 
-    /// What the drive has of a frame that failed nobody knows, so no other may come behind it.
+    /// Stops all changes if `written` is an error: it is unknown which part of a failed frame is on the drive,
+    /// so no other frame may follow it.
     fn go_on<T>(&mut self, written: Result<T>) -> Result<T> {
         if let Err(error) = &written
             && self.stopped.is_none()
@@ -36,7 +37,7 @@ impl Inner {
         written
     }
 
-    /// Writes what has changed as a frame; answers the flush that makes it durable, and all before it.
+    /// Writes the pending changes as a frame; returns the flush that makes it and everything before it durable.
     fn write_frame(&mut self) -> Result<u64> {
         self.check()?;
         if !self.pending.is_empty() {
@@ -62,7 +63,7 @@ impl Inner {
         self.checkpoint()
     }
 
-    /// A new checkpoint, in the other area, behind all that it names.
+    /// Writes a checkpoint to the other area, after making all that it names durable.
     pub fn checkpoint(&mut self) -> Result<()> {
         let (device, flusher) = (self.space.device.clone(), self.space.flusher.clone());
         self.space.flush()?;
@@ -72,8 +73,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Makes a frame without changes durable: with it, all before it are known to have been. Without room for it, the last of
-    /// them are looked at by the next mount.
+    /// Makes an empty frame durable, which records that all frames before it were durable. If there is no room
+    /// for it, the next mount checks the last frames.
     pub fn seal(&mut self) -> Result<()> {
         let (device, flusher) = (self.space.device.clone(), self.space.flusher.clone());
         let sealed = self.log.append(&*device, &flusher, &[]);
@@ -81,9 +82,9 @@ impl Inner {
         self.go_on(sealed)
     }
 
-    /// Resets zones in which nothing is live any more, since durable frames say so.
+    /// Resets zones without live data, as durable frames record.
     fn reset_dead(&mut self) -> Result<()> {
-        // Who comes from a flush may find the file system unmounted, and the zones another's.
+        // After a flush the file system may have been unmounted, and its zones may have another owner.
         if self.stopped.is_some() {
             return Ok(());
         }

@@ -1,5 +1,7 @@
-//! Directories, as the environment of LevelDB asks for them, on a flat name space: a directory is an empty file whose
-//! name ends with a slash. LevelDB keeps a database in one of them, so what is below is found by the name's beginning.
+//! Directories as the environment of LevelDB needs them, on a flat name space.
+//!
+//! A directory is an empty file whose name ends with a slash. LevelDB keeps a database in one directory, so its
+//! contents are found by name prefix.
 
 use crate::error::{Error, Result};
 use crate::fs::{Metadata, ZeaFs};
@@ -7,15 +9,15 @@ use crate::reader::Reader;
 use crate::writer::Writer;
 use runtime::sync::Mutex;
 
-/// A file system by paths.
+/// A file system that is addressed by paths.
 #[derive(Debug)]
 pub struct Directories {
     fs: ZeaFs,
-    /// What is looked up stays so until it is changed.
+    /// Held over each change, so that the checks before it stay valid.
     changing: Mutex<()>,
 }
 
-/// What a path leads to.
+/// The kind of a path's target.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Entry {
     /// A file.
@@ -24,7 +26,7 @@ pub enum Entry {
     Directory,
 }
 
-/// A path without repeated slashes, `.` and `..`, and a slash at the end; the root is empty.
+/// Normalizes a path: removes repeated slashes, `.`, `..` and a slash at the end. The root is the empty string.
 fn normal(path: &str) -> Result<String> {
     let bad = || Error::BadName { name: path.into() };
     let mut parts = Vec::new();
@@ -43,21 +45,22 @@ fn as_directory(path: &str) -> String {
     format!("{path}/")
 }
 
-/// Whether LevelDB takes what it can read of a file of that name for all of it, and goes on: of logs, of descriptors. Of a
-/// damaged table it tells its readers, and its text log nobody reads.
+/// Whether LevelDB would take the readable part of a damaged file of this name for all of it, and go on.
+///
+/// True for logs and descriptors. It reports a damaged SST to its readers, and its text log is not read.
 pub fn is_taken_for_whole(name: &str) -> bool {
     let ends = [".ldb", ".sst", "/LOG", "/LOG.old", "/"];
     !ends.iter().any(|end| name.ends_with(end))
 }
 
 impl Directories {
-    /// Of a mounted file system.
+    /// Directories on a mounted file system.
     pub const fn new(fs: ZeaFs) -> Self {
         let changing = Mutex::new(());
         Self { fs, changing }
     }
 
-    /// The file system.
+    /// The file system below.
     pub const fn fs(&self) -> &ZeaFs {
         &self.fs
     }
@@ -81,7 +84,7 @@ impl Directories {
         }
     }
 
-    /// A new, empty file; one of that name is replaced.
+    /// Creates an empty file; an existing one is replaced.
     pub fn create(&self, path: &str) -> Result<Writer> {
         let path = normal(path)?;
         let _changing = self.changing.lock();
@@ -90,7 +93,7 @@ impl Directories {
         self.fs.create(&path)
     }
 
-    /// Opens a file to append behind what it has; makes it if it is missing.
+    /// Opens a file to append to it; creates it if it is missing.
     pub fn reopen(&self, path: &str) -> Result<Writer> {
         let normal = normal(path)?;
         let changing = self.changing.lock();
@@ -109,7 +112,7 @@ impl Directories {
         self.fs.open(&normal(path)?)
     }
 
-    /// What a path leads to.
+    /// The kind of a path's target, with the metadata of a file.
     pub fn entry(&self, path: &str) -> Result<Entry> {
         let path = normal(path)?;
         match self.is_directory(&path) {
@@ -118,7 +121,7 @@ impl Directories {
         }
     }
 
-    /// Names of what is in a directory, in order.
+    /// Names of the entries of a directory, in order.
     pub fn list(&self, path: &str) -> Result<Vec<String>> {
         let path = normal(path)?;
         if !self.is_directory(&path) {
@@ -133,13 +136,13 @@ impl Directories {
                 names.push(first.to_owned());
             }
         }
-        // `a.b` lies between `a` and `a/`.
+        // In the name space, `a.b` is between `a` and `a/`.
         names.sort();
         names.dedup();
         Ok(names)
     }
 
-    /// Makes a directory.
+    /// Creates a directory.
     pub fn create_directory(&self, path: &str) -> Result<()> {
         let path = normal(path)?;
         let _changing = self.changing.lock();
@@ -170,8 +173,8 @@ impl Directories {
         self.fs.delete(&path)
     }
 
-    /// Gives a file another name; a file that has it is replaced. Directories are not renamed: their name is in that of
-    /// every file below.
+    /// Renames a file; an existing file of the new name is replaced. Directories cannot be renamed, because the
+    /// name of each file below contains theirs.
     pub fn rename(&self, from: &str, to: &str) -> Result<()> {
         let (from, to) = (normal(from)?, normal(to)?);
         let _changing = self.changing.lock();
@@ -181,8 +184,11 @@ impl Directories {
         self.fs.rename(&from, &to)
     }
 
-    /// Takes a lock by name, within the process. Whoever opens a database locks it first, in its directory: one that has a
-    /// damaged file of those that are [taken for whole](is_taken_for_whole) is not locked, and no other one is concerned.
+    /// Takes a lock by name, within the process.
+    ///
+    /// LevelDB locks a file in the database's directory before it opens the database. The lock is refused if
+    /// the directory has a damaged file of those that are [taken for whole](is_taken_for_whole); other
+    /// databases are not affected.
     pub fn lock(&self, path: &str) -> Result<()> {
         let path = normal(path)?;
         self.fs.lock(&path)?;
@@ -208,7 +214,7 @@ impl Directories {
             })
     }
 
-    /// Gives it back.
+    /// Releases a lock.
     pub fn unlock(&self, path: &str) {
         if let Ok(path) = normal(path) {
             self.fs.unlock(&path);

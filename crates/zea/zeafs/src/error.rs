@@ -1,4 +1,4 @@
-//! What the file system answers when it does not do as it was told.
+//! The errors of the file system.
 
 use thiserror::Error;
 use zone::{ZoneAddress, ZoneCommand, ZoneError};
@@ -13,52 +13,52 @@ pub enum Error {
     /// No such file.
     #[error("{name}: no such file")]
     NotFound { name: String },
-    /// A directory or file has that name.
+    /// A directory or file of that name exists.
     #[error("{name}: is there already")]
     Exists { name: String },
-    /// A directory is no file.
+    /// The name is that of a directory.
     #[error("{name}: is a directory")]
     IsDirectory { name: String },
-    /// Only an empty directory can be removed.
+    /// The directory to be removed is not empty.
     #[error("{name}: the directory is not empty")]
     NotEmptyDirectory { name: String },
-    /// A name is not empty, and not longer than 4,096 bytes.
+    /// The name is empty or longer than 4,096 bytes.
     #[error("{name}: not a name of this file system")]
     BadName { name: String },
-    /// A truncate makes no file longer.
+    /// A truncate cannot make a file longer.
     #[error("{name}: has {size} bytes and cannot be truncated to {asked}")]
     Longer { name: String, size: u64, asked: u64 },
-    /// The lock is held.
+    /// Another caller holds the lock.
     #[error("{name}: locked")]
     Locked { name: String },
-    /// Inodes, or epochs of metadata: 2⁶⁴ of them.
+    /// All 2⁶⁴ inodes or metadata epochs have been used.
     #[error(
         "the drive's metadata has no more {what}, which only a drive that was written so comes to"
     )]
     UsedUp { what: &'static str },
-    /// No zone is free, and none would be after cleaning.
+    /// No zone is free, and cleaning would free none.
     #[error(
         "no space left on the drive: remove files, or take them to a larger one (zonestore zea backup)"
     )]
     NoSpace,
-    /// Names and maps do not fit into half of the conventional zone, or into a zone.
+    /// Names and maps do not fit into a metadata area: half of the conventional zone, or a zone.
     #[error("metadata has {bytes} bytes, and there is room for {room}")]
     MetadataFull { bytes: u64, room: u64 },
-    /// Metadata could not be written, so nothing is taken any more until the next mount.
+    /// Metadata could not be written, so all changes are refused until the next mount.
     #[error(
         "metadata cannot be written ({cause}); files can be read: mount it again if that can be mended, or copy them to another drive"
     )]
     Stopped { cause: String },
-    /// Nothing of ours is on the drive.
+    /// The drive has no file system of ours.
     #[error("the drive holds no ZEAFS")]
     NotFormatted,
     /// The drive is to be formatted and is not empty.
     #[error("the drive is not empty; nothing has been changed")]
     NotEmpty,
-    /// Metadata of another version.
+    /// The metadata has an unsupported format version.
     #[error("ZEAFS format version {found}; this program reads versions 1 to {supported}")]
     UnsupportedVersion { found: u32, supported: u32 },
-    /// The drive has another shape than when it was formatted.
+    /// The drive's geometry is not the one that it was formatted with.
     #[error("the drive's {what} is {found}, but it was formatted with {expected}")]
     GeometryChanged {
         what: &'static str,
@@ -68,10 +68,10 @@ pub enum Error {
     /// The drive has too few zones.
     #[error("the drive has {found} sequential zones; this needs at least {needed}")]
     DriveTooSmall { found: u32, needed: u32 },
-    /// Metadata, files and moved data are appended to at the same time.
+    /// The drive allows fewer active zones than metadata, files and moved data need at the same time.
     #[error("{found} zones of the drive can be partly written at a time; this needs {needed}")]
     TooFewActiveZones { found: u32, needed: u32 },
-    /// Bytes on the drive are not what was written.
+    /// A checksum or field on the drive is not what it should be.
     #[error("{what} at {at}: {found:#x} (expected {expected:#x})")]
     Corrupt {
         at: ZoneAddress,
@@ -79,19 +79,19 @@ pub enum Error {
         expected: u64,
         found: u64,
     },
-    /// A file that whoever is to use it would take for whole.
+    /// A damaged file that its reader would take for complete.
     #[error("{name}: {damage}")]
     DamagedFile { name: String, damage: Box<Error> },
-    /// ZEA.
+    /// An error of ZEA.
     #[error(transparent)]
     Zea(#[from] zea::Error),
-    /// The drive.
+    /// An error of the drive.
     #[error("drive: {0}")]
     Drive(#[from] ZoneError),
 }
 
 impl Error {
-    /// Bytes on the drive are not what was written.
+    /// Whether bytes on the drive are damaged.
     pub const fn is_damage(&self) -> bool {
         matches!(
             self,
@@ -99,7 +99,7 @@ impl Error {
         )
     }
 
-    /// What was to be read is damaged, or the drive cannot read it; other places may be as they were.
+    /// Whether the data to be read is damaged or unreadable, while data elsewhere may be intact.
     pub(crate) fn is_of_place(&self) -> bool {
         let is_read = |error: &ZoneError| match error {
             ZoneError::Io { command, .. } | ZoneError::Offline { command, .. } => {
@@ -110,7 +110,7 @@ impl Error {
         self.is_damage() || self.of_drive().is_some_and(is_read)
     }
 
-    /// What the drive said.
+    /// The drive's error, if it caused this one.
     pub const fn of_drive(&self) -> Option<&ZoneError> {
         match self {
             Self::Drive(error) | Self::Zea(zea::Error::Drive(error)) => Some(error),

@@ -1,4 +1,4 @@
-//! A file system that is looked at and not mounted: nothing is written.
+//! Examines a file system without mounting it. Nothing is written.
 
 use crate::area::areas;
 use crate::error::{Error, Result};
@@ -10,38 +10,38 @@ use device::ZonedDevice;
 use std::collections::BTreeMap;
 use zone::{ZoneAddress, ZoneCondition, ZoneId};
 
-/// The file system as of its last commit.
+/// The file system as of its last commit, read-only.
 #[derive(Debug)]
 pub struct Examined {
     newest: Newest,
 }
 
-/// A file of it.
+/// A file of an examined file system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ExaminedFile<'a> {
-    /// Its name; that of a directory ends with a slash.
+    /// Its name; the name of a directory ends with a slash.
     pub name: &'a str,
-    /// Bytes in it.
+    /// Its size in bytes.
     pub size: u64,
-    /// Extents that have them.
+    /// Number of its extents.
     pub extents: u64,
-    /// Bytes of the drive for them, with padding and metadata of extents.
+    /// Bytes that its extents take on the drive, including padding and metadata.
     pub stored: u64,
     file: &'a File,
 }
 
 impl ExaminedFile<'_> {
-    /// Where its extents lie, in order.
+    /// The addresses of its extents, in the order of the file.
     pub fn places(&self) -> impl Iterator<Item = ZoneAddress> {
         self.file.pieces.iter().map(|piece| piece.at)
     }
 }
 
 impl Examined {
-    /// Whether the drive's first bytes, or those of an area, are ours, of whatever version.
+    /// Whether the drive's first bytes, or those of an area, are a file system of ours, of whatever version.
     ///
     /// # Errors
-    /// The drive.
+    /// The drive's error.
     pub fn is_there(device: &dyn ZonedDevice) -> Result<bool> {
         match areas(device.geometry()) {
             Ok((areas, _)) if areas[0].is_sequential => {
@@ -55,7 +55,7 @@ impl Examined {
     /// Reads names and maps.
     ///
     /// # Errors
-    /// There is none; it is of another version or shape; it is damaged; or the drive.
+    /// There is no file system, or one of another version or shape; it is damaged; or the drive's error.
     pub fn of(device: &dyn ZonedDevice) -> Result<Self> {
         let newest = Newest::find(device)?;
         Ok(Self { newest })
@@ -67,27 +67,28 @@ impl Examined {
         uuid.map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Grows with each checkpoint, of which a mount writes one.
+    /// The checkpoint's epoch, which grows with each checkpoint. A mount writes one.
     pub const fn epoch(&self) -> u64 {
         self.newest.replayed.last.epoch
     }
 
-    /// Frames of metadata behind the last one that counts: they name what has not arrived, as a sync that was cut short leaves.
+    /// Number of frames after the last valid one. Extents that they name did not reach the drive, as after an
+    /// interrupted sync.
     pub const fn left_out(&self) -> usize {
         self.newest.replayed.left_out
     }
 
-    /// Zones that are for files.
+    /// The zones for files.
     pub fn zones(&self) -> &[ZoneId] {
         &self.newest.zones
     }
 
-    /// Zones of names and maps.
+    /// The zones of the two metadata areas.
     pub fn metadata_zones(&self) -> [ZoneId; 2] {
         self.newest.areas.map(|area| area.zone)
     }
 
-    /// Bytes of each zone that files have, with padding and metadata of extents.
+    /// Live bytes of files in each zone, including padding and metadata of extents.
     pub fn live(&self) -> BTreeMap<ZoneId, u64> {
         let mut live = BTreeMap::new();
         for (_, piece) in self.newest.replayed.map.pieces() {
@@ -111,11 +112,11 @@ impl Examined {
         })
     }
 
-    /// Compares the map with the drive: every piece lies below its zone's write pointer, in a zone for files that can be
-    /// read, and none in another. Answers what does not.
+    /// Compares the map with the drive: every piece must be below its zone's write pointer, in a readable zone
+    /// for files, and overlap no other piece. Returns one sentence for each violation.
     ///
     /// # Errors
-    /// The drive.
+    /// The drive's error.
     pub fn contradictions(&self, device: &dyn ZonedDevice) -> Result<Vec<String>> {
         let mut found = Vec::new();
         let mut ends: BTreeMap<ZoneId, Vec<(u64, u64, &str)>> = BTreeMap::new();
@@ -145,15 +146,16 @@ impl Examined {
         Ok(found)
     }
 
-    /// The file of a name.
+    /// The file of this name.
     pub fn file(&self, name: &str) -> Option<ExaminedFile<'_>> {
         self.files().find(|file| file.name == name)
     }
 
-    /// Bytes of a file from `offset` on, each compared with its checksum; fewer than `length` only at its end.
+    /// Reads bytes of a file from `offset` on and verifies their checksums; returns fewer than `length` only at
+    /// its end.
     ///
     /// # Errors
-    /// Some are damaged, or cannot be read.
+    /// A part is damaged or cannot be read.
     pub fn read(
         device: &dyn ZonedDevice,
         file: &ExaminedFile<'_>,
@@ -164,7 +166,8 @@ impl Examined {
         read_pieces(device, &parts(file.file, offset, end))
     }
 
-    /// Compares all bytes of a file with their checksums; answers what is damaged or cannot be read.
+    /// Verifies the checksums of all bytes of a file; returns an error for each piece that is damaged or cannot
+    /// be read.
     pub fn verify(device: &dyn ZonedDevice, file: &ExaminedFile<'_>) -> Vec<Error> {
         let pieces = file.file.pieces.iter().enumerate();
         let damage = pieces.filter_map(|(place, piece)| {
@@ -175,7 +178,8 @@ impl Examined {
     }
 }
 
-/// Bytes of a zone that can have been written: all of it if it has no write pointer any more and can be read.
+/// Bytes of a zone that may have been written: all of them in a read-only zone, which has no valid write
+/// pointer.
 fn readable(device: &dyn ZonedDevice, zone: ZoneId) -> Result<u64> {
     let report = device.report_zone(zone)?;
     Ok(match report.condition {

@@ -1,34 +1,33 @@
-//! Names, and where files lie: what frames say, applied. Pure.
+//! The names, and the pieces of each file: the state that results from the operations in frames. Pure.
 
 use crate::format::operation::{Operation, Piece};
 use std::collections::BTreeMap;
 
-/// A file.
+/// The pieces of a file, and its size.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct File {
-    /// In the order of the file, without gaps. A truncate may have left more in one than the file has of it.
+    /// In file order, without gaps. After a truncate, a piece may hold more bytes than the file has of it.
     pub pieces: Vec<Piece>,
-    /// Bytes of the file that are in pieces.
+    /// Size of the file in bytes, without buffered data.
     pub size: u64,
 }
 
 impl File {
-    /// Where the bytes of a piece end in the file: at the next one, or at the file's end. A truncate may have left
-    /// more in it.
+    /// The end of a piece in the file: the offset of the next piece, or the file's size. After a truncate a
+    /// piece may hold more bytes.
     pub fn end_of(&self, place: usize) -> u64 {
         self.pieces
             .get(place + 1)
             .map_or(self.size, |next| next.file_offset)
     }
 
-    /// A piece behind all others. Its offset is the file's size.
+    /// Appends a piece. Its file offset must be the file's size.
     pub fn append(&mut self, piece: Piece) {
         self.size = piece.file_offset + piece.length;
         self.pieces.push(piece);
     }
 
-    /// The whole pieces from `file_offset` on that `to` has the bytes of lie there now; answers those that do not
-    /// count any more.
+    /// Replaces the pieces from `file_offset` on whose bytes `to` holds; returns the replaced ones.
     pub fn relocate(
         &mut self,
         file_offset: u64,
@@ -59,12 +58,12 @@ pub struct FileMap {
     pub next_inode: u64,
 }
 
-/// An operation that does not go with what was before it.
+/// An operation that is not possible in the present state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Contradiction;
 
 impl FileMap {
-    /// Applies a change; answers the pieces that no file has any more.
+    /// Applies a change; returns the pieces that belong to no file any more.
     pub fn apply(&mut self, operation: Operation) -> Result<Vec<Piece>, Contradiction> {
         match operation {
             Operation::Create { inode, name } => {
@@ -104,7 +103,7 @@ impl FileMap {
                 let kept = file
                     .pieces
                     .partition_point(|piece| piece.file_offset < size);
-                // What is left of the last one is verified by its checksums, so it stays as it is.
+                // The last piece stays whole even if only a part remains: its checksums cover whole chunks.
                 Ok(file.pieces.split_off(kept))
             }
             Operation::Move {
@@ -129,7 +128,7 @@ impl FileMap {
         file.map_or_else(Vec::new, |file| file.pieces)
     }
 
-    /// Operations that make this map of an empty one.
+    /// Encodes operations that build this map from an empty one.
     pub fn checkpoint(&self) -> Vec<u8> {
         let mut out = Vec::new();
         for (name, inode) in &self.names {

@@ -1,4 +1,4 @@
-//! The file system: names.
+//! The mounted file system and its operations on names.
 
 use crate::error::{Error, Result};
 use crate::format::operation::Operation;
@@ -8,41 +8,41 @@ use crate::shared::Shared;
 use crate::writer::Writer;
 use std::sync::Arc;
 
-/// Bytes of a name, at most.
+/// Most bytes of a name.
 const MAX_NAME: usize = 4096;
 
-/// A mounted file system. Clones are the same one.
+/// A mounted file system. Clones share it.
 #[derive(Clone, Debug)]
 pub struct ZeaFs {
     pub(crate) shared: Arc<Shared>,
 }
 
-/// What a file is.
+/// Size and inode of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Metadata {
-    /// Bytes in it.
+    /// Size in bytes.
     pub size: u64,
-    /// Its number; never used again.
+    /// Inode number; never reused.
     pub inode: u64,
 }
 
-/// How the zones are used.
+/// The use of the zones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Usage {
-    /// Files.
+    /// Number of files.
     pub files: u64,
-    /// Bytes of the drive that files have, with padding and metadata of extents.
+    /// Bytes that files take on the drive, including padding and metadata of extents.
     pub live_bytes: u64,
     /// Free zones that files may take.
     pub free_zones: u32,
-    /// Bytes of these.
+    /// Bytes of the free zones.
     pub free_bytes: u64,
-    /// Bytes of files that were moved to gain zones, since the mount.
+    /// Bytes of files that were moved to free zones since the mount.
     pub moved_bytes: u64,
 }
 
 impl ZeaFs {
-    /// Empty zones that are for cleaning alone: files that find no other one find no space.
+    /// Empty zones that only cleaning may use: if no other zone is free, files get no space.
     pub const KEPT_FOR_CLEANER: u32 = crate::space::KEPT_FOR_CLEANER;
 
     fn change<T>(&self, change: impl FnOnce(&mut Inner) -> Result<T>) -> Result<T> {
@@ -51,7 +51,7 @@ impl ZeaFs {
         change(&mut inner)
     }
 
-    /// A new, empty file; one of the name is replaced.
+    /// Creates an empty file; an existing one is replaced.
     pub fn create(&self, name: &str) -> Result<Writer> {
         check_name(name)?;
         let inode = self.change(|inner| {
@@ -81,7 +81,7 @@ impl ZeaFs {
         Ok(Reader::new(self.shared.clone(), inode))
     }
 
-    /// What a name leads to.
+    /// Size and inode of the file of this name.
     pub fn metadata(&self, name: &str) -> Result<Metadata> {
         let inner = self.shared.inner.lock();
         let inode = inner.inode(name)?;
@@ -97,7 +97,7 @@ impl ZeaFs {
         names.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Removes a name.
+    /// Removes a file's name.
     pub fn delete(&self, name: &str) -> Result<()> {
         self.change(|inner| {
             inner.inode(name)?;
@@ -107,7 +107,7 @@ impl ZeaFs {
         })
     }
 
-    /// Gives a file another name; one that has it is replaced.
+    /// Renames a file; an existing one of the new name is replaced.
     pub fn rename(&self, from: &str, to: &str) -> Result<()> {
         check_name(to)?;
         self.change(|inner| {
@@ -118,7 +118,7 @@ impl ZeaFs {
         })
     }
 
-    /// Makes names durable, and what was written out of files with them.
+    /// Makes names durable, and the data that was written out before.
     pub fn sync_metadata(&self) -> Result<()> {
         Shared::commit(&mut self.shared.inner.lock())
     }
@@ -132,12 +132,12 @@ impl ZeaFs {
         }
     }
 
-    /// Gives it back.
+    /// Releases a lock.
     pub fn unlock(&self, name: &str) {
         self.shared.inner.lock().locks.remove(name);
     }
 
-    /// How the zones are used.
+    /// The use of the zones.
     pub fn usage(&self) -> Usage {
         let inner = self.shared.inner.lock();
         Usage {
@@ -156,10 +156,10 @@ impl ZeaFs {
         uuid.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Makes everything durable, also what is buffered of files that nobody has synced.
+    /// Makes everything durable, including buffered data of files that were not synced.
     ///
     /// # Errors
-    /// What finds no space stays buffered, and the rest is durable.
+    /// Data that finds no space stays buffered; everything else is durable.
     pub fn sync(&self) -> Result<()> {
         let mut inner = self.shared.inner.lock();
         inner.check()?;
@@ -167,15 +167,16 @@ impl ZeaFs {
         Shared::commit(&mut inner).and(written)
     }
 
-    /// Makes everything durable and leaves all zones. Nothing is taken any more.
+    /// Makes everything durable and finishes all zones in use. All later changes are refused.
     ///
     /// # Errors
-    /// As [`Self::sync`]; what found no space is gone then.
+    /// As [`Self::sync`], but data that found no space is lost.
     pub fn unmount(&self) -> Result<()> {
         self.change(|inner| {
             let written = inner.write_all_out();
             let mut synced = inner.commit().and_then(|()| inner.seal());
-            // Either area for metadata may be lost, or go back to what it was once, and nothing goes with that.
+            // A later mount has to work if either metadata area is lost or goes back to an earlier state, so
+            // both get a checkpoint of this state.
             if synced.is_ok() {
                 synced = inner.checkpoint();
             }

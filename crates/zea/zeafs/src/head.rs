@@ -1,5 +1,7 @@
-//! What says that a conventional zone has metadata of ours: an empty frame with the file system's UUID, twice, at its
-//! start. Nobody resets such a zone, so without that an area would outlive whatever is made on the drive later.
+//! The head: an empty frame with the file system's UUID, in two copies at the start of a conventional zone.
+//!
+//! It marks the metadata areas as valid. A conventional zone is never reset, so without the head an area would
+//! outlive the file system and pass for one after the drive is used for something else.
 
 use crate::error::{Error, Result};
 use crate::format::FORMAT_VERSION;
@@ -7,10 +9,10 @@ use crate::format::frame::{Decoded, Frame, HEADER, checksum};
 use device::ZonedDevice;
 use zone::{ByteOffset, Geometry};
 
-/// Copies, one a block.
+/// Number of copies, one in each block.
 pub(crate) const COPIES: u32 = 2;
 
-/// The frame of a file system in which nothing has happened.
+/// The frame of an empty file system.
 pub(crate) const fn nothing(uuid: [u8; 16], g: &Geometry) -> Frame {
     Frame {
         uuid,
@@ -24,7 +26,7 @@ pub(crate) const fn nothing(uuid: [u8; 16], g: &Geometry) -> Frame {
     }
 }
 
-/// Writes it, on a drive with conventional zones.
+/// Writes the head, on a drive with conventional zones.
 pub(crate) fn write(device: &dyn ZonedDevice, uuid: [u8; 16]) -> Result<()> {
     let block = nothing(uuid, device.geometry()).encode(&[]);
     device.write(ByteOffset(0), &block.repeat(COPIES as usize))?;
@@ -38,16 +40,16 @@ fn blocks(device: &dyn ZonedDevice) -> Result<Vec<Vec<u8>>> {
     Ok(bytes.chunks(block).map(<[u8]>::to_vec).collect())
 }
 
-/// Whether a copy begins as one of ours does, of whatever version.
+/// Whether a copy begins with the magic, of whatever version.
 pub(crate) fn is_there(device: &dyn ZonedDevice) -> Result<bool> {
     let is_ours = |block: &Vec<u8>| !matches!(Frame::decode(block), Decoded::Nothing);
     Ok(blocks(device)?.iter().any(is_ours))
 }
 
-/// The UUID that frames have to have; either copy will do. `None` if there is neither, or neither is whole.
+/// The UUID that all frames must have; either copy suffices. `None` if no copy is valid.
 ///
 /// # Errors
-/// There is one of another version.
+/// A copy has another format version.
 pub(crate) fn uuid(device: &dyn ZonedDevice) -> Result<Option<[u8; 16]>> {
     for block in blocks(device)? {
         let is_whole = |sum| block.get(..HEADER).map(checksum) == Some(sum);

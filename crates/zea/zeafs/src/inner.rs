@@ -1,4 +1,5 @@
-//! What one lock guards: the map, what is not committed of it, buffers, and the zones.
+//! The state of a mounted file system that one lock guards: the map, its uncommitted changes, buffers, and
+//! zones.
 
 use crate::area::MetadataLog;
 use crate::error::{Error, Result};
@@ -8,33 +9,33 @@ use crate::space::Space;
 use crate::streams::{Lifetime, Stream};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// See the head of this file.
+/// The state behind the lock of [`crate::shared::Shared`].
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub map: FileMap,
-    /// What the next frame says, encoded.
+    /// The encoded operations of the next frame.
     pub pending: Vec<u8>,
-    /// Pieces that nobody has any more once the next frame is durable.
+    /// Pieces that belong to no file once the next frame is durable.
     pub doomed: Vec<Piece>,
-    /// The same of frames that are written, each with the flush that makes them durable.
+    /// The pieces that frames already written have dropped, each with the flush that makes its frame durable.
     pub leaving: VecDeque<(u64, Piece)>,
     pub log: MetadataLog,
     pub space: Space,
-    /// By inode: bytes of files that are in no extent yet.
+    /// By inode: bytes of files that have not been written to an extent.
     pub buffers: BTreeMap<u64, Vec<u8>>,
-    /// By inode: how many readers there are.
+    /// By inode: number of open readers.
     pub readers: BTreeMap<u64, u32>,
-    /// Files that are gone and are still read.
+    /// Deleted files that still have readers.
     pub orphans: BTreeMap<u64, File>,
     pub locks: BTreeSet<String>,
-    /// Bytes that were moved to gain zones, since the mount.
+    /// Bytes that were moved to free zones, since the mount.
     pub moved_bytes: u64,
-    /// Why nothing is taken any more.
+    /// Why all changes are refused; `None` while they are not.
     pub stopped: Option<String>,
 }
 
 impl Inner {
-    /// Nothing is changed once metadata could not be written.
+    /// Refuses changes after metadata could not be written.
     pub fn check(&self) -> Result<()> {
         match &self.stopped {
             None => Ok(()),
@@ -49,7 +50,7 @@ impl Inner {
         inode.ok_or_else(|| Error::NotFound { name: name.into() })
     }
 
-    /// The file, also one that is gone and still read.
+    /// The file, even if it is deleted and still read.
     pub fn file(&self, inode: u64) -> Option<&File> {
         self.map
             .files
@@ -57,17 +58,17 @@ impl Inner {
             .or_else(|| self.orphans.get(&inode))
     }
 
-    /// Bytes of a file, those in its buffer among them.
+    /// Size of a file in bytes, including its buffer.
     pub fn size(&self, inode: u64) -> u64 {
         let buffered = self.buffers.get(&inode).map_or(0, Vec::len) as u64;
         self.file(inode).map_or(0, |file| file.size) + buffered
     }
 
-    /// Changes the map, and has the next frame say so.
+    /// Applies a change to the map and adds it to the next frame.
     pub fn change(&mut self, operation: Operation) {
         let mut encoded = Vec::new();
         operation.encode(&mut encoded);
-        // A file that its change takes away stays for its readers.
+        // A file that the change removes is kept for its readers.
         let goes = match &operation {
             Operation::Create { name, .. } | Operation::Remove { name } => self.map.names.get(name),
             Operation::Rename { from, to } if from != to => self.map.names.get(to),
@@ -94,7 +95,7 @@ impl Inner {
         }
     }
 
-    /// A reader is gone, and with the last one of a file that was removed, the file.
+    /// Closes a reader. The last reader of a deleted file frees the file.
     pub fn leave(&mut self, inode: u64) {
         let Some(count) = self.readers.get_mut(&inode) else {
             return;
@@ -109,8 +110,9 @@ impl Inner {
         }
     }
 
-    /// Whether so many bytes more may wait in memory: there is room for them and all that does. Where that is not certain,
-    /// what waits is written out first, so that nothing that was taken lacks what is taken now.
+    /// Whether `bytes` more may be buffered, because the drive has room for them and all other buffers. If that
+    /// is not certain, all buffers are written out first, so that accepted data never lacks the space that new
+    /// data takes.
     pub fn may_wait(&mut self, bytes: usize) -> Result<bool> {
         if self.has_room_for(bytes) {
             return Ok(true);
@@ -125,7 +127,7 @@ impl Inner {
         stored.sum::<u64>() <= self.space.room_for_files()
     }
 
-    /// Puts all that is buffered into extents.
+    /// Writes all buffers to extents.
     pub fn write_all_out(&mut self) -> Result<()> {
         let inodes: Vec<u64> = self.buffers.keys().copied().collect();
         let mut result = Ok(());
@@ -135,7 +137,7 @@ impl Inner {
         result
     }
 
-    /// Puts what is buffered of a file into extents. What finds no room was never taken, and goes.
+    /// Writes the buffer of a file to extents. Data that finds no room was never accepted and is dropped.
     pub fn write_out_or_drop(&mut self, inode: u64, lifetime: Lifetime) -> Result<()> {
         let written = self.write_out(inode, lifetime);
         if matches!(written, Err(Error::NoSpace)) {
@@ -144,7 +146,7 @@ impl Inner {
         written
     }
 
-    /// Puts what is buffered of a file into extents.
+    /// Writes the buffer of a file to extents.
     pub fn write_out(&mut self, inode: u64, lifetime: Lifetime) -> Result<()> {
         let Some(data) = self.buffers.remove(&inode) else {
             return Ok(());
@@ -154,7 +156,7 @@ impl Inner {
             match self.write_piece(inode, lifetime, &data[done..]) {
                 Ok(length) => done += length,
                 Err(error) => {
-                    // What found no place is still the file's.
+                    // Data that found no space stays in the buffer.
                     self.buffers.insert(inode, data[done..].to_vec());
                     return Err(error);
                 }
@@ -170,7 +172,7 @@ impl Inner {
         let piece = loop {
             match self.space.put(stream, inode, file_offset, data) {
                 Err(Error::NoSpace) => match self.make_space() {
-                    // What another stream has left is better than nothing.
+                    // If there is no zone, the rest of another stream's zone is used.
                     Err(Error::NoSpace) => {
                         stream = self.space.with_room().ok_or(Error::NoSpace)?;
                     }
@@ -180,7 +182,7 @@ impl Inner {
             }
         };
         let length = piece.length as usize;
-        // No frame names what nobody finds after a crash.
+        // A deleted file has no name after a crash, so no frame records its pieces.
         if let Some(orphan) = self.orphans.get_mut(&inode) {
             orphan.append(piece);
         } else {

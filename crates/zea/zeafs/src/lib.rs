@@ -1,10 +1,11 @@
 //! ZEAFS: files on ZEA extents, with a flat name space (Manzanares et al., "ZEA, A Data Management Approach for SMR",
 //! section 5).
 //!
-//! Names and the map from files to extents are a log of frames behind a checkpoint, in a conventional zone, or in two
-//! sequential ones where there is none ([`format`]). A commit writes one frame with everything that changed since the last
-//! one, behind the extents that it names, and flushes both; a mount leaves out a last frame whose extents a power cut has
-//! taken. So what a crash leaves is the file system as of a commit: what was synced, and all that came before it.
+//! Names and the map from files to extents are a log of frames after a checkpoint, in a conventional zone, or
+//! in two sequential ones if there is none ([`format`]). A commit writes the changes since the last one as a
+//! frame after the extents that it names, and flushes both. A mount leaves out a last frame whose extents a
+//! power cut has lost. So a crash leaves the file system as of a commit: all that was synced, and everything
+//! before it.
 
 mod area;
 mod arrived;

@@ -1,4 +1,4 @@
-//! Making a file system, and finding it again.
+//! Formats and mounts a file system.
 
 use crate::area::{MetadataLog, areas};
 use crate::error::{Error, Result};
@@ -20,7 +20,7 @@ use std::sync::Arc;
 use zone::{ZoneCondition, ZoneDescriptor, ZoneId};
 
 impl ZeaFs {
-    /// Makes an empty file system. Without `force`, only a drive without written zones is taken.
+    /// Creates an empty file system. Without `force`, the drive must not have written zones.
     pub fn format(device: &dyn ZonedDevice, uuid: [u8; 16], force: bool) -> Result<()> {
         let g = device.geometry();
         let (areas, _) = areas(g)?;
@@ -31,7 +31,7 @@ impl ZeaFs {
         erase::reset(device, &written, true, &mut || {})?;
         let is_conventional = !areas[0].is_sequential;
         if is_conventional {
-            // A checkpoint of a former file system must not outlive the head.
+            // The checkpoint of an earlier file system must not be valid under the new head.
             let block = vec![0; g.block_size as usize];
             device.write(g.absolute(areas[1].address(0)), &block)?;
         }
@@ -45,20 +45,21 @@ impl ZeaFs {
         Ok(())
     }
 
-    /// Finds the file system as of its last commit, and goes on with a new checkpoint of it. If that cannot be written because a
-    /// zone for metadata is broken, files can be read, and all else answers [`Error::Stopped`].
+    /// Mounts the file system as of its last commit and writes a new checkpoint of it. If that fails because a
+    /// metadata zone is broken, files can be read, and all changes return [`Error::Stopped`].
     pub fn mount(device: Arc<dyn ZonedDevice>, runtime: Runtime) -> Result<Self> {
         Self::mount_with(device, runtime, WRITE_BUFFER)
     }
 
-    /// The same with so many bytes of each file in memory at most, one at least.
+    /// As [`Self::mount`], with a buffer of at most `write_buffer` bytes for each file, at least one byte.
     pub fn mount_with(
         device: Arc<dyn ZonedDevice>,
         runtime: Runtime,
         write_buffer: usize,
     ) -> Result<Self> {
         let g = device.geometry().clone();
-        // A program that was killed may have left a frame in the drive's cache: what is reset for it has to come behind.
+        // A killed process may have left a frame in the drive's cache; it has to be durable before zones are
+        // reset because of it.
         device.flush()?;
         let Newest {
             areas,
@@ -97,7 +98,7 @@ impl ZeaFs {
             stopped: None,
         };
         match inner.checkpoint() {
-            // A zone for metadata is broken: what is there can be read, and nothing can be written.
+            // A metadata zone is broken: the data can be read, and no changes are possible.
             Err(Error::Drive(error)) if appender::is_of_zone(&error) => {
                 inner.stopped = Some(error.to_string());
             }
@@ -112,8 +113,8 @@ impl ZeaFs {
     }
 }
 
-/// The zones as they are: those without a live byte are reset, and what is partly written is finished, for a power cut
-/// may have left more of these than may be active.
+/// Resets the zones without live data, and finishes those that are partly written, because after a power cut
+/// there may be more of these than may be active.
 fn settle(
     device: &Arc<dyn ZonedDevice>,
     g: &zone::Geometry,
@@ -127,7 +128,7 @@ fn settle(
     let mut dead = Vec::new();
     for zone in report {
         if live.contains(&zone.id) {
-            // A finish makes the rest of it come back with a reset only.
+            // The unwritten rest of a finished zone is usable only after a reset.
             let bytes = match zone.condition {
                 ZoneCondition::Full => zone.write_pointer,
                 _ => g.zone_capacity,

@@ -1,4 +1,4 @@
-//! What a drive says: the newest checkpoint and the frames behind it, replayed. Writes nothing.
+//! Finds the newest checkpoint on a drive and replays the frames after it. Writes nothing.
 
 use crate::area::{Area, Found, areas};
 use crate::error::{Error, Result};
@@ -8,24 +8,24 @@ use crate::replayed::Replayed;
 use device::ZonedDevice;
 use zone::{ZoneAddress, ZoneId};
 
-/// The file system as of the last frame that counts.
+/// The file system as of the last valid frame.
 #[derive(Debug)]
 pub(crate) struct Newest {
     pub areas: [Area; 2],
-    /// The zones that are for files.
+    /// The zones for files.
     pub zones: Vec<ZoneId>,
-    /// The area that has it.
+    /// Index of the area that holds the last frame.
     pub current: usize,
     pub replayed: Replayed,
 }
 
 impl Newest {
-    /// Finds it.
+    /// Reads the metadata areas and replays the newest.
     ///
     /// # Errors
-    /// There is none; it is of another version or shape; it is damaged; or the drive.
+    /// There is no file system, or one of another version or shape; it is damaged; or the drive's error.
     pub fn find(device: &dyn ZonedDevice) -> Result<Self> {
-        // Nothing of ours is on a drive that is too small for it.
+        // A drive that is too small cannot hold a file system of ours.
         let (areas, zones) = areas(device.geometry())?;
         let uuid = match areas[0].is_sequential {
             true => None,
@@ -65,8 +65,8 @@ impl Newest {
     }
 }
 
-/// The UUID that frames have to have. Who erases a drive wipes the head and what is behind it; where only the head is gone, or
-/// a part of it is left, it is damaged.
+/// The UUID that all frames must have. Erasing a drive wipes the head and the areas; if only the head is
+/// missing or incomplete, it is damaged.
 fn head_of(device: &dyn ZonedDevice, behind: &Area) -> Result<[u8; 16]> {
     match head::uuid(device)? {
         Some(uuid) => Ok(uuid),
@@ -80,7 +80,7 @@ fn head_of(device: &dyn ZonedDevice, behind: &Area) -> Result<[u8; 16]> {
     }
 }
 
-/// Whether the drive still has the shape that it had.
+/// Checks that the drive has the geometry that it was formatted with.
 fn same_shape(frame: &Frame, device: &dyn ZonedDevice) -> Result<()> {
     let g = device.geometry();
     let numbers = [

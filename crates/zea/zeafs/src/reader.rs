@@ -1,4 +1,4 @@
-//! Reading files: any range, chunk by chunk, each compared with its checksum.
+//! Reads ranges of files, chunk by chunk, and verifies each chunk's checksum.
 
 use crate::error::{Error, Result};
 use crate::file_map::File;
@@ -11,34 +11,34 @@ use runtime::sync::Mutex;
 use std::sync::Arc;
 use zone::ZoneAddress;
 
-/// Bytes of a read that are kept for the next one, at most.
+/// Most bytes of a read that are kept for the next one.
 const MOST_KEPT: u64 = 64 << 10;
 
-/// Bytes that are compared at once.
+/// Bytes of one read of a verification.
 const VERIFY_AT_ONCE: usize = 1 << 20;
 
-/// An open file. It can be read to the end of its life, also when its name is gone.
+/// An open file. It stays readable until it is dropped, even if the file is deleted.
 #[derive(Debug)]
 pub struct Reader {
     shared: Arc<Shared>,
     inode: u64,
-    /// What the last read found: a program that goes on reads the rest of its last chunk next.
+    /// The chunks of the last read: a sequential reader needs the rest of the last chunk next.
     last: Mutex<Option<Chunks>>,
 }
 
-/// Verified chunks of a piece that follow each other.
+/// Verified consecutive chunks of a piece.
 #[derive(Debug)]
 struct Chunks {
-    /// Where the piece lies.
+    /// Address of the piece.
     at: ZoneAddress,
-    /// Of the piece, the first that is here.
+    /// Index of the first chunk in the piece.
     first: u64,
     bytes: Vec<u8>,
-    /// Their checksums: another life of the zone has others.
+    /// The checksums of the chunks, which differ if the zone has been reset and rewritten.
     sums: Vec<u32>,
 }
 
-/// A part of a piece: from where in it, and how many bytes.
+/// A part of a piece: the piece, the offset in it, and the number of bytes.
 pub(crate) type Part = (Piece, u64, u64);
 
 impl Reader {
@@ -51,20 +51,20 @@ impl Reader {
         }
     }
 
-    /// The file's number; never used again.
+    /// Inode number of the file; never reused.
     pub const fn inode(&self) -> u64 {
         self.inode
     }
 
-    /// Bytes of the file, also those that are not durable yet.
+    /// Size of the file in bytes, including data that is not durable.
     pub fn size(&self) -> u64 {
         self.shared.inner.lock().size(self.inode)
     }
 
-    /// Compares all bytes with their checksums.
+    /// Reads all bytes and verifies their checksums.
     ///
     /// # Errors
-    /// Some are damaged, or cannot be read.
+    /// A part is damaged or cannot be read.
     pub fn verify(&self) -> Result<()> {
         let mut buffer = vec![0; VERIFY_AT_ONCE];
         let mut offset = 0;
@@ -76,7 +76,8 @@ impl Reader {
         }
     }
 
-    /// Fills `buffer` from `offset`; fewer bytes come only at the end of the file.
+    /// Fills `buffer` from `offset` and returns the number of bytes, which is smaller only at the end of the
+    /// file.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let inner = self.shared.inner.lock();
         let (parts, buffered) = find(&inner, self.inode, offset, buffer.len() as u64);
@@ -95,8 +96,8 @@ impl Reader {
                 return Ok(got);
             }
         }
-        // A zone may be cleaned and reset meanwhile; then other bytes are found, and it is looked up once more,
-        // with nobody else at work.
+        // A zone may be cleaned and reset between lookup and read. Then the checksums do not match, and the
+        // read is repeated under the lock.
         let bytes = match read_pieces(&*device, &parts) {
             Ok(mut bytes) => {
                 bytes.extend(buffered);
@@ -123,7 +124,7 @@ impl Drop for Reader {
     }
 }
 
-/// The pieces that have a range of a file, and what of it is still in its buffer.
+/// The parts of pieces that hold a range of a file, and the bytes of the range in its buffer.
 fn find(inner: &Inner, inode: u64, offset: u64, length: u64) -> (Vec<Part>, Vec<u8>) {
     let Some(file) = inner.file(inode) else {
         return (Vec::new(), Vec::new());
@@ -159,7 +160,7 @@ pub(crate) fn parts(file: &File, offset: u64, end: u64) -> Vec<Part> {
     parts
 }
 
-/// The chunks of a piece that a part touches, and their checksums.
+/// The first chunk of a piece that a part touches, and the checksums of all touched ones.
 fn touched((piece, from, length): &Part) -> Option<(u64, &[u32])> {
     let (first, last) = (from / CHUNK, (from + length).checked_sub(1)? / CHUNK);
     Some((first, piece.sums.get(first as usize..=last as usize)?))
@@ -171,7 +172,7 @@ impl Chunks {
         let (piece, ..) = part;
         let start = first * CHUNK;
         let end = (start + sums.len() as u64 * CHUNK).min(piece.length);
-        // What fails is read once more by the caller, who says why.
+        // On an error the caller reads again and returns the reason.
         let bytes = read_pieces(device, &[(piece.clone(), start, end - start)]).ok()?;
         let (at, sums) = (piece.at, sums.to_vec());
         Some(Self {
@@ -182,7 +183,7 @@ impl Chunks {
         })
     }
 
-    /// Fills `buffer` with a part, if all of it is here.
+    /// Copies a part into `buffer`, if its chunks are all here.
     fn part(&self, part: &Part, buffer: &mut [u8]) -> Option<usize> {
         let (piece, from, length) = part;
         let (first, sums) = touched(part)?;
@@ -197,7 +198,7 @@ impl Chunks {
     }
 }
 
-/// Reads parts of pieces, one behind the other, and verifies every chunk that they touch.
+/// Reads parts of pieces one after the other, and verifies every chunk that they touch.
 pub(crate) fn read_pieces(device: &dyn ZonedDevice, parts: &[Part]) -> Result<Vec<u8>> {
     let g = device.geometry();
     let mut out = Vec::new();

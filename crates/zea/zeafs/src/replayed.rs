@@ -1,9 +1,11 @@
-//! What the frames of an area say.
+//! Replays the frames of an area.
 //!
-//! The last of them may have outlived a power cut that has taken what they name. So of those that no later one calls durable,
-//! as many count as leave a file system whose extents have arrived. But a zone is reset only when the frame is durable by which
-//! the last of it died: where an extent is gone with a reset of its zone, that frame counts, and what it names and is not there has
-//! been damaged.
+//!
+//! The last frames may have survived a power cut that lost the extents they name. So of the frames after the
+//! last one known to be durable, as many are valid as give a file system whose extents have all reached the
+//! drive. But a zone is reset only when the frame is durable that dropped its last live extent: if an extent is
+//! gone because its zone was reset, that frame is valid, and extents that it names and that are missing are
+//! damaged.
 
 use crate::area::Said;
 use crate::arrived::Arrivals;
@@ -15,19 +17,19 @@ use device::ZonedDevice;
 use std::collections::BTreeSet;
 use zone::{Geometry, ZoneAddress, ZoneId};
 
-/// The file system as of the last frame that counts.
+/// The file system as of the last valid frame.
 #[derive(Debug)]
 pub(crate) struct Replayed {
     pub last: Frame,
     pub map: FileMap,
-    /// Frames behind that one, which name what has not arrived.
+    /// Number of frames after it, which name extents that have not reached the drive.
     pub left_out: usize,
-    /// An extent in the map that was durable, and is gone with a reset of its zone.
+    /// An extent in the map that was durable and is gone because its zone was reset.
     pub reset: Option<ZoneAddress>,
 }
 
 impl Replayed {
-    /// Of the frames that are whole, the checkpoint first, in the area at `at`; files may lie in `zones`.
+    /// Replays the complete frames of the area at `at`, the checkpoint first; file extents must be in `zones`.
     pub fn of(
         device: &dyn ZonedDevice,
         frames: Vec<Said>,
@@ -44,7 +46,8 @@ impl Replayed {
         }
         let mut arrivals = Arrivals::new(device);
         let (proven, reset) = proven(&mut arrivals, &map, &on_the_way, at)?;
-        // What is dead by the last one may be gone since: so all of them together, then all but that one.
+        // Data that the last frame drops may be gone already. So all frames are tried together first, then all
+        // but the last.
         for counting in (proven.max(1)..=on_the_way.len()).rev() {
             let counted = &on_the_way[..counting];
             let mut then = map.clone();
@@ -76,8 +79,10 @@ impl Replayed {
     }
 }
 
-/// How many of the frames `on_the_way` have been durable, as zones tell that were reset for them; and an extent that is gone so
-/// although all of them have it. `map` is as of the last frame that is known to be durable.
+/// The number of the frames `on_the_way` that must have been durable because zones were reset for them.
+///
+/// Also returns an extent that is gone by a reset although the state after all of these frames needs it. `map` is as
+/// of the last frame known to be durable.
 fn proven(
     arrivals: &mut Arrivals<'_>,
     map: &FileMap,
@@ -107,7 +112,7 @@ fn proven(
     Ok((last.map_or(0, |last| last + 1), still.first().copied()))
 }
 
-/// Carries out what a frame of the area at `at` says.
+/// Applies the operations of a frame of the area at `at`.
 fn replay(map: &mut FileMap, (frame, operations): Said, at: ZoneAddress) -> Result<()> {
     for operation in operations {
         map.apply(operation).map_err(|_| Error::Corrupt {
@@ -120,7 +125,7 @@ fn replay(map: &mut FileMap, (frame, operations): Said, at: ZoneAddress) -> Resu
     Ok(())
 }
 
-/// Where the pieces lie that frames name.
+/// The addresses of the pieces that frames name.
 fn named(frames: &[Said]) -> BTreeSet<ZoneAddress> {
     let operations = frames.iter().flat_map(|(_, operations)| operations);
     let pieces = operations.flat_map(|operation| match operation {
@@ -131,13 +136,13 @@ fn named(frames: &[Said]) -> BTreeSet<ZoneAddress> {
     pieces.map(|piece| piece.at).collect()
 }
 
-/// Whether all pieces can lie where they are said to.
+/// Checks that all pieces have possible addresses.
 fn lie_in(map: &FileMap, zones: &[ZoneId], g: &Geometry) -> Result<()> {
     map.pieces()
         .try_for_each(|(_, piece)| lies_in(piece, zones, g))
 }
 
-/// Whether a piece can lie where it is said to.
+/// Checks that a piece has a possible address.
 fn lies_in(piece: &Piece, zones: &[ZoneId], g: &Geometry) -> Result<()> {
     let end = piece.at.offset.checked_add(piece.stored);
     let is_possible = zones.binary_search(&piece.at.zone).is_ok()

@@ -1,12 +1,12 @@
-//! What readers and writers keep of a file system.
+//! The state that readers and writers of a mounted file system share.
 
 use crate::inner::Inner;
 use runtime::sync::Mutex;
 
-/// See the head of this file.
+/// The state that readers and writers of a mounted file system share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub inner: Mutex<Inner>,
-    /// Bytes of a file that wait in memory.
+    /// Most bytes of a file that are buffered in memory.
     pub write_buffer: usize,
 }

@@ -1,4 +1,4 @@
-//! The zones of files: which are appended to, how much of each is live, and which can be reset.
+//! The zones of files: which are appended to, the live bytes of each, and which can be reset.
 
 use crate::error::{Error, Result};
 use crate::format::operation::{Piece, sums};
@@ -13,11 +13,11 @@ use zea::{Instance, LogicalAddress, Options, Sequence, Sharing};
 use zone::{Geometry, ZoneDescriptor, ZoneId};
 use zone_alloc::{Ladder, Tenant};
 
-/// Zones that one who moves live data may need before it gains one.
+/// Zones that the cleaner may need before it frees one.
 pub(crate) const KEPT_FOR_CLEANER: u32 = 2;
-/// Sequential zones without which nothing goes on: the cleaner's, and two for files.
+/// Fewest sequential zones that a file system can work with: the cleaner's, and two for files.
 pub(crate) const LEAST_ZONES: u32 = KEPT_FOR_CLEANER + 2;
-/// So many zones may fail under one write before that fails.
+/// Number of zones that may fail under one write before the write fails.
 const MAX_FAILED: u32 = 3;
 
 const CLEANER: usize = 0;
@@ -35,11 +35,11 @@ pub(crate) struct Space {
     sequence: Sequence,
     runtime: Runtime,
     streams: BTreeMap<Stream, Instance>,
-    /// Of each zone with extents: bytes that a file, or a reader of one that is gone, still has.
+    /// Live bytes of each zone with extents: those of files and of deleted files that are still read.
     live: BTreeMap<ZoneId, u64>,
-    /// Bytes that were written to a zone that is appended to no more, labels left out.
+    /// Bytes written to each zone that is no longer appended to, without labels.
     full: BTreeMap<ZoneId, u64>,
-    /// Zones that were reset, each with the flush that makes that durable.
+    /// Zones that were reset, each with the flush that makes the reset durable.
     fresh: BTreeMap<ZoneId, u64>,
 }
 
@@ -54,7 +54,7 @@ impl fmt::Debug for Space {
 }
 
 impl Space {
-    /// Over a report of the zones that are for files.
+    /// Starts from a report of the zones for files.
     pub fn new(device: Arc<dyn ZonedDevice>, report: &[ZoneDescriptor], runtime: Runtime) -> Self {
         let sharing = Sharing::new(ladder(), device.geometry(), report);
         Self {
@@ -75,12 +75,12 @@ impl Space {
         Ok(self.flusher.flush(|| self.device.flush())?)
     }
 
-    /// Sees to it that a flush has been done.
+    /// Waits until flush number `flush` has been done.
     pub fn reach(&self, flush: u64) -> Result<()> {
         Ok(self.flusher.reach(flush, || self.device.flush())?)
     }
 
-    /// A mount has found bytes of a file in a zone, of which so much is written.
+    /// Records at mount a piece of a file in a zone of which `written` bytes are written.
     pub fn claim(&mut self, piece: &Piece, written: u64) {
         let zone = piece.at.zone;
         self.sharing.claim(FILES, zone, false);
@@ -88,20 +88,20 @@ impl Space {
         *self.live.entry(zone).or_default() += piece.stored;
     }
 
-    /// Nobody has a piece any more, and that is durable.
+    /// Records that a piece is dead, durably.
     pub fn drop_piece(&mut self, piece: &Piece) {
         if let Some(live) = self.live.get_mut(&piece.at.zone) {
             *live = live.saturating_sub(piece.stored);
         }
     }
 
-    /// Zones without live bytes that nobody appends to, to be reset.
+    /// Zones without live bytes that are not appended to, which can be reset.
     pub fn dead(&self) -> Vec<ZoneId> {
         let dead = self.full.keys().filter(|zone| self.live_in(**zone) == 0);
         dead.copied().collect()
     }
 
-    /// Resets zones that are [`Self::dead`], which has to be durable.
+    /// Resets [`Self::dead`] zones. The changes that left them without live bytes must be durable.
     pub fn reset(&mut self, zones: &[ZoneId]) -> Result<()> {
         let device = &self.device;
         let reset = |zone| device.reset(zone);
@@ -124,7 +124,7 @@ impl Space {
         self.live.get(&zone).copied().unwrap_or(0)
     }
 
-    /// Zones that are appended to no more, with the bytes that were written to each.
+    /// Zones that are no longer appended to, with the bytes written to each.
     pub fn full(&self) -> impl Iterator<Item = (ZoneId, u64)> {
         self.full.iter().map(|(zone, written)| (*zone, *written))
     }
@@ -138,16 +138,17 @@ impl Space {
         self.sharing.free_for(FILES)
     }
 
-    /// Bytes of the drive that so many bytes of a file take as one piece.
+    /// Bytes that a piece of `bytes` bytes takes on the drive.
     pub fn stored(&self, bytes: u64) -> u64 {
         let g = self.geometry();
         g.round_up(bytes) + u64::from(g.block_size)
     }
 
-    /// Bytes of the drive that pieces of files can certainly take without anything being moved.
+    /// Bytes of file data that certainly fit on the drive without cleaning.
     pub fn room_for_files(&self) -> u64 {
         let g = self.geometry();
-        // A zone is left with less than the smallest piece, and a piece that goes on in another zone has metadata in both.
+        // The rest of a zone below the smallest piece stays unused, and a piece that is split between zones has
+        // metadata in both.
         let lost = self.least_room() + u64::from(g.block_size);
         let files = self.streams.iter();
         let files = files.filter(|(stream, _)| matches!(stream, Stream::Files(_)));
@@ -156,7 +157,7 @@ impl Space {
         open.sum::<u64>() + u64::from(self.free_for_files()) * empty
     }
 
-    /// Room of a zone below which it is left.
+    /// A zone with less room than this is not appended to any more.
     fn least_room(&self) -> u64 {
         4 * u64::from(self.geometry().block_size)
     }
@@ -165,7 +166,7 @@ impl Space {
         self.live.values().sum()
     }
 
-    /// The zone that a stream appends to has no room, or failed.
+    /// Stops appending to the stream's zone, which is full or has failed.
     fn leave(&mut self, stream: Stream, is_full: bool) {
         let Some(instance) = self.streams.remove(&stream) else {
             return;
@@ -174,7 +175,7 @@ impl Space {
         if !is_full && let Err(error) = instance.finish() {
             tracing::warn!(%error, %zone, "a zone cannot be finished");
         }
-        // What a finish left unwritten comes back with a reset too.
+        // The unwritten rest of a finished zone is usable only after a reset, too.
         let labels = 2 * u64::from(self.geometry().block_size);
         self.full
             .insert(zone, instance.written().saturating_sub(labels));
@@ -182,7 +183,7 @@ impl Space {
         self.sharing.no_longer_active(zone);
     }
 
-    /// All streams leave their zones: what was written is known, and the drive has its active zones back.
+    /// Finishes the zones of all streams, which frees the drive's active resources.
     pub fn leave_all(&mut self) {
         let streams: Vec<Stream> = self.streams.keys().copied().collect();
         for stream in streams {
@@ -190,7 +191,7 @@ impl Space {
         }
     }
 
-    /// Room at the stream's zone, or at a new one; [`Error::NoSpace`] if there is none.
+    /// Returns the room in the stream's zone, or opens a new zone for it; [`Error::NoSpace`] if there is none.
     fn open(&mut self, stream: Stream) -> Result<u64> {
         let least = self.least_room();
         if let Some(instance) = self.streams.get(&stream) {
@@ -205,7 +206,7 @@ impl Space {
             Stream::Files(_) => FILES,
         };
         let zone = self.sharing.take(tenant).ok_or(Error::NoSpace)?;
-        // A crash that takes the reset must not leave a write pointer above what the next frame names.
+        // If a crash lost the reset, a write pointer would be above the extents that the next frame names.
         let reset = self.fresh.remove(&zone).unwrap_or(0);
         if let Err(error) = self.reach(reset) {
             self.fresh.insert(zone, reset);
@@ -233,7 +234,7 @@ impl Space {
         }
     }
 
-    /// A stream that still has room, for one that gets no zone.
+    /// A stream whose zone has room, for one that gets no zone.
     pub fn with_room(&self) -> Option<Stream> {
         let least = self.least_room();
         let mut streams = self.streams.iter();
@@ -242,7 +243,7 @@ impl Space {
             .map(|(stream, _)| *stream)
     }
 
-    /// Appends as much of `data` as the stream's zone takes: where it lies, as a piece of a file at `file_offset`.
+    /// Appends as much of `data` as the stream's zone takes; returns it as a piece of a file at `file_offset`.
     pub fn put(
         &mut self,
         stream: Stream,

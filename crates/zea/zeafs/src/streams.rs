@@ -1,28 +1,29 @@
-//! Which files are written beside each other.
+//! Streams: which files share a zone.
 
-/// How long a file will live, as far as its writer knows.
+/// Expected lifetime of a file, as its writer declares it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Lifetime {
-    /// Logs and other small files, which go soon.
+    /// Logs and other small files, which are deleted soon.
     Short,
-    /// Tables.
+    /// SSTs.
     Long,
 }
 
-/// Zones that are appended to.
+/// A sequence of zones that is appended to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Stream {
-    /// Of writers.
+    /// Data of writers.
     Files(Lifetime),
-    /// Of the cleaner.
+    /// Data that the cleaner moves.
     Moved,
 }
 
-/// Active zones beside those of writers: two for metadata while a checkpoint is written, and one for the cleaner.
+/// Active zones besides those of writers: two for metadata while a checkpoint is written, and one for the
+/// cleaner.
 const OTHERS: u32 = 3;
 
 impl Stream {
-    /// The stream that a file of this lifetime is written to, where so many zones may be active.
+    /// The stream for a file of this lifetime on a drive that allows `max_active_zones` active zones (0: no limit).
     pub const fn of(lifetime: Lifetime, max_active_zones: u32) -> Self {
         match max_active_zones {
             0 => Self::Files(lifetime),

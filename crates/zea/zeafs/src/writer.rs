@@ -1,4 +1,4 @@
-//! Appending to files.
+//! Appends to files.
 
 use crate::error::{Error, Result};
 use crate::format::operation::Operation;
@@ -8,17 +8,19 @@ use crate::streams::Lifetime;
 use runtime::sync::MutexGuard;
 use std::sync::Arc;
 
-/// Bytes of a file that wait in memory for a sync, or for more of them (section 5 of the paper).
+/// Bytes of a file that are buffered before they are written to an extent, unless a sync comes first (section 5
+/// of the paper).
 pub const WRITE_BUFFER: usize = 5 << 20;
 
-/// A file that is appended to. Dropping it writes out what is buffered, as [`Self::close`] does.
+/// A file that is appended to. Dropping it writes out its buffer, as [`Self::close`] does.
 #[derive(Debug)]
 pub struct Writer {
     shared: Arc<Shared>,
     inode: u64,
     name: String,
     lifetime: Lifetime,
-    /// Of an append of which the file may have a part. Nothing may follow that: a log would end there for who reads it.
+    /// The error of an append of which a part may be in the file. No append may follow, because a reader of a
+    /// log would stop at that part.
     failed: Option<Error>,
 }
 
@@ -33,7 +35,7 @@ impl Writer {
         }
     }
 
-    /// The file system, if this writer still has everything that was appended.
+    /// The locked state, if no append of this writer has failed.
     fn inner(&self) -> Result<MutexGuard<'_, Inner>> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
@@ -43,16 +45,17 @@ impl Writer {
         Ok(inner)
     }
 
-    /// How long the file will live: said before its first byte.
+    /// Declares the lifetime of the file, before its first byte is appended.
     pub fn set_lifetime(&mut self, lifetime: Lifetime) {
         self.lifetime = lifetime;
     }
 
-    /// Appends. Readers see it at once; a crash may take it until the next sync of any file. Once this has failed, so does
-    /// everything else.
+    /// Appends `data`. Readers see it at once; a crash may lose it until the next sync of any file. After a
+    /// failure every further call fails.
     ///
     /// # Errors
-    /// [`Error::NoSpace`] if it has no room on the drive, beside all that waits in memory: what is taken has a place.
+    /// [`Error::NoSpace`] if the drive has no room for it and all buffered data: accepted data always has
+    /// space.
     pub fn append(&mut self, data: &[u8]) -> Result<()> {
         let appended = self.try_append(data);
         self.failed = appended.clone().err();
@@ -87,13 +90,13 @@ impl Writer {
         Shared::commit(&mut inner)
     }
 
-    /// Writes out what is buffered: it becomes durable with the next sync of any file.
+    /// Writes out the buffer, which becomes durable with the next sync of any file.
     pub fn close(&mut self) -> Result<()> {
         let mut inner = self.inner()?;
         inner.write_out(self.inode, self.lifetime)
     }
 
-    /// Makes the file shorter.
+    /// Truncates the file to `size` bytes.
     pub fn truncate(&mut self, size: u64) -> Result<()> {
         let mut inner = self.inner()?;
         inner.write_out(self.inode, self.lifetime)?;
@@ -112,12 +115,12 @@ impl Writer {
         Ok(())
     }
 
-    /// The file's number; never used again.
+    /// Inode number of the file; never reused.
     pub const fn inode(&self) -> u64 {
         self.inode
     }
 
-    /// Bytes of the file.
+    /// Size of the file in bytes.
     pub fn size(&self) -> u64 {
         self.shared.inner.lock().size(self.inode)
     }

@@ -1,13 +1,13 @@
-//! The label: what an instance was made with, in each of the zone's first two blocks.
+//! The label: identity and options of an instance, in each of the zone's first two blocks.
 
 use super::{FORMAT_VERSION, block_checksum, seal};
 use codec::{Put, Reader};
 
 /// First bytes of a label.
 pub const MAGIC: [u8; 8] = *b"ZSZEALBL";
-/// Bytes that are encoded; the rest of the block is zero.
+/// Length of the encoding in bytes; the rest of the block is zero.
 pub const ENCODED: usize = 64;
-/// Copies of the label, one a block, at the zone's start.
+/// Number of copies of the label, each in one of the first blocks of the zone.
 pub const COPIES: u32 = 2;
 
 const CHECKSUM_AT: usize = 12;
@@ -15,12 +15,12 @@ const CHECKSUM_AT: usize = 12;
 /// The contents of a label.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Label {
-    /// Random, new each time that a zone is made an instance: what an earlier life of the zone left, or a
-    /// consumer stored, is not taken for metadata.
+    /// Random, new each time that the zone is formatted, so that blocks from before a reset, or a consumer's
+    /// data, are not taken for metadata.
     pub run_id: [u8; 16],
-    /// The zone's number.
+    /// Number of the zone.
     pub zone: u32,
-    /// Back pointers in each block of metadata, at most.
+    /// Most back pointers in a block of metadata.
     pub back_pointers: u32,
     /// The drive's block size.
     pub block_size: u32,
@@ -28,21 +28,21 @@ pub struct Label {
     pub zone_capacity: u64,
 }
 
-/// What a block holds.
+/// The result of decoding a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decoded {
     /// A label.
     Valid(Label),
-    /// One of another version, its checksum intact.
+    /// A label of another version, with a valid checksum.
     OtherVersion(u32),
-    /// It begins as a label does, and its checksum (the second number) is not what it says (the first).
+    /// The magic of a label with a wrong checksum: the stored one, then the computed one.
     Damaged(u32, u32),
-    /// Nothing of ours.
+    /// Not a label.
     Nothing,
 }
 
 impl Label {
-    /// One block.
+    /// Encodes the label as one block.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.block_size as usize);
         out.extend_from_slice(&MAGIC);
@@ -61,7 +61,7 @@ impl Label {
         out
     }
 
-    /// What a block from the drive holds.
+    /// Decodes a block from the drive.
     pub fn decode(block: &[u8]) -> Decoded {
         let mut fields = Reader(block);
         if fields.take(8) != Some(&MAGIC) {

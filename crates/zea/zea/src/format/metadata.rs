@@ -1,4 +1,4 @@
-//! The block behind each extent.
+//! The metadata block that follows each extent.
 
 use super::label::COPIES;
 use super::{block_checksum, seal};
@@ -6,17 +6,17 @@ use codec::{Put, Reader};
 
 /// The marker: first bytes of a block of metadata.
 pub const MARKER: [u8; 8] = *b"ZSZEAEXT";
-/// Bytes in front of the back pointers.
+/// Bytes before the back pointers.
 pub const HEADER: usize = 80;
 /// Bytes of a back pointer.
 pub const POINTER: usize = 4;
 
 const CHECKSUM_AT: usize = 8;
 
-/// The contents of a block of metadata. Places are numbers of blocks from the zone's start.
+/// The contents of a block of metadata. Addresses are block numbers from the zone's start.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Metadata {
-    /// The instance's.
+    /// The run id of the instance ([`super::label::Label::run_id`]).
     pub run_id: [u8; 16],
     /// The consumer's address of the extent.
     pub address: u64,
@@ -24,36 +24,37 @@ pub struct Metadata {
     pub length: u64,
     /// CRC-64/NVME of these bytes.
     pub checksum: u64,
-    /// Its place in the order of all puts.
+    /// Position in the order of all puts of the instances that share a [`crate::Sequence`].
     pub order: u64,
-    /// Which extent of the zone it is, from 0.
+    /// Number of the extent in its zone, from 0.
     pub number: u64,
-    /// The extent's first block.
+    /// First block of the extent.
     pub start: u32,
-    /// This block.
+    /// Block of this metadata.
     pub block: u32,
-    /// Blocks of metadata of extents before, the nearest first.
+    /// Metadata blocks of the extents before, the nearest first.
     pub back: Vec<u32>,
 }
 
-/// What a block holds.
+/// The result of decoding a block.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Decoded {
-    /// Metadata of this instance, at its place.
+    /// Metadata of this instance, at its own block number.
     Valid(Metadata),
-    /// It begins as metadata does, and its checksum (the second number) is not what it says (the first).
+    /// The marker of metadata with a wrong checksum: the stored one, then the computed one.
     Damaged(u32, u32),
-    /// Something else: data, zeros, metadata of another place or life of the zone.
+    /// Not metadata of this instance and block: data, zeros, or metadata of another place or from before a
+    /// reset.
     Nothing,
 }
 
-/// Back pointers that fit into a block.
+/// Most back pointers that fit into a block.
 pub const fn most_back_pointers(block_size: u32) -> u32 {
     (block_size as usize - HEADER) as u32 / POINTER as u32
 }
 
 impl Metadata {
-    /// One block.
+    /// Encodes the metadata as one block.
     pub fn encode(&self, block_size: u32) -> Vec<u8> {
         let mut out = Vec::with_capacity(block_size as usize);
         out.extend_from_slice(&MARKER);
@@ -76,7 +77,7 @@ impl Metadata {
         out
     }
 
-    /// What a block from the drive holds, of the instance `run_id`, read at block number `block`.
+    /// Decodes a block that was read at block number `block` of the instance `run_id`.
     pub fn decode(bytes: &[u8], run_id: &[u8; 16], block: u32) -> Decoded {
         if bytes.get(..8) != Some(&MARKER) {
             return Decoded::Nothing;
@@ -117,8 +118,8 @@ impl Metadata {
         })
     }
 
-    /// Whether it lies behind its data and its pointers lead backwards: what has a right checksum is so,
-    /// and whoever follows it relies on that.
+    /// Whether it is after its data and its pointers lead backwards. Valid metadata always does so, and readers
+    /// that follow pointers rely on it to end.
     fn is_possible(&self, block_size: u64) -> bool {
         let blocks = u64::from(self.block.saturating_sub(self.start));
         let behind_each_other = std::iter::once(self.start)

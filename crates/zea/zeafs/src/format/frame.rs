@@ -1,4 +1,4 @@
-//! Frames of the metadata log.
+//! The frames of the metadata log: header, checksum, encoding and decoding.
 
 use super::{FORMAT_VERSION, OLDEST_VERSION};
 use codec::{Put, Reader};
@@ -6,25 +6,26 @@ use crc_fast::{CrcAlgorithm, Digest};
 
 /// First bytes of a frame.
 pub const MAGIC: [u8; 8] = *b"ZSZEAFSM";
-/// Bytes in front of a frame's operations.
+/// Bytes before a frame's operations.
 pub const HEADER: usize = 80;
 
 const CHECKSUM_AT: usize = 12;
 
-/// What a frame is part of.
+/// The header of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Frame {
     /// The file system's identity.
     pub uuid: [u8; 16],
-    /// Grows with each checkpoint.
+    /// Epoch of the checkpoint that the frame belongs to; grows with each checkpoint.
     pub epoch: u64,
-    /// 0 for the checkpoint, and one more for each frame behind it.
+    /// 0 for the checkpoint, and one more for each frame after it.
     pub number: u64,
     /// Bytes of its operations.
     pub length: u64,
-    /// The last frame of which it is known that all it names is durable; this one itself if it names nothing else.
+    /// The last frame known to be durable with all extents that it names; this frame itself if it names no
+    /// extents.
     pub durable: u64,
-    /// The drive's shape when it was written: block size, zones, and zone capacity.
+    /// The drive's block size at the time of writing, in bytes.
     pub block_size: u32,
     /// Zones of the drive.
     pub zone_count: u32,
@@ -32,20 +33,20 @@ pub struct Frame {
     pub zone_capacity: u64,
 }
 
-/// What a header says.
+/// The result of decoding a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decoded {
-    /// A frame, with the checksum of all its bytes.
+    /// A frame header, with the checksum of the whole frame.
     Header(Frame, u32),
-    /// One of another version, if its checksum is right; else one of any version that is damaged. All have length and
-    /// checksum in the same places.
+    /// A frame of another version if its checksum is valid, else a damaged one of any version. All versions
+    /// have length and checksum at the same offsets.
     OtherVersion(u32, Frame, u32),
-    /// Nothing of ours.
+    /// Not a frame.
     Nothing,
 }
 
 impl Frame {
-    /// The whole frame, padded to blocks.
+    /// Encodes the whole frame, padded to blocks.
     pub fn encode(&self, operations: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(HEADER + operations.len());
         out.extend_from_slice(&MAGIC);
@@ -67,7 +68,7 @@ impl Frame {
         out
     }
 
-    /// What the first bytes of a block say.
+    /// Decodes the first bytes of a block.
     pub fn decode(block: &[u8]) -> Decoded {
         let header = |fields: &mut Reader<'_>| {
             let (version, sum) = (fields.u32()?, fields.u32()?);
@@ -96,18 +97,18 @@ impl Frame {
         }
     }
 
-    /// The last frame that was durable, with all that it names, before this one was written.
+    /// The last frame that was durable, with all extents that it names, before this one was written.
     pub fn behind_durable(&self) -> Option<u64> {
         Some(self.durable.min(self.number.checked_sub(1)?))
     }
 
-    /// Bytes with header and operations, padding left out.
+    /// Bytes of header and operations, without padding.
     pub const fn bytes(&self) -> u64 {
         self.length.saturating_add(HEADER as u64)
     }
 }
 
-/// CRC-32C of a frame, its own four bytes taken as zero.
+/// CRC-32C of a frame, with the checksum's own four bytes counted as zero.
 pub fn checksum(frame: &[u8]) -> u32 {
     let mut digest = Digest::new(CrcAlgorithm::Crc32Iscsi);
     digest.update(frame.get(..CHECKSUM_AT).unwrap_or_default());

@@ -1,9 +1,10 @@
-//! Bytes of the metadata. `docs/format/zeafs.md` describes them.
+//! The on-disk format of the metadata. See `docs/format/zeafs.md`.
 
 pub mod frame;
 pub mod operation;
 
-/// The version that is written.
+/// The format version of new metadata.
 pub const FORMAT_VERSION: u32 = 2;
-/// The oldest that is read. Its frames do not say what was durable, since they name nothing else.
+/// The oldest version that is read. Its frames do not record which frames were durable, since they name no
+/// extents.
 pub const OLDEST_VERSION: u32 = 1;

@@ -1,49 +1,49 @@
-//! What a frame says: changes of names and files, in order.
+//! The operations in a frame: changes of names and files, in order.
 
 use codec::{Put, Reader};
 use crc_fast::{CrcAlgorithm, checksum};
 use zone::{ZoneAddress, ZoneId};
 
-/// Bytes of an extent that have a checksum of their own, so that a part of it can be read.
+/// Bytes of an extent that share a checksum, so that a part of an extent can be verified.
 pub const CHUNK: u64 = 16 << 10;
 
-/// Bytes of a file that lie together: one ZEA extent.
+/// Consecutive bytes of a file in one ZEA extent.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Piece {
-    /// Of its first byte in the file.
+    /// Offset of its first byte in the file.
     pub file_offset: u64,
-    /// Where it lies.
+    /// Address of the extent.
     pub at: ZoneAddress,
-    /// Bytes of the file.
+    /// Bytes of file data.
     pub length: u64,
-    /// Bytes of the zone, with padding and ZEA's metadata.
+    /// Bytes on the drive, including padding and ZEA's metadata.
     pub stored: u64,
     /// CRC-32C of each [`CHUNK`].
     pub sums: Vec<u32>,
 }
 
 impl Piece {
-    /// Where it ends in its zone.
+    /// The offset in its zone at which it ends.
     pub const fn end(&self) -> u64 {
         self.at.offset.saturating_add(self.stored)
     }
 }
 
-/// A change. Its fields are what it says of names and inodes.
+/// A change of names or files; its fields are the names and inodes that it changes.
 #[allow(missing_docs)]
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Operation {
-    /// A name leads to a new, empty file.
+    /// Creates an empty file; an existing one of the name is replaced.
     Create { inode: u64, name: String },
-    /// A name is gone.
+    /// Removes a name.
     Remove { name: String },
-    /// A name is another one; what that led to is gone.
+    /// Renames a file; an existing one of the new name is removed.
     Rename { from: String, to: String },
-    /// A file is longer by a piece.
+    /// Appends a piece to a file.
     Append { inode: u64, piece: Piece },
-    /// A file is shorter.
+    /// Truncates a file to `size` bytes.
     Truncate { inode: u64, size: u64 },
-    /// Pieces that follow each other lie elsewhere, in more or fewer of them.
+    /// Replaces consecutive pieces by the pieces that their data was moved to.
     Move {
         inode: u64,
         file_offset: u64,
@@ -51,7 +51,7 @@ pub enum Operation {
     },
 }
 
-/// The checksums of an extent's chunks.
+/// The checksums of the [`CHUNK`]s of an extent's data.
 pub fn sums(data: &[u8]) -> Vec<u32> {
     let chunks = data.chunks(CHUNK as usize);
     chunks
@@ -59,7 +59,7 @@ pub fn sums(data: &[u8]) -> Vec<u32> {
         .collect()
 }
 
-/// Writes a string behind its length; names are bounded.
+/// Appends a string after its length (u16); names are bounded.
 fn put_name(out: &mut Vec<u8>, name: &str) {
     out.put_u16(name.len() as u16);
     out.extend_from_slice(name.as_bytes());
@@ -96,7 +96,7 @@ impl Piece {
 }
 
 impl Operation {
-    /// Appends it to a frame's operations.
+    /// Appends the encoded operation to a frame's operations.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Self::Create { inode, name } => {
@@ -139,7 +139,7 @@ impl Operation {
         }
     }
 
-    /// The next one; `None` where it is not whole, or not known.
+    /// Decodes the next operation; `None` if it is incomplete or unknown.
     pub fn decode(fields: &mut Reader<'_>) -> Option<Self> {
         Some(match fields.u8()? {
             1 => Self::Create {
@@ -175,7 +175,7 @@ impl Operation {
         })
     }
 
-    /// All of a frame's.
+    /// Decodes all operations of a frame.
     pub fn decode_all(bytes: &[u8]) -> Option<Vec<Self>> {
         let mut fields = Reader(bytes);
         let mut all = Vec::new();
