@@ -1,10 +1,10 @@
-//! What is on a drive.
+//! Identifies the store or file system on a drive.
 
 use bluefs::{BlueFs, Role};
 use device::ZonedDevice;
 use serde::Serialize;
 
-/// What is on a drive.
+/// The store or file system on a drive.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Content {
@@ -18,16 +18,16 @@ pub enum Content {
     /// Files of LevelDB programs on extents.
     #[serde(rename = "zeafs")]
     ZeaFs,
-    /// Extents that somebody else knows of.
+    /// Extents of ZEA without a file system of ours.
     Zea,
-    /// Nothing.
+    /// The drive is empty.
     Empty,
-    /// Something without a superblock that can be read, in words.
+    /// Data without a readable superblock; a description in words.
     Unknown(String),
 }
 
-/// What is known by another head than BlueFS's. A superblock of BlueFS is newer than those where both are: it erases
-/// less.
+/// The content if it is identified by another head than BlueFS's. If there is also a superblock of BlueFS, that
+/// one is newer, because BlueFS erases less of the drive.
 fn other(drive: &dyn ZonedDevice) -> Option<Content> {
     if smrfs::is_there(drive).unwrap_or_default() {
         Some(Content::Smrfs)
@@ -41,7 +41,7 @@ fn other(drive: &dyn ZonedDevice) -> Option<Content> {
 }
 
 impl Content {
-    /// Of a drive that this process can read.
+    /// Identifies the content of a drive that this process can read.
     pub fn of(drive: &dyn ZonedDevice) -> Self {
         let of_bluefs = match BlueFs::contents(drive) {
             Ok(contents) if contents.is_empty() => Self::Empty,
@@ -55,7 +55,7 @@ impl Content {
         other(drive).unwrap_or(of_bluefs)
     }
 
-    /// For people.
+    /// A description for people.
     pub fn words(&self) -> String {
         match self {
             Self::Store => "an object store".to_owned(),

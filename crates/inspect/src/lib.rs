@@ -1,5 +1,7 @@
-//! What the zones of a drive are used for at one moment: owners, live and dead bytes, the limit that binds.
-//! Nobody is kept from the drive by that; what only its owner knows, a [`Server`] is asked for.
+//! A snapshot of the use of a drive's zones: owners, live and dead bytes, the limit that is nearest.
+//!
+//! The drive is observed without a lock, so no other process is kept from it. Facts that only the process with
+//! the drive open knows are requested from it ([`Server`]).
 
 mod content;
 mod map;

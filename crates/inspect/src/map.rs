@@ -1,21 +1,22 @@
-//! The zones as cells of a map: one each, or as many to a cell as it takes to fit.
+//! The zones as cells of a map: one zone in each cell, or as many as are needed to keep the number of cells
+//! within a limit.
 
 use crate::owner::Owner;
 use crate::zone_view::ZoneView;
 use std::collections::BTreeMap;
 
-/// What is drawn in one place.
+/// One cell of the map.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Cell {
-    /// Who has most of its zones; unused ones count only if there are no others.
+    /// The owner of most of its zones; unused and conventional zones count only if there are no others.
     pub owner: Owner,
-    /// How much of its capacity is written, 0 to 1; without a write pointer, live.
+    /// Written share of its capacity, 0 to 1; zones without a write pointer count with their live bytes.
     pub fill: f64,
-    /// How much of what is written is dead, 0 to 1.
+    /// Dead share of the written bytes, 0 to 1.
     pub dead: f64,
 }
 
-/// Cells for `zones`, at most `most` of them, and how many zones are in each.
+/// The cells of `zones`, at most `most`, and the number of zones in each.
 pub fn cells(zones: &[ZoneView], most: usize) -> (usize, Vec<Cell>) {
     let per_cell = zones.len().div_ceil(most.max(1)).max(1);
     (per_cell, zones.chunks(per_cell).map(cell).collect())
@@ -29,7 +30,7 @@ fn cell(zones: &[ZoneView]) -> Cell {
     let used = owners
         .iter()
         .filter(|(owner, _)| !matches!(owner, Owner::Unused | Owner::Conventional))
-        // Of equals the one that is listed first.
+        // Between equals, the owner listed first.
         .reduce(|a, b| if b.1 > a.1 { b } else { a });
     let owner = used.or(owners.iter().next()).map(|(owner, _)| *owner);
     let sum = |of: &dyn Fn(&ZoneView) -> u64| zones.iter().map(of).sum::<u64>();

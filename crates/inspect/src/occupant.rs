@@ -1,4 +1,4 @@
-//! Which drive a path leads to. It is looked at, not locked, so a drive that is in use is told too.
+//! Describes the drive at a path. The drive is observed without a lock, so one that is in use is described too.
 
 use crate::content::Content;
 use bluefs::BlueFs;
@@ -8,14 +8,14 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// What drive is at `path`, and what is on it: "a zoned drive with an object store (…)". `None` for everything
-/// else, and where nothing is.
+/// Describes the drive at `path` and its content: "a zoned drive with an object store (…)". `None` if there is
+/// no drive at the path.
 pub fn drive_at(path: &Path) -> Option<String> {
     if device::is_host_device(path) {
-        // Other devices of the host are nobody's business here.
+        // Other devices of the host are not described.
         return Drive::observe(path).ok().map(|drive| words(&drive));
     }
-    // A pipe would wait for its other end.
+    // Opening a pipe would wait for its other end.
     if !path.is_file() {
         return None;
     }

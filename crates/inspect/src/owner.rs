@@ -1,9 +1,9 @@
-//! Who has a zone.
+//! The owner and use of a zone.
 
 use bluefs::ZoneContent;
 use serde::Serialize;
 
-/// Who has a zone and for what; of an unusable or unowned one, what it is.
+/// The owner and use of a zone; for a zone without an owner, its state.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Owner {
@@ -19,28 +19,28 @@ pub enum Owner {
     Sst,
     /// BlueFS: several files, SSTs among them.
     SharedSsts,
-    /// BlueFS: plain files that are no SSTs.
+    /// BlueFS: several files, including SSTs.
     OtherFiles,
-    /// BlueFS: written, and nothing in it has a name in the journal, yet or any more.
+    /// BlueFS: written, but the journal names no file in it, either not yet or no longer.
     Unnamed,
-    /// BlueFS: empty, kept for its next use.
+    /// BlueFS: empty and reserved for its next use.
     Ready,
     /// The object store.
     Objects,
-    /// Nobody, and not empty: to be reset.
+    /// No owner, not empty: will be reset.
     GivenUp,
-    /// Nobody: empty. Zones in the condition empty are these and those that BlueFS keeps ready.
+    /// No owner, empty. Zones in the condition empty are these and [`Self::Ready`] ones.
     Unused,
-    /// Nobody: a conventional zone.
+    /// No owner: a conventional zone.
     Conventional,
-    /// It can only be read.
+    /// The zone is read-only.
     ReadOnly,
-    /// It cannot be used at all.
+    /// The zone is offline.
     Offline,
 }
 
 impl Owner {
-    /// For people.
+    /// The name for people.
     pub const fn words(self) -> &'static str {
         match self {
             Self::Superblock => "superblock",
@@ -61,7 +61,7 @@ impl Owner {
         }
     }
 
-    /// In a map without colours.
+    /// The letter in a map without colours.
     pub const fn letter(self) -> char {
         match self {
             Self::Superblock => 'S',
@@ -82,7 +82,7 @@ impl Owner {
         }
     }
 
-    /// BlueFS has the zone, and this many bytes are written to it.
+    /// The owner of a zone that BlueFS has with this content, and to which `written_bytes` are written.
     pub(crate) fn of_bluefs(content: ZoneContent, written_bytes: u64) -> Self {
         match content {
             ZoneContent::Superblock => Self::Superblock,

@@ -1,5 +1,5 @@
-//! What the zones of a drive are used for at one moment, and what follows from it: sums, the limit
-//! that binds, the zones to clean. Nothing here does I/O.
+//! A snapshot of the use of a drive's zones, and the results derived from it: sums, the nearest limit, the
+//! zones to clean. Nothing here does I/O.
 
 use crate::owner::Owner;
 use crate::totals::{Totals, totals};
@@ -12,66 +12,67 @@ use std::collections::BTreeMap;
 use store::ZoneUse;
 use zone::{Geometry, ZoneDescriptor, ZoneId};
 
-/// Zones of one owner.
+/// The sums over the zones of one owner.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 pub struct Share {
-    /// How many.
+    /// Number of zones.
     pub zones: u32,
-    /// Bytes written to those that tell; unknown if none does.
+    /// Bytes written to the zones for which that is known; `None` if it is known for none.
     pub written_bytes: Option<u64>,
-    /// Bytes of files or objects, likewise.
+    /// Bytes of files or objects; `None` as above.
     pub live_bytes: Option<u64>,
-    /// Bytes no longer needed, likewise.
+    /// Bytes no longer needed; `None` as above.
     pub dead_bytes: Option<u64>,
 }
 
-/// A drive at one moment.
+/// The use of a drive's zones at one moment.
 #[derive(Clone, Debug, Serialize)]
 pub struct Snapshot {
-    /// The drive.
+    /// Path of the drive.
     pub path: String,
-    /// Who has it open.
+    /// The process that has the drive open.
     pub user: User,
     /// Whether an object store shares it with BlueFS.
     pub has_store: bool,
-    /// Its shape and limits.
+    /// Zones and limits of the drive.
     pub geometry: Geometry,
-    /// Files of BlueFS.
+    /// Number of files in BlueFS.
     pub files: u64,
-    /// Sums.
+    /// Sums over all zones.
     pub totals: Totals,
-    /// By owner, those that there are.
+    /// Sums by owner, for the owners that have zones.
     pub owners: BTreeMap<Owner, Share>,
-    /// Bytes that write pointers moved on by, a second, since the look before.
+    /// Bytes by which write pointers have advanced a second since the previous snapshot; `None` in the first
+    /// one.
     pub written_bytes_per_second: Option<f64>,
-    /// What this look does not know, and why.
+    /// Facts that are missing from this snapshot, and why.
     pub notes: Vec<String>,
     /// All zones.
     pub zones: Vec<ZoneView>,
 }
 
-/// What a look at a drive found.
+/// The data that a snapshot is made from.
 pub struct Look {
-    /// The drive.
+    /// Path of the drive.
     pub path: String,
-    /// Who has it open.
+    /// The process that has the drive open.
     pub user: User,
-    /// Its shape.
+    /// Zones and limits of the drive.
     pub geometry: Geometry,
-    /// What the drive says.
+    /// The drive's zone report.
     pub report: Vec<ZoneDescriptor>,
-    /// Whether the report tells open zones from closed ones.
+    /// Whether the report distinguishes open zones from closed ones.
     pub tells_open: bool,
-    /// What BlueFS's journal says.
+    /// The state of BlueFS's journal.
     pub seen: Observation,
-    /// What the store's server says.
+    /// The store's use of its zones, from its server; `None` if unknown.
     pub store: Option<Vec<ZoneUse>>,
-    /// What went wrong.
+    /// Problems that occurred on the way.
     pub notes: Vec<String>,
 }
 
 impl Snapshot {
-    /// Puts together what was found.
+    /// Combines the data into a snapshot.
     pub fn new(look: Look) -> Self {
         let Look {
             path,
@@ -128,7 +129,7 @@ impl Snapshot {
         }
     }
 
-    /// Zones with dead bytes, those with the most first.
+    /// Zones with dead bytes, in descending order of dead bytes.
     pub fn most_dead(&self) -> Vec<ZoneView> {
         let dead = |zone: &ZoneView| zone.dead_bytes.unwrap_or(0);
         let mut zones: Vec<ZoneView> = self.zones.iter().filter(|z| dead(z) > 0).copied().collect();

@@ -1,4 +1,5 @@
-//! Where a snapshot comes from: the drive itself, looked at without a lock, and its server, if it has one.
+//! The source of snapshots: the drive itself, observed without a lock, and the server that has it open, if
+//! there is one.
 
 use crate::snapshot::{Look, Snapshot};
 use crate::user::User;
@@ -13,37 +14,37 @@ use std::time::Duration;
 use store::ZoneUse;
 use zone::{Geometry, ZoneDescriptor, ZoneError, ZoneId};
 
-/// How often a look is taken that the writer was faster than, and how long to wait in between.
+/// How often an observation is retried that was overtaken by the writer, and the pause in between.
 const LOOKS: u32 = 8;
 const PAUSE: Duration = Duration::from_millis(3);
 
-/// Why a drive cannot be looked at.
+/// Why a snapshot cannot be taken.
 #[derive(Debug, thiserror::Error)]
 pub enum LookError {
-    /// It cannot be opened.
+    /// The drive cannot be opened.
     #[error(transparent)]
     Drive(#[from] DriveError),
-    /// It does not report its zones.
+    /// The drive does not report its zones.
     #[error(transparent)]
     Zone(#[from] ZoneError),
-    /// There is no file system on it, or none that can be read.
+    /// The drive has no file system, or none that can be read.
     #[error(transparent)]
     BlueFs(#[from] bluefs::Error),
 }
 
-/// Who has a drive with a store open, and answers for it.
+/// The process that has a drive with a store open and answers requests about it.
 pub trait Server {
-    /// Why there is no answer.
+    /// Why a request has no answer.
     type Error: std::fmt::Display;
-    /// Of its process.
+    /// The process id of the server.
     fn pid(&self) -> u32;
-    /// The drive's report, from `first` on.
+    /// The drive's zone report of `count` zones from `first` on.
     fn zones(&self, first: u32, count: u32) -> Result<Vec<ZoneDescriptor>, Self::Error>;
-    /// What the store has in these zones.
+    /// The store's use of `count` zones from `first` on.
     fn store_zones(&self, first: u32, count: u32) -> Result<Vec<ZoneUse>, Self::Error>;
 }
 
-/// No server, where the drive is known to have none.
+/// The server type of a drive that is known to have none.
 pub enum Nobody {}
 
 impl Server for Nobody {
@@ -63,19 +64,19 @@ impl Server for Nobody {
 }
 
 impl Source<Nobody> {
-    /// Of a drive that nobody serves.
+    /// A source for a drive without a server.
     pub fn alone(path: &Path, runtime: Runtime) -> Self {
         Self::new(path, u32::MAX, |_| Ok(None), runtime)
     }
 }
 
-/// Finds the server of a drive, if it has one.
+/// Connects to the server of a drive; `None` if it has none.
 pub type Connect<S> = fn(&Path) -> Result<Option<S>, <S as Server>::Error>;
 
-/// A drive to look at again and again.
+/// Takes snapshots of one drive, repeatedly.
 pub struct Source<S: Server> {
     path: PathBuf,
-    /// Most zones that are asked for at a time.
+    /// Most zones in one request to the server.
     page: u32,
     connect: Connect<S>,
     server: Option<S>,
@@ -83,7 +84,7 @@ pub struct Source<S: Server> {
     runtime: Runtime,
 }
 
-/// A drive with its report, and what its journal says.
+/// One observation: the drive's report and the state of its journal.
 struct Found {
     geometry: Geometry,
     is_file: bool,
@@ -92,7 +93,7 @@ struct Found {
 }
 
 impl<S: Server> Source<S> {
-    /// Of the drive at `path`; its server is asked for `page` zones at a time.
+    /// A source for the drive at `path`, whose server is asked for `page` zones at a time.
     pub fn new(path: &Path, page: u32, connect: Connect<S>, runtime: Runtime) -> Self {
         Self {
             path: path.to_owned(),
@@ -104,10 +105,10 @@ impl<S: Server> Source<S> {
         }
     }
 
-    /// Looks at the drive.
+    /// Takes a snapshot.
     ///
     /// # Errors
-    /// The drive cannot be read. A server that does not answer is a note of the snapshot.
+    /// The drive cannot be read. A server that does not answer becomes a note of the snapshot.
     pub fn look(&mut self) -> Result<Snapshot, LookError> {
         let mut notes = Vec::new();
         let mut user = User::of(&self.path);
@@ -164,8 +165,8 @@ impl<S: Server> Source<S> {
         Ok(snapshot)
     }
 
-    /// The drive and what BlueFS's journal says, and whether the two belong together: the journal was
-    /// whole, and it still is the one that counts.
+    /// Observes the drive and the state of BlueFS's journal. The flag tells whether the two belong together:
+    /// the journal was complete and is still the newest one.
     fn find(&self, user: &User) -> Result<(Found, bool), LookError> {
         let mut looks = 1;
         loop {
@@ -193,8 +194,8 @@ impl<S: Server> Source<S> {
         }
     }
 
-    /// Asks the server, if there is one, which of the active zones are open and what is live in those
-    /// of the store.
+    /// Asks the server, if there is one, which of the active zones are open, and for the live bytes of the
+    /// store's zones.
     fn ask(
         &mut self,
         geometry: &Geometry,
@@ -211,7 +212,7 @@ impl<S: Server> Source<S> {
             let first = page as u32 * self.page;
             let count = self.page.min(geometry.zone_count - first);
             uses.extend(server.store_zones(first, count)?);
-            // An active zone is open or closed; nothing else is missing from the file.
+            // An active zone is open or closed; the report of a drive file lacks only that.
             if told.iter().any(|zone| zone.condition.is_active()) {
                 let asked = server.zones(first, count)?;
                 for (told, asked) in told.iter_mut().zip(asked) {

@@ -1,4 +1,4 @@
-//! Sums over all zones, and the limit that binds.
+//! Sums over all zones, and the limit that is nearest.
 
 use crate::owner::Owner;
 use crate::zone_view::ZoneView;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use zone::{Geometry, ZoneCondition};
 
-/// What could keep data from being written.
+/// A limit that can prevent data from being written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum Limit {
     /// `max_open_zones`.
@@ -15,7 +15,7 @@ pub enum Limit {
     /// `max_active_zones`.
     #[serde(rename = "active_zones")]
     Active,
-    /// Empty zones are few.
+    /// The number of empty zones.
     #[serde(rename = "empty_zones")]
     Empty,
 }
@@ -23,35 +23,37 @@ pub enum Limit {
 /// Sums over all zones.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Totals {
-    /// Zones in each condition.
+    /// Number of zones in each condition.
     pub conditions: BTreeMap<&'static str, u32>,
-    /// Open zones; unknown where the drive does not say it to others than its user.
+    /// Number of open zones; `None` if the drive tells only the process that has it open.
     pub open_zones: Option<u32>,
-    /// Open and closed zones.
+    /// Number of open and closed zones.
     pub active_zones: u32,
-    /// Sequential zones in the condition empty, whoever has them.
+    /// Number of sequential zones in the condition empty, whichever owner they have.
     pub empty_zones: u32,
-    /// Sequential zones that are neither read-only nor offline.
+    /// Number of sequential zones that are neither read-only nor offline.
     pub usable_zones: u32,
-    /// The limit that is nearest, if any is there.
+    /// The limit of which the largest part is used; `None` if there is no limit.
     pub nearest_limit: Option<Limit>,
-    /// Whether it is reached.
+    /// Whether that limit is reached.
     pub limit_reached: bool,
-    /// Bytes of files (on a store, its metadata) and objects, as far as it is known.
+    /// Known bytes of files (on a store, its metadata) and objects.
     pub live_bytes: u64,
-    /// Written and no longer needed, as far as it is known.
+    /// Known bytes that are written and no longer needed.
     pub dead_bytes: u64,
-    /// Whether every zone with data says how much of it is dead.
+    /// Whether the dead bytes of every zone with data are known.
     pub dead_is_complete: bool,
-    /// Written and not in the journal yet.
+    /// Bytes that are written and not in the journal yet.
     pub unnamed_bytes: u64,
-    /// Bytes that zones with data take, for each byte that somebody keeps there: of objects on a store, whose metadata
-    /// is taken and not kept, else of files. Zones without a write pointer take what is live in them. Unknown where
+    /// Bytes taken by zones with data, for each byte of user data.
+    ///
+    /// User data is objects on a store (its metadata takes space but does not count), else files. Zones without
+    /// a write pointer take their live bytes. `None` where the amount of user data is unknown.
     /// what is kept is.
     pub space_amplification: Option<f64>,
 }
 
-/// Sums. `tells_open`: the report tells open zones from closed ones.
+/// Computes the sums. `tells_open`: the report distinguishes open zones from closed ones.
 pub(crate) fn totals(
     geometry: &Geometry,
     zones: &[ZoneView],
@@ -73,7 +75,7 @@ pub(crate) fn totals(
         )
     });
     let (nearest_limit, limit_reached) = nearest(geometry, open, active, empty, usable);
-    // Zones that hold data, or did: not metadata, not what is empty.
+    // Zones that hold or held data: neither metadata nor empty ones.
     let data = || {
         zones
             .iter()
@@ -104,7 +106,7 @@ fn holds_data(zone: &ZoneView) -> bool {
     !matches!(zone.owner, Owner::Superblock | Owner::Journal)
 }
 
-/// The limit of which the largest part is used, and whether all of it is.
+/// The limit of which the largest part is used, and whether all of it is used.
 fn nearest(
     geometry: &Geometry,
     open: Option<u32>,
@@ -121,7 +123,7 @@ fn nearest(
     .into_iter()
     .filter(|(_, _, most)| *most > 0)
     .map(|(limit, used, most)| (limit, f64::from(used) / f64::from(most)))
-    // Of equals the first.
+    // Between equals, the first.
     .reduce(|a, b| if b.1 > a.1 { b } else { a })
     .map_or((None, false), |(limit, used)| (Some(limit), used >= 1.0))
 }

@@ -1,34 +1,34 @@
-//! Who has a drive locked, as the kernel lists it; no lock is tried.
+//! Finds the process that has a drive locked, from the kernel's list of locks. No lock is attempted.
 
 use serde::Serialize;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Who has the drive open.
+/// The process that has the drive open.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum User {
-    /// Nobody.
+    /// No process has the drive open.
     Nobody,
-    /// It cannot be told.
+    /// The list of locks or the drive's file cannot be read.
     Unknown,
-    /// A process; not named if it is out of sight.
+    /// A process other than the drive's server. Its `pid` is 0 if it is in another namespace.
     Process {
-        /// Its number.
+        /// Process id.
         pid: u32,
-        /// Its name, if it can be seen.
+        /// Name of the process, if it is visible.
         name: Option<String>,
     },
-    /// `zonestore serve`, which answers.
+    /// `zonestore serve`, which answers requests about the drive.
     Server {
-        /// Its number.
+        /// Process id.
         pid: u32,
     },
 }
 
 impl User {
-    /// Who has the drive at `path` locked.
+    /// The process that has the drive at `path` locked.
     pub fn of(path: &Path) -> Self {
         let (Ok(locks), Ok(file)) = (fs::read_to_string("/proc/locks"), fs::metadata(path)) else {
             return Self::Unknown;
@@ -44,8 +44,9 @@ impl User {
     }
 }
 
-/// The process that has the file with this inode locked as drives are: `1: FLOCK ADVISORY WRITE 123
-/// fe:00:4711 0 EOF`. Devices are not compared: some file systems list another than files tell.
+/// The process that holds a lock as drives use it on the file with this inode: `1: FLOCK ADVISORY WRITE 123
+/// fe:00:4711 0 EOF`. Device numbers are not compared, because for some file systems the list has another one
+/// than the file's metadata.
 fn holder(locks: &str, inode: u64) -> Option<u32> {
     locks.lines().find_map(|line| {
         let mut words = line.split_whitespace().skip(1);
@@ -55,7 +56,7 @@ fn holder(locks: &str, inode: u64) -> Option<u32> {
         let pid = words.nth(2)?;
         let place = words.next()?;
         let found: u64 = place.rsplit(':').next()?.parse().ok()?;
-        // A process of another namespace has no number here.
+        // A process of another namespace is listed without a number.
         (found == inode).then(|| pid.parse().unwrap_or(0))
     })
 }
@@ -73,7 +74,7 @@ mod tests {
                      nonsense\n";
         assert_eq!(holder(locks, 4711), None);
         assert_eq!(holder(locks, 4712), Some(8));
-        // It only waits for the lock.
+        // That process only waits for the lock.
         assert_eq!(holder(locks, 4713), None);
         assert_eq!(holder(locks, 4714), Some(0));
         assert_eq!(holder("", 1), None);

@@ -1,4 +1,4 @@
-//! One zone: what the drive, BlueFS and the store say of it.
+//! The state of one zone, combined from the drive's report, BlueFS and the store.
 
 use crate::owner::Owner;
 use bluefs::{ObservedZone, ZoneContent};
@@ -7,42 +7,42 @@ use serde::Serialize;
 use store::ZoneUse;
 use zone::{ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
 
-/// One zone.
+/// The state of one zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub struct ZoneView {
-    /// Its number.
+    /// Zone number.
     pub zone: ZoneId,
-    /// Who has it.
+    /// Owner and use of the zone.
     pub owner: Owner,
-    /// Its condition, as the drive says.
+    /// Condition as the drive reports it.
     pub condition: ZoneCondition,
-    /// Bytes that can be written to it.
+    /// Writable bytes.
     pub capacity: u64,
-    /// Bytes below its write pointer; unknown of a zone without one.
+    /// Bytes below the write pointer; `None` without a valid one.
     pub written_bytes: Option<u64>,
-    /// Bytes of files or objects; unknown for metadata and for objects of a store that does not run.
+    /// Bytes of files or objects; `None` for metadata, and for objects of a store that does not run.
     pub live_bytes: Option<u64>,
-    /// Written and no longer needed; unknown where either of the two above is.
+    /// Bytes that are written and no longer needed; `None` if either of the two above is.
     pub dead_bytes: Option<u64>,
-    /// Written and not in the journal yet.
+    /// Bytes that are written and not in the journal yet.
     pub unnamed_bytes: u64,
 }
 
 impl ZoneView {
-    /// Bytes that are in use at least: those written, or what is live where no write pointer tells.
+    /// The written bytes; without a write pointer, the live bytes.
     pub fn used_bytes(&self) -> Option<u64> {
         self.written_bytes.or(self.live_bytes)
     }
 }
 
-/// Bytes that write pointers moved on by between two looks. A zone that was reset meanwhile counts
-/// with what it has now.
+/// Bytes by which write pointers have advanced between two snapshots. A zone that was reset in between counts
+/// with its present write pointer.
 pub fn advanced(before: &[ZoneView], now: &[ZoneView]) -> u64 {
     let moved = |(before, now): (&ZoneView, &ZoneView)| {
         let Some(now) = now.written_bytes else {
             return 0;
         };
-        // A zone that has become readable again has moved by nothing.
+        // A zone whose write pointer was not valid before counts as unchanged.
         let before = before.written_bytes.unwrap_or(now);
         now.checked_sub(before).unwrap_or(now)
     };
@@ -61,7 +61,8 @@ fn broken(told: &ZoneDescriptor) -> Option<Owner> {
     }
 }
 
-/// A zone of BlueFS. `idle`: nobody writes, so that what has no name is dead.
+/// The state of a zone of BlueFS. `idle`: no process writes, so written bytes without a name in the journal are
+/// dead.
 pub(crate) fn of_bluefs(told: &ZoneDescriptor, zone: &ObservedZone, idle: bool) -> ZoneView {
     let written = written(told);
     let owner = Owner::of_bluefs(zone.content, written.unwrap_or(0));
@@ -88,7 +89,7 @@ pub(crate) fn of_bluefs(told: &ZoneDescriptor, zone: &ObservedZone, idle: bool) 
     }
 }
 
-/// A zone that BlueFS does not claim.
+/// The state of a zone that BlueFS does not claim.
 pub(crate) fn of_others(
     told: &ZoneDescriptor,
     has_store: bool,
@@ -103,7 +104,7 @@ pub(crate) fn of_others(
         }
         (None, None) if told.kind == ZoneKind::Conventional => (Owner::Conventional, Some(0)),
         (None, None) if written == Some(0) => (Owner::Unused, Some(0)),
-        // The server does not have it any more, or not yet: it moved on since the report.
+        // The server's answer does not list the zone: the store has gained or lost it since the report.
         (None, None) if has_store => (Owner::Objects, objects.and(written)),
         (None, None) => (Owner::GivenUp, Some(0)),
     };

@@ -1,4 +1,4 @@
-//! A zone in the words of `blkzone`.
+//! Formats a zone as `blkzone report` does.
 
 use zone::{Geometry, ZoneCondition, ZoneDescriptor, ZoneKind};
 

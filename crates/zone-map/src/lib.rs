@@ -1,5 +1,5 @@
-//! A snapshot of a drive, drawn: as lines of text, on a terminal of any size, as an SVG picture. Nothing here does
-//! I/O.
+//! Renders a snapshot of a drive: as lines of text, on a terminal of any size, or as an SVG picture. Nothing
+//! here does I/O.
 
 mod blkzone;
 mod picture;

@@ -7,14 +7,14 @@ use zone::Bytes;
 
 const WIDTH: usize = 960;
 const MARGIN: usize = 20;
-/// Above the map: two lines of text.
+/// Height of the two lines of text above the map.
 const HEAD: usize = 62;
 const GAP: usize = 2;
 const MOST_CELLS: usize = 3_000;
 const LEGEND_LINE: usize = 22;
 const LEGEND_COLUMNS: usize = 3;
 
-/// The whole picture.
+/// Renders a snapshot as an SVG document.
 pub fn svg(drive: &Snapshot) -> String {
     let (per_cell, cells) = cells(&drive.zones, MOST_CELLS);
     let columns = columns(cells.len());
@@ -36,7 +36,7 @@ pub fn svg(drive: &Snapshot) -> String {
     out
 }
 
-/// As many as give a map that is wider than it is high.
+/// Number of columns that makes the map wider than high.
 fn columns(cells: usize) -> usize {
     let wanted = (cells as f64 * 3.0 * 1.5).sqrt().ceil() as usize;
     wanted.clamp(16, (WIDTH - 2 * MARGIN) / (GAP + 4))
@@ -89,7 +89,7 @@ fn draw(out: &mut String, cell: &Cell, [x, y, wide, high]: [f64; 4]) {
         r#"<rect class="cell" x="{x}" y="{y}" width="{wide}" height="{high}" rx="1"/>"#
     );
     let colour = colour(cell.owner);
-    // Zones that are kept ready, and conventional ones, of which no write pointer tells, are whole cells.
+    // Owned zones without a fill level (kept ready, or conventional without live bytes) are drawn as whole cells.
     let fill = match cell.owner {
         Owner::Unused | Owner::Conventional => return,
         _ if cell.fill <= 0.0 => 1.0,

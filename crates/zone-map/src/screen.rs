@@ -1,4 +1,4 @@
-//! A snapshot as a picture in a terminal of any size.
+//! Renders a snapshot on a terminal of any size.
 
 use crate::text;
 use inspect::{Cell, Owner, Snapshot, ZoneView, cells};
@@ -10,29 +10,29 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Paragraph, Wrap};
 use zone::Bytes;
 
-/// Columns of the legend, and of a screen that has room for it beside the map.
+/// Width of the legend, and the least width of a screen that shows it beside the map, in columns.
 const LEGEND: u16 = 46;
 const BESIDE: u16 = 80;
-/// Columns in front of a row of the map, which say the row's first zone.
+/// Columns before a row of the map, for the number of the row's first zone.
 const LABEL: usize = 8;
-/// The most columns that a cell of the map is wide, a gap included.
+/// Most columns of a cell of the map, including a gap.
 const CELL: usize = 4;
 
-/// What is shown besides the snapshot.
+/// The state of the display besides the snapshot.
 #[derive(Clone, Debug, Default)]
 pub struct View {
-    /// How many of the zones with the most dead bytes are scrolled past.
+    /// Number of rows that the list of zones with dead bytes is scrolled by.
     pub scrolled: usize,
-    /// Why the snapshot is older than it should be.
+    /// Why the snapshot could not be refreshed.
     pub problem: Option<String>,
-    /// The map says owners by their letters, not by colours.
+    /// Whether the map shows owners by letters instead of colours.
     pub letters: bool,
-    /// The map has the whole screen.
+    /// Whether the map takes the whole screen.
     pub map_only: bool,
 }
 
 impl View {
-    /// What a key of the last line's does.
+    /// Handles one of the keys that the last line lists.
     pub fn press(&mut self, key: KeyCode, snapshot: &Snapshot) {
         match key {
             KeyCode::Down => self.scrolled = self.scrolled.saturating_add(1),
@@ -47,7 +47,7 @@ impl View {
     }
 }
 
-/// Draws everything.
+/// Draws the whole screen.
 pub fn draw(frame: &mut Frame<'_>, snapshot: &Snapshot, view: &View) {
     let area = frame.area();
     let notes: Vec<&String> = view.problem.iter().chain(&snapshot.notes).collect();
@@ -110,7 +110,7 @@ pub fn draw(frame: &mut Frame<'_>, snapshot: &Snapshot, view: &View) {
     frame.render_widget(lines, foot);
 }
 
-/// Lines that a text takes when it is broken between words.
+/// Number of lines that a text takes when it is wrapped between words.
 fn lines(text: &str, width: usize) -> u16 {
     let mut lines = 1u16;
     let mut column = 0;
@@ -121,7 +121,7 @@ fn lines(text: &str, width: usize) -> u16 {
             column = 0;
         }
         column += length + usize::from(column > 0);
-        // A word that is wider than the screen is broken too.
+        // A word wider than the screen is split.
         lines = lines.saturating_add((column.saturating_sub(1) / width) as u16);
         column = if column > width {
             column % width
@@ -132,7 +132,7 @@ fn lines(text: &str, width: usize) -> u16 {
     lines
 }
 
-/// A line of sums; what binds stands out.
+/// A line of sums, in which the mark of the nearest or binding limit is coloured.
 fn marked(text: String) -> Line<'static> {
     for (mark, colour) in [
         ("<- nearest limit", Color::Yellow),
@@ -176,13 +176,13 @@ fn draw_map(frame: &mut Frame<'_>, snapshot: &Snapshot, view: &View, area: Rect)
     frame.render_widget(Paragraph::new(lines), inside);
 }
 
-/// How wide cells can be so that they fill the map's room.
+/// The largest cell width at which all cells fit into the map's area.
 fn cell_width(cells: usize, columns: usize, rows: usize) -> usize {
     let fits = |width: &usize| (columns / width).max(1) * rows >= cells;
     (2..=CELL).rev().find(fits).unwrap_or(1)
 }
 
-/// A cell; if it is wider than a column, the last one is a gap.
+/// Renders a cell; if it is wider than one column, the last column is a gap.
 fn span(cell: &Cell, view: &View, width: usize) -> Span<'static> {
     let mut style = Style::new().fg(colour(cell.owner));
     let is_dead = cell.dead > 0.5;
@@ -201,7 +201,7 @@ fn span(cell: &Cell, view: &View, width: usize) -> Span<'static> {
     Span::styled(text, style)
 }
 
-/// How the map shows an owner.
+/// The sign of an owner in the legend.
 fn sign(owner: Owner, view: &View) -> Span<'static> {
     let cell = Cell {
         owner,
@@ -211,7 +211,7 @@ fn sign(owner: Owner, view: &View) -> Span<'static> {
     span(&cell, view, 1)
 }
 
-/// The owners with their zones, as many in a line as fit.
+/// The legend: owners with their numbers of zones, as many in a line as fit.
 fn legend_entries(snapshot: &Snapshot, view: &View, width: usize) -> Vec<Line<'static>> {
     let mut lines: Vec<(usize, Vec<Span<'static>>)> = Vec::new();
     for (owner, share) in &snapshot.owners {
@@ -264,7 +264,7 @@ fn draw_dead(frame: &mut Frame<'_>, zones: &[ZoneView], scrolled: usize, area: R
     let block = Block::new().borders(Borders::TOP).title(title);
     let inside = block.inner(area);
     frame.render_widget(block, area);
-    // The list can have become shorter.
+    // The list may have become shorter since it was scrolled.
     let skip = scrolled.min(zones.len().saturating_sub(usize::from(inside.height)));
     let lines: Vec<Line<'_>> = zones
         .iter()
@@ -305,7 +305,7 @@ const fn colour(owner: Owner) -> Color {
     }
 }
 
-/// How full, in eighths; something is never nothing.
+/// The fill level in eighths; a cell with any data shows at least one.
 fn glyph(cell: &Cell) -> char {
     const EIGHTHS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     match cell.owner {

@@ -1,15 +1,16 @@
-//! A snapshot in lines of text.
+//! Renders a snapshot as lines of text.
 
 use inspect::{Limit, Owner, Snapshot, User, ZoneView, cells};
 use zone::{Bytes, count};
 
-/// Cells of the map in a line, and lines at most.
+/// Cells in a line of the map, and most lines.
 const COLUMNS: usize = 64;
 const LINES: usize = 24;
-/// Zones that are listed by their dead bytes.
+/// Number of zones in the list of those with the most dead bytes.
 const LISTED: usize = 10;
 
-/// The map by letters: how many zones a cell stands for, and each line with its first zone.
+/// The map with a letter for each cell: the number of zones in a cell, and the lines, each with the number of
+/// its first zone.
 pub fn letters(snapshot: &Snapshot) -> (usize, Vec<(usize, String)>) {
     let (per_cell, cells) = cells(&snapshot.zones, COLUMNS * LINES);
     let lines = cells.chunks(COLUMNS).enumerate().map(|(row, line)| {
@@ -19,7 +20,7 @@ pub fn letters(snapshot: &Snapshot) -> (usize, Vec<(usize, String)>) {
     (per_cell, lines.collect())
 }
 
-/// What the drive is and who has it.
+/// The drive and the process that has it open.
 pub fn title(snapshot: &Snapshot) -> String {
     let g = &snapshot.geometry;
     let user = match &snapshot.user {
@@ -45,7 +46,7 @@ pub fn title(snapshot: &Snapshot) -> String {
     )
 }
 
-/// How many zones a cell of the map stands for.
+/// The number of zones that a cell of the map stands for, in words.
 pub fn scale(per_cell: usize) -> String {
     match per_cell {
         1 => "a zone each".to_owned(),
@@ -75,7 +76,7 @@ pub fn totals(snapshot: &Snapshot) -> Vec<String> {
     };
     let open = match t.open_zones {
         Some(open) => open.to_string(),
-        // As many as are active could be.
+        // All active zones may be open.
         None if g.max_open_zones == 0 => format!("up to {}", t.active_zones),
         None => format!("up to {}", t.active_zones.min(g.max_open_zones)),
     };
@@ -110,7 +111,7 @@ pub fn totals(snapshot: &Snapshot) -> Vec<String> {
     lines
 }
 
-/// A table of owners and what they have, its head in front.
+/// A table of owners and their sums, with its header in the first row.
 pub fn owners(snapshot: &Snapshot) -> Vec<Vec<String>> {
     let head = ["", "zones", "written", "live", "dead"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
@@ -132,7 +133,7 @@ pub fn owners(snapshot: &Snapshot) -> Vec<Vec<String>> {
     rows
 }
 
-/// The zones with the most dead bytes, a line each.
+/// The zones with the most dead bytes, one line each.
 pub fn most_dead(snapshot: &Snapshot) -> Vec<String> {
     let zones = snapshot.most_dead();
     let line = |zone: &ZoneView| {
