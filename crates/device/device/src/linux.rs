@@ -190,7 +190,7 @@ impl LinuxDrive {
         ))
     }
 
-    /// Writes to consecutive addresses, one request after the other; `done` is called with the progress.
+    /// Writes to consecutive addresses, one request after the other; `done` is called with the end of each.
     fn put(&self, at: ByteOffset, data: &[u8], mut done: impl FnMut(u64)) -> Result<(), io::Error> {
         let mut position = at.0;
         for part in data.chunks(self.request_bytes) {

@@ -1,8 +1,8 @@
-//! A zoned drive in memory: every rule of a real one, nothing kept.
+//! A zoned drive in memory: it enforces every rule of a real one and loses its content with the process.
 //!
-//! Space is taken only where something was written. Commands in different zones run in parallel:
-//! the zone table is locked for the moment of a decision, a zone's bytes while they are copied.
-//! Lock order: a zone's bytes, then the table.
+//!
+//! Only written ranges take memory. Commands in different zones run in parallel: the zone table is locked only
+//! for a decision, a zone's bytes while they are copied. Lock order: a zone's bytes, then the table.
 
 use crate::file::HostMemory;
 use crate::rules::{PlannedWrite, ZoneTable};
@@ -15,7 +15,7 @@ use zone::{
     ZoneResult,
 };
 
-/// A drive in memory. Its flush has nothing to do.
+/// A drive in memory. Its flush does nothing.
 #[derive(Debug)]
 pub struct MemoryDrive {
     geometry: Geometry,
@@ -24,7 +24,7 @@ pub struct MemoryDrive {
 }
 
 impl MemoryDrive {
-    /// A new drive, all sequential zones empty.
+    /// A new drive with all sequential zones empty.
     pub fn new(geometry: Geometry) -> Result<Self, GeometryError> {
         let table = ZoneTable::new(geometry)?;
         let nothing = Arc::new(SparseBytes::default());
@@ -32,7 +32,7 @@ impl MemoryDrive {
         Ok(Self::from_parts(table, bytes))
     }
 
-    /// A drive with this content; the parts must be of one geometry.
+    /// A drive with this content; table and bytes must be of one geometry.
     pub(crate) fn from_parts(table: ZoneTable, bytes: Vec<Arc<SparseBytes>>) -> Self {
         assert_eq!(bytes.len(), table.geometry().zone_count as usize);
         let bytes = bytes.into_iter().map(RwLock::new).collect();
@@ -43,7 +43,7 @@ impl MemoryDrive {
         }
     }
 
-    /// Breaks `zone`: [`ZoneCondition::ReadOnly`] or, for good, [`ZoneCondition::Offline`].
+    /// Makes `zone` [`ZoneCondition::ReadOnly`] or, for good, [`ZoneCondition::Offline`].
     pub fn set_condition(&self, zone: ZoneId, condition: ZoneCondition) -> ZoneResult<()> {
         let _still = self.zone_bytes(zone).map(RwLock::write);
         let mut table = self.table.lock();
@@ -53,7 +53,8 @@ impl MemoryDrive {
         Ok(())
     }
 
-    /// Changes `length` written bytes as a medium does that decays: no command, and no write pointer moves.
+    /// Changes `length` written bytes in place, as decay of the medium does: no command runs, and no write
+    /// pointer moves.
     ///
     /// # Panics
     /// If they are not all within the zone's capacity.
@@ -66,13 +67,13 @@ impl MemoryDrive {
         Arc::make_mut(&mut bytes).write(at.offset, &old);
     }
 
-    /// Switches the drive off and on: no zone is open afterwards. Nothing else is lost.
+    /// Simulates a power cycle without loss: open zones are closed, or empty if nothing was written to them.
     pub fn power_cycle(&self) {
         let _quiet: Vec<_> = self.bytes.iter().map(RwLock::write).collect();
         self.table.lock().power_cycle();
     }
 
-    /// Another drive with the same content, sharing memory until either is written to.
+    /// A copy of the drive; the two share memory until either is written to.
     pub fn snapshot(&self) -> Self {
         let held: Vec<_> = self.bytes.iter().map(RwLock::read).collect();
         let table = self.table.lock().clone();
@@ -92,7 +93,7 @@ impl MemoryDrive {
         self.table.lock().commit_write(planned);
     }
 
-    /// The bytes of a zone that may not be there.
+    /// The bytes of a zone; `None` if the drive has no such zone.
     fn zone_bytes(&self, zone: ZoneId) -> Option<&RwLock<Arc<SparseBytes>>> {
         self.bytes.get(zone.index())
     }
@@ -109,7 +110,7 @@ impl ZonedDevice for MemoryDrive {
 
     fn read(&self, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
         let length = buffer.len() as u64;
-        // Held over the decision, so that a reset between decision and copy cannot show.
+        // Held from the check on, so that no reset can take effect between check and copy.
         let first = self
             .geometry
             .address(at)
@@ -119,7 +120,7 @@ impl ZonedDevice for MemoryDrive {
         let (written, rest) = buffer.split_at_mut(span.written as usize);
         rest.fill(0);
         let Some(first) = first else { return Ok(()) };
-        // Only a read of conventional zones goes on into further zones.
+        // Only a read of conventional zones continues in further zones.
         let take = written
             .len()
             .min((self.geometry.zone_size - span.at.offset) as usize);

@@ -1,8 +1,8 @@
 //! A ZNS namespace by its character device (`/dev/ng0n1`): NVMe commands by passthrough.
 //!
-//! What the block device does not offer is here: zone append, and the drive's own status codes.
-//! Writes into a zone are made one after the other, appends at the same time; what is remembered of
-//! a zone is only how much of it is written, and after an error the drive is asked again.
+//! In contrast to the block device, it offers zone append and the drive's own status codes. Writes into a zone
+//! are sent one after the other, appends in parallel; the only state cached for a zone is its write pointer,
+//! which is reported again by the drive after an error.
 
 mod identify;
 mod passthrough;
@@ -39,24 +39,24 @@ const FINISH: u32 = 2;
 const OPEN: u32 = 3;
 const RESET: u32 = 4;
 
-/// Of a report: only as many zones are counted as fit.
+/// Flag of a report: its zone count includes only the zones that fit.
 const PARTIAL_REPORT: u32 = 1 << 16;
 const REPORT_HEADER: usize = 64;
 const REPORT_ZONE: usize = 64;
-/// Zones in one report: 32 KiB.
+/// Most zones in one report: 32 KiB.
 const ZONES_AT_ONCE: usize = 511;
 
-/// A ZNS namespace, held against every other opener while it lives.
+/// A ZNS namespace, locked exclusively while it is open for writing.
 #[derive(Debug)]
 pub struct NvmeDrive {
     path: PathBuf,
     file: File,
-    /// The same namespace's block device, so that no file system takes it.
+    /// The block device of the same namespace, opened so that no file system can use it.
     _claimed: Option<File>,
     nsid: u32,
     geometry: Geometry,
     writable: bool,
-    /// Bytes that one command may move.
+    /// Most bytes of one command.
     transfer_bytes: usize,
     buffers: Buffers,
     rings: CommandRings,
@@ -64,18 +64,18 @@ pub struct NvmeDrive {
 }
 
 impl NvmeDrive {
-    /// Opens the namespace at `path` for this process alone.
+    /// Opens the namespace at `path` with an exclusive lock.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, HostDriveError> {
         Self::open_as(path.as_ref(), Access::Write)
     }
 
-    /// Opens the namespace at `path` for reading, also where others read it. Commands that would
+    /// Opens the namespace at `path` for reading; other readers may have it open too. Commands that would
     /// change it fail with an I/O error of kind `ReadOnlyFilesystem`.
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, HostDriveError> {
         Self::open_as(path.as_ref(), Access::Read)
     }
 
-    /// Opens the namespace at `path` to look at it, whoever else has it open.
+    /// Opens the namespace at `path` for observation, whoever else has it open.
     pub fn observe(path: impl AsRef<Path>) -> Result<Self, HostDriveError> {
         Self::open_as(path.as_ref(), Access::Observe)
     }
@@ -132,7 +132,7 @@ impl NvmeDrive {
         })
     }
 
-    /// The device.
+    /// The path of the device.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -145,7 +145,7 @@ impl NvmeDrive {
         Err(io_failed(command, at, error))
     }
 
-    /// The words of a command on blocks.
+    /// The fields of a command on blocks.
     fn words(&self, opcode: u8, at: ByteOffset, length: usize) -> Words {
         let block = u64::from(self.geometry.block_size);
         Words {
@@ -158,7 +158,7 @@ impl NvmeDrive {
         }
     }
 
-    /// Sends bytes to the drive, which need not be aligned.
+    /// Sends bytes to the drive; unaligned ones are copied to a buffer first.
     fn send(&self, opcode: u8, at: ByteOffset, data: &[u8]) -> Result<u64, Failure> {
         let words = self.words(opcode, at, data.len());
         if is_aligned(data) {
@@ -171,7 +171,7 @@ impl NvmeDrive {
         })
     }
 
-    /// Fills buffers that are aligned, each by one command.
+    /// Fills aligned buffers, each by one command.
     fn receive(&self, batch: &mut [Place<'_>]) -> ZoneResult<()> {
         let mut commands = Vec::with_capacity(batch.len());
         for (at, into) in batch.iter_mut() {
@@ -196,7 +196,7 @@ impl NvmeDrive {
         Ok(())
     }
 
-    /// What a failure means, by the drive's word of the zone, which is remembered.
+    /// Determines the error of a failed command from a new report of the zone, and caches that.
     fn failed(&self, refusal: Refusal, failure: Failure) -> ZoneError {
         let zone = refusal.at.zone;
         let told = self.report_zone(zone).ok();
@@ -344,7 +344,7 @@ impl ZonedDevice for NvmeDrive {
                 memory.reach(end);
                 Ok(place)
             }
-            // An address outside the zone: nothing that the drive says can be relied on.
+            // The drive returned an address outside the zone, so its answer cannot be used.
             None => Err(io_failed(command, place, io::ErrorKind::InvalidData.into())),
         }
     }
@@ -389,7 +389,7 @@ impl ZonedDevice for NvmeDrive {
 
 impl Drop for NvmeDrive {
     fn drop(&mut self) {
-        // See the block device's.
+        // The reason is in `LinuxDrive`'s `drop`.
         let _ = self.file.unlock();
     }
 }
@@ -402,7 +402,7 @@ pub(crate) fn is_namespace(path: &Path) -> bool {
         .is_some()
 }
 
-/// The path of the block device of a namespace: `/dev/nvme0n1` for `/dev/ng0n1`.
+/// The path of a namespace's block device: `/dev/nvme0n1` for `/dev/ng0n1`.
 fn block_sibling(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?.strip_prefix("ng")?;
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -410,7 +410,7 @@ fn block_sibling(path: &Path) -> Option<PathBuf> {
     (digits(controller) && digits(namespace)).then(|| path.with_file_name(format!("nvme{name}")))
 }
 
-/// Opens the namespace's block device exclusively, if there is one.
+/// Opens the namespace's block device exclusively, if it exists.
 fn claim(path: &Path) -> Result<Option<File>, HostDriveError> {
     let canonical = std::fs::canonicalize(path).map_err(|error| open_failed(path, error))?;
     let Some(sibling) = block_sibling(&canonical) else {
@@ -429,7 +429,7 @@ fn claim(path: &Path) -> Result<Option<File>, HostDriveError> {
     Ok(Some(file))
 }
 
-/// At most `most` zones from the one that begins at `at` on.
+/// Reports at most `most` zones, from the one that begins at `at`.
 fn report(
     file: &File,
     nsid: u32,
@@ -444,7 +444,7 @@ fn report(
         opcode: MANAGEMENT_RECEIVE,
         nsid,
         cdw10: at.0 / block,
-        // In double words, counted from 0.
+        // Number of double words, counted from 0.
         cdw12: (bytes.len() / 4 - 1) as u32,
         cdw13: PARTIAL_REPORT,
     };
@@ -480,7 +480,7 @@ fn report_all(
         match report(file, nsid, block, zone_size, at, ZONES_AT_ONCE) {
             Ok(zones) if zones.is_empty() => return Ok(all),
             Ok(zones) => all.extend(zones),
-            // Behind the last zone, which is no zone's start any more.
+            // The address is the end of the last zone, which the drive refuses.
             Err(Failure::Status(_)) if !all.is_empty() => return Ok(all),
             Err(failure) => return Err(failure),
         }

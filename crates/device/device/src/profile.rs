@@ -1,4 +1,5 @@
-//! The shapes and limits of drives with zones. How long such a drive takes is a model of the same name.
+//! Profiles: geometry and limits of kinds of zoned drives. The timing of a drive is in the drive model of the
+//! same name.
 
 use crate::file::format::MAX_ZONES;
 use thiserror::Error;
@@ -11,15 +12,15 @@ const BLOCK_SIZE: u32 = 4096;
 /// A kind of drive.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Profile {
-    /// What it is called on the command line.
+    /// Its name on the command line.
     pub name: &'static str,
-    /// One line for people.
+    /// A description in one line.
     pub description: &'static str,
-    /// The size of a drive if none is asked for, gaps behind zone capacities included.
+    /// Default size of a drive in bytes, including the gaps after zone capacities.
     pub default_size_bytes: u64,
-    /// Bytes from zone start to zone start, if nothing else is asked for.
+    /// Default size of a zone in bytes.
     pub default_zone_size: u64,
-    /// The part of a zone that can be written, as a fraction.
+    /// Zone capacity as a fraction of the zone size: numerator and denominator.
     capacity: (u64, u64),
     conventional: Conventional,
     sequential_kind: ZoneKind,
@@ -31,38 +32,38 @@ pub struct Profile {
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Conventional {
     Zones(u32),
-    /// One in a hundred, rounded up, but at least so many.
+    /// One in a hundred, rounded up, but at least `least`.
     Percent {
         least: u32,
     },
 }
 
-/// Why a profile gives no geometry for what was asked.
+/// Why a profile has no geometry for a request.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum ProfileError {
-    /// No such profile.
+    /// There is no such profile.
     #[error("there is no profile '{name}'; there are {}", names())]
     Unknown {
-        /// The name asked for.
+        /// The requested name.
         name: String,
     },
-    /// A zone size that no drive can have.
+    /// The zone size is not possible.
     #[error(
         "a zone of {zone_size} bytes: it must be a multiple of {block_size} bytes, and one that \
          leaves at least a block to write; {profile} has zones of {}",
         Bytes(*default)
     )]
     ZoneSize {
-        /// The zone size asked for.
+        /// The requested zone size.
         zone_size: u64,
         /// Bytes of a block.
         block_size: u32,
-        /// The profile.
+        /// The name of the profile.
         profile: &'static str,
-        /// Its own zone size.
+        /// Its default zone size.
         default: u64,
     },
-    /// Too few zones.
+    /// The drive would have too few zones for the profile.
     #[error(
         "{} are {zones} zones of {}, {profile} needs at least {minimum}: make the drive {} \
          ({} bytes) or more, or its zones smaller",
@@ -70,39 +71,39 @@ pub enum ProfileError {
         least(*minimum, *zone_size)
     )]
     TooSmall {
-        /// The size asked for.
+        /// The requested size.
         size_bytes: u64,
-        /// How many zones that is.
+        /// The number of zones of that size.
         zones: u64,
         /// Bytes of a zone.
         zone_size: u64,
-        /// The profile.
+        /// The name of the profile.
         profile: &'static str,
-        /// The fewest zones it takes.
+        /// The fewest zones for this profile.
         minimum: u32,
     },
-    /// Too many zones.
+    /// The drive would have too many zones.
     #[error(
         "{} are {zones} zones of {}, at most {MAX_ZONES} are possible: make the drive smaller or its \
          zones larger",
         Bytes(*size_bytes), Bytes(*zone_size)
     )]
     TooLarge {
-        /// The size asked for.
+        /// The requested size.
         size_bytes: u64,
-        /// How many zones that is.
+        /// The number of zones of that size.
         zones: u64,
         /// Bytes of a zone.
         zone_size: u64,
     },
 }
 
-/// The size of the smallest drive. A rounded one may be too small.
+/// Bytes of the smallest drive of the profile. The rounded figure in the message may be too small.
 fn least(minimum: u32, zone_size: u64) -> u64 {
     u64::from(minimum).saturating_mul(zone_size)
 }
 
-/// Sequential zones without which no drive is of use: something to write and something to clean to.
+/// Fewest sequential zones of a usable drive: some to write to and some to clean into.
 const LEAST_SEQUENTIAL_ZONES: u32 = 4;
 
 static PROFILES: [Profile; 4] = [
@@ -176,8 +177,8 @@ fn names() -> String {
 }
 
 impl Profile {
-    /// The geometry of a drive of `size_bytes`, rounded down to whole zones, with zones of
-    /// `zone_size` instead of the profile's own if given. Capacity keeps its share of the zone.
+    /// The geometry of a drive of `size_bytes`, rounded down to whole zones. `zone_size` replaces the profile's
+    /// zone size; the capacity keeps its share of the zone.
     pub fn geometry(
         &self,
         size_bytes: u64,
@@ -230,7 +231,7 @@ impl Profile {
             sequential_kind: self.sequential_kind,
             max_open_zones: self.max_open_zones,
             max_active_zones: self.max_active_zones,
-            // An append never needs more than a zone takes.
+            // An append cannot exceed the zone's capacity.
             max_append_bytes: u64::from(self.max_append_bytes).min(zone_capacity) as u32,
         })
     }

@@ -1,8 +1,9 @@
-//! Many commands at once, by io_uring: for every drive that has a descriptor.
+//! Executes many commands in parallel by io_uring, for every drive that has a file descriptor.
 //!
-//! Where the host has none, or not for us, they are done one after the other. A ring is used by one
-//! caller at a time; what has been handed to the kernel is waited for before a buffer is given
-//! back.
+//!
+//! If the host does not provide io_uring, or denies it, commands are executed one after the other. A ring is
+//! used by one caller at a time. All commands handed to the kernel are waited for before their buffers are
+//! returned.
 
 use io_uring::{IoUring, cqueue, opcode, squeue, types};
 use runtime::sync::Mutex;
@@ -12,14 +13,14 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Commands that one ring has on their way at once.
+/// Most commands in flight on one ring.
 pub(crate) const AT_ONCE: usize = 32;
-/// Fewer are not worth it.
+/// Fewer commands are not worth a ring.
 const MANY: usize = 3;
-/// Rings that are kept for the next caller.
+/// Most idle rings that are kept.
 const KEPT: usize = 8;
 
-/// A range of a file or a device, and where its bytes go.
+/// A range of a file or a device: its offset, and the buffer for its bytes.
 pub(crate) type Place<'a> = (u64, &'a mut [u8]);
 
 /// Why a range could not be read.
@@ -30,14 +31,14 @@ pub(crate) struct ReadFailed {
     pub source: io::Error,
 }
 
-/// Rings of one kind of entries.
+/// A pool of rings for one kind of entries.
 pub(crate) struct Rings<S = squeue::Entry, C = cqueue::Entry>
 where
     S: squeue::EntryMarker,
     C: cqueue::EntryMarker,
 {
     idle: Mutex<Vec<IoUring<S, C>>>,
-    /// The host would make none.
+    /// Whether rings cannot be used on this host.
     none: AtomicBool,
 }
 
@@ -59,9 +60,11 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> std::fmt::Debug for Rings<S
 }
 
 impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Rings<S, C> {
-    /// Hands `entries` to the kernel, at most [`AT_ONCE`] at a time, and waits for all of them; the
-    /// answers are in their order. `None` if there are few, or no ring is to be had: some may have
-    /// been carried out, none is on its way any more.
+    /// Hands `entries` to the kernel, at most [`AT_ONCE`] at a time, and waits for all of them; returns their
+    /// results in the same order.
+    ///
+    /// `None` if there are too few entries, or rings cannot be used. Then some entries may have been executed,
+    /// and none is in flight.
     ///
     /// # Safety
     /// What the entries refer to is there, and the caller's alone, until this returns.
@@ -86,7 +89,7 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Rings<S, C> {
         Some(answers)
     }
 
-    /// No ring is made or used from now on.
+    /// Disables rings for good.
     pub fn give_up(&self) {
         self.none.store(true, Ordering::Relaxed);
     }
@@ -104,8 +107,8 @@ impl<S: squeue::EntryMarker, C: cqueue::EntryMarker> Rings<S, C> {
     }
 }
 
-/// Hands a batch over and waits for all of it; false if the kernel would not have it, with nothing
-/// on its way any more.
+/// Hands a batch to the kernel and waits for all of it; false if the kernel refused it. In either case none is
+/// in flight afterwards.
 ///
 /// # Safety
 /// As [`Rings::run`].
@@ -137,7 +140,7 @@ unsafe fn run_batch<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
             && kept_back > 0
             && kept_back == waiting
         {
-            // The entries that it has not taken go with the ring.
+            // Entries that the kernel has not taken are dropped with the ring.
             return false;
         }
     }
@@ -145,7 +148,7 @@ unsafe fn run_batch<S: squeue::EntryMarker, C: cqueue::EntryMarker>(
 }
 
 impl Rings {
-    /// Fills all buffers from `file`. What came back short or failed is read again, the plain way.
+    /// Fills all buffers from `file`. The rest of a short or failed read is read by a system call.
     pub fn read(&self, file: &File, reads: &mut [Place<'_>]) -> Result<(), ReadFailed> {
         let entry = |(at, buffer): &mut Place<'_>| {
             let length = u32::try_from(buffer.len()).unwrap_or(u32::MAX);

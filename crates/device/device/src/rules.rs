@@ -1,10 +1,10 @@
-//! The one rule book of zoned drives: what each command does to a zone in each condition.
+//! The rule book of zoned drives: the effect of each command on a zone in each condition.
 //!
-//! A pure state machine over a zone table; it does no I/O. The drives that use it ask before they
-//! act (`begin_*`, `check_*`) and tell it when they have acted (`commit_write`, `reset`, …).
-//! Invariants: at most `max_open_zones` zones are open and, apart from tables restored with more,
-//! at most `max_active_zones` are active; a write pointer never passes the capacity; only one
-//! write at a time is in flight in a zone that has a write pointer.
+//!
+//! A pure state machine over a zone table; it does no I/O. A drive asks it before it acts (`begin_*`,
+//! `check_*`) and reports afterwards (`commit_write`, `reset`, …). Invariants: at most `max_open_zones` zones
+//! are open and, apart from tables restored with more, at most `max_active_zones` are active; a write pointer
+//! never passes the capacity; only one write at a time is in flight in a zone that has a write pointer.
 //!
 //! Where ZBC/ZAC and ZNS differ: closing an opened zone in which nothing was written makes it
 //! empty (ZBC); closing an empty or full zone and opening a full one are invalid transitions
@@ -24,21 +24,21 @@ use zone::{
 
 pub use access::{PlannedWrite, ReadSpan};
 
-/// What is kept of one zone.
+/// The state of one zone.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct ZoneState {
     condition: ZoneCondition,
-    /// Bytes from the zone's start. True also in read-only and offline zones, where a report
-    /// hides it; 0 in conventional zones.
+    /// Bytes from the zone's start. Valid also in read-only and offline zones, where a report hides it; 0 in
+    /// conventional zones.
     write_pointer: u64,
-    /// When the zone was opened implicitly: the key into `ZoneTable::implicit`.
+    /// Sequence number of the implicit opening: the key into `ZoneTable::implicit`.
     opening: u64,
-    /// A write is between `begin_write` and `commit_write`: the zone counts as written, so that
-    /// an implicit close meanwhile makes it closed and not empty.
+    /// Whether a write is between `begin_write` and `commit_write`. The zone then counts as written, so that an
+    /// implicit close makes it closed and not empty.
     writing: bool,
 }
 
-/// What survives a power cycle of one zone: no zone is open after it.
+/// The state of a zone that survives a power cycle, after which no zone is open.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RestedZone {
     /// Never implicitly or explicitly open.
@@ -60,7 +60,7 @@ pub struct ZoneTable {
 }
 
 impl ZoneTable {
-    /// A new drive: every sequential zone is empty.
+    /// The table of a new drive: every sequential zone is empty.
     pub fn new(geometry: Geometry) -> Result<Self, GeometryError> {
         geometry.validate()?;
         let zones = geometry
@@ -90,8 +90,8 @@ impl ZoneTable {
         &self.geometry
     }
 
-    /// Sets `zone` to what was kept over a power cycle. What does not fit the zone's kind or
-    /// capacity is refused with `false`, as it comes from a medium.
+    /// Sets `zone` to a state read from a medium; returns false if that does not fit the zone's kind or
+    /// capacity.
     #[must_use]
     pub fn restore(&mut self, zone: ZoneId, rested: RestedZone) -> bool {
         let capacity = self.geometry.capacity(zone);
@@ -116,7 +116,7 @@ impl ZoneTable {
         false
     }
 
-    /// What of `zone` would be left after a power cycle now.
+    /// The state of `zone` that would survive a power cycle now.
     pub fn rested(&self, zone: ZoneId) -> RestedZone {
         let state = self.state(zone);
         Self::rest(state.condition, state.write_pointer)
@@ -136,7 +136,7 @@ impl ZoneTable {
         }
     }
 
-    /// Switches the drive off and on: open zones are closed, or empty if nothing was written.
+    /// Simulates a power cycle: open zones are closed, or empty if nothing was written to them.
     pub fn power_cycle(&mut self) {
         for zone in self.geometry.zones() {
             let rested = self.rested(zone);
@@ -145,7 +145,7 @@ impl ZoneTable {
         }
     }
 
-    /// What the drive says of at most `count` zones from `first` on; none behind the end.
+    /// Reports at most `count` zones from `first` on; none after the last zone.
     pub fn report(&self, first: ZoneId, count: u32) -> Vec<ZoneDescriptor> {
         let end = first.0.saturating_add(count).min(self.geometry.zone_count);
         (first.0..end)
@@ -169,12 +169,12 @@ impl ZoneTable {
         descriptor
     }
 
-    /// How many zones are open.
+    /// Number of open zones.
     pub fn open_zones(&self) -> usize {
         self.implicit.len() + self.explicit_open
     }
 
-    /// How many zones are open or closed.
+    /// Number of open and closed zones.
     pub fn active_zones(&self) -> usize {
         self.open_zones() + self.closed
     }
@@ -183,7 +183,7 @@ impl ZoneTable {
         self.zones[zone.index()]
     }
 
-    /// Changes a condition and keeps the counters true.
+    /// Changes a zone's condition and updates the counters.
     fn set(&mut self, zone: ZoneId, to: ZoneCondition) {
         let state = self.zones[zone.index()];
         if state.condition == to {

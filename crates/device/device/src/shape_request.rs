@@ -1,53 +1,53 @@
-//! What somebody asks of a drive that is to be made: a profile, and what differs from it.
+//! The requested properties of a drive that is to be created: a profile and deviations from it.
 
 use crate::drive::Drive;
 use crate::profile::{self, ProfileError};
 use crate::zoned_device::ZonedDevice;
 use zone::{Bytes, Geometry, GeometryError};
 
-/// The profile of a drive of which nothing else is said.
+/// The default profile.
 const USUAL_PROFILE: &str = "hm-smr-14tb";
 
-/// See the head of this file. What is `None` is the profile's.
+/// Requested properties of a drive; those that are `None` come from the profile.
 #[derive(Clone, Default, Debug)]
 pub struct ShapeRequest {
-    /// A profile's name.
+    /// Name of a profile.
     pub profile: Option<String>,
-    /// Bytes, of which whole zones are taken.
+    /// Size in bytes, rounded down to whole zones.
     pub size: Option<u64>,
-    /// Bytes from one zone to the next.
+    /// Zone size in bytes.
     pub zone_size: Option<u64>,
-    /// Bytes of a zone that can be written.
+    /// Zone capacity in bytes.
     pub zone_capacity: Option<u64>,
-    /// How many conventional zones it begins with.
+    /// Number of conventional zones, at the start of the drive.
     pub conventional: Option<u32>,
-    /// Most zones open at once; 0 for no limit. The limit of active zones grows with it.
+    /// Most zones open at once; 0 for no limit. Raises the limit of active zones if necessary.
     pub max_open: Option<u32>,
-    /// Most zones active at once; 0 for no limit. The limit of open zones shrinks with it.
+    /// Most zones active at once; 0 for no limit. Lowers the limit of open zones if necessary.
     pub max_active: Option<u32>,
 }
 
-/// Why there is no such drive.
+/// Why no drive has the requested properties.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ShapeError {
-    /// The profile gives none.
+    /// The profile has no geometry for them.
     #[error(transparent)]
     Profile(#[from] ProfileError),
-    /// What differs from the profile does not go together.
+    /// The resulting geometry is not valid.
     #[error(transparent)]
     Geometry(#[from] GeometryError),
 }
 
 impl ShapeRequest {
-    /// The profile asked for, or the usual one.
+    /// The name of the requested profile, or of the default one.
     pub fn profile(&self) -> &str {
         self.profile.as_deref().unwrap_or(USUAL_PROFILE)
     }
 
-    /// The geometry of such a drive.
+    /// The geometry of a drive with these properties.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no such drive.
     pub fn geometry(&self) -> Result<Geometry, ShapeError> {
         let profile = profile::by_name(self.profile())?;
         let size = self.size.unwrap_or(profile.default_size_bytes);
@@ -74,8 +74,8 @@ impl ShapeRequest {
         Ok(geometry)
     }
 
-    /// What a drive that exists has instead: the name of what was asked for, as fields here are called but
-    /// with hyphens, what was asked for, and what the drive has.
+    /// The requested properties in which an existing drive differs: the property, named as its field here but
+    /// with hyphens, the requested value, and the drive's value.
     pub fn differences(&self, drive: &Drive) -> Vec<(&'static str, String, String)> {
         let there = drive.geometry();
         let bytes = |name, asked: Option<u64>, found| {
@@ -88,7 +88,7 @@ impl ShapeRequest {
         };
         let profile = self.profile.as_ref();
         let profile = profile.filter(|asked| *asked != drive.profile_name());
-        // A new drive is rounded down to whole zones.
+        // A drive's size is rounded down to whole zones when it is created.
         let size = self.size.map(|size| size - size % there.zone_size);
         [
             profile.map(|asked| ("profile", asked.clone(), drive.profile_name().to_owned())),

@@ -1,5 +1,5 @@
-//! Bytes of one zone in memory: chunks that are there only where something was written, and that
-//! are shared between copies until one of them is written to.
+//! The bytes of one zone in memory: chunks are allocated only where data was written, and copies share them
+//! until one of them is written to.
 //!
 //! Invariant: a missing chunk reads as zeros.
 
@@ -8,7 +8,7 @@ use std::sync::Arc;
 const CHUNK_BYTES: usize = 64 << 10;
 static ZEROS: [u8; CHUNK_BYTES] = [0; CHUNK_BYTES];
 
-/// A sparse run of bytes. A clone costs a pointer for each chunk.
+/// A sparse sequence of bytes. A clone copies one pointer for each chunk.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SparseBytes {
     chunks: Vec<Option<Arc<Vec<u8>>>>,
@@ -33,7 +33,7 @@ impl SparseBytes {
             if self.chunks.len() <= index {
                 self.chunks.resize(index + 1, None);
             }
-            // Zeros are there already.
+            // A missing chunk reads as zeros already.
             if self.chunks[index].is_none() && *from == ZEROS[..from.len()] {
                 continue;
             }
@@ -42,13 +42,13 @@ impl SparseBytes {
         }
     }
 
-    /// Bytes held in memory, shared ones included.
+    /// Bytes held in memory, including those shared with clones.
     pub fn allocated_bytes(&self) -> u64 {
         self.chunks.iter().flatten().count() as u64 * CHUNK_BYTES as u64
     }
 }
 
-/// Cuts a range at chunk borders: chunk index, offset in the chunk, range in the buffer.
+/// Splits a range at chunk borders into chunk index, offset in the chunk, and range in the buffer.
 fn pieces(
     offset: u64,
     length: usize,

@@ -1,4 +1,4 @@
-//! Drives around drives. Each changes one thing and passes everything else on, so they compose.
+//! Wrappers around drives. Each changes one aspect and passes all other commands on, so they compose.
 
 pub mod changed;
 pub mod divided;

@@ -1,8 +1,9 @@
-//! The one trait through which everything above speaks to a zoned drive.
+//! The only interface of the upper layers to a zoned drive.
 //!
-//! Calls block until the drive has answered; a volatile write cache means that an answered write
-//! is durable only after [`ZonedDevice::flush`]. Every method may be called from many threads at
-//! once; writes into one zone are put in order by the caller, appends by the drive.
+//!
+//! Calls block until the drive has answered. Drives may have a volatile write cache, so an answered write is
+//! durable only after [`ZonedDevice::flush`]. Every method may be called from many threads at once; the caller
+//! orders writes into one zone, the drive orders appends.
 
 use crate::Keeps;
 use crate::file::HostMemory;
@@ -10,21 +11,21 @@ use zone::{ByteOffset, Geometry, ZoneDescriptor, ZoneId, ZoneResult};
 
 /// A host-managed (or host-aware) zoned drive.
 ///
-/// All offsets and lengths are multiples of [`Geometry::block_size`]. A sequential zone keeps,
-/// after a power cut, a prefix of what was written to it; its write pointer tells how much.
+/// All offsets and lengths are multiples of [`Geometry::block_size`]. After a power cut, a sequential zone
+/// keeps a prefix of the data written to it, and its write pointer is the end of that prefix.
 pub trait ZonedDevice: Send + Sync {
-    /// Shape and limits; they never change.
+    /// Geometry and limits, which never change.
     fn geometry(&self) -> &Geometry;
 
-    /// What the drive says of at most `count` zones from `first` on.
+    /// Reports at most `count` zones from `first` on.
     fn report(&self, first: ZoneId, count: u32) -> ZoneResult<Vec<ZoneDescriptor>>;
 
     /// Fills `buffer` from `at`. Blocks at or above a write pointer read as zeros. Reads may not
     /// cross the end of a sequential zone's `zone_size`.
     fn read(&self, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()>;
 
-    /// Does reads as [`Self::read`] does one, at once if the drive can. After an error, nothing is
-    /// known of any of the buffers.
+    /// Executes several reads, each as [`Self::read`] does, in parallel if the drive can. After an error, the
+    /// content of all buffers is undefined.
     fn read_many(&self, reads: &mut [(ByteOffset, &mut [u8])]) -> ZoneResult<()> {
         reads
             .iter_mut()
@@ -34,8 +35,8 @@ pub trait ZonedDevice: Send + Sync {
     /// Writes `data` at `at`, which in a sequential-write-required zone must be the write pointer.
     fn write(&self, at: ByteOffset, data: &[u8]) -> ZoneResult<()>;
 
-    /// Writes `data` at the write pointer of `zone` and answers where that was (ZNS zone append).
-    /// Not for conventional zones; at most [`Geometry::max_append_bytes`].
+    /// Writes `data` at the write pointer of `zone` and returns its address (ZNS zone append). Not for
+    /// conventional zones; at most [`Geometry::max_append_bytes`].
     fn append(&self, zone: ZoneId, data: &[u8]) -> ZoneResult<ByteOffset>;
 
     /// Opens `zone` explicitly.
@@ -47,23 +48,24 @@ pub trait ZonedDevice: Send + Sync {
     /// Makes `zone` full without writing the rest.
     fn finish(&self, zone: ZoneId) -> ZoneResult<()>;
 
-    /// Makes `zone` empty; what was in it is gone.
+    /// Resets `zone`: it is empty, and its data is lost.
     fn reset(&self, zone: ZoneId) -> ZoneResult<()>;
 
-    /// Makes everything that was answered before this call durable.
+    /// Makes all writes durable that were answered before this call.
     fn flush(&self) -> ZoneResult<()>;
 
-    /// Bytes that the host's file system still has for a drive that takes its space there as it is
-    /// written; `None` where the drive has its space for itself.
+    /// Free bytes of the host's file system, for a drive that allocates its space there as it is written;
+    /// `None` for a drive with its own space.
     fn host_free_bytes(&self) -> Option<u64>;
 
-    /// What is there of writes that were answered, and that no flush has covered, whatever happened before.
+    /// Which answered but unflushed writes survive, whatever stopped the drive last.
     fn keeps(&self) -> Keeps;
 
-    /// Where bytes that are not on the drive yet outlive the process: beside a drive in a file.
+    /// Storage beside the drive whose bytes survive the process but not the host: for a drive in a file; else
+    /// `None`.
     fn host_memory(&self) -> Option<&HostMemory>;
 
-    /// What the drive says of one zone.
+    /// Reports one zone.
     fn report_zone(&self, zone: ZoneId) -> ZoneResult<ZoneDescriptor> {
         let mut one = self.report(zone, 1)?;
         one.pop().ok_or(zone::ZoneError::OutOfRange {

@@ -1,7 +1,8 @@
-//! From the kernel's few error numbers to the standards' words.
+//! Maps the kernel's few error numbers to the errors of the standards. Pure.
 //!
-//! Most refusals of a zoned drive arrive as `EIO`. The zone's condition after the refusal tells
-//! which it was; limits have error numbers of their own where a driver passes them on. Pure.
+//!
+//! Most refusals of a zoned drive arrive as `EIO`, and the zone's condition afterwards tells which refusal it
+//! was. Exceeded limits have error numbers of their own if the driver passes them on.
 
 use super::ranges::before_write;
 use rustix::io::Errno;
@@ -10,17 +11,17 @@ use zone::{
     Geometry, ZoneAddress, ZoneCommand, ZoneCondition, ZoneDescriptor, ZoneError, ZoneResult,
 };
 
-/// A command that failed.
+/// A command that the drive refused.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Refusal {
     pub command: ZoneCommand,
-    /// Its zone, and for a write the place.
+    /// The zone of the command, and for a write its offset.
     pub at: ZoneAddress,
-    /// For a write, how much of it was not taken.
+    /// For a write, the number of bytes that were not written.
     pub length: u64,
 }
 
-/// What the error number alone tells.
+/// The error, if the error number alone determines it.
 pub(super) fn by_code(
     refusal: &Refusal,
     geometry: &Geometry,
@@ -33,8 +34,8 @@ pub(super) fn by_code(
     }
 }
 
-/// What the zone's condition after the refusal tells; `None` if nothing explains it. `all` asks
-/// for all zones, where limits have to be counted.
+/// The error that the zone's condition after the refusal explains; `None` if it explains none. `all` reports
+/// all zones, to count those that a limit applies to.
 pub(super) fn by_condition(
     refusal: &Refusal,
     geometry: &Geometry,
@@ -58,7 +59,7 @@ pub(super) fn by_condition(
         (_, ZoneCondition::ReadOnly) => Some(ZoneError::ReadOnly { command, zone }),
         (_, ZoneCondition::NotWritePointer) => None,
         (ZoneCommand::Write, _) => match before_write(geometry, told, at, length) {
-            // A pointer inside the range: the drive took a part of the write before it failed.
+            // A write pointer inside the range: the drive wrote a part of it before it failed.
             Some(ZoneError::NotAtWritePointer { .. })
                 if (at.offset..=at.offset + length).contains(&told.write_pointer) =>
             {
@@ -76,7 +77,7 @@ pub(super) fn by_condition(
     })
 }
 
-/// Whether a limit explains why a zone that is not open could not be.
+/// Whether a limit explains that a zone which is not open could not be opened.
 fn beyond_limits(
     refusal: &Refusal,
     geometry: &Geometry,
@@ -92,7 +93,7 @@ fn beyond_limits(
         u32::try_from(counted).unwrap_or(u32::MAX)
     };
     let reached = |limit: u32, count: u32| limit != 0 && count >= limit;
-    // Zones that were opened implicitly would have been closed for this one, but for zloop's explicit open.
+    // The drive would have closed implicitly open zones for this one; only an explicit open on zloop does not.
     let held = count(match refusal.command {
         ZoneCommand::Open => ZoneCondition::is_open,
         _ => |condition| condition == ZoneCondition::ExplicitOpen,
@@ -159,7 +160,7 @@ mod tests {
         }
     }
 
-    /// The word for a command on zone 0 that was refused, at a block for so many blocks.
+    /// The kind of error for a refused command on zone 0, at block `block` for `blocks` blocks.
     fn word(
         command: ZoneCommand,
         (block, blocks): (u64, u64),
@@ -190,7 +191,7 @@ mod tests {
         assert_eq!(word((5, 1), (Closed, 2), &[]), "not at write pointer");
         assert_eq!(word((5, 1), (Empty, 0), &[]), "not at write pointer");
         assert_eq!(word((2, 11), (Closed, 2), &[]), "boundary");
-        // Nothing is wrong with the zone: the medium failed, or took a part.
+        // The zone's condition allows the write: the medium failed, or wrote a part.
         assert_eq!(word((2, 2), (ImplicitOpen, 2), &[ExplicitOpen]), "-");
         assert_eq!(word((2, 2), (ImplicitOpen, 3), &[]), "-");
         assert_eq!(word((2, 1), (Closed, 2), &[ImplicitOpen]), "-");

@@ -1,17 +1,16 @@
-//! Reads cut into parts that direct I/O takes: none longer than a request, each at an aligned
-//! address. So a long read is several requests under way at once, and many short ones are one
-//! batch.
+//! Splits reads into parts that direct I/O accepts: at most one request long, at an aligned address. So a long
+//! read becomes several requests in flight at once, and many short ones become one batch.
 
 use super::aligned::{ALIGNMENT, Buffers, is_aligned};
 use crate::rings::{AT_ONCE, Place};
 
-/// No part is longer, however much the device would take: a read of 2 MiB is to be eight.
+/// Most bytes of a part, even if the device accepts more: a read of 2 MiB is to become eight parts.
 const MOST_BYTES: usize = 256 << 10;
-/// What `buffers` has to hold for several parts to be under way at once.
+/// Length of `buffers` at which several unaligned parts can be in flight at once.
 pub(crate) const BATCH_BYTES: usize = 1 << 20;
 
-/// Reads all of `places` by `read`, which is handed the parts in batches. Parts of buffers that
-/// are not aligned go by way of one from `buffers`, which holds at least one request.
+/// Reads all of `places` by calling `read` with batches of parts. Unaligned parts are read into one of
+/// `buffers`, which holds at least one request, and copied.
 pub(crate) fn read<'a, E>(
     buffers: &Buffers,
     request_bytes: usize,
@@ -60,13 +59,13 @@ pub(crate) fn read<'a, E>(
 mod tests {
     use super::*;
 
-    /// The byte at a place of the device.
+    /// The content of the device at byte `at`.
     fn byte(at: u64) -> u8 {
         (at / 512 * 7) as u8
     }
 
-    /// Reads `lengths` bytes, each to an address that is so many bytes off an aligned one, and
-    /// compares them; answers in how many batches.
+    /// Reads ranges of `lengths` bytes to addresses that are `off` bytes after an aligned one, and compares the
+    /// data; returns the number of batches.
     fn batches(request: usize, lengths: &[usize], off: usize) -> usize {
         let buffers = Buffers::new(BATCH_BYTES.max(request));
         let memory = lengths
@@ -108,7 +107,7 @@ mod tests {
             assert_eq!(batches(request, &[16 << 10; 100], off), 4);
             assert_eq!(batches(4096, &[128 << 10; 3], off), 3);
         }
-        // 2 MiB are eight parts; where they are copied, four are under way at once.
+        // 2 MiB are eight parts; if they are copied, four are in flight at once.
         assert_eq!(batches(request, &[2 << 20, 4096, 512], 0), 1);
         assert_eq!(batches(request, &[2 << 20, 4096, 512], 16), 3);
     }

@@ -1,12 +1,12 @@
-//! Which ranges a command may name on a drive of a geometry, and which writes cannot succeed by
-//! what the drive says of a zone. Pure.
+//! Checks the range of a command against the geometry, and a write against the drive's report of the zone.
+//! Pure.
 
 use zone::{
     ByteOffset, Geometry, ZoneAddress, ZoneCommand, ZoneCondition, ZoneDescriptor, ZoneError,
     ZoneId, ZoneKind, ZoneResult,
 };
 
-/// Whole blocks that lie on the drive; answers where they begin.
+/// Checks that a range is whole blocks on the drive; returns the address of its start.
 pub(crate) fn locate(
     geometry: &Geometry,
     command: ZoneCommand,
@@ -28,7 +28,7 @@ pub(crate) fn locate(
     geometry.address(at).ok_or(out_of_range)
 }
 
-/// Whole blocks, and at least one.
+/// Checks that a range is at least one block and whole blocks.
 pub(crate) fn check_blocks(
     geometry: &Geometry,
     command: ZoneCommand,
@@ -47,7 +47,7 @@ pub(crate) fn check_blocks(
     Ok(())
 }
 
-/// A read may go on from conventional zones into conventional ones, and nowhere else.
+/// Checks the range of a read, which may cross from conventional zones into conventional ones only.
 pub(crate) fn locate_read(
     geometry: &Geometry,
     at: ByteOffset,
@@ -62,7 +62,7 @@ pub(crate) fn locate_read(
     Ok(start)
 }
 
-/// The error of a range that goes on into the next zone or over the zone's capacity.
+/// The error for a range that crosses into the next zone or exceeds the zone's capacity.
 pub(crate) const fn boundary(
     command: ZoneCommand,
     zone: ZoneId,
@@ -77,7 +77,7 @@ pub(crate) const fn boundary(
     }
 }
 
-/// A zone that is there.
+/// Checks that the drive has the zone.
 pub(crate) fn check_zone(
     geometry: &Geometry,
     command: ZoneCommand,
@@ -93,7 +93,7 @@ pub(crate) fn check_zone(
     })
 }
 
-/// A zone that is there and has a write pointer.
+/// Checks that the drive has the zone and that it has a write pointer.
 pub(crate) fn check_sequential(
     geometry: &Geometry,
     command: ZoneCommand,
@@ -110,7 +110,7 @@ pub(crate) fn check_sequential(
     Ok(())
 }
 
-/// Why a write there cannot succeed, by what the drive says of the zone; limits are not looked at.
+/// The error that a write is certain to cause, by the report of its zone; limits are not checked.
 pub(crate) fn before_write(
     geometry: &Geometry,
     told: &ZoneDescriptor,

@@ -1,4 +1,4 @@
-//! From what a drive of the host tells of its zones to a [`Geometry`].
+//! Derives a [`Geometry`] from the zones that a real drive reports.
 //!
 //! Supported: conventional zones only at the start, all zones of one size and all sequential ones
 //! of one capacity. A shorter zone at the end of the drive is left out.
@@ -8,7 +8,7 @@ use super::ioctl::KernelZone;
 use std::path::Path;
 use zone::{Geometry, ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
 
-/// What a drive tells besides its zones.
+/// The block size and limits that a drive reports.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub block_size: u32,
@@ -18,7 +18,7 @@ pub(crate) struct Limits {
     pub max_append_bytes: u32,
 }
 
-/// The geometry of a drive with these zones, all of them, in order.
+/// The geometry of a drive with these limits and zones; `zones` are all zones in order.
 pub(crate) fn geometry(
     path: &Path,
     limits: Limits,
@@ -98,7 +98,7 @@ pub(crate) fn geometry(
     Ok(geometry)
 }
 
-/// What the drive says of one zone, in the words of the trait.
+/// Converts the drive's report of a zone; the write pointer becomes relative to the zone.
 pub(crate) fn descriptor(geometry: &Geometry, id: ZoneId, zone: &KernelZone) -> ZoneDescriptor {
     let condition = condition(zone.condition);
     let capacity = geometry.capacity(id);
@@ -106,7 +106,7 @@ pub(crate) fn descriptor(geometry: &Geometry, id: ZoneId, zone: &KernelZone) -> 
         ZoneCondition::ImplicitOpen | ZoneCondition::ExplicitOpen | ZoneCondition::Closed => {
             zone.write_pointer.saturating_sub(zone.start).min(capacity)
         }
-        // Where the pointer of a full zone is differs from drive to drive.
+        // Drives differ in the write pointer that they report for a full zone.
         ZoneCondition::Full => capacity,
         _ => 0,
     };
@@ -120,7 +120,7 @@ pub(crate) fn descriptor(geometry: &Geometry, id: ZoneId, zone: &KernelZone) -> 
     }
 }
 
-/// The standards' zone types, which the kernel and NVMe share.
+/// Decodes a zone type of the standards; the kernel and NVMe use the same codes.
 const fn kind(code: u8) -> Option<ZoneKind> {
     match code {
         1 => Some(ZoneKind::Conventional),
@@ -130,7 +130,7 @@ const fn kind(code: u8) -> Option<ZoneKind> {
     }
 }
 
-/// The standards' zone conditions. An unknown one is a zone that nothing can be done with.
+/// Decodes a zone condition of the standards. An unknown one counts as offline.
 const fn condition(code: u8) -> ZoneCondition {
     match code {
         0x0 => ZoneCondition::NotWritePointer,
@@ -230,7 +230,7 @@ mod tests {
             (told.condition.short(), told.write_pointer)
         };
         assert_eq!(told(2, 5 * MIB), ("oi", MIB));
-        // Full zones: pointers behind the zone, at its start or nonsense.
+        // Full zones with write pointers after the zone, at its start, or meaningless.
         for pointer in [8 * MIB, 7 * MIB, 4 * MIB, u64::MAX] {
             assert_eq!(told(0xe, pointer), ("fu", 3 * MIB));
         }

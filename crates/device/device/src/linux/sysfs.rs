@@ -1,4 +1,4 @@
-//! What the kernel's `/sys` tells of a block device.
+//! Reads the properties of a block device from `/sys`.
 
 use super::HostDriveError;
 use super::shape::Limits;
@@ -8,20 +8,20 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Most bytes that are written or read with one call, however much the device would take.
+/// Most bytes of one read or write call, even if the device accepts more.
 const MOST_AT_ONCE: u64 = 512 << 10;
 const PAGE: u64 = 4096;
 
-/// A block device's queue.
+/// The properties of a block device's queue.
 pub(super) struct Queue {
     pub limits: Limits,
-    /// Bytes that reach the device as one request, so that nothing can change their order.
+    /// Most bytes that reach the device as one request, which nothing can reorder.
     pub request_bytes: usize,
-    /// Whether the device is a drive, and not one of the kernel's own making (null_blk, zloop, device mapper).
+    /// Whether the device is hardware, and not one that the kernel emulates (null_blk, zloop, device mapper).
     pub is_hardware: bool,
 }
 
-/// Reads the queue of the open device.
+/// Reads the queue properties of the open device.
 pub(super) fn queue(path: &Path, file: &File) -> Result<Queue, HostDriveError> {
     let failed = |source| HostDriveError::Io {
         path: path.into(),
@@ -46,7 +46,7 @@ pub(super) fn queue(path: &Path, file: &File) -> Result<Queue, HostDriveError> {
         Ok(_) => return Err(not_zoned("an ordinary block device")),
         Err(_) => return Err(not_zoned("this kernel knows no zoned block devices")),
     }
-    // What older kernels do not tell is no limit; the unit of writes is a physical block then.
+    // A value that an older kernel does not have means no limit; the unit of writes is a physical block then.
     let optional = |name: &str| number(name).unwrap_or(0);
     let block_size = number("logical_block_size")?
         .max(number("zone_write_granularity").or_else(|_| number("physical_block_size"))?);

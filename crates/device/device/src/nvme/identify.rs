@@ -1,5 +1,5 @@
-//! What a controller and a zoned namespace say of themselves (NVMe base, NVM and ZNS command sets).
-//! Decoding is total: a drive may send anything.
+//! Identifies a controller and a zoned namespace (NVMe base, NVM and ZNS command sets). Decoding accepts any
+//! bytes.
 
 use super::passthrough::{Data, Failure, Queue, Words, submit};
 use crate::linux::shape::Limits;
@@ -7,23 +7,23 @@ use std::fs::File;
 
 const IDENTIFY: u8 = 0x06;
 const BYTES: usize = 4096;
-/// The Zoned Namespace Command Set.
+/// Command set identifier of the Zoned Namespace Command Set.
 const ZONED: u32 = 2;
-/// Unit of transfer limits: the smallest memory page of a controller, which is this everywhere.
+/// Unit of transfer limits: the smallest memory page of the controller, which is 4 KiB on every known one.
 const PAGE: u64 = 4096;
-/// Most bytes of one command, whatever the drive takes: the kernel has limits of its own.
+/// Most bytes of one command, even if the drive accepts more: the kernel has limits too.
 const MOST_AT_ONCE: u64 = 256 << 10;
 
-/// What is needed to know of a namespace.
+/// The properties of a namespace that are needed to use it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Namespace {
     pub block_size: u32,
     pub zone_size: u64,
     pub max_open_zones: u32,
     pub max_active_zones: u32,
-    /// Most bytes of a read or write.
+    /// Most bytes of one read or write.
     pub transfer_bytes: u64,
-    /// Most bytes of a zone append.
+    /// Most bytes of one zone append.
     pub append_bytes: u64,
 }
 
@@ -39,7 +39,7 @@ impl Namespace {
     }
 }
 
-/// The structures that a namespace and its controller are identified by.
+/// The data structures that identify a namespace and its controller.
 pub(super) struct Identity {
     controller: [u8; BYTES],
     zoned_controller: [u8; BYTES],
@@ -47,7 +47,7 @@ pub(super) struct Identity {
     zoned_namespace: [u8; BYTES],
 }
 
-/// Asks a drive. A namespace that is not zoned refuses.
+/// Requests the data structures. Fails for a namespace that is not zoned.
 pub(super) fn ask(file: &File, nsid: u32) -> Result<Identity, Failure> {
     let identify = |structure: u32, nsid: u32, set: u32| {
         let mut bytes = [0; BYTES];
@@ -67,8 +67,8 @@ pub(super) fn ask(file: &File, nsid: u32) -> Result<Identity, Failure> {
     })
 }
 
-/// What the structures say; `None` if they do not describe a zoned namespace that can be used:
-/// its blocks carry metadata, or its numbers make no sense.
+/// Decodes the data structures. `None` if they do not describe a usable zoned namespace: its blocks carry
+/// metadata, or its values are invalid.
 pub(super) fn decode(identity: &Identity) -> Option<Namespace> {
     let namespace = &identity.namespace;
     let zoned = &identity.zoned_namespace;
@@ -93,7 +93,7 @@ pub(super) fn decode(identity: &Identity) -> Option<Namespace> {
     (zone_size > 0 && append >= block).then_some(Namespace {
         block_size: block as u32,
         zone_size,
-        // Counted from 0; all ones, for none, become 0.
+        // Counted from 0; all ones, which means no limit, becomes 0.
         max_open_zones: u32_at(zoned, 8).wrapping_add(1),
         max_active_zones: u32_at(zoned, 4).wrapping_add(1),
         transfer_bytes: transfer,

@@ -1,6 +1,5 @@
-//! NVMe commands by the kernel's passthrough (`linux/nvme_ioctl.h`), one by a call or many by a ring
-//! (since Linux 5.19). The only unsafe code of this back end; the structures are the kernel's, byte
-//! by byte.
+//! Sends NVMe commands through the kernel's passthrough (`linux/nvme_ioctl.h`), one by a system call or many by
+//! a ring (since Linux 5.19). The only unsafe code of this back end; the structures have the kernel's layout.
 
 use crate::rings::Rings;
 use io_uring::opcode::UringCmd80;
@@ -15,7 +14,7 @@ const GROUP: u8 = b'N';
 /// Status code type and status code; the other bits say whether to retry.
 const STATUS_MASK: i32 = 0x7ff;
 
-/// A command without its result: what a ring takes.
+/// A command without its result, as it is placed in a ring.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct Command {
@@ -40,7 +39,7 @@ struct Command {
 }
 
 impl Command {
-    /// As an entry of a ring carries it.
+    /// The bytes of the command in a ring entry.
     fn bytes(self) -> [u8; 80] {
         // SAFETY: the fields leave no gaps (4 of 4 bytes, 2 of 8, 10 of 4), so every byte is initialised.
         let bytes: [u8; 72] = unsafe { std::mem::transmute(self) };
@@ -64,34 +63,34 @@ const ADMIN: Opcode = opcode::read_write::<PassthruCommand64>(GROUP, 0x47);
 const IO: Opcode = opcode::read_write::<PassthruCommand64>(GROUP, 0x48);
 const RING_IO: Opcode = opcode::read_write::<Command>(GROUP, 0x80);
 
-/// The status of a command that the drive refused: status code type and status code.
+/// The status of a refused command: status code type and status code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Status(pub u16);
 
-/// Why a command has no result.
+/// Why a command failed.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Failure {
-    /// The drive's answer.
+    /// The drive refused it.
     Status(Status),
-    /// The kernel's.
+    /// The kernel refused it.
     System(Errno),
 }
 
-/// Which queue a command is for.
+/// The queue that a command is sent to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Queue {
     Admin,
     Io,
 }
 
-/// The bytes of a command.
+/// The data of a command and its direction.
 pub(super) enum Data<'a> {
     None,
     ToDrive(&'a [u8]),
     FromDrive(&'a mut [u8]),
 }
 
-/// The words of a command.
+/// The fields of a command.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Words {
     pub opcode: u8,
@@ -102,7 +101,7 @@ pub(super) struct Words {
     pub cdw13: u32,
 }
 
-/// A call whose answer is the number that it returns.
+/// A system call whose result is its return value.
 struct Call<'a> {
     opcode: Opcode,
     command: Option<&'a mut PassthruCommand64>,
@@ -131,7 +130,7 @@ unsafe impl Ioctl for Call<'_> {
     }
 }
 
-/// The namespace that a device is.
+/// The namespace id of an open device.
 pub(super) fn namespace_id(file: &File) -> Result<u32, Errno> {
     let call = Call {
         opcode: NAMESPACE_ID,
@@ -142,7 +141,7 @@ pub(super) fn namespace_id(file: &File) -> Result<u32, Errno> {
     u32::try_from(id).map_err(|_| Errno::INVAL)
 }
 
-/// Carries out a command; answers its result, as far as it has one.
+/// Sends one command and waits; returns its result, which is 0 if the command has none.
 pub(super) fn submit(
     file: &File,
     queue: Queue,
@@ -171,7 +170,7 @@ pub(super) fn submit(
     }
 }
 
-/// A command as the kernel takes it; `None` if it has too many bytes.
+/// Builds the command in the kernel's layout; `None` if it has too many bytes.
 fn command(words: Words, data: Data<'_>) -> Option<Command> {
     let (addr, length) = match data {
         Data::None => (0, 0),
@@ -191,11 +190,11 @@ fn command(words: Words, data: Data<'_>) -> Option<Command> {
     })
 }
 
-/// Rings for commands.
+/// Rings for NVMe commands.
 pub(super) type CommandRings = Rings<squeue::Entry128, cqueue::Entry32>;
 
-/// Carries out commands that fill buffers, all at once where the kernel can; answers for each
-/// whether that was done. What was not is to be done by [`submit`], which says why it cannot.
+/// Sends commands that fill buffers, in parallel if the kernel supports it; returns for each whether it
+/// succeeded. The caller repeats failed ones with [`submit`], which returns the error.
 pub(super) fn submit_many(
     file: &File,
     rings: &CommandRings,
@@ -216,7 +215,7 @@ pub(super) fn submit_many(
         return nothing;
     };
     if answers.iter().all(|answer| *answer < 0) {
-        // Not the drive's answers: the kernel takes no commands this way.
+        // If all fail, the kernel does not support commands by ring.
         rings.give_up();
     }
     answers.iter().map(|answer| *answer == 0).collect()

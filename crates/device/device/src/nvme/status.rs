@@ -1,4 +1,5 @@
-//! From NVMe status codes to the standards' words. They say more than the kernel's error numbers.
+//! Maps NVMe status codes to the errors of the standards. They are more specific than the kernel's error
+//! numbers.
 
 use super::passthrough::{Failure, Status};
 use crate::linux::ranges::boundary;
@@ -17,7 +18,7 @@ const TOO_MANY_ACTIVE: u16 = 0x1bd;
 const TOO_MANY_OPEN: u16 = 0x1be;
 const INVALID_TRANSITION: u16 = 0x1bf;
 
-/// A command that failed.
+/// A command that the drive refused.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Refusal {
     pub command: ZoneCommand,
@@ -33,7 +34,7 @@ impl fmt::Display for Status {
 
 impl std::error::Error for Status {}
 
-/// What a failure means. `told` is what the drive says of the zone after it, if it says anything.
+/// The error of a failed command. `told` is the drive's report of the zone after it, if there is one.
 pub(super) fn explain(
     refusal: Refusal,
     geometry: &Geometry,
@@ -70,7 +71,7 @@ pub(super) fn explain(
             zone,
             limit: geometry.max_open_zones,
         },
-        // A transition that a broken zone refuses is told as any other one.
+        // A broken zone refuses transitions with the same status as any other zone.
         (INVALID_TRANSITION, Some(told)) => match told.condition {
             zone::ZoneCondition::ReadOnly => ZoneError::ReadOnly { command, zone },
             zone::ZoneCondition::Offline => ZoneError::Offline { command, zone },

@@ -1,4 +1,4 @@
-//! Commands that move bytes: which reads, writes and appends are allowed, and what they change.
+//! Commands that transfer data: checks reads, writes and appends, and applies their effect on zones.
 
 use super::{RestedZone, ZoneState, ZoneTable};
 use std::ops::Range;
@@ -6,41 +6,40 @@ use zone::{
     ByteOffset, ZoneAddress, ZoneCommand, ZoneCondition, ZoneError, ZoneId, ZoneKind, ZoneResult,
 };
 
-/// An allowed write that is under way. It ends in [`ZoneTable::commit_write`] or
-/// [`ZoneTable::abort_write`].
+/// An allowed write in progress. It has to end in [`ZoneTable::commit_write`] or [`ZoneTable::abort_write`].
 #[derive(Debug)]
 #[must_use]
 pub struct PlannedWrite {
     at: ZoneAddress,
-    /// The write pointer before and after; `None` where nothing but bytes changes.
+    /// The write pointer before and after; `None` if the write changes only data.
     pointer: Option<(u64, u64)>,
     capacity: u64,
 }
 
-/// An allowed read: the first `written` bytes come from the medium, the others are zeros.
+/// An allowed read: its first `written` bytes come from the medium, the others are zeros.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReadSpan {
-    /// Where it begins.
+    /// Address of the first byte.
     pub at: ZoneAddress,
-    /// How many of its bytes lie below a write pointer.
+    /// Number of its bytes that are below a write pointer.
     pub written: u64,
 }
 
 impl PlannedWrite {
-    /// Where the bytes go.
+    /// Address of the first byte to write.
     pub const fn at(&self) -> ZoneAddress {
         self.at
     }
 
-    /// The bytes from the old write pointer to the write, which have to read as zeros from now
-    /// on: only in sequential-write-preferred zones. Offsets in the zone.
+    /// The range from the old write pointer to the write, as offsets in the zone, which has to read as zeros
+    /// from now on. Only in sequential-write-preferred zones.
     pub fn gap(&self) -> Option<Range<u64>> {
         let (before, _) = self.pointer?;
         (before < self.at.offset).then_some(before..self.at.offset)
     }
 
-    /// What of the zone would survive a power cycle after the write; `None` if that does not
-    /// change.
+    /// The state of the zone that survives a power cycle after the write; `None` if the write does not change
+    /// it.
     pub fn rested_after(&self) -> Option<RestedZone> {
         let (before, after) = self.pointer?;
         let condition = if after == self.capacity {
@@ -56,14 +55,14 @@ impl PlannedWrite {
 }
 
 impl ZoneTable {
-    /// Whether `length` bytes may be read at `at`, and how many of them are written.
+    /// Checks a read of `length` bytes at `at`; returns how many of them are written.
     pub fn check_read(&self, at: ByteOffset, length: u64) -> ZoneResult<ReadSpan> {
         let command = ZoneCommand::Read;
         let start = self.locate(command, at, length)?;
         let zone_size = self.geometry.zone_size;
         let last = ZoneId(((at.0 + length - 1) / zone_size) as u32);
         if last != start.zone && self.geometry.kind(last) != ZoneKind::Conventional {
-            // Conventional zones come first, so all others up to `last` are conventional.
+            // Conventional zones come first, so if `last` is one, all zones of the range are.
             return Err(ZoneError::ZoneBoundary {
                 command,
                 zone: start.zone,
@@ -87,7 +86,7 @@ impl ZoneTable {
         Ok(ReadSpan { at: start, written })
     }
 
-    /// Whether `length` bytes may be written at `at`. If so the zone is open from now on.
+    /// Checks a write of `length` bytes at `at`. If it is allowed, the zone is open from now on.
     pub fn begin_write(&mut self, at: ByteOffset, length: u64) -> ZoneResult<PlannedWrite> {
         let command = ZoneCommand::Write;
         let start = self.locate(command, at, length)?;
@@ -112,7 +111,7 @@ impl ZoneTable {
         self.begin(command, start, length)
     }
 
-    /// Whether `length` bytes may be appended to `zone`. If so the zone is open from now on.
+    /// Checks an append of `length` bytes to `zone`. If it is allowed, the zone is open from now on.
     pub fn begin_append(&mut self, zone: ZoneId, length: u64) -> ZoneResult<PlannedWrite> {
         let command = ZoneCommand::Append;
         self.check_zone(command, zone)?;
@@ -156,7 +155,7 @@ impl ZoneTable {
             ..
         } = self.state(zone);
         let conventional = self.geometry.kind(zone) == ZoneKind::Conventional;
-        // A full write-preferred zone stays full whatever is written into it.
+        // A full write-preferred zone stays full on every write.
         let pointer = (!conventional && condition != ZoneCondition::Full)
             .then_some((write_pointer, end.max(write_pointer)));
         if pointer.is_some() {
@@ -175,7 +174,7 @@ impl ZoneTable {
         })
     }
 
-    /// The bytes of `write` are on the medium.
+    /// Records that the bytes of `write` are on the medium, and advances the write pointer.
     pub fn commit_write(&mut self, write: PlannedWrite) {
         let Some((_, after)) = write.pointer else {
             return;
@@ -189,7 +188,7 @@ impl ZoneTable {
         }
     }
 
-    /// The medium did not take `write`: the write pointer stays.
+    /// Records that `write` failed: the write pointer stays.
     pub fn abort_write(&mut self, write: PlannedWrite) {
         if write.pointer.is_none() {
             return;
@@ -202,7 +201,7 @@ impl ZoneTable {
         }
     }
 
-    /// Checks alignment and range; answers where the range begins.
+    /// Checks alignment and range; returns the address of the range's start.
     fn locate(&self, command: ZoneCommand, at: ByteOffset, length: u64) -> ZoneResult<ZoneAddress> {
         self.check_aligned(command, at, length)?;
         let out_of_range = ZoneError::OutOfRange {

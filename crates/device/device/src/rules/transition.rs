@@ -1,7 +1,7 @@
 //! Commands on a zone as a whole: open, close, finish, reset, and the medium's own failures.
 //!
-//! `check_*` answers whether the command may run and changes nothing, so that a drive can put the
-//! change on its medium first; the method without `check_` runs it.
+//! `check_*` returns whether the command is allowed and changes nothing, so that a drive can update its medium
+//! first; the method without `check_` applies the change.
 
 use super::{ZoneCommand, ZoneCondition, ZoneError, ZoneId, ZoneKind, ZoneResult, ZoneTable};
 
@@ -30,7 +30,7 @@ impl ZoneTable {
         }
     }
 
-    /// Whether `zone` may be finished, and whether that would change anything.
+    /// Checks whether `zone` may be finished; returns whether that changes anything.
     pub fn check_finish(&self, zone: ZoneId) -> ZoneResult<bool> {
         self.check_sequential(ZoneCommand::Finish, zone)?;
         match self.state(zone).condition {
@@ -43,26 +43,26 @@ impl ZoneTable {
         }
     }
 
-    /// Makes `zone` full. Only after [`Self::check_finish`] allowed it.
+    /// Makes `zone` full. [`Self::check_finish`] must have allowed it.
     pub fn finish(&mut self, zone: ZoneId) {
         self.set(zone, ZoneCondition::Full);
         self.zones[zone.index()].write_pointer = self.geometry.capacity(zone);
     }
 
-    /// Whether `zone` may be reset, and whether that would change anything on the medium.
+    /// Checks whether `zone` may be reset; returns whether that changes anything on the medium.
     pub fn check_reset(&self, zone: ZoneId) -> ZoneResult<bool> {
         self.check_sequential(ZoneCommand::Reset, zone)?;
         Ok(self.state(zone).condition != ZoneCondition::Empty)
     }
 
-    /// Makes `zone` empty. Only after [`Self::check_reset`] allowed it.
+    /// Makes `zone` empty. [`Self::check_reset`] must have allowed it.
     pub fn reset(&mut self, zone: ZoneId) {
         self.set(zone, ZoneCondition::Empty);
         self.zones[zone.index()].write_pointer = 0;
     }
 
-    /// What the medium's failure of `zone` would leave: read-only, or offline for good. `None` if
-    /// it already is so. Any other condition is not the medium's to set, and refused.
+    /// Checks a failure of the medium that makes `zone` read-only or, for good, offline; returns false if it is
+    /// so already. Any other condition is refused.
     pub fn check_failure(&self, zone: ZoneId, to: ZoneCondition) -> ZoneResult<bool> {
         self.check_zone(ZoneCommand::Report, zone)?;
         let from = self.state(zone).condition;
@@ -74,14 +74,14 @@ impl ZoneTable {
         }
     }
 
-    /// The medium of `zone` fails. Only after [`Self::check_failure`] allowed it.
+    /// Applies a failure of the medium to `zone`. [`Self::check_failure`] must have allowed it.
     pub fn fail(&mut self, zone: ZoneId, to: ZoneCondition) {
         self.set(zone, to);
     }
 
-    /// Takes the resources that a write into `zone`, or its opening, needs: room under the active
-    /// limit for an empty zone, and room under the open limit, for which the zone that was opened
-    /// implicitly longest ago is closed. The caller sets the condition.
+    /// Acquires the resources for a write to `zone` or its opening: a place under the active limit for an empty
+    /// zone, and one under the open limit, for which the zone whose implicit opening is longest ago is closed
+    /// if necessary. The caller sets the condition.
     pub(super) fn acquire_open(&mut self, command: ZoneCommand, zone: ZoneId) -> ZoneResult<()> {
         let condition = self.state(zone).condition;
         if condition.is_open() {

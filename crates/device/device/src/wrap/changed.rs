@@ -1,43 +1,43 @@
-//! A drive that does a few of its commands otherwise: what is in the way of a test, without the rest.
+//! A drive with a few commands replaced, for tests that need nothing else of it changed.
 
 use crate::file::HostMemory;
 use crate::{Keeps, ZonedDevice};
 use zone::{ByteOffset, Geometry, ZoneDescriptor, ZoneId, ZoneResult};
 
-/// What a drive does otherwise; everything that is not said here, it does as it always did. Many reads are
-/// done one after the other.
+/// The replaced commands of a drive. Commands without an implementation are passed on; several reads are
+/// executed one after the other.
 pub trait Change<D: ZonedDevice>: Send + Sync {
-    /// Instead of a read.
+    /// Replaces a read.
     fn read(&self, drive: &D, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
         drive.read(at, buffer)
     }
-    /// Instead of a write.
+    /// Replaces a write.
     fn write(&self, drive: &D, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
         drive.write(at, data)
     }
-    /// Instead of an append.
+    /// Replaces an append.
     fn append(&self, drive: &D, zone: ZoneId, data: &[u8]) -> ZoneResult<ByteOffset> {
         drive.append(zone, data)
     }
-    /// Instead of a flush.
+    /// Replaces a flush.
     fn flush(&self, drive: &D) -> ZoneResult<()> {
         drive.flush()
     }
-    /// What outlives an unclean stop.
+    /// Replaces the guarantee for unflushed writes.
     fn keeps(&self, drive: &D) -> Keeps {
         drive.keeps()
     }
-    /// What the host has left for it.
+    /// Replaces the host's free space.
     fn host_free_bytes(&self, drive: &D) -> Option<u64> {
         drive.host_free_bytes()
     }
 }
 
-/// A drive with a change.
+/// A drive with replaced commands.
 pub struct Changed<D, C> {
-    /// The drive.
+    /// The drive below.
     pub drive: D,
-    /// What it does otherwise.
+    /// The replaced commands.
     pub change: C,
 }
 

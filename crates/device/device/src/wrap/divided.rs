@@ -1,7 +1,7 @@
 //! A drive whose conventional zones are used as several zones each ([`Geometry::conventional_parts`]).
 //!
-//! Places on the drive stay what they are; only numbers and sizes of conventional zones differ. Errors name
-//! zones as the drive does.
+//! Addresses on the drive do not change; only numbers and sizes of conventional zones differ. Errors contain
+//! the zone numbers of the drive below.
 
 use crate::file::HostMemory;
 use crate::{Keeps, ZonedDevice};
@@ -15,7 +15,7 @@ pub struct Divided<D> {
 }
 
 impl<D: ZonedDevice> Divided<D> {
-    /// Each conventional zone of `inner` as `parts` zones.
+    /// Uses each conventional zone of `inner` as `parts` zones.
     pub fn new(inner: D, parts: u32) -> Result<Self, GeometryError> {
         let geometry = divided(inner.geometry(), parts)?;
         Ok(Self { inner, geometry })
@@ -26,7 +26,7 @@ impl<D: ZonedDevice> Divided<D> {
     }
 }
 
-/// `whole` with each conventional zone as `parts` zones.
+/// The geometry `whole` with each conventional zone used as `parts` zones.
 pub fn divided(whole: &Geometry, parts: u32) -> Result<Geometry, GeometryError> {
     let more = whole.conventional_zones.checked_mul(parts.max(1) - 1);
     let zone_count = more.and_then(|more| whole.zone_count.checked_add(more));

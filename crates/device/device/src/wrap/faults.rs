@@ -1,13 +1,13 @@
-//! A drive that fails as planned: I/O errors, torn writes, zones that break, slow and stuck
-//! commands.
+//! A drive that injects faults as planned: I/O errors, torn writes, zones that break, slow and stuck commands.
 //!
-//! A plan counts the commands that match it and strikes at the k-th, once or from then on. A zone
-//! that breaks is broken for this wrapper only: the drive inside does not know, except that the
-//! zone is closed there if it was open, so that it takes no open resource.
 //!
-//! Many reads at once are done one after the other here (the trait's own way): a plan strikes
-//! before its read, behind those in front of it, and what would come after a failed one does not
-//! count.
+//! A plan counts the commands that match it and applies its fault to the k-th, once or from then on. A broken
+//! zone is broken for this wrapper only; in the drive below it is merely closed if it was open, so that it
+//! takes no open resource.
+//!
+//!
+//! Several reads at once are executed one after the other (the trait's default): a fault takes effect before
+//! its own read and after the earlier ones, and reads after a failed one are not counted.
 
 use crate::file::HostMemory;
 use crate::{Keeps, ZonedDevice};
@@ -20,22 +20,22 @@ use zone::{
     ByteOffset, Geometry, ZoneCommand, ZoneCondition, ZoneDescriptor, ZoneError, ZoneId, ZoneResult,
 };
 
-/// What goes wrong.
+/// The effect of a fault on a command.
 #[derive(Clone)]
 pub enum Fault {
     /// The command fails with this error and does nothing.
     Io(io::ErrorKind),
-    /// A write or append does its first bytes, rounded down to blocks, and fails with
-    /// `ErrorKind::Other`. Other commands fail and do nothing.
+    /// A write or append writes its first bytes, rounded down to blocks, and fails with `ErrorKind::Other`.
+    /// Other commands fail without effect.
     Torn {
-        /// How many bytes are written.
+        /// Number of bytes that are written.
         bytes: u64,
     },
-    /// The command's zone becomes read-only or offline, and the command finds it so.
+    /// The command's zone becomes read-only or offline, and the command fails for that reason.
     Break(ZoneCondition),
-    /// The hook is called, then the command runs.
+    /// The hook is called before the command runs.
     Slow(Arc<dyn Fn(ZoneCommand) + Send + Sync>),
-    /// The command waits at the gate, then it runs.
+    /// The command waits at the gate before it runs.
     Stuck(Arc<Gate>),
 }
 
@@ -51,23 +51,23 @@ impl fmt::Debug for Fault {
     }
 }
 
-/// When what goes wrong.
+/// A fault, and the commands that it applies to.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Only commands of this kind count; all kinds if `None`.
     pub command: Option<ZoneCommand>,
     /// Only commands that begin in this zone count; all zones if `None`.
     pub zone: Option<ZoneId>,
-    /// Strikes at the k-th command that counts, from 1.
+    /// The fault applies to the k-th command that counts, from 1.
     pub kth: u64,
-    /// Strikes at every later one too.
+    /// Whether it also applies to all later ones.
     pub for_ever: bool,
-    /// What goes wrong.
+    /// The fault.
     pub fault: Fault,
 }
 
 impl Plan {
-    /// `fault` at the `kth` command of a kind, in any zone, once.
+    /// Applies `fault` once, to the `kth` command of a kind, in any zone.
     pub const fn at(command: ZoneCommand, kth: u64, fault: Fault) -> Self {
         Self {
             command: Some(command),
@@ -78,7 +78,7 @@ impl Plan {
         }
     }
 
-    /// The same, and from then on.
+    /// Applies `fault` to the `kth` command of a kind and all later ones, in any zone.
     pub const fn from(command: ZoneCommand, kth: u64, fault: Fault) -> Self {
         Self {
             command: Some(command),
@@ -89,14 +89,14 @@ impl Plan {
         }
     }
 
-    /// The same, only in `zone`.
+    /// Restricts the plan to commands in `zone`.
     pub const fn in_zone(mut self, zone: ZoneId) -> Self {
         self.zone = Some(zone);
         self
     }
 }
 
-/// Where stuck commands wait until they are let go.
+/// A gate at which commands wait until it is opened.
 #[derive(Default, Debug)]
 pub struct Gate {
     state: Mutex<GateState>,
@@ -115,13 +115,13 @@ impl Gate {
         Arc::default()
     }
 
-    /// Lets everything through from now on.
+    /// Opens the gate for good.
     pub fn release(&self) {
         self.state.lock().open = true;
         self.changed.notify_all();
     }
 
-    /// Comes back when at least `count` commands wait at the gate.
+    /// Returns when at least `count` commands wait at the gate.
     pub fn wait_until_stuck(&self, count: usize) {
         let mut state = self.state.lock();
         while state.waiting < count {
@@ -140,7 +140,7 @@ impl Gate {
     }
 }
 
-/// A drive that fails as planned.
+/// A drive that injects faults as planned.
 #[derive(Debug)]
 pub struct Faults<D> {
     inner: D,
@@ -161,7 +161,7 @@ struct Counted {
 }
 
 impl<D: ZonedDevice> Faults<D> {
-    /// A drive that does not fail before a plan is added.
+    /// A drive without plans, which does not fail.
     pub fn new(inner: D) -> Self {
         Self {
             inner,
@@ -169,35 +169,35 @@ impl<D: ZonedDevice> Faults<D> {
         }
     }
 
-    /// The drive inside.
+    /// The drive below.
     pub const fn inner(&self) -> &D {
         &self.inner
     }
 
-    /// Adds a plan; it counts from now on.
+    /// Adds a plan, which counts commands from now on.
     pub fn add(&self, plan: Plan) {
         self.state.lock().plans.push(Counted { plan, seen: 0 });
     }
 
-    /// Drops all plans. Broken zones stay broken.
+    /// Removes all plans. Broken zones stay broken.
     pub fn clear(&self) {
         self.state.lock().plans.clear();
     }
 
-    /// How often a plan has struck.
+    /// Number of faults that have been applied.
     pub fn struck(&self) -> u64 {
         self.state.lock().struck
     }
 
-    /// Breaks `zone` now: [`ZoneCondition::ReadOnly`] or [`ZoneCondition::Offline`].
+    /// Makes `zone` [`ZoneCondition::ReadOnly`] or [`ZoneCondition::Offline`] now.
     pub fn break_zone(&self, zone: ZoneId, condition: ZoneCondition) {
         self.state.lock().broken.insert(zone, condition);
-        // Frees the open resource; a zone that is not open refuses, which is as good.
+        // Frees the open resource. The close fails if the zone is not open, which is just as well.
         let _ = self.inner.close(zone);
     }
 
-    /// Runs what is planned for a command that begins at `at`, and finds what is broken in its
-    /// `length` bytes. `Ok(Some(bytes))`: the write is torn after so many.
+    /// Applies the planned faults to a command at `at`, and checks its `length` bytes for broken zones.
+    /// `Ok(Some(bytes))`: the write is torn after that many bytes.
     fn strike(
         &self,
         command: ZoneCommand,
@@ -225,7 +225,7 @@ impl<D: ZonedDevice> Faults<D> {
             }
         }
         if let Some(first) = zone {
-            // A read may go on into further zones.
+            // A read may continue in further zones.
             let end = ByteOffset(at.0.saturating_add((length as u64).saturating_sub(1)));
             let last = self
                 .inner
@@ -249,7 +249,8 @@ impl<D: ZonedDevice> Faults<D> {
         }
     }
 
-    /// The faults that strike now. Taken out of the lock, as hooks and gates may take their time.
+    /// The faults that apply now. They are returned so that the lock is not held while hooks and gates take
+    /// their time.
     fn due(&self, command: ZoneCommand, zone: Option<ZoneId>) -> Vec<Fault> {
         let mut state = self.state.lock();
         let mut due = Vec::new();
@@ -286,7 +287,7 @@ impl<D: ZonedDevice> Faults<D> {
         )
     }
 
-    /// The part of `data` that a torn write still writes.
+    /// The part of `data` that a torn write writes.
     fn head<'a>(&self, data: &'a [u8], bytes: u64) -> &'a [u8] {
         let bytes = bytes.min(data.len() as u64);
         &data[..(bytes - bytes % u64::from(self.inner.geometry().block_size)) as usize]
@@ -449,7 +450,7 @@ mod tests {
             let mut reads = buffers.each_mut().map(|buffer| (start, &mut buffer[..]));
             drive.read_many(&mut reads).is_ok()
         };
-        // The first ends with the second read, and so the second has the third to the fifth.
+        // The first plan ends with the second read, so the second plan applies to the third to fifth.
         assert_eq!([read(), read(), read()], [false, false, true]);
         assert_eq!(drive.struck(), 2);
     }

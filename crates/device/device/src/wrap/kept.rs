@@ -1,6 +1,7 @@
-//! A drive of which some zones are to stay as they are, whoever writes to the rest.
+//! A drive with some write-protected zones.
 //!
-//! These pass for read-only: they can be read, and no command changes them.
+//!
+//! These zones fail writes and resets as if they were read-only; they can be read.
 
 use crate::file::HostMemory;
 use crate::{Keeps, ZonedDevice};
@@ -9,7 +10,7 @@ use zone::{
     ByteOffset, Geometry, ZoneCommand, ZoneCondition, ZoneDescriptor, ZoneError, ZoneId, ZoneResult,
 };
 
-/// A drive with zones that are kept.
+/// A drive with write-protected zones.
 #[derive(Debug)]
 pub struct Kept<D> {
     inner: D,
@@ -17,7 +18,7 @@ pub struct Kept<D> {
 }
 
 impl<D: ZonedDevice> Kept<D> {
-    /// Keeps `zones` of `inner`.
+    /// Protects `zones` of `inner`.
     pub const fn new(inner: D, zones: BTreeSet<ZoneId>) -> Self {
         Self { inner, zones }
     }
@@ -128,7 +129,7 @@ mod tests {
         kept.read(start, &mut bytes).unwrap();
         assert!(bytes.iter().all(|byte| *byte == 7));
         assert_eq!(kept.inner.report_zone(zone).unwrap(), before);
-        // All others are as ever.
+        // All other zones can be changed.
         let other = ZoneId(zone.0 - 1);
         kept.write(g.start(other), &vec![1; block]).unwrap();
         kept.reset(other).unwrap();

@@ -1,13 +1,14 @@
-//! Some zones of a drive, in a row, as a drive of their own.
+//! A sequence of consecutive zones of a drive, as a drive of its own.
 //!
-//! Places and zones are counted from the first of them; errors name them as the whole drive does.
+//!
+//! Addresses and zone numbers are relative to its first zone; errors contain those of the whole drive.
 
 use crate::file::HostMemory;
 use crate::linux::ranges;
 use crate::{Keeps, ZonedDevice};
 use zone::{ByteOffset, Geometry, GeometryError, ZoneCommand, ZoneDescriptor, ZoneId, ZoneResult};
 
-/// A part of a drive. Its limits are the drive's: who uses the rest can use them up.
+/// A part of a drive. Its limits are those of the whole drive, so users of other parts can exhaust them.
 #[derive(Debug)]
 pub struct Part<D> {
     inner: D,
@@ -16,7 +17,7 @@ pub struct Part<D> {
 }
 
 impl<D: ZonedDevice> Part<D> {
-    /// At most `count` zones of `inner` from `first` on.
+    /// The part with at most `count` zones of `inner`, from `first` on.
     pub fn new(inner: D, first: ZoneId, count: u32) -> Result<Self, GeometryError> {
         let whole = inner.geometry();
         let first = first.0.min(whole.zone_count);
@@ -35,8 +36,8 @@ impl<D: ZonedDevice> Part<D> {
         })
     }
 
-    /// A part with `sequential` zones and at most `conventional` ones in front of them: those
-    /// around the place where the drive's first sequential zone begins.
+    /// A part with `sequential` zones and at most `conventional` ones before them, around the start of the
+    /// drive's first sequential zone.
     pub fn around_first_sequential(
         inner: D,
         conventional: u32,
@@ -58,7 +59,7 @@ impl<D: ZonedDevice> Part<D> {
         Ok(ZoneId(zone.0 + self.first))
     }
 
-    /// Where the part begins.
+    /// Offset of the part on the drive, in bytes.
     fn offset(&self) -> u64 {
         self.geometry.zone_size * u64::from(self.first)
     }
@@ -118,7 +119,7 @@ impl<D: ZonedDevice> ZonedDevice for Part<D> {
     fn keeps(&self) -> Keeps {
         self.inner.keeps()
     }
-    /// None: what is beside the drive belongs to one file system, and parts may hold several.
+    /// `None`: the file beside a drive belongs to one file system, and parts may hold several.
     fn host_memory(&self) -> Option<&HostMemory> {
         None
     }
@@ -174,7 +175,7 @@ mod tests {
         }
         assert_eq!(told, whole.report(ZoneId(border.0 - 1), 4).unwrap());
         assert!(told[1].condition.short() == "em" && told[3].condition.short() == "fu");
-        // Behind the part.
+        // After the end of the part.
         let end = part.geometry().start(ZoneId(4));
         let refused = [
             part.write(end, &[1; 4096]),

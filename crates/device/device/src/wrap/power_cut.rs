@@ -1,15 +1,14 @@
-//! A drive with a volatile write cache, whose power can be cut.
+//! A drive in memory with a volatile write cache, whose power can be cut.
 //!
-//! It is a drive in memory: many reads at once gain nothing, and are done one after the other.
 //!
-//! What was flushed is kept. Of what was not, a cut may leave: in a sequential zone any prefix of
-//! its commands (writes, resets, finishes), the last write torn at a block; in a conventional zone
-//! any set of the blocks written. Zones are independent of each other. So are the states that
-//! [`PowerCut::crash_states`] enumerates and [`PowerCut::image`] makes.
+//! Flushed data is kept. Of unflushed commands, a power cut may keep: in a sequential zone any prefix of them
+//! (writes, resets, finishes), the last write torn at a block; in a conventional zone any set of the written
+//! blocks. Zones are independent of each other. These are the states that [`PowerCut::crash_states`] enumerates
+//! and [`PowerCut::image`] builds. Several reads at once are executed one after the other.
 //!
-//! Zone conditions and limits live in memory of the drive and are those of the rule book. A drive
-//! never wakes up with more active zones than it can have: where a state would, more of it has
-//! happened (see [`PowerCut::image`]).
+//!
+//! Zone conditions and limits are those of the rule book. A drive never comes up with more active zones than it
+//! can have: where a state would have more, further commands are kept (see [`PowerCut::image`]).
 
 mod crash_state;
 mod image;
@@ -28,7 +27,7 @@ use zone::{
     ZoneId, ZoneResult,
 };
 
-/// A drive with a volatile write cache.
+/// A drive in memory with a volatile write cache, whose power can be cut.
 #[derive(Debug)]
 pub struct PowerCut {
     geometry: Geometry,
@@ -37,15 +36,15 @@ pub struct PowerCut {
 
 #[derive(Debug)]
 struct State {
-    /// The drive as its users see it.
+    /// Zone conditions and write pointers, including unflushed changes.
     table: ZoneTable,
     live: Vec<Arc<SparseBytes>>,
-    /// The drive as of the last flush.
+    /// The state of each zone as of the last flush.
     durable: Vec<DurableZone>,
-    /// What was done since, by zone.
+    /// Unflushed commands by zone, in order.
     unflushed: BTreeMap<ZoneId, Vec<Unflushed>>,
     operations: u64,
-    /// The power goes when `operations` would become this.
+    /// The power is cut by the command that would raise `operations` to this.
     cut_at: Option<u64>,
     lost: bool,
 }
@@ -56,7 +55,7 @@ struct DurableZone {
     rested: RestedZone,
 }
 
-/// A command that a flush has not followed yet.
+/// A command that no flush has followed.
 #[derive(Clone, Debug)]
 enum Unflushed {
     Write { offset: u64, data: Arc<[u8]> },
@@ -65,7 +64,7 @@ enum Unflushed {
 }
 
 impl PowerCut {
-    /// A new drive, all sequential zones empty.
+    /// A new drive with all sequential zones empty.
     pub fn new(geometry: Geometry) -> Result<Self, GeometryError> {
         let table = ZoneTable::new(geometry)?;
         let nothing = Arc::new(SparseBytes::default());
@@ -73,7 +72,7 @@ impl PowerCut {
         Ok(Self::from_parts(table, vec![nothing; zones]))
     }
 
-    /// A drive on which this content is durable.
+    /// A drive with this content, which is durable.
     fn from_parts(table: ZoneTable, bytes: Vec<Arc<SparseBytes>>) -> Self {
         let geometry = table.geometry().clone();
         let durable = geometry
@@ -99,33 +98,33 @@ impl PowerCut {
         }
     }
 
-    /// How many commands have changed the drive: writes, appends, resets and finishes that did
-    /// something, and flushes. Refused commands do not count.
+    /// Number of commands that have changed the drive: writes, appends, resets and finishes that had an effect,
+    /// and flushes. Refused commands do not count.
     pub fn operation_count(&self) -> u64 {
         self.state.lock().operations
     }
 
-    /// Cuts the power at the `n`-th command from now that would count; 0 cuts it now. That command
-    /// and all after it fail with [`ZoneError::PowerLost`]. It may yet have happened, wholly or in
-    /// part, or not: the crash states tell.
+    /// Cuts the power at the `n`-th command from now that would count; 0 cuts it now. That command and all
+    /// later ones fail with [`ZoneError::PowerLost`]. It may have taken effect completely, in part, or not at
+    /// all: the crash states cover all of these.
     pub fn cut_after(&self, n: u64) {
         let mut state = self.state.lock();
         state.cut_at = Some(state.operations.saturating_add(n));
         state.lost |= n == 0;
     }
 
-    /// Whether the power is gone.
+    /// Whether the power has been cut.
     pub fn is_cut(&self) -> bool {
         self.state.lock().lost
     }
 
-    /// How many commands no flush has followed yet.
+    /// Number of commands that no flush has followed.
     pub fn unflushed_count(&self) -> usize {
         self.state.lock().unflushed.values().map(Vec::len).sum()
     }
 
-    /// Breaks `zone`: [`ZoneCondition::ReadOnly`] or, for good, [`ZoneCondition::Offline`]. No cut
-    /// mends it.
+    /// Makes `zone` [`ZoneCondition::ReadOnly`] or, for good, [`ZoneCondition::Offline`]. Power cuts do not
+    /// change that.
     pub fn set_condition(&self, zone: ZoneId, condition: ZoneCondition) -> ZoneResult<()> {
         let mut state = self.powered(ZoneCommand::Report)?;
         if state.table.check_failure(zone, condition)? {
@@ -135,35 +134,36 @@ impl PowerCut {
         Ok(())
     }
 
-    /// The states that a power cut now may leave, at most `limits.max_states`, each once. Made for
-    /// [`Self::image`] before any further command.
+    /// The states that a power cut now may leave, at most `limits.max_states`, without duplicates. They are
+    /// valid for [`Self::image`] until the next command.
     ///
-    /// All combinations of all zones' choices if they are few enough. If not: nothing kept,
-    /// everything kept, each zone alone lost, each zone alone kept, each zone's other choices
-    /// with all others kept and with all others lost, and then random states from `limits.seed`.
+    /// All combinations of all zones' choices if they are few enough. If not: nothing kept, everything kept,
+    /// each zone alone lost, each zone alone kept, each zone's other choices with all others kept and with all
+    /// others lost, and then random states from `limits.seed`.
     pub fn crash_states(&self, limits: CrashLimits) -> Vec<CrashState> {
         let state = self.state.lock();
         crash_state::enumerate(&state.logs(&self.geometry), limits)
     }
 
-    /// One of the states that a power cut now may leave; the same for the same `seed`. Reaches
-    /// states that [`Self::crash_states`] leaves out: any set of blocks, tears at any block.
+    /// A random state that a power cut now may leave, which depends only on `seed`. Includes states that
+    /// [`Self::crash_states`] leaves out: any set of blocks, tears at any block.
     pub fn random_crash_state(&self, seed: u64) -> CrashState {
         let state = self.state.lock();
         crash_state::random(&state.logs(&self.geometry), seed)
     }
 
-    /// The drive after a power cut that left `choice`, switched on again: all open zones closed.
+    /// The drive after a power cut that left `choice`, with power again: all open zones are closed.
     ///
-    /// Should more zones be active than the drive can have (as a reset was lost and a later write
-    /// elsewhere was not), then more has happened than `choice` says: zones come out as they were
-    /// when they next were empty or full, lowest zone first, until that is no longer so.
+    ///
+    /// If more zones would be active than the drive can have (because a reset was lost and a later write
+    /// elsewhere was not), more commands are kept than `choice` says: zones are advanced to the next point at
+    /// which they were empty or full, lowest zone first, until the limit holds.
     pub fn image(&self, choice: &CrashState) -> MemoryDrive {
         let (table, bytes) = image::make(&self.state.lock(), &self.geometry, choice);
         MemoryDrive::from_parts(table, bytes)
     }
 
-    /// As [`Self::image`], and its power can be cut again.
+    /// As [`Self::image`], as a drive whose power can be cut again.
     pub fn restart(&self, choice: &CrashState) -> Self {
         let (table, bytes) = image::make(&self.state.lock(), &self.geometry, choice);
         Self::from_parts(table, bytes)
@@ -180,7 +180,7 @@ impl PowerCut {
 }
 
 impl State {
-    /// Counts a command that is about to happen, and fails if the power goes with it.
+    /// Counts a command that is about to run, and fails if the power is cut by it.
     fn count(&mut self, command: ZoneCommand) -> ZoneResult<()> {
         self.operations += 1;
         if self.cut_at.is_some_and(|cut| self.operations >= cut) {

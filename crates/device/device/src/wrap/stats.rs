@@ -1,7 +1,8 @@
-//! Counts what passes to a drive: operations and bytes of each kind.
+//! Counts the commands passed to a drive: operations and bytes of each kind.
 //!
-//! Only what the drive did counts, not what it refused. Counters are independent of each other: a
-//! snapshot taken while commands run may have one and not yet the other of a command's two.
+//!
+//! Only commands that succeeded count. Counters are independent of each other: a snapshot taken while commands
+//! run may contain one of a command's two counters and not the other.
 
 use crate::file::HostMemory;
 use crate::{Keeps, ZonedDevice};
@@ -10,7 +11,7 @@ use std::ops::Sub;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use zone::{ByteOffset, Geometry, ZoneCommand, ZoneDescriptor, ZoneId, ZoneResult};
 
-/// A drive that counts.
+/// A drive whose commands are counted.
 #[derive(Debug)]
 pub struct Stats<D> {
     inner: D,
@@ -25,16 +26,16 @@ struct Counter {
     bytes: AtomicU64,
 }
 
-/// Operations of one kind, and the bytes they moved.
+/// Number of commands of one kind, and the bytes they transferred.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize)]
 pub struct Count {
-    /// How many.
+    /// Number of commands.
     pub operations: u64,
-    /// Bytes moved by them all.
+    /// Bytes transferred by all of them.
     pub bytes: u64,
 }
 
-/// What was counted until a moment, or between two.
+/// Counts up to a moment, or between two.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug, Serialize)]
 pub struct StatsSnapshot {
     /// Reads.
@@ -56,12 +57,12 @@ pub struct StatsSnapshot {
 }
 
 impl StatsSnapshot {
-    /// Bytes written and appended.
+    /// Bytes written by writes and appends.
     pub const fn bytes_written(&self) -> u64 {
         self.write.bytes + self.append.bytes
     }
 
-    /// What was counted since `earlier`.
+    /// The counts since the snapshot `earlier`.
     pub fn since(&self, earlier: &Self) -> Self {
         *self - *earlier
     }
@@ -108,7 +109,7 @@ const fn index(command: ZoneCommand) -> Option<usize> {
 }
 
 impl<D: ZonedDevice> Stats<D> {
-    /// Counts what passes to `inner` from now on.
+    /// Counts the commands to `inner` from now on.
     pub fn new(inner: D) -> Self {
         Self {
             inner,
@@ -116,12 +117,12 @@ impl<D: ZonedDevice> Stats<D> {
         }
     }
 
-    /// The drive inside.
+    /// The drive below.
     pub const fn inner(&self) -> &D {
         &self.inner
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     pub fn snapshot(&self) -> StatsSnapshot {
         let count = |command| {
             let Some(index) = index(command) else {
@@ -165,7 +166,7 @@ impl<D: ZonedDevice> ZonedDevice for Stats<D> {
     fn read(&self, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
         self.count(ZoneCommand::Read, buffer.len(), self.inner.read(at, buffer))
     }
-    /// Counts each of them; none if one failed, for then it is not known which were done.
+    /// Counts each read; none if the call failed, because it is unknown which reads were done.
     fn read_many(&self, reads: &mut [(ByteOffset, &mut [u8])]) -> ZoneResult<()> {
         self.inner.read_many(reads)?;
         let counted =

@@ -1,7 +1,8 @@
-//! Tells a sink of every command that passes to a drive.
+//! Passes an event for every command of a drive to a sink.
 //!
-//! Sequence numbers are given when a command comes back, under no lock: commands that ran at the
-//! same time may reach the sink in another order than that of their numbers.
+//!
+//! Sequence numbers are assigned when a command has completed, without a lock: events of concurrent commands
+//! may reach the sink in another order than that of their numbers.
 
 use crate::file::HostMemory;
 use crate::{Keeps, ZonedDevice};
@@ -10,19 +11,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use zone::{ByteOffset, Geometry, ZoneCommand, ZoneDescriptor, ZoneError, ZoneId, ZoneResult};
 
-/// A command that came back.
+/// A command that has completed.
 #[derive(Clone, Debug, Serialize)]
 pub struct Event {
     /// Counts from 0.
     pub sequence: u64,
-    /// What was done.
+    /// The kind of command.
     pub command: ZoneCommand,
-    /// Where; for a zone append that worked, where the drive put it; the start of the zone for a
-    /// command on a zone, 0 for a flush.
+    /// Its first byte: for a zone append that succeeded, the address that the drive chose; for a command on a
+    /// zone, the zone's start; 0 for a flush.
     pub at: ByteOffset,
-    /// How many bytes; for a report, how many zones at most.
+    /// Length in bytes; for a report, the most zones.
     pub length: u64,
-    /// What went wrong.
+    /// The error, if the command failed.
     #[serde(serialize_with = "as_text")]
     pub error: Option<ZoneError>,
 }
@@ -31,10 +32,10 @@ fn as_text<S: serde::Serializer>(error: &Option<ZoneError>, to: S) -> Result<S::
     error.as_ref().map(ToString::to_string).serialize(to)
 }
 
-/// Where events go. Called by the thread that gave the command, before the answer.
+/// Receives events. It is called by the thread that issued the command, before the command returns.
 pub type Sink = Arc<dyn Fn(&Event) + Send + Sync>;
 
-/// A drive that tells of every command.
+/// A drive whose commands are traced.
 pub struct Trace<D> {
     inner: D,
     sink: Sink,
@@ -51,7 +52,7 @@ impl<D: std::fmt::Debug> std::fmt::Debug for Trace<D> {
 }
 
 impl<D: ZonedDevice> Trace<D> {
-    /// Tells `sink` of every command to `inner`.
+    /// Passes an event for every command of `inner` to `sink`.
     pub fn new(inner: D, sink: Sink) -> Self {
         Self {
             inner,
@@ -60,7 +61,7 @@ impl<D: ZonedDevice> Trace<D> {
         }
     }
 
-    /// The drive inside.
+    /// The drive below.
     pub const fn inner(&self) -> &D {
         &self.inner
     }
@@ -106,7 +107,7 @@ impl<D: ZonedDevice> ZonedDevice for Trace<D> {
         let done = self.inner.read(at, buffer);
         self.tell(ZoneCommand::Read, at, buffer.len() as u64, done)
     }
-    /// Tells of each of them; if one failed, of all with its error, for nothing is known of any.
+    /// Traces each read; if the call failed, all reads with its error, because it is unknown which were done.
     fn read_many(&self, reads: &mut [(ByteOffset, &mut [u8])]) -> ZoneResult<()> {
         let done = self.inner.read_many(reads);
         for (at, buffer) in reads {

@@ -1,7 +1,8 @@
-//! A drive that knows which of its commands are under way, and since when: a command that does not come
-//! back makes whoever needs it wait in silence, and somebody has to be able to say for what.
+//! A drive that records which of its commands are in flight, and since when, so that a command that hangs can
+//! be reported instead of blocking its callers silently.
 //!
-//! Costs two short locks and a look at the clock for each command.
+//!
+//! Costs two short locks and a reading of the clock for each command.
 
 use crate::file::HostMemory;
 use crate::{Keeps, ZonedDevice};
@@ -12,16 +13,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use zone::{ByteOffset, Geometry, ZoneCommand, ZoneDescriptor, ZoneId, ZoneResult};
 
-/// A command that the drive has not answered yet.
+/// A command in flight.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Waiting {
-    /// Counts commands.
+    /// Number of the command, which grows with each one.
     pub number: u64,
-    /// What it is.
+    /// The kind of command.
     pub command: ZoneCommand,
-    /// The zone it begins in, if it is of one.
+    /// The zone it begins in; `None` for a command that is not of one zone.
     pub zone: Option<ZoneId>,
-    /// For how long it has been under way.
+    /// Time since it was issued.
     pub age: Duration,
 }
 
@@ -33,15 +34,14 @@ struct Begun {
     at: Duration,
 }
 
-/// Some of the commands, in any order, so that threads seldom meet. On a line of the processor's cache of
-/// its own.
+/// A part of the commands, in any order, so that threads seldom contend; on a processor cache line of its own.
 #[derive(Default)]
 #[repr(align(64))]
 struct Part(Mutex<Vec<Begun>>);
 
 const PARTS: usize = 16;
 
-/// The commands that are under way.
+/// The commands in flight of a drive.
 pub struct UnderWay {
     runtime: Runtime,
     next: AtomicU64,
@@ -49,7 +49,7 @@ pub struct UnderWay {
 }
 
 impl UnderWay {
-    /// Those that have been for at least so long, the oldest first.
+    /// The commands that have been in flight for at least `age`, the oldest first.
     pub fn longer_than(&self, age: Duration) -> Vec<Waiting> {
         let now = self.runtime.now();
         let mut all = Vec::new();
@@ -88,7 +88,7 @@ impl UnderWay {
     }
 }
 
-/// Also if the drive panics.
+/// Removes a command when dropped, also if the drive panics.
 struct Ends<'a> {
     under_way: &'a UnderWay,
     number: u64,
@@ -103,14 +103,14 @@ impl Drop for Ends<'_> {
     }
 }
 
-/// A drive whose commands are watched.
+/// A drive whose commands are recorded while they are in flight.
 pub struct Watch<D> {
     inner: D,
     under_way: Arc<UnderWay>,
 }
 
 impl<D: ZonedDevice> Watch<D> {
-    /// Watches `inner`.
+    /// Records the commands of `inner`.
     pub fn new(inner: D, runtime: Runtime) -> Self {
         let under_way = Arc::new(UnderWay {
             runtime,
@@ -120,7 +120,7 @@ impl<D: ZonedDevice> Watch<D> {
         Self { inner, under_way }
     }
 
-    /// Its commands.
+    /// The commands in flight.
     pub const fn under_way(&self) -> &Arc<UnderWay> {
         &self.under_way
     }
@@ -170,7 +170,7 @@ impl<D: ZonedDevice> ZonedDevice for Watch<D> {
     fn reset(&self, zone: ZoneId) -> ZoneResult<()> {
         self.of(ZoneCommand::Reset, zone, |d| d.reset(zone))
     }
-    // Asks the host, not the drive.
+    // Not recorded: this asks the host, not the drive.
     fn host_free_bytes(&self) -> Option<u64> {
         self.inner.host_free_bytes()
     }

@@ -1,4 +1,4 @@
-//! What may happen to a zone of a drive as a whole.
+//! Kinds of damage to a zone, for tests.
 
 use super::faults::{Fault, Faults, Plan};
 use crate::{MemoryDrive, ZonedDevice};
@@ -6,23 +6,23 @@ use std::io;
 use std::sync::Arc;
 use zone::{ZoneCommand, ZoneCondition, ZoneId, ZoneKind, ZoneResult};
 
-/// Damage to a zone of a drive in memory.
+/// Damage to one zone of a drive in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ZoneDamage {
-    /// It is offline.
+    /// The zone is offline.
     Offline,
-    /// It can only be read.
+    /// The zone is read-only.
     ReadOnly,
-    /// Every read of it fails; writes are taken.
+    /// Every read of the zone fails; writes succeed.
     Unreadable,
-    /// Its write pointer is where it was before.
+    /// The write pointer has gone back to an earlier position.
     WentBack,
-    /// It is full, with zeros at its end.
+    /// The zone is full, with zeros at its end.
     Filled,
 }
 
 impl ZoneDamage {
-    /// Each of them.
+    /// All kinds of damage.
     pub const ALL: [Self; 5] = [
         Self::Offline,
         Self::ReadOnly,
@@ -31,11 +31,13 @@ impl ZoneDamage {
         Self::Filled,
     ];
 
-    /// Does it to `zone`, for good. `kept` says how many blocks stay of so many that are written, where it goes back. A
-    /// conventional zone neither goes back nor is filled.
+    /// Applies the damage to `zone`, for good. For [`Self::WentBack`], `kept` returns how many of the given
+    /// number of written blocks remain.
+    ///
+    /// Conventional zones can neither go back nor be filled.
     ///
     /// # Errors
-    /// The drive's, of a zone that is damaged already.
+    /// The drive's error, if the zone is damaged already.
     pub fn strike(
         self,
         drive: &Faults<Arc<MemoryDrive>>,

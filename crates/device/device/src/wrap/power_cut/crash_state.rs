@@ -1,19 +1,18 @@
-//! Which states a power cut may leave: enumerated, or drawn at random. Pure: it knows how many
-//! blocks each unflushed write of each zone has, and nothing of their content.
+//! The states that a power cut may leave, enumerated or drawn at random. Pure: the input is the number of
+//! blocks of each unflushed write in each zone, not their content.
 
 use runtime::HashSet;
 use std::collections::BTreeMap;
 use zone::ZoneId;
 
-/// How many states are enumerated.
+/// Limits of the enumeration.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CrashLimits {
-    /// Most states.
+    /// Most states that are enumerated.
     pub max_states: usize,
-    /// Most choices that are looked at in one zone: nothing, everything, and others spread evenly
-    /// over the log.
+    /// Most choices for one zone: nothing, everything, and others spread evenly over its unflushed commands.
     pub max_choices_per_zone: usize,
-    /// For the random states that follow when there are more combinations than `max_states`.
+    /// Seed of the random states, which follow if there are more combinations than `max_states`.
     pub seed: u64,
 }
 
@@ -27,38 +26,37 @@ impl Default for CrashLimits {
     }
 }
 
-/// What a power cut left of the unflushed commands, zone by zone.
+/// The unflushed commands that a power cut kept, by zone.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct CrashState {
-    /// Zones with unflushed commands; of one that is not here nothing is kept.
+    /// The choice for each zone with unflushed commands; of a zone that is not listed nothing is kept.
     pub zones: BTreeMap<ZoneId, ZoneChoice>,
 }
 
-/// What a power cut left of one zone's unflushed commands.
+/// The unflushed commands of one zone that a power cut kept.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum ZoneChoice {
-    /// In a sequential zone: the first so many commands, and of the next one, if it is a write, so
-    /// many bytes.
+    /// In a sequential zone: the first commands, and of the next one, if it is a write, the first bytes.
     Prefix {
-        /// Commands that happened.
+        /// Number of commands that are kept.
         operations: usize,
-        /// Bytes of the next write that happened: whole blocks, less than all.
+        /// Bytes of the next write that are kept: whole blocks, less than all.
         torn_bytes: u64,
     },
-    /// In a conventional zone: of each block in each write, in order, whether it was written.
+    /// In a conventional zone: for each block of each write, in order, whether it is kept.
     Blocks {
-        /// One for each block of each write.
+        /// One flag for each block of each write.
         kept: Vec<bool>,
     },
 }
 
-/// The shape of a zone's unflushed commands.
+/// The sizes of a zone's unflushed commands.
 pub(super) struct ZoneLog {
     pub zone: ZoneId,
-    /// Whether the zone is sequential, so that what happened is a prefix.
+    /// Whether the zone is sequential, so that only a prefix can be kept.
     pub ordered: bool,
     pub block_size: u64,
-    /// Blocks of each write; `None` for a reset or finish.
+    /// Number of blocks of each write; `None` for a reset or finish.
     pub write_blocks: Vec<Option<u64>>,
 }
 
@@ -93,8 +91,8 @@ impl ZoneLog {
         }
     }
 
-    /// Nothing first, everything second, then what lies between; at most `limit`, at least these
-    /// two.
+    /// The choices for this zone: nothing, everything, then choices in between; at most `limit`, at least the
+    /// first two.
     fn choices(&self, limit: usize) -> Vec<ZoneChoice> {
         let mut between = Vec::new();
         if self.ordered {
@@ -116,7 +114,7 @@ impl ZoneLog {
         } else {
             let blocks = self.blocks();
             if blocks > 2 {
-                // The later half without the earlier: the order of writes turned round.
+                // The later half without the earlier one, as if writes were reordered.
                 let kept = (0..blocks).map(|block| block >= blocks / 2).collect();
                 between.push(ZoneChoice::Blocks { kept });
             }
@@ -156,7 +154,7 @@ impl ZoneLog {
                 torn_bytes: random.below(next) * self.block_size,
             }
         } else {
-            // From almost nothing to almost everything.
+            // The share of kept blocks varies from almost none to almost all.
             let of_eight = 1 + random.below(7);
             let kept = (0..self.blocks())
                 .map(|_| random.below(8) < of_eight)
@@ -218,7 +216,7 @@ pub(super) fn enumerate(logs: &[ZoneLog], limits: CrashLimits) -> Vec<CrashState
             states.add(except(*zone, choice, NOTHING));
         }
     }
-    // Random states repeat; they need not fill the limit.
+    // Random states may repeat, so they need not reach the limit.
     for seed in 0..limits.max_states as u64 {
         if states.all.len() >= limits.max_states {
             break;
@@ -268,7 +266,8 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`, which is not 0. Slightly uneven, which no test minds.
+    /// A number below `bound`, which must not be 0. The distribution is slightly uneven, which is harmless in
+    /// tests.
     fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }

@@ -1,4 +1,4 @@
-//! Makes the drive that a crash state leaves: durable content plus what is kept of the log.
+//! Builds the drive that a crash state leaves: durable content plus the kept commands.
 
 use super::crash_state::{CrashState, ZoneChoice};
 use super::{State, Unflushed};
@@ -57,10 +57,10 @@ pub(super) fn make(
     (table(geometry, &rested), bytes)
 }
 
-/// `choice`, or more of it, such that the active limit holds: where too many zones would be active,
-/// zones are moved on, lowest first, to where their log next leaves them empty or full. That is
-/// always enough: what stays active then is active at the end of its log too, and at the end of
-/// all logs the limit held.
+/// `choice` with as many further commands as the active limit requires. Where too many zones would be active,
+/// zones are advanced, lowest first, to the next point at which their commands leave them empty or full. That
+/// always suffices: a zone that stays active is active after all of its commands too, and after all commands
+/// the limit held.
 fn settle(state: &State, geometry: &Geometry, choice: &CrashState) -> BTreeMap<ZoneId, ZoneChoice> {
     let mut choices = choice.zones.clone();
     if geometry.max_active_zones == 0 {
@@ -98,7 +98,7 @@ fn settle(state: &State, geometry: &Geometry, choice: &CrashState) -> BTreeMap<Z
     choices
 }
 
-/// What `zone` is after what is kept of its log, without touching its bytes.
+/// The state of `zone` after its kept commands, without its bytes.
 fn rested_after(
     state: &State,
     geometry: &Geometry,
@@ -162,7 +162,7 @@ fn advance(
         Unflushed::Reset => 0,
         Unflushed::Finish => capacity,
     };
-    // A zone that broke stays broken, whatever its log says.
+    // A broken zone stays broken, whatever commands are kept.
     if !matches!(
         rested.condition,
         ZoneCondition::ReadOnly | ZoneCondition::Offline
