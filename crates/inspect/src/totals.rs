@@ -49,7 +49,6 @@ pub struct Totals {
     ///
     /// User data is objects on a store (its metadata takes space but does not count), else files. Zones without
     /// a write pointer take their live bytes. `None` where the amount of user data is unknown.
-    /// what is kept is.
     pub space_amplification: Option<f64>,
 }
 

@@ -1,6 +1,5 @@
 //! How many of the last free zones each tenant has to leave to tenants of higher priority. Pure.
 //!
-//!
 //! Tenants are an array and are named by their positions in it. A tenant takes a free zone only while more are
 //! free than those of higher priority are guaranteed, so no tenant is brought below its guarantee by a lower
 //! one. While a zone is free, the highest tenant can go on. Tenants that give zones back (a journal that is

@@ -1,6 +1,5 @@
 //! Orders readers and resets: a zone is reset only when no reader can still read from an address in it.
 //!
-//!
 //! A reader enters, looks its addresses up, declares the zones they are in, reads, and leaves. A thread that
 //! resets a zone first makes sure that no lookup finds an address in it any more, and then waits for the
 //! readers that entered before and may have found one. Readers never wait, neither for a reset nor for each

@@ -1,11 +1,9 @@
 //! The zones that could be cleaned, ordered so that a victim is found without a scan of all of them.
 //!
-//!
 //! Zones are kept by their share of dead bytes, in [`SHARES`] classes of equal width, the oldest first in each
 //! class. Of two zones with the same share every policy prefers the older one, so the oldest of each class are
 //! enough to choose from: the choice equals that from all zones, or has a share that is less by at most one
 //! 256th. The borders of all degrees of [`crate::Pressure`] are borders of classes.
-//!
 //!
 //! A change costs O(log n), a choice compares 256 zones, and memory is 9 bytes a zone.
 

@@ -1,6 +1,5 @@
 //! The hash of cache keys: the same in every run, with every bit depending on every bit of the key.
 //!
-//!
 //! [`NumberHash`] is not enough: a cache's shard is chosen by bits in the middle of the hash, and these are all
 //! the same for keys that differ in their upper bits only, such as offsets that are multiples of 64 KiB.
 

@@ -13,7 +13,7 @@ pub struct Shares {
 }
 
 const MIB: u64 = 1 << 20;
-/// Below the lower bound, an onode lookup often reads the drive although a cache could have answered it.
+/// Below the lower bound, onode lookups read the drive where a larger cache would avoid it.
 const METADATA: RangeInclusive<u64> = 64 * MIB..=4096 * MIB;
 
 /// Why a requested cache size is refused.

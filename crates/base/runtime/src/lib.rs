@@ -1,6 +1,5 @@
 //! All that a process takes from its host: time, random numbers, threads, locks, memory.
 //!
-//!
 //! All code below the programs (`cli`, `serve`) takes these from here, so that the same code runs on real
 //! threads, under shuttle (feature `schedules`), or in a simulation that repeats from its seed. `scripts/seam`
 //! finds code that bypasses this crate.

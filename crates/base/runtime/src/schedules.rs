@@ -4,7 +4,6 @@
 //! Burckhardt et al., ASPLOS 2010), which finds bugs that need a rare order of few events. Seeds are fixed; a
 //! failure prints the schedule, for `shuttle::replay`.
 //!
-//!
 //! `ZONESTORE_SCHEDULES=n` runs n schedules of either kind, `ZONESTORE_SEED=n` those of another seed. Memory
 //! orders weaker than the program's are not explored.
 

@@ -1,6 +1,5 @@
 //! The errors of a zoned drive.
 //!
-//!
 //! The kinds follow the standards' status codes and tell the caller what to do:
 //! [`ZoneError::is_caller_mistake`] means that the call was wrong, the limit kinds that a zone has to be given
 //! back first, and `ReadOnly`, `Offline` and `Io` that the medium has a problem.

@@ -1,6 +1,5 @@
 //! The vocabulary of zoned storage: addresses, geometry, conditions and errors. Nothing here does I/O.
 //!
-//!
 //! Terms follow ZBC/ZAC (INCITS 536 / 549) and the NVMe Zoned Namespace Command Set. All other crates use these
 //! types, so that no bare `u64` address crosses an interface.
 

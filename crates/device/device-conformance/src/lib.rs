@@ -1,7 +1,6 @@
 //! A conformance suite for implementations of [`ZonedDevice`]: each command in each condition, limits, ranges,
 //! data.
 //!
-//!
 //! A deviation panics with the rule that was broken. Emulated drives are created for every case with the
 //! geometry that it needs, and have to follow the rule book to the letter. A real drive ([`run_on`]) keeps its
 //! geometry: cases that it cannot run are left out, and where the standards leave a choice it may differ; both

@@ -1,6 +1,5 @@
 //! Tests whether a drive keeps flushed data over a loss of power.
 //!
-//!
 //! The test writes a sequence of commands that is derived from a seed ([`Round`]), and logs the number of each
 //! completed flush outside the drive. When the power is back, everything up to the last logged flush must be there;
 //! of later commands, each zone may have a prefix, torn at a block (the contract that `docs/lab.md` and SAFETY.md

@@ -413,7 +413,6 @@ impl Drop for LinuxDrive {
 
 /// Locks a device's node exclusively, or together with other readers.
 ///
-///
 /// udev opens a device under a shared lock whenever a writer has closed it; a writer waits for that before it
 /// reports the device as in use.
 pub(crate) fn lock(path: &Path, file: &File, writable: bool) -> Result<(), HostDriveError> {

@@ -1,6 +1,5 @@
 //! A zoned drive in memory: it enforces every rule of a real one and loses its content with the process.
 //!
-//!
 //! Only written ranges take memory. Commands in different zones run in parallel: the zone table is locked only
 //! for a decision, a zone's bytes while they are copied. Lock order: a zone's bytes, then the table.
 

@@ -1,6 +1,5 @@
 //! Executes many commands in parallel by io_uring, for every drive that has a file descriptor.
 //!
-//!
 //! If the host does not provide io_uring, or denies it, commands are executed one after the other. A ring is
 //! used by one caller at a time. All commands handed to the kernel are waited for before their buffers are
 //! returned.

@@ -1,6 +1,5 @@
 //! The rule book of zoned drives: the effect of each command on a zone in each condition.
 //!
-//!
 //! A pure state machine over a zone table; it does no I/O. A drive asks it before it acts (`begin_*`,
 //! `check_*`) and reports afterwards (`commit_write`, `reset`, …). Invariants: at most `max_open_zones` zones
 //! are open and, apart from tables restored with more, at most `max_active_zones` are active; a write pointer

@@ -1,6 +1,5 @@
 //! The only interface of the upper layers to a zoned drive.
 //!
-//!
 //! Calls block until the drive has answered. Drives may have a volatile write cache, so an answered write is
 //! durable only after [`ZonedDevice::flush`]. Every method may be called from many threads at once; the caller
 //! orders writes into one zone, the drive orders appends.

@@ -1,6 +1,5 @@
 //! Measures the overhead of ZEA over the plain drive, in the time of the drive's clock: figure 2 of the paper.
 //!
-//!
 //! The caller provides drives and clock ([`Bed`]), so the same loops run on drive models in virtual time and on
 //! real drives.
 

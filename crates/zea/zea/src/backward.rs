@@ -1,6 +1,5 @@
 //! Iterates over all extents of a zone, the newest first, by the back pointers in their metadata.
 //!
-//!
 //! A block of metadata names the n blocks before it, so these are read at once, which a drive that serves many
 //! reads in parallel does much faster. Each extent's number tells how many extents are before it.
 

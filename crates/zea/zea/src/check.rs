@@ -19,7 +19,7 @@ pub struct Gap {
     pub lost: u64,
 }
 
-/// What [`check`] found.
+/// The extents, gaps and damage that [`check`] has found in a zone.
 #[derive(Clone, Default, Debug)]
 pub struct Checked {
     /// Extents, the oldest first.

@@ -1,6 +1,5 @@
 //! The metadata log: two areas, one of which holds a checkpoint and the frames after it.
 //!
-//!
 //! The next checkpoint goes to the other area, so a crash leaves one of the two complete. It is written when
 //! all extents that it names are durable. A frame is written after the extents that it names, and one flush
 //! makes all of these durable, so a crash may leave the frame without its extents. Each frame names the last

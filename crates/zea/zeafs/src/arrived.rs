@@ -1,6 +1,5 @@
 //! Checks whether the extents that a frame names had reached the drive when its power failed.
 //!
-//!
 //! A drive keeps of each zone a prefix of the writes, and a zone is used only after its reset is durable. So
 //! data below a write pointer was written there; if it is different now, it is damaged, and its readers get an
 //! error. A finished zone has no such limit: there the extent's metadata is checked, which is written with its

@@ -1,6 +1,5 @@
 //! Replays the frames of an area.
 //!
-//!
 //! The last frames may have survived a power cut that lost the extents they name. So of the frames after the
 //! last one known to be durable, as many are valid as give a file system whose extents have all reached the
 //! drive. But a zone is reset only when the frame is durable that dropped its last live extent: if an extent is

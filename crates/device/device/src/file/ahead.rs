@@ -1,6 +1,5 @@
 //! Zeros ahead of a zone's write pointer, which make small sequential writes cheaper.
 //!
-//!
 //! The zeros are written before the data comes, so that the host's file system has allocated blocks for it.
 //! Once a flush has made them durable, the zone's entry names their end; and once the entry is durable, the
 //! data itself shows where the write pointer is, because it ends where the zeros begin. Such a write costs one

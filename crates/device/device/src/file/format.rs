@@ -1,6 +1,5 @@
 //! The on-disk format of a drive file: header block, zone table, layout. Encoding and decoding, no I/O.
 //!
-//!
 //! Little-endian, fixed offsets, reserved bytes zero. The decoders accept any bytes: they return an error for
 //! invalid ones and never panic. Documented in `docs/format/file-drive.md`; a test compares its table with the
 //! constants here.

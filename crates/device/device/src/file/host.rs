@@ -11,7 +11,6 @@ use std::os::unix::fs::FileExt;
 
 /// A file with an exclusive or shared lock that is held until it is dropped; or without a lock.
 ///
-///
 /// The lock is released explicitly: a process that is just being spawned holds a copy of the descriptor for a
 /// moment, and a lock that is only closed would stay with that copy.
 #[derive(Debug)]

@@ -1,6 +1,5 @@
 //! Writes to a file through a memory mapping, without a system call for each write.
 //!
-//!
 //! Writing to a mapped page without a disk block allocates one, and if the disk is full the process is killed
 //! (`SIGBUS`). So a stretch is mapped only after its blocks were allocated, and only on file systems that write
 //! in place: copy-on-write may need a block at any time. All other writes use system calls, which return

@@ -1,6 +1,5 @@
 //! Page-aligned buffers for direct I/O.
 //!
-//!
 //! A caller's bytes are rarely aligned, so they are copied through such a buffer. A few buffers are kept,
 //! because every command needs one.
 

@@ -1,6 +1,5 @@
 //! Maps the kernel's few error numbers to the errors of the standards. Pure.
 //!
-//!
 //! Most refusals of a zoned drive arrive as `EIO`, and the zone's condition afterwards tells which refusal it
 //! was. Exceeded limits have error numbers of their own if the driver passes them on.
 

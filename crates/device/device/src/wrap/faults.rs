@@ -1,10 +1,8 @@
 //! A drive that injects faults as planned: I/O errors, torn writes, zones that break, slow and stuck commands.
 //!
-//!
 //! A plan counts the commands that match it and applies its fault to the k-th, once or from then on. A broken
 //! zone is broken for this wrapper only; in the drive below it is merely closed if it was open, so that it
 //! takes no open resource.
-//!
 //!
 //! Several reads at once are executed one after the other (the trait's default): a fault takes effect before
 //! its own read and after the earlier ones, and reads after a failed one are not counted.

@@ -1,7 +1,6 @@
 //! A drive with some write-protected zones.
 //!
-//!
-//! These zones fail writes and resets as if they were read-only; they can be read.
+//! These zones appear as read-only: they can be read, and no command changes them.
 
 use crate::file::HostMemory;
 use crate::{Keeps, ZonedDevice};

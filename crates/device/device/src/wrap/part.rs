@@ -1,6 +1,5 @@
 //! A sequence of consecutive zones of a drive, as a drive of its own.
 //!
-//!
 //! Addresses and zone numbers are relative to its first zone; errors contain those of the whole drive.
 
 use crate::file::HostMemory;

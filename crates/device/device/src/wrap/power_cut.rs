@@ -1,11 +1,9 @@
 //! A drive in memory with a volatile write cache, whose power can be cut.
 //!
-//!
 //! Flushed data is kept. Of unflushed commands, a power cut may keep: in a sequential zone any prefix of them
 //! (writes, resets, finishes), the last write torn at a block; in a conventional zone any set of the written
 //! blocks. Zones are independent of each other. These are the states that [`PowerCut::crash_states`] enumerates
 //! and [`PowerCut::image`] builds. Several reads at once are executed one after the other.
-//!
 //!
 //! Zone conditions and limits are those of the rule book. A drive never comes up with more active zones than it
 //! can have: where a state would have more, further commands are kept (see [`PowerCut::image`]).
@@ -153,7 +151,6 @@ impl PowerCut {
     }
 
     /// The drive after a power cut that left `choice`, with power again: all open zones are closed.
-    ///
     ///
     /// If more zones would be active than the drive can have (because a reset was lost and a later write
     /// elsewhere was not), more commands are kept than `choice` says: zones are advanced to the next point at

@@ -1,6 +1,5 @@
 //! Counts the commands passed to a drive: operations and bytes of each kind.
 //!
-//!
 //! Only commands that succeeded count. Counters are independent of each other: a snapshot taken while commands
 //! run may contain one of a command's two counters and not the other.
 

@@ -1,6 +1,5 @@
 //! Passes an event for every command of a drive to a sink.
 //!
-//!
 //! Sequence numbers are assigned when a command has completed, without a lock: events of concurrent commands
 //! may reach the sink in another order than that of their numbers.
 

@@ -1,7 +1,6 @@
 //! A drive that records which of its commands are in flight, and since when, so that a command that hangs can
 //! be reported instead of blocking its callers silently.
 //!
-//!
 //! Costs two short locks and a reading of the clock for each command.
 
 use crate::file::HostMemory;
