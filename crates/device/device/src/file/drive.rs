@@ -37,7 +37,7 @@ const LARGE_WRITE: usize = 256 << 10;
 /// Bytes of zeros that are written at once ahead of small writes.
 const PREPARED_BYTES: u64 = 1 << 20;
 
-/// A drive in a file of the host, locked against every other opener while it lives.
+/// A drive in a file of the host, which stays locked while it is open: exclusively, or shared if opened for reading.
 #[derive(Debug)]
 pub struct FileDrive {
     path: PathBuf,
@@ -556,8 +556,8 @@ impl ZonedDevice for FileDrive {
     }
 }
 
-/// Fails if the file cannot be opened again by its name, or has another length than it should: then nothing in
-/// it is durable.
+/// Fails if the file has no name left by which it can be opened again, or not the length that it should have: then
+/// nothing in it is durable.
 fn check_is_whole(file: &Metadata, header: &Header) -> io::Result<()> {
     let expected = format::file_bytes(&header.geometry).unwrap_or(u64::MAX);
     if file.nlink() == 0 {
