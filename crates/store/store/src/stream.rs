@@ -241,15 +241,14 @@ impl Stream {
     /// Gives the open zone to the stream `to`; if that has one already, both keep theirs. False if there is none to
     /// give.
     pub fn hand_over(&self, to: &Self) -> bool {
-        let Some(open) = self.state.lock().open.take() else {
+        // Under both locks: meanwhile neither stream opens another zone. No thread takes them the other way round.
+        let mut ours = self.state.lock();
+        if ours.open.is_none() {
             return false;
-        };
+        }
         let mut theirs = to.state.lock();
         if theirs.open.is_none() {
-            theirs.open = Some(open);
-        } else {
-            drop(theirs);
-            self.state.lock().open = Some(open);
+            theirs.open = ours.open.take();
         }
         true
     }
