@@ -1,5 +1,6 @@
-//! How a file system ages: files of weighted sizes come and go at random (thesis, section 5.3). Pure: a seed decides
-//! everything, so that a run that was interrupted goes on where it was.
+//! Ages a Caveat-Scriptor volume: creates and removes files of weighted random sizes (thesis, section 5.3), to find
+//! how much larger than its data the drive has to be. Pure: the seed decides everything, so that the same seed gives
+//! the same run.
 
 use crate::drive::{CaveatError, Parameters};
 use crate::free_list::Fit;
@@ -12,33 +13,33 @@ use thiserror::Error;
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sizes(Vec<(u64, f64)>);
 
-/// Why a text is no distribution.
+/// Why [`Sizes`] cannot be parsed from a text.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum SizesError {
     /// A line is not a size and a weight.
     #[error("line {line}: `{text}`: a size in bytes and a weight are needed, as in `4096 30`")]
     Line {
-        /// From 1.
+        /// Line number, from 1.
         line: usize,
-        /// What it says.
+        /// The text of the line.
         text: String,
     },
-    /// There is nothing to choose from.
+    /// The text has no line with a size and a weight above 0.
     #[error("no line has a size and a weight above 0")]
     Empty,
 }
 
 impl Sizes {
-    /// The thesis's: files of 4 and 8 KiB have the heaviest weight, one of 4 MiB is rare. It does not print the weights.
-    /// These give the mean that its other numbers imply: 100,000 operations that fill 1 GiB at 4:1 and then replace,
-    /// and allocate 2.5 GiB (section 5.3.1), write 42 KiB each time.
+    /// The distribution of the thesis: files of 4 and 8 KiB have the heaviest weight, one of 4 MiB is rare. The
+    /// thesis does not print the weights. These give the mean that its other numbers imply: 100,000 operations that
+    /// fill 1 GiB at 4:1 and then replace, and allocate 2.5 GiB (section 5.3.1), write 42 KiB each time.
     pub fn thesis() -> Self {
         let weights = [30.0, 30.0, 15.0, 8.0, 6.0, 4.0, 2.0, 1.0, 0.5, 0.2, 0.1];
         let sizes = weights.iter().enumerate();
         Self(sizes.map(|(n, weight)| (4096 << n, *weight)).collect())
     }
 
-    /// The mean in bytes.
+    /// Weighted mean size, in bytes.
     pub fn mean(&self) -> f64 {
         let weights: f64 = self.0.iter().map(|(_, weight)| weight).sum();
         let bytes: f64 = self
@@ -49,7 +50,7 @@ impl Sizes {
         bytes / weights
     }
 
-    /// The largest.
+    /// The largest size in bytes; 0 if there is none.
     pub fn largest(&self) -> u64 {
         self.0.iter().map(|(size, _)| *size).max().unwrap_or(0)
     }
@@ -70,7 +71,7 @@ impl Sizes {
 impl FromStr for Sizes {
     type Err = SizesError;
 
-    /// Lines of a size in bytes and a weight; what begins with `#` and empty lines say nothing.
+    /// Parses lines of a size in bytes and a weight; empty lines and lines that begin with `#` are skipped.
     fn from_str(text: &str) -> Result<Self, SizesError> {
         let mut sizes = Vec::new();
         for (n, line) in text.lines().enumerate() {
@@ -102,44 +103,45 @@ impl FromStr for Sizes {
     }
 }
 
-/// What comes next.
+/// An operation of a [`Workload`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Step {
-    /// A file of this number and so many bytes is made.
+    /// Create a file.
     Create {
-        /// The number: no two files have the same.
+        /// The file's number, unique in the workload.
         file: u64,
-        /// Its size.
+        /// The file's size.
         bytes: u64,
     },
-    /// A file is removed.
+    /// Remove a file.
     Remove {
-        /// Its number.
+        /// The file's number.
         file: u64,
     },
 }
 
-/// Which files come and go. Four are made for one that is removed, until the next one does not fit; from then on
-/// files are removed until it does.
+/// Decides which files are created and removed. Four are created for each one removed, until the next one does not
+/// fit; from then on files are removed until it does.
 #[derive(Clone, Debug)]
 pub struct Workload {
     sizes: Sizes,
     random: fastrand::Rng,
     capacity: u64,
     unit: u64,
-    /// Of a hundred removals, those of any file; the others are of the oldest.
+    /// Percentage of removals that take a random file; all others take the oldest.
     random_percent: u8,
-    /// Files that are there, the oldest first: number and bytes, rounded up to units.
+    /// Existing files, the oldest first: number and bytes, rounded up to units.
     files: VecDeque<(u64, u64)>,
     live: u64,
     next: u64,
-    /// The size of the file that waits for room.
+    /// Size of the file that could not be created for lack of room, in bytes; it is the next to be created.
     waiting: Option<u64>,
     is_steady: bool,
 }
 
 impl Workload {
-    /// Files of at most `capacity` bytes together, each rounded up to `unit`. Any of them is removed.
+    /// A workload of files of at most `capacity` bytes together, each rounded up to `unit`. Removals take a random
+    /// file.
     pub fn new(sizes: Sizes, capacity: u64, unit: u64, seed: u64) -> Self {
         Self {
             sizes,
@@ -155,24 +157,24 @@ impl Workload {
         }
     }
 
-    /// The same, and of a hundred removals so many are of any file, all others of the oldest.
+    /// Makes `percent` of a hundred removals take a random file, and all others the oldest.
     #[must_use]
     pub const fn with_random_removals(mut self, percent: u8) -> Self {
         self.random_percent = percent;
         self
     }
 
-    /// Bytes of all files that are there, rounded up.
+    /// Bytes of all existing files, each rounded up to units.
     pub const fn live(&self) -> u64 {
         self.live
     }
 
-    /// Whether it was full once.
+    /// Whether the capacity was reached once.
     pub const fn is_steady(&self) -> bool {
         self.is_steady
     }
 
-    /// The next step. There always is one unless no file fits at all.
+    /// The next operation; `None` only if the next file does not fit into an empty volume.
     pub fn step(&mut self) -> Option<Step> {
         let bytes = match self.waiting.take() {
             Some(bytes) => bytes,
@@ -201,31 +203,31 @@ impl Workload {
     }
 }
 
-/// How a volume is aged.
+/// Parameters of an aging run on a [`Volume`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Aging {
-    /// Blocks that files fill.
+    /// Blocks that files fill, the capacity of the workload.
     pub usable_blocks: u64,
     /// Bytes of a block.
     pub block_size: u32,
     /// The drive's isolation distance in blocks.
     pub isolation_distance: u64,
-    /// Operations.
+    /// Number of operations.
     pub operations: u64,
-    /// Of a hundred removals, those of any file; the others are of the oldest.
+    /// Percentage of removals that take a random file; all others take the oldest.
     pub random_percent: u8,
-    /// Decides which.
+    /// Seed of the [`Workload`].
     pub seed: u64,
 }
 
-/// An aged volume.
+/// State of a volume at the end of an aging run.
 #[derive(Clone, Copy, PartialEq, Debug, serde::Serialize)]
 pub struct Aged {
     /// Blocks of the drive.
     pub total_blocks: u64,
     /// Free blocks at the end.
     pub free_blocks: u64,
-    /// Of them, those in extents too small to be used.
+    /// Of the free blocks, those in extents too small for one block and its footer.
     pub unusable_blocks: u64,
     /// Blocks of all files ever written.
     pub allocated_blocks: u64,
@@ -234,10 +236,10 @@ pub struct Aged {
 }
 
 impl Aging {
-    /// The thesis's: 1 GiB, 100,000 operations. Which files are removed it does not print. If any was as likely as any
-    /// other, drives of nearly half as much again would be needed whatever the allocator, for a hole in the place of a small
-    /// file holds no other one with its footer. With one removal of twenty, and all others of the oldest file, they
-    /// have the printed size at an isolation distance of 16.
+    /// Parameters of the thesis: 1 GiB, 100,000 operations. It does not print which files are removed. If every
+    /// removal took a random file, drives of nearly half as much again would be needed whatever the allocator,
+    /// because the hole that a small file leaves has no room for another file and its footer. With one random removal
+    /// of twenty, and all others of the oldest file, drives have the printed size at an isolation distance of 16.
     pub const fn thesis(isolation_distance: u64, seed: u64) -> Self {
         Self {
             usable_blocks: 262_144,
@@ -249,10 +251,10 @@ impl Aging {
         }
     }
 
-    /// Ages a drive of `total_blocks`; `None` if a file finds no room on the way.
+    /// Ages a drive of `total_blocks`; `None` if no free extent holds one of the files.
     ///
     /// # Errors
-    /// The drive refuses what should be possible.
+    /// [`CaveatError`], if the drive refuses a write that the allocator takes for possible.
     pub fn run(&self, fit: Fit, total_blocks: u64) -> Result<Option<Aged>, CaveatError> {
         let block = u64::from(self.block_size);
         let parameters = Parameters {
@@ -291,11 +293,11 @@ impl Aging {
         }))
     }
 
-    /// The smallest drive on which it comes to its end, in steps of `step` hundredths of what files fill; and how
-    /// it looks then. `None` if twice as much does not do.
+    /// The smallest drive on which [`Self::run`] finishes: its size beyond [`Self::usable_blocks`] in percent, tried
+    /// in steps of `step`, and its final state. `None` if a drive of twice the usable blocks is too small.
     ///
     /// # Errors
-    /// The drive refuses what should be possible.
+    /// As [`Self::run`].
     pub fn least(&self, fit: Fit, step: u64) -> Result<Option<(u64, Aged)>, CaveatError> {
         for percent in (0..=100).step_by(step.max(1) as usize) {
             let total = self.usable_blocks + self.usable_blocks * percent / 100;

@@ -1,6 +1,6 @@
-//! A bit for each block. Pure.
+//! A fixed-length bitmap with one bit per block. Pure.
 
-/// Bits by number, all of one value at first.
+/// A bitmap of fixed length.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Bits {
     words: Vec<u64>,
@@ -8,7 +8,7 @@ pub struct Bits {
 }
 
 impl Bits {
-    /// So many bits.
+    /// `length` bits, all of them `value`.
     pub fn new(length: u64, value: bool) -> Self {
         let word = if value { u64::MAX } else { 0 };
         let mut bits = Self {
@@ -19,12 +19,12 @@ impl Bits {
         bits
     }
 
-    /// How many.
+    /// Number of bits.
     pub const fn count(&self) -> u64 {
         self.length
     }
 
-    /// Bits behind the end are 0.
+    /// Clears the bits after the end in the last word, so that equal bitmaps compare equal.
     fn clear_rest(&mut self) {
         let rest = self.length % 64;
         if let (Some(last), true) = (self.words.last_mut(), rest > 0) {
@@ -32,12 +32,12 @@ impl Bits {
         }
     }
 
-    /// One of them.
+    /// The value of a bit.
     pub fn get(&self, bit: u64) -> bool {
         self.words[(bit / 64) as usize] >> (bit % 64) & 1 == 1
     }
 
-    /// Sets `from..to`, as far as there are bits; whether any changed.
+    /// Sets bits `from..to`, clipped to the length, to `value`; `true` if any bit changed.
     pub fn set(&mut self, from: u64, to: u64, value: bool) -> bool {
         let to = to.min(self.length);
         let mut is_changed = false;
@@ -55,7 +55,7 @@ impl Bits {
         is_changed
     }
 
-    /// The next bit of this value in `from..to`.
+    /// The first bit in `from..to` that is `value`.
     pub fn next(&self, from: u64, to: u64, value: bool) -> Option<u64> {
         let to = to.min(self.length);
         let mut at = from;
@@ -72,7 +72,7 @@ impl Bits {
         None
     }
 
-    /// Runs of bits of this value in `from..to`: the first, and the one behind the last.
+    /// Runs of bits in `from..to` that are `value`, each as first bit and end (exclusive).
     pub fn runs_in(&self, from: u64, to: u64, value: bool) -> impl Iterator<Item = (u64, u64)> {
         let to = to.min(self.length);
         let mut at = from;
@@ -83,13 +83,13 @@ impl Bits {
         })
     }
 
-    /// All runs of bits of this value: the first, and how many.
+    /// All runs of bits that are `value`, each as first bit and length.
     pub fn runs(&self, value: bool) -> impl Iterator<Item = (u64, u64)> {
         self.runs_in(0, self.length, value)
             .map(|(from, to)| (from, to - from))
     }
 
-    /// Bytes `from..from + out.len()` of all, the first bit lowest.
+    /// Copies bytes `from..from + out.len()` of the bitmap to `out`; the first bit of a byte is the lowest.
     pub fn copy_bytes(&self, from: usize, out: &mut [u8]) {
         for (n, byte) in (from..).zip(out) {
             let word = self.words.get(n / 8).copied().unwrap_or(0);
@@ -97,7 +97,7 @@ impl Bits {
         }
     }
 
-    /// The reverse of [`Self::copy_bytes`]; what lies behind the end is left out.
+    /// The reverse of [`Self::copy_bytes`]; bytes after the end are ignored.
     pub fn set_bytes(&mut self, from: usize, bytes: &[u8]) {
         for (n, byte) in (from..).zip(bytes) {
             if let Some(word) = self.words.get_mut(n / 8) {

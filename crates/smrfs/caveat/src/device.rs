@@ -1,12 +1,14 @@
-//! An emulated Caveat-Scriptor drive with bytes, on the conventional zones of any other drive: in memory, in a file, or
-//! one that takes a modelled time (thesis, section 4.2). It takes writes anywhere and says what they may have damaged.
+//! An emulated Caveat-Scriptor drive that stores data, on the conventional zones of any other drive: in memory, in a
+//! file, or one that takes a modelled time (thesis, section 4.2). It takes writes anywhere and records which blocks
+//! each may have damaged.
 //!
-//! To those above it is one conventional zone. The first blocks are unshingled (section 4.3.1): no write to them
-//! damages anything. What may be damaged cannot be read.
+//! Users of [`ZonedDevice`] see one conventional zone. The first blocks are unshingled (section 4.3.1): no write to
+//! them damages anything. Reading a block that may be damaged is an error.
 //!
-//! A block that was damaged and written again can be read, but is safe from a power cut only behind a flush: the
-//! write may be lost, and the damage is done. So the bitmap that is kept on the drive below gets bits before the write
-//! that damages, and loses them behind the flush. Where it is not kept, [`CaveatDevice::damage_without_power`] tells.
+//! A block that was damaged and rewritten can be read, but survives a power cut only after a flush: the rewrite may
+//! be lost while the damage is done. So the bitmap on the drive below gets bits before the write that damages, and
+//! loses them after the flush. Where no bitmap is kept there, [`CaveatDevice::damage_without_power`] returns these
+//! bits.
 
 use crate::bits::Bits;
 use crate::drive::{CaveatDrive, CaveatError, Parameters};
@@ -27,25 +29,25 @@ use zone::{
 /// Why a Caveat-Scriptor drive cannot be made or opened.
 #[derive(Clone, Debug, Error)]
 pub enum CaveatDeviceError {
-    /// The drive below has no header of one.
+    /// The drive below has no header of a Caveat-Scriptor drive.
     #[error("no Caveat-Scriptor drive is here")]
     NotThere,
-    /// It was made by a program that this one does not know.
+    /// The header has a format version that this program does not know.
     #[error("a Caveat-Scriptor drive of format version {found}; this program knows {known}", known = format::VERSION)]
     Version {
-        /// On the drive.
+        /// The version in the header.
         found: u32,
     },
-    /// Its header or bitmap is not as it was written.
+    /// The header or the bitmap fails its checksum or its bounds.
     #[error("the Caveat-Scriptor drive's {what} cannot be read")]
     Damaged {
-        /// Which.
+        /// Which structure is damaged.
         what: &'static str,
     },
-    /// It does not fit the drive below.
+    /// The shape does not fit the drive below.
     #[error("{0}")]
     Shape(String),
-    /// The numbers that it is to be made with do not fit each other.
+    /// The parameters contradict each other.
     #[error("{0}")]
     Options(String),
     /// The drive below failed.
@@ -59,7 +61,7 @@ impl From<CaveatError> for CaveatDeviceError {
     }
 }
 
-/// What a drive is made with.
+/// Parameters of a drive to be made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CaveatShape {
     /// Bytes of a block, a power of two from 4 KiB to 64 KiB.
@@ -68,29 +70,29 @@ pub struct CaveatShape {
     pub isolation_distance: u64,
     /// See [`Parameters::no_overlap_range`].
     pub no_overlap_range: u64,
-    /// Bytes that are unshingled, rounded up to blocks.
+    /// Size of the unshingled part in bytes, rounded up to blocks.
     pub unshingled_bytes: u64,
 }
 
-/// See the head of this file.
+/// An emulated Caveat-Scriptor drive with data, as one conventional zone.
 pub struct CaveatDevice {
     inner: Arc<dyn ZonedDevice>,
     header: Header,
     geometry: Geometry,
-    /// Where block 0 lies on the drive below.
+    /// Byte offset of block 0 on the drive below.
     start: u64,
-    /// The bitmap is on the drive below too.
+    /// Whether the bitmap is stored on the drive below too.
     is_kept: bool,
     state: Mutex<State>,
 }
 
 struct State {
     drive: CaveatDrive,
-    /// What may be damaged if the power goes now.
+    /// Blocks that may be damaged after a power cut at this moment, as in the stored bitmap.
     without_power: Bits,
-    /// Blocks that were written since the last flush, and not damaged behind that.
+    /// Blocks that were written since the last flush, and not damaged after that.
     pending: Bits,
-    /// Where there may be some: the first, and the one behind the last.
+    /// Ranges in which [`Self::pending`] may have bits, as first block and end (exclusive).
     unflushed: Vec<(u64, u64)>,
 }
 
@@ -113,12 +115,12 @@ fn below(inner: &dyn ZonedDevice) -> Result<u64, CaveatDeviceError> {
     Ok(u64::from(geometry.conventional_zones) * geometry.zone_size)
 }
 
-/// The first block of the drive below, and its copy.
+/// Byte offsets of the header on the drive below: the start, and the place of the copy if there is one.
 fn places(inner: &dyn ZonedDevice) -> impl Iterator<Item = u64> {
     std::iter::once(0).chain(format::copy_at(inner.geometry()))
 }
 
-/// What each copy of the header says; one that cannot be read is damaged, if another one can.
+/// Decodes each copy of the header. A copy that cannot be read counts as damaged as long as another can be read.
 fn headers(inner: &dyn ZonedDevice) -> ZoneResult<Vec<Result<Header, NoHeader>>> {
     let mut bytes = vec![0; inner.geometry().block_size.max(4096) as usize];
     let read = places(inner).map(|place| {
@@ -135,7 +137,7 @@ fn headers(inner: &dyn ZonedDevice) -> ZoneResult<Vec<Result<Header, NoHeader>>>
     }
 }
 
-/// Whether such a drive is on `inner`, whole or damaged.
+/// Whether a Caveat-Scriptor drive is on `inner`, whole or damaged.
 pub fn is_there(inner: &dyn ZonedDevice) -> ZoneResult<bool> {
     let headers = match below(inner) {
         Ok(_) => headers(inner)?,
@@ -155,7 +157,7 @@ impl CaveatDevice {
             )));
         }
         let blocks = match is_kept {
-            // The copy lies behind the drive.
+            // The copy of the header lies after the drive's blocks.
             true => Header::fitting(bytes, block_size),
             false => Some(bytes / u64::from(block_size)),
         };
@@ -174,7 +176,7 @@ impl CaveatDevice {
         })
     }
 
-    /// Makes a drive on `inner`, of which every shingled block may be damaged (`caveat_create`).
+    /// Makes a drive on `inner` (`caveat_create`). Every shingled block of it may be damaged.
     ///
     /// # Errors
     /// `inner` has other zones than conventional ones, is too small, or fails.
@@ -192,7 +194,7 @@ impl CaveatDevice {
             this.write_piece(&state.without_power, piece)?;
         }
         drop(state);
-        // It is one once the bitmap is there.
+        // The header comes after the bitmap is durable: a drive with a header has a whole bitmap.
         this.inner.flush()?;
         places(&*this.inner).try_for_each(|place| this.write_header(place))?;
         this.inner.flush()?;
@@ -203,18 +205,18 @@ impl CaveatDevice {
         self.inner.write(ByteOffset(place), &self.header.encode())
     }
 
-    /// Which of the header's copies, 0 or 1, is not as it was written.
+    /// The copy of the header, 0 or 1, that is damaged.
     pub fn damaged_header(&self) -> Option<usize> {
         let is_here = self.is_kept && self.header.version > 1;
         let all = is_here.then(|| headers(&*self.inner).unwrap_or_default())?;
         all.iter().position(|header| *header != Ok(self.header))
     }
 
-    /// Writes a copy of the header anew that is not as it was written, and leaves the other one alone, which is all there is
-    /// until then; whether that was so.
+    /// Rewrites a damaged copy of the header and leaves the other copy alone, which is the only valid one until then;
+    /// `true` if a copy was damaged.
     ///
     /// # Errors
-    /// The drive below.
+    /// The drive below fails.
     pub fn mend_header(&self) -> ZoneResult<bool> {
         let damaged = self.damaged_header();
         let Some(place) = damaged.and_then(|copy| places(&*self.inner).nth(copy)) else {
@@ -228,14 +230,14 @@ impl CaveatDevice {
     /// Opens the drive on `inner` (`caveat_open`).
     ///
     /// # Errors
-    /// There is none, or it cannot be read as it was written.
+    /// [`CaveatDeviceError`]: there is no such drive, or its header or bitmap is damaged or of an unknown version.
     pub fn open(inner: Arc<dyn ZonedDevice>) -> Result<Self, CaveatDeviceError> {
         let bytes = below(&*inner)?;
         let headers = headers(&*inner)?;
         let whole = headers.iter().flatten().next().copied();
         let header = whole.ok_or_else(|| {
             let others = headers.into_iter().filter_map(Result::err);
-            // A damaged one may be of any version.
+            // A damaged copy may be of any version, so one whose version is certain outranks it.
             let rank = |none: &NoHeader| match none {
                 NoHeader::Nothing => 0,
                 NoHeader::Damaged => 1,
@@ -267,8 +269,9 @@ impl CaveatDevice {
         Self::of(inner, header, damaged, true)
     }
 
-    /// A drive whose bitmap is in memory alone, and takes neither space nor time of `inner`. `damaged` is what an
-    /// earlier one said of itself when it lost its power; all blocks, if there was none.
+    /// A drive whose bitmap is in memory alone, and takes neither space nor time of `inner`. `damaged` is what
+    /// [`Self::damage_without_power`] returned for an earlier drive at its power cut; without it, every shingled
+    /// block may be damaged.
     ///
     /// # Errors
     /// As [`Self::create`].
@@ -326,12 +329,12 @@ impl CaveatDevice {
         })
     }
 
-    /// What the drive is (`caveat_modesense`).
+    /// The drive's parameters (`caveat_modesense`).
     pub const fn modesense(&self) -> Parameters {
         self.header.drive
     }
 
-    /// Where the head is: behind the last block that was read or written.
+    /// Position of the head: the block after the last one that was read or written.
     pub fn position(&self) -> u64 {
         self.state.lock().drive.position()
     }
@@ -341,13 +344,13 @@ impl CaveatDevice {
         self.state.lock().drive.dump()
     }
 
-    /// The first of blocks `first..end` that may be damaged.
+    /// The first block of `first..end` that may be damaged.
     pub fn damaged(&self, first: u64, end: u64) -> Option<u64> {
         self.state.lock().drive.damaged(first, end)
     }
 
-    /// Blocks that lie in the same zones of the drive below as `first..end` do: where these cannot be written, those cannot
-    /// either.
+    /// All blocks in the zones of the drive below that `first..end` touches: if one of these zones cannot be written,
+    /// none of these blocks can.
     pub fn beside(&self, first: u64, end: u64) -> Range<u64> {
         let (zone, block) = (
             self.inner.geometry().zone_size,
@@ -359,7 +362,7 @@ impl CaveatDevice {
         from..((to - self.start) / block).min(self.header.drive.blocks)
     }
 
-    /// What may be damaged if the power goes now, whichever of the unflushed writes is lost.
+    /// Blocks that may be damaged after a power cut at this moment, whichever of the unflushed writes is lost.
     pub fn damage_without_power(&self) -> Bits {
         self.state.lock().without_power.clone()
     }
@@ -392,7 +395,7 @@ impl CaveatDevice {
         self.write_below((1 + piece) * u64::from(block), &bytes)
     }
 
-    /// Writes on the drive below, each zone by a command of its own.
+    /// Writes to the drive below, with one command for each zone.
     fn write_below(&self, mut at: u64, mut data: &[u8]) -> ZoneResult<()> {
         let zone_size = self.inner.geometry().zone_size;
         while !data.is_empty() {
@@ -404,7 +407,7 @@ impl CaveatDevice {
         Ok(())
     }
 
-    /// Writes pieces of the bitmap in which bits of these blocks lie.
+    /// Stores those pieces of the bitmap that have bits of blocks `runs`, as first block and end (exclusive).
     fn keep(&self, bits: &Bits, runs: &[(u64, u64)]) -> ZoneResult<()> {
         if !self.is_kept {
             return Ok(());
@@ -419,12 +422,12 @@ impl CaveatDevice {
             .try_for_each(|piece| self.write_piece(bits, piece))
     }
 
-    /// Takes down what a write of these blocks damages, before it is done.
+    /// Records which blocks a write of `first..end` may damage. Called before the write.
     fn damage(&self, state: &mut State, first: u64, end: u64) -> ZoneResult<()> {
         let parameters = self.header.drive;
         let (from, to) = parameters.damage(first, end);
         let to = to.min(parameters.blocks);
-        // Blocks that were damaged stay so until a flush.
+        // The stored bitmap keeps the bits of blocks that are rewritten until a flush.
         if state.without_power.set(from, to, true) {
             self.keep(&state.without_power, &[(from, to)])?;
         }
@@ -511,7 +514,8 @@ impl ZonedDevice for CaveatDevice {
             state.pending.set(first, end, false);
         }
         drop(state);
-        // After an error nobody knows what of it is there: it passes for damaged if the power goes.
+        // If the flush fails, it is unknown which of these writes are durable: they count as damaged after a power
+        // cut.
         self.inner.flush()?;
         let mut state = self.state.lock();
         let State {
@@ -522,7 +526,7 @@ impl ZonedDevice for CaveatDevice {
         } = &mut *state;
         let mut changed = Vec::new();
         for (first, end) in written {
-            // What was written or damaged meanwhile waits for the next flush.
+            // Blocks written or damaged during the flush wait for the next one.
             for block in first..end {
                 if drive.damaged(block, block + 1).is_none()
                     && !pending.get(block)
@@ -544,7 +548,7 @@ impl ZonedDevice for CaveatDevice {
         self.inner.host_free_bytes()
     }
 
-    /// Blocks can be written anew.
+    /// Blocks can be overwritten in place.
     fn keeps(&self) -> Keeps {
         Keeps::Blocks
     }

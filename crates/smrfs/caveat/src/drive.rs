@@ -1,27 +1,27 @@
-//! A shingled drive that takes writes anywhere and says how far they damage what lies behind them (thesis, chapters 3
-//! and 4.2): which of its blocks can be read. [`crate::CaveatDevice`] has bytes too.
+//! A model of a shingled drive that takes writes anywhere and records which blocks each may have damaged (thesis,
+//! chapters 3 and 4.2). It has no data; [`crate::CaveatDevice`] does.
 
 use crate::bits::Bits;
 use thiserror::Error;
 
-/// What `caveat_modesense` answers.
+/// Parameters of a drive, the answer of `caveat_modesense`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Parameters {
     /// Blocks of the drive.
     pub blocks: u64,
     /// Bytes of a block.
     pub block_size: u32,
-    /// Drive isolation distance: a write damages at most so many blocks behind it.
+    /// Drive isolation distance: a write damages at most this many blocks after its last one.
     pub isolation_distance: u64,
-    /// Drive no-overlap range: a write leaves at least so many blocks behind its first one undamaged.
+    /// Drive no-overlap range: a write leaves at least this many blocks after its first one undamaged.
     pub no_overlap_range: u64,
-    /// So many of the first blocks are unshingled: no write to them damages anything.
+    /// Number of unshingled blocks at the start of the drive: no write to them damages anything.
     pub unshingled: u64,
 }
 
 impl Parameters {
-    /// What a write of blocks `first..end` may damage: from the first one behind it that is outside of the no-overlap
-    /// range up to the end of the isolation distance, which may lie behind the drive's.
+    /// Blocks that a write of `first..end` may damage, as first and end (exclusive): from the first block after it
+    /// outside the no-overlap range to the end of the isolation distance, which may exceed the drive.
     pub fn damage(&self, first: u64, end: u64) -> (u64, u64) {
         if end <= self.unshingled {
             return (end, end);
@@ -30,14 +30,14 @@ impl Parameters {
         (from, end.saturating_add(self.isolation_distance))
     }
 
-    /// Which blocks of a new drive may be damaged: all that are shingled.
+    /// Bitmap of a new drive: every shingled block may be damaged.
     pub fn new_bitmap(&self) -> Bits {
         let mut damaged = Bits::new(self.blocks, true);
         damaged.set(0, self.unshingled, false);
         damaged
     }
 
-    /// Checks that the numbers fit each other.
+    /// Checks that the parameters fit each other.
     ///
     /// # Errors
     /// [`CaveatError::Parameters`], [`CaveatError::Unshingled`].
@@ -61,23 +61,23 @@ impl Parameters {
 /// Why a request was not carried out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 pub enum CaveatError {
-    /// It has no blocks, or some behind the end.
+    /// The request is empty, or reaches beyond the end of the drive.
     #[error("blocks {first}..{end} of a drive with {blocks}")]
     OutOfRange {
         /// The first block.
         first: u64,
-        /// The block behind the last.
+        /// End of the request (exclusive).
         end: u64,
         /// Blocks of the drive.
         blocks: u64,
     },
-    /// A block to be read may have been damaged by a write to others, or was never written.
+    /// A block to be read was never written, or may have been damaged by a write to another block.
     #[error("block {block} may be damaged")]
     MaybeDamaged {
         /// The first such block.
         block: u64,
     },
-    /// More is unshingled than there is.
+    /// The unshingled part is larger than the drive.
     #[error("{unshingled} unshingled blocks of {blocks}")]
     Unshingled {
         /// Unshingled blocks.
@@ -95,18 +95,18 @@ pub enum CaveatError {
     },
 }
 
-/// See the head of this file.
+/// Which blocks of a Caveat-Scriptor drive can be read, and where its head is.
 #[derive(Clone, Debug)]
 pub struct CaveatDrive {
     parameters: Parameters,
     /// Which blocks may be damaged.
     damaged: Bits,
-    /// Where the head is: behind the last block that was read or written.
+    /// Position of the head: the block after the last one that was read or written.
     position: u64,
 }
 
 impl CaveatDrive {
-    /// A drive of which every block may be damaged, but for those that nothing damages.
+    /// A new drive, of which every shingled block may be damaged.
     ///
     /// # Errors
     /// [`CaveatError::Parameters`].
@@ -114,7 +114,7 @@ impl CaveatDrive {
         Self::open(parameters, parameters.new_bitmap())
     }
 
-    /// A drive of which these blocks may be damaged.
+    /// A drive of which the blocks in `damaged` may be damaged.
     ///
     /// # Errors
     /// [`CaveatError::Parameters`].
@@ -127,12 +127,12 @@ impl CaveatDrive {
         })
     }
 
-    /// What the drive is.
+    /// The drive's parameters.
     pub const fn modesense(&self) -> Parameters {
         self.parameters
     }
 
-    /// Where the head is.
+    /// Position of the head: the block after the last one that was read or written.
     pub const fn position(&self) -> u64 {
         self.position
     }
@@ -146,10 +146,11 @@ impl CaveatDrive {
         Ok(end)
     }
 
-    /// Writes blocks `first..first + count`, i to j. Blocks max(i + 1 + range, j + 1) to j + distance may be damaged then.
+    /// Writes blocks `first..first + count`. With these as i to j, blocks max(i + 1 + range, j + 1) to j + distance
+    /// may be damaged afterwards.
     ///
     /// # Errors
-    /// [`CaveatError::OutOfRange`]. Blocks that would be damaged behind the end are none.
+    /// [`CaveatError::OutOfRange`]. Damage beyond the end of the drive is ignored.
     pub fn write(&mut self, first: u64, count: u64) -> Result<(), CaveatError> {
         let end = self.check(first, count)?;
         self.damaged.set(first, end, false);
@@ -159,15 +160,15 @@ impl CaveatDrive {
         Ok(())
     }
 
-    /// Whether some of `first..end` may be damaged: the first such block.
+    /// The first block of `first..end` that may be damaged; `None` if all can be read.
     pub fn damaged(&self, first: u64, end: u64) -> Option<u64> {
         self.damaged.next(first, end, true)
     }
 
-    /// Reads blocks.
+    /// Reads blocks `first..first + count`.
     ///
     /// # Errors
-    /// One of them may be damaged.
+    /// [`CaveatError::OutOfRange`], [`CaveatError::MaybeDamaged`].
     pub fn read(&mut self, first: u64, count: u64) -> Result<(), CaveatError> {
         let end = self.check(first, count)?;
         if let Some(block) = self.damaged(first, end) {

@@ -1,51 +1,52 @@
-//! What an emulated Caveat-Scriptor drive keeps on the drive below: a header, and its bitmap. `docs/format/caveat.md`
-//! has the table. What is read never panics.
+//! On-disk format of an emulated Caveat-Scriptor drive: a header and a bitmap on the drive below.
+//! `docs/format/caveat.md` has the table. Decoding never panics.
 
 use crate::bits::Bits;
 use crate::drive::Parameters;
 use codec::{Put, Reader};
 use zone::Geometry;
 
-/// The version that is written. Version 1 is read too.
+/// The format version that is written. Version 1 can be read too.
 pub const VERSION: u32 = 2;
-/// The first eight bytes.
+/// The first eight bytes of a header.
 pub const MAGIC: [u8; 8] = *b"ZSCAVEAT";
-/// A drive of fewer zones has its header once.
+/// A drive below of fewer zones has no copy of the header.
 const ZONES_FOR_COPY: u32 = 16;
 /// Data begins at a multiple of this.
 const ALIGNMENT: u64 = 64 << 10;
-/// Bytes of the header that mean something.
+/// Bytes of the header before its padding.
 const HEADER: usize = 56;
 /// Bytes of a checksum.
 const SUM: usize = 4;
-/// Where the header's lies.
+/// Offset of the checksum in the header.
 const SUM_AT: usize = 12;
-/// What lies behind it.
+/// Offset of the fields after the checksum.
 const FIELDS: usize = SUM_AT + SUM;
 
-/// What a header says: the drive.
+/// The decoded header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
-    /// The drive.
+    /// Parameters of the drive.
     pub drive: Parameters,
     /// The version of the format.
     pub version: u32,
 }
 
-/// Where a header has its copy: where a zone begins, so that whoever wipes the beginning of every zone leaves none.
+/// Byte offset of the header's copy; `None` on a drive of too few zones. It is the start of the last conventional
+/// zone, so that wiping the start of every zone erases both.
 pub fn copy_at(below: &Geometry) -> Option<u64> {
     let last = below.conventional_zones.checked_sub(1)?;
     (last + 1 >= ZONES_FOR_COPY).then(|| u64::from(last) * below.zone_size)
 }
 
-/// Why bytes are no header.
+/// Why bytes are not a header.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NoHeader {
-    /// They do not begin as one.
+    /// The bytes do not begin like a header.
     Nothing,
-    /// They are one of another version.
+    /// The header has another version.
     Version(u32),
-    /// They begin as one, and are not as they were written.
+    /// The bytes begin like a header, but their checksum or a field is wrong.
     Damaged,
 }
 
@@ -54,10 +55,10 @@ fn sum(bytes: &[u8]) -> u32 {
 }
 
 impl Header {
-    /// How many blocks have room on `bytes` bytes beside header and bitmap; `None` if none has.
+    /// Number of blocks that fit on `bytes` bytes next to header and bitmap; `None` if none does.
     pub fn fitting(bytes: u64, block_size: u32) -> Option<u64> {
         let block = u64::from(block_size);
-        // As if all were data: at most one block of the bitmap too many.
+        // Sizes the bitmap as if all blocks held data: at most one block of bitmap too many.
         let bits = Self::pieces_of(bytes / block, block_size);
         let data = ((1 + bits) * block).next_multiple_of(ALIGNMENT);
         let blocks = bytes.checked_sub(data)? / block;
@@ -68,18 +69,18 @@ impl Header {
         blocks.div_ceil((block_size as u64 - SUM as u64) * 8)
     }
 
-    /// Blocks of the bitmap.
+    /// Number of blocks that the bitmap takes.
     pub const fn pieces(&self) -> u64 {
         Self::pieces_of(self.drive.blocks, self.drive.block_size)
     }
 
-    /// Where block 0 lies.
+    /// Byte offset of block 0 on the drive below.
     pub fn data_offset(&self) -> u64 {
         let block = u64::from(self.drive.block_size);
         ((1 + self.pieces()) * block).next_multiple_of(ALIGNMENT)
     }
 
-    /// The first block of the drive below.
+    /// Encodes the header as the first block of the drive below.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
         out.put_u32(self.version);
@@ -99,7 +100,8 @@ impl Header {
         out
     }
 
-    /// Reads what [`Self::encode`] wrote. Checksums tell what is of another version, or begins otherwise, from damage.
+    /// Reads what [`Self::encode`] wrote. The checksum distinguishes another version, or another beginning, from
+    /// damage.
     pub fn decode(bytes: &[u8]) -> Result<Self, NoHeader> {
         let begins = bytes.starts_with(&MAGIC);
         let otherwise = match begins {
@@ -143,12 +145,12 @@ impl Header {
     }
 }
 
-/// Which piece of the bitmap has a block's bit.
+/// The piece of the bitmap that holds a block's bit.
 pub const fn piece_of(block: u64, block_size: u32) -> u64 {
     block / ((block_size as u64 - SUM as u64) * 8)
 }
 
-/// A piece of the bitmap: bits, 1 for a block that may be damaged, and their checksum.
+/// Encodes a piece of the bitmap: bits, 1 for a block that may be damaged, and their checksum.
 pub fn encode_piece(bits: &Bits, piece: u64, block_size: u32) -> Vec<u8> {
     let width = block_size as usize - SUM;
     let mut out = vec![0; width];
@@ -158,7 +160,7 @@ pub fn encode_piece(bits: &Bits, piece: u64, block_size: u32) -> Vec<u8> {
     out
 }
 
-/// Reads what [`encode_piece`] wrote; `None` if it is not as it was written.
+/// Reads what [`encode_piece`] wrote into `bits`; `None` if the checksum is wrong.
 pub fn decode_piece(bytes: &[u8], bits: &mut Bits, piece: u64) -> Option<()> {
     let (data, expected) = bytes.split_at_checked(bytes.len().checked_sub(SUM)?)?;
     if Reader(expected).u32()? != sum(data) {

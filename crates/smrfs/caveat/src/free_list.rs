@@ -1,4 +1,4 @@
-//! The free extents of a drive: by address, coalesced, and by size. Pure.
+//! The free extents of a drive, by address and by size. Neighbours are coalesced. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,20 +6,20 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fit {
-    /// The smallest that is large enough.
+    /// The smallest extent that is large enough.
     Best,
-    /// The one with the lowest address.
+    /// The extent with the lowest address that is large enough.
     First,
-    /// The next one behind the last allocation.
+    /// The next extent after the last allocation.
     Next,
-    /// The next one behind the drive's head, wherever the last read or write has left it.
+    /// The next extent after the drive's head, wherever the last read or write has left it.
     LastAccessed,
-    /// The largest.
+    /// The largest extent.
     Worst,
 }
 
 impl Fit {
-    /// All of them, in the order of the thesis's tables.
+    /// All five, in the order of the thesis's tables.
     pub const ALL: [Self; 5] = [
         Self::Best,
         Self::First,
@@ -28,7 +28,7 @@ impl Fit {
         Self::Worst,
     ];
 
-    /// As the tables name it.
+    /// The name in the thesis's tables.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Best => "best fit",
@@ -40,7 +40,7 @@ impl Fit {
     }
 }
 
-/// Free extents: no two of them touch.
+/// Free extents, of which no two touch.
 #[derive(Clone, Default, Debug)]
 pub struct FreeList {
     by_address: BTreeMap<u64, u64>,
@@ -51,7 +51,7 @@ pub struct FreeList {
 }
 
 impl FreeList {
-    /// One extent from 0.
+    /// A list with one extent of `blocks` blocks from 0.
     pub fn new(blocks: u64) -> Self {
         let mut list = Self::default();
         if blocks > 0 {
@@ -60,7 +60,7 @@ impl FreeList {
         list
     }
 
-    /// Nothing, to begin with. Each allocation takes so many blocks more than it keeps.
+    /// An empty list, from which every allocation takes `footer` blocks in addition to those that it keeps.
     pub fn with_footer(footer: u64) -> Self {
         Self {
             footer,
@@ -82,12 +82,13 @@ impl FreeList {
         self.room -= length.saturating_sub(self.footer);
     }
 
-    /// Free blocks.
+    /// Number of free blocks.
     pub const fn free(&self) -> u64 {
         self.free
     }
 
-    /// Blocks that pieces of any size can have, each with its footer, if none splits an extent in the middle.
+    /// Number of blocks that allocations of any size can keep, each with its footer, as long as none splits an extent
+    /// in the middle.
     pub const fn room(&self) -> u64 {
         self.room
     }
@@ -97,12 +98,12 @@ impl FreeList {
         self.by_size.last().map(|(length, start)| (*start, *length))
     }
 
-    /// How many extents there are.
+    /// Number of extents.
     pub fn count(&self) -> u64 {
         self.by_address.len() as u64
     }
 
-    /// Takes these blocks, if all of them are free.
+    /// Takes `length` blocks from `at`; `false`, and nothing is taken, if not all of them are free.
     pub fn take_at(&mut self, at: u64, length: u64) -> bool {
         let Some((start, size)) = self.by_address.range(..=at).next_back() else {
             return false;
@@ -128,8 +129,9 @@ impl FreeList {
             .map(|(start, length)| (*start, *length))
     }
 
-    /// Where `length` blocks go, and takes them. Next fit and its like begin in the extent that `behind` lies in, at that
-    /// place, or in the next one behind it, and go on at the beginning.
+    /// Takes `length` blocks and returns the first; `None` if no extent is large enough. [`Fit::Next`] and
+    /// [`Fit::LastAccessed`] begin at `behind`, inside the extent that contains it or in the next one, and wrap
+    /// around to the start.
     pub fn take(&mut self, length: u64, fit: Fit, behind: u64) -> Option<u64> {
         let found = match fit {
             Fit::Best => self.by_size.range((length, 0)..).next().copied(),
@@ -143,7 +145,7 @@ impl FreeList {
                 if let Some((start, size)) = self.by_address.range(..=behind).next_back()
                     && start + size >= behind + length
                 {
-                    // The extent is split: what lies in front stays free.
+                    // The extent is split: the part before `behind` stays free.
                     let (start, size) = (*start, *size);
                     self.take_from(start, size, behind, length);
                     return Some(behind);
@@ -174,7 +176,7 @@ impl FreeList {
         }
     }
 
-    /// Gives blocks back; they become one with free neighbours.
+    /// Frees blocks and merges them with free neighbours.
     pub fn give(&mut self, start: u64, length: u64) {
         if length == 0 {
             return;

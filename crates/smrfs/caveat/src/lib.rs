@@ -1,6 +1,7 @@
-//! Caveat-Scriptor (thesis of 2014 at Carnegie Mellon, chapters 3 to 5): a shingled drive that takes writes anywhere and
-//! says how far they damage what lies behind them, as a model and with bytes; five allocators that keep live blocks out of
-//! that range; and, as a simulation, how much more drive than data they need when they age.
+//! Caveat-Scriptor (thesis of 2014 at Carnegie Mellon, chapters 3 to 5): a shingled drive that takes writes anywhere
+//! and publishes how many of the blocks after a write it may damage. This crate has the drive as a model and with
+//! data, five allocators that keep live blocks out of that range, and a simulation of how much larger than its data a
+//! drive has to be when the allocators age.
 
 mod aging;
 mod bits;
@@ -18,7 +19,7 @@ pub use format::VERSION;
 pub use free_list::{Fit, FreeList};
 pub use volume::{Run, Volume};
 
-/// Every decoder of an emulated drive, for the fuzz target: its header, and a piece of the bitmap.
+/// Runs every decoder of an emulated drive, for the fuzz target: its header, and a piece of the bitmap.
 #[doc(hidden)]
 pub fn fuzz(bytes: &[u8]) {
     let _ = format::Header::decode(bytes);

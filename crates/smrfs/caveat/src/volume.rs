@@ -1,37 +1,38 @@
-//! Files on a Caveat-Scriptor drive, each in one run of blocks (thesis, section 4.4). A write takes its blocks and, as a
-//! footer, as many as it may damage; the footer is free again when the write has succeeded.
+//! Files on a Caveat-Scriptor drive, each in one run of blocks (thesis, section 4.4). A write takes its blocks and,
+//! as a footer, as many as it may damage after them; the footer is free again when the write has succeeded. So no
+//! write damages live blocks.
 
 use crate::drive::{CaveatDrive, CaveatError, Parameters};
 use crate::free_list::{Fit, FreeList};
 
-/// A file's blocks.
+/// The blocks of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Run {
     /// The first block.
     pub start: u64,
-    /// How many.
+    /// Number of blocks.
     pub length: u64,
 }
 
-/// See the head of this file.
+/// A volume of files without names; its user keeps their [`Run`]s.
 #[derive(Clone, Debug)]
 pub struct Volume {
     drive: CaveatDrive,
     free: FreeList,
     fit: Fit,
-    /// Behind the last allocation.
+    /// The block after the last allocation.
     last: u64,
     /// Blocks of all allocations.
     allocated: u64,
-    /// Blocks that were given back.
+    /// Blocks of all files that were removed.
     cleaned: u64,
 }
 
 impl Volume {
-    /// Empty.
+    /// An empty volume on a new drive.
     ///
     /// # Errors
-    /// The drive's parameters cannot be.
+    /// [`CaveatError`]: the parameters contradict each other.
     pub fn new(parameters: Parameters, fit: Fit) -> Result<Self, CaveatError> {
         Ok(Self {
             drive: CaveatDrive::create(parameters)?,
@@ -46,7 +47,7 @@ impl Volume {
     /// Writes a file of `length` blocks; `None` if no free extent holds it with its footer.
     ///
     /// # Errors
-    /// The drive refuses what should be possible.
+    /// [`CaveatError`], if the drive refuses a write that the allocator takes for possible.
     pub fn write(&mut self, length: u64) -> Result<Option<Run>, CaveatError> {
         let footer = self.drive.modesense().isolation_distance;
         let behind = match self.fit {
@@ -66,23 +67,23 @@ impl Volume {
     /// Reads a file.
     ///
     /// # Errors
-    /// A write has damaged it.
+    /// [`CaveatError::MaybeDamaged`] if a later write damaged the file.
     pub fn read(&mut self, run: Run) -> Result<(), CaveatError> {
         self.drive.read(run.start, run.length)
     }
 
-    /// Gives a file's blocks back: cleaning is implicit.
+    /// Frees a file's blocks. Cleaning is implicit: they can be allocated at once.
     pub fn remove(&mut self, run: Run) {
         self.free.give(run.start, run.length);
         self.cleaned += run.length;
     }
 
-    /// Free blocks.
+    /// Number of free blocks.
     pub const fn free(&self) -> u64 {
         self.free.free()
     }
 
-    /// Free blocks in extents that not even one block fits in with its footer, live: what `df` should not count.
+    /// Free blocks in extents too small for one block and its footer, live: `df` should not count them.
     pub fn unusable(&self) -> u64 {
         let footer = self.drive.modesense().isolation_distance;
         self.free.below(footer)

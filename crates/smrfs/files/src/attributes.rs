@@ -1,4 +1,4 @@
-//! Operations on attributes, those of `stat` and extended ones.
+//! Operations on the attributes of an inode, both those of `stat` and extended ones.
 
 use crate::core::Core;
 use crate::error::{Error, Result};
@@ -7,24 +7,24 @@ use crate::record::Record;
 
 /// Bytes of the longest name of an extended attribute.
 const MAX_XATTR_NAME: usize = 255;
-/// Bytes of the longest value.
+/// Bytes of the longest value of an extended attribute.
 const MAX_XATTR: usize = 64 << 10;
-/// Bytes of permissions.
+/// Bits of `st_mode` that are permissions.
 const PERMISSIONS: u32 = 0o7777;
 
-/// A moment that is set.
+/// A time to set.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SetTime {
     /// The present.
     Now,
-    /// This one.
+    /// The given time.
     To(Time),
 }
 
-/// What is set; `None` stays.
+/// Attributes to set; those that are `None` keep their value.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct SetAttributes {
-    /// Permissions; the kind stays.
+    /// Permission bits; the kind of the inode does not change.
     pub mode: Option<u32>,
     /// The owner.
     pub uid: Option<u32>,
@@ -34,19 +34,19 @@ pub struct SetAttributes {
     pub atime: Option<SetTime>,
     /// Last change of the content.
     pub mtime: Option<SetTime>,
-    /// Last change of anything: the present unless it is said.
+    /// Time of the last change of anything; `None` sets the present.
     pub ctime: Option<Time>,
 }
 
-/// Whether an extended attribute has to be there.
+/// Whether an extended attribute may exist before it is set.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum SetXattr {
-    /// It may be there or not.
+    /// It may exist or not.
     #[default]
     Any,
-    /// It must not be there.
+    /// It must not exist.
     Create,
-    /// It must be there.
+    /// It must exist.
     Replace,
 }
 

@@ -1,4 +1,5 @@
-//! Bands: the zones that hold data. Which are free, which are written to, and appending to them.
+//! Bands, the zones that hold data: which of them are free, open, partly filled or retired, and appending to them. An
+//! extent below a write pointer is never overwritten; a band is reset only when no file has data in it.
 
 use crate::layout::Layout;
 use crate::map::Place;
@@ -15,42 +16,42 @@ use zone_alloc::{Candidate, CleaningPolicy, Greedy, Pressure, ZoneView};
 
 #[derive(Clone, Copy, Default, Debug)]
 struct Band {
-    /// Blocks below the write pointer.
+    /// Blocks below the write pointer; all blocks if the zone is full or finished.
     written: u32,
-    /// It fails, and is used for nothing more.
+    /// The zone fails, and is neither written to nor reset any more.
     is_retired: bool,
-    /// When it was left, counted in zones.
+    /// [`Bands::filled`] at the time when the zone was closed: the clock of cleaning policies.
     filled_at: u64,
 }
 
-/// So many bands may be cleaned to gain one of whole files.
+/// Number of bands that may be cleaned together to gain one, in a file system of whole files.
 const MOST_FOR_ONE: usize = 32;
 
-/// See the head of this file.
+/// Allocator of the bands of a zoned drive.
 pub struct Bands {
     device: Arc<dyn ZonedDevice>,
     first: u32,
     block: u64,
     zone_blocks: u32,
     bands: Vec<Band>,
-    /// Empty ones.
+    /// Empty zones.
     free: BTreeSet<u32>,
-    /// Neither empty nor full, and not open.
+    /// Zones that are neither empty nor full nor open.
     partial: BTreeSet<u32>,
     open: [Option<u32>; 2],
-    /// Zones that were left.
+    /// Number of zones closed so far.
     filled: u64,
-    /// Zones that only the cleaner may take.
+    /// Number of free zones that only the cleaner may take.
     reserved: u64,
     is_whole: bool,
-    /// Zones to be cleaned next, the last one first: all of them together gain one.
+    /// With whole files: zones to be cleaned, the next one last. All of them together gain one empty zone.
     chosen: Vec<u32>,
     is_unflushed: bool,
     bytes_written: u64,
 }
 
 impl Bands {
-    /// As the drive reports them.
+    /// Takes write pointers and conditions from the drive's zone report.
     pub fn new(
         device: Arc<dyn ZonedDevice>,
         layout: &Layout,
@@ -92,7 +93,7 @@ impl Bands {
                     band.is_retired = true;
                     continue;
                 }
-                // A block that is only begun is no longer written to.
+                // Nothing can be appended after a partly written block, so the zone counts as full.
                 let whole = report.write_pointer.is_multiple_of(block);
                 let is_full = report.condition == ZoneCondition::Full || !whole;
                 band.written = if is_full {
@@ -122,7 +123,7 @@ impl Bands {
         self.zone_blocks - self.band(zone).written
     }
 
-    /// Zones that are not retired.
+    /// Number of zones that are not retired.
     fn usable(&self) -> u64 {
         let usable = |band: &&Band| !band.is_retired;
         self.bands.iter().filter(usable).count() as u64
@@ -136,7 +137,7 @@ impl Bands {
         self.first..self.first + self.bands.len() as u32
     }
 
-    /// What files have in a zone that is not below its write pointer.
+    /// Describes data of a file that lies at or after the zone's write pointer; `None` if all is below it.
     fn missing(&self, state: &State, zone: u32) -> Option<String> {
         let (offset, owner) = state.holding(zone)?.owners.last_key_value()?;
         let (end, written) = (offset + owner.blocks, self.written(zone));
@@ -148,7 +149,7 @@ impl Bands {
         })
     }
 
-    /// Blocks that users' data may take now.
+    /// Blocks that users' data may take without cleaning.
     fn room(&self) -> u64 {
         let zones = self.free().saturating_sub(self.reserved);
         let open = self.open[Stream::User as usize].map_or(0, |zone| self.room_of(zone));
@@ -160,7 +161,7 @@ impl Bands {
         zones * u64::from(self.zone_blocks) + u64::from(open) + partial
     }
 
-    /// Zones that could be cleaned: blocks written, and when they were left.
+    /// Zones that may be cleaned: number, blocks written, and [`Band::filled_at`].
     fn cleanable(&self) -> impl Iterator<Item = (u32, u32, u64)> {
         let zones = self.bands.iter().enumerate();
         zones.filter_map(|(index, band)| {
@@ -170,14 +171,14 @@ impl Bands {
         })
     }
 
-    /// Blocks below the write pointer of a zone, or all of one that was finished.
+    /// Blocks below the write pointer of a zone, or all blocks of a finished one.
     fn written(&self, zone: u32) -> u32 {
         zone.checked_sub(self.first)
             .and_then(|index| self.bands.get(index as usize))
             .map_or(0, |band| band.written)
     }
 
-    /// Resets those of `zones` that are not open: nothing in them is live. Those that do not reset are retired.
+    /// Resets those of `zones` that are not open; no data in them is live. Zones that fail to reset are retired.
     fn reset(&mut self, zones: &[u32]) -> ZoneResult<()> {
         let zones = zones.iter().filter(|zone| {
             !self.open.contains(&Some(**zone))
@@ -223,7 +224,7 @@ impl Bands {
         }))
     }
 
-    /// The zone is written to no more.
+    /// Closes the stream's open zone. If it has room, it becomes a partial one.
     fn close(&mut self, stream: Stream) {
         if let Some(zone) = self.open[stream as usize].take() {
             self.filled += 1;
@@ -236,14 +237,15 @@ impl Bands {
         }
     }
 
-    /// Gives back the active resource of a zone that would have room.
+    /// Finishes a partial zone, so that the drive has its active resource back; the rest of the zone is unused until
+    /// a reset.
     fn finish(&mut self, zone: u32) {
         appender::finish(&*self.device, ZoneId(zone));
         self.partial.remove(&zone);
         self.band_mut(zone).written = self.zone_blocks;
     }
 
-    /// At most so many zones are neither empty nor full, beside the two that are open.
+    /// Limit on zones that are neither empty nor full, in addition to the two that are open.
     fn most_partial(&self) -> usize {
         match self.device.geometry().max_active_zones {
             0 => 8,
@@ -261,7 +263,7 @@ impl Bands {
     }
 }
 
-/// Blocks of each file that lies in a zone, in their order.
+/// Blocks of each file in a zone, in order of the files' positions.
 fn files(state: &State, zone: u32) -> Vec<u32> {
     let mut files: Vec<(u64, u32)> = Vec::new();
     for owner in state.holding(zone).iter().flat_map(|h| h.owners.values()) {
@@ -274,7 +276,8 @@ fn files(state: &State, zone: u32) -> Vec<u32> {
 }
 
 impl Bands {
-    /// The zone that `policy` chooses; of whole files, all of them that together gain an empty one, in reverse order.
+    /// The zone that `policy` chooses. With whole files, all zones that have to be cleaned to gain an empty one, the
+    /// first one last.
     fn choose(
         &self,
         state: &State,
@@ -283,7 +286,7 @@ impl Bands {
         pressure: Pressure,
     ) -> Option<Vec<u32>> {
         let choose = |zones: &[Candidate]| {
-            // The clock of `filled_at`.
+            // [`Band::filled_at`] counts closed zones, so the present is their number.
             let now = self.filled;
             policy.choose(ZoneView { zones, now }, pressure)
         };
@@ -315,7 +318,8 @@ impl Bands {
 }
 
 impl Placement for Bands {
-    /// A zone that has less than its files have in it went back. Nothing is written over what they had there.
+    /// A zone whose write pointer lies below data of its files has lost that data. It is retired, so that nothing is
+    /// written where the data was.
     fn load(&mut self, state: &State) -> ZoneResult<()> {
         for zone in self.zones() {
             if self.missing(state, zone).is_some() {
@@ -349,7 +353,7 @@ impl Placement for Bands {
         data: &[u8],
         together: bool,
     ) -> Result<Vec<Place>, Unplaced> {
-        // They lie where all others do.
+        // Preallocated blocks are appended like all others.
         let stream = match stream {
             Stream::Preallocated => Stream::User,
             stream => stream,
@@ -385,7 +389,7 @@ impl Placement for Bands {
         data: &[u8],
         lengths: &[u64],
     ) -> Result<(usize, Vec<Place>), Unplaced> {
-        // Each band is appended to anyhow.
+        // An append goes to one band after the other whatever the pieces, so all of them go at once.
         Ok((lengths.len(), self.append(stream, data, false)?))
     }
 
@@ -397,7 +401,7 @@ impl Placement for Bands {
         self.zone_blocks
     }
 
-    /// A twentieth, and four zones at least, are left for cleaning.
+    /// A twentieth of the usable zones, and four at least (five with whole files), is left for cleaning.
     fn capacity(&self) -> u64 {
         let zones = self.usable();
         let spare = (zones / 20).max(self.reserved + 2);
@@ -408,7 +412,7 @@ impl Placement for Bands {
         self.room() >= blocks + preallocated
     }
 
-    /// What files have together is below the capacity, so cleaning makes room whenever it is needed.
+    /// All that files have together is below [`Self::capacity`], so cleaning makes room whenever it is needed.
     fn set_aside(&mut self, _blocks: u64, _beside: u64) -> bool {
         true
     }
@@ -458,7 +462,7 @@ impl Placement for Bands {
         let is_there = |zone: &u32| zones.iter().any(|candidate| candidate.zone.0 == *zone);
         self.chosen.retain(is_there);
         if self.chosen.is_empty() {
-            // Where somebody waits, age does not count.
+            // If a write waits for space, age does not count.
             let greedy = || match pressure {
                 Pressure::Any => self.choose(state, &zones, &Greedy, pressure),
                 _ => None,
@@ -472,7 +476,7 @@ impl Placement for Bands {
         })
     }
 
-    /// What is moved out of a zone must not go back into what it has room for.
+    /// Finishes the victim if it is a partial zone: data that moves out of it must not be appended to it.
     fn begin_cleaning(&mut self, victim: &Victim) {
         if self.partial.contains(&victim.zone) {
             self.finish(victim.zone);
@@ -498,7 +502,7 @@ impl Placement for Bands {
         }
     }
 
-    /// The first extent that lies behind what is written of its zone.
+    /// The first extent that lies above its zone's write pointer.
     fn misplaced(&self, state: &State) -> Option<String> {
         self.zones().find_map(|zone| self.missing(state, zone))
     }
@@ -536,7 +540,7 @@ impl Placement for Bands {
 struct Appending<'a> {
     bands: &'a mut Bands,
     stream: Stream,
-    /// Blocks that have to lie together.
+    /// Number of blocks that have to lie in one zone.
     need: u32,
 }
 

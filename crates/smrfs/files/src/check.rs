@@ -1,23 +1,23 @@
-//! Compares metadata with itself, with the drive, and with data.
+//! The consistency check of a mounted file system: metadata against itself, against the drive, and against the data.
 
 use crate::core::{Core, MAX_PIECE, sum};
 use crate::inode::Content;
 use crate::tree;
 use std::collections::BTreeMap;
 
-/// So many findings are told in words.
+/// Number of findings that are described in [`Findings::details`].
 const MAX_DETAILS: usize = 100;
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Findings {
-    /// How many errors of each kind.
+    /// Number of errors of each kind.
     pub errors: BTreeMap<&'static str, u64>,
-    /// The first of them in words.
+    /// Descriptions of the first errors.
     pub details: Vec<String>,
-    /// Inodes that were looked at.
+    /// Number of inodes checked.
     pub inodes: u64,
-    /// Bytes of data that were read.
+    /// Bytes of data read.
     pub bytes_read: u64,
 }
 
@@ -30,7 +30,7 @@ impl Findings {
     }
 }
 
-/// See [`crate::FileSystem::check`].
+/// Checks the file system; see [`crate::FileSystem::check`].
 pub fn check(core: &Core, deep: bool) -> Findings {
     let mut findings = Findings::default();
     if let Some(what) = core.space.misplaced(&core.state) {

@@ -1,5 +1,5 @@
-//! Cleaning: what is live in a band moves to another one, and the band is reset; or what is live between free blocks
-//! moves, and these become one. What is cleaned next is a policy's choice.
+//! Cleaning: live data of a band moves to another one, and the band is reset; or, on a Caveat-Scriptor drive, live
+//! blocks of a part move away so that its free extents become one. A policy chooses the victim.
 
 use crate::core::{Core, MAX_PIECE};
 use crate::error::{Error, Result};
@@ -7,8 +7,8 @@ use crate::placement::{Stream, Victim};
 use zone_alloc::Pressure;
 
 impl Core {
-    /// Cleans one band, or as much of a Caveat-Scriptor drive as is kept free for that; `false` if nothing is worth
-    /// it. Afterwards everything is durable, and what was cleaned is free.
+    /// Cleans one victim: a band, or a part of a Caveat-Scriptor drive of the size of its reserve. `false` if nothing
+    /// was gained. Afterwards all changes are durable, and the victim's space is free.
     pub fn clean(&mut self, pressure: Pressure) -> Result<bool> {
         self.commit()?;
         let victim = self
@@ -28,7 +28,8 @@ impl Core {
         Ok(has_gained)
     }
 
-    /// Moves one piece of what is live there; `false` if nothing is.
+    /// Moves one piece of the victim's live data; `false` if none is left, or if the zone cannot be read and is
+    /// retired.
     fn move_piece(&mut self, victim: &Victim) -> Result<bool> {
         let (zone, within) = (victim.zone, &victim.blocks);
         let holding = self.state.holding(zone).ok_or(Error::NotFound)?;
@@ -38,7 +39,7 @@ impl Core {
         let Some((start, owner)) = next else {
             return Ok(false);
         };
-        // What of an extent lies there.
+        // The part of the extent that lies in the victim.
         let offset = (*start).max(within.start);
         let mut owner = *owner;
         owner.block += u64::from(offset - start);
@@ -56,7 +57,7 @@ impl Core {
         let sums = extent.sums[skip..skip + count].to_vec();
         let mut data = vec![0; count * self.block];
         if let Err(error) = self.read_raw(zone, offset, &mut data) {
-            // Else it would be the next victim again, and no other zone would be cleaned.
+            // An unreadable zone is retired: it would be the next victim again, and no other zone would be cleaned.
             if self.space.leave(zone) {
                 tracing::warn!(zone, %error, "a zone cannot be cleaned, and is left as it is");
                 return Ok(false);

@@ -1,8 +1,9 @@
-//! What runs under one lock: metadata, the buffer, bands and log; and the one way in which they become durable.
+//! The state under the one lock of a file system: metadata, buffer, space for data and metadata log; and the commit,
+//! the only way in which changes become durable.
 //!
-//! A commit writes all data of the buffer into bands, flushes, writes one group of the journal, and flushes. So each
-//! state that a crash can leave is the state at a commit, whole: nothing that was synced is missing, and of what was
-//! not, there is either all up to some moment or nothing.
+//! A commit writes all data of the buffer to its places, flushes, writes one group of the journal, and flushes. So a
+//! crash leaves the state of some commit as a whole: everything that was synced is there, and of later changes either
+//! all up to some moment or none.
 
 use crate::dirty::{Dirty, Takes};
 use crate::error::{Error, Result};
@@ -19,10 +20,10 @@ use std::ops::Range;
 use std::sync::Arc;
 use zone::ZoneId;
 
-/// Most bytes that one command writes or reads.
+/// Most bytes of one read or write command.
 pub const MAX_PIECE: usize = 1 << 20;
 
-/// See the head of this file.
+/// The state of a mounted file system; see the head of this file.
 pub struct Core {
     /// The drive.
     pub device: Arc<dyn ZonedDevice>,
@@ -30,48 +31,48 @@ pub struct Core {
     pub runtime: Runtime,
     /// All metadata.
     pub state: State,
-    /// Records that are carried out and not durable.
+    /// Encoded records that are applied to [`Self::state`] and not in the journal yet.
     pub pending: Vec<Vec<u8>>,
-    /// The version of the format that has all of them.
+    /// The oldest format version that has all records of [`Self::pending`].
     pub pending_version: u16,
-    /// The buffer.
+    /// Blocks of data that are not on the drive yet.
     pub dirty: Dirty,
-    /// Where data goes.
+    /// Allocator of space for data.
     pub space: Box<dyn Placement>,
-    /// Zones for metadata.
+    /// The log in the zones for metadata.
     pub log: Log,
-    /// How often inodes are open.
+    /// Number of opens by inode. An inode without names stays as long as it is open.
     pub opens: HashMap<u64, u32>,
-    /// What mount was told.
+    /// Options of the mount.
     pub options: MountOptions,
-    /// What can be done without, and is not as it was written: in words.
+    /// Descriptions of damage that the file system works without, for example to one of two copies.
     pub damage: Vec<String>,
-    /// Writing has stopped, why.
+    /// Why writing has stopped, if it has.
     pub stopped: Option<Box<str>>,
     /// Bytes of a block.
     pub block: usize,
-    /// What happened since the mount.
+    /// Counters since the mount.
     pub counts: Counts,
-    /// Commits and checkpoints of this mount that the journal's end is sealed behind.
+    /// Sum of commits and checkpoints at the last [`Self::seal`].
     pub sealed: u64,
 }
 
-/// Bytes of metadata that a block may add, at most: an extent of its own, in the middle of another one or of what is
-/// preallocated.
+/// Bytes of metadata that a block may add, at most: an extent of its own, in the middle of another extent or of a
+/// preallocated range.
 const BLOCK_METADATA: u64 = 64;
 
-/// Room that blocks of a file need which are not in the buffer.
+/// Space that blocks of a file need before they enter the buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Demand {
-    /// Blocks that space was not set aside for.
+    /// Blocks without preallocated space.
     pub blocks: u64,
-    /// Of them, those that are holes.
+    /// Of these, blocks that are holes.
     pub new: u64,
-    /// Blocks that space was set aside for.
+    /// Blocks with preallocated space.
     pub preallocated: u64,
 }
 
-/// What happened since a mount.
+/// Counters since a mount.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Counts {
     /// Bytes that users wrote.
@@ -80,18 +81,18 @@ pub struct Counts {
     pub moved_bytes: u64,
     /// Zones that were cleaned.
     pub cleaned_zones: u64,
-    /// Groups of the journal.
+    /// Groups written to the journal.
     pub commits: u64,
-    /// Checkpoints.
+    /// Checkpoints written.
     pub checkpoints: u64,
 }
 
-/// A checksum of a block: CRC-32C.
+/// The checksum of a block: CRC-32C.
 pub fn sum(block: &[u8]) -> u32 {
     crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, block) as u32
 }
 
-/// What a block of a file will lie in if it is written.
+/// Which space a block of a file will take when it is written.
 pub fn takes(map: &Map, block: u64) -> Takes {
     if map.has(block) {
         Takes::Old
@@ -103,7 +104,7 @@ pub fn takes(map: &Map, block: u64) -> Takes {
 }
 
 impl Core {
-    /// Whether anything can be changed.
+    /// An error if the mount is read-only or writing has stopped.
     pub fn check_writable(&self) -> Result<()> {
         if self.options.read_only {
             return Err(Error::ReadOnly);
@@ -114,17 +115,17 @@ impl Core {
         }
     }
 
-    /// The time of day.
+    /// The present, by the runtime's clock.
     pub fn now(&self) -> Time {
         Time::from_micros(self.runtime.unix_micros())
     }
 
-    /// An inode.
+    /// An inode; [`Error::NotFound`] if there is none of this number.
     pub fn inode(&self, ino: u64) -> Result<&Inode> {
         self.state.inode(ino).ok_or(Error::NotFound)
     }
 
-    /// The blocks of a regular file.
+    /// The extents of a regular file.
     pub fn map(&self, ino: u64) -> Result<&Map> {
         match &self.inode(ino)?.content {
             Content::File(map) => Ok(map),
@@ -133,11 +134,11 @@ impl Core {
         }
     }
 
-    /// Carries records out that were made to fit.
+    /// Applies records that the caller made to fit the state, and queues them for the next commit.
     pub fn change(&mut self, records: &[Record]) {
         for record in records {
             if let Err(why) = self.state.apply(record) {
-                // Not to be: what is in memory would be another state than what is written.
+                // Must not happen: memory would have another state than the journal.
                 debug_assert!(false, "{why}: {record:?}");
                 self.stop(&format!("{why}: {record:?}"));
                 return;
@@ -149,8 +150,8 @@ impl Core {
         }
     }
 
-    /// Makes sure that metadata may grow by so many bytes, beside what the buffer will take. How much that is nobody knows
-    /// before it is written, so that comes before a refusal.
+    /// Makes sure that metadata may grow by `bytes` in addition to what the buffer will add. The buffer's share is an
+    /// upper bound until it is written out, so that happens before a refusal.
     pub fn check_metadata(&mut self, bytes: u64) -> Result<()> {
         let room = log::checkpoint_room(self.log.layout());
         let fits = |this: &Self, buffered: u64| {
@@ -179,7 +180,7 @@ impl Core {
         self.stopped.get_or_insert_with(|| why.into());
     }
 
-    /// Stops all writing if it is not known any more what the drive has.
+    /// Stops all writing after an error: it is not known any more what is on the drive.
     fn fatal<T, E: Into<Error>>(&mut self, result: std::result::Result<T, E>) -> Result<T> {
         result.map_err(|error| {
             let error = error.into();
@@ -188,7 +189,7 @@ impl Core {
         })
     }
 
-    /// Makes everything durable that was done.
+    /// Makes all changes durable.
     pub fn commit(&mut self) -> Result<()> {
         self.check_writable()?;
         self.write_out_all()?;
@@ -221,14 +222,14 @@ impl Core {
         }
     }
 
-    /// Makes everything durable, and if anything was, writes it into the other slot too: a slot that goes back to what it was
-    /// before is none that a crash may have left then.
+    /// Makes all changes durable, and if there were any since the last seal, writes a checkpoint to the other slot
+    /// too. A slot that later reverts to an older state can then be told from one that a crash left.
     pub fn seal(&mut self) -> Result<()> {
         self.commit()?;
         if self.sealed == self.counts.commits + self.counts.checkpoints {
             return Ok(());
         }
-        // What was done is durable in any case.
+        // The changes are durable even if the checkpoint fails.
         if let Err(error) = self.checkpoint() {
             tracing::warn!(%error, "the other copy of the metadata could not be written");
         }
@@ -236,7 +237,7 @@ impl Core {
         Ok(())
     }
 
-    /// Writes everything into the other slot. The buffer has to be empty.
+    /// Writes all metadata to the other slot. The buffer has to be empty.
     pub fn checkpoint(&mut self) -> Result<()> {
         let state = &self.state;
         let version = state.version();
@@ -252,7 +253,7 @@ impl Core {
         self.pending_version = 1;
     }
 
-    /// Gives back what no file has any more. What is durable has to say so.
+    /// Frees the space that no file has any more. The state that says so has to be durable.
     pub fn reclaim(&mut self) -> Result<()> {
         let freed = self.state.take_freed();
         self.space.reclaim(&freed)?;
@@ -263,12 +264,12 @@ impl Core {
         Ok(())
     }
 
-    /// Blocks that files have, those in the buffer and those that are preallocated too.
+    /// Blocks that files have, including those in the buffer and preallocated ones.
     pub fn used(&self) -> u64 {
         self.state.live() + self.state.preallocated() + self.dirty.new_blocks()
     }
 
-    /// What blocks of a file need that are not in the buffer.
+    /// Space that those of `blocks` need which are not in the buffer.
     pub fn demand(&self, ino: u64, blocks: &[u64]) -> Result<Demand> {
         let map = self.map(ino)?;
         let mut demand = Demand::default();
@@ -285,7 +286,7 @@ impl Core {
         Ok(demand)
     }
 
-    /// Makes sure that so much more of `ino` finds room when it is written.
+    /// Makes sure that so much more of `ino` finds room when it is written, by cleaning if necessary.
     pub fn make_room(&mut self, ino: u64, demand: Demand) -> Result<()> {
         if demand.new > 0 && self.used() + demand.new > self.space.capacity() {
             return Err(Error::NoSpace);
@@ -296,7 +297,7 @@ impl Core {
         self.clean_until(|this| this.has_room(ino, demand))
     }
 
-    /// Sets space aside for `blocks` more that are holes.
+    /// Reserves space for `blocks` more preallocated blocks, which are holes, by cleaning if necessary.
     pub fn set_aside(&mut self, blocks: u64) -> Result<()> {
         if self.used().saturating_add(blocks) > self.space.capacity() {
             return Err(Error::NoSpace);
@@ -308,11 +309,11 @@ impl Core {
         })
     }
 
-    /// Makes sure that space can be set aside for blocks of a file once those `within` them are a hole: beside what is there
-    /// now, or where that is.
+    /// Makes sure that blocks `all` of a file can be preallocated once `within`, a part of them, is a hole: in space
+    /// that is free now, or in that which the hole frees.
     pub fn check_zeros(&mut self, ino: u64, all: Range<u64>, within: Range<u64>) -> Result<()> {
         let map = self.map(ino)?;
-        // Those that are written in part, and the one where the file ended.
+        // The blocks that are zeroed in part, and the one where the file ended.
         let ends = (all.start..within.start.min(all.end)).chain(within.end.max(all.start)..all.end);
         let ends = 1 + ends.take(3).filter(|block| map.has(*block)).count() as u64;
         let holes = map.bare_holes(all.start, all.end).into_iter();
@@ -340,13 +341,13 @@ impl Core {
         if !matches!(room, Err(Error::NoSpace)) {
             return room;
         }
-        // Nothing waits to be written any more.
+        // The buffer is empty here: `clean_until` has committed.
         let wanted = self.state.preallocated() + blocks;
         let will = self.space.will_set_aside(wanted, &freed(self)?, ends);
         will.then_some(()).ok_or(Error::NoSpace)
     }
 
-    /// Commits, and cleans, until there is room.
+    /// Commits, and then cleans until `has_room`; [`Error::NoSpace`] if cleaning gains nothing more.
     fn clean_until(&mut self, mut has_room: impl FnMut(&mut Self) -> bool) -> Result<()> {
         if has_room(self) {
             return Ok(());
@@ -362,14 +363,14 @@ impl Core {
         Ok(())
     }
 
-    /// Whether so much of `ino` can be written without making room.
+    /// Whether so much more of `ino` can be written without cleaning.
     pub fn has_room(&mut self, ino: u64, demand: Demand) -> bool {
         if !self.log.shape().is_whole {
             let (all, others) = (self.dirty.blocks(), self.dirty.not_preallocated());
             let preallocated = all - others + demand.preallocated;
             return self.space.admits(others + demand.blocks, preallocated);
         }
-        // What it overwrites is written with it once.
+        // A file is written as a whole, so that overwritten blocks take no space in addition.
         let added = demand.new;
         let has_more = self.dirty.has(ino);
         let files = self.dirty.files().chain((!has_more).then_some(ino));
@@ -381,17 +382,17 @@ impl Core {
         self.space.admits_whole(&sizes)
     }
 
-    /// Blocks that a file takes when it is written as a whole.
+    /// Blocks that a file takes when it is written as a whole, with those in the buffer.
     pub fn whole_blocks(&self, ino: u64) -> u64 {
         self.map(ino).map_or(0, Map::blocks) + self.dirty.new_of(ino)
     }
 
-    /// Reads blocks of an extent, as they are on the drive.
+    /// Reads blocks from the drive without verifying their checksums.
     pub fn read_raw(&self, zone: u32, offset: u32, buffer: &mut [u8]) -> Result<()> {
         Ok(self.device.read(self.space.at(zone, offset), buffer)?)
     }
 
-    /// The contents of a block, verified; zeros for a hole.
+    /// The contents of a block from the buffer or, verified, from the drive; zeros for a hole.
     pub fn load(&self, ino: u64, block: u64) -> Result<Box<[u8]>> {
         if let Some(bytes) = self.dirty.get(ino, block) {
             return Ok(bytes.into());

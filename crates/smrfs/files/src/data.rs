@@ -1,4 +1,4 @@
-//! Operations on the data of files.
+//! Operations on the data of files: read, write, truncate, punch, preallocate, zero and seek.
 
 use crate::core::{Core, MAX_PIECE, sum, takes};
 use crate::error::{Error, Result};
@@ -6,11 +6,11 @@ use crate::record::Record;
 use crate::state::MAX_SIZE;
 use zone::ZoneId;
 
-/// Bytes of metadata that a hole or something preallocated may add: one more extent, or one more range.
+/// Bytes of metadata that a hole or a preallocation may add: one more extent, or one more range.
 const HOLE_METADATA: u64 = 32;
 
 impl Core {
-    /// Bytes of the largest file here.
+    /// Size limit of a file, in bytes.
     pub fn most_bytes(&self) -> u64 {
         if self.log.shape().is_whole {
             u64::from(self.space.most_together()) * self.block as u64
@@ -25,7 +25,7 @@ impl Core {
             .ok_or(Error::TooLarge { most })
     }
 
-    /// Fills `buffer` from `offset`; how many bytes the file has there.
+    /// Fills `buffer` from `offset`; returns the bytes read, fewer only at the end of the file.
     pub fn read(&self, ino: u64, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let map = self.map(ino)?;
         let size = self.inode(ino)?.attributes.size;
@@ -42,7 +42,7 @@ impl Core {
                 done += take;
                 continue;
             }
-            // Up to where the buffer has something newer.
+            // Stops at the next block that the buffer has a newer version of.
             let last = (end - 1) / width + 1;
             let last = self
                 .dirty
@@ -62,7 +62,7 @@ impl Core {
             let take = ((to * width).min(end) - at) as usize;
             let target = &mut buffer[done..done + take];
             if skip == 0 && take == count * self.block {
-                // Whole blocks go where they are wanted.
+                // Whole blocks are read directly into the caller's buffer.
                 self.read_raw(extent.zone, place, target)?;
                 self.verify(ino, block, extent.zone, target, &extent.sums[first..])?;
             } else {
@@ -86,7 +86,7 @@ impl Core {
         Ok(())
     }
 
-    /// Writes at `offset`: all of it, or an error. A part may have been written then.
+    /// Writes all of `data` at `offset`. After an error, a part of it may have been written.
     pub fn write(&mut self, ino: u64, offset: u64, data: &[u8]) -> Result<()> {
         self.check_writable()?;
         self.map(ino)?;
@@ -97,13 +97,13 @@ impl Core {
         if offset > self.inode(ino)?.attributes.size {
             self.zero_tail(ino)?;
         }
-        // Small zones have to have room for a piece while others are cleaned.
+        // With small zones, pieces are a quarter of a zone, so that they have room while others are cleaned.
         let zone = self.space.most_together() as usize;
         let piece = MAX_PIECE.min(zone.div_ceil(4) * self.block);
         let mut done = 0;
         while done < data.len() {
             let at = offset + done as u64;
-            // Pieces end where blocks do.
+            // All pieces but the last end at block boundaries.
             let skip = (at % self.block as u64) as usize;
             let take = (piece - skip).min(data.len() - done);
             self.write_piece(ino, at, &data[done..done + take])?;
@@ -120,7 +120,7 @@ impl Core {
         let size = self.inode(ino)?.attributes.size;
         self.buffer_blocks(ino, first, last, |this, block| {
             let (start, stop) = (block * width, (block + 1) * width);
-            // A block is not read of which all that the file has is written.
+            // A block whose existing bytes are all overwritten need not be read.
             if start >= offset && stop.min(size) <= end {
                 return Ok(vec![0; this.block].into());
             }
@@ -141,7 +141,7 @@ impl Core {
         self.bound_buffer()
     }
 
-    /// Takes blocks into the buffer that are not there; `load` says what is in one.
+    /// Puts those of the blocks into the buffer that are not there; `load` returns the contents of one.
     fn buffer_blocks(
         &mut self,
         ino: u64,
@@ -159,14 +159,15 @@ impl Core {
         }
         let demand = self.demand(ino, &blocks)?;
         self.make_room(ino, demand)?;
-        // Making room may have written the buffer out.
+        // Making room may have written the buffer out, so the missing blocks are determined again.
         blocks = missing(self);
         let demand = self.demand(ino, &blocks)?;
         if !self.has_room(ino, demand) {
             self.make_room(ino, demand)?;
             blocks = missing(self);
         }
-        // All or none: what is in the buffer gets written, and the caller puts its bytes there only behind this.
+        // Loads all blocks before any is put: what is in the buffer gets written, and the caller fills in its bytes
+        // only after this.
         let map = self.map(ino)?;
         let loaded = blocks
             .into_iter()
@@ -178,7 +179,7 @@ impl Core {
         Ok(())
     }
 
-    /// Writes out what is above the limit of the buffer.
+    /// Writes out the largest files of the buffer until it is within its limit.
     fn bound_buffer(&mut self) -> Result<()> {
         let most = self.options.buffer_bytes / self.block as u64;
         while self.dirty.blocks() > most {
@@ -191,7 +192,7 @@ impl Core {
         Ok(())
     }
 
-    /// Makes what lies behind the end of a file, in the block where it ends, zeros: the file is about to grow.
+    /// Zeros the bytes after the end of a file in its last block, before the file grows.
     fn zero_tail(&mut self, ino: u64) -> Result<()> {
         let size = self.inode(ino)?.attributes.size;
         let (block, skip) = (
@@ -212,7 +213,7 @@ impl Core {
         Ok(())
     }
 
-    /// Makes a file as long as `size`.
+    /// Sets the size of a file, in bytes; new bytes are a hole.
     pub fn truncate(&mut self, ino: u64, size: u64) -> Result<()> {
         self.check_writable()?;
         self.map(ino)?;
@@ -226,7 +227,7 @@ impl Core {
         attributes.mtime = self.now();
         attributes.ctime = attributes.mtime;
         let mut records = vec![Record::Inode(attributes)];
-        // What is preallocated behind the end goes too, as on ext4.
+        // Preallocated blocks after the end are freed too, as on ext4.
         if size <= old {
             let (from, to) = (size.div_ceil(self.block as u64), u64::MAX);
             self.dirty.cut(ino, from, to);
@@ -236,7 +237,7 @@ impl Core {
         Ok(())
     }
 
-    /// Makes bytes of a file zeros and gives back what space they took; the size stays.
+    /// Makes a range of a file zeros and frees its whole blocks; the size does not change.
     pub fn punch(&mut self, ino: u64, offset: u64, length: u64) -> Result<()> {
         self.check_writable()?;
         self.map(ino)?;
@@ -248,7 +249,7 @@ impl Core {
         }
         let width = self.block as u64;
         let (from, to) = (offset.div_ceil(width), end / width);
-        // What is in blocks of which a part stays.
+        // Contents of the blocks at both ends, of which a part stays.
         let zeros = vec![0; self.block];
         let part = |this: &mut Self, from: u64, to: u64| {
             let block = from / width;
@@ -279,8 +280,8 @@ impl Core {
         Ok(())
     }
 
-    /// Sets space aside for bytes of a file that have none: writing them finds room from then on. The file becomes as
-    /// long as that unless `keep_size`.
+    /// Preallocates space for the holes in a range of a file: writes to it find room from then on. The file grows to
+    /// the end of the range unless `keep_size`.
     pub fn preallocate(
         &mut self,
         ino: u64,
@@ -291,7 +292,7 @@ impl Core {
         self.check_writable()?;
         self.map(ino)?;
         if self.log.shape().is_whole {
-            // Each change writes the whole file to another place, which nobody can set aside for all time.
+            // Each change writes the whole file to another place, and space for that cannot be reserved for good.
             return Err(Error::Unsupported);
         }
         let end = offset.checked_add(length).filter(|_| length > 0);
@@ -301,7 +302,7 @@ impl Core {
         if end > old && !keep_size {
             self.zero_tail(ino)?;
         }
-        // What is in the buffer has its space already.
+        // Blocks in the buffer have space already; once written out, they are no holes.
         self.write_out(ino)?;
         let width = self.block as u64;
         let (from, to) = (offset / width, end.div_ceil(width));
@@ -323,7 +324,7 @@ impl Core {
         self.check_writable()
     }
 
-    /// Makes bytes of a file zeros that have space. Without room for that nothing is changed.
+    /// Makes a range of a file zeros that are preallocated. If there is no room, nothing changes.
     pub fn zero(&mut self, ino: u64, offset: u64, length: u64, keep_size: bool) -> Result<()> {
         let end = offset.checked_add(length).filter(|_| length > 0);
         if let Some(end) = end.filter(|_| !self.log.shape().is_whole) {
@@ -338,7 +339,8 @@ impl Core {
         self.preallocate(ino, offset, length, keep_size)
     }
 
-    /// The next byte at or behind `offset` that is in no hole, or that is in one (`hole`); the end of the file is one.
+    /// The next byte at or after `offset` that is data, or with `hole` in a hole. The end of the file counts as a
+    /// hole.
     pub fn seek(&self, ino: u64, offset: u64, hole: bool) -> Result<Option<u64>> {
         let map = self.map(ino)?;
         let size = self.inode(ino)?.attributes.size;

@@ -1,19 +1,19 @@
-//! Blocks that were written and are not on the drive yet: the buffer cache. Its size is bounded by whoever writes.
+//! The buffer cache: blocks that were written and are not on the drive yet. Its user bounds its size.
 //!
-//! Where they leave room, it keeps the last blocks of files that end within one, for whoever appends to the file next: the
-//! kernel sends the new bytes alone, and each would cost a read.
+//! In the rest of that bound it keeps tails: the last block of each file that ends within a block, for the next
+//! append to the file. The kernel sends only the new bytes, and without the tail each append would cost a read.
 
 use runtime::HashMap;
 use std::collections::{BTreeMap, VecDeque};
 
-/// What a block of the buffer will lie in.
+/// The space that a block of the buffer will take on the drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Takes {
-    /// The space of what it overwrites, once that is free.
+    /// Space of the block that it overwrites, which is free afterwards.
     Old,
-    /// Space that its file does not have yet.
+    /// New space: the block is a hole.
     New,
-    /// Space that was set aside for it.
+    /// Space that was preallocated for it.
     Preallocated,
 }
 
@@ -23,29 +23,29 @@ struct Block {
     takes: Takes,
 }
 
-/// See the head of this file.
+/// The buffer cache; see the head of this file.
 #[derive(Default, Debug)]
 pub struct Dirty {
     files: BTreeMap<u64, BTreeMap<u64, Block>>,
     blocks: u64,
-    /// Of them, those that take new space.
+    /// Blocks that take new space.
     new: u64,
-    /// And those that space was set aside for.
+    /// Blocks that take preallocated space.
     preallocated: u64,
-    /// By file; what is in `order` and not here was dropped since.
+    /// Number and contents of the tail of each file.
     tails: HashMap<u64, (u64, Box<[u8]>)>,
-    /// Files in the order in which their tails came; one may be there again.
+    /// Files in the order in which their tails came; a file may be there several times, or without a tail.
     order: VecDeque<u64>,
 }
 
 impl Dirty {
-    /// What is kept of a block that is on the drive, as it was written.
+    /// The contents of a block that is on the drive, if the block is kept as a tail.
     pub fn tail(&self, ino: u64, block: u64) -> Option<&[u8]> {
         let (of, bytes) = self.tails.get(&ino)?;
         (*of == block).then_some(bytes)
     }
 
-    /// Drops blocks of a file that are on the drive now, but keeps the one where it ends.
+    /// Drops blocks of a file that are on the drive now; keeps block `tail` as the file's tail.
     pub fn written(&mut self, ino: u64, from: u64, to: u64, tail: Option<u64>) {
         let kept = tail.filter(|block| (from..to).contains(block));
         let bytes = kept.and_then(|block| Some((block, self.get(ino, block)?.into())));
@@ -56,7 +56,7 @@ impl Dirty {
         }
     }
 
-    /// Drops the oldest of what is kept until that and all blocks are no more than `most`.
+    /// Drops the oldest tails until tails and blocks are no more than `most` together.
     pub fn keep(&mut self, most: u64) {
         let room = most.saturating_sub(self.blocks) as usize;
         while self.tails.len() > room || self.order.len() > 2 * room {
@@ -74,38 +74,38 @@ impl Dirty {
         }
     }
 
-    /// Blocks of all files.
+    /// Number of blocks of all files.
     pub const fn blocks(&self) -> u64 {
         self.blocks
     }
 
-    /// Of them, those that take space that their files do not have yet.
+    /// Number of blocks that take new space.
     pub const fn new_blocks(&self) -> u64 {
         self.new
     }
 
-    /// Blocks that space was not set aside for.
+    /// Number of blocks that take no preallocated space.
     pub const fn not_preallocated(&self) -> u64 {
         self.blocks - self.preallocated
     }
 
-    /// Whether a file has any.
+    /// Whether a file has any blocks in the buffer.
     pub fn has(&self, ino: u64) -> bool {
         self.files.contains_key(&ino)
     }
 
-    /// A block of a file.
+    /// The contents of a block of a file.
     pub fn get(&self, ino: u64, block: u64) -> Option<&[u8]> {
         self.files.get(&ino)?.get(&block).map(|block| &*block.bytes)
     }
 
-    /// A block of a file, to change it.
+    /// The contents of a block of a file, to be changed.
     pub fn get_mut(&mut self, ino: u64, block: u64) -> Option<&mut [u8]> {
         let block = self.files.get_mut(&ino)?.get_mut(&block)?;
         Some(&mut block.bytes)
     }
 
-    /// Takes a block in that is not there.
+    /// Adds a block that is not in the buffer.
     pub fn put(&mut self, ino: u64, block: u64, bytes: Box<[u8]>, takes: Takes) {
         self.forget_tail(ino, block, block + 1);
         let entry = Block { bytes, takes };
@@ -116,7 +116,7 @@ impl Dirty {
         self.preallocated += u64::from(takes == Takes::Preallocated);
     }
 
-    /// Drops blocks of a file: they are on the drive, or wanted no more.
+    /// Drops blocks `from..to` of a file, the tail too: they are on the drive, or no longer part of the file.
     pub fn cut(&mut self, ino: u64, from: u64, to: u64) {
         self.forget_tail(ino, from, to);
         let Some(file) = self.files.get_mut(&ino) else {
@@ -135,30 +135,30 @@ impl Dirty {
         }
     }
 
-    /// Files that have any, in order.
+    /// Files that have blocks in the buffer, by inode.
     pub fn files(&self) -> impl Iterator<Item = u64> {
         self.files.keys().copied()
     }
 
-    /// The file that has the most.
+    /// The file with the most blocks in the buffer.
     pub fn largest(&self) -> Option<u64> {
         let largest = self.files.iter().max_by_key(|(_, blocks)| blocks.len());
         largest.map(|(ino, _)| *ino)
     }
 
-    /// The next block of a file at or behind `block`.
+    /// The next block of a file in the buffer at or after `block`.
     pub fn next(&self, ino: u64, block: u64) -> Option<u64> {
         let mut rest = self.files.get(&ino)?.range(block..);
         rest.next().map(|(block, _)| *block)
     }
 
-    /// Blocks of a file, in order.
+    /// The blocks of a file in the buffer, in order: number, contents and space.
     pub fn of(&self, ino: u64) -> impl Iterator<Item = (u64, &[u8], Takes)> {
         let file = self.files.get(&ino).into_iter().flatten();
         file.map(|(number, block)| (*number, &*block.bytes, block.takes))
     }
 
-    /// Of the blocks of a file, those that take new space.
+    /// Number of blocks of a file that take new space.
     pub fn new_of(&self, ino: u64) -> u64 {
         let file = self.files.get(&ino).into_iter().flatten();
         file.filter(|(_, block)| block.takes == Takes::New).count() as u64

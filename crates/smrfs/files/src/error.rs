@@ -1,5 +1,4 @@
-//! What file operations answer when they cannot be done. Each kind has an errno of its own, so that an adaptor only
-//! translates.
+//! Errors of file operations. Each kind has one errno, so that an adaptor only translates.
 
 use thiserror::Error;
 use zone::{ZoneError, ZoneId};
@@ -13,13 +12,13 @@ pub enum Error {
     /// There is no such name, or no such inode any more.
     #[error("no such file or directory")]
     NotFound,
-    /// The name is taken.
+    /// The directory has an entry of this name.
     #[error("the name exists already")]
     Exists,
-    /// A directory is needed.
+    /// The operation needs a directory.
     #[error("not a directory")]
     NotDirectory,
-    /// Not for directories.
+    /// The operation is not for directories.
     #[error("is a directory")]
     IsDirectory,
     /// The directory has entries.
@@ -28,25 +27,25 @@ pub enum Error {
     /// Names have at most 255 bytes, targets of symbolic links 4,095.
     #[error("the name is too long")]
     NameTooLong,
-    /// An argument cannot be.
+    /// An argument has no meaning, such as an empty range.
     #[error("{0}")]
     Invalid(&'static str),
     /// The inode is of a kind that the operation is not for.
     #[error("not permitted for an inode of this kind")]
     NotPermitted,
-    /// No room for more data, whatever is cleaned.
+    /// There is no room for more data, whatever is cleaned.
     #[error("no space left for data; remove files")]
     NoSpace,
-    /// No room for more names, attributes or extents.
+    /// There is no room for more names, attributes or extents.
     #[error("no space left for metadata; remove files")]
     NoMetadataSpace,
-    /// The file would be larger than files can be here.
+    /// The file would exceed the largest size on this drive.
     #[error("the file would exceed {most} bytes")]
     TooLarge {
         /// Bytes of the largest file.
         most: u64,
     },
-    /// The inode has as many names as it can have.
+    /// The inode has the most names that an inode can have.
     #[error("too many links")]
     TooManyLinks,
     /// The inode has no such extended attribute.
@@ -55,51 +54,52 @@ pub enum Error {
     /// An extended attribute is longer than 64 KiB, or its name than 255 bytes.
     #[error("the extended attribute is too long")]
     AttributeTooLong,
-    /// The file system was mounted for reading.
+    /// The file system is mounted read-only.
     #[error("mounted read-only")]
     ReadOnly,
-    /// What the journal says is not known any more, so nothing more is written. A new mount finds the last sync.
+    /// The state of the journal on the drive is unknown after an error, so nothing more is written. The next mount
+    /// finds the last sync.
     #[error("writing stopped after an error of the drive ({0}); mount again")]
     Stopped(Box<str>),
-    /// It cannot be mounted for writing.
+    /// The file system cannot be mounted for writing.
     #[error("the metadata cannot be written: {0}")]
     Unwritable(Box<str>),
-    /// Not here.
+    /// This file system does not have the operation.
     #[error("not supported")]
     Unsupported,
-    /// Data is not as it was written.
+    /// A block of data fails its checksum.
     #[error("data of inode {inode}, block {block}, is damaged (zone {zone})")]
     DamagedData {
         /// The inode.
         inode: u64,
         /// Block of the file.
         block: u64,
-        /// Where it lies.
+        /// The zone that the block lies in.
         zone: ZoneId,
     },
-    /// Metadata cannot be read as it was written.
+    /// Metadata fails its checksum, or contradicts itself.
     #[error("metadata is damaged: {what}")]
     DamagedMetadata {
-        /// What was found, and where.
+        /// What is damaged, and where.
         what: String,
     },
-    /// The drive has none of these file systems.
+    /// The drive has no file system of smrfs.
     #[error("no file system of smrfs on this drive")]
     NotFormatted,
-    /// The file system was made by a program that this one does not know.
+    /// The format has a version that this program does not know.
     #[error("the {what} has version {found}; this program knows versions 1 to {known}")]
     Version {
-        /// Of what.
+        /// The structure that has the version.
         what: &'static str,
-        /// On the drive.
+        /// The version on the drive.
         found: u32,
-        /// The highest that can be read.
+        /// The highest version that this program can read.
         known: u32,
     },
-    /// It cannot be made or mounted with these options.
+    /// The file system cannot be made or mounted with these options.
     #[error("{0}")]
     Options(String),
-    /// The drive is too small, or of a shape that does not do.
+    /// The drive is too small, or its geometry is not supported.
     #[error("{0}")]
     Shape(String),
     /// The drive failed.
@@ -108,7 +108,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The number that `errno` has for it.
+    /// The `errno` of the error.
     pub fn errno(&self) -> i32 {
         match self {
             Self::Drive(error) if error.is_host_full() => libc::ENOSPC,
@@ -137,7 +137,7 @@ impl Error {
         }
     }
 
-    /// Whether the drive or what is on it is the cause, not the caller: worth a line in a log.
+    /// Whether the cause is the drive or its contents, not the caller: such an error is worth a line in the log.
     pub fn is_of_drive(&self) -> bool {
         self.errno() == libc::EIO || matches!(self, Self::Drive(_))
     }

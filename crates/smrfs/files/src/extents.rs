@@ -1,14 +1,16 @@
-//! Free extents of a Caveat-Scriptor drive (thesis, section 4.4): which are free, which is taken next, and writing to them.
+//! Allocator of the free extents of a Caveat-Scriptor drive (thesis, section 4.4), and the writes to them.
 //!
-//! A write takes its blocks and, as a footer, as many as it may damage behind them; the footer is free again when the
-//! write has succeeded. So nothing that is live is ever damaged, neither for files as they are nor as the last commit
-//! has them: what files lose is free behind the next one.
+//! A write takes its blocks and, as a footer, as many as it may damage after them; the footer is free again when the
+//! write has succeeded. So no write damages live blocks, neither those of the present state nor those of the last
+//! commit: blocks that a file loses are free only after the next commit.
 //!
-//! For what was preallocated runs of blocks are kept apart from the free ones, each with a footer at its end. What is written
-//! goes to the front of a run, whichever block of a file it is, so that it damages nothing but the rest of the run.
+//! Space for preallocated ranges is kept in runs of blocks that are not in the free list, each with a footer at its
+//! end. Writes to preallocated blocks, whichever they are, take the front of a run, so that they damage nothing but
+//! the rest of the run.
 //!
-//! Cleaning is implicit. If it is wanted, one extent is kept free besides. Once no write fits any more, the live blocks of
-//! a part of the drive move there; that part is kept free from then on, and what is left of the first is free.
+//! Cleaning is implicit. If the file system was made to be cleaned, one extent, the reserve, is kept free as well.
+//! Once no write fits any more, the live blocks of a part of the drive move to the reserve; that part is the new
+//! reserve, and the rest of the old one is free.
 
 use crate::layout::Shape;
 use crate::map::Place;
@@ -23,60 +25,61 @@ use std::sync::Arc;
 use zone::{ByteOffset, ZoneError, ZoneResult};
 use zone_alloc::Pressure;
 
-/// The zone that all data lies in.
+/// The only zone for data.
 const ZONE: u32 = 0;
 
-/// Blocks of the shingled part.
+/// Number of file-system blocks in the shingled part of a drive.
 pub fn blocks(parameters: &Parameters, block: u64) -> u64 {
     (parameters.blocks - parameters.unshingled) * u64::from(parameters.block_size) / block
 }
 
-/// A run of blocks.
+/// A run of file-system blocks of the shingled part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Run {
     start: u64,
     length: u64,
 }
 
-/// See the head of this file.
+/// Allocator of a Caveat-Scriptor drive.
 #[derive(Clone)]
 pub struct Extents {
     drive: Arc<CaveatDevice>,
-    /// Bytes of a block.
+    /// Bytes of a file-system block.
     block: u64,
-    /// Where the shingled part begins.
+    /// Byte offset of the shingled part.
     start: u64,
     blocks: u64,
-    /// Blocks that a write may damage behind it.
+    /// Number of blocks that a write may damage after its last one.
     footer: u64,
-    /// As many blocks as a footer has lie behind the end of the drive: nothing is there to be damaged.
+    /// Free extents. The list has a footer's blocks more than the drive, after its end, where a write damages
+    /// nothing.
     free: FreeList,
     fit: Fit,
-    /// Behind the last allocation.
+    /// The block after the last allocation.
     last: u64,
-    /// Blocks that have to find room; as one piece if files are whole.
+    /// Blocks that the buffer holds and that have to find room; as one piece if files are whole.
     promised: u64,
     is_whole: bool,
-    /// Runs that only what was preallocated is written to, footers included.
+    /// Runs for preallocated blocks, footers included; no other data is written there.
     set_aside: Vec<Run>,
-    /// Blocks that are kept free for cleaning; 0 if there is none.
+    /// Size of [`Self::reserve`] in blocks; 0 if the file system is not cleaned.
     reserve_blocks: u64,
     reserve: Option<Run>,
-    /// Blocks where writing failed, until the next mount.
+    /// Number of blocks where writing failed, until the next mount.
     retired: u64,
     is_unflushed: bool,
     bytes_written: u64,
 }
 
 impl Extents {
-    /// With nothing free yet.
+    /// An allocator that has no free extents yet; [`Placement::load`] finds them.
     pub fn new(drive: Arc<CaveatDevice>, shape: &Shape, fit: Fit) -> Self {
         let parameters = drive.modesense();
         let block = u64::from(shape.block_size);
         let bytes = u64::from(parameters.block_size);
         let blocks = blocks(&parameters, block);
         let footer = (parameters.isolation_distance * bytes).div_ceil(block);
-        // With a twentieth of the drive free, as much as a footer and more is free somewhere in it.
+        // With a twentieth of the drive free, some part of it has more than a footer free.
         let reserve_blocks = match shape.is_cleaned {
             true => (32 * footer + 256).min(blocks / 8),
             false => 0,
@@ -109,12 +112,13 @@ impl Extents {
         owners.map(|(start, owner)| (u64::from(*start), u64::from(owner.blocks)))
     }
 
-    /// What of a run is blocks of the drive: behind them is room for the footer of the last extent, and a run may lie in that alone.
+    /// The part of a run that is on the drive: after its end, the free list has room for one footer more, and a run
+    /// may lie in that alone.
     fn on_drive(&self, start: u64, length: u64) -> u64 {
         length.min(self.blocks.saturating_sub(start))
     }
 
-    /// Whether an extent may be split in the middle, and what was promised still finds room.
+    /// Whether an extent may be split in the middle and [`Self::promised`] blocks still find room.
     fn may_split(&self, length: u64) -> bool {
         let wanted = self.promised + self.footer;
         match self.is_whole {
@@ -126,12 +130,12 @@ impl Extents {
         }
     }
 
-    /// Takes blocks with their footer: all that are needed, or as many as the largest extent has.
+    /// Takes `need` blocks and a footer. If no extent is large enough, takes the largest one unless `together`.
     fn take(&mut self, need: u64, together: bool) -> Option<Run> {
         self.take_behind(need, together, None)
     }
 
-    /// The same, as if a write had ended at block `last`.
+    /// As [`Self::take`], as if the last write had ended at block `last`.
     fn take_behind(&mut self, need: u64, together: bool, last: Option<u64>) -> Option<Run> {
         let (fit, behind) = match self.fit {
             Fit::Next | Fit::LastAccessed if !self.may_split(need) => (Fit::First, 0),
@@ -158,7 +162,8 @@ impl Extents {
         Some(Run { start, length })
     }
 
-    /// Takes as many of some pieces as lie one behind the other, if each is put where it would go by itself; how many.
+    /// Takes as many of the pieces `lengths` as lie consecutively when each is placed by itself; the run, and the
+    /// number of pieces.
     fn take_some(&mut self, lengths: &[u64]) -> Option<(Run, usize)> {
         let (first, others) = lengths.split_first()?;
         let mut run = self.take(*first, false)?;
@@ -168,7 +173,7 @@ impl Extents {
             if run.length < *first {
                 break;
             }
-            // Its footer is free when it is written, which it is by the same write.
+            // The footer of a piece is free once the piece is written, and one write writes both pieces.
             self.free.give(end, self.footer);
             match self.take_behind(*length, false, Some(end)) {
                 Some(next) if (next.start, next.length) == (end, *length) => {
@@ -188,7 +193,7 @@ impl Extents {
         Some((run, count))
     }
 
-    /// Takes blocks of what is kept free.
+    /// Takes at most `need` blocks from the front of the reserve.
     fn take_reserve(&mut self, need: u64) -> Option<Run> {
         let reserve = self.reserve.as_mut()?;
         let length = need.min(reserve.length.saturating_sub(self.footer));
@@ -201,7 +206,7 @@ impl Extents {
         (length > 0).then_some(run)
     }
 
-    /// Takes blocks of what is set aside, from the front of a run.
+    /// Takes at most `need` blocks from the front of the longest run for preallocated blocks.
     fn take_set_aside(&mut self, need: u64) -> Option<Run> {
         let run = self.set_aside.iter_mut().max_by_key(|run| run.length)?;
         let length = need.min(run.length.saturating_sub(self.footer));
@@ -214,12 +219,13 @@ impl Extents {
         (length > 0).then_some(taken)
     }
 
-    /// The run of what is set aside that begins at `start`.
+    /// Index of the run for preallocated blocks that begins at `start`.
     fn rest_at(&mut self, start: u64) -> Option<usize> {
         self.set_aside.iter().position(|run| run.start == start)
     }
 
-    /// Behind a write to `run`; `false` if it was not taken of what is set aside.
+    /// Updates the run that `run` was taken from, after a write to it; `false` if `run` does not come from
+    /// [`Self::set_aside`].
     fn took_set_aside(&mut self, run: Run, is_written: bool) -> bool {
         let Some(rest) = self.rest_at(run.start + run.length) else {
             return false;
@@ -234,7 +240,8 @@ impl Extents {
         true
     }
 
-    /// Sets so many blocks more aside: in one run if one is long enough.
+    /// Takes runs for `blocks` more preallocated blocks: one run if an extent is long enough. `false`, and nothing
+    /// changes, if there is no room.
     fn set_more_aside(&mut self, blocks: u64) -> bool {
         let mut rest = blocks;
         let before = self.set_aside.len();
@@ -256,7 +263,7 @@ impl Extents {
         true
     }
 
-    /// Gives so many blocks back that are set aside.
+    /// Frees runs, or parts of them, for `blocks` preallocated blocks.
     fn set_less_aside(&mut self, blocks: u64) {
         let mut rest = blocks;
         while rest > 0 {
@@ -282,7 +289,7 @@ impl Extents {
         let at = self.at(ZONE, run.start as u32);
         if let Err(error) = self.drive.write(at, data) {
             if !appender::is_of_zone(&error) {
-                // Nothing is wrong with these.
+                // The error is not due to these blocks, so they are free again.
                 if stream != Stream::Moved && !self.took_set_aside(run, false) {
                     self.free.give(run.start, run.length + self.footer);
                 }
@@ -301,7 +308,7 @@ impl Extents {
         })
     }
 
-    /// Writing to a run failed: what is there, and what lies behind it, is used no more until the next mount.
+    /// Retires a run to which a write failed, and its footer, until the next mount.
     fn retire(&mut self, run: Run) {
         if let Some(rest) = self.rest_at(run.start + run.length) {
             let rest = self.set_aside.swap_remove(rest);
@@ -311,7 +318,7 @@ impl Extents {
         self.retired += run.length + self.footer;
     }
 
-    /// The same of all that is free in the zones of the drive below that a run lies in.
+    /// Retires all free blocks in the zones of the drive below that the run lies in.
     fn retire_beside(&mut self, run: Run) {
         let bytes = u64::from(self.drive.modesense().block_size);
         let block_at = |block: u64| (self.start + block * self.block) / bytes;
@@ -334,7 +341,8 @@ impl Extents {
         }
     }
 
-    /// Keeps an extent free for cleaning: this one, or the largest.
+    /// Takes the reserve from the free list, at block `wanted` if all of it is free there, or else in the largest
+    /// extent.
     fn keep(&mut self, wanted: Option<u64>) {
         let size = self.reserve_blocks;
         if size == 0 {
@@ -342,7 +350,7 @@ impl Extents {
         }
         let wanted = wanted.filter(|start| self.free.take_at(*start, size));
         let start = wanted.or_else(|| {
-            // The blocks behind the end are none.
+            // The footer after the drive's end is no space for the reserve.
             let starts = self.free.extents();
             let (start, _) = starts
                 .filter(|(start, length)| (start + length).min(self.blocks) >= start + size)
@@ -366,7 +374,7 @@ impl Placement for Extents {
         self.free.give(end, self.blocks + self.footer - end);
         self.keep(None);
         if !self.set_aside(state.preallocated(), 0) {
-            // What was promised to files goes first.
+            // Preallocated space was promised to files, so it takes precedence over the reserve.
             if let Some(reserve) = self.reserve.take() {
                 self.free.give(reserve.start, reserve.length);
             }
@@ -448,7 +456,8 @@ impl Placement for Extents {
         self.blocks as u32
     }
 
-    /// All of it if cleaning is implicit, and nobody knows how much of that can be used. A twentieth is left for the cleaner.
+    /// All blocks if the file system is not cleaned, although some may be unusable. Otherwise the reserve, and a
+    /// twentieth of the rest, is left for the cleaner.
     fn capacity(&self) -> u64 {
         let blocks = self.blocks - self.retired.min(self.blocks);
         match self.reserve_blocks {
@@ -498,7 +507,7 @@ impl Placement for Extents {
     }
 
     fn admits_whole(&mut self, sizes: &[u64]) -> bool {
-        // Wherever the allocator puts them: the largest extent has room for those that are left.
+        // If the largest extent has room for all pieces, they fit wherever the allocator puts the first ones.
         let total: u64 = sizes.iter().sum();
         let largest = self.free.largest().map_or(0, |(_, size)| size);
         let does = largest >= total + self.footer;
@@ -523,7 +532,7 @@ impl Placement for Extents {
     fn victim(&mut self, state: &State, _policy: Policy, _pressure: Pressure) -> Option<Victim> {
         let reserve = self.reserve?;
         let most = reserve.length.checked_sub(self.footer)?;
-        // What is set aside is as good as live: nothing in it moves, and it is not free.
+        // Runs for preallocated blocks count as live: they do not move, and they are not free.
         let set_aside = self.set_aside.iter();
         let set_aside = set_aside.map(|run| (run.start, self.on_drive(run.start, run.length)));
         let mut runs: Vec<(u64, u64)> = Self::runs(state).chain(set_aside).collect();
@@ -542,7 +551,8 @@ impl Placement for Extents {
             self.free.give(rest.start, rest.length);
         }
         self.keep(Some(victim.blocks.start.into()));
-        // What was free before is no gain, and would be chosen again: it may be too short to be kept.
+        // Space that was free before is no gain, and may be too short for the reserve: the same victim would be
+        // chosen again.
         has_moved
     }
 
@@ -551,11 +561,11 @@ impl Placement for Extents {
     }
 
     fn pressure(&self) -> Option<Pressure> {
-        // Only when it is needed: most of what is cleaned ahead would have been free of itself.
+        // No cleaning ahead of need: most of these blocks would become free by themselves.
         None
     }
 
-    /// The first extent that the drive says may be damaged.
+    /// The first extent of a file that may be damaged according to the drive's bitmap.
     fn misplaced(&self, state: &State) -> Option<String> {
         let owners = &state.holding(ZONE)?.owners;
         let bytes = u64::from(self.drive.modesense().block_size);
@@ -607,7 +617,7 @@ struct Allocating<'a> {
     stream: Stream,
     need: u64,
     together: bool,
-    /// Runs to which writing has failed.
+    /// Number of runs to which writing has failed.
     failed: u32,
 }
 
@@ -620,7 +630,7 @@ impl Zones for Allocating<'_> {
         let run = match self.stream {
             Stream::User => self.extents.take(self.need, self.together),
             Stream::Moved => self.extents.take_reserve(self.need),
-            // Where writing has failed, whatever is free has to do.
+            // After a failed write, any free extent serves if no run has the blocks.
             Stream::Preallocated => self
                 .extents
                 .take_set_aside(self.need)
@@ -635,7 +645,7 @@ impl Zones for Allocating<'_> {
         {
             self.extents.retire(run);
             self.failed += 1;
-            // It is not these blocks alone.
+            // After a second failure, the zone below is suspected, not these blocks alone.
             if self.failed > 1 {
                 self.extents.retire_beside(run);
             }

@@ -1,44 +1,46 @@
-//! The unit of the metadata log: a header of 64 bytes, a payload, zeros up to a whole block.
-//! `docs/format/smrfs.md` has the table. What is read never panics.
+//! The frame, the unit of the metadata log: a header of 64 bytes, a payload, and zeros up to a whole block.
+//! `docs/format/smrfs.md` has the table. Parsing never panics.
 
 use codec::{Put, Reader};
 use xxhash_rust::xxh3::Xxh3;
 
-/// The newest version. A slot is of the oldest one that has all that is in it, and all that are older are read.
+/// The newest format version. A slot is written with the oldest version that has all its records; all older versions
+/// can be read.
 pub const VERSION: u16 = 2;
 /// The first eight bytes of each frame.
 pub const MAGIC: [u8; 8] = *b"ZSTRAPPD";
-/// Bytes in front of the payload.
+/// Bytes of a frame before its payload.
 pub const HEADER: usize = 64;
 /// Most bytes of a payload.
 pub const MAX_PAYLOAD: usize = 1 << 20;
 const FLAG_COMMIT: u8 = 1;
 
-/// What a frame holds.
+/// The contents of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// The first of a slot: what file system this is.
+    /// The first frame of a slot: the parameters of the file system.
     Head,
-    /// A part of everything.
+    /// Records of a part of all metadata.
     Checkpoint,
-    /// What changed since.
+    /// Records of changes since the checkpoint.
     Journal,
 }
 
-/// The fields of a header but for the lengths and the hash.
+/// The fields of a header except lengths and hash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Header {
     /// The version of the format, the same in all frames of a slot.
     pub version: u16,
-    /// What the frame holds.
+    /// The contents of the frame.
     pub kind: Kind,
-    /// What came before it in its group counts with it.
+    /// Whether this frame completes a group: the records of a group count together or not at all.
     pub is_commit: bool,
-    /// Of the slot: one more for each checkpoint.
+    /// Generation of the slot, which grows by one with each checkpoint.
     pub generation: u64,
-    /// In the slot, from 0.
+    /// Position of the frame in its slot, counted from 0.
     pub sequence: u64,
-    /// Of the mount that wrote it: frames that a crash left behind the end cannot continue another mount's.
+    /// Nonce of the mount that wrote the frame: frames that a crash left after the end cannot continue those of
+    /// another mount.
     pub nonce: u64,
     /// Hash of the frame before it in its slot; 0 in the first.
     pub previous: u64,
@@ -46,29 +48,29 @@ pub struct Header {
     pub durable: u64,
 }
 
-/// A header as it was read, with what is needed to check the rest.
+/// A parsed header, with the fields to check the frame by.
 #[derive(Clone, Copy, Debug)]
 pub struct Parsed {
     /// Its fields.
     pub header: Header,
-    /// Bytes behind the header.
+    /// Bytes of the payload.
     pub length: usize,
-    /// Over header and payload.
+    /// Hash of header and payload.
     pub hash: u64,
 }
 
-/// Why bytes are no frame.
+/// Why bytes are not a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NoFrame {
-    /// They do not begin as one.
+    /// The bytes do not begin like a frame.
     Nothing,
-    /// They begin as one of another version.
+    /// The bytes begin like a frame of another version.
     Version(u16),
-    /// They begin as one, and are not as they were written.
+    /// The bytes begin like a frame, but a field is wrong.
     Damaged,
 }
 
-/// Appends a frame to `out`, padded to whole blocks; answers its hash.
+/// Appends a frame to `out`, padded to whole blocks, and returns its hash.
 pub fn encode(header: &Header, payload: &[u8], block: usize, out: &mut Vec<u8>) -> u64 {
     let start = out.len();
     out.extend_from_slice(&MAGIC);
@@ -93,8 +95,8 @@ pub fn encode(header: &Header, payload: &[u8], block: usize, out: &mut Vec<u8>) 
     hash
 }
 
-/// Reads a header from the first [`HEADER`] bytes, of whatever version. The hash is still to be compared, and then
-/// the version: where that alone is damaged it is of no other one.
+/// Parses a header of any version from the first [`HEADER`] bytes. The caller has to compare the hash first, and the
+/// version only then: if the version field is damaged, the frame is of no other version.
 pub fn parse(bytes: &[u8]) -> Result<Parsed, NoFrame> {
     let mut reader = Reader(bytes);
     if reader.take(8) != Some(&MAGIC) {
@@ -140,7 +142,7 @@ fn fields(version: u16, reader: &mut Reader<'_>) -> Option<Parsed> {
     })
 }
 
-/// Whether header and payload are as they were written. `bytes` begins with the header.
+/// Whether header and payload match the hash. `bytes` begins with the header.
 pub fn is_whole(parsed: &Parsed, bytes: &[u8]) -> bool {
     let (Some(head), Some(payload)) = (
         bytes.get(..HEADER - 8),
@@ -151,7 +153,7 @@ pub fn is_whole(parsed: &Parsed, bytes: &[u8]) -> bool {
     hash_of(head, payload) == parsed.hash
 }
 
-/// Bytes that a frame of this payload takes.
+/// Bytes of a frame with a payload of this length, padding included.
 pub const fn size(payload: usize, block: usize) -> usize {
     (HEADER + payload).next_multiple_of(block)
 }

@@ -1,4 +1,4 @@
-//! The file system as its users see it: every operation takes the one lock, readers together.
+//! The interface of a mounted file system: every operation takes the one lock, for reading if it changes nothing.
 
 use crate::attributes::{SetAttributes, SetXattr};
 use crate::check::{self, Findings};
@@ -22,12 +22,12 @@ use std::sync::Arc;
 use zone::ZoneError;
 use zone_alloc::Pressure;
 
-/// An entry of a listing.
+/// An entry of a directory listing.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Listed {
     /// The inode.
     pub ino: u64,
-    /// Where a listing goes on behind it.
+    /// Position after this entry, to continue the listing from.
     pub cookie: u64,
     /// `S_IF…` of the inode.
     pub kind: u32,
@@ -35,32 +35,32 @@ pub struct Listed {
     pub name: Arc<[u8]>,
 }
 
-/// How full it is.
+/// Space of a file system, and how it is used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Space {
     /// Bytes of a block.
     pub block_size: u32,
-    /// Bytes that files may have together.
+    /// Most bytes that all files may have together.
     pub capacity_bytes: u64,
-    /// Bytes that files have, the buffer's too.
+    /// Bytes of all files, including those in the buffer.
     pub used_bytes: u64,
-    /// Of them, bytes that are preallocated and were not written yet.
+    /// Bytes that are preallocated and not written yet.
     pub preallocated_bytes: u64,
-    /// Bytes that can be written now or behind cleaning.
+    /// Bytes that can be written, now or after cleaning.
     pub available_bytes: u64,
-    /// Bytes in bands that no file has any more, until they are cleaned.
+    /// Bytes in bands that no file has any more, until the bands are cleaned.
     pub dead_bytes: u64,
-    /// Free bytes that are of no use as long as their neighbours are not free too: what lies within the isolation
-    /// distance of something live.
+    /// Free bytes that cannot be written as long as their neighbours are live: those within the isolation distance of
+    /// live data.
     pub unusable_bytes: u64,
-    /// What is free, by the kind of file system.
+    /// Free space, by the kind of file system.
     #[serde(flatten)]
     pub free: Free,
     /// Inodes.
     pub inodes: u64,
     /// Bytes that a checkpoint of the metadata takes.
     pub metadata_bytes: u64,
-    /// Bytes that one may take.
+    /// Most bytes of a checkpoint.
     pub metadata_capacity_bytes: u64,
     /// Bytes of the buffer that are not on the drive.
     pub buffered_bytes: u64,
@@ -68,30 +68,30 @@ pub struct Space {
     pub written_bytes: u64,
     /// Bytes that the cleaner moved since the mount.
     pub moved_bytes: u64,
-    /// Bytes of data that went to the drive since the mount.
+    /// Bytes of data written to the drive since the mount.
     pub device_bytes: u64,
     /// Bands that were cleaned since the mount.
     pub cleaned_bands: u64,
 }
 
-/// What a mounted file system tells of itself.
+/// Status of a mounted file system.
 #[derive(Clone, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct Status {
-    /// How full it is.
+    /// Space of the file system.
     pub space: Space,
-    /// What happened since the mount.
+    /// Counters since the mount.
     pub counts: Counts,
-    /// A name for people.
+    /// Label of the file system.
     pub label: String,
-    /// Distinguishes it from all others, in hexadecimal.
+    /// UUID of the file system, in hexadecimal.
     pub uuid: String,
-    /// The version of the format that the current copy of the metadata is of.
+    /// Format version of the current copy of the metadata.
     pub version: u16,
-    /// Whether it lies on a Caveat-Scriptor drive.
+    /// Whether the drive is a Caveat-Scriptor drive.
     pub is_caveat: bool,
     /// Whether each file lies in one place as a whole.
     pub is_whole: bool,
-    /// Inodes that are open.
+    /// Number of open inodes.
     pub open_inodes: u64,
     /// Why writing has stopped, if it has.
     pub stopped: Option<Box<str>>,
@@ -118,7 +118,7 @@ fn random<const N: usize>(runtime: &Runtime) -> Result<[u8; N]> {
     })
 }
 
-/// Whether a drive has such a file system, whole or damaged; or a Caveat-Scriptor drive, which may have one.
+/// Whether a drive has a file system of smrfs, whole or damaged; or a Caveat-Scriptor drive, which may have one.
 pub fn is_there(device: &dyn ZonedDevice) -> Result<bool> {
     if caveat::is_there(device)? {
         return Ok(true);
@@ -129,7 +129,7 @@ pub fn is_there(device: &dyn ZonedDevice) -> Result<bool> {
     }
 }
 
-/// What a file system was made with, and whether it can be read at all.
+/// Reads the parameters of the file system on a drive; an error if its metadata cannot be read.
 pub fn shape(device: Arc<dyn ZonedDevice>) -> Result<Shape> {
     let medium = Medium::of(device)?;
     let layout = medium.layout().map_err(|_| Error::NotFormatted)?;
@@ -150,7 +150,7 @@ fn shape_of(medium: &Medium, options: &MkfsOptions) -> Shape {
 }
 
 impl FileSystem {
-    /// Makes a file system. What was on the drive is gone.
+    /// Makes a file system on a drive. All that was on the drive is lost.
     pub fn mkfs(
         device: Arc<dyn ZonedDevice>,
         runtime: &Runtime,
@@ -159,10 +159,10 @@ impl FileSystem {
         Self::mkfs_on(&Medium::of(device)?, runtime, options)
     }
 
-    /// Whether a file system can be made with these options.
+    /// Checks that a file system can be made with these options.
     ///
     /// # Errors
-    /// Why it cannot.
+    /// The option or the property of the drive that prevents it.
     pub fn check_mkfs(medium: &Medium, options: &MkfsOptions) -> Result<()> {
         medium.layout()?;
         if options.label.len() > 255 {
@@ -171,7 +171,7 @@ impl FileSystem {
         shape_of(medium, options).validate(medium.device().geometry())
     }
 
-    /// Makes a file system. What was there is gone.
+    /// Makes a file system on a medium. All that was there is lost.
     pub fn mkfs_on(medium: &Medium, runtime: &Runtime, options: &MkfsOptions) -> Result<Shape> {
         Self::check_mkfs(medium, options)?;
         let (device, layout) = (medium.device(), medium.layout()?);
@@ -180,9 +180,10 @@ impl FileSystem {
             created: runtime.unix_micros(),
             ..shape_of(medium, options)
         };
-        // What is there already may have a generation, and must not count beside the new one's.
+        // The new generation has to be above any on the drive, so that no old slot counts.
         let [a, b, c, d] = random(runtime)?;
-        // Nor may frames of a file system whose heads were wiped, which are looked for behind the end.
+        // Frames of a file system whose heads were wiped are searched for after the end too, so the generation has a
+        // random part.
         let number = u64::from(u32::from_le_bytes([a, b, c, d])) << 8;
         let highest = Log::highest(&*device, &layout)?.max(number);
         for zone in layout.first_zone..layout.first_zone + layout.zones {
@@ -209,13 +210,13 @@ impl FileSystem {
         };
         state.apply(&Record::Inode(root)).map_err(Error::metadata)?;
         let mut log = Log::new(Arc::clone(&device), layout, shape.clone(), nonce, highest);
-        // Into both, so that nothing of what was there is left in either.
+        // Writes both slots, so that neither has anything of an older file system.
         log.checkpoint(state.version(), |each| state.records(each))?;
         log.checkpoint(state.version(), |each| state.records(each))?;
         Ok(shape)
     }
 
-    /// Mounts what is on a drive. For writing, what a crash left behind is removed.
+    /// Mounts the file system on a drive. A mount for writing removes what a crash left behind.
     pub fn mount(
         device: Arc<dyn ZonedDevice>,
         runtime: Runtime,
@@ -224,9 +225,9 @@ impl FileSystem {
         Self::mount_on(&Medium::of(device)?, runtime, options)
     }
 
-    /// Mounts what is there. For writing, what a crash left behind is removed.
+    /// Mounts the file system on a medium. A mount for writing removes what a crash left behind.
     pub fn mount_on(medium: &Medium, runtime: Runtime, options: MountOptions) -> Result<Self> {
-        // On a drive that cannot have one is none.
+        // A drive on which no file system can be made has none.
         let layout = medium.layout().map_err(|_| Error::NotFormatted)?;
         let device = medium.device();
         let nonce = u64::from_le_bytes(random(&runtime)?);
@@ -246,7 +247,7 @@ impl FileSystem {
             ));
         }
         let block_size = shape.block_size;
-        // What the journal freed was freed long ago.
+        // The blocks that the journal's records freed were freed before this mount.
         drop(state.take_freed());
         if state
             .inode(ROOT)
@@ -286,7 +287,7 @@ impl FileSystem {
             sealed: 0,
         };
         if let Some(what) = core.space.misplaced(&core.state) {
-            // Its checksums tell what is left of that; all else is as it was.
+            // Block checksums tell which data is lost; all other data is as it was written.
             tracing::error!(what, "data is lost: `smrfs fsck --deep` says which");
         }
         if !options.read_only {
@@ -312,7 +313,7 @@ impl FileSystem {
         Ok(self.core.read().inode(ino)?.attributes)
     }
 
-    /// Units of 512 bytes that an inode's data takes, as `st_blocks`.
+    /// Size of an inode's data in units of 512 bytes, as `st_blocks`.
     pub fn sectors(&self, ino: u64) -> u64 {
         let core = self.core.read();
         let mapped = core
@@ -322,7 +323,7 @@ impl FileSystem {
         blocks * (core.block as u64 / 512)
     }
 
-    /// The inode of a name; of "." and ".." too.
+    /// The attributes of the inode of a name in directory `dir`; "." and ".." are names too.
     pub fn lookup(&self, dir: u64, name: &[u8]) -> Result<Attributes> {
         let core = self.core.read();
         let ino = match (name, &core.inode(dir)?.content) {
@@ -333,7 +334,7 @@ impl FileSystem {
         Ok(core.inode(ino)?.attributes)
     }
 
-    /// At most `most` entries of a directory behind `cookie`; 0 is the beginning. "." and ".." come first.
+    /// At most `most` entries of a directory after position `cookie`; 0 is the beginning. "." and ".." come first.
     pub fn list(&self, dir: u64, cookie: u64, most: usize) -> Result<Vec<Listed>> {
         let core = self.core.read();
         let Content::Directory(directory) = &core.inode(dir)?.content else {
@@ -363,12 +364,12 @@ impl FileSystem {
         Ok(dots.chain(entries).take(most).collect())
     }
 
-    /// Makes an inode that is no symbolic link.
+    /// Creates an inode of any kind but a symbolic link.
     pub fn create(&self, dir: u64, name: &[u8], new: NewInode) -> Result<Attributes> {
         self.core.write().create(dir, name, new, None)
     }
 
-    /// Makes a regular file and opens it.
+    /// Creates a regular file and opens it.
     pub fn create_open(&self, dir: u64, name: &[u8], new: NewInode) -> Result<Attributes> {
         let mut core = self.core.write();
         let attributes = core.create(dir, name, new, None)?;
@@ -376,7 +377,7 @@ impl FileSystem {
         Ok(attributes)
     }
 
-    /// Makes a symbolic link.
+    /// Creates a symbolic link.
     pub fn symlink(
         &self,
         dir: u64,
@@ -393,7 +394,7 @@ impl FileSystem {
         self.core.write().create(dir, name, new, Some(target))
     }
 
-    /// Where a symbolic link leads.
+    /// The target of a symbolic link.
     pub fn read_link(&self, ino: u64) -> Result<Box<[u8]>> {
         match &self.core.read().inode(ino)?.content {
             Content::Link(target) => Ok(target.clone()),
@@ -401,12 +402,13 @@ impl FileSystem {
         }
     }
 
-    /// Gives an inode one more name.
+    /// Adds a name to an inode.
     pub fn link(&self, ino: u64, dir: u64, name: &[u8]) -> Result<Attributes> {
         self.core.write().link(ino, dir, name)
     }
 
-    /// Takes a name away that is no directory's. The inode goes with its last name, once nobody has it open.
+    /// Removes a name of an inode that is not a directory. The inode is removed with its last name, or when it is
+    /// closed after that.
     pub fn unlink(&self, dir: u64, name: &[u8]) -> Result<()> {
         self.core.write().unlink(dir, name)
     }
@@ -416,22 +418,23 @@ impl FileSystem {
         self.core.write().rmdir(dir, name)
     }
 
-    /// Gives an inode another name instead of the one it has.
+    /// Replaces the name of an inode by another name.
     pub fn rename(&self, from: (u64, &[u8]), to: (u64, &[u8]), how: Rename) -> Result<()> {
         self.core.write().rename(from, to, how)
     }
 
-    /// Keeps an inode although it loses its names, until [`Self::release`].
+    /// Opens an inode: until [`Self::release`], it stays even without names.
     pub fn open(&self, ino: u64) -> Result<()> {
         self.core.write().open(ino)
     }
 
-    /// Lets an inode go that was opened.
+    /// Ends an [`Self::open`].
     pub fn release(&self, ino: u64) {
         self.core.write().release(ino);
     }
 
-    /// Fills `buffer` from `offset`; how many bytes the file has there. What is damaged is an error.
+    /// Fills `buffer` from `offset`; returns the bytes read, fewer only at the end of the file. Damaged data is an
+    /// error.
     pub fn read(&self, ino: u64, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         self.core.read().read(ino, offset, buffer)
     }
@@ -441,7 +444,7 @@ impl FileSystem {
         self.core.write().write(ino, offset, data)
     }
 
-    /// Writes at the end; where that was.
+    /// Appends to a file; returns the offset where the data begins.
     pub fn append(&self, ino: u64, data: &[u8]) -> Result<u64> {
         let mut core = self.core.write();
         let offset = core.inode(ino)?.attributes.size;
@@ -449,30 +452,30 @@ impl FileSystem {
         Ok(offset)
     }
 
-    /// Makes a file as long as `size`.
+    /// Sets the size of a file, in bytes.
     pub fn truncate(&self, ino: u64, size: u64) -> Result<()> {
         self.core.write().truncate(ino, size)
     }
 
-    /// Makes bytes of a file zeros and gives back the space they took; the size stays.
+    /// Makes a range of a file zeros and frees its whole blocks; the size does not change.
     pub fn punch(&self, ino: u64, offset: u64, length: u64) -> Result<()> {
         self.core.write().punch(ino, offset, length)
     }
 
-    /// Sets space aside for bytes of a file that have none: writing them finds room from then on. They are zeros, and
-    /// the file becomes as long as that unless `keep_size`.
+    /// Preallocates space for the holes in a range of a file, which read as zeros: writes to it find room from then
+    /// on. The file grows to the end of the range unless `keep_size`.
     pub fn preallocate(&self, ino: u64, offset: u64, length: u64, keep_size: bool) -> Result<()> {
         self.core
             .write()
             .preallocate(ino, offset, length, keep_size)
     }
 
-    /// Makes bytes of a file zeros that have space.
+    /// Makes a range of a file zeros that are preallocated.
     pub fn zero(&self, ino: u64, offset: u64, length: u64, keep_size: bool) -> Result<()> {
         self.core.write().zero(ino, offset, length, keep_size)
     }
 
-    /// The next byte at or behind `offset` that is in no hole, or that is in one; `None` behind the end.
+    /// The next byte at or after `offset` that is data, or with `hole` in a hole; `None` after the end.
     pub fn seek(&self, ino: u64, offset: u64, hole: bool) -> Result<Option<u64>> {
         self.core.read().seek(ino, offset, hole)
     }
@@ -482,7 +485,7 @@ impl FileSystem {
         self.core.write().set_attributes(ino, set)
     }
 
-    /// An extended attribute.
+    /// The value of an extended attribute.
     pub fn xattr(&self, ino: u64, name: &[u8]) -> Result<Box<[u8]>> {
         let core = self.core.read();
         let value = core.inode(ino)?.xattrs.get(name).cloned();
@@ -511,7 +514,7 @@ impl FileSystem {
         self.core.write().remove_xattr(ino, name)
     }
 
-    /// Makes everything durable that was done before: what `fsync` does.
+    /// Makes all earlier changes durable, as `fsync` does.
     pub fn sync(&self) -> Result<()> {
         {
             let core = self.core.read();
@@ -522,18 +525,18 @@ impl FileSystem {
         self.core.write().commit()
     }
 
-    /// The same before an unmount: damage to what was written last is told from a crash by the next mount then.
+    /// As [`Self::sync`], before an unmount: the next mount can then tell damage to the latest writes from a crash.
     pub fn seal(&self) -> Result<()> {
         self.core.write().seal()
     }
 
-    /// Cleans one band, or a part of a Caveat-Scriptor drive, if that is worth it; `false` if nothing is.
+    /// Cleans one band, or a part of a Caveat-Scriptor drive, if that is worth it; `false` if nothing was gained.
     pub fn clean(&self, pressure: Pressure) -> Result<bool> {
         self.core.write().clean(pressure)
     }
 
-    /// What is done in the background once in a while: a commit, and cleaning if free bands get few. `true` if there
-    /// is more to clean.
+    /// The periodic work of a background thread: a commit, and cleaning if free bands are few. `true` if there is
+    /// more to clean.
     pub fn tick(&self) -> Result<bool> {
         self.sync()?;
         let pressure = self.core.read().pressure();
@@ -543,7 +546,7 @@ impl FileSystem {
         }
     }
 
-    /// How full it is.
+    /// Space of the file system, and how it is used.
     pub fn space(&self) -> Space {
         let core = self.core.read();
         let block = core.block as u64;
@@ -573,7 +576,7 @@ impl FileSystem {
         }
     }
 
-    /// What it tells of itself.
+    /// The status of the file system.
     pub fn status(&self) -> Status {
         let space = self.space();
         let core = self.core.read();
@@ -591,34 +594,34 @@ impl FileSystem {
         }
     }
 
-    /// What happened since the mount.
+    /// Counters since the mount.
     pub fn counts(&self) -> Counts {
         self.core.read().counts
     }
 
-    /// Whether nothing can be changed.
+    /// Whether the mount is read-only.
     pub fn is_read_only(&self) -> bool {
         self.core.read().options.read_only
     }
 
-    /// What it was made with.
+    /// The parameters that the file system was made with.
     pub fn shape(&self) -> Shape {
         self.core.read().log.shape().clone()
     }
 
-    /// Bytes of the largest file here.
+    /// Size limit of a file, in bytes.
     pub fn most_bytes(&self) -> u64 {
         self.core.read().most_bytes()
     }
 
-    /// Compares everything with everything; `deep` reads all data too.
+    /// Checks all metadata; `deep` verifies all data too.
     pub fn check(&self, deep: bool) -> Findings {
         check::check(&self.core.read(), deep)
     }
 }
 
 impl Core {
-    /// Nothing waits for a commit.
+    /// Whether nothing waits for a commit.
     fn is_clean(&self) -> bool {
         self.pending.is_empty()
             && self.dirty.blocks() == 0
@@ -634,9 +637,9 @@ impl Core {
         self.space.pressure()
     }
 
-    /// What a mount for writing does first.
+    /// The first work of a mount for writing: a flush, and the removal of what a crash left behind.
     fn begin(&mut self, is_torn: bool) -> Result<()> {
-        // What was read is durable from here on.
+        // The state that was read may not be durable before this flush.
         self.device.flush()?;
         let orphans: Vec<Record> = self
             .state

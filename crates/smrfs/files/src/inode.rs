@@ -1,4 +1,4 @@
-//! An inode: attributes, extended attributes, and what it holds by its kind.
+//! An inode: attributes, extended attributes, and the content that its kind has.
 
 use crate::map::Map;
 use std::collections::BTreeMap;
@@ -7,17 +7,17 @@ use std::sync::Arc;
 /// The inode of the root directory.
 pub const ROOT: u64 = 1;
 
-/// A moment since the beginning of 1970, UTC.
+/// A time since the beginning of 1970, UTC.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub struct Time {
-    /// Whole seconds, rounded down: negative before 1970.
+    /// Whole seconds, rounded down; negative before 1970.
     pub seconds: i64,
-    /// Below 1,000,000,000.
+    /// Nanoseconds, below 1,000,000,000.
     pub nanos: u32,
 }
 
 impl Time {
-    /// A moment in microseconds since 1970.
+    /// A time from microseconds since 1970.
     pub const fn from_micros(micros: u64) -> Self {
         Self {
             seconds: (micros / 1_000_000) as i64,
@@ -26,7 +26,7 @@ impl Time {
     }
 }
 
-/// What `stat` answers.
+/// The attributes that `stat` returns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Attributes {
     /// The inode's number.
@@ -39,22 +39,22 @@ pub struct Attributes {
     pub gid: u32,
     /// Device number of a device file.
     pub rdev: u32,
-    /// How many names it has; a directory's own and its children's ".." count.
+    /// Number of names. Those of a directory are its own and the ".." of each child.
     pub nlink: u32,
-    /// Bytes of a file, or of a link's target; 0 for all else.
+    /// Bytes of a file, or of the target of a symbolic link; 0 for other kinds.
     pub size: u64,
-    /// Last access, as it was set: reading does not change it.
+    /// Time of the last access, as it was set: reading does not change it.
     pub atime: Time,
-    /// Last change of the content.
+    /// Time of the last change of the content.
     pub mtime: Time,
-    /// Last change of anything.
+    /// Time of the last change of anything.
     pub ctime: Time,
-    /// When it was made.
+    /// Time of creation.
     pub btime: Time,
 }
 
 impl Attributes {
-    /// The kind of `mode`, one of `S_IF…`.
+    /// The kind bits of `mode`, one of `S_IF…`.
     pub const fn kind(&self) -> u32 {
         self.mode & libc::S_IFMT
     }
@@ -73,24 +73,24 @@ impl Attributes {
 /// An entry of a directory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Entry {
-    /// The inode it leads to.
+    /// The inode of the entry.
     pub ino: u64,
-    /// Its place in listings: grows with each new entry, so that a listing in parts misses nothing that stays.
+    /// Position in listings. It grows with each new entry, so that a listing in parts misses no entry that stays.
     pub cookie: u64,
 }
 
 /// The entries of a directory.
 #[derive(Clone, Default, Debug)]
 pub struct Directory {
-    /// By name.
+    /// Entries by name.
     pub entries: BTreeMap<Arc<[u8]>, Entry>,
-    /// By place in listings.
+    /// Names by position in listings.
     pub order: BTreeMap<u64, Arc<[u8]>>,
-    /// The directory it lies in; its own inode for the root.
+    /// The parent directory; the root is its own parent.
     pub parent: u64,
 }
 
-/// What an inode holds.
+/// The content of an inode, by its kind.
 #[derive(Clone, Debug)]
 pub enum Content {
     /// A regular file.
@@ -106,16 +106,16 @@ pub enum Content {
 /// An inode.
 #[derive(Clone, Debug)]
 pub struct Inode {
-    /// What `stat` answers.
+    /// The attributes that `stat` returns.
     pub attributes: Attributes,
     /// Extended attributes.
     pub xattrs: BTreeMap<Box<[u8]>, Box<[u8]>>,
-    /// What it holds.
+    /// The content.
     pub content: Content,
 }
 
 impl Inode {
-    /// An empty one, of the kind that its attributes name; `None` if there is no such kind.
+    /// An inode without content, of the kind that its attributes name; `None` if there is no such kind.
     pub fn new(attributes: Attributes) -> Option<Self> {
         let content = match attributes.kind() {
             libc::S_IFREG => Content::File(Map::default()),

@@ -1,4 +1,4 @@
-//! What lies where on a drive: two slots for metadata, then zones for data. It follows from the drive's geometry.
+//! The layout of a drive: two slots for metadata, then zones for data. It follows from the drive's geometry alone.
 
 use crate::error::{Error, Result};
 use caveat::Parameters;
@@ -6,55 +6,55 @@ use codec::{Put, Reader};
 use std::ops::Range;
 use zone::{ByteOffset, Geometry, ZoneId, ZoneKind};
 
-/// Fewest bytes of a slot.
+/// Least bytes of a slot.
 const SLOT_LEAST: u64 = 512 << 10;
-/// Fewest zones for data.
+/// Least number of zones for data.
 const DATA_LEAST: u32 = 8;
 
-/// What a file system was made with.
+/// The parameters that a file system was made with.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Shape {
     /// Bytes of a block: the unit of checksums and of space.
     pub block_size: u32,
     /// Whether each file lies in one band as a whole, and no file is larger than a band.
     pub is_whole: bool,
-    /// Whether it is for a Caveat-Scriptor drive.
+    /// Whether the file system is for a Caveat-Scriptor drive.
     pub is_caveat: bool,
-    /// Whether that is cleaned once no write fits any more.
+    /// Whether a Caveat-Scriptor drive is cleaned once no write fits any more.
     pub is_cleaned: bool,
-    /// Distinguishes it from all others.
+    /// UUID of the file system.
     pub uuid: [u8; 16],
-    /// A name for people, at most 255 bytes.
+    /// Label of the file system, at most 255 bytes.
     pub label: String,
-    /// When it was made, in microseconds since 1970.
+    /// Time of creation, in microseconds since 1970.
     pub created: u64,
 }
 
 /// A piece of a slot that one command can read or write.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Piece {
-    /// Where on the drive.
+    /// Byte offset on the drive.
     pub at: ByteOffset,
-    /// Which bytes of the slot.
+    /// Range of bytes of the slot.
     pub bytes: Range<u64>,
 }
 
-/// A slot: bytes that lie in one or more zones.
+/// A slot for metadata: a range of bytes in one or more zones.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Slot {
-    /// In order: where they lie, how many bytes.
+    /// Consecutive parts of the slot: byte offset on the drive, and length in bytes.
     runs: Vec<(ByteOffset, u64)>,
-    /// Zones that are reset before it is written anew.
+    /// Zones to be reset before the slot is rewritten.
     pub zones: Vec<ZoneId>,
 }
 
 impl Slot {
-    /// Bytes that it holds.
+    /// Bytes of the slot.
     pub fn size(&self) -> u64 {
         self.runs.iter().map(|(_, length)| length).sum()
     }
 
-    /// The pieces that `bytes` of it lie in.
+    /// The pieces that `bytes` of the slot lie in.
     pub fn pieces(&self, bytes: Range<u64>) -> Vec<Piece> {
         let mut start = 0;
         let mut pieces = Vec::new();
@@ -72,20 +72,20 @@ impl Slot {
     }
 }
 
-/// See the head of this file.
+/// The layout of a drive; see the head of this file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Layout {
     /// The two slots for metadata.
     pub slots: [Slot; 2],
     /// The first zone for data.
     pub first_zone: u32,
-    /// How many zones for data.
+    /// Number of zones for data.
     pub zones: u32,
 }
 
 impl Layout {
-    /// Of a drive. Metadata lies in conventional zones, if there are any; else in the first sequential ones, a 32nd of
-    /// them all or a megabyte.
+    /// The layout of a zoned drive. Metadata lies in the conventional zones, if there are any; otherwise in the first
+    /// sequential zones, a 32nd of all zones or a megabyte.
     pub fn of(geometry: &Geometry) -> Result<Self> {
         let count = geometry.drive_zones();
         let conventional = geometry.conventional_zones;
@@ -109,7 +109,7 @@ impl Layout {
                     .collect(),
             }
         };
-        // Slots begin where zones do: whoever wipes the beginning of every zone leaves nothing of them.
+        // Each slot begins at a zone start, so that wiping the start of every zone leaves nothing of a slot.
         let (slots, first_zone) = if conventional > 1 {
             let each = conventional / 2;
             ([slot(0, each), slot(each, each)], conventional)
@@ -140,7 +140,7 @@ impl Layout {
 }
 
 impl Layout {
-    /// Of a Caveat-Scriptor drive: metadata lies in its unshingled part, half of it for each copy. All else is one zone.
+    /// The layout of a Caveat-Scriptor drive. Each slot is one half of the unshingled part; the rest is one zone.
     pub fn of_caveat(parameters: &Parameters) -> Result<Self> {
         let block = u64::from(parameters.block_size);
         let each = parameters.unshingled / 2 * block;
@@ -184,7 +184,7 @@ impl Shape {
             .sum()
     }
 
-    /// Checks that it fits a drive.
+    /// Checks that the parameters are possible on a drive.
     pub fn validate(&self, geometry: &Geometry) -> Result<()> {
         let size = self.block_size;
         if !size.is_power_of_two() || !(4096..=65_536).contains(&size) || size < geometry.block_size
@@ -209,7 +209,7 @@ impl Shape {
         Ok(())
     }
 
-    /// The payload of a head: this, the drive's geometry, and which slot it is.
+    /// Encodes the payload of a head: parameters, the drive's geometry, and the number of the slot.
     pub fn encode(&self, geometry: &Geometry, slot: u8) -> Vec<u8> {
         let mut out = Vec::new();
         out.extend_from_slice(&self.uuid);
@@ -227,7 +227,7 @@ impl Shape {
         out
     }
 
-    /// Reads what [`Self::encode`] wrote; an error if the drive is another one.
+    /// Reads what [`Self::encode`] wrote; an error if it was written for another geometry or slot.
     pub fn decode(payload: &[u8], geometry: &Geometry, slot: u8) -> Result<Self> {
         let mut reader = Reader(payload);
         let damaged = || Error::metadata("a slot's head cannot be read");

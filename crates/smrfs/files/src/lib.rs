@@ -2,13 +2,13 @@
 //! the bands of a zoned drive (Suresh, Gibson and Ganger, CMU-PDL-12-105; "Strict Append-SMRfs", section 2.2), and one
 //! that allocates free extents of a drive that takes writes anywhere and damages what lies behind them (chapter 4).
 //!
-//! Data goes out of place. In bands, a cleaner gives dead space back; of a Caveat-Scriptor drive it is free behind the
-//! next commit. All metadata is in memory, and durable as checkpoints and a journal in conventional zones, in the first
-//! sequential ones where there are none, or in the unshingled part. Every block has a checksum. A crash leaves the state
-//! at some commit, and no earlier one than the last sync.
+//! Data is written out of place. In bands, a cleaner reclaims dead space; on a Caveat-Scriptor drive, blocks that a
+//! file loses are free after the next commit. All metadata is in memory, and durable as checkpoints and a journal: in
+//! conventional zones, or in the first sequential ones if there are none, or in the unshingled part. Every block has
+//! a checksum. A crash leaves the state of some commit, which is not older than the last sync.
 //!
-//! Memory: the buffer within its bound, and metadata: about 550 bytes an inode with its name, as much again once it has
-//! data, and 5 bytes a block of data (`examples/memory.rs` measures it).
+//! Memory: the buffer, which is bounded, and metadata: about 550 bytes an inode with its name, as much again once it
+//! has data, and 5 bytes a block of data (`examples/memory.rs` measures it).
 
 mod attributes;
 mod bands;
@@ -51,7 +51,8 @@ pub use names::{NewInode, Rename};
 pub use options::{MkfsOptions, MountOptions, Policy};
 pub use placement::{BandSpace, ExtentSpace, Free};
 
-/// Appends a group to the journal that has these bytes for records, whatever they are, for the fuzz target.
+/// Appends a group with these bytes as its records to the journal, whether they are valid or not, for the fuzz
+/// target.
 #[doc(hidden)]
 pub fn append_to_journal(medium: &Medium, records: &[u8]) -> Result<()> {
     let (device, layout) = (medium.device(), medium.layout()?);
@@ -60,7 +61,7 @@ pub fn append_to_journal(medium: &Medium, records: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Every decoder of the metadata's log, for the fuzz target: a frame's header, records, and a head.
+/// Runs every decoder of the metadata log, for the fuzz target: a frame's header, records, and a head.
 #[doc(hidden)]
 pub fn fuzz(bytes: &[u8]) {
     if let Ok(parsed) = frame::parse(bytes) {

@@ -1,9 +1,9 @@
-//! The metadata log. One of two slots is current: its head, a checkpoint of everything, and what changed since. When
-//! it is full, a checkpoint goes to the other slot, which is current from then on. Within a slot everything is
-//! written once from start to end, so that sequential zones do as well as conventional ones.
+//! The metadata log. One of two slots is current: it has a head, a checkpoint of all metadata, and a journal of later
+//! changes. When it is full, a checkpoint goes to the other slot, which is current from then on. A slot is written
+//! once from start to end, so that it can lie in sequential zones as well as in conventional ones.
 //!
-//! Of two slots with a whole checkpoint the one with the higher generation counts. The other one then ends in a
-//! record that names that generation; should it name one that cannot be read, that is damage.
+//! If both slots have a whole checkpoint, the one with the higher generation is current. The other one then ends in a
+//! record that names this generation; if it names a generation that cannot be read, that is damage.
 
 use crate::error::{Error, Result};
 use crate::frame::{self, HEADER, Header, Kind, MAX_PAYLOAD, NoFrame, Parsed};
@@ -14,65 +14,65 @@ use device::ZonedDevice;
 use std::sync::Arc;
 use zone::ZoneResult;
 
-/// So many bytes behind the end are looked at for frames that say that the end is none.
+/// Bytes after the end of the journal that are searched for frames which prove that the end is damage.
 const LOOK_BEHIND: u64 = 4 << 20;
-/// Bytes of a slot that are kept for the record that ends it.
+/// Bytes at the end of a slot that are reserved for the record that ends it.
 const END_ROOM: u64 = 64 << 10;
-/// Bytes that are read at once.
+/// Bytes of one read.
 const WINDOW: u64 = 4 << 20;
 
-/// Writes the log.
+/// The metadata log of a mounted file system, open for appending.
 pub struct Log {
     device: Arc<dyn ZonedDevice>,
     layout: Layout,
     shape: Shape,
-    /// Frames begin at multiples of this.
+    /// Bytes that frames are aligned to.
     unit: usize,
     nonce: u64,
     end: End,
-    /// The highest generation that was seen in any head.
+    /// The highest generation in any head.
     highest: u64,
 }
 
-/// Where a slot's valid frames end.
+/// The end of a slot's valid frames.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct End {
     slot: usize,
-    /// Of the format.
+    /// Version of the format.
     version: u16,
     generation: u64,
-    /// Bytes of the slot behind which the next frame goes.
+    /// Offset in the slot of the next frame.
     position: u64,
-    /// Of the next frame.
+    /// Sequence number of the next frame.
     sequence: u64,
-    /// Hash of the last.
+    /// Hash of the last frame.
     previous: u64,
-    /// All below this are flushed.
+    /// Frames below this sequence number are flushed.
     durable: u64,
 }
 
-/// What reading found.
+/// The result of reading the log.
 pub struct Found {
-    /// The log, to go on with.
+    /// The log, open for appending.
     pub log: Log,
-    /// Nothing can be appended before a checkpoint: the current slot does not end cleanly.
+    /// Whether the current slot does not end cleanly: a checkpoint has to come before any append.
     pub is_torn: bool,
-    /// Why the slot that is not current cannot be read. It should not be written then: nobody knows what it has.
+    /// Why the other slot cannot be read, if so. Its contents are unknown, so it should not be overwritten.
     pub unreadable: Option<String>,
 }
 
-/// What a slot said.
+/// The result of scanning one slot.
 struct Scanned {
     shape: Shape,
     end: End,
     is_complete: bool,
-    /// The generation that goes on in the other slot.
+    /// The generation in the record that ends this slot, if it has one.
     moved: Option<u64>,
-    /// Frames behind the last commit, which do not count.
+    /// Whether there are frames after the last commit, which do not count.
     has_rest: bool,
 }
 
-/// Reads frames of a slot by windows.
+/// Reads the frames of a slot, a window at a time.
 struct Frames<'a> {
     device: &'a dyn ZonedDevice,
     slot: &'a Slot,
@@ -82,7 +82,7 @@ struct Frames<'a> {
 }
 
 impl Frames<'_> {
-    /// `length` bytes of the slot from `at`; `None` behind its end.
+    /// `length` bytes of the slot from `at`; `None` if they reach beyond its end.
     fn bytes(&mut self, at: u64, length: u64) -> ZoneResult<Option<&[u8]>> {
         let end = at + length;
         if end > self.slot.size() {
@@ -106,7 +106,7 @@ impl Frames<'_> {
         Ok(self.window.get(from..from + length as usize))
     }
 
-    /// The frame at `at` with its payload, if it is whole.
+    /// The frame at `at` with its payload, if it is valid.
     fn frame(&mut self, at: u64) -> ZoneResult<std::result::Result<(Parsed, &[u8]), NoFrame>> {
         let Some(bytes) = self.bytes(at, HEADER as u64)? else {
             return Ok(Err(NoFrame::Nothing));
@@ -129,7 +129,7 @@ impl Frames<'_> {
     }
 }
 
-/// Whether a drive has the head of such a file system, whole or not.
+/// Whether a drive has the head of a file system of smrfs, valid or damaged.
 pub fn is_there(device: &dyn ZonedDevice, layout: &Layout) -> Result<bool> {
     for slot in &layout.slots {
         let mut frames = frames(device, slot);
@@ -142,7 +142,7 @@ pub fn is_there(device: &dyn ZonedDevice, layout: &Layout) -> Result<bool> {
     Ok(false)
 }
 
-/// Bytes of a slot that checkpoints may fill.
+/// Most bytes of a checkpoint in a slot.
 pub fn checkpoint_room(layout: &Layout) -> u64 {
     layout.slots[0].size().saturating_sub(2 * END_ROOM) / 16 * 15
 }
@@ -158,7 +158,7 @@ fn frames<'a>(device: &'a dyn ZonedDevice, slot: &'a Slot) -> Frames<'a> {
 }
 
 impl Log {
-    /// A log that nobody wrote yet. The first thing that it takes is a checkpoint.
+    /// A log that is not written yet. The first write to it has to be a checkpoint.
     pub fn new(
         device: Arc<dyn ZonedDevice>,
         layout: Layout,
@@ -186,22 +186,22 @@ impl Log {
         }
     }
 
-    /// What a file system was made with.
+    /// The parameters that the file system was made with.
     pub const fn shape(&self) -> &Shape {
         &self.shape
     }
 
-    /// The version of the format that the current slot is of: records of newer ones have to wait for a checkpoint.
+    /// Format version of the current slot. Records of newer versions have to wait for a checkpoint.
     pub const fn version(&self) -> u16 {
         self.end.version
     }
 
-    /// What lies where.
+    /// The layout of the drive.
     pub const fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// The highest generation in any head that can be read; 0 if there is none.
+    /// The highest generation in any head that can be read; 0 without one.
     pub fn highest(device: &dyn ZonedDevice, layout: &Layout) -> Result<u64> {
         let mut highest = 0;
         for slot in &layout.slots {
@@ -212,8 +212,8 @@ impl Log {
         Ok(highest)
     }
 
-    /// Finds the current slot and hands its records to `start`'s answer, group by group. `start` is called once more
-    /// if a slot turns out not to be whole.
+    /// Finds the current slot and applies its records, group by group, to the state that `start` returns. `start` is
+    /// called again if a slot turns out to be damaged.
     pub fn read<S>(
         device: Arc<dyn ZonedDevice>,
         layout: Layout,
@@ -268,7 +268,8 @@ impl Log {
                 continue;
             }
             if chosen.is_some() {
-                // What the older slot says of its end. A checkpoint that was begun there may have taken any part of it.
+                // Reads only the record that ends the older slot. A checkpoint that was begun in this slot may have
+                // overwritten any part of it.
                 let nothing = &mut |_: &Shape, _: &Record| Ok(());
                 moved = match scan(&*device, &layout, index, nothing) {
                     Ok(found) => found.and_then(|found| found.moved),
@@ -315,12 +316,12 @@ impl Log {
             )));
         }
         let unit = device.geometry().block_size.max(512) as usize;
-        // Until the older slot ends in the record that names this one, damage to this one could not be told from a
-        // checkpoint that was not finished.
+        // Until the older slot ends in the record that names this one, damage to this one cannot be told from an
+        // unfinished checkpoint.
         let is_named = moved == Some(end.generation);
         let mut is_torn = !is_named;
         if let Some(zone) = layout.slots[end.slot].zones.first() {
-            // Sequential: what is behind the end cannot be written again.
+            // A sequential zone: bytes after the end of the journal cannot be rewritten.
             let written = written(&*device, &layout.slots[end.slot])?;
             is_torn |= scanned.has_rest || written != end.position;
             tracing::debug!(%zone, written, end.position, "metadata in sequential zones");
@@ -342,7 +343,7 @@ impl Log {
         Ok((found, state))
     }
 
-    /// Appends a group of records, each encoded; they count together or not at all. `false` if the slot has no room.
+    /// Appends a group of encoded records, which count together or not at all. `false` if the slot has no room.
     pub fn append(&mut self, records: &[Vec<u8>]) -> ZoneResult<bool> {
         let mut end = self.end;
         let bytes = self.group(&mut end, Kind::Journal, records);
@@ -355,13 +356,13 @@ impl Log {
         Ok(true)
     }
 
-    /// What was appended is flushed.
+    /// Notes that all appended frames are flushed.
     pub const fn flushed(&mut self) {
         self.end.durable = self.end.sequence;
     }
 
-    /// Writes everything into the other slot, flushes, and goes on there. After an error it is not known which slot
-    /// counts, and nothing more may be written.
+    /// Writes a checkpoint to the other slot, flushes, and makes that slot current. After an error it is unknown
+    /// which slot is current, and nothing more may be written.
     pub fn checkpoint(
         &mut self,
         version: u16,
@@ -404,7 +405,8 @@ impl Log {
         self.device.flush()?;
         end.durable = end.sequence;
         if old.position > 0 {
-            // The old slot ends here. If that cannot be written, only damage is found less well.
+            // Ends the old slot with a record of the new generation. If that cannot be written, only the detection of
+            // damage suffers.
             let mut record = Vec::new();
             Record::Moved { generation }.encode(&mut record);
             let mut after = old;
@@ -467,13 +469,13 @@ impl Log {
     }
 }
 
-/// Bytes that are written of a slot in sequential zones.
+/// Bytes written of a slot in sequential zones.
 fn written(device: &dyn ZonedDevice, slot: &Slot) -> Result<u64> {
     let mut written = 0;
     for zone in &slot.zones {
         let report = device.report_zone(*zone)?;
         if !report.write_pointer_valid() {
-            // It cannot be written any more.
+            // The zone cannot be written any more, so it never matches a position.
             return Ok(u64::MAX);
         }
         written += report.write_pointer;
@@ -481,7 +483,7 @@ fn written(device: &dyn ZonedDevice, slot: &Slot) -> Result<u64> {
     Ok(written)
 }
 
-/// Reads the valid frames of a slot and hands on the records of each whole group. `None` without a head.
+/// Reads the valid frames of a slot and passes on the records of each whole group. `None` if there is no head.
 fn scan(
     device: &dyn ZonedDevice,
     layout: &Layout,
@@ -532,7 +534,7 @@ fn scan(
                 .ok_or_else(|| Error::metadata(format!("{}: no record", place())))?;
             group.push(record);
         }
-        // A checkpoint counts as a whole, but is too large to be kept until its end.
+        // A checkpoint counts as a whole, but is too large to be kept in memory until its end.
         if header.is_commit || header.kind == Kind::Checkpoint {
             for record in group.drain(..) {
                 if let Record::Moved { generation } = record {
@@ -557,7 +559,7 @@ fn scan(
             at.position, at.sequence
         )));
     }
-    // Nobody knows better than this mount what is durable: all of it is flushed before anything is written.
+    // A mount flushes before it writes anything, so all frames it has read are durable then.
     end.durable = end.sequence;
     Ok(Some(Scanned {
         shape,
@@ -568,14 +570,15 @@ fn scan(
     }))
 }
 
-/// A frame behind the end that was written when what is missing was durable.
+/// Searches for a frame after the end that was written when the missing frame was already durable, which proves
+/// damage.
 fn vouching(frames: &mut Frames<'_>, end: &End) -> Result<Option<u64>> {
     let mut position = end.position + frames.unit;
     let last = (end.position + LOOK_BEHIND).min(frames.slot.size());
     while position < last {
         let frame = match frames.frame(position) {
             Ok(frame) => frame,
-            // What cannot be read says nothing.
+            // A frame that cannot be read proves nothing.
             Err(_) => return Ok(None),
         };
         if let Ok((parsed, _)) = frame

@@ -1,4 +1,4 @@
-//! Where the blocks of a file lie. Pure.
+//! The block map of a file: its extents, holes and preallocated ranges. Pure.
 
 use crate::ranges::Ranges;
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 /// Most blocks of one extent.
 pub const MAX_EXTENT: usize = 4096;
 
-/// Blocks of a file that lie one behind the other in a zone.
+/// Consecutive blocks of a file that are consecutive in a zone too.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Extent {
     /// The zone, by the drive's number.
@@ -18,42 +18,42 @@ pub struct Extent {
 }
 
 impl Extent {
-    /// How many blocks.
+    /// Number of blocks.
     pub fn blocks(&self) -> u64 {
         self.sums.len() as u64
     }
 }
 
-/// Blocks of a zone.
+/// A range of blocks of a zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
     /// The zone, by the drive's number.
     pub zone: u32,
     /// The first block, counted in the zone.
     pub offset: u32,
-    /// How many.
+    /// Number of blocks.
     pub blocks: u32,
 }
 
-/// What changed of the extents that lie in zones: `removed` were there, `added` are there now.
+/// The extents that a change of a map removed and added, as places in zones.
 #[derive(Default, Debug)]
 pub struct Changes {
-    /// Whole extents that were.
+    /// Places of removed extents, each as a whole.
     pub removed: Vec<Place>,
-    /// Whole extents that are, with the block of the file they begin with.
+    /// Places of added extents, each as a whole, with its first block in the file.
     pub added: Vec<(u64, Place)>,
 }
 
-/// What a file has of preallocated blocks: how many, in how many ranges.
+/// Amount of preallocated space of a file.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Preallocated {
-    /// Blocks.
+    /// Number of blocks.
     pub blocks: u64,
-    /// Ranges that do not touch.
+    /// Number of ranges, which do not touch.
     pub ranges: u64,
 }
 
-/// The extents of a file by their first block; what is in none is a hole. For some holes space is set aside.
+/// The extents of a file by their first block. Blocks outside all extents are holes, and some holes are preallocated.
 #[derive(Clone, Default, Debug)]
 pub struct Map {
     extents: BTreeMap<u64, Extent>,
@@ -74,23 +74,23 @@ impl Map {
         self.extents.iter().map(|(block, extent)| (*block, extent))
     }
 
-    /// How many blocks are no holes.
+    /// Number of blocks in extents.
     pub fn blocks(&self) -> u64 {
         self.extents.values().map(Extent::blocks).sum()
     }
 
-    /// Whether a block is no hole.
+    /// Whether a block lies in an extent.
     pub fn has(&self, block: u64) -> bool {
         self.find(block).is_some()
     }
 
-    /// The extent that holds a block, and where that begins in the file.
+    /// The extent that contains a block, and the first block of the extent in the file.
     pub fn find(&self, block: u64) -> Option<(u64, &Extent)> {
         let (start, extent) = self.extents.range(..=block).next_back()?;
         (block - start < extent.blocks()).then_some((*start, extent))
     }
 
-    /// The next block at or behind `block` that is no hole.
+    /// The next block at or after `block` that lies in an extent.
     pub fn next_data(&self, block: u64) -> Option<u64> {
         if self.has(block) {
             return Some(block);
@@ -98,12 +98,12 @@ impl Map {
         self.extents.range(block..).next().map(|(start, _)| *start)
     }
 
-    /// Holes that space is set aside for, in order.
+    /// Preallocated holes in order, each as first block and end (exclusive).
     pub fn preallocated(&self) -> impl Iterator<Item = (u64, u64)> {
         self.preallocated.iter()
     }
 
-    /// How much that is.
+    /// Amount of preallocated space.
     pub fn preallocated_size(&self) -> Preallocated {
         Preallocated {
             blocks: self.preallocated.total(),
@@ -111,12 +111,12 @@ impl Map {
         }
     }
 
-    /// Whether a block is such a hole.
+    /// Whether a block is a preallocated hole.
     pub fn is_preallocated(&self, block: u64) -> bool {
         self.preallocated.has(block)
     }
 
-    /// Holes of `from..to` that no space is set aside for.
+    /// Holes in `from..to` that are not preallocated, each as first block and end (exclusive).
     pub fn bare_holes(&self, from: u64, to: u64) -> Vec<(u64, u64)> {
         let mut holes = Vec::new();
         let mut at = from;
@@ -132,20 +132,20 @@ impl Map {
         holes
     }
 
-    /// Sets space aside for the holes of `from..to`.
+    /// Marks the holes of `from..to` as preallocated.
     pub fn preallocate(&mut self, from: u64, to: u64) {
         for (from, to) in self.bare_holes(from, to) {
             self.preallocated.insert(from, to);
         }
     }
 
-    /// Whether an extent begins in front of `from` and ends behind `to`.
+    /// Whether one extent begins before `from` and ends after `to`, so that a hole there splits it.
     pub fn is_split_by(&self, from: u64, to: u64) -> bool {
         let found = self.find(from);
         found.is_some_and(|(start, extent)| start < from && start + extent.blocks() > to)
     }
 
-    /// Makes `from..to` a hole, without space that is set aside.
+    /// Makes `from..to` a hole that is not preallocated.
     pub fn cut(&mut self, from: u64, to: u64) -> Changes {
         let mut changes = Changes::default();
         if from >= to {
@@ -182,8 +182,8 @@ impl Map {
         changes
     }
 
-    /// Puts an extent where it belongs, instead of what was there. It becomes one with the extent in front of it if
-    /// it lies behind that on the drive too.
+    /// Inserts an extent at `block` in place of whatever was there. It is merged with the extent before it if that
+    /// one precedes it on the drive too.
     pub fn put(&mut self, block: u64, extent: Extent) -> Changes {
         let mut changes = self.cut(block, block + extent.blocks());
         if let Some((start, before)) = self.extents.range_mut(..block).next_back()
@@ -203,7 +203,7 @@ impl Map {
         changes
     }
 
-    /// Empties it; all extents that were.
+    /// Removes all extents.
     pub fn clear(&mut self) -> Changes {
         let removed = self.extents.values().map(place).collect();
         self.extents.clear();

@@ -1,4 +1,4 @@
-//! What a file system lies on: a zoned drive, to whose bands is appended, or a Caveat-Scriptor drive.
+//! The medium of a file system: a zoned drive, whose bands are appended to, or a Caveat-Scriptor drive.
 
 use crate::bands::Bands;
 use crate::error::{Error, Result};
@@ -12,12 +12,12 @@ use caveat::{CaveatDevice, CaveatDeviceError};
 use device::ZonedDevice;
 use std::sync::Arc;
 
-/// See the head of this file.
+/// The medium of a file system.
 #[derive(Clone)]
 pub enum Medium {
     /// A zoned drive.
     Bands(Arc<dyn ZonedDevice>),
-    /// A drive that takes writes anywhere, and may damage what lies behind them.
+    /// A drive that takes writes anywhere, each of which may damage blocks after it.
     Caveat(Arc<CaveatDevice>),
 }
 
@@ -45,7 +45,7 @@ impl From<CaveatDeviceError> for Error {
 }
 
 impl Medium {
-    /// Whatever `drive` is: it may have a Caveat-Scriptor drive on it.
+    /// The medium on `drive`: the Caveat-Scriptor drive that is on it, or `drive` itself.
     pub fn of(drive: Arc<dyn ZonedDevice>) -> Result<Self> {
         match caveat::is_there(&*drive)? {
             true => Ok(Self::Caveat(Arc::new(CaveatDevice::open(drive)?))),
@@ -53,12 +53,12 @@ impl Medium {
         }
     }
 
-    /// Whether a file system is there, whole or damaged.
+    /// Whether the medium has a file system, whole or damaged.
     pub fn has_file_system(&self) -> Result<bool> {
         log::is_there(&*self.device(), &self.layout()?)
     }
 
-    /// What of the drive itself is not as it was written, and has a copy that is.
+    /// Describes a damaged header of a Caveat-Scriptor drive whose copy is whole; `None` if there is no damage.
     pub(crate) fn damage(&self) -> Option<String> {
         let Self::Caveat(device) = self else {
             return None;
@@ -67,7 +67,7 @@ impl Medium {
         Some(format!("copy {copy} of the Caveat-Scriptor drive's header"))
     }
 
-    /// Mends that.
+    /// Rewrites a damaged header from its copy.
     pub(crate) fn mend(&self) -> Result<()> {
         if let Self::Caveat(device) = self
             && device.mend_header()?
@@ -79,12 +79,12 @@ impl Medium {
         Ok(())
     }
 
-    /// Whether it is a Caveat-Scriptor drive.
+    /// Whether the medium is a Caveat-Scriptor drive.
     pub const fn is_caveat(&self) -> bool {
         matches!(self, Self::Caveat(_))
     }
 
-    /// The drive.
+    /// The drive to read and write.
     pub fn device(&self) -> Arc<dyn ZonedDevice> {
         match self {
             Self::Bands(device) => Arc::clone(device),
@@ -92,7 +92,7 @@ impl Medium {
         }
     }
 
-    /// What lies where.
+    /// The layout of a file system on this medium.
     pub(crate) fn layout(&self) -> Result<Layout> {
         match self {
             Self::Bands(device) => Layout::of(device.geometry()),
@@ -115,7 +115,7 @@ impl Medium {
         }
     }
 
-    /// Where data goes.
+    /// The allocator of space for data.
     pub(crate) fn placement(
         &self,
         layout: &Layout,

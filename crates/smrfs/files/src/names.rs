@@ -1,4 +1,4 @@
-//! Operations on names: directories, links, and inodes that come and go with them.
+//! Operations on names: directories, links, and the inodes that are created and removed with them.
 
 use crate::core::Core;
 use crate::error::{Error, Result};
@@ -9,31 +9,31 @@ use crate::record::Record;
 const MAX_NAME: usize = 255;
 /// Bytes of the longest target of a symbolic link.
 const MAX_TARGET: usize = 4095;
-/// Most names of an inode, and most directories in one.
+/// Most names of an inode, and most directories in one directory.
 const MAX_LINKS: u32 = 65_000_000;
 
-/// How a new inode begins.
+/// Attributes of a new inode.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct NewInode {
     /// Kind and permissions, as `st_mode`.
     pub mode: u32,
     /// The owner.
     pub uid: u32,
-    /// The group, unless the directory gives its own.
+    /// The group, unless the directory passes on its own.
     pub gid: u32,
     /// Device number of a device file.
     pub rdev: u32,
 }
 
-/// What a rename does with a name that is taken.
+/// Behaviour of a rename if the new name exists.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Rename {
-    /// Replaces it.
+    /// The existing entry is replaced.
     #[default]
     Replace,
-    /// Is refused.
+    /// The rename is refused.
     NoReplace,
-    /// The two change places.
+    /// The two names change places.
     Exchange,
 }
 
@@ -52,7 +52,7 @@ impl Core {
         entry.ok_or(Error::NotFound)
     }
 
-    /// Attributes of a directory that gets or loses an entry, and that many directories.
+    /// New attributes of a directory that gains or loses an entry, and `directories` child directories.
     fn changed(&self, dir: u64, directories: i32) -> Result<Attributes> {
         let mut attributes = self.inode(dir)?.attributes;
         let now = self.now();
@@ -65,7 +65,7 @@ impl Core {
         Ok(attributes)
     }
 
-    /// Whether a name can be entered into a directory that is still there.
+    /// Checks that a name can be added to a directory that still has a name itself.
     fn check_new(&self, dir: u64, name: &[u8]) -> Result<()> {
         check_name(name)?;
         if name == b"." || name == b".." {
@@ -75,14 +75,14 @@ impl Core {
         if directory.entries.contains_key(name) {
             return Err(Error::Exists);
         }
-        // It was removed, and somebody has it open.
+        // The directory was removed while it was open.
         if self.inode(dir)?.attributes.nlink == 0 {
             return Err(Error::NotFound);
         }
         Ok(())
     }
 
-    /// Makes an inode under a name.
+    /// Creates an inode under a name.
     pub fn create(
         &mut self,
         dir: u64,
@@ -97,7 +97,7 @@ impl Core {
         }
         let size = target.map_or(0, <[u8]>::len) as u64;
         self.check_metadata(256 + name.len() as u64 + size)?;
-        // Only a drive that somebody has written so has used up its numbers.
+        // Only a drive with crafted metadata can have used up the numbers.
         if self.state.next() == u64::MAX {
             return Err(Error::NoMetadataSpace);
         }
@@ -138,7 +138,7 @@ impl Core {
         Ok(attributes)
     }
 
-    /// Gives an inode one more name.
+    /// Adds a name to an inode.
     pub fn link(&mut self, ino: u64, dir: u64, name: &[u8]) -> Result<Attributes> {
         self.check_writable()?;
         let mut attributes = self.inode(ino)?.attributes;
@@ -165,7 +165,8 @@ impl Core {
         Ok(attributes)
     }
 
-    /// Records that take one name from an inode, and the inode itself with its last one unless it is open.
+    /// Adds the records that take one name from an inode, and that remove the inode with its last name unless it is
+    /// open. `true` if the inode is removed.
     fn drop_name(&self, ino: u64, records: &mut Vec<Record>) -> Result<bool> {
         let mut attributes = self.inode(ino)?.attributes;
         attributes.nlink = match attributes.is_directory() {
@@ -181,7 +182,7 @@ impl Core {
         Ok(false)
     }
 
-    /// Carries out, and drops what the buffer has of `gone`.
+    /// Applies records, and drops the blocks of inode `gone` from the buffer.
     fn change_and_drop(&mut self, records: &[Record], gone: Option<u64>) {
         self.change(records);
         if let Some(ino) = gone {
@@ -189,7 +190,7 @@ impl Core {
         }
     }
 
-    /// Takes a name away that is no directory's.
+    /// Removes a name of an inode that is not a directory.
     pub fn unlink(&mut self, dir: u64, name: &[u8]) -> Result<()> {
         self.check_writable()?;
         let ino = self.find(dir, name)?.ino;
@@ -235,7 +236,7 @@ impl Core {
         Ok(())
     }
 
-    /// Whether `ino` is `dir` or lies somewhere below it.
+    /// Whether `ino` is `dir` or lies below it.
     fn is_below(&self, mut ino: u64, dir: u64) -> Result<bool> {
         loop {
             if ino == dir {
@@ -249,7 +250,7 @@ impl Core {
         }
     }
 
-    /// Gives an inode another name instead of the one it has.
+    /// Replaces the name of an inode by another name.
     pub fn rename(&mut self, from: (u64, &[u8]), to: (u64, &[u8]), how: Rename) -> Result<()> {
         self.check_writable()?;
         for (_, name) in [from, to] {
@@ -273,7 +274,7 @@ impl Core {
             return Err(Error::NotFound);
         }
         if target == Some(source) {
-            // Two names of one inode: nothing is done.
+            // Both names are of one inode: POSIX wants no change.
             return Ok(());
         }
         let is_directory = |ino: u64| Ok::<_, Error>(self.inode(ino)?.attributes.is_directory());
@@ -308,7 +309,7 @@ impl Core {
             }
             less = i32::from(replaces_directory);
             gone = self.drop_name(target, &mut records)?.then_some(target);
-            // The name goes before its inode can.
+            // The name has to be removed before its inode can be.
             records.insert(
                 0,
                 Record::Unname {
@@ -366,14 +367,14 @@ impl Core {
         Ok(())
     }
 
-    /// Keeps an inode although it loses its names.
+    /// Opens an inode: until [`Self::release`], it stays even without names.
     pub fn open(&mut self, ino: u64) -> Result<()> {
         self.inode(ino)?;
         *self.opens.entry(ino).or_default() += 1;
         Ok(())
     }
 
-    /// Lets an inode go that was opened: without names, it is gone.
+    /// Ends an [`Self::open`]; an inode without names is removed with its last one.
     pub fn release(&mut self, ino: u64) {
         let Some(opens) = self.opens.get_mut(&ino) else {
             return;
@@ -387,7 +388,7 @@ impl Core {
             self.inode(ino)
                 .is_ok_and(|inode| inode.attributes.nlink == 0)
         };
-        // Else the next mount removes it.
+        // Without write access, the next mount for writing removes it.
         if has_no_name(ino) && self.check_writable().is_ok() {
             self.change_and_drop(&[Record::Remove { ino }], Some(ino));
         }

@@ -1,20 +1,20 @@
-//! What `mkfs` and `mount` are told.
+//! Options of `mkfs` and `mount`.
 
 use caveat::Fit;
 use zone_alloc::{CleaningPolicy, CostBenefit, Greedy};
 
-/// Which band is cleaned next.
+/// Policy that chooses the next band to clean.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Policy {
-    /// The one with the fewest live bytes.
+    /// The band with the fewest live bytes.
     Greedy,
-    /// The one with the most benefit for its cost: age counts.
+    /// The band with the highest ratio of benefit to cost, where age counts.
     #[default]
     CostBenefit,
 }
 
 impl Policy {
-    /// The policy itself.
+    /// The implementation of the policy.
     pub fn get(self) -> &'static dyn CleaningPolicy {
         match self {
             Self::Greedy => &Greedy,
@@ -23,20 +23,19 @@ impl Policy {
     }
 }
 
-/// What a file system is made with.
+/// Options of `mkfs`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct MkfsOptions {
-    /// Bytes of a block, a power of two from 4 KiB to 64 KiB: the unit of checksums and space. Metadata in memory
-    /// takes 4 bytes a block; large ones are for drives with large files.
+    /// Bytes of a block, the unit of checksums and space: a power of two from 4 KiB to 64 KiB. Metadata in memory
+    /// takes 4 bytes a block, so large blocks suit drives with large files.
     pub block_size: u32,
-    /// Each file lies in one band, or in one run of blocks, as a whole, as in the thesis. No file can be larger than a
-    /// band then, and each
-    /// change of a file writes all of it.
+    /// Each file lies in one band, or in one run of blocks, as a whole, as in the thesis. No file can be larger than
+    /// a band then, and each change of a file writes all of it.
     pub whole_files: bool,
-    /// On a Caveat-Scriptor drive, some space is kept free, and once no write fits any more, what lies between free
-    /// blocks moves there. Not with whole files.
+    /// On a Caveat-Scriptor drive, a reserve is kept free, and once no write fits any more, live blocks between free
+    /// ones move to it. Not possible with whole files.
     pub clean_when_full: bool,
-    /// A name for people.
+    /// Label of the file system.
     pub label: String,
     /// Owner and group of the root directory.
     pub owner: (u32, u32),
@@ -54,16 +53,16 @@ impl Default for MkfsOptions {
     }
 }
 
-/// What a mount is told.
+/// Options of `mount`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct MountOptions {
-    /// Nothing is written, not even to clean up behind a crash.
+    /// Nothing is written, not even to remove what a crash left behind.
     pub read_only: bool,
-    /// Bytes of the buffer at most; what is written beyond goes to the drive at once.
+    /// Most bytes of the buffer; writes beyond this go to the drive at once.
     pub buffer_bytes: u64,
-    /// Which band is cleaned next.
+    /// Policy that chooses the next band to clean.
     pub policy: Policy,
-    /// Which free extent of a Caveat-Scriptor drive is taken next.
+    /// Policy that chooses the next free extent of a Caveat-Scriptor drive.
     pub fit: Fit,
 }
 

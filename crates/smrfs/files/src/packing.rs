@@ -1,27 +1,28 @@
-//! Whether cleaning gains a band where each file lies in one as a whole. Pure.
+//! Tells whether cleaning gains a band if each file lies in one band as a whole. Pure.
 //!
-//! What is left at the end of a band because the next file did not fit is dead, and most of it comes back where the files
-//! go: so cleaning one band after the other may gain nothing, for ever. What it would do is carried out here first.
+//! The end of a band where the next file did not fit is dead space, and moving the files creates most of it again
+//! elsewhere. So cleaning one band after the other may gain nothing for ever; this simulates it first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Bands that whole files can move to, with the blocks that each has room for.
+/// The bands that whole files can move to, with the free blocks of each.
 #[derive(Clone, Debug)]
 pub struct Packing {
-    /// Empty ones.
+    /// Empty bands.
     pub free: BTreeSet<u32>,
-    /// The one that is appended to.
+    /// The open band, and its free blocks.
     pub open: Option<(u32, u32)>,
-    /// Those that have room and are not open.
+    /// Bands that have room and are not open, with their free blocks.
     pub partial: BTreeMap<u32, u32>,
-    /// At most so many.
+    /// Limit on partial bands; beyond it, the one with the least room is finished.
     pub most_partial: usize,
-    /// Blocks of a band.
+    /// Number of blocks in a band.
     pub band_blocks: u32,
 }
 
 impl Packing {
-    /// Moves files of these sizes, one after the other, out of a band, which is empty then; `false` if one finds no room.
+    /// Moves files of these sizes out of a band one after the other, so that the band is empty; `false` if one finds
+    /// no room.
     pub fn clean(&mut self, band: u32, files: impl IntoIterator<Item = u32>) -> bool {
         self.partial.remove(&band);
         let has_room = files.into_iter().all(|size| self.place(size));

@@ -1,4 +1,4 @@
-//! Where the data of files goes: what bands that are appended to and extents that are allocated have in common.
+//! The allocator interface that bands and extents implement: where the data of files is written.
 
 use crate::map::Place;
 use crate::options::Policy;
@@ -7,23 +7,23 @@ use std::ops::Range;
 use zone::{ByteOffset, ZoneError, ZoneResult};
 use zone_alloc::Pressure;
 
-/// Whose data is written.
+/// The source of data that is written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stream {
-    /// What users write.
+    /// Writes of users.
     User,
-    /// What the cleaner moves: it has lived longer, and will live longer.
+    /// Moves of the cleaner: this data has lived longer than new data, and is likely to live longer.
     Moved,
-    /// What users write where space is set aside for it.
+    /// Writes of users to preallocated blocks.
     Preallocated,
 }
 
-/// Why data was not written.
+/// Why data could not be written.
 #[derive(Debug)]
 pub enum Unplaced {
-    /// There is no room.
+    /// There is no free zone or extent.
     NoZone,
-    /// The drive failed, in several places.
+    /// The drive failed in several places.
     Drive(ZoneError),
 }
 
@@ -33,40 +33,40 @@ impl From<ZoneError> for Unplaced {
     }
 }
 
-/// What is to be cleaned: all that is live there moves.
+/// Blocks to be cleaned: all live data in them moves elsewhere.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Victim {
     /// The zone.
     pub zone: u32,
-    /// Blocks of it.
+    /// Range of blocks in the zone.
     pub blocks: Range<u32>,
 }
 
-/// What is free of bands.
+/// Free space of a zoned drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct BandSpace {
     /// Empty bands.
     pub free_bands: u64,
-    /// Bands that can be used.
+    /// Bands that are not retired.
     pub bands: u64,
     /// Bytes of a band.
     pub band_bytes: u64,
 }
 
-/// What is free of a Caveat-Scriptor drive.
+/// Free space of a Caveat-Scriptor drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 pub struct ExtentSpace {
     /// Free extents.
     pub free_extents: u64,
     /// Bytes of the largest.
     pub largest_free_bytes: u64,
-    /// Bytes that every write needs free behind it, the isolation distance.
+    /// Bytes that every write needs free after it: the isolation distance.
     pub footer_bytes: u64,
-    /// Bytes that are kept free for cleaning.
+    /// Bytes of the reserve for cleaning.
     pub reserve_bytes: u64,
 }
 
-/// What is free, by the kind of file system.
+/// Free space, by the kind of file system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[serde(untagged)]
 pub enum Free {
@@ -76,29 +76,29 @@ pub enum Free {
     Extents(ExtentSpace),
 }
 
-/// How space is used, in blocks.
+/// Use of space, in blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Usage {
-    /// What no file has any more, until it is cleaned.
+    /// Blocks that no file has any more, until they are cleaned.
     pub dead: u64,
-    /// Free, and of no use as long as its neighbours are not free too.
+    /// Free blocks that cannot be written as long as their neighbours are live.
     pub unusable: u64,
-    /// What can be written now, as far as that is less than what files do not have.
+    /// Blocks that can be written now; `None` if cleaning can free all that files do not have.
     pub room: Option<u64>,
-    /// What is free.
+    /// Free space.
     pub free: Free,
 }
 
-/// Blocks of zones for data. What was freed is used again only behind a commit that says so.
+/// Allocator of blocks for data. Blocks that a file loses are reused only after a commit says so.
 pub trait Placement: Send + Sync {
-    /// Begins with what files have.
+    /// Takes over the extents that files have at the mount.
     fn load(&mut self, state: &State) -> ZoneResult<()>;
 
-    /// Tidies up behind a crash. What is on the drive says the same as `state`, durably.
+    /// Frees what a crash left behind. The drive has the same state as `state`, durably.
     fn begin(&mut self, state: &State) -> ZoneResult<()>;
 
-    /// Writes whole blocks; where they lie, in order. With `together`, in one place; at most
-    /// [`Self::most_together`] of them then.
+    /// Writes whole blocks and returns their places, in order. With `together`, writes at most
+    /// [`Self::most_together`] blocks, to one place.
     fn append(
         &mut self,
         stream: Stream,
@@ -106,9 +106,9 @@ pub trait Placement: Send + Sync {
         together: bool,
     ) -> Result<Vec<Place>, Unplaced>;
 
-    /// Writes the first of some pieces, which have so many blocks each, one behind the other in as few writes as that takes,
-    /// but where they would go one by one: how many pieces, one at least, and where they lie, in order. One place may have
-    /// several pieces.
+    /// Writes the first of several pieces, whose lengths in blocks are `lengths`. Each goes where it would go by
+    /// itself, but consecutive ones share a write. Returns how many pieces were written, at least one, and their
+    /// places in order; a place may hold several pieces.
     fn append_some(
         &mut self,
         stream: Stream,
@@ -116,74 +116,74 @@ pub trait Placement: Send + Sync {
         lengths: &[u64],
     ) -> Result<(usize, Vec<Place>), Unplaced>;
 
-    /// Where a block of a zone is.
+    /// Byte offset of a block of a zone.
     fn at(&self, zone: u32, block: u32) -> ByteOffset;
 
-    /// Blocks that can lie in one place at most.
+    /// Most blocks in one place.
     fn most_together(&self) -> u32;
 
-    /// Blocks that files may have together.
+    /// Most blocks that all files may have together.
     fn capacity(&self) -> u64;
 
-    /// Whether so many blocks of users find room, now and as long as no others are written; beside them
-    /// `preallocated` ones that space is set aside for.
+    /// Whether `blocks` blocks of users find room, now and as long as no others are written, in addition to
+    /// `preallocated` blocks with preallocated space.
     fn admits(&mut self, blocks: u64, preallocated: u64) -> bool;
 
-    /// Sets space aside for so many blocks of [`Stream::Preallocated`] in all, and leaves room for `beside` others;
-    /// `false` if there is none, and nothing has changed. Blocks that are written are none of them any more.
+    /// Sets the space for [`Stream::Preallocated`] to `blocks` blocks in all, and leaves room for `beside` others. If
+    /// there is no room, returns `false` and changes nothing. Blocks that are written no longer count.
     fn set_aside(&mut self, blocks: u64, beside: u64) -> bool;
 
-    /// Whether [`Self::set_aside`] will succeed once these blocks, from and how many, are free, and `others` more are written, each by
-    /// itself.
+    /// Whether [`Self::set_aside`] will succeed once the runs `freed` (start and length) are free and `others` more
+    /// blocks are written, each by itself.
     fn will_set_aside(&self, _blocks: u64, _freed: &[(u64, u64)], _others: u64) -> bool {
         true
     }
 
-    /// Whether pieces of these sizes, each in one place, find room in this order.
+    /// Whether pieces of these sizes in blocks, each in one place, find room in this order.
     fn admits_whole(&mut self, sizes: &[u64]) -> bool;
 
-    /// Blocks that are set aside, if that is done in places.
+    /// Number of blocks in runs for preallocated blocks; `None` if preallocation reserves no places.
     fn blocks_aside(&self) -> Option<u64> {
         None
     }
 
-    /// Takes back what was freed. What is durable says so.
+    /// Frees the blocks of `freed`. The state without them is durable.
     fn reclaim(&mut self, freed: &Freed) -> ZoneResult<()>;
 
-    /// What to clean, if anything is worth it.
+    /// The next victim of cleaning; `None` if no victim is worth it.
     fn victim(&mut self, state: &State, policy: Policy, pressure: Pressure) -> Option<Victim>;
 
-    /// What is live in a victim is about to move.
+    /// Prepares for the move of a victim's live data.
     fn begin_cleaning(&mut self, _victim: &Victim) {}
 
-    /// Takes a zone that is not open out of use until the next mount, for a part of it cannot be read; `false` if there is no
-    /// other one.
+    /// Retires a zone that is not open until the next mount, because a part of it cannot be read. `false` if the
+    /// drive has no other zone.
     fn leave(&mut self, _zone: u32) -> bool {
         false
     }
 
-    /// What was to be cleaned has nothing live any more, durably; something may have moved for it. Whether that gained
-    /// anything.
+    /// Ends the cleaning of a victim that has no live data any more, durably. `has_moved` tells whether any data
+    /// moved; returns whether cleaning gained anything.
     fn cleaned(&mut self, victim: &Victim, has_moved: bool) -> bool;
 
-    /// How often cleaning may help at most.
+    /// Limit on successive cleanings that may make room for one write.
     fn tries(&self) -> u64;
 
-    /// How much cleaning is needed.
+    /// How urgent cleaning is; `None` if there is no need.
     fn pressure(&self) -> Option<Pressure>;
 
-    /// What cannot be where `state` says that it is: the first such place.
+    /// Describes the first extent that cannot lie where `state` says; `None` if there is none.
     fn misplaced(&self, state: &State) -> Option<String>;
 
-    /// Something was written behind the last [`Self::flushed`].
+    /// Whether anything was written since the last [`Self::flushed`].
     fn is_unflushed(&self) -> bool;
 
-    /// The drive was flushed.
+    /// Notes that the drive was flushed.
     fn flushed(&mut self);
 
-    /// Bytes written, padding and moved ones too.
+    /// Bytes written to the drive, including padding and moved data.
     fn bytes_written(&self) -> u64;
 
-    /// How space is used.
+    /// Use of space.
     fn usage(&self, state: &State) -> Usage;
 }

@@ -1,38 +1,38 @@
-//! Ranges of numbers that do not touch. Pure.
+//! A set of numbers, as ranges that do not touch. Pure.
 
 use std::collections::BTreeMap;
 
-/// See the head of this file.
+/// A set of numbers, as ranges.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Ranges {
-    /// By start: end.
+    /// End (exclusive) of each range by its start.
     ranges: BTreeMap<u64, u64>,
     total: u64,
 }
 
 impl Ranges {
-    /// All of them in order.
+    /// All ranges in order, each as start and end (exclusive).
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
         self.ranges.iter().map(|(start, end)| (*start, *end))
     }
 
-    /// Numbers in all of them.
+    /// How many numbers are in the set.
     pub const fn total(&self) -> u64 {
         self.total
     }
 
-    /// How many there are.
+    /// How many ranges there are.
     pub fn count(&self) -> u64 {
         self.ranges.len() as u64
     }
 
-    /// Whether a number is in one.
+    /// Whether a number is in the set.
     pub fn has(&self, number: u64) -> bool {
         let before = self.ranges.range(..=number).next_back();
         before.is_some_and(|(_, end)| *end > number)
     }
 
-    /// What of `from..to` is in none.
+    /// The parts of `from..to` that are not in the set.
     pub fn gaps(&self, from: u64, to: u64) -> Vec<(u64, u64)> {
         let mut gaps = Vec::new();
         let mut at = from;
@@ -55,12 +55,12 @@ impl Ranges {
         gaps
     }
 
-    /// Adds `from..to`.
+    /// Adds `from..to`, which may overlap ranges of the set.
     pub fn insert(&mut self, mut from: u64, mut to: u64) {
         if from >= to {
             return;
         }
-        // Whatever touches it becomes one with it.
+        // Merges all ranges that touch the new one.
         while let Some((start, end)) = self.ranges.range(..=to).next_back() {
             let (start, end) = (*start, *end);
             if end < from {
@@ -75,7 +75,7 @@ impl Ranges {
         self.total += to - from;
     }
 
-    /// Takes `from..to` out.
+    /// Removes `from..to`.
     pub fn remove(&mut self, from: u64, to: u64) {
         if from >= to {
             return;

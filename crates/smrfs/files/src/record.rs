@@ -1,36 +1,36 @@
-//! What metadata consists of: in a checkpoint all of it, in the journal what changed. Both are carried out by the
-//! same code, which is that of running operations too.
+//! Records, the units of metadata: a checkpoint has records of the whole state, the journal has records of changes. A
+//! mount applies them by the same code as a running operation.
 
 use crate::inode::{Attributes, Time};
 use codec::{Put, Reader};
 
-/// A change. Numbers of blocks count from the start of a file or a zone.
+/// A change of metadata. Block numbers count from the start of a file or of a zone.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Record {
-    /// An inode is there with these attributes; what it holds stays.
+    /// Creates an inode with these attributes, or sets those of an existing one; its content stays.
     Inode(Attributes),
-    /// An inode and all it holds are gone.
+    /// Removes an inode with its content.
     Remove {
         /// The inode.
         ino: u64,
     },
-    /// A directory has this entry.
+    /// Adds an entry to a directory.
     Name {
         /// The directory's inode.
         dir: u64,
         /// At most 255 bytes.
         name: Box<[u8]>,
-        /// The inode it leads to.
+        /// The inode of the entry.
         ino: u64,
     },
-    /// A directory's entry is gone.
+    /// Removes an entry of a directory.
     Unname {
         /// The directory's inode.
         dir: u64,
         /// At most 255 bytes.
         name: Box<[u8]>,
     },
-    /// Blocks of a file lie here.
+    /// Maps blocks of a file to blocks of a zone.
     Extent {
         /// The file's inode.
         ino: u64,
@@ -38,12 +38,12 @@ pub enum Record {
         block: u64,
         /// The zone, by the drive's number.
         zone: u32,
-        /// Block of the zone.
+        /// The first block in the zone.
         offset: u32,
         /// CRC-32C of each block.
         sums: Box<[u32]>,
     },
-    /// Blocks of a file are a hole.
+    /// Makes blocks of a file a hole.
     Hole {
         /// The file's inode.
         ino: u64,
@@ -52,7 +52,7 @@ pub enum Record {
         /// The block behind the last.
         to: u64,
     },
-    /// An extended attribute.
+    /// Sets an extended attribute.
     Xattr {
         /// The inode.
         ino: u64,
@@ -61,26 +61,26 @@ pub enum Record {
         /// At most 64 KiB.
         value: Box<[u8]>,
     },
-    /// An extended attribute is gone.
+    /// Removes an extended attribute.
     NoXattr {
         /// The inode.
         ino: u64,
         /// At most 255 bytes.
         name: Box<[u8]>,
     },
-    /// Where a symbolic link leads.
+    /// Sets the target of a symbolic link.
     Target {
         /// The link's inode.
         ino: u64,
         /// At most 4,095 bytes.
         target: Box<[u8]>,
     },
-    /// Inodes below this were given away.
+    /// Sets the number of the next new inode; all lower numbers have been used.
     Next {
-        /// The next one.
+        /// The number.
         ino: u64,
     },
-    /// Space is set aside for those blocks of a file that are holes, until they are written or become holes again.
+    /// Preallocates those blocks of a file that are holes, until they are written or become holes again.
     Preallocate {
         /// The file's inode.
         ino: u64,
@@ -89,15 +89,15 @@ pub enum Record {
         /// The block behind the last.
         to: u64,
     },
-    /// Nothing more comes in this slot: the other one goes on with this generation.
+    /// Ends this slot: the other slot continues with this generation.
     Moved {
-        /// Its generation.
+        /// Generation of the other slot.
         generation: u64,
     },
 }
 
 impl Record {
-    /// The first version of the format that has it.
+    /// The first format version that has this record.
     pub const fn version(&self) -> u16 {
         match self {
             Self::Preallocate { .. } => 2,
@@ -105,7 +105,7 @@ impl Record {
         }
     }
 
-    /// Appends it.
+    /// Appends the encoded record to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Self::Inode(a) => {
@@ -189,7 +189,7 @@ impl Record {
         }
     }
 
-    /// Reads one from the front; `None` if there is none as they are written.
+    /// Decodes a record from the front of `reader`; `None` if the bytes are not a record.
     pub fn decode(reader: &mut Reader<'_>) -> Option<Self> {
         Some(match reader.u8()? {
             1 => Self::Inode(attributes(reader)?),

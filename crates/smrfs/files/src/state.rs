@@ -1,5 +1,5 @@
-//! All metadata in memory, and the one way to change it. A record that cannot be carried out is damage when it was
-//! read, and a mistake of ours when it was just made.
+//! All metadata in memory. [`State::apply`] is the only way to change it. A record that does not fit is damage if it
+//! was read from the drive, and a bug if an operation made it.
 
 use crate::inode::{Attributes, Content, Directory, Entry, Inode, ROOT};
 use crate::map::{Changes, Extent, MAX_EXTENT, Map, Place, Preallocated};
@@ -7,9 +7,9 @@ use crate::record::Record;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Bytes of the largest file whatever the drive: block numbers stay far from their limits.
+/// Size limit of a file on any drive, in bytes: block numbers stay far from overflow.
 pub const MAX_SIZE: u64 = 1 << 62;
-/// Bytes that an inode takes in a checkpoint, and a header's share.
+/// Bytes of an inode in a checkpoint, with its share of a frame header.
 const INODE_BYTES: u64 = 93;
 /// Bytes of a name's record without the name.
 const NAME_BYTES: u64 = 21;
@@ -17,52 +17,52 @@ const NAME_BYTES: u64 = 21;
 const EXTENT_BYTES: u64 = 29;
 /// Bytes of a record of preallocated blocks.
 const PREALLOCATE_BYTES: u64 = 25;
-/// Bytes of an attribute's record without name and value, or of a target's.
+/// Bytes of an extended attribute's record without name and value, or of a target's record without the target.
 const BYTES: u64 = 17;
 
-/// Which file's blocks lie at a place.
+/// The blocks of a file at a place in a zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Owner {
     /// The file's inode.
     pub ino: u64,
     /// The first block in the file.
     pub block: u64,
-    /// How many.
+    /// Number of blocks.
     pub blocks: u32,
 }
 
-/// What lies in a zone.
+/// The extents in a zone.
 #[derive(Clone, Default, Debug)]
 pub struct Holding {
-    /// Blocks that files still have.
+    /// Number of live blocks.
     pub live: u64,
-    /// By block of the zone; they do not overlap.
+    /// Extents by their first block in the zone; they do not overlap.
     pub owners: BTreeMap<u32, Owner>,
 }
 
-/// What no file has any more.
+/// Blocks and zones that no file has any more.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Freed {
     /// Zones that lost their last live block.
     pub zones: Vec<u32>,
-    /// Blocks, in order, each once.
+    /// Places of freed blocks in order, each block once.
     pub places: Vec<Place>,
 }
 
-/// Where extents may lie.
+/// Bounds of extents.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bounds {
     /// The first zone for data, by the drive's number.
     pub first_zone: u32,
-    /// How many zones.
+    /// Number of zones for data.
     pub zones: u32,
-    /// Blocks of each.
+    /// Number of blocks in a zone.
     pub zone_blocks: u32,
-    /// Blocks of the largest file.
+    /// Most blocks of a file.
     pub file_blocks: u64,
 }
 
-/// All inodes and what lies in zones.
+/// All inodes, and the extents in each zone.
 #[derive(Clone, Debug)]
 pub struct State {
     bounds: Bounds,
@@ -71,21 +71,22 @@ pub struct State {
     next: u64,
     cookie: u64,
     live: u64,
-    /// Blocks of holes that space is set aside for.
+    /// Number of preallocated blocks.
     preallocated: u64,
-    /// Bytes of all its records.
+    /// Bytes of all records in a checkpoint.
     bytes: u64,
-    /// Places that lost live blocks; some of them may be live again in another extent.
+    /// Places of removed extents since the last [`State::take_freed`]; a later extent may have made some of them live
+    /// again.
     removed: Vec<Place>,
     /// Inodes without a name.
     orphans: BTreeSet<u64>,
 }
 
-/// A record does not fit what is there: why.
+/// Why a record does not fit the state.
 pub type Misfit = &'static str;
 
 impl State {
-    /// Without any inode.
+    /// A state without any inode.
     pub fn new(bounds: Bounds) -> Self {
         Self {
             bounds,
@@ -102,7 +103,7 @@ impl State {
         }
     }
 
-    /// Where extents may lie.
+    /// Bounds of extents.
     pub const fn bounds(&self) -> Bounds {
         self.bounds
     }
@@ -117,12 +118,12 @@ impl State {
         self.inodes.values()
     }
 
-    /// How many inodes there are.
+    /// Number of inodes.
     pub fn count(&self) -> u64 {
         self.inodes.len() as u64
     }
 
-    /// What lies in a zone for data.
+    /// The extents in a zone for data; `None` for other zones.
     pub fn holding(&self, zone: u32) -> Option<&Holding> {
         let index = zone.checked_sub(self.bounds.first_zone)?;
         self.holdings.get(index as usize)
@@ -133,22 +134,22 @@ impl State {
         self.next
     }
 
-    /// Blocks of all files.
+    /// Number of blocks in extents of all files.
     pub const fn live(&self) -> u64 {
         self.live
     }
 
-    /// Blocks of all files that are holes and that space is set aside for.
+    /// Number of preallocated blocks of all files.
     pub const fn preallocated(&self) -> u64 {
         self.preallocated
     }
 
-    /// The oldest version of the format that has all of it.
+    /// The oldest format version that has all records of this state.
     pub const fn version(&self) -> u16 {
         if self.preallocated > 0 { 2 } else { 1 }
     }
 
-    /// Bytes of all records of a checkpoint, at least.
+    /// Least bytes of a checkpoint's records.
     pub const fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -158,7 +159,7 @@ impl State {
         &self.orphans
     }
 
-    /// What was freed since this was last asked, and is not live.
+    /// The blocks and zones freed since the last call, except those that are live again.
     pub fn take_freed(&mut self) -> Freed {
         let mut removed = std::mem::take(&mut self.removed);
         removed.sort_unstable_by_key(|place| (place.zone, place.offset));
@@ -198,7 +199,7 @@ impl State {
         freed
     }
 
-    /// Carries a change out, wholly or not at all.
+    /// Applies a record, wholly or not at all.
     pub fn apply(&mut self, record: &Record) -> Result<(), Misfit> {
         match record {
             Record::Inode(attributes) => self.set(*attributes),
@@ -256,7 +257,7 @@ impl State {
         }
     }
 
-    /// Everything, in an order in which it can be carried out again.
+    /// Passes records of the whole state to `each`, in an order in which they can be applied to an empty state.
     pub fn records<E>(&self, mut each: impl FnMut(&Record) -> Result<(), E>) -> Result<(), E> {
         each(&Record::Next { ino: self.next })?;
         for inode in self.inodes.values() {
@@ -438,7 +439,7 @@ impl State {
         self.change(ino, |map| map.put(block, extent))
     }
 
-    /// Changes where the blocks of a file lie.
+    /// Changes a file's map, and updates the counters and the extents of zones accordingly.
     fn change(&mut self, ino: u64, how: impl FnOnce(&mut Map) -> Changes) -> Result<(), Misfit> {
         let map = self.map(ino)?;
         let before = map.preallocated_size();
@@ -455,7 +456,7 @@ impl State {
             self.bytes + after.ranges * PREALLOCATE_BYTES - before.ranges * PREALLOCATE_BYTES;
     }
 
-    /// What lies in zones, behind a change of a map.
+    /// Updates the extents of zones after a change of a map.
     fn follow(&mut self, ino: u64, changes: &Changes) {
         let cost = |place: &Place| EXTENT_BYTES + 4 * u64::from(place.blocks);
         for place in &changes.removed {

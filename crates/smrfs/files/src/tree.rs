@@ -1,13 +1,14 @@
-//! Whether names make a tree: each leads to an inode, each directory has one, and each inode as many as it says. A record says
-//! nothing of that, so it is looked at when all of them were carried out.
+//! Checks that names form a tree: each name leads to an inode, each directory has one name, and each inode has as
+//! many names as its link count says. A single record cannot show this, so the check comes after all records are
+//! applied.
 
 use crate::inode::{Content, ROOT};
 use crate::state::State;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Tells `found` of everything that is not so: what kind, and which inode.
+/// Reports each contradiction to `found`: its kind, and a description with the inode.
 pub fn contradictions(state: &State, mut found: impl FnMut(&'static str, String)) {
-    // How many names lead to each inode, and directories in each.
+    // Number of names of each inode, and number of child directories of each directory.
     let mut names: BTreeMap<u64, u32> = BTreeMap::new();
     let mut children: BTreeMap<u64, u32> = BTreeMap::new();
     for inode in state.inodes() {

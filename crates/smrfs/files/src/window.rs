@@ -1,20 +1,20 @@
-//! Which part of a Caveat-Scriptor drive to clean. Pure.
+//! Chooses the part of a Caveat-Scriptor drive to clean. Pure.
 
 use std::ops::Range;
 
-/// Runs of live blocks by address, with what lies below each.
+/// Runs of live blocks by address, with cumulative sums that make every part of the drive quick to rate.
 #[derive(Debug)]
 pub struct Windows {
-    /// Start, length, live blocks in front of it, and room in gaps in front of it.
+    /// Start, length, live blocks before the run, and room in gaps before the run.
     runs: Vec<(u64, u64, u64, u64)>,
-    /// Blocks that an allocation needs free behind it.
+    /// Number of blocks that an allocation needs free after it.
     footer: u64,
-    /// Blocks in all.
+    /// Number of blocks on the drive.
     end: u64,
 }
 
 impl Windows {
-    /// Of runs in order that do not overlap, below `end`.
+    /// Takes runs in order, as start and length, which do not overlap and end by `end`.
     pub fn new(runs: impl Iterator<Item = (u64, u64)>, footer: u64, end: u64) -> Self {
         let (mut live, mut room, mut behind) = (0, 0, 0);
         let runs = runs.map(|(start, length)| {
@@ -31,7 +31,7 @@ impl Windows {
         }
     }
 
-    /// Live blocks below `at`, and the room that gaps would lose if they began there.
+    /// Live blocks below `at`, and room in the gaps below it, counted as if a gap began at `at`.
     fn below(&self, at: u64) -> (u64, u64) {
         let count = self.runs.partition_point(|(start, ..)| *start < at);
         let before = count.checked_sub(1).map(|last| self.runs[last]);
@@ -45,8 +45,8 @@ impl Windows {
         (live + length, room + room_from(behind) - room_from(at))
     }
 
-    /// Of all parts of `size` blocks that begin behind a live run or at 0 and do not touch `barrier`, the one
-    /// where moving at most `most` live blocks elsewhere gains the most room; `None` if that is none anywhere.
+    /// The part of `size` blocks whose cleaning gains the most room while it moves at most `most` live blocks
+    /// elsewhere; `None` if no part gains any. Parts begin at 0 or after a live run, and do not touch `barrier`.
     pub fn best(&self, size: u64, most: u64, barrier: &Range<u64>) -> Option<Range<u64>> {
         let ends = self.runs.iter().map(|(start, length, ..)| start + length);
         let starts = std::iter::once(0).chain(ends);
@@ -57,7 +57,7 @@ impl Windows {
             }
             let (from, to) = (self.below(window.start), self.below(window.end));
             let live = to.0 - from.0;
-            // What is kept free loses what moves there, and the gaps are no more by themselves.
+            // The reserve loses the blocks that move to it, and the part's gaps are no room of their own any more.
             let lost = live + self.footer + (to.1 - from.1);
             (live <= most && lost < size).then(|| (size - lost, window))
         });

@@ -1,7 +1,7 @@
-//! Writing the buffer out: what files have in it goes to the drive, and metadata says where.
+//! Writes the buffer out: its blocks go to the drive, and records say where they lie.
 //!
-//! What lies beside each other goes in one write, of however many files it is: a drive takes as long for a small write as for
-//! ten times as much.
+//! Blocks that are adjacent on the drive go in one write, of however many files they are: a small write takes a drive
+//! as long as one of ten times its size.
 
 use crate::core::{Core, MAX_PIECE, sum};
 use crate::dirty::Takes;
@@ -11,19 +11,19 @@ use crate::placement::{Stream, Unplaced};
 use crate::record::Record;
 use std::ops::Range;
 
-/// Blocks that follow each other in a file, all of them in the buffer.
+/// Consecutive blocks of a file, all of them in the buffer.
 struct Segment {
     ino: u64,
     blocks: Range<u64>,
 }
 
-/// What is written next: for one stream.
+/// The segments of one write, all of one stream.
 struct Batch {
     stream: Stream,
     segments: Vec<Segment>,
 }
 
-/// A block of a file.
+/// Inode and block number of a block of a file.
 type Owner = (u64, u64);
 
 impl From<Unplaced> for Error {
@@ -36,7 +36,7 @@ impl From<Unplaced> for Error {
 }
 
 impl Core {
-    /// Writes all of the buffer into bands.
+    /// Writes all blocks of the buffer to the drive.
     pub fn write_out_all(&mut self) -> Result<()> {
         if self.log.shape().is_whole {
             let files: Vec<u64> = self.dirty.files().collect();
@@ -48,7 +48,7 @@ impl Core {
         Ok(())
     }
 
-    /// Writes what the buffer has of a file into bands.
+    /// Writes a file's blocks in the buffer to the drive.
     pub fn write_out(&mut self, ino: u64) -> Result<()> {
         if self.log.shape().is_whole && self.write_whole(ino, Stream::User)? {
             return Ok(());
@@ -59,7 +59,7 @@ impl Core {
         Ok(())
     }
 
-    /// The first blocks of these files in the buffer: as many as go to the drive at once.
+    /// The first blocks of these files in the buffer: as many as go to the drive in one write.
     fn next_batch(&self, files: impl Iterator<Item = u64>) -> Option<Batch> {
         let blocks =
             files.flat_map(|ino| self.dirty.of(ino).map(move |(b, _, takes)| (ino, b, takes)));
@@ -87,7 +87,7 @@ impl Core {
         batch
     }
 
-    /// Writes the first segments of a batch, one at least.
+    /// Writes the first segments of a batch, at least one.
     fn write_batch(&mut self, batch: &Batch) -> Result<()> {
         let mut data = Vec::new();
         let mut owners: Vec<Owner> = Vec::new();
@@ -117,7 +117,8 @@ impl Core {
         Ok(())
     }
 
-    /// Writes a file as a whole into one band; `false` if a part of it cannot be read, and segments have to do.
+    /// Writes a file as a whole to one place; `false` if a part of it cannot be read, so that it has to be moved in
+    /// segments.
     pub fn write_whole(&mut self, ino: u64, stream: Stream) -> Result<bool> {
         let total = self.whole_blocks(ino);
         if total > u64::from(self.space.most_together()) {
@@ -147,7 +148,7 @@ impl Core {
                 if self.device.read(at, &mut data[from..]).is_err() {
                     return Ok(false);
                 }
-                // Whether it is right or not: its checksum goes with it.
+                // The old checksum moves with the block, so that existing damage stays detectable.
                 sums.push(extent.sums[skip]);
             }
         }
@@ -156,7 +157,7 @@ impl Core {
         Ok(true)
     }
 
-    /// Appends blocks of a file, whose checksums these are, and enters where they lie.
+    /// Appends blocks of a file with their checksums, and records where they lie.
     pub fn place(
         &mut self,
         ino: u64,
@@ -174,7 +175,7 @@ impl Core {
         self.enter(&owners, sums, &places)
     }
 
-    /// Enters where blocks of files lie: the places have all of them, in order.
+    /// Records where blocks of files lie; the places cover all of them, in order.
     fn enter(&mut self, owners: &[Owner], sums: &[u32], places: &[Place]) -> Result<()> {
         let mut records = Vec::new();
         let mut done = 0;
@@ -183,7 +184,7 @@ impl Core {
             let mut from = done;
             while from < end {
                 let (ino, block) = owners[from];
-                // As many as follow each other in the file.
+                // One record covers blocks that are consecutive in the file.
                 let follows = |to: usize| owners[to] == (ino, block + (to - from) as u64);
                 let most = end.min(from + MAX_EXTENT);
                 let to = (from + 1..most).find(|to| !follows(*to)).unwrap_or(most);

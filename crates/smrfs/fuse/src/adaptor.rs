@@ -1,4 +1,4 @@
-//! The kernel's requests, handed on. What the drive fails or what is damaged has a line in the log.
+//! Translates the kernel's FUSE requests to calls of the file system. Errors of the drive, and damage, are logged.
 
 use crate::translate::{self, errno};
 use fuser::{
@@ -15,17 +15,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// So long the kernel answers by itself. Nothing changes but through the kernel.
+/// How long the kernel may answer from its own cache. Files change only through the kernel.
 const LIFETIME: Duration = Duration::from_secs(1);
 const GENERATION: Generation = Generation(0);
-/// Bytes that one write or read asks for at most.
+/// Most bytes of one write or read request.
 const MAX_REQUEST: u32 = 1 << 20;
-/// Entries that are asked for at once.
+/// Number of directory entries fetched at once.
 const ENTRIES: usize = 256;
-/// The extended attribute of every inode that says how full the file system is, as JSON. No listing has it.
+/// The extended attribute of every inode that holds the file system's status as JSON. Listings do not show it.
 pub const STATUS: &str = "user.zonestore.smrfs";
 
-/// See the head of this file.
+/// The FUSE server of a mounted file system.
 #[derive(Debug)]
 pub struct Adaptor {
     fs: Arc<FileSystem>,
@@ -33,7 +33,7 @@ pub struct Adaptor {
 }
 
 impl Adaptor {
-    /// Hands requests on to `fs`.
+    /// An adaptor for `fs`.
     pub fn new(fs: Arc<FileSystem>) -> Self {
         let block_size = fs.shape().block_size;
         Self { fs, block_size }
@@ -69,14 +69,14 @@ fn done(what: &str, result: Result<(), Error>, reply: ReplyEmpty) {
     }
 }
 
-/// Access control lists are the kernel's to obey, and it does not for such mounts.
+/// Access control lists would have to be enforced by the kernel, which does not do so for such mounts.
 fn is_refused(name: &OsStr) -> bool {
     name.as_bytes().starts_with(b"system.")
 }
 
 impl Filesystem for Adaptor {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // The kernel may know less of each; then it does with less.
+        // An older kernel may support smaller values; it works with its own then.
         let _ = config.set_max_write(MAX_REQUEST);
         let _ = config.set_max_readahead(MAX_REQUEST);
         let _ = config.set_time_granularity(Duration::from_nanos(1));
@@ -234,7 +234,7 @@ impl Filesystem for Adaptor {
 
     fn open(&self, _: &Request, ino: INodeNo, _: OpenFlags, reply: ReplyOpen) {
         match self.fs.open(ino.0) {
-            // What the kernel has is what there is: nobody else changes files.
+            // All changes come through the kernel, so its cache stays valid across opens.
             Ok(()) => reply.opened(FileHandle(0), FopenFlags::FOPEN_KEEP_CACHE),
             Err(error) => reply.error(told("open", &error)),
         }
@@ -379,12 +379,12 @@ impl Filesystem for Adaptor {
         let space = self.fs.space();
         let blocks = |bytes: u64| bytes / u64::from(space.block_size);
         let free = blocks(space.capacity_bytes.saturating_sub(space.used_bytes));
-        // What is free and cannot be used is not available.
+        // Free space that cannot be used is not available.
         let available = blocks(space.available_bytes);
         let metadata = space
             .metadata_capacity_bytes
             .saturating_sub(space.metadata_bytes);
-        // An inode with a name of usual length.
+        // 256 bytes: an inode with a name of usual length.
         let inodes = metadata / 256;
         reply.statfs(
             blocks(space.capacity_bytes),
@@ -477,13 +477,13 @@ impl Filesystem for Adaptor {
             0 => self.fs.preallocate(ino.0, offset, length, keep_size),
             libc::FALLOC_FL_ZERO_RANGE => self.fs.zero(ino.0, offset, length, keep_size),
             libc::FALLOC_FL_PUNCH_HOLE if keep_size => self.fs.punch(ino.0, offset, length),
-            // What moves the bytes of a file is seldom asked for, and all programs do without.
+            // Operations that move bytes within a file are seldom used, and programs work without them.
             _ => Err(smrfs::Error::Unsupported),
         };
         done("fallocate", made, reply);
     }
 
-    /// There are none: programs ask of each file whether it is a terminal, or has flags.
+    /// No ioctl is supported. Programs use it on any file to ask whether it is a terminal, or for its flags.
     fn ioctl(
         &self,
         _: &Request,
@@ -519,7 +519,7 @@ impl Filesystem for Adaptor {
     }
 }
 
-/// As much as there is room for: the whole value, or its length.
+/// Replies with the value if it fits `size`; with its length if `size` is 0.
 fn give(value: &[u8], size: u32, reply: ReplyXattr) {
     if size == 0 {
         reply.size(value.len() as u32);

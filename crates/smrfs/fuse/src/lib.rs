@@ -1,5 +1,5 @@
-//! File systems of smrfs mounted by FUSE. The kernel checks permissions; everything else is the file system's.
-//! A thread commits once in a while and cleans bands before they run out.
+//! Mounts file systems of smrfs by FUSE. The kernel checks permissions; the file system does everything else. A
+//! background thread commits periodically, and cleans bands before they run out.
 
 mod adaptor;
 mod translate;
@@ -18,22 +18,22 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often a busy mount is tried to be unmounted, and how long after each other.
+/// Number of attempts to unmount a busy mount, and the pause between two of them.
 const BUSY_TRIES: u32 = 50;
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
 
-/// How a file system is mounted.
+/// Options of a FUSE mount.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Options {
     /// What `mount` shows as the source.
     pub source: String,
-    /// Nothing can be changed.
+    /// Whether the mount is read-only.
     pub read_only: bool,
-    /// Other users than the one who mounts may use it.
+    /// Whether users other than the one who mounts may use it.
     pub allow_other: bool,
-    /// What was done is durable after so long at the latest.
+    /// Time after which every change is durable at the latest.
     pub commit_every: Duration,
-    /// Requests that are carried out at once.
+    /// Number of requests served concurrently.
     pub threads: usize,
 }
 
@@ -52,11 +52,11 @@ impl Default for Options {
 /// A mounted file system. Dropping it unmounts.
 #[derive(Debug)]
 pub struct Mounted {
-    /// Answers the kernel's requests until it is unmounted.
+    /// Thread that answers the kernel's requests until the unmount.
     answering: Option<JoinHandle<io::Result<()>>>,
     fs: Arc<FileSystem>,
     path: PathBuf,
-    /// The number that the kernel gave it: at the path may be another one by and by.
+    /// Device number of the mount: another file system may be mounted at the path later.
     device: u64,
     ticker: Option<JoinHandle<()>>,
     stop: Arc<Stop>,
@@ -68,7 +68,7 @@ struct Stop {
     changed: Condvar,
 }
 
-/// Mounts `fs` at `path`. The kernel's requests are answered from then on, in threads of their own.
+/// Mounts `fs` at `path`. From then on, threads answer the kernel's requests.
 pub fn mount(
     fs: Arc<FileSystem>,
     runtime: &Runtime,
@@ -86,8 +86,8 @@ pub fn mount(
             MountOption::RW
         },
     ];
-    // Device files and set-user-id programs are obeyed where root mounts, as on any file system. The kernel is told the
-    // type, which umount(8) looks for a helper by; `fusermount3` tells it for all others.
+    // If root mounts, the kernel honours device files and set-user-id programs, as on any file system. It gets the
+    // file-system type too, by which umount(8) looks for a helper; for other users, `fusermount3` passes it.
     config
         .mount_options
         .extend(match rustix::process::geteuid().is_root() {
@@ -106,8 +106,8 @@ pub fn mount(
     let mut session = fuser::spawn_mount(Adaptor::new(Arc::clone(&fs)), path, &config)?;
     let nothing = runtime.spawn("smrfs-mounted", || Ok(()))?;
     let answering = std::mem::replace(&mut session.guard, nothing);
-    // fuser 0.18 takes a mount that is gone for one that is there, and when this is dropped unmounts whatever is at the
-    // path by then. So it stays until the process ends.
+    // fuser 0.18 takes a mount that is gone for an existing one: dropping the session would unmount whatever is at
+    // the path by then. So the session is kept until the process ends.
     std::mem::forget(session);
     let there = std::fs::metadata(path).inspect_err(|_| _ = unmount(path))?;
     let mut mounted = Mounted {
@@ -127,8 +127,8 @@ pub fn mount(
     Ok(mounted)
 }
 
-/// Unmounts what is mounted at `path`, also while files in it are open: it goes from the tree at once, and ends when
-/// the last of them is closed.
+/// Unmounts the file system at `path` even while files in it are open: it leaves the tree at once, and ends when the
+/// last of them is closed.
 pub fn unmount(path: &Path) -> io::Result<()> {
     if rustix::process::geteuid().is_root() {
         let detach = rustix::mount::UnmountFlags::DETACH;
@@ -149,7 +149,7 @@ fn tick(fs: &FileSystem, stop: &Stop, every: Duration) {
     let mut has_failed = false;
     while !*is_wanted {
         stop.changed.wait_for(&mut is_wanted, every);
-        // Readers and writers have their turn between two bands.
+        // The lock is released between two bands, for readers and writers.
         loop {
             let is_last = *is_wanted;
             match runtime::sync::MutexGuard::unlocked(&mut is_wanted, || fs.tick()) {
@@ -173,14 +173,14 @@ impl Mounted {
         &self.fs
     }
 
-    /// Waits until somebody unmounts it, and makes everything durable.
+    /// Waits until the file system is unmounted from outside, and makes all changes durable.
     pub fn wait(mut self) -> io::Result<()> {
         let answered = self.answered();
         self.end()?;
         answered
     }
 
-    /// Unmounts it, and makes everything durable. Fails while files in it are open.
+    /// Unmounts the file system, and makes all changes durable. Fails while files in it are open.
     pub fn unmount(mut self) -> io::Result<()> {
         let left = self.leave().and_then(|()| self.answered());
         self.answering = None;
@@ -188,19 +188,20 @@ impl Mounted {
         left
     }
 
-    /// Waits until nothing is answered any more.
+    /// Waits until the thread that answers requests has ended.
     fn answered(&mut self) -> io::Result<()> {
         let panicked = |_| Err(io::Error::other("what answers the kernel has panicked"));
         let answering = self.answering.take();
         let answered = answering.map_or(Ok(()), |thread| thread.join().unwrap_or_else(panicked));
         match answered {
-            // The last one who had a file open is gone, and a request that nobody waits for any more with him.
+            // The last open file is closed, and a request that no process waits for any more was aborted with it.
             Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => Ok(()),
             answered => answered,
         }
     }
 
-    /// Takes it from the tree, unless somebody has. Who looks at all mounts may keep it busy for a moment.
+    /// Unmounts the path unless it is unmounted already. A process that inspects all mounts may keep it busy for a
+    /// moment.
     fn leave(&self) -> io::Result<()> {
         use rustix::io::Errno;
         let mut is_wanted = self.stop.is_wanted.lock();

@@ -1,15 +1,15 @@
-//! Between the words of FUSE and those of the file system.
+//! Conversions between the types of FUSE and those of the file system.
 
 use fuser::{Errno, FileAttr, FileType, INodeNo, RenameFlags, TimeOrNow};
 use smrfs::{Attributes, Error, Rename, SetTime, Time};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The number of an error.
+/// The errno of an error.
 pub fn errno(error: &Error) -> Errno {
     Errno::from_i32(error.errno())
 }
 
-/// A moment; one that the host cannot have is the beginning of 1970.
+/// A time as [`SystemTime`]; one that the host cannot represent becomes the beginning of 1970.
 pub fn system_time(time: Time) -> SystemTime {
     let whole = Duration::from_secs(time.seconds.unsigned_abs());
     let start = match time.seconds < 0 {
@@ -22,8 +22,8 @@ pub fn system_time(time: Time) -> SystemTime {
         .unwrap_or(UNIX_EPOCH)
 }
 
-/// A moment that the kernel gave. Of one before 1970, `fuser` takes the nanoseconds away from the second, to which they
-/// were to be added.
+/// A time from the kernel. For times before 1970, `fuser` subtracts the nanoseconds from the second to which they
+/// should be added.
 pub fn time(time: SystemTime) -> Time {
     let seconds = |duration: Duration| i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
     match time.duration_since(UNIX_EPOCH) {
@@ -38,7 +38,7 @@ pub fn time(time: SystemTime) -> Time {
     }
 }
 
-/// What a time is set to.
+/// A requested change of a time.
 pub fn set_time(time: TimeOrNow) -> SetTime {
     match time {
         TimeOrNow::Now => SetTime::Now,
@@ -46,7 +46,7 @@ pub fn set_time(time: TimeOrNow) -> SetTime {
     }
 }
 
-/// The kind of `S_IF…`.
+/// The file type of the kind bits in `mode`.
 pub const fn kind(mode: u32) -> FileType {
     match mode & libc::S_IFMT {
         libc::S_IFDIR => FileType::Directory,
@@ -59,7 +59,7 @@ pub const fn kind(mode: u32) -> FileType {
     }
 }
 
-/// What `stat` answers.
+/// Attributes as `stat` returns them.
 pub fn attributes(attributes: &Attributes, sectors: u64, block_size: u32) -> FileAttr {
     FileAttr {
         ino: INodeNo(attributes.ino),
@@ -80,7 +80,7 @@ pub fn attributes(attributes: &Attributes, sectors: u64, block_size: u32) -> Fil
     }
 }
 
-/// What a rename does with a name that is taken; `None` if it is none of ours.
+/// The behaviour that rename flags ask for; `None` if they are not supported.
 pub fn rename(flags: RenameFlags) -> Option<Rename> {
     match flags {
         RenameFlags::RENAME_NOREPLACE => Some(Rename::NoReplace),
