@@ -1,4 +1,4 @@
-//! Completions that the host has not taken yet, and the names of its requests.
+//! Completions that the host has not fetched yet, and the tags of requests.
 
 use crate::request::{Completion, Tag};
 use crate::time::Time;
@@ -21,7 +21,7 @@ impl Ord for Ended {
     }
 }
 
-/// Completions, the earliest first.
+/// Completions, ordered by time.
 #[derive(Clone, Default, Debug, Serialize, Deserialize)]
 pub(crate) struct Completions {
     ended: BinaryHeap<Reverse<Ended>>,
@@ -29,7 +29,7 @@ pub(crate) struct Completions {
 }
 
 impl Completions {
-    /// A name that no request had before.
+    /// A tag that no request had before.
     pub fn name(&mut self) -> Tag {
         let tag = Tag(self.next_tag);
         self.next_tag += 1;
@@ -46,18 +46,18 @@ impl Completions {
             .map(|Reverse(Ended(completion))| completion)
     }
 
-    /// The first of them, if it is answered by `now`.
+    /// The earliest completion, if its time is at most `now`.
     pub fn pop_by(&mut self, now: Time) -> Option<Completion> {
         self.first().filter(|first| *first <= now)?;
         self.pop()
     }
 
-    /// When the first of them is answered.
+    /// Time of the earliest completion.
     pub fn first(&self) -> Option<Time> {
         self.ended.peek().map(|Reverse(Ended(first))| first.at)
     }
 
-    /// Takes out those that are answered after `now`, in no order.
+    /// Removes the completions after `now`, and returns them in no particular order.
     pub fn take_after(&mut self, now: Time) -> Vec<Completion> {
         let all = std::mem::take(&mut self.ended).into_iter();
         let (kept, taken): (Vec<_>, Vec<_>) = all.partition(|Reverse(Ended(c))| c.at <= now);

@@ -1,4 +1,4 @@
-//! The medium that translation layers work on: a disk that reads ahead.
+//! The medium under a translation layer: the mechanics of a disk with a read-ahead buffer.
 
 use crate::mechanics::{Access, ArmPosition, Counts, LookAhead, Mechanics, Turn};
 use crate::request::{Pba, Request};
@@ -21,28 +21,28 @@ impl Disk {
         }
     }
 
-    /// What moves in it.
+    /// The mechanics.
     pub const fn mechanics(&self) -> &Mechanics {
         &self.mechanics
     }
 
-    /// Blocks on it.
+    /// Number of physical blocks.
     pub fn blocks(&self) -> u64 {
         self.mechanics.geometry().blocks()
     }
 
-    /// Blocks of the track that `pba` lies on.
+    /// Number of blocks on the track of `pba`.
     pub fn track_blocks(&self, pba: Pba) -> u64 {
         u64::from(self.mechanics.geometry().place(pba).track.blocks)
     }
 
-    /// Sets how many blocks are read ahead; 0 for none.
+    /// Sets the size of the read-ahead buffer in blocks; 0 switches read-ahead off.
     pub const fn set_look_ahead(&mut self, blocks: u64) {
         self.look_ahead = LookAhead::new(blocks);
     }
 
-    /// How long until a request's first block is at hand: no time for a read that the read-ahead
-    /// buffer has, or that only has to go on, else until it would be under the head.
+    /// Time until a request can transfer its first block: zero for a read from the read-ahead buffer or its
+    /// continuation, otherwise the positioning time.
     pub fn reach(&self, now: Time, pba: Pba, request: &Request) -> Span {
         let access = if request.operation.is_write() {
             Access::Write
@@ -55,7 +55,7 @@ impl Disk {
         self.mechanics.positioning(now, pba, access)
     }
 
-    /// Reads for the host: what lies behind is read ahead.
+    /// Reads for the host; reading ahead continues after the last block.
     pub fn read(&mut self, now: Time, pba: Pba, blocks: u64) -> Time {
         if let Some(at) = self.look_ahead.hit(&mut self.mechanics, now, pba, blocks) {
             return at;
@@ -65,7 +65,7 @@ impl Disk {
         end
     }
 
-    /// Reads for the drive itself.
+    /// Reads for the drive's own work, without reading ahead.
     pub fn fetch(&mut self, now: Time, pba: Pba, blocks: u64) -> Time {
         self.look_ahead.stop(&self.mechanics, now);
         self.mechanics.access(now, pba, blocks, Access::Read)
@@ -90,7 +90,7 @@ impl Disk {
         self.mechanics.access_at_angle(now, at, length, access)
     }
 
-    /// How long until an angle of a track would be under the head, for reading there.
+    /// Positioning time for a read at an angle of a track.
     pub fn reach_at_angle(&self, now: Time, at: (Pba, Turn)) -> Span {
         self.mechanics.positioning_at_angle(now, at)
     }
@@ -101,12 +101,12 @@ impl Disk {
         self.mechanics.seek_to(now, cylinder)
     }
 
-    /// Where the arm is.
+    /// Position of the arm.
     pub const fn arm(&self) -> ArmPosition {
         self.mechanics.arm()
     }
 
-    /// What the heads did.
+    /// Counters of the heads.
     pub const fn counts(&self) -> Counts {
         self.mechanics.counts()
     }

@@ -15,22 +15,22 @@ use crate::time::{Span, Time};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// What a drive has besides its mechanics, as a profile gives it.
+/// Electronics of a drive, as in a profile: its properties apart from the mechanics.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Electronics {
-    /// Microseconds of every command before anything moves.
+    /// Microseconds of overhead of each command before anything moves.
     pub command_us: f64,
-    /// Bytes a second between host and drive.
+    /// Bytes a second of the interface between host and drive.
     pub interface_bytes_per_second: u64,
     /// Bytes of the volatile write cache.
     pub volatile_cache_bytes: u64,
-    /// Bytes that are read ahead.
+    /// Bytes of the read-ahead buffer.
     pub look_ahead_bytes: u64,
 }
 
-/// A drive in virtual time. One request at a time goes by [`submit`](Self::submit), several by
-/// [`enqueue`](Self::enqueue) and [`next_completion`](Self::next_completion).
+/// A disk drive in virtual time. [`submit`](Self::submit) serves one request at a time; [`enqueue`](Self::enqueue)
+/// and [`next_completion`](Self::next_completion) serve several.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DiskDrive {
     disk: Disk,
@@ -38,15 +38,15 @@ pub struct DiskDrive {
     electronics: Electronics,
     volatile_cache: bool,
     queue: Queue,
-    /// Blocks in the volatile cache.
+    /// Number of blocks in the volatile cache.
     cached_blocks: u64,
-    /// The drive does nothing from then on, unless something comes.
+    /// End of the present work: the drive is idle from then on unless a request arrives.
     free_at: Time,
-    /// Nothing is on its way between host and drive from then on.
+    /// The interface is idle from this time on.
     link_free_at: Time,
-    /// The writes that were served last, and when each is whole.
+    /// The writes that were served last, each with the time when it is whole on the medium.
     serving: Vec<(Request, Time)>,
-    /// A stream may be about to come: nothing before that time.
+    /// While a stream may be about to arrive, the drive begins nothing before this time.
     hold_until: Option<Time>,
     ended: Completions,
     noise: Option<Noise>,
@@ -56,7 +56,7 @@ pub struct DiskDrive {
 }
 
 impl DiskDrive {
-    /// A drive that was just switched on: volatile cache and look-ahead are on, if it has them.
+    /// A drive just switched on: its volatile cache and read-ahead, if it has them, are on.
     pub fn new(disk: Disk, layer: Translation, electronics: Electronics) -> Self {
         let mut drive = Self {
             disk,
@@ -80,51 +80,50 @@ impl DiskDrive {
         drive
     }
 
-    /// The same, with noise.
+    /// The same drive with noise.
     #[must_use]
     pub fn with_noise(self, noise: Option<Noise>) -> Self {
         Self { noise, ..self }
     }
 
-    /// Logical blocks.
+    /// Number of logical blocks.
     pub fn blocks(&self) -> u64 {
         self.layer.blocks()
     }
 
-    /// Switches the volatile write cache (`hdparm -W`). What is in it stays in it until it is
-    /// written.
+    /// Switches the volatile write cache (`hdparm -W`). Blocks in the cache stay there until they are written.
     pub fn set_volatile_cache(&mut self, on: bool) {
         self.volatile_cache = on && self.electronics.volatile_cache_bytes > 0;
         self.layer.set_volatile_cache(self.volatile_cache);
     }
 
-    /// Switches reading ahead (`hdparm -A`).
+    /// Switches read-ahead (`hdparm -A`).
     pub fn set_look_ahead(&mut self, on: bool) {
         let blocks = self.electronics.look_ahead_bytes / BLOCK_BYTES;
         self.disk.set_look_ahead(if on { blocks } else { 0 });
     }
 
-    /// Where the arm is: what a camera through a window would see.
+    /// Position of the arm, as a camera through a window would see it.
     pub const fn arm(&self) -> ArmPosition {
         self.disk.arm()
     }
 
-    /// Its disk.
+    /// The disk.
     pub const fn disk(&self) -> &Disk {
         &self.disk
     }
 
-    /// Its translation layer.
+    /// The translation layer.
     pub const fn translation(&self) -> &Translation {
         &self.layer
     }
 
-    /// Whether it has anything left to write or to clean.
+    /// Whether any write or cleaning is outstanding.
     pub fn is_dirty(&self) -> bool {
         !self.queue.is_empty() || self.layer.is_dirty()
     }
 
-    /// What has been counted.
+    /// Counters since the start.
     pub fn statistics(&self) -> ModelStatistics {
         ModelStatistics {
             reads: self.reads.0,
@@ -138,14 +137,14 @@ impl DiskDrive {
         }
     }
 
-    /// One request alone: its end. Those that were enqueued before are served with it and keep
-    /// their completions.
+    /// Serves one request to its completion. Requests that were enqueued earlier are served with it and keep their
+    /// completions.
     pub fn submit(&mut self, request: Request, now: Time) -> Completion {
         let tag = self.enqueue(request, now);
         self.wait_for(tag, request, now)
     }
 
-    /// The end of a request that was taken at `now`.
+    /// Completion of a request that was enqueued at `now`.
     pub(crate) fn wait_for(&mut self, tag: Tag, request: Request, now: Time) -> Completion {
         let mut others = Vec::new();
         loop {
@@ -155,7 +154,7 @@ impl DiskDrive {
                     return completion;
                 }
                 Some(other) => others.push(other),
-                // Every request that is not acknowledged has an end; this one has it in any case.
+                // Every unacknowledged request has a completion; this one gets one in any case.
                 None => {
                     self.put_back(others);
                     return Completion {
@@ -188,7 +187,7 @@ impl DiskDrive {
         }
     }
 
-    /// Takes a request like [`enqueue`](Self::enqueue) and answers it without doing anything: a read with
+    /// Queues a request like [`enqueue`](Self::enqueue) and completes it without touching the medium: a read returns
     /// zeros.
     pub(crate) fn answer(
         &mut self,
@@ -206,7 +205,7 @@ impl DiskDrive {
         waiting.tag
     }
 
-    /// Takes a request, which comes at `now` and not before the last one came.
+    /// Queues a request that arrives at `now`, which is not before the arrival of the last one.
     pub fn enqueue(&mut self, request: Request, now: Time) -> Tag {
         let mut waiting = self.receive(request, now);
         let tag = waiting.tag;
@@ -242,8 +241,8 @@ impl DiskDrive {
         tag
     }
 
-    /// When a request's blocks have crossed the interface, one request's after the other's and none
-    /// before `from`.
+    /// Time at which a request's blocks have crossed the interface. Transfers take place one after another, and none
+    /// begins before `from`.
     fn transfer(&mut self, request: &Request, from: Time) -> Time {
         let rate = self.electronics.interface_bytes_per_second.max(1);
         let begin = from.max(self.link_free_at);
@@ -256,7 +255,7 @@ impl DiskDrive {
         self.volatile_cache && self.cached_blocks + u64::from(request.blocks) <= all
     }
 
-    /// Answers a write that is in the volatile cache from `at` on.
+    /// Acknowledges a write that is in the volatile cache from `at` on.
     fn acknowledge(&mut self, waiting: &mut Waiting, at: Time) {
         waiting.acknowledged = true;
         self.cached_blocks += u64::from(waiting.request.blocks);
@@ -274,14 +273,14 @@ impl DiskDrive {
         self.push(served);
     }
 
-    /// Answers a request, as late as the interface is.
+    /// Completes a request, with the jitter of the interface.
     fn push(&mut self, served: Served) {
         let jitter = self.noise.as_mut().map_or(Span::ZERO, Noise::jitter);
         let at = served.at + jitter;
         self.ended.push(Served { at, ..served }.completion());
     }
 
-    /// The next request to be complete, if the host waits for any.
+    /// The next completion; `None` if the host waits for no request.
     pub fn next_completion(&mut self) -> Option<Completion> {
         loop {
             let next = self.next_start();
@@ -303,20 +302,20 @@ impl DiskDrive {
 
     /// See [`Model::next_moment`].
     pub fn next_moment(&self) -> Option<Time> {
-        // What begins then has begun a moment later.
+        // [`Self::completion_by`] begins only what starts before its time, so a moment has to pass after the start.
         let begins = self.next_start().filter(|_| self.queue.is_waited_for());
         let begun = begins.map(|start| start + Span::from_nanos(1));
         self.ended.first().into_iter().chain(begun).min()
     }
 
-    /// When the drive would begin with something that waits.
+    /// Time at which the drive would begin with a waiting request.
     fn next_start(&self) -> Option<Time> {
         let ready = self.queue.ready()?;
         let start = ready.max(self.free_at);
         Some(self.hold_until.map_or(start, |hold| start.max(hold)))
     }
 
-    /// Works until `now`: what would begin before, and for itself in between.
+    /// Works until `now`: serves requests that begin before, and lets the layer work in between.
     fn advance(&mut self, now: Time) {
         while let Some(start) = self.next_start()
             && start < now
@@ -328,12 +327,12 @@ impl DiskDrive {
         }
     }
 
-    /// Lets time pass until `now` without a request.
+    /// Lets time pass until `now` without a new request.
     pub fn idle_until(&mut self, now: Time) {
         self.advance(now);
     }
 
-    /// When the drive is done with what it does at present.
+    /// Time at which the drive's present work ends.
     pub const fn busy_until(&self) -> Time {
         self.free_at
     }
@@ -347,7 +346,7 @@ impl DiskDrive {
                 let free = noise.scan(&mut self.disk, self.free_at, start);
                 self.free_at = free;
                 if free > start {
-                    // What comes until then can be chosen from too.
+                    // A request that arrives until then can be chosen as well.
                     return;
                 }
             }
@@ -372,7 +371,8 @@ impl DiskDrive {
                     if one.waiting.acknowledged {
                         self.cached_blocks -= u64::from(one.waiting.request.blocks);
                     } else {
-                        // It overlaps with what the heads do, but takes its time.
+                        // The transfer overlaps with the movement of the heads, but a request is not complete before
+                        // it.
                         let crossed = match one.result {
                             Ok(()) => self.transfer(&one.waiting.request, start),
                             Err(_) => one.at,
@@ -387,7 +387,7 @@ impl DiskDrive {
         }
     }
 
-    /// A flush is done when nothing that was written before it waits.
+    /// Completes a flush once no write that arrived before it waits. `true` if it did.
     fn end_flush(&mut self, now: Time) -> bool {
         if !self.queue.has_flushes() {
             return false;
@@ -404,7 +404,7 @@ impl DiskDrive {
         done.is_some()
     }
 
-    /// There is room in the volatile cache again.
+    /// Acknowledges writes that fit into the volatile cache again.
     fn acknowledge_more(&mut self, now: Time) {
         while self.volatile_cache
             && let Some(index) = self.oldest_write(now)
@@ -421,15 +421,16 @@ impl DiskDrive {
         }
     }
 
-    /// The place of the oldest write that came by `now` and may be answered once it is in the volatile cache.
+    /// Position in the queue of the oldest unacknowledged write that arrived by `now`; only plain writes may be
+    /// acknowledged from the volatile cache.
     fn oldest_write(&self, now: Time) -> Option<usize> {
         let is_one = |w: &Waiting| w.request.operation == RequestKind::Write && w.submitted <= now;
         let mut unanswered = self.queue.unanswered();
         unanswered.find(|index| self.queue.get(*index).is_some_and(is_one))
     }
 
-    /// For each write that is not whole on the medium at `now`, the answered ones among them, the
-    /// first block that is not there.
+    /// For each write, acknowledged or not, that is not whole on the medium at `now`: its first block that is
+    /// missing.
     pub(crate) fn unwritten(&self, now: Time) -> Vec<Lba> {
         let waiting = self.queue.iter().map(|waiting| waiting.request);
         let waiting = waiting.filter(|request| request.operation.is_write());
@@ -444,8 +445,8 @@ impl DiskDrive {
             .collect()
     }
 
-    /// Cuts the power at `now` and puts it on again: what was not on the medium is gone, with the
-    /// requests that wait, whose completions say so.
+    /// Cuts the power at `now` and restores it: blocks that were not on the medium are lost. Returns the completions
+    /// of waiting requests, which fail.
     pub fn power_cut(&mut self, now: Time) -> Vec<Completion> {
         self.advance(now);
         self.layer.power_cut(&self.disk, now);
@@ -474,7 +475,7 @@ impl DiskDrive {
     }
 }
 
-/// Has what was served come later by further tries, if it moved anything; how much longer the drive is busy.
+/// Delays served requests by retries, if the heads moved. Returns how much longer the drive is busy.
 fn disturb(noise: &mut Noise, disk: &Disk, before: Counts, served: &mut [Served]) -> Span {
     let mut later = Span::ZERO;
     if disk.counts() != before {

@@ -1,4 +1,4 @@
-//! A host in virtual time: it keeps so many requests under way.
+//! A host in virtual time that keeps a number of requests under way.
 
 use crate::model::Model;
 use crate::request::{Completion, Request};
@@ -6,9 +6,10 @@ use crate::time::Time;
 use runtime::HashMap;
 use std::ops::ControlFlow;
 
-/// Asks for what `next` gives, `depth` requests at a time from `start` on and another one with each answer,
-/// until there are no more or `watch`, which sees every answer, breaks; waits for the last of them, and says
-/// when that was. Both are told the time.
+/// Keeps `depth` requests of `next` under way from `start` on: each completion makes room for the next request.
+///
+/// It ends when there are no more requests, or when `watch`, which sees every completion, breaks; then it waits for
+/// the rest. Returns the time of the last completion. Both callbacks get the time.
 pub fn keep_under_way(
     model: &mut dyn Model,
     depth: usize,
@@ -27,7 +28,7 @@ pub fn keep_under_way(
             return now;
         };
         now = now.max(done.at);
-        // None of those of a state that was saved with requests under way.
+        // A saved state may have completions of requests that were under way when it was saved.
         if let Some(request) = under_way.remove(&done.tag) {
             going &= watch(now, request, &done).is_continue();
         }
@@ -35,7 +36,7 @@ pub fn keep_under_way(
     }
 }
 
-/// Asks for all `requests` from `start` on, `depth` at a time: the answers, in the order of the requests.
+/// Serves all `requests` from `start` on, `depth` at a time; returns the completions in the order of the requests.
 pub fn answers(
     model: &mut dyn Model,
     start: Time,
@@ -54,7 +55,7 @@ pub fn answers(
             ControlFlow::Continue(())
         },
     );
-    // A model numbers requests as they come.
+    // A model numbers requests in order of arrival.
     done.sort_unstable_by_key(|completion| completion.tag);
     done
 }

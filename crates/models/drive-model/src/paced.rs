@@ -1,9 +1,8 @@
-//! A model at the pace of the clock on the wall, for many requests at once.
+//! Runs a model at wall-clock pace, for many concurrent requests.
 //!
-//! Virtual time is the wall's, times a factor. What a request meets is decided as time goes by: the
-//! model is never asked what it would do later, for something may come until then. Whoever waits for
-//! answers moves it on; each answer is handed out when its time has come, and late by what the machine
-//! takes to wake up.
+//! Virtual time is wall-clock time times a factor. The model is never asked about the future, because another request
+//! may arrive until then. A thread that waits for completions advances the model; each completion is handed out when
+//! its time has come, or later by the time that the thread takes to wake up.
 
 use crate::model::Model;
 use crate::request::{Completion, Request, Tag};
@@ -13,23 +12,23 @@ use runtime::{HashMap, Runtime};
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How many requests of one lane may be under way; more wait outside of the drive.
+/// Most requests of a lane under way; further ones wait outside of the drive.
 pub const LANE_DEPTH: usize = 1024;
 
-/// Who asks, so that everybody gets their own answers.
+/// Identifies a lane: a client of the drive, which receives only its own completions.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct LaneId(u64);
 
-/// An answer that is due.
+/// A completion whose time has come.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Due<T> {
-    /// What came with the request.
+    /// The value that came with the request.
     pub with: T,
-    /// How it ended; nothing for what the drive was not asked.
+    /// The completion; `None` if the drive was not asked.
     pub completion: Option<Completion>,
 }
 
-/// See the head of this file. A `T` comes with each request and goes with its answer.
+/// A model at wall-clock pace. A `T` comes with each request and is returned with its completion.
 #[derive(Debug)]
 pub struct Paced<T> {
     state: Mutex<State<T>>,
@@ -43,7 +42,7 @@ pub struct Paced<T> {
 #[derive(Debug)]
 struct State<T> {
     model: Box<dyn Model>,
-    /// How far the model has been told that time went.
+    /// Time up to which the model has advanced.
     now: Time,
     under_way: HashMap<Tag, (LaneId, T)>,
     lanes: HashMap<LaneId, Lane<T>>,
@@ -54,13 +53,13 @@ struct State<T> {
 #[derive(Debug)]
 struct Lane<T> {
     due: VecDeque<Due<T>>,
-    /// Requests that were taken and whose answers were not.
+    /// Number of requests that were submitted and not handed out.
     open: usize,
     closed: bool,
 }
 
 impl<T> Paced<T> {
-    /// Goes on with a model that has come to `start`, so many times as fast as the clock of `runtime`.
+    /// Continues with a model whose time is `start`, `speed_up` times as fast as the clock of `runtime`.
     pub fn new(model: Box<dyn Model>, start: Time, speed_up: f64, runtime: Runtime) -> Self {
         Self {
             state: Mutex::new(State {
@@ -79,26 +78,26 @@ impl<T> Paced<T> {
         }
     }
 
-    /// What the drive's clock shows.
+    /// The present time of the drive's clock.
     pub fn now(&self) -> Time {
         let nanos = (self.runtime.now() - self.begun).as_nanos() as f64 * self.speed_up;
         self.start + Span::from_nanos(nanos as u64)
     }
 
-    /// When the drive's clock shows that; nothing if nobody will see the day.
+    /// Wall-clock time at which the drive's clock shows `time`; `None` if that is beyond what the clock can hold.
     fn on_the_wall(&self, time: Time) -> Option<Duration> {
         let nanos = time.since(self.start).nanos() as f64 / self.speed_up;
         let after = Duration::from_nanos(nanos as u64 + 1);
         self.begun.checked_add(after)
     }
 
-    /// How long after `due` it is, on the wall.
+    /// Wall-clock time since `due`.
     pub fn late(&self, due: Time) -> Duration {
         let due = self.on_the_wall(due);
         due.map_or(Duration::ZERO, |due| self.runtime.now().saturating_sub(due))
     }
 
-    /// Another one who asks.
+    /// Opens another lane.
     pub fn lane(&self) -> LaneId {
         let mut state = self.state.lock();
         let id = LaneId(state.next_lane);
@@ -112,8 +111,8 @@ impl<T> Paced<T> {
         id
     }
 
-    /// Adds to a lane as soon as there is room in it; nothing happens in one that is not there any
-    /// more.
+    /// Waits until a lane has room for one more request, or the drive is stopped. `None` if the lane does not exist
+    /// any more.
     fn open(&self, id: LaneId) -> Option<MutexGuard<'_, State<T>>> {
         let mut state = self.state.lock();
         loop {
@@ -130,10 +129,10 @@ impl<T> Paced<T> {
         }
     }
 
-    /// Asks the drive for something that came at `came`.
+    /// Submits a request that arrived at `came`.
     pub fn submit(&self, lane: LaneId, with: T, request: Request, came: Time) {
         if let Some(mut state) = self.open(lane) {
-            // It has heard of later times already: that of another lane's request, for instance.
+            // The model may have advanced beyond `came` already, for a request of another lane for instance.
             let now = came.max(state.now);
             state.now = now;
             let tag = state.model.enqueue(request, now);
@@ -142,7 +141,7 @@ impl<T> Paced<T> {
         }
     }
 
-    /// Answers without asking the drive.
+    /// Completes a request without asking the drive.
     pub fn answer(&self, lane: LaneId, with: T) {
         if let Some(mut state) = self.open(lane) {
             state.hand_out(lane, with, None);
@@ -150,24 +149,24 @@ impl<T> Paced<T> {
         }
     }
 
-    /// Nothing more comes in a lane.
+    /// Closes a lane: no further requests are submitted in it.
     pub fn close(&self, id: LaneId) {
         let mut state = self.state.lock();
         match state.lanes.get_mut(&id) {
             Some(lane) if lane.open > 0 => lane.closed = true,
-            // There may be nobody who waits for its end.
+            // No thread may be waiting for the end of this lane.
             _ => drop(state.lanes.remove(&id)),
         }
         self.changed.notify_all();
     }
 
-    /// Waits for the next answer that is due in a lane. Nothing once it is closed and all are given
-    /// out, or after a stop.
+    /// Waits for the next completion in a lane. `None` once the lane is closed and everything is handed out, or after
+    /// a stop.
     pub fn wait(&self, id: LaneId) -> Option<Due<T>> {
         self.wait_until(id, None)
     }
 
-    /// Does what [`wait`](Self::wait) does, and gives up at `until`.
+    /// As [`wait`](Self::wait), until `until` at most.
     pub fn wait_until(&self, id: LaneId, until: Option<Time>) -> Option<Due<T>> {
         let mut state = self.state.lock();
         loop {
@@ -204,24 +203,24 @@ impl<T> Paced<T> {
         }
     }
 
-    /// Lets the drive's time pass.
+    /// Sleeps for a span of the drive's time.
     pub fn sleep(&self, span: Span) {
         let nanos = span.nanos() as f64 / self.speed_up;
         runtime::thread::sleep(Duration::from_nanos(nanos as u64));
     }
 
-    /// Looks at the model.
+    /// Calls `look` with the model.
     pub fn with_model<R>(&self, look: impl FnOnce(&dyn Model) -> R) -> R {
         look(&*self.state.lock().model)
     }
 
-    /// Nobody waits any more.
+    /// Stops the drive: threads that wait return.
     pub fn stop(&self) {
         self.state.lock().stopped = true;
         self.changed.notify_all();
     }
 
-    /// The model at rest, after what it has been asked for, and when that is.
+    /// Stops at rest: serves what was submitted; returns the model, and the time at which it is idle.
     pub fn finish(self) -> (Box<dyn Model>, Time) {
         let now = self.now();
         let mut state = self.state.into_inner();
@@ -234,12 +233,12 @@ impl<T> Paced<T> {
 }
 
 impl<T> State<T> {
-    /// Lets time pass; whether something has become due.
+    /// Advances the model to `now`; `true` if that completed any request.
     fn work_until(&mut self, now: Time) -> bool {
         self.now = self.now.max(now);
         let mut any = false;
         while let Some(completion) = self.model.completion_by(self.now) {
-            // None if it was asked for before the model was saved.
+            // A request of an earlier process, saved with the model, has no lane.
             if let Some((lane, with)) = self.under_way.remove(&completion.tag) {
                 self.hand_out(lane, with, Some(completion));
                 any = true;

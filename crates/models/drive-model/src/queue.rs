@@ -1,55 +1,55 @@
-//! Requests that a drive has and has not served yet.
+//! The queue of requests that a drive has received and not served yet.
 
 use crate::request::{Completion, Failure, Request, RequestKind, Tag};
 use crate::time::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeSet, VecDeque, vec_deque};
 
-/// How many requests the drive looks at when it chooses the next one: the depth of its queue
-/// (SATA native command queueing has 32).
+/// Number of requests among which the drive chooses the next one: its queue depth (SATA native command queueing has
+/// 32).
 pub const QUEUE_DEPTH: usize = 32;
 
-/// So often a request is passed over at most.
+/// How many times a request is passed over at most.
 const PATIENCE: u32 = 2_048;
 
-/// A request that waits.
+/// A waiting request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Waiting {
-    /// Its name.
+    /// Identifies the request.
     pub tag: Tag,
-    /// What is asked.
+    /// The request.
     pub request: Request,
-    /// When it came.
+    /// Time of arrival.
     pub submitted: Time,
-    /// The drive cannot begin with it before.
+    /// The drive cannot begin the request before this time.
     pub ready: Time,
-    /// The host has its answer: it is a write in the volatile cache.
+    /// Whether the host has its answer: a write in the volatile cache.
     pub acknowledged: bool,
-    /// How often the drive could have begun with it, and chose one that came later.
+    /// How many times the drive could have begun the request, and chose a later one.
     pub passed_over: u32,
 }
 
 impl Waiting {
-    /// Whether its turn has come, whatever else would be sooner done. Age is how often it was passed over:
-    /// how many came after it says nothing where a volatile cache holds thousands.
+    /// Whether the request has to be served next, however far away it is. Age counts how often it was passed over:
+    /// the number of later arrivals means nothing when a volatile cache holds thousands.
     pub const fn is_due(&self) -> bool {
         self.passed_over >= PATIENCE
     }
 }
 
-/// A request that has been served.
+/// A served request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Served {
     /// The request.
     pub waiting: Waiting,
-    /// When it was done.
+    /// Time at which it was done.
     pub at: Time,
-    /// How it ended.
+    /// Success, or why it failed.
     pub result: Result<(), Failure>,
 }
 
 impl Served {
-    /// Its end as the host sees it.
+    /// The completion for the host.
     pub const fn completion(&self) -> Completion {
         Completion {
             tag: self.waiting.tag,
@@ -61,20 +61,20 @@ impl Served {
     }
 }
 
-/// Whether it needs the medium.
+/// Whether a request needs the medium.
 fn moves(waiting: &&Waiting) -> bool {
     waiting.request.operation != RequestKind::Flush
 }
 
-/// Waiting requests in the order in which they came, which is that of their tags; thousands of them where a
-/// volatile cache is full of writes: what is asked after each request is counted along.
+/// Waiting requests in order of arrival, which is the order of their tags. A full volatile cache makes thousands of
+/// them, so everything that is asked after each request is counted incrementally.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 #[serde(from = "VecDeque<Waiting>", into = "VecDeque<Waiting>")]
 pub struct Queue {
     waiting: VecDeque<Waiting>,
-    /// When those that need the medium can be begun.
+    /// Requests that need the medium, by the time at which they can begin.
     ready: BTreeSet<(Time, Tag)>,
-    /// Those that the host waits for.
+    /// Requests that the host waits for.
     unanswered: BTreeSet<Tag>,
     reads: usize,
     flushes: usize,
@@ -95,7 +95,7 @@ impl From<Queue> for VecDeque<Waiting> {
 }
 
 impl Queue {
-    /// Adds one behind all others.
+    /// Adds a request at the end.
     pub fn push(&mut self, waiting: Waiting) {
         self.insert(self.waiting.len(), waiting);
     }
@@ -105,38 +105,38 @@ impl Queue {
         self.waiting.is_empty()
     }
 
-    /// All of them.
+    /// All requests in order.
     pub fn iter(&self) -> vec_deque::Iter<'_, Waiting> {
         self.waiting.iter()
     }
 
-    /// Whether there is a read.
+    /// Whether any read waits.
     pub const fn has_reads(&self) -> bool {
         self.reads > 0
     }
 
-    /// Whether there is a flush.
+    /// Whether any flush waits.
     pub const fn has_flushes(&self) -> bool {
         self.flushes > 0
     }
 
-    /// Whether the host waits for any.
+    /// Whether the host waits for any request.
     pub fn is_waited_for(&self) -> bool {
         !self.unanswered.is_empty()
     }
 
-    /// The places of those that the host waits for, in order.
+    /// Positions of the requests that the host waits for, in order.
     pub fn unanswered(&self) -> impl Iterator<Item = usize> {
         let place = |tag: &Tag| self.waiting.binary_search_by_key(tag, |w| w.tag).ok();
         self.unanswered.iter().filter_map(place)
     }
 
-    /// One by its place.
+    /// The request at a position.
     pub fn get(&self, index: usize) -> Option<&Waiting> {
         self.waiting.get(index)
     }
 
-    /// When the first can be begun. A flush waits for the writes before it.
+    /// Time at which the first request can begin. A flush waits for earlier writes.
     pub fn ready(&self) -> Option<Time> {
         let moving = self.ready.first().map(|(ready, _)| *ready);
         if self.flushes == 0 {
@@ -147,13 +147,13 @@ impl Queue {
         flushes.chain(moving).min()
     }
 
-    /// Puts one in, behind all that came before it.
+    /// Inserts a request at a position; all requests before it arrived earlier.
     pub fn insert(&mut self, index: usize, waiting: Waiting) {
         self.count(&waiting, true);
         self.waiting.insert(index, waiting);
     }
 
-    /// Takes one out.
+    /// Removes the request at a position.
     pub fn remove(&mut self, index: usize) -> Waiting {
         let waiting = self.waiting[index];
         self.waiting.remove(index);
@@ -161,7 +161,7 @@ impl Queue {
         waiting
     }
 
-    /// Takes out the one that is served next: those in front of it that can be begun at `now` are passed over.
+    /// Removes the request that is served next. Earlier ones that could begin at `now` count as passed over.
     pub fn serve(&mut self, index: usize, now: Time) -> Waiting {
         for other in self.waiting.range_mut(..index) {
             other.passed_over += u32::from(other.ready <= now && moves(&&*other));
@@ -189,14 +189,14 @@ impl Queue {
         }
     }
 
-    /// The place of the oldest request that can be begun at `now`.
+    /// Position of the oldest request that can begin at `now`.
     pub fn oldest(&self, now: Time) -> Option<usize> {
         self.waiting
             .iter()
             .position(|w| w.ready <= now && moves(&w))
     }
 
-    /// The places of the requests that the drive can choose from.
+    /// Requests among which the drive can choose at `now`, with their positions.
     pub fn choice(&self, now: Time) -> impl Iterator<Item = (usize, &Waiting)> {
         self.waiting
             .iter()
@@ -205,14 +205,14 @@ impl Queue {
             .take(QUEUE_DEPTH)
     }
 
-    /// Whether a write came before the request.
+    /// Whether a write arrived before the request.
     pub fn has_writes_before(&self, tag: Tag) -> bool {
         self.waiting
             .iter()
             .any(|w| w.tag < tag && w.request.operation.is_write())
     }
 
-    /// Whether all blocks of a request are in a write that waits.
+    /// Whether one acknowledged write that waits has all blocks of a request.
     pub fn holds(&self, request: &Request) -> bool {
         self.waiting.iter().any(|w| {
             w.acknowledged && w.request.lba <= request.lba && request.end() <= w.request.end()

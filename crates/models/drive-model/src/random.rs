@@ -1,16 +1,16 @@
-//! Random places, the same for the same seed.
+//! Seeded random numbers for choosing positions: the same seed gives the same numbers.
 
-/// Xorshift.
+/// A xorshift generator.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// Any seed.
+    /// A generator for any seed, 0 too.
     pub const fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
-    /// A number below `bound`, which is not 0.
+    /// A number below `bound`, which must not be 0.
     pub const fn below(&mut self, bound: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

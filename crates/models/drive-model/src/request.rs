@@ -1,4 +1,4 @@
-//! What a host asks of a drive, and what it gets back.
+//! Requests of a host to a drive, and their completions.
 
 use crate::time::{Span, Time};
 use serde::{Deserialize, Serialize};
@@ -15,14 +15,14 @@ pub const BLOCK_BYTES: u64 = 4096;
 pub struct Lba(pub u64);
 
 impl Lba {
-    /// The block so many blocks on.
+    /// The address `blocks` blocks after this one.
     pub const fn plus(self, blocks: u64) -> Self {
         Self(self.0 + blocks)
     }
 }
 
-/// A physical block address: a place on the medium, in the same unit, in the order in which the
-/// medium is read fastest.
+/// A physical block address: a position on the medium, in the same unit, numbered in the order in which the medium is
+/// read fastest.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize, Deserialize,
 )]
@@ -30,7 +30,7 @@ impl Lba {
 pub struct Pba(pub u64);
 
 impl Pba {
-    /// The place so many blocks on.
+    /// The address `blocks` blocks after this one.
     pub const fn plus(self, blocks: u64) -> Self {
         Self(self.0 + blocks)
     }
@@ -43,26 +43,26 @@ pub enum RequestKind {
     Read,
     /// Writes blocks.
     Write,
-    /// Writes blocks, and answers only when they are on the medium (FUA).
+    /// Writes blocks, and completes only when they are on the medium (FUA).
     WriteThrough,
-    /// Answers when everything that was acknowledged is on the medium.
+    /// Completes when every acknowledged write is on the medium.
     Flush,
-    /// Says that blocks hold nothing of use (deallocate).
+    /// Tells the drive that blocks hold no data of use (deallocate).
     Trim,
-    /// Writes blocks where the write pointer of the zone that begins at the block is.
+    /// Writes blocks at the write pointer of the zone that begins at the block.
     Append,
     /// Opens the zone that begins at the block.
     OpenZone,
-    /// Closes it.
+    /// Closes the zone that begins at the block.
     CloseZone,
-    /// Makes it full.
+    /// Finishes the zone that begins at the block.
     FinishZone,
-    /// Makes it empty.
+    /// Resets the zone that begins at the block.
     ResetZone,
 }
 
 impl RequestKind {
-    /// Whether it brings data.
+    /// Whether the request carries data to the drive.
     pub const fn is_write(self) -> bool {
         matches!(self, Self::Write | Self::WriteThrough | Self::Append)
     }
@@ -75,7 +75,7 @@ pub struct Request {
     pub operation: RequestKind,
     /// The first block.
     pub lba: Lba,
-    /// How many blocks; 0 for a flush and for what concerns a zone as a whole.
+    /// Number of blocks; 0 for a flush and for commands on a whole zone.
     pub blocks: u32,
 }
 
@@ -134,18 +134,18 @@ impl Request {
         }
     }
 
-    /// The block behind the last one.
+    /// The block after the last one.
     pub const fn end(&self) -> Lba {
         self.lba.plus(self.blocks as u64)
     }
 
-    /// Bytes of data.
+    /// Bytes of data that the request reads or writes.
     pub const fn bytes(&self) -> u64 {
         self.blocks as u64 * BLOCK_BYTES
     }
 }
 
-/// Names a request until it is complete.
+/// Identifies a request until its completion.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize, Deserialize,
 )]
@@ -155,10 +155,10 @@ pub struct Tag(pub u64);
 /// Why a request failed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Error, Serialize, Deserialize)]
 pub enum Failure {
-    /// The blocks asked for are not all on the drive.
+    /// The request reaches beyond the last block of the drive.
     #[error("the request ends behind the drive's last block")]
     OutOfRange,
-    /// A block cannot be read, for a write beside it was cut off or has damaged it.
+    /// A block cannot be read, because a write next to it was cut off or has damaged it.
     #[error("block {} cannot be read", .lba.0)]
     Unreadable {
         /// The first such block.
@@ -170,54 +170,54 @@ pub enum Failure {
     /// The drive has no such command.
     #[error("the drive has no such command")]
     Unsupported,
-    /// The zone does not allow it.
+    /// The zone does not allow the request.
     #[error("refused: {0}")]
     Refused(Refusal),
 }
 
-/// What a zoned drive says no to: the kinds of [`zone::ZoneError`].
+/// Why a zoned drive refuses a request: the kinds of [`zone::ZoneError`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Error, Serialize, Deserialize)]
 pub enum Refusal {
-    /// It crosses the boundary of a zone.
+    /// The request crosses the boundary of a zone.
     #[error("it crosses the zone's boundary")]
     ZoneBoundary,
-    /// It does not begin at the write pointer.
+    /// The request does not begin at the write pointer.
     #[error("it does not begin at the write pointer")]
     NotAtWritePointer,
     /// The zone is full.
     #[error("the zone is full")]
     ZoneFull,
-    /// No other zone may be open.
+    /// The limit on open zones is reached.
     #[error("too many open zones")]
     TooManyOpenZones,
-    /// No other zone may be active.
+    /// The limit on active zones is reached.
     #[error("too many active zones")]
     TooManyActiveZones,
-    /// Not in the zone's condition.
+    /// The condition of the zone does not allow the command.
     #[error("not in the condition of the zone")]
     InvalidTransition,
-    /// No zone begins there, or it is too much or nothing.
+    /// No zone begins at the block, or the length is 0 or too large.
     #[error("it cannot be asked for")]
     InvalidField,
 }
 
-/// The end of a request.
+/// The completion of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Completion {
-    /// The request's name.
+    /// The request's tag.
     pub tag: Tag,
-    /// Its first block; of a zone append, where the drive put it.
+    /// The first block; of a zone append, where the drive wrote it.
     pub lba: Lba,
-    /// When it came.
+    /// Time of arrival.
     pub submitted: Time,
-    /// When it was answered.
+    /// Time of completion.
     pub at: Time,
-    /// How it ended.
+    /// Success, or why the request failed.
     pub result: Result<(), Failure>,
 }
 
 impl Completion {
-    /// The end of the request if the power is gone at `now`.
+    /// The completion of the request if the power is cut at `now`.
     pub(crate) const fn cut_off(self, now: Time) -> Self {
         Self {
             at: now,
@@ -226,7 +226,7 @@ impl Completion {
         }
     }
 
-    /// How long the host waited.
+    /// Time from arrival to completion.
     pub const fn latency(&self) -> Span {
         self.at.since(self.submitted)
     }

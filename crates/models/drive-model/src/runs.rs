@@ -1,4 +1,4 @@
-//! A set of blocks that lie in few runs.
+//! A set of blocks that forms few runs.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ pub(crate) struct Runs {
 }
 
 impl Runs {
-    /// Puts blocks in.
+    /// Adds blocks to the set.
     pub fn add(&mut self, range: Range<u64>) {
         if range.is_empty() {
             return;
@@ -25,7 +25,7 @@ impl Runs {
         }
     }
 
-    /// Takes blocks out.
+    /// Removes blocks from the set.
     pub fn remove(&mut self, range: Range<u64>) {
         if range.is_empty() {
             return;
@@ -46,7 +46,7 @@ impl Runs {
         }
     }
 
-    /// The first block of a range that is not in it.
+    /// The first block of a range that is not in the set.
     pub fn first_missing(&self, range: Range<u64>) -> Option<u64> {
         let run = self.ends.range(..=range.start).next_back();
         let end = run.map_or(range.start, |(_, end)| range.start.max(*end));

@@ -1,45 +1,44 @@
-//! A model's state as bytes, and why bytes are none.
+//! Encoding of a model's state, and the errors of reading it.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-/// The version that is written, and the only one that is read. It changes with every change of what
-/// a model consists of.
+/// Version of the encoding, the only one that can be read. It changes with every change of a model's fields.
 pub const VERSION: u32 = 4;
 
-/// Why bytes are no state of a profile's drive.
+/// Why bytes are not the state of a profile's drive.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum StateError {
-    /// They begin with something else.
+    /// The bytes do not begin like a state.
     #[error("not the state of a model")]
     NotAState,
-    /// Another program wrote them.
+    /// The state has another version.
     #[error("the state of a model in version {found}; this program knows version {VERSION}")]
     UnsupportedVersion {
-        /// Theirs.
+        /// Version of the state.
         found: u32,
     },
-    /// They are the state of a drive of other numbers.
+    /// The state belongs to a drive of another profile.
     #[error("the state of another profile's drive")]
     OtherProfile,
-    /// They are not as they were written.
+    /// The state fails its checksum or cannot be decoded.
     #[error("the state of a model, damaged: its {what} is not as it was written")]
     Damaged {
-        /// What shows it.
+        /// The part that is damaged.
         what: &'static str,
     },
-    /// The model has none that could be saved.
+    /// The state of this model cannot be saved.
     #[error("this model's state cannot be saved")]
     NoState,
 }
 
-/// The payload of a model.
+/// Encodes a model as payload.
 pub(crate) fn encode(model: &impl Serialize) -> Option<Vec<u8>> {
     postcard::to_allocvec(model).ok()
 }
 
-/// A model out of its payload.
+/// Decodes a model from its payload.
 pub(crate) fn decode<M: DeserializeOwned>(payload: &[u8]) -> Result<M, StateError> {
     let damaged = StateError::Damaged { what: "content" };
     match postcard::take_from_bytes(payload) {

@@ -1,8 +1,7 @@
-//! A model's state as bytes of a file: header, then what serde makes of the model (postcard). The
-//! bytes are in docs/format/model-state.md.
+//! A model's state as the bytes of a file: a header, then the model in postcard encoding. The format is in
+//! docs/format/model-state.md.
 //!
-//! The checksum tells damage. It does not tell the work of somebody who computes a new one: the
-//! state of a model is trusted like the program.
+//! The checksum detects damage, not manipulation: the state of a model is as trusted as the program.
 
 use crate::model::Model;
 use crate::profile::AnyProfile;
@@ -10,11 +9,11 @@ pub use crate::saved::{StateError, VERSION};
 use crate::time::Time;
 use crc_fast::{CrcAlgorithm, Digest};
 
-/// What a file of this kind begins with.
+/// The first bytes of the file.
 pub const MAGIC: [u8; 8] = *b"ZSMODEL\0";
-/// Bytes in front of the model.
+/// Bytes of the header, before the model.
 pub const HEADER_BYTES: usize = 48;
-/// Bytes of the header that the checksum covers, with the model.
+/// Bytes of the header that the checksum covers, together with the model.
 const CHECKED_BYTES: usize = 40;
 
 fn checksum(head: &[u8], payload: &[u8]) -> u64 {
@@ -30,10 +29,10 @@ fn number(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(eight)
 }
 
-/// The state of a profile's drive at `now`, as a file holds it.
+/// Encodes the state of a profile's drive at time `now`.
 ///
 /// # Errors
-/// The model has none.
+/// [`StateError::NoState`].
 pub fn save(profile: &AnyProfile, model: &dyn Model, now: Time) -> Result<Vec<u8>, StateError> {
     let payload = model.saved().ok_or(StateError::NoState)?;
     let mut bytes = Vec::with_capacity(HEADER_BYTES + payload.len());
@@ -48,10 +47,10 @@ pub fn save(profile: &AnyProfile, model: &dyn Model, now: Time) -> Result<Vec<u8
     Ok(bytes)
 }
 
-/// The drive of a profile as it was saved, and when that was.
+/// Decodes the drive of a profile, and the time at which it was saved.
 ///
 /// # Errors
-/// The bytes are not that.
+/// [`StateError`]: the bytes are not a state of this profile's drive.
 pub fn load(profile: &AnyProfile, bytes: &[u8]) -> Result<(Box<dyn Model>, Time), StateError> {
     if bytes.get(..MAGIC.len()) != Some(&MAGIC) {
         return Err(StateError::NotAState);

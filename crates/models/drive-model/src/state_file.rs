@@ -1,4 +1,4 @@
-//! The file that a model's state is kept in between commands.
+//! The file that holds a model's state between commands.
 
 use crate::model::Model;
 use crate::profile::{AnyProfile, ProfileError};
@@ -10,8 +10,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
-/// Locked from the beginning to the end of a command. One that was made for it is empty until the state
-/// is [saved](Self::save), and is gone again if that never happens.
+/// An open state file, locked for the duration of a command. A file that was created for the command stays empty
+/// until the state is [saved](Self::save), and is removed if that does not happen.
 pub struct StateFile {
     path: PathBuf,
     file: File,
@@ -29,38 +29,38 @@ pub enum StateFileError {
         /// What happened.
         source: io::Error,
     },
-    /// Another process goes on with this drive.
+    /// Another process has this drive open.
     #[error("{}: in use", path.display())]
     InUse {
         /// The file.
         path: PathBuf,
     },
-    /// The model cannot be saved.
+    /// The state of the model cannot be saved.
     #[error("{}: {source}", path.display())]
     Unsaved {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: StateError,
     },
-    /// It has no state of this drive.
+    /// The file has no state of this drive.
     #[error("{}: {source}", path.display())]
     State {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: StateError,
     },
-    /// The profile is none.
+    /// The profile is invalid.
     #[error(transparent)]
     Profile(#[from] ProfileError),
 }
 
 impl StateFile {
-    /// Whether a file begins as one does.
+    /// Whether a file begins like a state file.
     pub fn is_one(path: &Path) -> bool {
         let mut magic = [0; 8];
-        // A pipe would wait for its other end.
+        // Reading a pipe would wait for its writer.
         let read = path.is_file() && {
             let file = File::open(path);
             file.is_ok_and(|mut file| file.read_exact(&mut magic).is_ok())
@@ -68,13 +68,13 @@ impl StateFile {
         read && magic == state::MAGIC
     }
 
-    /// Opens and locks it; one that is missing is made.
+    /// Opens and locks the file; creates it if it is missing.
     ///
     /// # Errors
-    /// It cannot be written to, or is in use.
+    /// The file cannot be written, or another process has it.
     pub fn open(path: &Path) -> Result<Self, StateFileError> {
         let of_file = |error| failed(path, error);
-        // Said now, not after hours of work.
+        // Fails here if no file can be created next to it, not after hours of work.
         new_file_beside(path)?;
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
@@ -82,7 +82,7 @@ impl StateFile {
         let there = file.metadata().map_err(of_file)?;
         let is_same = |now: std::fs::Metadata| (now.dev(), now.ino()) == (there.dev(), there.ino());
         match file.try_lock() {
-            // Whoever had it before may have put another in its place meanwhile.
+            // Another process may have replaced the file between the opening and the lock.
             Ok(()) if std::fs::metadata(path).is_ok_and(is_same) => Ok(Self {
                 path: path.to_owned(),
                 file,
@@ -95,7 +95,7 @@ impl StateFile {
         }
     }
 
-    /// The drive as it was left, or from `seed` as it leaves the factory, and what its clock shows.
+    /// The drive as it was saved, or a new one made with `seed`, and the time of its clock.
     ///
     /// # Errors
     /// The file has no state of this profile's drive.
@@ -121,11 +121,11 @@ impl StateFile {
         is_at(&self.file, path)
     }
 
-    /// Puts the state in place of what was there, in one step: it is on the host's disk before its name is,
-    /// and its name before this says so.
+    /// Replaces the file's content by the state in one step: the new file is durable before it gets the name, and the
+    /// name is durable before this returns.
     ///
     /// # Errors
-    /// What was there is still there.
+    /// The old content is still there.
     pub fn save(
         mut self,
         profile: &AnyProfile,

@@ -1,4 +1,4 @@
-//! What a drive has counted.
+//! Counters of a model.
 
 use crate::flash;
 use crate::layer::Cleaning;
@@ -8,29 +8,29 @@ use crate::time::Span;
 use serde::{Deserialize, Serialize};
 use zone::Bytes;
 
-/// What the host asked and got, and what the heads did for it.
+/// Counters of a drive: requests of the host, and the work done for them.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct ModelStatistics {
     /// Reads of the host.
     pub reads: u64,
-    /// Blocks that they read.
+    /// Blocks read by the host.
     pub read_blocks: u64,
     /// Writes of the host.
     pub writes: u64,
-    /// Blocks that they wrote.
+    /// Blocks written by the host.
     pub written_blocks: u64,
     /// Flushes of the host.
     pub flushes: u64,
-    /// What went over the heads.
+    /// Work of a disk's heads.
     pub medium: Counts,
-    /// What the drive did for itself.
+    /// Background work of the drive.
     pub cleaning: Cleaning,
-    /// What flash memory did.
+    /// Work of the flash memory.
     pub flash: flash::Counts,
 }
 
 impl ModelStatistics {
-    /// What was counted since `earlier`, which is of the same drive.
+    /// The difference to `earlier`, which is of the same drive.
     pub const fn since(&self, earlier: &Self) -> Self {
         Self {
             reads: self.reads - earlier.reads,
@@ -44,7 +44,7 @@ impl ModelStatistics {
         }
     }
 
-    /// What there is of what the drive did, for people: a name, and how much.
+    /// The counters that are not zero, for people: name and amount.
     pub fn in_words(&self) -> Vec<(&'static str, String)> {
         let blocks = |count: u64| Bytes(count * BLOCK_BYTES).to_string();
         let (medium, cleaning, flash) = (&self.medium, &self.cleaning, &self.flash);
@@ -90,7 +90,7 @@ impl ModelStatistics {
         counted.map(|(name, _, text)| (name, text)).collect()
     }
 
-    /// Blocks programmed for each block of the host's; 1 while it has written none.
+    /// Blocks programmed for each block that the host wrote; 1 if the host wrote none.
     pub fn write_amplification(&self) -> f64 {
         if self.written_blocks == 0 {
             return 1.0;

@@ -1,10 +1,10 @@
-//! Virtual time: what a model's clock shows, never what the machine's does.
+//! Virtual time: the clock of a model, independent of the machine's clock.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::{Add, AddAssign, Sub};
 
-/// A moment, in nanoseconds since the drive was switched on.
+/// A point in time, in nanoseconds since the drive was switched on.
 #[derive(
     Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug, Serialize, Deserialize,
 )]
@@ -19,10 +19,10 @@ pub struct Time(u64);
 pub struct Span(u64);
 
 impl Time {
-    /// When the drive was switched on.
+    /// The time at which the drive was switched on.
     pub const START: Self = Self(0);
 
-    /// So many nanoseconds after the start.
+    /// A time `nanos` nanoseconds after the start.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
@@ -37,7 +37,7 @@ impl Time {
         self.0 as f64 / 1e9
     }
 
-    /// How long ago `earlier` was; nothing if it is yet to come.
+    /// Time since `earlier`; zero if `earlier` is later.
     pub const fn since(self, earlier: Self) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
@@ -47,22 +47,22 @@ impl Span {
     /// No time.
     pub const ZERO: Self = Self(0);
 
-    /// So many nanoseconds.
+    /// A span of nanoseconds.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// So many microseconds, rounded to nanoseconds; nothing if negative.
+    /// A span of microseconds, rounded to nanoseconds; zero if negative.
     pub fn from_micros(micros: f64) -> Self {
         Self((micros * 1e3).round() as u64)
     }
 
-    /// So many milliseconds, rounded to nanoseconds; nothing if negative.
+    /// A span of milliseconds, rounded to nanoseconds; zero if negative.
     pub fn from_millis(millis: f64) -> Self {
         Self::from_micros(millis * 1e3)
     }
 
-    /// So many seconds, rounded to nanoseconds; nothing if negative.
+    /// A span of seconds, rounded to nanoseconds; zero if negative.
     pub fn from_seconds(seconds: f64) -> Self {
         Self::from_micros(seconds * 1e6)
     }
@@ -82,12 +82,12 @@ impl Span {
         self.0 as f64 / 1e9
     }
 
-    /// So many times as long.
+    /// `count` times the span; saturates.
     pub const fn times(self, count: u64) -> Self {
         Self(self.0.saturating_mul(count))
     }
 
-    /// How long `bytes` take at a rate in bytes a second, which is not 0.
+    /// Duration of a transfer of `bytes` at a rate in bytes a second, which must not be 0.
     pub const fn transfer(bytes: u64, bytes_per_second: u64) -> Self {
         let nanos = bytes as u128 * 1_000_000_000 / bytes_per_second as u128;
         Self(if nanos > u64::MAX as u128 {
@@ -100,7 +100,7 @@ impl Span {
 
 impl Add<Span> for Time {
     type Output = Self;
-    /// The end of time is after 584 years: nothing comes later.
+    /// Saturates at the end of time, after 584 years.
     fn add(self, span: Span) -> Self {
         Self(self.0.saturating_add(span.0))
     }
@@ -114,7 +114,7 @@ impl AddAssign<Span> for Time {
 
 impl Add for Span {
     type Output = Self;
-    /// No span is longer than all of time.
+    /// Saturates.
     fn add(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
     }
@@ -128,7 +128,7 @@ impl AddAssign for Span {
 
 impl Sub for Span {
     type Output = Self;
-    /// The difference, or nothing where it would be negative.
+    /// The difference; zero if it would be negative.
     fn sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))
     }

@@ -1,10 +1,9 @@
-//! A zoned device with data and with a model's time: for everything that speaks to
-//! [`ZonedDevice`]s.
+//! A [`ZonedDevice`] that stores data and takes the time of a model.
 //!
-//! The data is kept by another drive of the same geometry, in memory or in a file. A command is run
-//! there and given to the model, and its answer is held back until the model has answered. The clock
-//! comes from outside and never goes back; it may be one that nobody waits for ([`runtime::SimulatedClock`]).
-//! Both keep the same zone table, for no command reaches one without the other: both are told under one
+//! Another drive of the same geometry, in memory or in a file, has the data. A command runs there and on the model,
+//! and returns when the model has completed it. The clock comes from outside and never goes back; it may be one that
+//! does not really wait ([`runtime::SimulatedClock`]). Both keep the same zone table, because every command reaches
+//! both under one lock.
 //! lock.
 
 use crate::model::Model;
@@ -17,27 +16,27 @@ use std::time::Duration;
 use thiserror::Error;
 use zone::{ByteOffset, Geometry, GeometryError, ZoneDescriptor, ZoneId, ZoneResult};
 
-/// Why a model and a drive do not go together.
+/// Why a model and a drive for its data do not fit together.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum TimedError {
     /// The model has no zones.
     #[error("the model has no zones")]
     NoZones,
-    /// The drive with the data is of another geometry, or one that cannot be.
+    /// The drive for the data has another geometry, or an invalid one.
     #[error("the drive with the data is not of the model's geometry")]
     OtherGeometry,
-    /// Something is written on the drive with the data, or open; the model is of a new one.
+    /// A zone of the drive for the data is written or open; the model begins with a new drive.
     #[error("zone {zone} of the drive with the data is not as new")]
     NotNew {
         /// The first such zone.
         zone: ZoneId,
     },
-    /// No drive has the model's geometry.
+    /// The model's geometry is invalid for a drive in memory.
     #[error(transparent)]
     Geometry(#[from] GeometryError),
 }
 
-/// See the head of this file.
+/// A drive for data with the time of a model.
 #[derive(Debug)]
 pub struct Timed<D, C> {
     data: D,
@@ -46,10 +45,10 @@ pub struct Timed<D, C> {
 }
 
 impl<C: Clock> Timed<MemoryDrive, C> {
-    /// The model's drive, with data in memory.
+    /// A device with the model's time, and its data in memory.
     ///
     /// # Errors
-    /// The model has no zones.
+    /// [`TimedError::NoZones`], [`TimedError::Geometry`].
     pub fn in_memory(model: Box<dyn Model>, clock: C) -> Result<Self, TimedError> {
         let zones = model.zones().ok_or(TimedError::NoZones)?;
         let data = MemoryDrive::new(zones.geometry().clone())?;
@@ -58,10 +57,10 @@ impl<C: Clock> Timed<MemoryDrive, C> {
 }
 
 impl<D: ZonedDevice, C: Clock> Timed<D, C> {
-    /// The model's drive, with data on a new drive of the same geometry.
+    /// A device with the model's time, and its data on `data`: a new drive of the same geometry.
     ///
     /// # Errors
-    /// They do not go together.
+    /// [`TimedError`].
     pub fn new(data: D, model: Box<dyn Model>, clock: C) -> Result<Self, TimedError> {
         let zones = model.zones().ok_or(TimedError::NoZones)?;
         let geometry = zones.geometry();
@@ -81,7 +80,7 @@ impl<D: ZonedDevice, C: Clock> Timed<D, C> {
         })
     }
 
-    /// The drive with the data. A zone that is broken there is not so in the model.
+    /// The drive with the data. A zone that fails there does not fail in the model.
     pub const fn data(&self) -> &D {
         &self.data
     }
@@ -91,12 +90,12 @@ impl<D: ZonedDevice, C: Clock> Timed<D, C> {
         &self.clock
     }
 
-    /// Looks at the model.
+    /// Calls `look` with the model.
     pub fn with_model<T>(&self, look: impl FnOnce(&dyn Model) -> T) -> T {
         look(&**self.model.lock())
     }
 
-    /// Runs a command on the data and, if that goes well, on the model; then waits for the model.
+    /// Runs a command on the data and, if it succeeds, on the model; then waits for the completion.
     fn run<T>(&self, request: Request, command: impl FnOnce(&D) -> ZoneResult<T>) -> ZoneResult<T> {
         let model = self.model.lock();
         let done = command(&self.data)?;
@@ -104,8 +103,8 @@ impl<D: ZonedDevice, C: Clock> Timed<D, C> {
         Ok(done)
     }
 
-    /// Gives requests to the model that come at once, and waits for it. It allows what the drive with
-    /// the data did, for their tables are the same.
+    /// Submits concurrent requests to the model, and waits for all of them. The model accepts whatever the drive with
+    /// the data accepted, as their zone tables are the same.
     fn wait(&self, mut model: MutexGuard<'_, Box<dyn Model>>, requests: &[Request]) {
         let now = u64::try_from(self.clock.now().as_nanos()).unwrap_or(u64::MAX);
         let now = Time::from_nanos(now);
@@ -136,7 +135,7 @@ const fn lba(at: ByteOffset) -> Lba {
     Lba(at.0 / BLOCK_BYTES)
 }
 
-/// What a drive allows is never as long as 16 TiB.
+/// Saturates: no accepted command is as long as 16 TiB.
 fn blocks(bytes: usize) -> u32 {
     u32::try_from(bytes as u64 / BLOCK_BYTES).unwrap_or(u32::MAX)
 }
@@ -155,7 +154,7 @@ impl<D: ZonedDevice, C: Clock> ZonedDevice for Timed<D, C> {
         self.run(request, |data| data.read(at, buffer))
     }
 
-    /// All reads come at once.
+    /// All reads are concurrent on the model.
     fn read_many(&self, reads: &mut [(ByteOffset, &mut [u8])]) -> ZoneResult<()> {
         let requests: Vec<Request> = reads
             .iter()

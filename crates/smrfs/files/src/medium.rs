@@ -100,7 +100,7 @@ impl Medium {
         }
     }
 
-    /// Where data may lie.
+    /// Bounds of extents: zones and blocks where data may lie.
     pub(crate) fn bounds(&self, layout: &Layout, block_size: u32) -> Bounds {
         let block = u64::from(block_size);
         let zone_blocks = match self {

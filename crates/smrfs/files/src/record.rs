@@ -49,7 +49,7 @@ pub enum Record {
         ino: u64,
         /// The first block.
         from: u64,
-        /// The block behind the last.
+        /// End of the blocks (exclusive).
         to: u64,
     },
     /// Sets an extended attribute.
@@ -86,7 +86,7 @@ pub enum Record {
         ino: u64,
         /// The first block.
         from: u64,
-        /// The block behind the last.
+        /// End of the blocks (exclusive).
         to: u64,
     },
     /// Ends this slot: the other slot continues with this generation.

@@ -1,8 +1,8 @@
-//! Dies and channels: how long it takes to sense, program and erase, and what is worn.
+//! The flash array: the time that dies and channels take to sense, program and erase, and the wear of superblocks.
 //!
-//! A *program unit* is what a die programs at once: some pages of each of its planes. A *superblock*
-//! is an erase block of each plane of every die. Program units of a superblock go around the dies;
-//! a *slot* is the place of a block of 4 KiB, counted through units and superblocks.
+//! A *program unit* is what a die programs at once: some pages of each of its planes. A *superblock* is an erase
+//! block of each plane of every die. Consecutive program units of a superblock are on consecutive dies; a *slot* is
+//! the place of a block of 4 KiB, numbered through units and superblocks.
 
 use super::server::{Class, Server};
 use crate::profile_error::{ProfileError, must};
@@ -10,54 +10,54 @@ use crate::request::BLOCK_BYTES;
 use crate::time::{Span, Time};
 use serde::{Deserialize, Serialize};
 
-/// What it is made of, as a profile gives it.
+/// Parameters of the flash, as in a profile.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlashShape {
     /// Channels from the controller to dies.
     pub channels: u32,
-    /// Dies on each.
+    /// Number of dies on each channel.
     pub dies_per_channel: u32,
-    /// Planes of a die, which are read, programmed and erased together.
+    /// Number of planes of a die, which are read, programmed and erased together.
     pub planes: u32,
     /// Bytes of a page of one plane, a multiple of 4,096.
     pub page_bytes: u32,
-    /// Pages of a plane that are programmed at once: the bits of a cell, or 1.
+    /// Number of pages of a plane that are programmed at once: the bits of a cell, or 1.
     pub pages_per_program: u32,
-    /// Program units of an erase block.
+    /// Number of program units in an erase block.
     pub programs_per_block: u32,
-    /// Microseconds until a page is sensed.
+    /// Microseconds to sense a page.
     pub read_us: f64,
-    /// Microseconds of a program unit.
+    /// Microseconds to program a unit.
     pub program_us: f64,
-    /// Milliseconds until an erase block is erased.
+    /// Milliseconds to erase a block.
     pub erase_ms: f64,
-    /// Microseconds that a read waits for a die that programs or erases.
+    /// Microseconds that a read waits for a die that programs or erases to suspend.
     pub suspend_us: f64,
     /// Bytes a second of a channel.
     pub channel_bytes_per_second: u64,
 }
 
-/// Channels at most, and dies on one: a model keeps some tens of bytes of each die.
+/// Limit on channels, and on dies of one: a model keeps some tens of bytes for each die.
 const MOST_DIES: u32 = 1 << 11;
 
-/// What the flash did.
+/// Counters of the flash.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Counts {
     /// Pages that were sensed.
     pub senses: u64,
-    /// Blocks of 4 KiB that were programmed, whatever with.
+    /// Blocks of 4 KiB that were programmed, including moved blocks and padding.
     pub programmed_blocks: u64,
-    /// Of those, the ones with valid data from other erase blocks.
+    /// Of these, blocks with valid data from other erase blocks.
     pub moved_blocks: u64,
-    /// Of those, the ones without data: the rest of zones that were finished.
+    /// Of these, blocks without data: the rest of zones that were finished.
     pub padded_blocks: u64,
     /// Superblocks that were erased.
     pub erases: u64,
 }
 
 impl Counts {
-    /// What was counted since `earlier`, which is of the same drive.
+    /// The difference to `earlier`, which is of the same drive.
     pub const fn since(&self, earlier: &Self) -> Self {
         Self {
             senses: self.senses - earlier.senses,
@@ -69,18 +69,18 @@ impl Counts {
     }
 }
 
-/// How often superblocks were erased.
+/// Erase counts of superblocks.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Wear {
-    /// The one that was erased least.
+    /// The smallest count.
     pub least: u32,
-    /// The one that was erased most.
+    /// The largest count.
     pub most: u32,
-    /// All of them.
+    /// The mean.
     pub mean: f64,
 }
 
-/// The flash itself.
+/// The state of dies and channels, and counters.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Array {
     dies: Vec<Server>,
@@ -99,7 +99,7 @@ pub struct Array {
 }
 
 impl FlashShape {
-    /// Blocks of 4 KiB in a superblock; none if a number is 0 or it has 2³² or more.
+    /// Blocks of 4 KiB in a superblock; `None` if a parameter is 0 or the result exceeds 32 bits.
     pub fn superblock_blocks(&self) -> Option<u32> {
         self.channels
             .checked_mul(self.dies_per_channel)?
@@ -108,14 +108,14 @@ impl FlashShape {
             .filter(|blocks| *blocks > 0)
     }
 
-    /// Blocks of 4 KiB in a program unit; none if it has 2³² or more.
+    /// Blocks of 4 KiB in a program unit; `None` if the result exceeds 32 bits.
     pub fn unit_blocks(&self) -> Option<u32> {
         self.planes
             .checked_mul(self.page_bytes / BLOCK_BYTES as u32)?
             .checked_mul(self.pages_per_program)
     }
 
-    /// Whether all of it can be.
+    /// Checks that the parameters are possible.
     pub(super) fn check(&self) -> Result<(), ProfileError> {
         let page = u64::from(self.page_bytes);
         must(
@@ -168,12 +168,12 @@ impl Array {
         }
     }
 
-    /// Superblocks.
+    /// Number of superblocks.
     pub const fn superblocks(&self) -> u32 {
         self.erases.len() as u32
     }
 
-    /// Blocks of 4 KiB in one.
+    /// Blocks of 4 KiB in a superblock.
     pub const fn superblock_blocks(&self) -> u32 {
         self.superblock_blocks
     }
@@ -183,12 +183,12 @@ impl Array {
         self.unit_blocks
     }
 
-    /// What it did.
+    /// Counters since the start.
     pub const fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// How often a superblock was erased.
+    /// Erase count of a superblock.
     pub fn erases(&self, superblock: u32) -> u32 {
         self.erases[superblock as usize]
     }
@@ -203,7 +203,7 @@ impl Array {
         }
     }
 
-    /// Whether two slots are sensed at once.
+    /// Whether two slots are sensed together.
     pub(super) const fn same_page(&self, one: u64, other: u64) -> bool {
         one / self.page_blocks as u64 == other / self.page_blocks as u64
     }
@@ -216,7 +216,7 @@ impl Array {
         Span::transfer(blocks * BLOCK_BYTES, self.channel_bytes_per_second)
     }
 
-    /// Reads `blocks` slots that follow on each other.
+    /// Reads `blocks` consecutive slots; returns the time when all are in the controller.
     pub(super) fn read(&mut self, now: Time, slot: u64, blocks: u64) -> Time {
         let mut at = now;
         let (mut next, end) = (slot, slot + blocks);
@@ -232,7 +232,7 @@ impl Array {
         at
     }
 
-    /// Senses pages of a die, from the one with `slot` on.
+    /// Senses `pages` pages of one die, beginning with the one that holds `slot`.
     pub(super) fn sense(&mut self, class: Class, now: Time, slot: u64, pages: u64) -> Time {
         self.counts.senses += pages;
         let die = self.die(slot);
@@ -240,7 +240,7 @@ impl Array {
         self.dies[die].serve(class, now, takes, self.suspend)
     }
 
-    /// Brings what was sensed to the controller.
+    /// Transfers sensed blocks to the controller.
     pub(super) fn fetch(&mut self, class: Class, now: Time, slot: u64, blocks: u64) -> Time {
         let takes = self.transfer(blocks);
         let one = self.transfer(u64::from(self.page_blocks));
@@ -261,7 +261,7 @@ impl Array {
         self.dies[die].serve(class, there, self.program, self.program)
     }
 
-    /// Erases a superblock on all dies, behind what they have to do.
+    /// Erases a superblock on all dies, after the work that they have.
     pub(super) fn erase(&mut self, now: Time, superblock: u32) {
         self.counts.erases += 1;
         self.erases[superblock as usize] += 1;

@@ -1,22 +1,22 @@
-//! The write buffer: what is in it is as good as on flash, for it survives a power cut.
+//! The write buffer of a flash drive. Its contents survive a power cut, so they count as being on flash.
 
 use crate::time::Time;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// Blocks of the host's that are not programmed yet, of all writes and zones together.
+/// Occupancy of the buffer by blocks of the host that are not programmed yet, of all writes and zones.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct WriteBuffer {
     capacity_blocks: u64,
     used_blocks: u64,
-    /// When room is given back, and how much.
+    /// Times at which room becomes free, and how many blocks.
     leaving: VecDeque<(Time, u32)>,
-    /// When the last blocks were taken: none go before them.
+    /// Time of the last admission: later blocks are not admitted earlier.
     last: Time,
 }
 
 impl WriteBuffer {
-    /// An empty one.
+    /// An empty buffer.
     pub(super) const fn new(capacity_blocks: u64) -> Self {
         Self {
             capacity_blocks,
@@ -26,7 +26,7 @@ impl WriteBuffer {
         }
     }
 
-    /// Takes blocks that come at `now`: when there was room for them.
+    /// Admits blocks that arrive at `now`; returns the time at which there is room for them.
     pub(super) fn take(&mut self, now: Time, blocks: u64) -> Time {
         let mut at = now.max(self.last);
         while let Some((left, room)) = self.leaving.front().copied() {
@@ -42,7 +42,7 @@ impl WriteBuffer {
         at
     }
 
-    /// Blocks are on flash from `at` on. Room is given back in the order in which it was asked for.
+    /// Frees the room of blocks that are on flash from `at` on. Room is freed in the order of these calls.
     pub(super) fn leave(&mut self, at: Time, blocks: u32) {
         if blocks > 0 {
             let last = self.leaving.back().map_or(at, |(last, _)| *last);

@@ -1,4 +1,4 @@
-//! What stands between host and flash: commands, the way of the data, the write buffer.
+//! The controller between host and flash: command overhead, data transfers, and the parameters of the write buffer.
 
 use super::buffer::WriteBuffer;
 use super::server::{Class, Server};
@@ -6,23 +6,23 @@ use crate::request::{BLOCK_BYTES, Request, RequestKind};
 use crate::time::{Span, Time};
 use serde::{Deserialize, Serialize};
 
-/// How long commands take, as a profile gives it.
+/// Parameters of the controller, as in a profile.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ControllerShape {
-    /// Microseconds of a read besides flash and data.
+    /// Microseconds of a read in addition to flash and transfer.
     pub read_us: f64,
-    /// Microseconds of a write besides its data.
+    /// Microseconds of a write in addition to its transfer.
     pub write_us: f64,
-    /// Microseconds of a zone append besides its data.
+    /// Microseconds of a zone append in addition to its transfer.
     pub append_us: f64,
-    /// Microseconds of any other command, besides what it does.
+    /// Microseconds of any other command in addition to its own work.
     pub other_us: f64,
-    /// Of those, how many the next command waits for, if this one is a zone append.
+    /// Of the microseconds of a zone append, those that the next command waits for.
     pub append_alone_us: f64,
-    /// The same of any other command.
+    /// Of the microseconds of any other command, those that the next command waits for.
     pub alone_us: f64,
-    /// Bytes a second that are taken into the write buffer.
+    /// Bytes a second into the write buffer.
     pub write_bytes_per_second: u64,
     /// Bytes a second to the host.
     pub read_bytes_per_second: u64,
@@ -30,7 +30,7 @@ pub struct ControllerShape {
     pub buffer_bytes: u64,
 }
 
-/// See the head of this file.
+/// The controller: processor time and both directions of the link.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Controller {
     shape: ControllerShape,
@@ -52,7 +52,7 @@ impl Controller {
         }
     }
 
-    /// When a request that comes at `now` is understood.
+    /// Time at which a request that arrives at `now` has been decoded.
     pub(super) fn command(&mut self, now: Time, operation: RequestKind) -> Time {
         let shape = &self.shape;
         let (all, alone) = match operation {
@@ -66,13 +66,13 @@ impl Controller {
         end + (Span::from_micros(all) - alone)
     }
 
-    /// When a write's data is in the controller.
+    /// Time at which a write's data is in the controller.
     pub(super) fn bring(&mut self, now: Time, request: &Request) -> Time {
         let takes = Span::transfer(request.bytes(), self.shape.write_bytes_per_second);
         self.inwards.serve(Class::Normal, now, takes, Span::ZERO)
     }
 
-    /// When a read's data is with the host.
+    /// Time at which a read's data is with the host.
     pub(super) fn answer(&mut self, now: Time, request: &Request) -> Time {
         let takes = Span::transfer(request.bytes(), self.shape.read_bytes_per_second);
         self.outwards.serve(Class::Normal, now, takes, Span::ZERO)

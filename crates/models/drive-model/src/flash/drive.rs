@@ -1,4 +1,4 @@
-//! A drive of flash, in virtual time.
+//! A flash drive in virtual time.
 
 use super::array::{Array, Wear};
 use super::controller::Controller;
@@ -13,17 +13,17 @@ use crate::time::Time;
 use device::rules::ZoneTable;
 use serde::{Deserialize, Serialize};
 
-/// Who says where data goes.
+/// The side that decides where data goes.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Management {
-    /// The drive.
+    /// The drive: page-mapped translation.
     Pages(PageMapped),
-    /// The host.
+    /// The host: zones.
     Zones(Zoned),
 }
 
-/// A solid-state drive, zoned or not. Requests are begun when they come: there is no queue, for it
-/// is dies and channels that they wait for. The write buffer survives a power cut.
+/// A solid-state drive, zoned or not. Every request begins on arrival: there is no queue, because requests wait for
+/// dies and channels. The write buffer survives a power cut.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FlashDrive {
     array: Array,
@@ -44,17 +44,17 @@ impl FlashDrive {
         }
     }
 
-    /// Dies and channels.
+    /// The flash array.
     pub const fn array(&self) -> &Array {
         &self.array
     }
 
-    /// How often superblocks were erased.
+    /// Erase counts of superblocks.
     pub fn wear(&self) -> Wear {
         self.array.wear()
     }
 
-    /// Who says where data goes.
+    /// The side that decides where data goes, with its state.
     pub const fn management(&self) -> &Management {
         &self.management
     }
@@ -81,7 +81,7 @@ impl FlashDrive {
         }
     }
 
-    /// What is asked for, at the time at which it is understood: where it was done, and when.
+    /// Serves a request that is decoded at `at`; returns its block address and its end.
     fn serve(&mut self, request: &Request, at: Time) -> Result<(Lba, Time), Failure> {
         let Request {
             operation,
@@ -207,7 +207,7 @@ impl Model for FlashDrive {
         matches!(self.management, Management::Pages(_))
     }
 
-    /// What was answered is in the buffer, if not on flash. What was not may have been done.
+    /// Acknowledged writes are in the buffer or on flash; others may have been done or not.
     fn power_cut(&mut self, now: Time) -> Vec<Completion> {
         if let Management::Zones(zoned) = &mut self.management {
             zoned.power_cycle();

@@ -1,11 +1,10 @@
-//! Page-mapped translation with spare room and greedy cleaning: a solid-state drive as hosts know it.
+//! Page-mapped translation with spare superblocks and greedy cleaning, as in a common solid-state drive.
 //!
-//! Whatever is written goes into one program unit after another in the order in which it comes, so
-//! streams that are written at the same time share erase blocks; so does what is moved in cleaning.
-//! Of free superblocks the one that was erased least is filled next; data that is never overwritten
-//! stays where it is, however little its erase blocks are worn.
-//! Invariants: a slot is valid where the map points to it; behind the opening of a superblock at
-//! least one other is free.
+//! All blocks, those of the host and those that cleaning moves, go into one program unit after another in order of
+//! arrival, so that concurrent streams share erase blocks. Of the free superblocks, the one with the fewest erases is
+//! filled next. Data that is never overwritten stays in place, however little its erase blocks are worn.
+//! Invariants: a slot is valid if and only if the map points to it; after a superblock was opened, at least one other
+//! is free.
 
 use super::array::Array;
 use super::buffer::WriteBuffer;
@@ -15,11 +14,11 @@ use serde::{Deserialize, Serialize};
 
 const NOWHERE: u32 = u32::MAX;
 
-/// Superblocks beside those that the logical blocks fill: one that fills, one being cleaned, those
-/// that are kept free, and one more, so that not all others can be valid throughout.
+/// Least number of superblocks in addition to those that the logical blocks fill: one that fills, one being cleaned,
+/// those that are kept free, and one more, so that not all others can stay fully valid.
 pub(super) const LEAST_SPARE: u32 = KEPT_FREE + 3;
 
-/// Cleaning goes on while no more superblocks are free.
+/// Cleaning continues while no more superblocks than this are free.
 const KEPT_FREE: u32 = 2;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -39,15 +38,15 @@ struct Superblock {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct Victim {
     superblock: u32,
-    /// The next of its slots to be looked at.
+    /// The next slot to examine.
     next: u32,
-    /// Valid blocks when it was chosen.
+    /// Number of valid blocks when the victim was chosen.
     valid: u32,
-    /// The last slot of it that was sensed, and when.
+    /// The last slot that was sensed, and the time.
     sensed: Option<(u64, Time)>,
 }
 
-/// See the head of this file.
+/// Page-mapped translation; see the head of this file.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct PageMapped {
     /// The slot of each logical block.
@@ -56,17 +55,17 @@ pub struct PageMapped {
     owner: Vec<u32>,
     superblocks: Vec<Superblock>,
     free: Vec<u32>,
-    /// Where the next block goes, and the end of its superblock.
+    /// Slot of the next block, and end of its superblock.
     next: u32,
     end: u32,
-    /// Blocks of the host's in the unit that fills, and when the last block came to it.
+    /// Number of the host's blocks in the unit that fills, and arrival of the last block in it.
     unit_host_blocks: u32,
     unit_at: Time,
     victim: Option<Victim>,
 }
 
 impl PageMapped {
-    /// An unwritten drive. The array has [`LEAST_SPARE`] superblocks more than the blocks fill.
+    /// A drive without data. The array has at least [`LEAST_SPARE`] superblocks more than the blocks fill.
     pub(super) fn new(blocks: u32, array: &Array) -> Self {
         let superblock = Superblock {
             used: Use::Free,
@@ -86,17 +85,17 @@ impl PageMapped {
         }
     }
 
-    /// Logical blocks.
+    /// Number of logical blocks.
     pub const fn blocks(&self) -> u64 {
         self.map.len() as u64
     }
 
-    /// Blocks with data.
+    /// Number of logical blocks with data.
     pub fn valid_blocks(&self) -> u64 {
         self.superblocks.iter().map(|s| u64::from(s.valid)).sum()
     }
 
-    /// Reads; blocks that were not written, and those still in the buffer, take no time.
+    /// Reads blocks; those that were never written or are still in the buffer take no time.
     pub(super) fn read(&self, array: &mut Array, now: Time, lba: u64, blocks: u32) -> Time {
         let slots = &self.map[lba as usize..][..blocks as usize];
         let unit = array.unit_blocks();
@@ -119,7 +118,7 @@ impl PageMapped {
         at
     }
 
-    /// Takes a block of the host's that came to the buffer at `at`.
+    /// Writes a block of the host that arrived in the buffer at `at`.
     pub(super) fn write(
         &mut self,
         array: &mut Array,
@@ -135,7 +134,7 @@ impl PageMapped {
         }
     }
 
-    /// The block's data is of no use any more.
+    /// Invalidates the data of a block.
     pub(super) fn discard(&mut self, array: &Array, lba: u64) {
         let slot = std::mem::replace(&mut self.map[lba as usize], NOWHERE);
         if slot != NOWHERE {
@@ -143,7 +142,7 @@ impl PageMapped {
         }
     }
 
-    /// Puts a block into the next slot; whether that filled a program unit.
+    /// Puts a block into the next slot; `true` if that completed a program unit.
     fn place(&mut self, array: &mut Array, buffer: &mut WriteBuffer, at: Time, lba: u32) -> bool {
         if self.next == self.end {
             self.open_next(array, buffer, at);
@@ -168,8 +167,8 @@ impl PageMapped {
         filled
     }
 
-    /// Begins to fill the free superblock that was erased least, and sees to it that another is free
-    /// for the next time. What has to be moved for that fits into the one that was begun.
+    /// Opens the free superblock with the fewest erases, and makes sure that another one is free. The blocks that
+    /// have to move for that fit into the opened one.
     fn open_next(&mut self, array: &mut Array, buffer: &mut WriteBuffer, at: Time) {
         let wear = |i: &usize| (array.erases(self.free[*i]), self.free[*i]);
         let least = (0..self.free.len()).min_by_key(wear);
@@ -182,8 +181,8 @@ impl PageMapped {
         }
     }
 
-    /// Moves as much as goes with a program unit of the host's if the victim is to be empty when the
-    /// room that it gives is used up.
+    /// Moves as many blocks for each program unit of the host as it takes for the victim to be empty when the space
+    /// that it frees is used up.
     fn clean(&mut self, array: &mut Array, buffer: &mut WriteBuffer, at: Time) {
         let valid = u64::from(self.victim(array).valid);
         let dead = u64::from(array.superblock_blocks()) - valid;
@@ -195,7 +194,7 @@ impl PageMapped {
         }
     }
 
-    /// The superblock that is being cleaned, or else the one with the fewest valid blocks.
+    /// The superblock that is being cleaned; if there is none, chooses the full one with the fewest valid blocks.
     fn victim(&mut self, array: &Array) -> Victim {
         let superblocks = &self.superblocks;
         *self.victim.get_or_insert_with(|| {
@@ -213,7 +212,7 @@ impl PageMapped {
         })
     }
 
-    /// Moves one block out of the victim; without one, erases it and says no.
+    /// Moves one block out of the victim. If none is left, erases the victim and returns `false`.
     fn move_one(&mut self, array: &mut Array, buffer: &mut WriteBuffer, at: Time) -> bool {
         let mut victim = self.victim(array);
         let end = (victim.superblock + 1) * array.superblock_blocks();

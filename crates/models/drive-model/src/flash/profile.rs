@@ -1,4 +1,4 @@
-//! A flash drive as a TOML text: every number with its unit, and where it is from.
+//! Profiles of flash drives: TOML texts that give every number with its unit and its source.
 
 use super::array::{Array, FlashShape};
 use super::controller::{Controller, ControllerShape};
@@ -12,40 +12,40 @@ use crate::request::BLOCK_BYTES;
 use crate::zones::MOST_ZONES;
 use serde::{Deserialize, Serialize};
 
-/// A flash drive that can be built.
+/// A profile of a flash drive.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlashProfile {
     /// What it is called.
     pub name: String,
-    /// One line for people.
+    /// A description in one line.
     pub description: String,
-    /// Where the numbers are from.
+    /// The source of the numbers.
     pub source: String,
     /// Commands and the write buffer.
     pub controller: ControllerShape,
     /// Dies and channels.
     pub flash: FlashShape,
-    /// Who says where data goes.
+    /// The side that decides where data goes.
     pub management: ManagementShape,
 }
 
-/// Who says where data goes, as a profile gives it.
+/// The side that decides where data goes, as in a profile.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum ManagementShape {
     /// The drive: see [`PageMapped`].
     PageMapped {
-        /// Bytes that the host sees.
+        /// Capacity for the host, in bytes.
         capacity_bytes: u64,
-        /// Superblocks; those behind the capacity are spare.
+        /// Number of superblocks; those beyond the capacity are spare.
         superblocks: u32,
     },
     /// The host: see [`Zoned`].
     Zoned(ZonesShape),
 }
 
-/// Blocks of flash at most that maps are kept of, 256 GiB: a model keeps eight bytes of each.
+/// Limit on blocks of flash with maps, 256 GiB: a model keeps eight bytes for each.
 const MOST_SLOTS: u64 = 1 << 26;
 
 static PROFILES: [(&str, &str); 2] = [
@@ -53,34 +53,35 @@ static PROFILES: [(&str, &str); 2] = [
     ("ssd-15gb", include_str!("../../profiles/ssd-15gb.toml")),
 ];
 
-/// The names of the flash drives that are built in.
+/// Names of the built-in flash drives.
 pub fn names() -> Vec<&'static str> {
     PROFILES.iter().map(|(name, _)| *name).collect()
 }
 
-/// The text of one that is built in.
+/// Text of a built-in profile.
 pub(crate) fn text(name: &str) -> Result<&'static str, ProfileError> {
     profile_text::text(&PROFILES, name)
 }
 
 impl FlashProfile {
-    /// Reads one.
+    /// Parses a profile.
     ///
     /// # Errors
-    /// Says what is wrong with the text; how numbers go together is looked at when the drive is built.
+    /// [`ProfileError`], for the text or for a number out of its range. Whether the numbers fit together is checked
+    /// when the drive is built.
     pub fn parse(text: &str) -> Result<Self, ProfileError> {
         parse(text)
     }
 
-    /// One that is built in.
+    /// Parses a built-in profile.
     ///
     /// # Errors
-    /// There is none of the name.
+    /// [`ProfileError::Unknown`].
     pub fn named(name: &str) -> Result<Self, ProfileError> {
         Self::parse(text(name)?)
     }
 
-    /// Builds the drive. Nothing in it is left to chance.
+    /// Builds the drive. No part of it is random.
     ///
     /// # Errors
     /// A number is out of its range, or the capacity leaves too little spare room.
@@ -96,7 +97,7 @@ impl FlashProfile {
                 limit => limit,
             }),
         };
-        // Closed zones keep part of a program unit in it each.
+        // Each closed zone keeps a part of a program unit in the buffer.
         let least = (buffered + 1).saturating_mul(unit * BLOCK_BYTES);
         must(
             self.controller.buffer_bytes >= least,

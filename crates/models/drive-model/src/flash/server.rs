@@ -1,31 +1,31 @@
-//! A die, a channel or a processor: does one thing at a time.
+//! A die, a channel or a processor, which does one thing at a time.
 
 use crate::time::{Span, Time};
 use serde::{Deserialize, Serialize};
 
-/// What goes before what.
+/// Priority classes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Class {
     /// Reads of the host.
     Urgent = 0,
     /// Writes of the host, cleaning and erasing, which they wait for.
     Normal = 1,
-    /// Filling up zones, for which only who asked for it waits.
+    /// Filling up zones that are finished: only the request that asked for it waits.
     Background = 2,
 }
 
-/// Serves each class in the order in which it comes, and the more urgent one first. When something
-/// is done is known as soon as it comes: what is more urgent and comes later does not change the
-/// time that was answered, only the times of what comes after.
+/// A single server with priorities: each class is served in order of arrival, the more urgent ones first. The end of
+/// a job is known on arrival: a more urgent job that comes later does not change a time that was returned, only the
+/// times of later jobs.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Server {
-    /// When everything of each class, and of those before it, is done.
+    /// For each class, the time at which all its jobs and all more urgent ones are done.
     until: [Time; 3],
 }
 
 impl Server {
-    /// Does something that comes at `now`: when it is done. What is under way of a lesser class can
-    /// be put aside after `patience`.
+    /// Adds a job that arrives at `now` and takes `takes`; returns its end. A job of a lower class that is in
+    /// progress is suspended after `patience`.
     pub fn serve(&mut self, class: Class, now: Time, takes: Span, patience: Span) -> Time {
         let class = class as usize;
         let mut begin = now.max(self.until[class]);

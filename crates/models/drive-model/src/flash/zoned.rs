@@ -1,7 +1,7 @@
-//! Zones on flash: a zone is a superblock, so nothing is ever moved.
+//! Zones on flash: each zone is a superblock, so that no data is ever moved.
 //!
-//! What a zone may do is the business of the rule book (`device::rules`); here is what it costs. A
-//! zone's newest blocks are in the write buffer until they fill a program unit.
+//! The rule book (`device::rules`) decides which commands are allowed; this file has their cost. The newest blocks of
+//! a zone are in the write buffer until they fill a program unit.
 
 use super::array::Array;
 use super::buffer::WriteBuffer;
@@ -12,11 +12,11 @@ use crate::zones::{Emptied, Zones};
 use serde::{Deserialize, Serialize};
 use zone::{Geometry, GeometryError, ZoneId, ZoneKind};
 
-/// Zones, as a profile gives them. Their capacity is that of a superblock.
+/// Zones of a flash drive, as in a profile. The capacity of a zone is that of a superblock.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ZonesShape {
-    /// How many.
+    /// Number of zones.
     pub zones: u32,
     /// Bytes from one zone start to the next.
     pub zone_size_bytes: u64,
@@ -26,19 +26,19 @@ pub struct ZonesShape {
     pub max_active_zones: u32,
     /// Most bytes of a zone append.
     pub max_append_bytes: u32,
-    /// Milliseconds of giving up the open erase blocks of a zone that is reset before it is full.
+    /// Milliseconds to give up the open erase blocks of a zone that is reset before it is full.
     pub close_ms: f64,
-    /// Milliseconds of the reset of a zone in which nothing is written.
+    /// Milliseconds to reset a zone in which nothing is written.
     pub reset_ms: f64,
-    /// Milliseconds that are added if all of the zone is written, less in proportion if not.
+    /// Milliseconds that a reset takes longer if the whole zone is written; less in proportion otherwise.
     pub unmap_ms: f64,
 }
 
-/// See the head of this file.
+/// The zones of a flash drive, and the cost of their commands.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Zoned {
     zones: Zones,
-    /// Blocks of each zone that the host wrote; a zone that was finished is full all the same.
+    /// Number of blocks that the host wrote to each zone; a finished zone may have few.
     written: Vec<u32>,
     close: Span,
     reset: Span,
@@ -46,7 +46,7 @@ pub struct Zoned {
 }
 
 impl Zoned {
-    /// An unwritten drive on an array of as many superblocks as zones.
+    /// A drive without data, on an array of as many superblocks as zones.
     pub(super) fn new(shape: &ZonesShape, array: &Array) -> Result<Self, GeometryError> {
         let geometry = Geometry {
             block_size: BLOCK_BYTES as u32,
@@ -74,7 +74,7 @@ impl Zoned {
         &self.zones
     }
 
-    /// Switches the drive off and on.
+    /// Applies the effect of a power cycle to the zones.
     pub(super) fn power_cycle(&mut self) {
         self.zones.power_cycle();
     }
@@ -83,7 +83,7 @@ impl Zoned {
         zone.0 as u64 * array.superblock_blocks() as u64 + block as u64
     }
 
-    /// Reads; blocks that were not written, and those in the buffer, take no time.
+    /// Reads blocks; those that were never written or are in the buffer take no time.
     pub(super) fn read(
         &self,
         array: &mut Array,
@@ -103,12 +103,12 @@ impl Zoned {
         Ok(array.read(now, Self::slot(array, zone, first), u64::from(on_flash)))
     }
 
-    /// Whether a write or, with `append`, a zone append may be; and where it goes.
+    /// Checks a write or, with `append`, a zone append; returns the block where it goes.
     pub(super) fn plan(&mut self, lba: Lba, blocks: u32, append: bool) -> Result<Lba, Failure> {
         self.zones.write(lba, blocks, append)
     }
 
-    /// Takes a write that was planned and whose data came at `at`: when all of it was in the buffer.
+    /// Carries out a planned write whose data arrived at `at`; returns the time when all of it is in the buffer.
     pub(super) fn write(
         &mut self,
         array: &mut Array,
@@ -135,13 +135,13 @@ impl Zoned {
         taken
     }
 
-    /// Opens or closes the zone at `lba`, which costs nothing but the command.
+    /// Opens or closes the zone at `lba`, which costs only the command.
     pub(super) fn set_open(&mut self, lba: Lba, open: bool) -> Result<(), Failure> {
         let zone = self.zones.beginning_at(lba)?;
         self.zones.set_open(zone, open)
     }
 
-    /// Finishes the zone at `lba`: its rest is filled up, unless nothing is written in it.
+    /// Finishes the zone at `lba`: pads the rest of it, unless nothing is written in it.
     pub(super) fn finish(
         &mut self,
         array: &mut Array,
@@ -167,7 +167,7 @@ impl Zoned {
         Ok(end)
     }
 
-    /// Empties the zone at `lba`. The answer does not wait for its being erased.
+    /// Resets the zone at `lba`. The completion does not wait for the erase.
     pub(super) fn reset(
         &mut self,
         array: &mut Array,

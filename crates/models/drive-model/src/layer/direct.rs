@@ -1,4 +1,4 @@
-//! No translation: a conventional disk.
+//! No translation layer: a conventional disk.
 
 use super::{Layer, Turnout};
 use crate::disk::Disk;
@@ -8,34 +8,34 @@ use crate::request::Pba;
 use crate::time::Time;
 use serde::{Deserialize, Serialize};
 
-/// Logical blocks are physical ones. Requests are served by shortest positioning time first, so
-/// that those which follow on each other are served in one go; what was read ahead costs none.
+/// Logical blocks are physical ones. Requests are served by shortest positioning time first, so that consecutive ones
+/// are served in one pass; blocks that were read ahead cost no positioning.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Direct {
     blocks: u64,
-    /// The first so many blocks lie elsewhere, and those behind them in front of that place.
+    /// The first `front_blocks` logical blocks lie at `front_at`; those after them begin at physical block 0.
     front_blocks: u64,
     front_at: u64,
-    /// The last write, for a power cut in the middle of it.
+    /// The last write, in case a power cut interrupts it.
     last_write: Option<LastWrite>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct LastWrite {
     began: Time,
-    /// Where the arm was then.
+    /// Position of the arm when the write began.
     arm: ArmPosition,
     pba: Pba,
     blocks: u64,
 }
 
 impl Direct {
-    /// A drive of so many blocks.
+    /// A drive of `blocks` blocks.
     pub const fn new(blocks: u64) -> Self {
         Self::with_front(blocks, 0, Pba(0))
     }
 
-    /// The same, but the first `front_blocks` begin at `front_at`. No request crosses either border.
+    /// As [`Self::new`], but the first `front_blocks` begin at `front_at`. No request may cross either border.
     pub const fn with_front(blocks: u64, front_blocks: u64, front_at: Pba) -> Self {
         Self {
             blocks,
@@ -56,7 +56,7 @@ impl Direct {
     }
 }
 
-/// The request of a kind that is reached soonest, but not at the cost of one that is due.
+/// The request of a kind with the shortest positioning time, unless another one is due.
 pub(super) fn nearest(
     disk: &Disk,
     now: Time,

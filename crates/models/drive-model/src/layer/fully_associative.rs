@@ -1,7 +1,7 @@
-//! The fully-associative translation layer (main document, section 2.3.1, after S-blocks): the disk
-//! is cut into zones with a few free bands each. What is written goes into free bands, one after
-//! the other; cleaning takes the oldest block that is still in such a band and merges all of its
-//! data band into a free band, which takes the old one's place: the mapping is dynamic.
+//! The fully-associative translation layer (main document, section 2.3.1, after S-blocks). The disk is divided into
+//! zones, each with a few free bands. Writes go to free bands, one after another. Cleaning takes the oldest block
+//! that is still in such a band and merges the whole of its data band into a free band, which replaces the old one:
+//! the mapping is dynamic.
 
 mod map;
 
@@ -15,7 +15,7 @@ use map::{Map, Slot};
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 
-/// What it is made of, as a profile gives it.
+/// Parameters of the layer, as in a profile.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FullyAssociativeShape {
@@ -23,35 +23,34 @@ pub struct FullyAssociativeShape {
     pub band_blocks: u32,
     /// Bands of data in a zone.
     pub zone_data_bands: u32,
-    /// Bands of a zone that take new blocks, in turn.
+    /// Cache bands of a zone, which take new blocks in turn.
     pub zone_cache_bands: u32,
-    /// Bands of a zone for merging and streaming into, at least 2.
+    /// Free bands of a zone to merge and stream into, at least 2.
     pub zone_free_bands: u32,
-    /// A write from the beginning of a band on that has at least so many blocks is streamed into a
-    /// free band; 0 for never.
+    /// A write from the start of a band with at least this many blocks is streamed into a free band; 0 for never.
     pub stream_min_blocks: u32,
-    /// Milliseconds without a request after which cleaning begins; none for cleaning only where
-    /// a write has to wait for it.
+    /// Milliseconds without a request after which cleaning begins; `None` for cleaning only when a write has to wait
+    /// for it.
     pub idle_before_cleaning_ms: Option<f64>,
-    /// A band is cleaned with every so many writes, however much is free; none for never.
+    /// One band is cleaned with every so many writes, however much space is free; `None` for never.
     pub clean_every_writes: Option<u32>,
-    /// Extents that the map has room for, in all zones: while it is full, a write waits for a band to be
-    /// cleaned. None for no limit.
+    /// Limit on extents of the map, in all zones: while the map is full, a write waits for a band to be cleaned.
+    /// `None` for no limit.
     pub map_extents: Option<u32>,
-    /// Of the writes that wait, those for one zone are written in one go, zone after zone inwards and
-    /// then from the outermost again; else each in its turn.
+    /// Whether waiting writes to one zone are written together, zone after zone inwards and then from the outermost
+    /// again; otherwise in order of arrival.
     #[serde(default)]
     pub writes_by_zone: bool,
 }
 
-/// See the head of this file.
+/// The fully-associative layer; see the head of this file.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct FullyAssociative {
     shape: FullyAssociativeShape,
     zones: Vec<Zone>,
-    /// Where the newest copy of a block is, if that is in a cache band.
+    /// Positions of newest copies that are in cache bands.
     map: Map,
-    /// The zone that the last writes went to.
+    /// Zone of the last writes.
     last_zone: usize,
     stream: Option<Stream>,
     writes_since_cleaning: u32,
@@ -61,9 +60,9 @@ pub struct FullyAssociative {
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct Zone {
-    /// The physical band of each data band.
+    /// Physical band of each data band.
     place: Vec<u32>,
-    /// Blocks in the cache of each data band.
+    /// Number of blocks of each data band in the cache.
     cached: Vec<u32>,
     free: VecDeque<u32>,
     /// Cache bands, the oldest first.
@@ -79,7 +78,7 @@ struct CacheBand {
 }
 
 impl Zone {
-    /// What was in these slots is there no more: many of them in a row are in one band.
+    /// Marks the copies in these slots as dead; consecutive slots are usually in one band.
     fn let_go(&mut self, slots: &[Slot]) {
         for row in slots.chunk_by(|a, b| a.band == b.band) {
             if let Some(band) = self.log.iter_mut().find(|band| band.band == row[0].band) {
@@ -89,14 +88,14 @@ impl Zone {
     }
 }
 
-/// Bands that are cleaned with each write while the last cache band fills up.
+/// Number of bands cleaned with each write while the last cache band fills up.
 const PACE: usize = 4;
 
-/// A data band that is being written from its beginning into a free band.
+/// A data band that is being written from its start into a free band.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct Stream {
     zone: usize,
-    /// The data band within the zone.
+    /// Index of the data band in the zone.
     data_band: usize,
     into: u32,
     blocks: u64,
@@ -126,7 +125,7 @@ impl FullyAssociative {
         }
     }
 
-    /// Physical blocks for so many logical ones.
+    /// Physical blocks needed for `blocks` logical ones.
     pub fn physical_blocks(shape: &FullyAssociativeShape, blocks: u64) -> u64 {
         let data = u64::from(shape.zone_data_bands);
         let spare = u64::from(shape.zone_cache_bands) + u64::from(shape.zone_free_bands);
@@ -143,7 +142,7 @@ impl FullyAssociative {
         u64::from(s.zone_data_bands + s.zone_cache_bands + s.zone_free_bands)
     }
 
-    /// The zone, the data band in it, and the block in that.
+    /// The zone of a block, the data band in the zone, and the block in the band.
     fn address(&self, lba: u64) -> (usize, usize, u64) {
         let band = lba / self.band_blocks();
         let data = u64::from(self.shape.zone_data_bands);
@@ -158,7 +157,7 @@ impl FullyAssociative {
         Pba((zone as u64 * self.zone_bands() + u64::from(band)) * self.band_blocks() + index)
     }
 
-    /// Where a block is now.
+    /// Position of the newest copy of a block.
     fn find(&self, lba: u64) -> Pba {
         let (zone, data_band, index) = self.address(lba);
         if let Some(stream) = self.stream
@@ -209,7 +208,7 @@ impl FullyAssociative {
         at
     }
 
-    /// Ends a stream that a write to this address does not go on with.
+    /// Ends a stream that a write to this address does not continue.
     fn end_other_stream(
         &mut self,
         disk: &mut Disk,
@@ -224,7 +223,7 @@ impl FullyAssociative {
         }
     }
 
-    /// Whether a write goes into a stream, which is begun if need be.
+    /// Whether a write belongs to a stream; begins one if the write qualifies.
     fn streams(&mut self, (zone, data_band, index): (usize, usize, u64), blocks: u64) -> bool {
         let least = u64::from(self.shape.stream_min_blocks);
         if self.stream.is_none() && index == 0 && least > 0 && blocks >= least {
@@ -257,7 +256,7 @@ impl FullyAssociative {
         at
     }
 
-    /// Copies what is left of the stream's band, and puts the new band in the old one's place.
+    /// Copies the rest of the stream's data band, and puts the new band in the place of the old one.
     fn end_stream(&mut self, disk: &mut Disk, now: Time) -> Time {
         let Some(stream) = self.stream else {
             return now;
@@ -276,7 +275,7 @@ impl FullyAssociative {
         at
     }
 
-    /// `into` holds all of the data band.
+    /// Puts band `into`, which holds all of the data band, in the data band's place.
     fn replace(&mut self, zone: usize, data_band: usize, into: u32) {
         self.forget(zone, data_band);
         let z = &mut self.zones[zone];
@@ -284,7 +283,7 @@ impl FullyAssociative {
         z.free.push_back(old);
     }
 
-    /// Nothing of the data band is in the cache any more. How many blocks there were, by cache band.
+    /// Drops all blocks of the data band from the cache; returns the slots that they were in.
     fn forget(&mut self, zone: usize, data_band: usize) -> Vec<Slot> {
         let data = u64::from(self.shape.zone_data_bands);
         let first = (zone as u64 * data + data_band as u64) * self.band_blocks();
@@ -333,14 +332,14 @@ impl FullyAssociative {
         at
     }
 
-    /// Sees to it that the map has room and the newest cache band a free slot. In the last quarter of
-    /// the last one that is allowed, the oldest is cleaned at such a pace that no write waits for all of it.
+    /// Makes sure that the map has room and the newest cache band a free slot. In the last quarter of the last cache
+    /// band, the oldest one is cleaned gradually, so that no write waits for all of it.
     fn make_room(&mut self, disk: &mut Disk, now: Time, zone: usize) -> Time {
         let mut at = now;
         let all = self.shape.zone_cache_bands as usize;
         let band_blocks = self.band_blocks() as usize;
         while self.shape.map_extents.is_some() && self.map.extents() >= self.shape.map_extents {
-            // Near the arm if there is anything.
+            // Cleans near the arm if possible.
             let Some(dirty) = self.dirty_zone(zone) else {
                 break;
             };
@@ -378,13 +377,13 @@ impl FullyAssociative {
         }
     }
 
-    /// The first zone, from one on and then from the outermost, that has something to clean.
+    /// The first zone with anything to clean, searched from `from` inwards and then from the outermost.
     fn dirty_zone(&self, from: usize) -> Option<usize> {
         let dirty = |zone: &usize| self.zones[*zone].log.iter().any(|band| band.live > 0);
         (from..self.zones.len()).chain(0..from).find(dirty)
     }
 
-    /// Gives back cache bands without a live block, the one that is being filled only when full.
+    /// Frees cache bands without a live block; the one that is being filled only when it is full.
     fn drop_empty(&mut self, zone: usize) {
         let band_blocks = self.band_blocks() as usize;
         let z = &mut self.zones[zone];
@@ -397,7 +396,7 @@ impl FullyAssociative {
         }
     }
 
-    /// Serves the writes that wait for one zone, in the order in which they came.
+    /// Serves the writes that wait for one zone, in order of arrival.
     fn write_next_zone(&mut self, disk: &mut Disk, now: Time, queue: &mut Queue) -> Turnout {
         let writes: Vec<(u64, usize)> = (queue.choice(now))
             .filter(|(_, w)| w.request.operation.is_write())

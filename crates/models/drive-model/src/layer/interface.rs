@@ -1,4 +1,4 @@
-//! What every translation layer does, and what it counts.
+//! The interface of translation layers, and the counters of their background work.
 
 use crate::disk::Disk;
 use crate::queue::{Queue, Served, Waiting};
@@ -7,17 +7,17 @@ use crate::time::Time;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// What a layer did with the requests that waited.
+/// The result of [`Layer::serve`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Turnout {
-    /// Some are served; the drive is free at the given time.
+    /// Requests that were served, and the time at which the drive is free.
     Served(Vec<Served>, Time),
-    /// None before that time, unless something more comes: a stream may be about to.
+    /// Nothing is served before this time unless another request arrives: a stream may be about to.
     NotBefore(Time),
 }
 
 impl Turnout {
-    /// One request was served, and the drive is free when it was done.
+    /// One request was served, and the drive is free at the same time.
     pub fn one(waiting: Waiting, at: Time, result: Result<(), Failure>) -> Self {
         let served = Served {
             waiting,
@@ -28,21 +28,21 @@ impl Turnout {
     }
 }
 
-/// What a layer has done for itself.
+/// Counters of a layer's background work.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Cleaning {
-    /// Bands that were read, merged and written.
+    /// Bands that were read, merged and rewritten.
     pub bands: u64,
-    /// Nanoseconds that took.
+    /// Nanoseconds spent on these bands.
     pub nanos: u64,
-    /// Of those bands, the ones that a write of the host had to wait for.
+    /// Of these bands, the ones that a write of the host had to wait for.
     pub urgent_bands: u64,
-    /// Bands that were written in a stream, without the persistent cache.
+    /// Bands that were written by a stream, past the persistent cache.
     pub streamed_bands: u64,
 }
 
 impl Cleaning {
-    /// What was counted since `earlier`, which is of the same drive.
+    /// The difference to `earlier`, which is of the same drive.
     pub const fn since(&self, earlier: &Self) -> Self {
         Self {
             bands: self.bands - earlier.bands,
@@ -55,25 +55,24 @@ impl Cleaning {
 
 /// A translation layer over a disk.
 pub trait Layer {
-    /// Logical blocks.
+    /// Number of logical blocks.
     fn blocks(&self) -> u64;
 
-    /// Serves at least one of the requests that can be begun at `now`, of which there is one.
+    /// Serves at least one of the requests that can begin at `now`; the caller makes sure that there is one.
     fn serve(&mut self, disk: &mut Disk, now: Time, queue: &mut Queue) -> Turnout;
 
-    /// The drive is idle from `from` to `until`: works for itself if it likes. When it is free:
-    /// not before `from`, and after `until` if something that was begun takes longer.
+    /// Lets the layer do background work while the drive is idle from `from` to `until`. Returns the time at which
+    /// the drive is free: `from` if nothing was done, and after `until` if the last step took longer.
     fn idle(&mut self, disk: &mut Disk, from: Time, until: Time) -> Time;
 
-    /// The host's volatile cache is on or off.
+    /// Notes that the volatile cache was switched.
     fn set_volatile_cache(&mut self, _on: bool) {}
 
-    /// The power is gone at `now`, when the drive was in the middle of the last thing it did if
-    /// that is not done by then.
+    /// Cuts the power at `now`, in the middle of the last operation if that is not finished by then.
     fn power_cut(&mut self, _disk: &Disk, _now: Time) {}
 
-    /// How many blocks of the write that is being served are on the medium at `now`, counted from its
-    /// first; a layer that writes elsewhere first has none in its place.
+    /// How many blocks of the write that is being served are on the medium in their place at `now`, counted from its
+    /// first. Layers that write to a cache first have none there.
     fn reached(&self, _disk: &Disk, _now: Time) -> u64 {
         0
     }
@@ -83,18 +82,18 @@ pub trait Layer {
         None
     }
 
-    /// The blocks behind these that writing them may damage, and that the host has to look after.
+    /// The blocks after these that writing them may damage, for the host to look after.
     fn endangered(&self, lba: Lba, blocks: u64) -> Range<u64> {
         let end = lba.0 + blocks;
         end..end
     }
 
-    /// What it has done for itself.
+    /// Counters of background work.
     fn cleaning(&self) -> Cleaning {
         Cleaning::default()
     }
 
-    /// Whether there is something left to clean.
+    /// Whether any cleaning is outstanding.
     fn is_dirty(&self) -> bool {
         false
     }

@@ -1,4 +1,4 @@
-//! Translation layers: where a logical block lies, and what has to be done to change it.
+//! Translation layers: where a logical block lies, and what a write of it costs.
 
 mod direct;
 mod fully_associative;
@@ -22,18 +22,18 @@ use crate::time::Time;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// The layers there are.
+/// The translation layer of a disk.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub enum Translation {
     /// None: a conventional drive.
     Direct(Direct),
-    /// Set-associative.
+    /// The set-associative layer.
     SetAssociative(SetAssociative),
-    /// Fully associative.
+    /// The fully-associative layer.
     FullyAssociative(FullyAssociative),
-    /// Like Seagate's.
+    /// A layer like that of Seagate's drive.
     Seagate(Box<Seagate>),
-    /// None, on a shingled disk.
+    /// None, on a shingled disk whose host is told of damage.
     CaveatScriptor(CaveatScriptor),
 }
 

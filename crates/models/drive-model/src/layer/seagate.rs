@@ -23,46 +23,46 @@ use log::Log;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What it is made of, as a profile gives it.
+/// Parameters of the layer, as in a profile.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SeagateShape {
     /// Half tracks of the persistent cache (its raw size).
     pub cache_half_tracks: u32,
-    /// Blocks of 4 KiB of the host's that a half track of a journal entry has room for.
+    /// Blocks of 4 KiB of the host that fit in a half track of a journal entry.
     pub half_track_payload_blocks: u32,
-    /// Half tracks that are written with every journal entry and hold none of the host's blocks.
+    /// Half tracks written with every journal entry that hold no blocks of the host.
     pub out_of_band_half_tracks: u32,
-    /// The longest journal entry in half tracks, without those.
+    /// Longest journal entry in half tracks, without the out-of-band ones.
     pub entry_max_half_tracks: u32,
-    /// Microseconds at the end of an entry in which nothing is written, so that the next one can
-    /// follow without missing a turn.
+    /// Microseconds at the end of an entry in which nothing is written, so that the next entry can follow without a
+    /// missed turn.
     pub entry_gap_us: f64,
-    /// Microseconds from the end of an extent that cleaning reads from the cache until it can read the
-    /// next one: what passes under the head meanwhile costs another turn.
+    /// Microseconds from the end of an extent that cleaning reads from the cache until it can read the next one: an
+    /// extent that passes under the head before that costs another turn.
     pub extent_read_gap_us: f64,
-    /// Blocks of the host's that the cache takes until cleaning begins.
+    /// Number of the host's blocks in the cache at which cleaning begins.
     pub cache_payload_blocks: u32,
-    /// Extents in its map until cleaning begins.
+    /// Number of extents in the map at which cleaning begins.
     pub map_extents: u32,
-    /// The map is merged with every so many entries.
+    /// The map is merged after every so many entries.
     pub map_merge_entries: u32,
-    /// Milliseconds in the middle of the disk for that.
+    /// Milliseconds that merging the map takes in the middle of the disk.
     pub map_merge_ms: f64,
-    /// Milliseconds in the middle of the disk after a band was cleaned.
+    /// Milliseconds that updating the map takes in the middle of the disk after a band was cleaned.
     pub map_update_ms: f64,
-    /// Tracks of a band.
+    /// Number of tracks in a band.
     pub band_tracks: u32,
     /// Milliseconds without a request after which cleaning begins.
     pub idle_before_cleaning_ms: f64,
-    /// A sequential run of at least so many blocks goes straight to its bands, if the volatile cache
-    /// is on; 0 for never.
+    /// A sequential run of at least this many blocks is written to its bands directly, if the volatile cache is on; 0
+    /// for never.
     pub stream_min_blocks: u32,
     /// Milliseconds that the drive waits for a run to become long enough.
     pub stream_wait_ms: f64,
 }
 
-/// See the head of this file.
+/// A translation layer like that of the ST5000AS0011; see the head of this file.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Seagate {
     shape: SeagateShape,
@@ -77,23 +77,23 @@ pub struct Seagate {
     cleaning: Cleaning,
 }
 
-/// Blocks that are being written straight to where they belong.
+/// A run of blocks that is being written to its bands directly.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct Stream {
-    /// Where it began in its present band, and how far it has come.
+    /// First block of the stream in its present band, and the next block.
     first: u64,
     next: u64,
-    /// Its last write: where it began, and from when until when it was under way.
+    /// The last write of the stream: its first block, and the times of its begin and end.
     last_from: u64,
     began: Time,
     ended: Time,
 }
 
-/// From how many blocks on a single write may be the beginning of a stream.
+/// A single write of at least this many blocks may be the start of a stream.
 const LARGE_BLOCKS: u32 = 64;
 
 impl Seagate {
-    /// A drive of `blocks` logical blocks. Behind the cache every block has its place.
+    /// A drive of `blocks` logical blocks. Every block has a fixed place after the cache.
     pub fn new(shape: &SeagateShape, blocks: u64, disk: &Disk) -> Self {
         let half_track = Self::half_track_blocks(disk);
         let cache_blocks = Self::cache_blocks(shape, disk);
@@ -112,12 +112,12 @@ impl Seagate {
         }
     }
 
-    /// Blocks of half a track of the cache.
+    /// Number of blocks on half a track of the cache.
     pub fn half_track_blocks(disk: &Disk) -> u64 {
         disk.track_blocks(Pba(0)) / 2
     }
 
-    /// Blocks of the cache.
+    /// Number of blocks of the cache.
     pub fn cache_blocks(shape: &SeagateShape, disk: &Disk) -> u64 {
         u64::from(shape.cache_half_tracks) * Self::half_track_blocks(disk)
     }
@@ -139,7 +139,7 @@ impl Seagate {
         disk.access_at_angle(now, self.log.place(entry, offset), length, Access::Read)
     }
 
-    /// Serves the writes that go into one journal entry: the oldest, as many as it has room for.
+    /// Serves the oldest writes, as many as fit in one journal entry.
     fn write_entry(&mut self, disk: &mut Disk, now: Time, queue: &mut Queue) -> Turnout {
         let at = self.end_stream(disk, now);
         let half_track = u64::from(self.shape.half_track_payload_blocks);
@@ -237,7 +237,7 @@ impl Seagate {
         at
     }
 
-    /// Cleans until an entry fits: in the ring, in the payload and in the map.
+    /// Cleans until an entry fits: in the log, in the limit on payload and in the map.
     fn make_room(
         &mut self,
         disk: &mut Disk,
@@ -269,7 +269,7 @@ impl Seagate {
         let mut at = disk.fetch(now, native, band.blocks);
         let cached = self.extents.remove(band.first, band.blocks);
         at = self.read_cached(disk, at, &cached);
-        // A copy in the cache, for the power may go while the band is overwritten.
+        // Writes a copy to the cache first: a power cut may interrupt the overwrite of the band.
         let rotation = disk.mechanics().geometry().rotation();
         let copy = self.log.length(band.blocks, rotation);
         at = disk.access_at_angle(at, self.log.head(), copy, Access::Write);
@@ -285,16 +285,16 @@ impl Seagate {
         at
     }
 
-    /// Reads extents from the cache, entry by entry. Each is a read of its own, and the next one begins a
-    /// gap behind it: of extents side by side most are missed and read in another turn, as the paper
-    /// saw when it read such blocks one by one (section 2.4.3).
+    /// Reads extents from the cache, entry by entry. Each is a read of its own, and the next one can begin only a gap
+    /// later: most of several adjacent extents are missed and read in another turn, as the paper saw when it read
+    /// such blocks one by one (section 2.4.3).
     fn read_cached(&self, disk: &mut Disk, now: Time, extents: &[CachedRun]) -> Time {
         let gap = Span::from_micros(self.shape.extent_read_gap_us);
         let mut entries: BTreeMap<u64, Vec<CachedRun>> = BTreeMap::new();
         for extent in extents {
             let here = entries.entry(extent.entry).or_default();
             match here.last_mut() {
-                // What goes on in the entry as it does on the drive is one.
+                // Extents that are consecutive both in the entry and on the drive are read as one.
                 Some(last) if last.is_followed_by(extent) => last.blocks += extent.blocks,
                 _ => here.push(*extent),
             }
@@ -313,7 +313,8 @@ impl Seagate {
         at
     }
 
-    /// How many blocks wait in one run from the oldest write on, and until when more of it may come.
+    /// Number of blocks that wait in one run from the oldest write on, and the time until which more of the run may
+    /// arrive.
     fn run(&self, queue: &Queue, first: &Waiting) -> (u64, Time) {
         let (mut end, mut newest) = (first.request.end(), first.submitted);
         let mut blocks = u64::from(first.request.blocks);
@@ -330,7 +331,7 @@ impl Seagate {
         )
     }
 
-    /// Writes the first of a run straight to its band.
+    /// Writes the first request of a run to its band.
     fn write_stream(&mut self, disk: &mut Disk, now: Time, waiting: Waiting) -> Turnout {
         let (lba, blocks) = (waiting.request.lba.0, u64::from(waiting.request.blocks));
         let mut at = now;
@@ -372,8 +373,7 @@ impl Seagate {
         at
     }
 
-    /// Restores what lies behind the end of a stream in its band: the last track that was written
-    /// has overlapped it.
+    /// Ends a stream: restores the blocks after its end in the band, which the last written track has overlapped.
     fn end_stream(&mut self, disk: &mut Disk, now: Time) -> Time {
         let Some(stream) = self.stream.take() else {
             return now;
@@ -476,7 +476,7 @@ impl Layer for Seagate {
         let Some(stream) = self.stream.take() else {
             return;
         };
-        // How far the last write had come.
+        // How far the last write had come at the power cut.
         let whole = stream.ended.since(stream.began).nanos();
         let part = now.since(stream.began).nanos().min(whole);
         let blocks = stream.next - stream.last_from;
@@ -502,7 +502,7 @@ impl Layer for Seagate {
 
     fn unreadable(&self, lba: Lba, blocks: u64) -> Option<Lba> {
         let damaged = self.damage.first(lba.0, blocks)?;
-        // A newer copy in the cache is whole.
+        // A newer copy in the cache is unharmed.
         let native = |piece: &extents::Piece| piece.cached.is_none();
         self.extents
             .pieces(damaged, lba.0 + blocks - damaged)

@@ -1,6 +1,6 @@
-//! The set-associative translation layer (main document, section 2.3.1): a data band's writes go
-//! into one cache band, found by a division; when it is full, every data band with blocks in it is
-//! read, merged and written back.
+//! The set-associative translation layer (main document, section 2.3.1). All writes to a data band go to one cache
+//! band, found by a division; when that band is full, every data band with blocks in it is read, merged and
+//! rewritten.
 
 use super::direct::nearest;
 use super::{Cleaning, Layer, Turnout};
@@ -11,21 +11,21 @@ use crate::time::{Span, Time};
 use runtime::HashMap;
 use serde::{Deserialize, Serialize};
 
-/// Where a persistent cache lies.
+/// Location of a persistent cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CachePlace {
     /// At the outer diameter.
     Outer,
-    /// In the middle.
+    /// At the middle diameter.
     Middle,
     /// At the inner diameter.
     Inner,
-    /// On flash memory beside the disk.
+    /// In flash memory next to the disk.
     Flash,
 }
 
-/// What it is made of, as a profile gives it.
+/// Parameters of the layer, as in a profile.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SetAssociativeShape {
@@ -33,42 +33,42 @@ pub struct SetAssociativeShape {
     pub band_blocks: u32,
     /// Bands of the persistent cache.
     pub cache_bands: u32,
-    /// Where the cache lies.
+    /// Location of the cache.
     pub place: CachePlace,
-    /// Microseconds of a read or a write of a block in flash; of no meaning on a disk.
+    /// Microseconds of a read or a write of a block in flash; unused on a disk.
     pub flash_block_us: f64,
-    /// Milliseconds without a request after which cleaning begins; none for cleaning only where
-    /// a write has to wait for it.
+    /// Milliseconds without a request after which cleaning begins; `None` for cleaning only when a write has to wait
+    /// for it.
     pub idle_before_cleaning_ms: Option<f64>,
 }
 
-/// See the head of this file.
+/// The set-associative layer; see the head of this file.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct SetAssociative {
     band_blocks: u64,
     data_bands: u64,
     cache: Vec<CacheBand>,
     place: CachePlace,
-    /// Where the cache begins on the disk, and where the data behind it goes on.
+    /// Physical block where the cache begins, and where the data after it continues.
     cache_first: u64,
     cache_blocks: u64,
     flash_block: Span,
     idle_before_cleaning: Option<Span>,
-    /// Where the newest copy of a block is, as a slot of its cache band.
+    /// The slot in its cache band of each newest copy in the cache.
     map: HashMap<u32, u32>,
-    /// Blocks in the cache by data band: most have none, which makes reads short.
+    /// Number of blocks in the cache by data band: most have none, which makes reads fast.
     cached: Vec<u32>,
     last_request: Time,
     cleaning: Cleaning,
 }
 
-/// A band of the persistent cache: which block each of its slots was written with.
+/// A band of the persistent cache: the block that each of its slots was written with.
 #[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 struct CacheBand {
     slots: Vec<u32>,
 }
 
-/// Blocks that lie together.
+/// Logical blocks that are physically consecutive.
 struct Run {
     cached_in: Option<u64>,
     pba: Pba,
@@ -76,8 +76,7 @@ struct Run {
 }
 
 impl SetAssociative {
-    /// A drive of `blocks` logical blocks, rounded down to whole bands; the cache lies on the disk
-    /// beside them.
+    /// A drive of `blocks` logical blocks, rounded down to whole bands. A cache on the disk takes space in addition.
     pub fn new(shape: &SetAssociativeShape, blocks: u64) -> Self {
         let band_blocks = u64::from(shape.band_blocks);
         let data_bands = blocks / band_blocks;
@@ -105,7 +104,7 @@ impl SetAssociative {
         }
     }
 
-    /// Blocks on the disk for so many logical ones, the cache's included if it is there.
+    /// Blocks on the disk for `blocks` logical ones, including a cache on the disk.
     pub fn physical_blocks(shape: &SetAssociativeShape, blocks: u64) -> u64 {
         let band_blocks = u64::from(shape.band_blocks);
         let data = blocks / band_blocks * band_blocks;
@@ -131,7 +130,7 @@ impl SetAssociative {
         Pba(self.cache_first + cache_band * self.band_blocks + slot)
     }
 
-    /// The blocks from `lba` on that lie together, at most `blocks`.
+    /// The run of consecutive blocks from `lba` on, at most `blocks`.
     fn run(&self, lba: u64, blocks: u64) -> Run {
         let band = lba / self.band_blocks;
         let in_band = ((band + 1) * self.band_blocks - lba).min(blocks);
@@ -214,7 +213,7 @@ impl SetAssociative {
         at
     }
 
-    /// The data bands whose newest blocks are in a cache band.
+    /// The data bands with live blocks in a cache band.
     fn bands_in(&self, cache_band: u64) -> Vec<u64> {
         let band = &self.cache[cache_band as usize];
         let mut bands: Vec<u64> = (band.slots.iter().enumerate())
@@ -226,7 +225,7 @@ impl SetAssociative {
         bands
     }
 
-    /// Empties a cache band, so that it can be written again.
+    /// Empties a cache band, so that it can be written again, by cleaning every data band in it.
     fn empty(&mut self, disk: &mut Disk, now: Time, cache_band: u64) -> Time {
         let mut at = now;
         for band in self.bands_in(cache_band) {
@@ -237,7 +236,7 @@ impl SetAssociative {
         at
     }
 
-    /// Reads a data band and what the cache has of it, and writes it back.
+    /// Merges a data band with its blocks in the cache, and rewrites it.
     fn clean(&mut self, disk: &mut Disk, now: Time, band: u64) -> Time {
         let cache_band = self.cache_band(band);
         let first = band * self.band_blocks;
@@ -251,7 +250,7 @@ impl SetAssociative {
             .max()
             .map_or(0, |slot| u64::from(slot) + 1);
         let mut at = disk.fetch(now, self.native(first), self.band_blocks);
-        // In one sweep if they lie close together, else each for itself.
+        // Reads cached blocks in one sweep if they are close together, otherwise one by one.
         let sparse = slots.len() as u64 * SWEEP_BLOCKS < to - from;
         if self.place == CachePlace::Flash {
             at += self.flash_block.times(slots.len() as u64);
@@ -272,11 +271,11 @@ impl SetAssociative {
     }
 }
 
-/// Blocks that pass under the head in about the time that reaching a single one takes.
+/// Blocks that pass under the head in about the time it takes to reach a single one.
 const SWEEP_BLOCKS: u64 = 512;
 
-/// The request to serve next: writes land behind each other whatever their order, reads may be
-/// chosen from.
+/// The request to serve next. Writes are appended to the cache in any order, so they are served by age; reads by
+/// positioning time.
 pub(super) fn oldest_write_or_nearest_read(
     disk: &Disk,
     now: Time,

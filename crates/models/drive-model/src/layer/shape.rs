@@ -1,7 +1,7 @@
-//! A translation layer as a profile gives it, and what its numbers may be.
+//! The translation layer of a profile, and the limits on its parameters.
 //!
-//! What is asked for is compared with what there is room for, on the disk and in memory, before anything
-//! is built.
+//! The space that the parameters ask for is compared with the disk and with limits on memory before anything is
+//! built.
 
 use super::{
     Direct, FullyAssociative, FullyAssociativeShape, Seagate, SeagateShape, SetAssociative,
@@ -14,18 +14,18 @@ use crate::request::BLOCK_BYTES;
 use crate::time::Span;
 use serde::{Deserialize, Serialize};
 
-/// Bands at most, of data and of a cache: a model keeps some tens of bytes of each.
+/// Limit on data and cache bands each: a model keeps some tens of bytes for each.
 pub const MOST_BANDS: u64 = 1 << 22;
-/// Blocks of a band at most, 4 GiB: a band is cleaned as a whole.
+/// Limit on blocks of a band, 4 GiB, because a band is cleaned as a whole.
 const MOST_BAND_BLOCKS: u64 = 1 << 20;
-/// The same in tracks.
+/// Limit on tracks of a band.
 const MOST_BAND_TRACKS: u32 = 4096;
 
-/// A translation layer, as a profile gives it.
+/// The translation layer of a profile.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum LayerShape {
-    /// None.
+    /// No translation layer.
     Conventional,
     /// See [`SetAssociative`].
     SetAssociative(SetAssociativeShape),
@@ -37,7 +37,7 @@ pub enum LayerShape {
     CaveatScriptor(CaveatShape),
 }
 
-/// The host's blocks and all that lie with them have to fit on the disk.
+/// Checks that the host's blocks and all spare space fit on the disk.
 fn fits(disk: &Disk, capacity_bytes: u64, physical: u64) -> Result<(), ProfileError> {
     if physical <= disk.blocks() {
         return Ok(());
@@ -62,7 +62,7 @@ fn band_blocks(band: u32, blocks: u64) -> Result<(), ProfileError> {
 }
 
 impl LayerShape {
-    /// The layer of a drive of so many bytes, which is `direct` if it is none.
+    /// Builds the layer of a drive of `capacity_bytes`; `direct` if the profile has none.
     pub(crate) fn build(
         &self,
         disk: &Disk,

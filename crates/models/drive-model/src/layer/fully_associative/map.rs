@@ -1,13 +1,13 @@
-//! The map of the cache: in which cache band the newest copy of a block is, and how many extents that
-//! makes: runs of blocks that lie behind each other on the drive as in the cache.
+//! The map of the cache: the cache band and index of the newest copy of each block, and the number of extents, that
+//! is runs of blocks that are consecutive on the drive and in the cache.
 
 use runtime::HashMap;
 use serde::{Deserialize, Serialize};
 
-/// A place in a zone's cache.
+/// A slot of a zone's cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Slot {
-    /// The zone's physical band, and the block in it.
+    /// Physical band in the zone, and index of the block in the band.
     pub band: u32,
     pub index: u32,
 }
@@ -15,7 +15,7 @@ pub(super) struct Slot {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Map {
     slots: HashMap<u32, Slot>,
-    /// None if they are not limited: counting takes time.
+    /// Number of extents; `None` if they are not limited, because counting takes time.
     extents: Option<u32>,
 }
 
@@ -35,12 +35,12 @@ impl Map {
         self.slots.is_empty()
     }
 
-    /// Extents, if they are counted.
+    /// Number of extents, if they are counted.
     pub const fn extents(&self) -> Option<u32> {
         self.extents
     }
 
-    /// Puts blocks in a row from a slot on; where older copies of them are.
+    /// Maps consecutive blocks to consecutive slots; returns the slots of older copies.
     pub fn insert(&mut self, first: u64, blocks: u64, slot: Slot) -> Vec<Slot> {
         self.change(first, blocks, |slots| {
             let places = (0..blocks as u32).map(|n| Slot {
@@ -53,7 +53,7 @@ impl Map {
         })
     }
 
-    /// Takes blocks out; where they were.
+    /// Removes blocks; returns their slots.
     pub fn remove(&mut self, first: u64, blocks: u64) -> Vec<Slot> {
         self.change(first, blocks, |slots| {
             let all = first..first + blocks;
@@ -74,7 +74,7 @@ impl Map {
         slots
     }
 
-    /// Extents that begin in a range or right behind it: those that a change there touches.
+    /// Number of extents that begin in a range or right after it: those that a change in the range affects.
     fn beginnings(&self, first: u64, blocks: u64) -> u32 {
         let mut before = first.checked_sub(1).and_then(|block| self.get(block));
         let mut count = 0;

@@ -1,10 +1,10 @@
-//! Bands of a number of tracks each, so of one capacity within a recording zone.
+//! Bands of a fixed number of tracks, and so of one capacity within a recording zone.
 
 use crate::mechanics::Geometry;
 use crate::request::Pba;
 use serde::{Deserialize, Serialize};
 
-/// Logical blocks that are cleaned together.
+/// A band: logical blocks that are cleaned together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Band {
     pub first: u64,
@@ -14,7 +14,7 @@ pub(super) struct Band {
 /// All bands, by recording zone.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Bands {
-    /// Physical blocks in front of the first logical one.
+    /// Number of physical blocks before the first logical one.
     offset: u64,
     zones: Vec<Zone>,
 }
@@ -53,7 +53,7 @@ impl Bands {
         pba.0.saturating_sub(self.offset)
     }
 
-    /// The band of a block; the last one of a recording zone may be short.
+    /// The band of a block; the last band of a recording zone may be short.
     pub fn band(&self, lba: u64) -> Band {
         let behind = self.zones.partition_point(|zone| zone.first <= lba);
         let zone = self.zones[behind.max(1) - 1];

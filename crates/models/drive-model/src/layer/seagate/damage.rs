@@ -1,4 +1,4 @@
-//! Blocks that cannot be read since the power went while a band was overwritten.
+//! Blocks that are unreadable after a power cut in the overwrite of a band.
 
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
@@ -22,7 +22,7 @@ impl Damage {
         self.ranges.iter().filter(touched).map(first).min()
     }
 
-    /// What is written again can be read again.
+    /// Removes blocks that were rewritten, which makes them readable.
     pub fn overwritten(&mut self, lba: u64, blocks: u64) {
         if self.first(lba, blocks).is_none() {
             return;
@@ -35,10 +35,10 @@ impl Damage {
     }
 }
 
-/// What an overwriting that was cut off leaves unreadable (figure 2.23): each track that is written
-/// overlaps the next one, so behind the end of what was `written` the rest of its track is old
-/// bytes under the track before it, and the next track has lost the part beside what was written.
-/// Nothing behind `band_end` is, where a wider gap is left.
+/// The blocks that an interrupted overwrite leaves unreadable (figure 2.23). Each track overlaps the next one when it
+/// is written: so after the end of `written`, the rest of its track holds old data under the previous track, and the
+/// next track has lost the part next to `written`. Blocks from `band_end` on are safe, because a wider gap separates
+/// the bands.
 pub(super) fn torn(
     written: Range<u64>,
     track: u64,
@@ -47,7 +47,7 @@ pub(super) fn torn(
 ) -> [Range<u64>; 2] {
     let end = written.end;
     let next_track = track + track_blocks;
-    // The track before this one was only written if the stream began there.
+    // The previous track was written only if the stream began there.
     let rest = if written.start < track {
         end..next_track.min(band_end)
     } else {

@@ -1,25 +1,25 @@
-//! The map of the persistent cache: which logical blocks are in it, and where. Extents never
-//! overlap; a new one cuts the old ones under it.
+//! The map of the persistent cache: the logical blocks that are in it, and their positions. Extents never overlap; a
+//! new one truncates or splits older ones.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Logical blocks in a journal entry.
+/// A run of logical blocks in one journal entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct CachedRun {
     pub lba: u64,
     pub blocks: u32,
-    /// The entry, and the block within it.
+    /// The entry, and the index of the first block in it.
     pub entry: u64,
     pub offset: u32,
 }
 
-/// Logical blocks that lie together.
+/// Logical blocks that are physically consecutive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Piece {
     pub lba: u64,
     pub blocks: u64,
-    /// Where in the cache; none for the native place.
+    /// Position in the cache; `None` for the native place.
     pub cached: Option<CachedRun>,
 }
 
@@ -33,14 +33,14 @@ impl CachedRun {
         self.lba + self.blocks as u64
     }
 
-    /// Whether another one goes on where this one ends, on the drive and in the entry.
+    /// Whether `next` continues this run, both on the drive and in the entry.
     pub const fn is_followed_by(&self, next: &Self) -> bool {
         self.end() == next.lba
             && self.entry == next.entry
             && self.offset + self.blocks == next.offset
     }
 
-    /// The part of it within a range that it touches.
+    /// The part of the run inside a range that it touches.
     fn cut(&self, from: u64, to: u64) -> Self {
         let (first, end) = (self.lba.max(from), self.end().min(to));
         Self {
@@ -72,14 +72,14 @@ impl Extents {
             .chain(self.by_lba.range(from..to).map(|(_, extent)| extent))
     }
 
-    /// Where a block is in the cache.
+    /// Position of a block in the cache.
     pub fn at(&self, lba: u64) -> Option<CachedRun> {
         self.touching(lba, lba + 1)
             .next()
             .map(|e| e.cut(lba, lba + 1))
     }
 
-    /// Takes a range out, and gives the parts that were in it.
+    /// Removes a range; returns the parts of extents that were in it.
     pub fn remove(&mut self, lba: u64, blocks: u64) -> Vec<CachedRun> {
         let end = lba + blocks;
         let touched: Vec<CachedRun> = self.touching(lba, end).copied().collect();
@@ -95,14 +95,14 @@ impl Extents {
         touched.iter().map(|extent| extent.cut(lba, end)).collect()
     }
 
-    /// Puts an extent in, and gives the parts of older ones that it replaces.
+    /// Inserts an extent; returns the parts of older extents that it replaces.
     pub fn insert(&mut self, extent: CachedRun) -> Vec<CachedRun> {
         let gone = self.remove(extent.lba, u64::from(extent.blocks));
         self.by_lba.insert(extent.lba, extent);
         gone
     }
 
-    /// A range in pieces that lie together.
+    /// Splits a range into physically consecutive pieces.
     pub fn pieces(&self, lba: u64, blocks: u64) -> Vec<Piece> {
         let end = lba + blocks;
         let mut pieces = Vec::new();

@@ -1,5 +1,5 @@
-//! The persistent cache as a circular log of journal entries in half tracks. Space is freed at its
-//! tail only, where no block of an entry is the newest any more.
+//! The persistent cache as a circular log of journal entries in half tracks. Space is freed only at its tail, where
+//! an entry has no live block left. A block is live while it is the newest copy.
 
 use super::extents::Extents;
 use crate::mechanics::Turn;
@@ -10,13 +10,13 @@ use std::collections::VecDeque;
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct Entry {
-    /// Its first half track.
+    /// First half track of the entry.
     first: u32,
     half_tracks: u32,
     payload: u64,
-    /// Blocks that are still the newest.
+    /// Number of live blocks.
     live: u64,
-    /// The logical blocks that it was written with.
+    /// The logical blocks that the entry was written with.
     ranges: Vec<(u64, u64)>,
 }
 
@@ -25,9 +25,9 @@ pub(super) struct Log {
     size: u32,
     half_track_blocks: u32,
     entries: VecDeque<Entry>,
-    /// The number of the oldest entry.
+    /// Number of the oldest entry.
     oldest: u64,
-    /// Where the next one begins, and how many half tracks are in use.
+    /// Half track where the next entry begins, and number of half tracks in use.
     head: u32,
     used: u32,
     payload: u64,
@@ -46,13 +46,13 @@ impl Log {
         }
     }
 
-    /// How much of the medium so many blocks are: in time, and in blocks.
+    /// Length of a number of blocks on the medium, as time and as blocks.
     pub fn length(&self, blocks: u64, rotation: Span) -> (Span, u64) {
         let nanos = rotation.nanos() * blocks / (2 * u64::from(self.half_track_blocks));
         (Span::from_nanos(nanos), blocks)
     }
 
-    /// The same of half tracks.
+    /// Length of a number of half tracks on the medium, as time and as blocks.
     pub fn half_tracks(&self, half_tracks: u32, rotation: Span) -> (Span, u64) {
         self.length(
             u64::from(half_tracks) * u64::from(self.half_track_blocks),
@@ -60,18 +60,18 @@ impl Log {
         )
     }
 
-    /// Entries that were ever written.
+    /// Number of entries ever written.
     pub fn entries(&self) -> u64 {
         self.oldest + self.entries.len() as u64
     }
 
-    /// Blocks of the host's between tail and head.
+    /// Number of the host's blocks between tail and head.
     pub const fn payload(&self) -> u64 {
         self.payload
     }
 
-    /// The half tracks of the log follow each other without skew: where one begins is a matter of
-    /// the angle alone.
+    /// Position of a block of a half track. Half tracks of the log follow each other without skew, so the position is
+    /// a matter of the angle alone.
     fn at(&self, half_track: u32, offset: u32) -> (Pba, Turn) {
         let half = u64::from(self.half_track_blocks);
         let pba = Pba(u64::from(half_track) * half + u64::from(offset));
@@ -79,18 +79,18 @@ impl Log {
         (pba, Turn((half_track << 31).wrapping_add(within as u32)))
     }
 
-    /// Where the next entry will begin.
+    /// Position where the next entry begins.
     pub fn head(&self) -> (Pba, Turn) {
         self.at(self.head, 0)
     }
 
-    /// Where a block of an entry is.
+    /// Position of a block of an entry.
     pub fn place(&self, entry: u64, offset: u32) -> (Pba, Turn) {
         let entry = &self.entries[(entry - self.oldest) as usize];
         self.at(entry.first, offset)
     }
 
-    /// The half tracks at the end that an entry would not fit into are passed over.
+    /// Number of half tracks at the end of the log that are skipped because the entry does not fit there.
     const fn gap(&self, half_tracks: u32) -> u32 {
         if self.head + half_tracks > self.size {
             self.size - self.head
@@ -103,11 +103,11 @@ impl Log {
         self.used + self.gap(half_tracks) + half_tracks <= self.size
     }
 
-    /// Adds an entry; its number and where it begins.
+    /// Appends an entry; returns its number and position.
     pub fn push(&mut self, half_tracks: u32, ranges: &[(u64, u64)]) -> (u64, (Pba, Turn)) {
         let gap = self.gap(half_tracks);
         if gap > 0 {
-            // The gap belongs to the entry in front of it, and goes when that goes.
+            // The gap belongs to the entry before it, and is freed with that.
             if let Some(last) = self.entries.back_mut() {
                 last.half_tracks += gap;
                 self.used += gap;
@@ -129,12 +129,12 @@ impl Log {
         (self.entries() - 1, self.at(first, 0))
     }
 
-    /// Blocks of an entry are not the newest any more.
+    /// Marks blocks of an entry as dead: a newer copy exists.
     pub fn dies(&mut self, entry: u64, blocks: u32) {
         self.entries[(entry - self.oldest) as usize].live -= u64::from(blocks);
     }
 
-    /// Frees what is dead at the tail.
+    /// Frees dead entries at the tail.
     pub fn trim(&mut self) {
         while let Some(entry) = self.entries.front()
             && entry.live == 0
@@ -146,7 +146,7 @@ impl Log {
         }
     }
 
-    /// The oldest block that is still the newest.
+    /// The oldest live block.
     pub fn oldest_live(&self, extents: &Extents) -> Option<u64> {
         let entry = self.entries.front()?;
         entry.ranges.iter().find_map(|(lba, blocks)| {
