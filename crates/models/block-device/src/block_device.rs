@@ -1,4 +1,4 @@
-//! The trait of block devices, and what goes in and out.
+//! The trait of block devices, with its requests and completions.
 
 use drive_model::{BLOCK_BYTES, Failure, Lba, Request, Span, Time};
 use std::io;
@@ -9,33 +9,33 @@ use thiserror::Error;
 /// host takes writes of whole blocks only.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub enum Payload {
-    /// None: a write writes what nobody asks for again, and nobody looks at what a read brings.
+    /// No data: a write writes unspecified bytes, and the bytes of a read are dropped.
     #[default]
     None,
-    /// They are written.
+    /// Data to be written.
     Write {
-        /// Bytes in front of them in the first block.
+        /// Bytes of the first block before the data.
         skip: u32,
         /// The bytes.
         bytes: Vec<u8>,
     },
-    /// They are read.
+    /// Data to be read.
     Read {
-        /// Bytes in front of them in the first block.
+        /// Bytes of the first block before the data.
         skip: u32,
-        /// How many.
+        /// Number of bytes.
         length: u32,
     },
 }
 
 impl Payload {
-    /// All bytes that a request reads.
+    /// Reads all bytes of a request.
     pub const fn read(request: &Request) -> Self {
         let length = request.bytes() as u32;
         Self::Read { skip: 0, length }
     }
 
-    /// How many bytes a request asks for.
+    /// Number of bytes that a request transfers.
     pub const fn length(&self, request: &Request) -> u64 {
         match self {
             Self::None => request.bytes(),
@@ -44,53 +44,53 @@ impl Payload {
         }
     }
 
-    /// The bytes of whole blocks that are written.
+    /// Writes whole blocks.
     pub const fn write(bytes: Vec<u8>) -> Self {
         Self::Write { skip: 0, bytes }
     }
 }
 
-/// Why a request was not done.
+/// Why a request failed.
 #[derive(Debug, Error)]
 pub enum DeviceError {
-    /// The drive says no.
+    /// The drive refused the request.
     #[error(transparent)]
     Drive(#[from] Failure),
-    /// The host says no.
+    /// The host's system reported an error.
     #[error(transparent)]
     Host(#[from] io::Error),
-    /// The device was not asked.
+    /// The request was refused without asking the device.
     #[error("{0}")]
     NotAsked(io::ErrorKind),
-    /// Only a part was done.
+    /// Only a part of the request was done.
     #[error("{done} bytes were done")]
     Short {
-        /// How many bytes.
+        /// Number of bytes that were done.
         done: u64,
     },
 }
 
-/// A request that was answered.
+/// A completion.
 #[derive(Debug)]
 pub struct Done {
-    /// What the caller calls it.
+    /// The caller's name of the request.
     pub token: u64,
-    /// What was asked.
+    /// The request.
     pub request: Request,
-    /// How many bytes it asks for.
+    /// Number of bytes that it asks for.
     pub length: u64,
-    /// When it came.
+    /// Time of arrival.
     pub submitted: Time,
-    /// When it was answered.
+    /// Time of completion.
     pub at: Time,
-    /// Whether it was done.
+    /// Success, or why the request failed.
     pub result: Result<(), DeviceError>,
-    /// What a read with a [`Payload`] brought; empty if it was not done.
+    /// The bytes of a read with a [`Payload`]; empty if it failed.
     pub bytes: Vec<u8>,
 }
 
 impl Done {
-    /// How long it took.
+    /// Time from arrival to completion.
     pub const fn latency(&self) -> Span {
         self.at.since(self.submitted)
     }
@@ -98,49 +98,50 @@ impl Done {
 
 /// A device of blocks of [`BLOCK_BYTES`], with a clock of its own. Many requests may be under way.
 pub trait BlockDevice {
-    /// Blocks.
+    /// Number of blocks.
     fn blocks(&self) -> u64;
 
-    /// Its clock, which never goes back.
+    /// The device's clock, which never goes back.
     fn now(&self) -> Time;
 
-    /// Sends a request, which the caller calls `token`. Among requests under way that touch the same block,
-    /// which comes first is up to the device.
+    /// Submits a request, which the caller names `token`. The order of concurrent requests for the same block is up
+    /// to the device.
     fn submit(&mut self, token: u64, request: Request, payload: Payload);
 
-    /// Waits for a request to be answered, for `patience` at most if there is one. Nothing if none was by then, or
-    /// if none is under way.
+    /// Waits for a completion, at most for `patience` if it is given. `None` if there is none by then, or if no
+    /// request is under way.
     fn complete(&mut self, patience: Option<Span>) -> Option<Done>;
 
-    /// Asks for nothing for a while.
+    /// Lets a span of time pass without requests.
     fn idle(&mut self, span: Span);
 
-    /// The blocks that writing these may damage (Caveat-Scriptor), which lie behind them and on the device.
+    /// The blocks that writing these may damage (Caveat-Scriptor): they lie after these, and on the device.
     fn endangered(&self, lba: Lba, blocks: u64) -> Range<u64> {
         let end = lba.0 + blocks;
         end..end
     }
 
-    /// The first of these blocks that cannot be read because a write beside it has damaged it, or because
-    /// it was never written where that is the same. The device is not asked: this is its bitmap.
+    /// The first of these blocks that cannot be read because a write to another block has damaged it, or, on drives
+    /// that do not distinguish this, because it was never written. The answer comes from the device's bitmap, without
+    /// a request.
     fn first_damaged(&self, _lba: Lba, _blocks: u64) -> Option<Lba> {
         None
     }
 }
 
-/// Reads blocks and waits for them; nothing else may be under way.
+/// Reads blocks and waits for the completion; no other request may be under way.
 ///
 /// # Errors
-/// They cannot be read.
+/// [`DeviceError`].
 pub fn read(device: &mut dyn BlockDevice, lba: Lba, blocks: u32) -> Result<Vec<u8>, DeviceError> {
     let request = Request::read(lba, blocks);
     alone(device, request, Payload::read(&request))
 }
 
-/// Writes whole blocks and waits for that; nothing else may be under way.
+/// Writes whole blocks and waits for the completion; no other request may be under way.
 ///
 /// # Errors
-/// They are not written.
+/// [`DeviceError`].
 pub fn write(device: &mut dyn BlockDevice, lba: Lba, bytes: Vec<u8>) -> Result<(), DeviceError> {
     let blocks = (bytes.len() as u64 / BLOCK_BYTES) as u32;
     alone(device, Request::write(lba, blocks), Payload::write(bytes)).map(drop)

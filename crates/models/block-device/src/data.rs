@@ -1,4 +1,4 @@
-//! The bytes under a model, which keeps none itself.
+//! Storage for the data of a model, which has only times.
 
 use crate::block_device::Payload;
 use drive_model::{BLOCK_BYTES, Request, RequestKind};
@@ -6,36 +6,36 @@ use runtime::sync::Mutex;
 use std::collections::BTreeMap;
 use std::io;
 
-/// Bytes in places; those that were never written are zeros.
+/// Bytes by offset; those that were never written are zeros.
 pub trait Data: Send + Sync {
     /// Reads bytes.
     ///
     /// # Errors
-    /// What the host says.
+    /// The host's error.
     fn read(&self, at: u64, buffer: &mut [u8]) -> io::Result<()>;
 
     /// Writes bytes.
     ///
     /// # Errors
-    /// What the host says.
+    /// The host's error.
     fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()>;
 
-    /// Makes bytes zeros, or leaves them if that is no easier.
+    /// Makes bytes zeros, or leaves them if that is not easy.
     ///
     /// # Errors
-    /// What the host says.
+    /// The host's error.
     fn discard(&self, at: u64, length: u64) -> io::Result<()>;
 
-    /// Makes durable what was written, if it outlives the process.
+    /// Makes all writes durable, if the storage outlives the process.
     ///
     /// # Errors
-    /// What the host says.
+    /// The host's error.
     fn sync(&self) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// No bytes at all: where only times matter.
+/// No storage, for uses where only times matter.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct NoData;
 
@@ -54,11 +54,11 @@ impl Data for NoData {
     }
 }
 
-/// Bytes in memory, by blocks that were written.
+/// Storage in memory, for blocks that were written.
 #[derive(Default, Debug)]
 pub struct Memory(Mutex<BTreeMap<u64, Box<[u8]>>>);
 
-/// The pieces of a range that lie in one block each: the block, the first byte in it, and how many.
+/// Splits a range at block boundaries: block, first byte in the block, and length.
 fn pieces(at: u64, length: usize) -> impl Iterator<Item = (u64, usize, usize)> {
     let end = at + length as u64;
     (at / BLOCK_BYTES..end.div_ceil(BLOCK_BYTES)).map(move |block| {
@@ -104,13 +104,12 @@ impl Data for Memory {
     }
 }
 
-/// Where the bytes of a payload begin.
+/// Byte offset of a payload.
 pub(crate) const fn place(request: &Request, skip: u32) -> u64 {
     request.lba.0 * BLOCK_BYTES + skip as u64
 }
 
-/// Does to the data what a request says; it is one of blocks that there are. What a read brings is left to
-/// [`fetch`].
+/// Applies the effect of a request to the data; its blocks have to exist. Reads are left to [`fetch`].
 pub(crate) fn carry_out(data: &impl Data, request: &Request, payload: &Payload) -> io::Result<()> {
     match payload {
         Payload::Write { skip, bytes } if request.operation.is_write() => {
@@ -123,7 +122,7 @@ pub(crate) fn carry_out(data: &impl Data, request: &Request, payload: &Payload) 
     }
 }
 
-/// What a request reads.
+/// The bytes that a request reads.
 pub(crate) fn fetch(data: &impl Data, request: &Request, payload: &Payload) -> io::Result<Vec<u8>> {
     let Payload::Read { skip, length } = *payload else {
         return Ok(Vec::new());

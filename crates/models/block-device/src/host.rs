@@ -1,5 +1,5 @@
-//! A device or file of the host in real time: threads carry out its requests, so that one that never ends can be
-//! told, and a clock does all the waiting.
+//! A device or file of the host in real time. Threads carry out its requests, so that a request that never ends can
+//! be detected; a clock does all the waiting.
 
 pub mod clock;
 pub mod medium;
@@ -17,23 +17,23 @@ use workers::{Job, Workers};
 
 pub use workers::noise;
 
-/// How long it is waited for at a time by those who have no patience of their own.
+/// Interval of waiting for callers that give no limit.
 const LOOK: Span = Span::from_nanos(250_000_000);
 
-/// See the head of this file.
+/// A device or file of the host.
 pub struct HostDevice {
     clock: Arc<dyn Clock>,
     medium: Arc<dyn Medium>,
     workers: Workers,
     done: Receiver<clock::Done>,
     under_way: usize,
-    /// Answered without a thread.
+    /// Completions that needed no thread.
     ready: VecDeque<Done>,
     through: bool,
 }
 
 impl HostDevice {
-    /// By a clock.
+    /// A device that waits by `clock`.
     pub fn new(medium: Arc<dyn Medium>, clock: Arc<dyn Clock>) -> Self {
         let (workers, done) = Workers::new(clock.clone(), medium.clone());
         Self {
@@ -47,17 +47,17 @@ impl HostDevice {
         }
     }
 
-    /// What is asked.
+    /// The device or file.
     pub fn medium(&self) -> &dyn Medium {
         &*self.medium
     }
 
-    /// From now on writes are answered only when they are on the medium, or as soon as it likes.
+    /// Makes later writes complete only when they are on the medium (`true`), or when the medium chooses.
     pub const fn set_write_through(&mut self, through: bool) {
         self.through = through;
     }
 
-    /// Hands a request to a thread, if it is one that positioned reads and writes can do.
+    /// Hands a request to a thread, if positioned reads and writes can do it.
     fn send(&mut self, token: u64, request: Request, payload: Payload) -> Result<(), DeviceError> {
         if !is_served(request.operation) {
             return Err(Failure::Unsupported.into());
@@ -77,7 +77,7 @@ impl HostDevice {
     }
 }
 
-/// What a block device can be asked by positioned reads and writes.
+/// Whether positioned reads, writes and flushes can do a request of this kind.
 const fn is_served(operation: RequestKind) -> bool {
     matches!(
         operation,
@@ -85,7 +85,7 @@ const fn is_served(operation: RequestKind) -> bool {
     )
 }
 
-/// Whether a payload lies in the request's blocks, and is all of them if it is written.
+/// Whether a payload lies in the request's blocks, and covers all of them if it is written.
 fn fits(request: &Request, payload: &Payload) -> bool {
     match payload {
         Payload::None => true,

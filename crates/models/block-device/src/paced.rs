@@ -1,7 +1,7 @@
-//! A model with data at the pace of the clock on the wall, for many that ask at once, each in a [`Lane`].
+//! A model with data at wall-clock pace, for many concurrent clients, each in a [`Lane`].
 //!
-//! Data goes to its place as it comes. What a request reads comes from there before the model is asked, so that
-//! it is there when the answer is due: no other request in flight at that time has to be seen by it.
+//! Writes are applied to the data on arrival. A read is done on the data before the model is asked, so that its bytes
+//! are ready when the completion is due; it need not see other requests in flight at that time.
 
 use crate::block_device::{BlockDevice, DeviceError, Done, Payload};
 use crate::data::{Data, carry_out, fetch};
@@ -12,8 +12,8 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Bytes that are held for answers that are not due yet, in all lanes; what is beyond is read when it is due,
-/// and late by that.
+/// Limit on bytes held for completions that are not due yet, in all lanes. Beyond it, data is read when it is due,
+/// which makes the completion late.
 const MOST_HELD: usize = 64 << 20;
 
 /// See the head of this file.
@@ -31,12 +31,12 @@ struct Pending {
     request: Request,
     length: u64,
     payload: Payload,
-    /// What became of its data, and what it read if that was read already.
+    /// Result of the data access: the bytes of a read, if they are read already.
     data: Result<Option<Vec<u8>>, DeviceError>,
 }
 
 impl<D: Data> PacedDevice<D> {
-    /// Goes on with a model that has come to `start`, so many times as fast as the clock of `runtime`.
+    /// Continues with a model whose time is `start`, `speed_up` times as fast as the clock of `runtime`.
     pub fn new(
         model: Box<dyn Model>,
         start: Time,
@@ -52,7 +52,7 @@ impl<D: Data> PacedDevice<D> {
         }
     }
 
-    /// Another one who asks.
+    /// Opens a lane for another client.
     pub fn lane(&self) -> Lane<'_, D> {
         Lane {
             device: self,
@@ -60,22 +60,22 @@ impl<D: Data> PacedDevice<D> {
         }
     }
 
-    /// How long after `due` it is, on the wall.
+    /// Wall-clock time since `due`.
     pub fn late(&self, due: Time) -> Duration {
         self.drive.late(due)
     }
 
-    /// Nobody waits any more.
+    /// Stops the device: threads that wait return.
     pub fn stop(&self) {
         self.drive.stop();
     }
 
-    /// The model at rest, after what it has been asked for, and when that is.
+    /// Stops at rest: serves what was submitted; returns the model, and the time at which it is idle.
     pub fn finish(self) -> (Box<dyn Model>, Time) {
         self.drive.finish()
     }
 
-    /// Does to the data what a request says: what it reads, if there is room to hold it.
+    /// Applies a request to the data; returns the bytes of a read, if there is room to hold them.
     fn take(&self, request: &Request, payload: &Payload) -> Result<Option<Vec<u8>>, DeviceError> {
         let Payload::Read { length, .. } = payload else {
             carry_out(&self.data, request, payload)?;
@@ -94,14 +94,14 @@ impl<D: Data> PacedDevice<D> {
     }
 }
 
-/// One who asks, with requests of its own under way. One thread may send them and another wait for them.
+/// A client of the device, with its own requests under way. One thread may submit them while another waits.
 pub struct Lane<'a, D> {
     device: &'a PacedDevice<D>,
     id: LaneId,
 }
 
 impl<D: Data> Lane<'_, D> {
-    /// Answers a request without asking the drive.
+    /// Completes a request without asking the drive.
     pub fn refuse(&self, token: u64, why: ErrorKind) {
         let pending = Pending {
             token,
@@ -113,7 +113,7 @@ impl<D: Data> Lane<'_, D> {
         self.device.drive.answer(self.id, pending);
     }
 
-    /// Nothing more comes; who waits gets the answers that are due, and then nothing.
+    /// Closes the lane: a waiting thread gets the outstanding completions, and then `None`.
     pub fn close(&self) {
         self.device.drive.close(self.id);
     }
@@ -128,7 +128,7 @@ impl<D: Data> BlockDevice for &Lane<'_, D> {
         self.device.drive.now()
     }
 
-    /// May wait until some of those before it are answered.
+    /// May wait until some of the lane's earlier requests are completed.
     fn submit(&mut self, token: u64, request: Request, payload: Payload) {
         let came = self.now();
         let data = if request.end().0 > self.device.blocks {
@@ -140,7 +140,7 @@ impl<D: Data> BlockDevice for &Lane<'_, D> {
             token,
             request,
             length: payload.length(&request),
-            // What was written is not held until the answer is due.
+            // Data of a write is applied already, so it need not be held until the completion is due.
             payload: match payload {
                 Payload::Write { .. } => Payload::None,
                 other => other,
@@ -151,7 +151,7 @@ impl<D: Data> BlockDevice for &Lane<'_, D> {
         device.drive.submit(*id, pending, request, came);
     }
 
-    /// Nothing under way is no reason not to wait: another thread may send something.
+    /// Waits even if no request is under way, because another thread may submit one.
     fn complete(&mut self, patience: Option<Span>) -> Option<Done> {
         let device = self.device;
         let until = patience.map(|patience| self.now() + patience);
@@ -211,7 +211,7 @@ impl<D: Data> BlockDevice for &Lane<'_, D> {
     }
 }
 
-/// Whether what was written has to be durable when a request is answered.
+/// Whether the data of a write has to be durable at its completion.
 const fn is_durable(operation: RequestKind) -> bool {
     matches!(
         operation,

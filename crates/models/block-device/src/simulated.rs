@@ -1,7 +1,7 @@
-//! A model with data, in virtual time: time passes only as far as its requests take, or as it is left alone.
+//! A model with data, in virtual time: time passes only for requests and idle periods.
 //!
-//! A write's bytes are there when it is sent, and a read brings those that are there when it is sent. What a
-//! power cut takes from the model stays in the data.
+//! The data of a write is stored when it is submitted, and a read returns the data at its submission. A power cut of
+//! the model does not affect the data.
 
 use crate::block_device::{BlockDevice, Done, Payload};
 use crate::data::{Data, carry_out, fetch};
@@ -10,7 +10,7 @@ use runtime::HashMap;
 use std::io;
 use std::ops::{ControlFlow, Range};
 
-/// See the head of this file.
+/// A model with data, in virtual time.
 pub struct Simulated<D> {
     model: Box<dyn Model>,
     now: Time,
@@ -21,19 +21,19 @@ pub struct Simulated<D> {
 struct Waiting {
     token: u64,
     request: Request,
-    /// Nothing if nobody wants bytes.
+    /// `None` if the bytes are not wanted.
     data: Option<Box<Carried>>,
 }
 
-/// What became of a request's data.
+/// Result of a request on the data.
 struct Carried {
-    /// Bytes that were asked for.
+    /// Number of bytes asked for.
     length: u64,
     read: io::Result<Vec<u8>>,
 }
 
 impl<D: Data> Simulated<D> {
-    /// A model at the beginning of its time; it takes any write, or has none that brings data.
+    /// A device at the start of the model's time. The model has to accept any write, or no request may carry data.
     pub fn new(model: Box<dyn Model>, data: D) -> Self {
         Self {
             model,
@@ -48,8 +48,8 @@ impl<D: Data> Simulated<D> {
         &mut *self.model
     }
 
-    /// Asks for what `next` gives, `depth` requests at a time, by those who want their times only: no bytes, no
-    /// tokens. See [`drive_model::keep_under_way`].
+    /// Keeps `depth` requests of `next` under way, for callers that want only their times, without data and tokens.
+    /// See [`drive_model::keep_under_way`].
     pub fn keep_under_way(
         &mut self,
         depth: usize,
@@ -59,13 +59,13 @@ impl<D: Data> Simulated<D> {
         self.now = keep_under_way(&mut *self.model, depth, self.now, next, watch);
     }
 
-    /// Cuts the power and puts it on again: what waits is answered by nothing.
+    /// Cuts the power and restores it: waiting requests never complete.
     pub fn power_cut(&mut self) {
         self.model.power_cut(self.now);
         self.under_way.clear();
     }
 
-    /// What its request brought; nothing if it was one of a saved state.
+    /// Converts a completion; `None` if its request belongs to a saved state.
     fn done(&mut self, done: &Completion) -> Option<Done> {
         let Waiting {
             token,
@@ -92,7 +92,7 @@ impl<D: Data> Simulated<D> {
         Some(answer)
     }
 
-    /// Does to the data what a request says.
+    /// Applies a request to the data.
     fn carry(&self, request: &Request, payload: &Payload) -> Option<Box<Carried>> {
         if matches!(payload, Payload::None) && request.operation != RequestKind::Trim {
             return None;

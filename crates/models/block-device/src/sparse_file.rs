@@ -1,4 +1,4 @@
-//! The bytes under a model in a sparse file of the host.
+//! Storage for a model's data in a sparse file of the host.
 
 use crate::data::Data;
 use rustix::fs::{FallocateFlags, SeekFrom, fallocate, seek};
@@ -7,18 +7,18 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// Why a file cannot have the bytes.
+/// Why a file cannot hold the data.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
-    /// There is no room for a file without a name.
+    /// A temporary file cannot be created.
     #[error("{}: {source}", folder.display())]
     Unnamed {
-        /// Where such files are.
+        /// Folder of temporary files.
         folder: PathBuf,
         /// The host's error.
         source: io::Error,
     },
-    /// The file cannot be used.
+    /// The file cannot be opened or created.
     #[error("{}: {source}", path.display())]
     File {
         /// The file.
@@ -26,13 +26,13 @@ pub enum DataError {
         /// The host's error.
         source: io::Error,
     },
-    /// Another export has it.
+    /// Another export has the file open.
     #[error("{}: in use", path.display())]
     InUse {
         /// The file.
         path: PathBuf,
     },
-    /// Nothing was written to it: it is neither empty nor as large as the drive.
+    /// The file is neither empty nor as large as the drive, so it has other content. Nothing was written to it.
     #[error("{}: not the data of this model", path.display())]
     Other {
         /// The file.
@@ -42,15 +42,15 @@ pub enum DataError {
     },
 }
 
-/// See the head of this file.
+/// Storage in a sparse file.
 pub struct SparseFile {
     file: File,
-    /// It has a name: what is flushed is to be found in it afterwards.
+    /// Whether the file has a name, so that a flush has to make it durable.
     named: bool,
 }
 
 impl SparseFile {
-    /// A file without a name, that is gone with the process.
+    /// A file without a name, which is removed with the process.
     ///
     /// # Errors
     /// [`DataError::Unnamed`].
@@ -64,7 +64,7 @@ impl SparseFile {
         }
     }
 
-    /// A file of its own, made if it is missing, and locked.
+    /// A named file, created if it is missing, and locked.
     ///
     /// # Errors
     /// Any but [`DataError::Unnamed`].
@@ -89,7 +89,7 @@ impl SparseFile {
         Ok(Self { file, named: true })
     }
 
-    /// Where data or a hole begins next, if there is another.
+    /// Offset of the next data or hole; `None` if there is no other.
     fn find(&self, what: SeekFrom) -> io::Result<Option<u64>> {
         match seek(&self.file, what) {
             Ok(at) => Ok(Some(at)),
@@ -100,8 +100,8 @@ impl SparseFile {
 }
 
 impl Data for SparseFile {
-    /// Holes are not read: a cold one takes a host's file system milliseconds for a mebibyte, more than many
-    /// a modelled drive.
+    /// Skips holes: reading a cold one takes the host's file system milliseconds for a mebibyte, longer than many a
+    /// modelled drive.
     fn read(&self, at: u64, buffer: &mut [u8]) -> io::Result<()> {
         let end = at + buffer.len() as u64;
         let mut next = at;
@@ -128,7 +128,7 @@ impl Data for SparseFile {
         self.file.write_all_at(bytes, at)
     }
 
-    /// Gives the bytes' room back where the host's file system can.
+    /// Frees the space of the bytes if the host's file system can.
     fn discard(&self, at: u64, length: u64) -> io::Result<()> {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         match fallocate(&self.file, flags, at, length) {

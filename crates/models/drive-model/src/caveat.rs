@@ -1,11 +1,11 @@
 //! Caveat-Scriptor: all sectors of a shingled disk can be written, and the host is told which ones a
 //! write may damage.
 //!
-//! After *Comparing Performance of Different Cleaning Algorithms for SMR disks* (master's thesis, CMU).
-//! What is taken of chapter 3 and section 4.1: a write of sectors i to j makes them readable, and may
-//! damage those from max(i + 1 + DNOR, j + 1) to j + DID, both included, up to the end of the disk. The
-//! disk keeps to the worst: a sector that may be damaged is an error to read. All sectors of a
-//! new disk are such. Requests are done in the order in which they come, for what is damaged in the end
+//! After *Comparing Performance of Different Cleaning Algorithms for SMR disks* (master's thesis, CMU). From chapter
+//! 3 and section 4.1: a write of sectors i to j makes them readable, and may damage those from max(i + 1 + DNOR, j +
+//! 1) to j + DID, both included, up to the end of the disk. The model assumes the worst: reading a sector that may be
+//! damaged is an error. All sectors of a new disk are such. Requests are served in order of arrival, because the
+//! final damage depends on it.
 //! hangs on it.
 
 use crate::disk::Disk;
@@ -17,14 +17,14 @@ use crate::time::Time;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// How far a write reaches, as a profile gives it.
+/// The reach of a write, as in a profile.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CaveatShape {
-    /// Drive isolation distance (DID), in sectors: nothing farther behind a write is damaged.
+    /// Drive isolation distance (DID), in sectors: a write damages nothing farther after its last sector.
     pub drive_isolation_distance: u64,
-    /// Drive no overlap range (DNOR), in sectors, at most DID: nothing so near behind a sector is
-    /// damaged by its being written.
+    /// Drive no overlap range (DNOR), in sectors, at most DID: the write of a sector damages nothing this near after
+    /// it.
     pub drive_no_overlap_range: u64,
 }
 
@@ -33,14 +33,14 @@ pub struct CaveatShape {
 pub struct CaveatParameters {
     /// Bytes of the disk.
     pub disk_bytes: u64,
-    /// Bytes of a sector: always those of a block.
+    /// Bytes of a sector, always those of a block.
     pub sector_bytes: u64,
-    /// How far a write reaches.
+    /// The reach of a write.
     pub shape: CaveatShape,
 }
 
 impl CaveatShape {
-    /// The sectors that writing `blocks` of them at `lba` may damage, of a disk that goes on.
+    /// The sectors that writing `blocks` of them at `lba` may damage, on a disk without end.
     pub fn endangered(&self, lba: Lba, blocks: u64) -> Range<u64> {
         let end = lba.0 + blocks;
         if blocks == 0 {
@@ -51,7 +51,7 @@ impl CaveatShape {
     }
 }
 
-/// See the head of this file.
+/// The Caveat-Scriptor interface as a layer: no translation, and a record of damage.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct CaveatScriptor {
     blocks: u64,
@@ -62,7 +62,7 @@ pub struct CaveatScriptor {
 }
 
 impl CaveatScriptor {
-    /// A disk of so many sectors, none of which can be read.
+    /// A disk of this many sectors, none of which can be read.
     pub fn new(shape: CaveatShape, blocks: u64) -> Self {
         Self {
             blocks,
@@ -72,7 +72,7 @@ impl CaveatScriptor {
         }
     }
 
-    /// What the host has to know.
+    /// The parameters that the host has to know.
     pub const fn parameters(&self) -> CaveatParameters {
         CaveatParameters {
             disk_bytes: self.blocks * BLOCK_BYTES,
@@ -113,7 +113,7 @@ impl Layer for CaveatScriptor {
             served.at = disk.write(now, Pba(lba.0), blocks);
             self.written(lba, blocks, served.at);
         } else if let Some(lba) = self.unreadable(lba, blocks) {
-            // The bitmap is looked at before anything moves.
+            // The bitmap is checked before anything moves.
             served.result = Err(Failure::Unreadable { lba });
         } else {
             served.at = disk.read(now, Pba(lba.0), blocks);
@@ -125,8 +125,8 @@ impl Layer for CaveatScriptor {
         from
     }
 
-    /// A write that was cut off leaves none of its sectors readable, and what it endangered is as good
-    /// as damaged.
+    /// A write that was cut off leaves none of its sectors readable, and the sectors that it endangered count as
+    /// damaged.
     fn power_cut(&mut self, _disk: &Disk, now: Time) {
         if let Some((range, at)) = self.last_write.take()
             && at > now

@@ -1,4 +1,4 @@
-//! A drive as a TOML text: every number with its unit, and where it is from.
+//! Profiles of disks: TOML texts that give every number with its unit and its source.
 
 use crate::disk::Disk;
 use crate::drive::{DiskDrive, Electronics};
@@ -15,30 +15,30 @@ use crate::zoned_disk::{ConventionalPlace, DiskZones, ZonedDisk};
 use serde::{Deserialize, Serialize};
 use zone::GeometryError;
 
-/// A drive that can be built.
+/// A profile of a disk.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
     /// What it is called.
     pub name: String,
-    /// One line for people.
+    /// A description in one line.
     pub description: String,
-    /// Where the numbers are from.
+    /// The source of the numbers.
     pub source: String,
-    /// Bytes that the host sees, rounded down to what the layer can give.
+    /// Capacity for the host in bytes, rounded down to what the layer can give.
     pub capacity_bytes: u64,
-    /// Command time, caches, interface.
+    /// Command overhead, caches and interface.
     pub electronics: Electronics,
-    /// Platters and tracks.
+    /// Geometry of platters and tracks.
     pub shape: Shape,
-    /// The arm.
+    /// Seek times.
     pub seek: SeekTimes,
     /// The translation layer.
     pub layer: LayerShape,
-    /// Its zones, if it is host-managed or host-aware.
+    /// The zones, if the drive is host-managed or host-aware.
     #[serde(default)]
     pub zones: Option<DiskZones>,
-    /// What makes its times uneven; nothing if it is missing.
+    /// Irregular timing; none by default.
     #[serde(default)]
     pub noise: Option<NoiseShape>,
 }
@@ -77,37 +77,38 @@ static PROFILES: [(&str, &str); 13] = [
     ("ha-smr-8tb", include_str!("../profiles/ha-smr-8tb.toml")),
 ];
 
-/// The names of the disks that are built in; [`flash::names`] has the others.
+/// Names of the built-in disks; [`flash::names`] has the others.
 pub fn names() -> Vec<&'static str> {
     PROFILES.iter().map(|(name, _)| *name).collect()
 }
 
-/// The text of a disk that is built in.
+/// Text of a built-in profile of a disk.
 pub(crate) fn text(name: &str) -> Result<&'static str, ProfileError> {
     profile_text::text(&PROFILES, name)
 }
 
 impl Profile {
-    /// Reads one.
+    /// Parses a profile.
     ///
     /// # Errors
-    /// Says what is wrong with the text; how numbers go together is looked at when the drive is built.
+    /// [`ProfileError`], for the text or for a number out of its range. Whether the numbers fit together is checked
+    /// when the drive is built.
     pub fn parse(text: &str) -> Result<Self, ProfileError> {
         parse(text)
     }
 
-    /// One that is built in.
+    /// Parses a built-in profile.
     ///
     /// # Errors
-    /// There is none of the name.
+    /// [`ProfileError::Unknown`].
     pub fn named(name: &str) -> Result<Self, ProfileError> {
         Self::parse(text(name)?)
     }
 
-    /// Builds the drive. The seed says at what angle its platters stand at the start, and what noise there is.
+    /// Builds the drive. The seed decides at what angle its platters are at the start, and its noise.
     ///
     /// # Errors
-    /// A number is out of its range, or all of it does not fit on the platters.
+    /// [`ProfileError`]: a number is out of its range, or the capacity does not fit on the platters.
     pub fn drive(&self, seed: u64) -> Result<DiskDrive, ProfileError> {
         numbers::check_of(self)?;
         self.check_seek()?;
@@ -120,7 +121,7 @@ impl Profile {
         }
         let seek = SeekCurve::new(&self.seek, geometry.cylinders());
         let settle = Span::from_millis(self.seek.write_settle_ms);
-        // Else every track would cost another turn.
+        // With less skew, every track would cost another turn.
         for (field, skew_us, way, what) in [
             (
                 "shape.track_skew_us",
@@ -146,7 +147,7 @@ impl Profile {
                 ),
             )?;
         }
-        // Any odd number spreads the seeds over the angles.
+        // Any odd factor spreads the seeds over the angles.
         let phase = Turn((seed as u32).wrapping_mul(0x9E37_79B1));
         let disk = Disk::new(Mechanics::new(geometry, seek, phase), 0);
         let blocks = self.capacity_bytes / BLOCK_BYTES;
@@ -158,7 +159,7 @@ impl Profile {
     /// Builds the drive with its zones.
     ///
     /// # Errors
-    /// What [`drive`](Self::drive) says, or zones that cannot be, among them none.
+    /// Those of [`drive`](Self::drive), and [`ProfileError::Zones`] if the profile has no zones or impossible ones.
     pub fn zoned(&self, seed: u64) -> Result<ZonedDisk, ProfileError> {
         let shape = self.zones.as_ref();
         let shape = shape.ok_or(ProfileError::Zones(GeometryError::ZoneCount {
@@ -170,7 +171,7 @@ impl Profile {
         Ok(ZonedDisk::new(drive, shape.geometry(bytes))?)
     }
 
-    /// Logical blocks where they are, but for conventional zones that lie elsewhere.
+    /// The identity mapping, except for conventional zones at the middle diameter.
     fn direct(&self, blocks: u64) -> Direct {
         match &self.zones {
             Some(zones) if zones.conventional_place == ConventionalPlace::Middle => {
@@ -183,7 +184,7 @@ impl Profile {
         }
     }
 
-    /// Whether there is a curve through the three times that never falls.
+    /// Checks that a curve that never falls can have the three seek times.
     fn check_seek(&self) -> Result<(), ProfileError> {
         let (least, most) = (self.seek.track_to_track_ms, self.seek.full_stroke_ms);
         must(

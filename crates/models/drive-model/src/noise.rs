@@ -1,6 +1,6 @@
-//! What makes a disk's times uneven: answers that are late, pauses of its own, second tries, scans.
+//! Irregular timing of a disk: jitter, internal pauses, retries and background scans.
 //!
-//! All of it comes from the seed, one number after the other in the order of the requests.
+//! All of it comes from the seed, one random number after another in the order of requests.
 
 use crate::disk::Disk;
 use crate::mechanics::{SeekTimes, Shape};
@@ -9,32 +9,32 @@ use crate::request::Pba;
 use crate::time::{Span, Time};
 use serde::{Deserialize, Serialize};
 
-/// The noise of a disk, as a profile gives it. What is 0 or missing is off.
+/// The noise of a disk, as in a profile. A value of 0, and a missing one, switches that kind of noise off.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct NoiseShape {
-    /// Microseconds that an answer is late by at most: evenly spread, and never early.
+    /// Most microseconds that a completion is late; uniformly distributed from 0.
     pub jitter_most_us: f64,
-    /// Of a million requests, those behind which the drive does something of its own.
+    /// Of a million requests, those after which the drive does internal work.
     pub outliers_per_million: f64,
-    /// Milliseconds that this takes at least: evenly spread.
+    /// Least milliseconds of this work; uniformly distributed.
     pub outlier_least_ms: f64,
-    /// Milliseconds that it takes at most.
+    /// Most milliseconds of this work.
     pub outlier_most_ms: f64,
-    /// Of a million accesses to the medium, those that succeed only at another try.
+    /// Of a million accesses to the medium, those that need further tries.
     pub retries_per_million: f64,
-    /// Turns that such a one takes longer at most; 1 is the least.
+    /// Most turns that further tries take, at least 1.
     pub retry_most_turns: u32,
-    /// Milliseconds without anything to do until the drive begins to scan its medium, a step at a time.
+    /// Milliseconds of idle time until the drive begins to scan its medium, a step at a time.
     pub scan_idle_ms: f64,
-    /// Milliseconds from the beginning of one step to the next.
+    /// Milliseconds from the start of one scan step to the next.
     pub scan_every_ms: f64,
-    /// Blocks that are read in a step, which is not broken off.
+    /// Blocks read in a scan step, which is not interrupted.
     pub scan_blocks: u32,
 }
 
 impl NoiseShape {
-    /// Whether the numbers go with each other and with the disk's.
+    /// Checks that the numbers fit together and with the disk.
     pub(crate) fn check(&self, shape: &Shape, seek: &SeekTimes) -> Result<(), ProfileError> {
         let (least, most) = (self.outlier_least_ms, self.outlier_most_ms);
         must(
@@ -57,7 +57,7 @@ impl NoiseShape {
             self.scan_blocks,
             format_args!("1 to {track}, the shortest track, and 0 only without scan_idle_ms"),
         )?;
-        // Each step is over before the next.
+        // Each step ends before the next one begins.
         let step_ms = seek.full_stroke_ms + 4.0 * 60e3 / f64::from(shape.rpm);
         must(
             self.scan_blocks == 0 || self.scan_every_ms >= step_ms,
@@ -68,20 +68,20 @@ impl NoiseShape {
     }
 }
 
-/// More is a broken disk.
+/// A drive with more turns for one read would be broken.
 const MOST_TURNS: u32 = 1_000;
 
-/// The noise of a drive: its shape, and what it goes on with.
+/// The noise of a drive: parameters and state.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Noise {
     shape: NoiseShape,
     random: u64,
-    /// Where the next step of the scan begins.
+    /// First block of the next scan step.
     scan_next: Pba,
 }
 
 impl Noise {
-    /// The same for the same seed.
+    /// Noise with this seed; the same seed gives the same noise.
     pub fn new(shape: NoiseShape, seed: u64) -> Self {
         Self {
             shape,
@@ -90,7 +90,7 @@ impl Noise {
         }
     }
 
-    /// SplitMix64: a part of 1, below it.
+    /// SplitMix64: a number from 0 up to 1, excluding 1.
     fn part(&mut self) -> f64 {
         self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut bits = self.random;
@@ -104,7 +104,7 @@ impl Noise {
         per_million > 0.0 && self.part() * 1e6 < per_million
     }
 
-    /// How late the next answer is.
+    /// How late the next completion is.
     pub fn jitter(&mut self) -> Span {
         if self.shape.jitter_most_us == 0.0 {
             return Span::ZERO;
@@ -112,7 +112,7 @@ impl Noise {
         Span::from_micros(self.part() * self.shape.jitter_most_us)
     }
 
-    /// How long the drive is busy with itself behind a request.
+    /// Duration of the internal work after a request; mostly zero.
     pub fn outlier(&mut self) -> Span {
         if !self.happens(self.shape.outliers_per_million) {
             return Span::ZERO;
@@ -121,7 +121,7 @@ impl Noise {
         Span::from_millis(least + self.part() * (most - least))
     }
 
-    /// How much longer an access takes for its further tries, each a turn later.
+    /// Delay of an access by further tries, each a turn later; mostly zero.
     pub fn retries(&mut self, turn: Span) -> Span {
         if !self.happens(self.shape.retries_per_million) {
             return Span::ZERO;
@@ -130,9 +130,8 @@ impl Noise {
         turn.times(1 + more as u64)
     }
 
-    /// When the drive is free for a request that comes at `now`, if it has had nothing to do since
-    /// `quiet`: the step of a scan that was begun is done first, and the arm is there then. The steps
-    /// before it have left nothing that could be seen.
+    /// Time at which the drive is free for a request that arrives at `now`, if it has been idle since `quiet`: a scan
+    /// step that has begun ends first, and leaves the arm at its end. Earlier steps have no visible effect.
     pub fn scan(&mut self, disk: &mut Disk, quiet: Time, now: Time) -> Time {
         let first = quiet + Span::from_millis(self.shape.scan_idle_ms);
         let every = Span::from_millis(self.shape.scan_every_ms).nanos();

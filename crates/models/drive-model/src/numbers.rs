@@ -1,12 +1,12 @@
-//! What the numbers of a profile may be, whatever drive it is of. How they go together is looked at when
-//! the drive is built.
+//! Ranges of the numbers in a profile, for all kinds of drives. Whether they fit together is checked when the drive
+//! is built.
 
 use crate::profile_error::ProfileError;
 use crate::request::BLOCK_BYTES;
 use serde::Serialize;
 use toml::{Table, Value};
 
-/// What a number may be whose field's name ends like this.
+/// Range of the numbers whose field name has a certain ending.
 struct Range {
     ending: &'static str,
     least: f64,
@@ -23,21 +23,21 @@ const fn range(ending: &'static str, least: f64, most: f64, words: &'static str)
     }
 }
 
-/// The first that fits a name is the one. The limits are far from what drives have, and near enough that
-/// sums of a run's times stay sums.
+/// The first range whose ending fits applies. The limits are far from real drives, and close enough that sums over a
+/// run do not overflow.
 const RANGES: [Range; 9] = [
-    // An answer that takes no time would let a run of two seconds go on for ever.
+    // A completion that takes no time would let a run of two seconds go on for ever.
     range("command_us", 1.0, 3.6e9, "1 to 3,600,000,000 (an hour)"),
     range("_us", 0.0, 3.6e9, "0 to 3,600,000,000 (an hour)"),
     range("_ms", 0.0, 3.6e6, "0 to 3,600,000 (an hour)"),
     range("_per_million", 0.0, 1e6, "0 to 1,000,000"),
     range("_bytes_per_second", 1.0, 1e11, "1 to 100,000,000,000"),
-    // All requests that wait are looked through.
+    // Every request in the volatile cache is examined for each choice.
     range("cache_bytes", 0.0, GIB, "0 to 1,073,741,824 (1 GiB)"),
     range(
         "capacity_bytes",
         BLOCK_BYTES as f64,
-        // Maps name blocks with 32 bits.
+        // Maps hold block numbers of 32 bits.
         (u32::MAX as u64 * BLOCK_BYTES) as f64,
         "4,096 to 17,592,186,040,320 (16 TiB)",
     ),
@@ -52,7 +52,7 @@ const RANGES: [Range; 9] = [
 
 const GIB: f64 = (1u64 << 30) as f64;
 
-/// Checks every number in a profile.
+/// Checks every number of a profile.
 pub(crate) fn check(table: &Table) -> Result<(), ProfileError> {
     for (path, value) in leaves(table) {
         check_value(&path, value)?;
@@ -60,7 +60,7 @@ pub(crate) fn check(table: &Table) -> Result<(), ProfileError> {
     Ok(())
 }
 
-/// The same of one that a program has put together.
+/// Checks every number of a profile that a program has put together.
 pub(crate) fn check_of(profile: &impl Serialize) -> Result<(), ProfileError> {
     match Table::try_from(profile) {
         Ok(table) => check(&table),
@@ -89,7 +89,7 @@ fn check_value(path: &str, value: &Value) -> Result<(), ProfileError> {
     }
 }
 
-/// Large numbers and small ones with their exponent.
+/// A number for an error message, with an exponent if it is very large or small.
 fn shown(value: &Value) -> String {
     match value {
         Value::Float(number) => format!("{number:?}"),
@@ -97,7 +97,7 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// All fields that are no tables, by `table.field`.
+/// All fields that are not tables, by `table.field`.
 pub(crate) fn leaves(table: &Table) -> Vec<(String, &Value)> {
     let mut all = Vec::new();
     for (name, value) in table {
@@ -111,7 +111,7 @@ pub(crate) fn leaves(table: &Table) -> Vec<(String, &Value)> {
     all
 }
 
-/// The same profile without a field.
+/// The profile without one field.
 pub(crate) fn without(table: &Table, path: &str) -> Table {
     let mut rest = table.clone();
     match path.split_once('.') {

@@ -1,4 +1,4 @@
-//! A profile of any kind of drive: built in, or the text of a file.
+//! Profiles of all kinds of drives, built in or from the text of a file.
 
 use crate::BLOCK_BYTES;
 use crate::disk_profile;
@@ -16,27 +16,27 @@ use serde::Serialize;
 use std::borrow::Cow;
 use zone::{Geometry, ZoneKind};
 
-/// The names of all that are built in, disks and flash.
+/// Names of all built-in profiles, of disks and of flash drives.
 pub fn all_names() -> Vec<&'static str> {
     [names(), flash::names()].concat()
 }
 
-/// A kind of drive: drives with zones are made of it, or there is a model of it, or both.
+/// A kind of drive that can be created with zones, or modelled, or both.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct DriveKind {
-    /// The size of a drive with zones of which nothing else is said.
+    /// Default size of a drive with zones, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_size_bytes: Option<u64>,
-    /// Bytes of its zones.
+    /// Default size of its zones, in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_zone_size: Option<u64>,
-    /// One line for people.
+    /// A description in one line.
     pub description: String,
     /// Whether there is a model.
     pub model: bool,
     /// What it is called.
     pub name: &'static str,
-    /// Whether drives with zones are made of it.
+    /// Whether drives with zones can be created.
     pub zones: bool,
 }
 
@@ -50,7 +50,7 @@ fn table(head: [&str; 4], rows: impl Iterator<Item = [String; 4]>) -> Vec<Vec<St
 }
 
 impl DriveKind {
-    /// For people, the head in front.
+    /// A table for people, with a head.
     pub fn rows(kinds: &[Self]) -> Vec<Vec<String>> {
         let row = |kind: &Self| {
             let cells = [
@@ -65,10 +65,10 @@ impl DriveKind {
     }
 }
 
-/// Those with zones, and then the models of others.
+/// The kinds with zones, followed by the models of others.
 ///
 /// # Errors
-/// None that is known: what is built in can be read.
+/// None is expected: built-in profiles can be parsed.
 pub fn kinds() -> Result<Vec<DriveKind>, ProfileError> {
     let models = all_names();
     let zoned = device::profile::all().iter().map(|profile| DriveKind {
@@ -95,23 +95,23 @@ pub fn kinds() -> Result<Vec<DriveKind>, ProfileError> {
     Ok(kinds)
 }
 
-/// A model that is built in.
+/// A built-in model.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct ModelKind {
     /// Bytes of the drive.
     pub bytes: u64,
     /// The name of its [`Class`].
     pub class: &'static str,
-    /// One line for people.
+    /// A description in one line.
     pub description: String,
-    /// Whether it can be a block device for everybody.
+    /// Whether it can be exported as a block device.
     pub exported: bool,
     /// What it is called.
     pub name: &'static str,
 }
 
 impl ModelKind {
-    /// For people, the head in front.
+    /// A table for people, with a head.
     pub fn rows(models: &[Self]) -> Vec<Vec<String>> {
         let row = |model: &Self| {
             let cells = [
@@ -126,10 +126,10 @@ impl ModelKind {
     }
 }
 
-/// All models that are built in.
+/// All built-in models.
 ///
 /// # Errors
-/// None that is known: what is built in can be read.
+/// None is expected: built-in profiles can be parsed.
 pub fn models() -> Result<Vec<ModelKind>, ProfileError> {
     let model = |name| {
         let profile = AnyProfile::named(name)?;
@@ -144,26 +144,26 @@ pub fn models() -> Result<Vec<ModelKind>, ProfileError> {
     all_names().into_iter().map(model).collect()
 }
 
-/// Builds the drive of a built-in profile of any kind.
+/// Builds the drive of a built-in profile.
 ///
 /// # Errors
-/// There is none of the name.
+/// [`ProfileError::Unknown`].
 pub fn model(name: &str, seed: u64) -> Result<Box<dyn Model>, ProfileError> {
     AnyProfile::named(name)?.model(seed)
 }
 
-/// What a host has to know of a drive before it writes to it.
+/// Class of a drive: the rules that a host has to know before it writes to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Class {
     /// A disk whose tracks do not overlap.
     Conventional,
     /// A shingled disk behind a translation layer.
     DriveManaged,
-    /// The same, with zones to say what it likes.
+    /// A shingled disk behind a translation layer, whose zones tell which writes it prefers.
     HostAware,
     /// A shingled disk with zones that have to be written in order.
     HostManaged,
-    /// A shingled disk whose host has to know what a write damages.
+    /// A shingled disk whose host has to know which blocks a write damages.
     CaveatScriptor,
     /// Flash behind a translation layer.
     Flash,
@@ -185,13 +185,13 @@ impl Class {
         }
     }
 
-    /// Whether it is a block device for everybody: any block may be written at any time, and reads
+    /// Whether the drive works as an ordinary block device: any block may be written at any time, and can be read
     /// back.
     pub const fn takes_any_write(self) -> bool {
         self.why_no_block_device().is_none()
     }
 
-    /// Why it is no block device for everybody, if so.
+    /// Why the drive does not work as an ordinary block device; `None` if it does.
     pub const fn why_no_block_device(self) -> Option<&'static str> {
         match self {
             Self::HostManaged | Self::Zns => {
@@ -205,7 +205,7 @@ impl Class {
     }
 }
 
-/// A profile of any kind.
+/// A profile of a disk or of a flash drive.
 #[derive(Clone, PartialEq, Debug)]
 pub struct AnyProfile {
     text: Cow<'static, str>,
@@ -219,10 +219,11 @@ enum Kind {
 }
 
 impl AnyProfile {
-    /// Reads one: of a flash drive if it has a table `flash`, else of a disk.
+    /// Parses a profile: of a flash drive if it has a table `flash`, otherwise of a disk.
     ///
     /// # Errors
-    /// Says what is wrong with the text; how numbers go together is looked at when the drive is built.
+    /// [`ProfileError`], for the text or for a number out of its range. Whether the numbers fit together is checked
+    /// when the drive is built.
     pub fn parse(text: impl Into<Cow<'static, str>>) -> Result<Self, ProfileError> {
         let text = text.into();
         let table: toml::Table = parse(&text)?;
@@ -234,10 +235,10 @@ impl AnyProfile {
         Ok(Self { text, kind })
     }
 
-    /// One that is built in.
+    /// Parses a built-in profile.
     ///
     /// # Errors
-    /// There is none of the name.
+    /// [`ProfileError::Unknown`].
     pub fn named(name: &str) -> Result<Self, ProfileError> {
         let text = flash::text(name).or_else(|_| disk_profile::text(name));
         Self::parse(text.map_err(|_| ProfileError::Unknown {
@@ -246,7 +247,7 @@ impl AnyProfile {
         })?)
     }
 
-    /// The text, with the comments that say where its numbers are from.
+    /// The text, with the comments that give the source of its numbers.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -259,7 +260,7 @@ impl AnyProfile {
         }
     }
 
-    /// One line for people.
+    /// The description in one line.
     pub fn description(&self) -> &str {
         match &self.kind {
             Kind::Disk(disk) => &disk.description,
@@ -267,7 +268,7 @@ impl AnyProfile {
         }
     }
 
-    /// What a host has to know of it.
+    /// Class of the drive.
     pub fn class(&self) -> Class {
         match &self.kind {
             Kind::Disk(disk) => match (&disk.zones, &disk.layer) {
@@ -286,16 +287,16 @@ impl AnyProfile {
         }
     }
 
-    /// Zones and limits of the whole drive, if it has zones.
+    /// Zones and limits of the drive, if it has zones.
     pub fn geometry(&self) -> Option<Geometry> {
         let model = self.model(0).ok()?;
         model.zones().map(|zones| zones.geometry().clone())
     }
 
-    /// Builds the drive. The seed says at what angle platters stand at the start.
+    /// Builds the drive. The seed decides at what angle the platters are at the start.
     ///
     /// # Errors
-    /// A number is out of its range, or does not go with the others.
+    /// [`ProfileError`]: a number is out of its range, or does not fit the others.
     pub fn model(&self, seed: u64) -> Result<Box<dyn Model>, ProfileError> {
         Ok(match &self.kind {
             Kind::Disk(disk) if disk.zones.is_some() => Box::new(disk.zoned(seed)?),
@@ -304,7 +305,7 @@ impl AnyProfile {
         })
     }
 
-    /// The drive as its state was [saved](Model::saved).
+    /// Restores the drive from a state that was [saved](Model::saved).
     pub(crate) fn restored(&self, payload: &[u8]) -> Result<Box<dyn Model>, StateError> {
         Ok(match &self.kind {
             Kind::Disk(disk) if disk.zones.is_some() => {
@@ -315,7 +316,7 @@ impl AnyProfile {
         })
     }
 
-    /// The same for the same text only.
+    /// A checksum of the text: profiles of the same text have the same.
     pub fn fingerprint(&self) -> u64 {
         crc_fast::checksum(CrcAlgorithm::Crc64Nvme, self.text.as_bytes())
     }

@@ -1,54 +1,54 @@
-//! Why a profile is none.
+//! Errors of profiles.
 
 use crate::mechanics::ShapeError;
 use std::fmt::Display;
 use thiserror::Error;
 use zone::GeometryError;
 
-/// Why a profile is none.
+/// Why a profile cannot be used.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum ProfileError {
-    /// The text is not one.
+    /// The text is not a profile.
     #[error("not a profile: {reason}")]
     Syntax {
-        /// What the parser says.
+        /// The parser's message.
         reason: String,
     },
-    /// No built-in profile of the name.
+    /// There is no built-in profile of the name.
     #[error("there is no profile '{name}'; there are {}", known.join(", "))]
     Unknown {
         /// The name asked for.
         name: String,
-        /// Those that there are.
+        /// The names of all built-in profiles.
         known: Vec<&'static str>,
     },
-    /// A number of the mechanics.
+    /// A number of the disk's geometry.
     #[error("shape: {0}")]
     Shape(#[from] ShapeError),
-    /// Zones that cannot be.
+    /// The zones are impossible.
     #[error("zones: {0}")]
     Zones(#[from] GeometryError),
-    /// A number out of its range, or that does not go with the others.
+    /// A number is out of its range, or does not fit the others.
     #[error("{field} is {value}: it must be {must}")]
     Number {
-        /// The field, behind its table.
+        /// The field, with its table.
         field: String,
-        /// What it was.
+        /// Its value.
         value: String,
-        /// What it may be.
+        /// The allowed values, in words.
         must: String,
     },
-    /// It does not fit on its medium.
+    /// The capacity does not fit on the medium.
     #[error(
         "capacity_bytes is {capacity_bytes}: with {beside_bytes} bytes of cache and spare beside it, it \
          must be at most the {room_bytes} bytes that the medium has room for"
     )]
     TooSmall {
-        /// What the host would see.
+        /// Capacity for the host.
         capacity_bytes: u64,
-        /// Cache and spare.
+        /// Cache and spare space.
         beside_bytes: u64,
-        /// What tracks or erase blocks give.
+        /// Capacity of tracks or erase blocks.
         room_bytes: u64,
     },
 }

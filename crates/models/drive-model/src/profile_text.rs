@@ -1,9 +1,9 @@
-//! Profiles as TOML texts.
+//! Parsing of profiles from TOML.
 
 use crate::numbers;
 use crate::profile_error::ProfileError;
 
-/// Reads a profile of any kind, and looks at the range of each number.
+/// Parses a profile of any kind, and checks the range of each number.
 pub(crate) fn parse<P: serde::de::DeserializeOwned>(text: &str) -> Result<P, ProfileError> {
     let table: toml::Table = toml::from_str(text).map_err(|error| syntax(text, &error, None))?;
     numbers::check(&table)?;
@@ -18,7 +18,7 @@ fn before<'a>(text: &'a str, error: &toml::de::Error) -> &'a str {
     text.get(..end).unwrap_or_default()
 }
 
-/// What the parser says, with the line, and the field if it does not name one itself.
+/// The parser's message, with the line, and with the field if the message does not name it.
 fn syntax(text: &str, error: &toml::de::Error, field: Option<String>) -> ProfileError {
     let line = before(text, error).matches('\n').count() + 1;
     let field = field.map_or_else(String::new, |field| format!("{field}: "));
@@ -28,7 +28,7 @@ fn syntax(text: &str, error: &toml::de::Error, field: Option<String>) -> Profile
     }
 }
 
-/// The table in which the parser stopped; none in front of the first.
+/// The table in which the parser stopped; `None` before the first table.
 fn table_of<'a>(text: &'a str, error: &toml::de::Error) -> Option<&'a str> {
     let lines = before(text, error).matches('\n').count() + 1;
     let headers = text.lines().take(lines).filter_map(|line| {
@@ -38,8 +38,7 @@ fn table_of<'a>(text: &'a str, error: &toml::de::Error) -> Option<&'a str> {
     headers.last()
 }
 
-/// The field of a table whose value is of another type than it must be: the one without which the parser
-/// has something else to say.
+/// The field whose value has the wrong type: without it, the parser's message is a different one.
 fn culprit<P: serde::de::DeserializeOwned>(
     table: &toml::Table,
     within: Option<&str>,
@@ -52,7 +51,7 @@ fn culprit<P: serde::de::DeserializeOwned>(
     let fields = numbers::leaves(table).into_iter().map(|(path, _)| path);
     let here = |path: &String| path.rsplit_once('.').map(|(name, _)| name) == within;
     let mut fields: Vec<String> = fields.filter(here).collect();
-    // Without its kind a table is none, whatever else is wrong.
+    // The field `kind` comes last: without it, every table fails whatever else is wrong.
     fields.sort_by_key(|path| path.ends_with(".kind"));
     fields.into_iter().find(|path| {
         let other = message(numbers::without(table, path));
@@ -60,7 +59,7 @@ fn culprit<P: serde::de::DeserializeOwned>(
     })
 }
 
-/// The text of a name, out of some.
+/// The text of a name in a list of built-in profiles.
 pub(crate) fn text(
     all: &[(&'static str, &'static str)],
     name: &str,

@@ -1,8 +1,8 @@
-//! A disk with zones: host-managed over shingled tracks as they are, host-aware over the translation
-//! layer of a drive-managed one.
+//! A disk with zones: host-managed directly on shingled tracks, or host-aware over the translation layer of a
+//! drive-managed disk.
 //!
-//! The rule book decides when a request comes; what it allows is served like any other disk's. A zone's
-//! condition costs nothing but the command.
+//! The rule book decides on each request at its arrival; an allowed one is served like that of any other disk.
+//! Changes of a zone's condition cost only the command.
 
 use crate::drive::DiskDrive;
 use crate::model::Model;
@@ -16,34 +16,34 @@ use device::rules::ZoneTable;
 use serde::{Deserialize, Serialize};
 use zone::{Geometry, GeometryError, ZoneKind};
 
-/// Where conventional zones lie.
+/// Location of the conventional zones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ConventionalPlace {
-    /// Where their addresses are: at the outer diameter.
+    /// At the outer diameter, where their addresses are.
     Outer,
     /// At the middle diameter.
     Middle,
 }
 
-/// The zones of a disk, as a profile gives them.
+/// The zones of a disk, as in a profile.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DiskZones {
     /// Bytes of a zone.
     pub zone_size_bytes: u64,
-    /// The first so many zones are conventional.
+    /// Number of conventional zones at the start of the drive.
     pub conventional_zones: u32,
-    /// Where those lie.
+    /// Location of the conventional zones.
     pub conventional_place: ConventionalPlace,
-    /// The kind of the others: required if the drive is host-managed, preferred if host-aware.
+    /// Kind of the other zones: required on a host-managed drive, preferred on a host-aware one.
     pub sequential_kind: ZoneKind,
     /// Most zones open at once; 0 for no limit.
     pub max_open_zones: u32,
 }
 
 impl DiskZones {
-    /// Whether a disk of so many bytes can have them.
+    /// Checks that a disk of this many bytes can have the zones.
     pub(crate) fn check(&self, capacity_bytes: u64) -> Result<(), ProfileError> {
         let size = self.zone_size_bytes;
         let least = capacity_bytes.div_ceil(MOST_ZONES).max(BLOCK_BYTES);
@@ -64,7 +64,7 @@ impl DiskZones {
         )
     }
 
-    /// The geometry of a disk of so many bytes, rounded down to whole zones.
+    /// The geometry of a disk of this many bytes, rounded down to whole zones.
     pub fn geometry(&self, capacity_bytes: u64) -> Geometry {
         let zones = capacity_bytes
             .checked_div(self.zone_size_bytes)
@@ -84,7 +84,7 @@ impl DiskZones {
     }
 }
 
-/// See the head of this file.
+/// A disk with zones; see the head of this file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ZonedDisk {
     drive: DiskDrive,
@@ -92,10 +92,10 @@ pub struct ZonedDisk {
 }
 
 impl ZonedDisk {
-    /// Zones on a drive that has room for them.
+    /// Zones on a drive that is large enough for them.
     ///
     /// # Errors
-    /// The geometry cannot be, or is larger than the drive.
+    /// [`GeometryError`]: the geometry is impossible, or larger than the drive.
     pub fn new(drive: DiskDrive, geometry: Geometry) -> Result<Self, GeometryError> {
         let (zone_count, conventional_zones) = (geometry.zone_count, geometry.conventional_zones);
         let zones = Zones::new(geometry)?;
@@ -118,7 +118,7 @@ impl ZonedDisk {
         self.drive.set_volatile_cache(on);
     }
 
-    /// What is left for the drive to do, if the rule book allows the request.
+    /// Applies a request to the zones; returns the part of it that the drive has to serve, if any.
     fn allow(&mut self, request: &Request) -> Result<Option<Request>, Failure> {
         let Request {
             operation,
@@ -214,8 +214,8 @@ impl Model for ZonedDisk {
         self.drive.idle_until(now);
     }
 
-    /// A write pointer goes back to the first write that was in the volatile cache or waited, or to
-    /// where the head had come with the one that was being served.
+    /// The write pointer goes back to the first write that was in the volatile cache or waiting, or to the block that
+    /// the head had reached in the write that was being served.
     fn power_cut(&mut self, now: Time) -> Vec<Completion> {
         self.drive.idle_until(now);
         self.zones.power_cycle();

@@ -1,11 +1,11 @@
-//! The zones of a model: the rule book of emulated drives, in the words of requests.
+//! The zones of a model: the rule book of emulated drives (`device::rules`), for requests of models.
 
 use crate::request::{BLOCK_BYTES, Failure, Lba, Refusal};
 use device::rules::{ReadSpan, RestedZone, ZoneTable};
 use serde::{Deserialize, Serialize};
 use zone::{ByteOffset, Geometry, GeometryError, ZoneCondition, ZoneError, ZoneId, ZoneKind};
 
-/// Zones at most: a model keeps some tens of bytes of each.
+/// Limit on zones: a model keeps some tens of bytes for each.
 pub(crate) const MOST_ZONES: u64 = 1 << 22;
 
 /// Conditions and write pointers of all zones.
@@ -14,14 +14,14 @@ pub struct Zones {
     table: ZoneTable,
 }
 
-/// A zone of which the table says that it is empty now.
+/// The condition that a zone had before its reset.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Emptied {
-    /// It was before.
+    /// The zone was empty already.
     Already,
-    /// It was full.
+    /// The zone was full.
     Full,
-    /// It was open or closed.
+    /// The zone was open or closed.
     Active,
 }
 
@@ -45,7 +45,7 @@ fn refused(error: ZoneError) -> Failure {
 }
 
 impl Zones {
-    /// A new drive's. Its blocks are those of a model.
+    /// The zones of a new drive, with a model's block size.
     pub(crate) fn new(geometry: Geometry) -> Result<Self, GeometryError> {
         if u64::from(geometry.block_size) != BLOCK_BYTES {
             return Err(GeometryError::BlockSize(geometry.block_size));
@@ -60,7 +60,7 @@ impl Zones {
         &self.table
     }
 
-    /// Logical blocks, gaps behind capacities included.
+    /// Number of logical blocks, including the gaps after zone capacities.
     pub const fn blocks(&self) -> u64 {
         self.table.geometry().size_bytes() / BLOCK_BYTES
     }
@@ -69,12 +69,12 @@ impl Zones {
         self.table.geometry().zone_size / BLOCK_BYTES
     }
 
-    /// The zone that a block is in.
+    /// The zone that contains a block.
     pub(crate) const fn zone_of(&self, lba: Lba) -> ZoneId {
         ZoneId((lba.0 / self.zone_blocks()) as u32)
     }
 
-    /// The zone that begins at `lba`.
+    /// The zone that begins at `lba`; an error if none does.
     pub(crate) const fn beginning_at(&self, lba: Lba) -> Result<ZoneId, Failure> {
         if lba.0.is_multiple_of(self.zone_blocks()) {
             Ok(self.zone_of(lba))
@@ -83,9 +83,8 @@ impl Zones {
         }
     }
 
-    /// A request as the rule book takes it: a part for each zone if zones are only preferred to be
-    /// written in order, for their boundaries bind nobody (ZBC: boundary violations are of required
-    /// ones).
+    /// Splits a request into parts for the rule book. Zones with preferred order get a part each, because requests
+    /// may cross their boundaries (ZBC: boundary violations are of required ones).
     pub(crate) fn pieces(&self, lba: Lba, blocks: u32) -> Vec<(Lba, u32)> {
         if self.table.geometry().sequential_kind == ZoneKind::SequentialWriteRequired {
             return vec![(lba, blocks)];
@@ -101,13 +100,13 @@ impl Zones {
         pieces
     }
 
-    /// Whether blocks may be read, and how many of them are written.
+    /// Checks a read, and tells how many of its blocks are written.
     pub(crate) fn check_read(&self, lba: Lba, blocks: u32) -> Result<ReadSpan, Failure> {
         let length = u64::from(blocks) * BLOCK_BYTES;
         self.table.check_read(bytes(lba), length).map_err(refused)
     }
 
-    /// Moves the write pointer for a write or, with `append`, a zone append: where it goes.
+    /// Moves the write pointer for a write or, with `append`, a zone append; returns the first block.
     pub(crate) fn write(&mut self, lba: Lba, blocks: u32, append: bool) -> Result<Lba, Failure> {
         let length = u64::from(blocks) * BLOCK_BYTES;
         let planned = if append {
@@ -132,7 +131,7 @@ impl Zones {
         done.map_err(refused)
     }
 
-    /// Makes a zone full; whether it was not before.
+    /// Finishes a zone; `false` if it was full already.
     pub(crate) fn finish(&mut self, zone: ZoneId) -> Result<bool, Failure> {
         let changes = self.table.check_finish(zone).map_err(refused)?;
         if changes {
@@ -141,7 +140,7 @@ impl Zones {
         Ok(changes)
     }
 
-    /// Makes a zone empty; what it was before.
+    /// Resets a zone; returns its previous condition.
     pub(crate) fn reset(&mut self, zone: ZoneId) -> Result<Emptied, Failure> {
         if !self.table.check_reset(zone).map_err(refused)? {
             return Ok(Emptied::Already);
@@ -151,12 +150,12 @@ impl Zones {
         Ok(if full { Emptied::Full } else { Emptied::Active })
     }
 
-    /// Switches the drive off and on: no zone is open.
+    /// Applies a power cycle: no zone is open afterwards.
     pub(crate) fn power_cycle(&mut self) {
         self.table.power_cycle();
     }
 
-    /// What was written from `lba` on is lost: the write pointer of its zone goes back there.
+    /// Moves the write pointer of a zone back to `lba`: what was written from there on is lost.
     pub(crate) fn cut_back(&mut self, lba: Lba) {
         let zone = self.zone_of(lba);
         let write_pointer = bytes(lba).0 - self.table.geometry().start(zone).0;

@@ -1,5 +1,5 @@
-//! One client of an exported model: requests of the protocol in the words of block devices, and their answers
-//! back.
+//! One NBD client of an exported model: translates its requests to those of block devices, and their completions to
+//! replies.
 
 use crate::protocol::{self, Command, Errno};
 use crate::server::{Answer, Session};
@@ -8,22 +8,22 @@ use drive_model::workload::Counters;
 use drive_model::{BLOCK_BYTES, Failure, Lba, Request, RequestKind};
 use std::io::ErrorKind;
 
-/// What all clients share.
+/// State that all clients share.
 pub(crate) struct Shared {
-    /// The model, and its bytes.
+    /// The model with its data.
     pub drive: PacedDevice<SparseFile>,
-    /// What was answered.
+    /// Counters of completed requests.
     pub counters: Counters,
 }
 
-/// See the head of this file. A request's token is its cookie.
+/// One client of the model. The token of a request is its cookie.
 pub(crate) struct Client<'a> {
     shared: &'a Shared,
     lane: Lane<'a, SparseFile>,
 }
 
 impl<'a> Client<'a> {
-    /// One more.
+    /// Opens a lane for a client.
     pub fn new(shared: &'a Shared) -> Self {
         Self {
             shared,
@@ -105,7 +105,7 @@ fn errno(error: &DeviceError) -> Errno {
     }
 }
 
-/// The model's request: all blocks of which bytes are asked for, but for a trim all that it covers.
+/// The model's request: all blocks that the bytes touch; for a trim, only blocks that it covers wholly.
 fn of_blocks(request: &protocol::Request) -> Request {
     let end = request.offset + u64::from(request.length);
     let (first, behind) = match request.command {

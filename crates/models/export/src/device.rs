@@ -1,4 +1,4 @@
-//! A model that is exported: its pace, its bytes, and the connections of its clients.
+//! An exported model: its clock, its data, and the connections of its clients.
 
 use crate::client::{Client, Shared};
 use crate::listener::{Listener, Stream};
@@ -12,16 +12,16 @@ use runtime::{HashMap, Runtime, thread};
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// Most clients at a time; further ones are turned away.
+/// Limit on concurrent clients; further ones are turned away.
 const MOST_CLIENTS: usize = 64;
 
-/// See the head of this file.
+/// An exported model.
 pub struct Device {
     shared: Shared,
 }
 
 impl Export {
-    /// What a client is told of a model of this profile.
+    /// The properties that clients are told of a model of this profile.
     pub fn of(profile: &AnyProfile, model: &dyn Model) -> Self {
         Self {
             name: profile.name().to_owned(),
@@ -35,8 +35,7 @@ impl Export {
 }
 
 impl Device {
-    /// The model as it is at `start` of its time, which from now on passes `speed_up` times as fast as the
-    /// wall's.
+    /// A model at time `start`, which continues `speed_up` times as fast as the wall clock.
     pub fn new(
         model: Box<dyn Model>,
         start: Time,
@@ -53,11 +52,11 @@ impl Device {
         }
     }
 
-    /// Serves clients until `stop` can be read from; then ends their connections. `left` is called when
-    /// the last client has gone and there was a request.
+    /// Serves clients until `stop` can be read from; then ends their connections. `left` is called when the last
+    /// client has left and there was a request.
     ///
     /// # Errors
-    /// No more clients can be accepted.
+    /// The listener failed.
     pub fn serve(
         &self,
         listener: &Listener,
@@ -88,7 +87,7 @@ impl Device {
                     self.one_client(stream, export);
                     let mut clients = clients.lock();
                     clients.remove(&number);
-                    // Some connect once to see how large it is, and again to use it.
+                    // Some clients connect once only to ask for the size.
                     if clients.is_empty() && self.shared.counters.any() {
                         left();
                     }
@@ -109,14 +108,14 @@ impl Device {
                 let client = Client::new(&self.shared);
                 server::serve(&mut input, &mut output, export, &client)
             });
-        // A client that was killed is no fault of the drive's.
+        // A client that was killed is not an error of the drive.
         if let Err(error) = served {
             tracing::debug!(%error, "a client");
         }
         input.shut_down();
     }
 
-    /// The model as it was left, when that was, and what was answered.
+    /// The final state of the model, its time, and the counters.
     pub fn finish(self) -> (Box<dyn Model>, Time, Counters) {
         let (model, end) = self.shared.drive.finish();
         (model, end, self.shared.counters)

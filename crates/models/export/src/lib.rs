@@ -1,9 +1,10 @@
-//! A model as a block device for everybody: the server's side of the network block device protocol (NBD, `doc/proto.md` of the reference
-//! implementation): fixed newstyle handshake, simple replies, reads, writes, flushes, FUA, trims.
+//! Exports a model as a block device: the server side of the network block device protocol (NBD, `doc/proto.md` of
+//! the reference implementation), with fixed newstyle handshake, simple replies, reads, writes, flushes, FUA and
+//! trims.
 //!
-//! [`protocol`] is pure: bytes in, bytes out. [`serve`] runs it over one connection for a [`Session`],
-//! which may have many requests under way and answers them in any order. [`Listener`] has the sockets;
-//! a [`Device`] answers at the pace of a model, with bytes out of a file (`block_device`).
+//! [`protocol`] is pure: bytes in, bytes out. [`serve`] runs it over one connection for a [`Session`], which may have
+//! many requests under way and answer them in any order. [`Listener`] has the sockets; a [`Device`] answers at the
+//! pace of a model, with data in a file (`block_device`).
 
 mod client;
 mod device;

@@ -1,4 +1,4 @@
-//! Where clients come: a Unix socket, which only its owner may use, or a TCP port.
+//! Listening sockets of an export: a Unix socket, which only its owner may use, or a TCP port.
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, fchmod};
@@ -13,16 +13,16 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Where to listen.
+/// Address to listen at.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Address {
-    /// A path.
+    /// Path of a Unix socket.
     Unix(PathBuf),
     /// A host and a port.
     Tcp(String),
 }
 
-/// Why a text is no address.
+/// The text is not an address.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
 #[error(
     "write the path of a socket, or HOST:PORT with a port up to 65535 (a path with a colon: ./a:b)"
@@ -30,10 +30,10 @@ pub enum Address {
 pub struct NoAddress;
 
 impl Address {
-    /// A path if there is a slash in it or no colon, else `HOST:PORT`.
+    /// Parses a path if there is a slash in the text or no colon, otherwise `HOST:PORT`.
     ///
     /// # Errors
-    /// It is empty, or what is behind the colon is no port.
+    /// [`NoAddress`]: the text is empty, or ends in no port.
     pub fn parse(text: &str) -> Result<Self, NoAddress> {
         match text.rsplit_once(':') {
             _ if text.is_empty() => Err(NoAddress),
@@ -46,22 +46,22 @@ impl Address {
     }
 }
 
-/// Listens until it is dropped, which removes its socket.
+/// A listening socket. Dropping it removes a Unix socket's file.
 #[derive(Debug)]
 pub enum Listener {
-    /// At a path.
+    /// A Unix socket with its path.
     Unix(UnixListener, PathBuf),
-    /// At a port.
+    /// A TCP socket.
     Tcp(TcpListener),
 }
 
 const BACKLOG: i32 = 4096;
 
 impl Listener {
-    /// Listens at an address. A socket that nobody listens at any more is replaced.
+    /// Listens at an address. A stale socket file, without a listener, is replaced.
     ///
     /// # Errors
-    /// `AddrInUse` if somebody does; `AlreadyExists` if the path is something else.
+    /// `AddrInUse` if another process listens there; `AlreadyExists` if the path is not a socket.
     pub fn bind(address: &Address) -> io::Result<Self> {
         let listener = match address {
             Address::Tcp(text) => {
@@ -80,7 +80,7 @@ impl Listener {
         Ok(listener)
     }
 
-    /// The next client; nothing once there is something to read at `stop`.
+    /// Waits for the next client; `None` once `stop` can be read from.
     ///
     /// # Errors
     /// The socket failed.
@@ -104,7 +104,7 @@ impl Listener {
             };
             match accepted {
                 Ok(stream) => return stream.prepared().map(Some),
-                // The client went away before its turn came.
+                // The client left before it was accepted.
                 Err(error)
                     if matches!(
                         error.kind(),
@@ -133,7 +133,7 @@ impl Drop for Listener {
     }
 }
 
-/// The URI that clients of libnbd take.
+/// The URI for clients of libnbd.
 impl fmt::Display for Listener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -146,7 +146,7 @@ impl fmt::Display for Listener {
     }
 }
 
-/// Takes away a socket that a killed process left.
+/// Removes a socket file that a killed process left.
 fn clear(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(there) if there.file_type().is_socket() => match UnixStream::connect(path) {
@@ -165,19 +165,19 @@ fn bind_unix(path: &Path) -> io::Result<UnixListener> {
         SocketFlags::CLOEXEC,
         None,
     )?;
-    // Linux gives the file the socket's mode: there is no moment in which others could connect.
+    // Linux gives the file the mode of the socket, so that other users can connect at no time.
     fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
     rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
     rustix::net::listen(&socket, BACKLOG)?;
     Ok(UnixListener::from(socket))
 }
 
-/// A client.
+/// Connection of a client.
 #[derive(Debug)]
 pub enum Stream {
-    /// At the Unix socket.
+    /// At a Unix socket.
     Unix(UnixStream),
-    /// At the port.
+    /// At a TCP port.
     Tcp(TcpStream),
 }
 
@@ -187,14 +187,14 @@ impl Stream {
             Self::Unix(stream) => stream.set_nonblocking(false)?,
             Self::Tcp(stream) => {
                 stream.set_nonblocking(false)?;
-                // An answer is sent when it is due.
+                // Replies are sent when they are due, not gathered.
                 stream.set_nodelay(true)?;
             }
         }
         Ok(self)
     }
 
-    /// The same stream once more.
+    /// Another handle of the same stream.
     ///
     /// # Errors
     /// No descriptor is free.
@@ -205,7 +205,7 @@ impl Stream {
         })
     }
 
-    /// Ends it in both directions: whoever reads from it finds its end.
+    /// Ends the stream in both directions: a blocked read finds its end.
     pub fn shut_down(&self) {
         let _ = match self {
             Self::Unix(stream) => stream.shutdown(Shutdown::Both),

@@ -1,10 +1,10 @@
-//! The bytes of NBD: pure functions. Whatever a client sends is an answer or a [`Violation`], never a
-//! panic, and nothing that it names is longer than [`MAX_OPTION_BYTES`] or [`MAX_PAYLOAD_BYTES`].
+//! Encoding and decoding of NBD messages, as pure functions. Any input of a client gives a reply or a [`Violation`],
+//! never a panic, and no accepted length exceeds [`MAX_OPTION_BYTES`] or [`MAX_PAYLOAD_BYTES`].
 
 use codec::Reader;
 use thiserror::Error;
 
-/// Most bytes that a request may read or write, what the protocol lets every client expect.
+/// Most bytes that a request may read or write: the limit that every client may expect.
 pub const MAX_PAYLOAD_BYTES: u32 = 32 << 20;
 /// Most bytes of an option: two names of the longest kind.
 pub const MAX_OPTION_BYTES: u32 = 8 << 10;
@@ -19,7 +19,7 @@ const OPTION_REPLY: u64 = 0x0003_e889_0455_65a9;
 const REQUEST: u32 = 0x2560_9513;
 const REPLY: u32 = 0x6744_6698;
 
-/// Fixed newstyle, and no zeros behind an export; the client's flags have the same bits.
+/// Handshake flags: fixed newstyle, and no zeros after an export; the client's flags have the same bits.
 const FIXED_NEWSTYLE: u16 = 1;
 const NO_ZEROES: u16 = 2;
 
@@ -57,81 +57,81 @@ mod transmission {
     pub const CAN_MULTI_CONN: u16 = 1 << 8;
 }
 
-/// Force unit access, the only flag of requests that is known here.
+/// Force unit access, the only supported flag of requests.
 const FUA: u16 = 1;
 
-/// What a client did that ends the connection.
+/// A message of a client that ends the connection.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum Violation {
-    /// It does not speak this protocol, or has lost its place.
+    /// A magic number is wrong: the client speaks another protocol, or is out of step.
     #[error("{found:#x} where {expected:#x} belongs")]
     Magic {
-        /// What belongs there.
+        /// The expected number.
         expected: u64,
-        /// What was sent.
+        /// The received number.
         found: u64,
     },
-    /// Flags that nobody offered.
+    /// Flags that the server did not offer.
     #[error("unknown flags {found:#x} in the handshake")]
     Flags {
-        /// All that were sent.
+        /// All received flags.
         found: u32,
     },
-    /// An option that no server has to read.
+    /// The option is longer than a server has to accept.
     #[error("an option of {bytes} bytes")]
     OptionTooLong {
-        /// How many.
+        /// Its length.
         bytes: u32,
     },
-    /// A write that no server has to read.
+    /// The write is longer than a server has to accept.
     #[error("a write of {bytes} bytes")]
     PayloadTooLong {
-        /// How many.
+        /// Its length.
         bytes: u32,
     },
 }
 
-/// What is exported. All connections show the same device: a flush on one covers writes on all.
+/// The exported device. All connections have the same device: a flush on one covers writes on all.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Export {
-    /// Its name; the empty name means it too.
+    /// Its name; the empty name is a synonym.
     pub name: String,
-    /// One line for people.
+    /// A description in one line.
     pub description: String,
-    /// How large it is.
+    /// Its size.
     pub bytes: u64,
-    /// Bytes of requests that it likes: a power of two.
+    /// Preferred bytes of a request, a power of two.
     pub block_bytes: u32,
-    /// Whether trims mean anything to it.
+    /// Whether trims have an effect.
     pub trims: bool,
-    /// Whether it has platters that turn.
+    /// Whether it has rotating platters.
     pub rotational: bool,
 }
 
-/// Why a request was not done, in the protocol's numbers.
+/// Errors of requests, as the protocol numbers them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum Errno {
-    /// The device could not.
+    /// The device failed.
     Io = 5,
-    /// Nothing that can be asked.
+    /// The request is invalid.
     Invalid = 22,
-    /// It ends behind the device, or there is no room.
+    /// The request reaches beyond the device, or there is no space.
     NoSpace = 28,
-    /// No such command.
+    /// The command is not supported.
     Unsupported = 95,
-    /// The server ends.
+    /// The server shuts down.
     ShuttingDown = 108,
 }
 
-/// What goes on after an option was answered.
+/// The next phase after an option.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Next {
-    /// More options.
+    /// More options follow.
     Haggle,
-    /// Requests.
+    /// Requests follow.
     Transmit,
-    /// Nothing: the connection ends.
+    /// The connection ends.
     Close,
 }
 
@@ -142,28 +142,28 @@ pub enum Command {
     Read,
     /// Writes bytes, which follow the request.
     Write,
-    /// The client is done; no answer.
+    /// Ends the connection, without a reply.
     Disconnect,
-    /// Answers when all that was answered is durable.
+    /// Replies when all completed writes are durable.
     Flush,
-    /// Bytes are of no use any more.
+    /// Tells the device that bytes hold no data of use.
     Trim,
-    /// One that was not offered.
+    /// A command that was not offered.
     Other(u16),
 }
 
 /// A request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// What to do.
+    /// The command.
     pub command: Command,
     /// Its flags.
     pub flags: u16,
-    /// What its answer is called.
+    /// Identifies the reply.
     pub cookie: u64,
-    /// The first byte.
+    /// Offset in bytes.
     pub offset: u64,
-    /// How many.
+    /// Length in bytes.
     pub length: u32,
 }
 
@@ -175,16 +175,16 @@ fn magic(found: u64, expected: u64) -> Result<(), Violation> {
     }
 }
 
-/// What the server says first.
+/// The server's first message.
 pub fn greeting() -> Vec<u8> {
     let flags = (FIXED_NEWSTYLE | NO_ZEROES).to_be_bytes();
     [&GREETING.to_be_bytes()[..], &OPTION.to_be_bytes(), &flags].concat()
 }
 
-/// The client's answer: whether it wants no zeros behind an export.
+/// Decodes the client's flags: whether it wants no zeros after an export.
 ///
 /// # Errors
-/// A flag that was not offered.
+/// [`Violation::Flags`].
 pub fn client_flags(bytes: [u8; 4]) -> Result<bool, Violation> {
     let found = u32::from_be_bytes(bytes);
     if found & !u32::from(FIXED_NEWSTYLE | NO_ZEROES) != 0 {
@@ -193,10 +193,10 @@ pub fn client_flags(bytes: [u8; 4]) -> Result<bool, Violation> {
     Ok(found & u32::from(NO_ZEROES) != 0)
 }
 
-/// The head of an option: its number, and how many bytes of data follow.
+/// Decodes the head of an option: its number, and how many bytes of data follow.
 ///
 /// # Errors
-/// It is none, or too long.
+/// [`Violation::Magic`], [`Violation::OptionTooLong`].
 pub fn option_head(bytes: &[u8; OPTION_BYTES]) -> Result<(u32, usize), Violation> {
     let mut fields = Reader(bytes);
     magic(fields.u64_be().unwrap_or_default(), OPTION)?;
@@ -232,7 +232,7 @@ impl Export {
         [&self.bytes.to_be_bytes()[..], &self.flags().to_be_bytes()].concat()
     }
 
-    /// Answers an option: what to send, and what goes on then.
+    /// Replies to an option; returns the reply and the next phase.
     pub fn answer(&self, option: u32, data: &[u8], no_zeroes: bool) -> (Vec<u8>, Next) {
         let mut to = Vec::new();
         let mut say = |reply, data: &[u8]| {
@@ -245,7 +245,7 @@ impl Export {
                 to.resize(to.len() + if no_zeroes { 0 } else { 124 }, 0);
                 Next::Transmit
             }
-            // This option has no way to say no.
+            // This option has no negative reply.
             option::EXPORT_NAME => Next::Close,
             option::ABORT => {
                 say(option_reply::ACK, &[]);
@@ -275,7 +275,7 @@ impl Export {
         (to, next)
     }
 
-    /// Tells what was asked for, and what has to be told anyway.
+    /// Sends the information that was asked for, and that which is mandatory.
     fn inform(&self, wanted: &[u16], mut say: impl FnMut(u32, &[u8]) -> Next) -> Next {
         let mut tell = |kind: u16, data: &[u8]| {
             say(
@@ -298,10 +298,10 @@ impl Export {
         say(option_reply::ACK, &[])
     }
 
-    /// Whether a request can be done.
+    /// Checks that a request can be done.
     ///
     /// # Errors
-    /// What to answer if not.
+    /// The error for the reply.
     pub fn check(&self, request: &Request) -> Result<(), Errno> {
         match request.command {
             Command::Trim if !self.trims => return Err(Errno::Unsupported),
@@ -327,7 +327,7 @@ impl Export {
     }
 }
 
-/// The data of an option that asks for information: the export's name, and the kinds asked for.
+/// Decodes an option that asks for information: the export's name, and the requested kinds.
 fn asked_for(data: &[u8]) -> Option<(&[u8], Vec<u16>)> {
     let mut fields = Reader(data);
     let length = fields.u32_be()?;
@@ -339,10 +339,10 @@ fn asked_for(data: &[u8]) -> Option<(&[u8], Vec<u16>)> {
 }
 
 impl Request {
-    /// A request's head.
+    /// Decodes the head of a request.
     ///
     /// # Errors
-    /// It is none, or brings more than anybody has to read.
+    /// [`Violation::Magic`], [`Violation::PayloadTooLong`].
     pub fn decode(bytes: &[u8; REQUEST_BYTES]) -> Result<Self, Violation> {
         let mut fields = Reader(bytes);
         let found = fields.u32_be().unwrap_or_default();
@@ -371,7 +371,7 @@ impl Request {
         Ok(request)
     }
 
-    /// Bytes that follow it.
+    /// Number of bytes that follow the head.
     pub const fn payload_bytes(&self) -> usize {
         match self.command {
             Command::Write => self.length as usize,
@@ -379,13 +379,13 @@ impl Request {
         }
     }
 
-    /// Whether it has to be durable when it is answered.
+    /// Whether the request has to be durable at its completion.
     pub const fn is_fua(&self) -> bool {
         self.flags & FUA != 0
     }
 }
 
-/// The head of an answer; data follow that of a read that was done.
+/// Encodes the head of a reply; the data of a successful read follow it.
 pub fn reply(cookie: u64, result: Result<(), Errno>) -> [u8; 16] {
     let error = result.err().map_or(0, |errno| errno as u32);
     let mut bytes = [0; 16];

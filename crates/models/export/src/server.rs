@@ -1,4 +1,4 @@
-//! One connection: the handshake, then requests in and answers out, each on a thread of its own.
+//! One connection: the handshake, then one thread that receives requests and one that sends replies.
 
 use crate::protocol::{
     Command, Errno, Export, Next, OPTION_BYTES, REQUEST_BYTES, Request, Violation, client_flags,
@@ -7,7 +7,7 @@ use crate::protocol::{
 use std::io::{self, IoSlice, Read, Write};
 use thiserror::Error;
 
-/// Why a connection ended in the middle of something.
+/// Why a connection ended in the middle of a message.
 #[derive(Debug, Error)]
 pub enum ServeError {
     /// The client broke the protocol.
@@ -18,37 +18,38 @@ pub enum ServeError {
     Io(#[from] io::Error),
 }
 
-/// What becomes of the requests of one connection. [`take`](Self::take) is called by one thread,
-/// [`answer`](Self::answer) by another.
+/// Handles the requests of one connection. One thread calls [`take`](Self::take), another one
+/// [`answer`](Self::answer).
 pub trait Session: Sync {
-    /// Takes a request that the export [can do](Export::check), with the bytes that it writes. May wait
-    /// until some of those before it are answered.
+    /// Takes a request that passes [`Export::check`], with the data of a write. May wait until earlier requests are
+    /// completed.
     fn take(&self, request: &Request, payload: &[u8]);
 
-    /// Takes a request that cannot be done.
+    /// Takes a request that fails [`Export::check`].
     fn refuse(&self, cookie: u64, errno: Errno);
 
-    /// The next request that is answered, `data` being what it read; waits for it. Nothing once the
-    /// session [ended](Self::end) and all are.
+    /// Waits for the next completed request and puts the bytes of a read into `data`. `None` once the session has
+    /// [ended](Self::end) and all requests are completed.
     fn answer(&self, data: &mut Vec<u8>) -> Option<Answer>;
 
-    /// No more requests come.
+    /// Notes that no more requests come.
     fn end(&self);
 }
 
-/// How a request ended.
+/// The result of a request.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Answer {
-    /// What the client calls it.
+    /// The client's name of the request.
     pub cookie: u64,
-    /// Whether it was done.
+    /// Success, or the error.
     pub result: Result<(), Errno>,
 }
 
-/// Serves one client until it goes, with or without a word.
+/// Serves one client until it disconnects, orderly or not.
 ///
 /// # Errors
-/// It went in the middle of a message, or broke the protocol. Its requests are done in any case.
+/// [`ServeError`]: the connection ended in the middle of a message, or the client broke the protocol. Its requests
+/// are completed in any case.
 pub fn serve(
     input: &mut impl Read,
     output: &mut (impl Write + Send),
@@ -68,7 +69,7 @@ pub fn serve(
     })
 }
 
-/// Fills `bytes`; whether there were any before the stream ended.
+/// Fills `bytes`; `false` if the stream ended before the first byte.
 fn fill(input: &mut impl Read, bytes: &mut [u8]) -> io::Result<bool> {
     let mut filled = 0;
     while filled < bytes.len() {
@@ -83,7 +84,7 @@ fn fill(input: &mut impl Read, bytes: &mut [u8]) -> io::Result<bool> {
     Ok(true)
 }
 
-/// The handshake: whether requests follow.
+/// The handshake; `true` if requests follow.
 fn negotiate(
     input: &mut impl Read,
     output: &mut impl Write,
@@ -123,7 +124,7 @@ fn receive(
     let mut payload = Vec::new();
     while fill(input, &mut head)? {
         let request = Request::decode(&head)?;
-        // Read whether the request can be done or not: the next one is behind it.
+        // The payload is read even if the request cannot be done, because the next request comes after it.
         payload.resize(request.payload_bytes(), 0);
         input.read_exact(&mut payload)?;
         if request.command == Command::Disconnect {
@@ -137,8 +138,8 @@ fn receive(
     Ok(())
 }
 
-/// Sends answers until there are no more. A client that has gone gets none, and they are waited for
-/// all the same, so that nobody waits for room.
+/// Sends replies until there are no more. If the client has left, the replies are still drained, so that no thread
+/// waits for room.
 fn send(output: &mut impl Write, session: &impl Session) {
     let mut data = Vec::new();
     let mut gone = false;
@@ -152,11 +153,11 @@ fn send(output: &mut impl Write, session: &impl Session) {
     }
 }
 
-/// Writes both in as few calls as it takes: a client that sees the head does not wait for the rest.
+/// Writes head and data with as few calls as possible, so that a client does not wait between the two.
 fn write_both(output: &mut impl Write, head: &[u8], data: &[u8]) -> io::Result<()> {
     let mut parts = [IoSlice::new(head), IoSlice::new(data)];
     let mut parts = &mut parts[..];
-    // Takes away what is empty.
+    // Skips empty parts.
     IoSlice::advance_slices(&mut parts, 0);
     while !parts.is_empty() {
         match output.write_vectored(parts) {

@@ -1,51 +1,51 @@
-//! A figure as data: panels with axes and series. How it is drawn is another matter.
+//! Figures as data: panels with axes and series, without the drawing.
 
-/// The axis of what takes time.
+/// The axis label of latencies.
 pub const LATENCY: &str = "latency (ms)";
 
-/// A figure of a paper, of what was measured here.
+/// A figure of a paper, with values that were measured here.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Figure {
-    /// Its number there: «2.4».
+    /// Its number in the paper, such as «2.4».
     pub number: &'static str,
-    /// What it shows.
+    /// Its title.
     pub title: &'static str,
-    /// The workload, and how to read it.
+    /// The workload, and an explanation.
     pub caption: String,
-    /// Drawings below each other.
+    /// Panels from top to bottom.
     pub panels: Vec<Panel>,
 }
 
-/// A drawing.
+/// A drawing with two axes.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Panel {
-    /// What it is of; empty if the figure says it.
+    /// Its title; empty if the figure's title is enough.
     pub title: String,
-    /// The horizontal axis with its unit.
+    /// Label of the horizontal axis, with its unit.
     pub x: String,
-    /// The vertical axis with its unit.
+    /// Label of the vertical axis, with its unit.
     pub y: String,
-    /// Whether equal distances upwards are equal factors.
+    /// Whether the vertical axis is logarithmic.
     pub logarithmic: bool,
-    /// What stands at 0, 1, 2 and so on. Where there are such names, series are bars.
+    /// Labels of the positions 0, 1, 2 and so on. If there are any, series are drawn as bars.
     pub names: Vec<String>,
-    /// What is drawn.
+    /// The series.
     pub series: Vec<Series>,
 }
 
-/// Points, or a line through them.
+/// A series of points, or a line through them.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Series {
-    /// What it is, for the legend; empty for none.
+    /// Name in the legend; empty for none.
     pub name: String,
-    /// Whether points are joined.
+    /// Whether points are joined by a line.
     pub line: bool,
     /// The points.
     pub points: Vec<(f64, f64)>,
 }
 
 impl Panel {
-    /// A panel of points without series.
+    /// A panel of points, without series yet.
     pub fn new(title: impl Into<String>, x: &str, y: &str) -> Self {
         Self {
             title: title.into(),
@@ -57,7 +57,7 @@ impl Panel {
         }
     }
 
-    /// A panel of bars, in groups of these names, without series.
+    /// A panel of bars in groups of these names, without series yet.
     pub fn bars(title: impl Into<String>, names: &[&str], y: &str) -> Self {
         Self {
             names: names.iter().map(|name| (*name).to_owned()).collect(),
@@ -65,20 +65,20 @@ impl Panel {
         }
     }
 
-    /// With a logarithmic vertical axis.
+    /// Makes the vertical axis logarithmic.
     pub const fn logarithmic(mut self) -> Self {
         self.logarithmic = true;
         self
     }
 
-    /// With another series of points.
+    /// Adds a series of points.
     pub fn points(mut self, name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
         let (name, line) = (name.into(), false);
         self.series.push(Series { name, line, points });
         self
     }
 
-    /// With a line.
+    /// Adds a line.
     pub fn line(mut self, name: impl Into<String>, points: Vec<(f64, f64)>) -> Self {
         let (name, line) = (name.into(), true);
         self.series.push(Series { name, line, points });
@@ -86,17 +86,17 @@ impl Panel {
     }
 }
 
-/// Values with their numbers.
+/// Values with their indices.
 pub fn numbered(values: &[f64]) -> Vec<(f64, f64)> {
     let number = |(n, value): (usize, &f64)| (n as f64, *value);
     values.iter().enumerate().map(number).collect()
 }
 
-/// Points of a series that are drawn, at most.
+/// Most points of a drawn series.
 pub const MOST_POINTS: usize = 700;
 
-/// The lowest and the highest point of every so many in a row, so that there are not too many; and how
-/// many, 1 if all are left.
+/// Reduces a series to the lowest and the highest point of each run of points; returns the length of a run too, 1 if
+/// all points are kept.
 pub fn thinned(points: &[(f64, f64)]) -> (Vec<(f64, f64)>, u64) {
     if points.len() <= MOST_POINTS {
         return (points.to_vec(), 1);
@@ -121,7 +121,7 @@ pub fn thinned(points: &[(f64, f64)]) -> (Vec<(f64, f64)>, u64) {
     (kept, stretch as u64)
 }
 
-/// What has to be said where not every point is drawn.
+/// A note for the caption if not every point is drawn.
 pub fn thinning(of: u64) -> String {
     if of <= 1 {
         String::new()

@@ -1,5 +1,5 @@
-//! Figures as SVG, by the plotters library. What is drawn in black takes the colour of the text around
-//! it, so that it can be read on light and on dark.
+//! Draws figures as SVG, by the plotters library. Black parts take the colour of the surrounding text, so that they
+//! are readable on light and dark backgrounds.
 
 use crate::figure::{Figure, Panel, Series};
 use plotters::coord::Shift;
@@ -7,14 +7,14 @@ use plotters::coord::ranged1d::{AsRangedCoord, Ranged, ValueFormatter};
 use plotters::prelude::*;
 use std::fmt::Write;
 
-/// Pixels of a figure; the page shows it at half of that.
+/// Width of a figure in pixels; the page shows it at half the size.
 const WIDTH: u32 = 1_440;
 const PANEL: u32 = 400;
-/// The strip above a panel with its title and legend.
+/// Height of the strip above a panel, with its title and legend.
 const STRIP: u32 = 44;
 const TEXT: f64 = 24.0;
 const FONT: &str = "sans-serif";
-/// Told apart on light and dark, and by those who see colours otherwise (after Okabe and Ito).
+/// Colours that differ on light and dark backgrounds, and for the colour-blind (after Okabe and Ito).
 const COLOURS: [RGBColor; 6] = [
     RGBColor(0x1f, 0x83, 0xc4),
     RGBColor(0xe0, 0x6a, 0x10),
@@ -25,12 +25,12 @@ const COLOURS: [RGBColor; 6] = [
 ];
 const GRID: RGBColor = RGBColor(0x90, 0x90, 0x90);
 
-/// A style that goes with the SVG, wherever it is shown.
+/// A style sheet that is embedded in each SVG.
 pub const STYLE: &str = "svg.figure{color:#1c2126}\
 svg.figure .paper{fill:#fff}svg.figure text{fill:currentColor}svg.figure [stroke=\"#000000\"]{stroke:currentColor}\
 @media(prefers-color-scheme:dark){svg.figure{color:#dfe3e7}svg.figure .paper{fill:#16191c}}";
 
-/// The figure as SVG; what plotters could not draw is left out.
+/// Draws a figure as SVG; what plotters cannot draw is left out.
 pub fn svg(figure: &Figure) -> String {
     let mut text = String::new();
     let panels = figure.panels.len().max(1);
@@ -38,12 +38,12 @@ pub fn svg(figure: &Figure) -> String {
     {
         let root = SVGBackend::with_string(&mut text, (WIDTH, height)).into_drawing_area();
         for (area, panel) in root.split_evenly((panels, 1)).iter().zip(&figure.panels) {
-            // A string takes whatever is written.
+            // Writing to a string cannot fail.
             let _ = draw(area, panel);
         }
         let _ = root.present();
     }
-    // The library names defaults on every point.
+    // The library writes default attributes on every point.
     let text = text
         .replace(" opacity=\"1\"", "")
         .replace(" stroke=\"none\" stroke-width=\"1\"", "");
@@ -53,7 +53,7 @@ pub fn svg(figure: &Figure) -> String {
     text.replacen(&size, &named, 1)
 }
 
-/// The figure as a file of its own.
+/// Draws a figure as an SVG document of its own.
 pub fn document(figure: &Figure) -> String {
     let svg = svg(figure);
     let Some(end) = svg.find('>') else { return svg };
@@ -69,7 +69,7 @@ pub fn document(figure: &Figure) -> String {
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 
-/// The least and the most of a coordinate, a little wider.
+/// Range of a coordinate, slightly widened.
 fn range(panel: &Panel, of: fn(&(f64, f64)) -> f64) -> (f64, f64) {
     let all = || {
         panel
@@ -100,7 +100,7 @@ fn draw(area: &Area<'_>, panel: &Panel) -> Drawn {
         let y = (low..high).log_scale();
         return axes(&plot, panel, left..right.max(left + 1e-9), low, y);
     }
-    // From nothing on, unless differences that matter would be a small part of the picture.
+    // The axis begins at zero, unless relevant differences would be a small part of the picture.
     let floor = if !panel.names.is_empty() {
         0.0
     } else if low > 0.85 * high && high - low > 0.01 * high {
@@ -124,7 +124,7 @@ where
     Y::CoordDescType: Ranged<ValueType = f64> + ValueFormatter<f64>,
 {
     let mut chart = ChartBuilder::on(plot)
-        // Half of what is written upwards stands in it.
+        // Half of a rotated label lies in this margin.
         .margin_left(16)
         .margin_right(40)
         .margin_top(8)
@@ -163,7 +163,7 @@ where
     Ok(())
 }
 
-/// What stands at a tick of the horizontal axis.
+/// Label of a tick of the horizontal axis.
 fn label(panel: &Panel, value: f64) -> String {
     if panel.names.is_empty() {
         return number(value);
@@ -173,9 +173,9 @@ fn label(panel: &Panel, value: f64) -> String {
     name.cloned().unwrap_or_default()
 }
 
-/// The panel's title and the names of its series, from left to right.
+/// Draws the panel's title and the names of its series, from left to right.
 fn legend(strip: &Area<'_>, panel: &Panel) -> Drawn {
-    // Without fonts at hand, a letter is taken for so wide.
+    // Without font metrics, the width of a letter is estimated.
     let wide = |text: &str| (text.chars().count() as f64 * TEXT * 0.56) as i32;
     let at = STRIP as i32 - 32;
     let mut x = 130;
@@ -204,7 +204,7 @@ fn legend(strip: &Area<'_>, panel: &Panel) -> Drawn {
     Ok(())
 }
 
-/// A number as on an axis: thousands apart, no more digits than it takes.
+/// A number for an axis, with thousands separators and no unneeded digits.
 fn number(value: f64) -> String {
     if value.abs() >= 1000.0 {
         let digits = format!("{:.0}", value.abs());

@@ -1,5 +1,4 @@
-//! The clock of a device in real time, which also does the waiting, so that a test can put another
-//! one in its place.
+//! The clock of a device in real time. It also does the waiting, so that a test can use another one.
 
 pub use super::workers::Done;
 use drive_model::{Span, Time};
@@ -7,19 +6,19 @@ use runtime::Runtime;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-/// A clock, and how to wait by it.
+/// A clock, and waiting by it.
 pub trait Clock: Send + Sync {
-    /// The time.
+    /// The present.
     fn now(&self) -> Time;
 
-    /// Lets time pass.
+    /// Waits for a span.
     fn sleep(&self, span: Span);
 
-    /// The next of `under_way` requests to be done, if one is within `limit`.
+    /// Waits at most `limit` for the next completion of `under_way` requests.
     fn receive(&self, done: &Receiver<Done>, under_way: usize, limit: Span) -> Option<Done>;
 }
 
-/// The clock on the wall.
+/// The host's monotonic clock.
 #[derive(Debug)]
 pub struct WallClock(Runtime);
 

@@ -1,9 +1,9 @@
-//! What a device in real time is made of: something with bytes, whose calls block.
+//! The interface of a medium of the host, whose calls block.
 
 use serde::Serialize;
 use std::io;
 
-/// The kinds of zones that a drive may say it has (the ZONED field of its characteristics).
+/// Kinds of zones that a drive may report (the ZONED field of its characteristics).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Zoned {
@@ -15,59 +15,59 @@ pub enum Zoned {
     DriveManaged,
 }
 
-/// What a drive says of itself, which need not be true.
+/// Characteristics that a drive reports, which need not be true.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize)]
 pub struct Told {
-    /// Its zones.
+    /// Kind of zones.
     pub zoned: Option<Zoned>,
-    /// Whether something turns in it.
+    /// Whether the medium rotates.
     pub rotational: Option<bool>,
-    /// Turns a minute.
+    /// Revolutions a minute.
     pub rpm: Option<u32>,
 }
 
-/// A device or a file. Calls come from several threads at once, and may never come back.
+/// A device or a file. Calls come from several threads at once, and may never return.
 pub trait Medium: Send + Sync {
-    /// What people call it.
+    /// Name for people.
     fn name(&self) -> String;
 
-    /// Bytes that it says it has.
+    /// Reported size in bytes.
     fn bytes(&self) -> u64;
 
-    /// Reads; how many bytes.
+    /// Reads; returns the number of bytes read.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn read(&self, at: u64, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// Writes; how many bytes. `through`: answers only when they are on the medium.
+    /// Writes; returns the number of bytes written. With `through`, returns only when they are on the medium.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn write(&self, at: u64, data: &[u8], through: bool) -> io::Result<usize>;
 
-    /// Answers when everything that was acknowledged is on the medium.
+    /// Returns when every acknowledged write is on the medium.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     fn flush(&self) -> io::Result<()>;
 
-    /// Whether it is still there; asked after an error.
+    /// Whether the medium still exists; called after an error.
     fn exists(&self) -> bool {
         true
     }
 
-    /// What it says of itself.
+    /// Characteristics that the medium reports.
     fn told(&self) -> Told {
         Told::default()
     }
 
-    /// Switches its volatile write cache; whether it is in that state now.
+    /// Switches the volatile write cache; returns whether it is in that state now.
     fn set_volatile_cache(&self, _on: bool) -> bool {
         false
     }
 
-    /// Switches its reading ahead; whether it is in that state now.
+    /// Switches read-ahead; returns whether it is in that state now.
     fn set_look_ahead(&self, _on: bool) -> bool {
         false
     }

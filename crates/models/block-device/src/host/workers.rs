@@ -1,4 +1,4 @@
-//! Threads that wait for a medium, so that whoever looks into it need not.
+//! Threads that make blocking calls to a medium, so that their caller need not block.
 
 use super::clock::Clock;
 use super::medium::Medium;
@@ -11,30 +11,30 @@ use std::io;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 
-/// A request on its way.
+/// A request under way.
 #[derive(Debug)]
 pub(super) struct Job {
     pub token: u64,
     pub request: Request,
-    /// A write answers only when it is on the medium.
+    /// Whether a write completes only when it is on the medium.
     pub through: bool,
     pub payload: Payload,
 }
 
-/// A request that was done, or failed.
+/// A finished request.
 #[derive(Debug)]
 pub struct Done {
     job: Job,
     submitted: Time,
     at: Time,
-    /// How many bytes.
+    /// Number of bytes, or the error.
     result: io::Result<usize>,
-    /// What a read brought.
+    /// Bytes of a read.
     bytes: Vec<u8>,
 }
 
 impl Done {
-    /// What it comes to.
+    /// Converts the result to a completion.
     pub(super) fn answer(self) -> crate::block_device::Done {
         let Job {
             token,
@@ -63,10 +63,10 @@ impl Done {
     }
 }
 
-/// Direct I/O takes buffers at multiples of a page.
+/// Alignment of buffers for direct I/O: a page.
 const ALIGNMENT: usize = 4096;
 
-/// The threads. They end when this is dropped, apart from those that a medium never answers.
+/// The pool of threads. They end when this is dropped, except those whose call never returns.
 pub(super) struct Workers {
     clock: Arc<dyn Clock>,
     medium: Arc<dyn Medium>,
@@ -77,7 +77,7 @@ pub(super) struct Workers {
 }
 
 impl Workers {
-    /// No threads yet, and where to hear of what they have done.
+    /// A pool without threads yet, and the channel of its results.
     pub fn new(clock: Arc<dyn Clock>, medium: Arc<dyn Medium>) -> (Self, Receiver<Done>) {
         let (jobs, queue) = channel();
         let (done, results) = channel();
@@ -92,10 +92,10 @@ impl Workers {
         (workers, results)
     }
 
-    /// Hands a request to a thread; there are at least `depth` of them from now on.
+    /// Hands a request to a thread; starts threads until there are `depth`.
     ///
     /// # Errors
-    /// The system has no more threads.
+    /// The system cannot start a thread.
     pub fn send(&mut self, job: Job, depth: usize) -> io::Result<()> {
         while self.count < depth {
             let seed = self.count as u64 + 1;
@@ -105,7 +105,7 @@ impl Workers {
             Runtime::system().spawn(&format!("block-device-{seed}"), work)?;
             self.count += 1;
         }
-        // The other end is held here, so somebody takes it.
+        // The pool holds the receiver too, so sending cannot fail.
         let _ = self.jobs.send(job);
         Ok(())
     }
@@ -163,7 +163,7 @@ fn carry_out(medium: &dyn Medium, job: &Job, buffer: &mut [u8]) -> io::Result<us
     }
 }
 
-/// Bytes that no drive can make smaller.
+/// Bytes that no drive can compress.
 pub fn noise(seed: u64, length: usize) -> Vec<u8> {
     let mut random = Random::new(seed);
     let words = (0..length.div_ceil(8)).flat_map(|_| random.below(u64::MAX).to_le_bytes());

@@ -1,4 +1,4 @@
-//! Where physical blocks lie: recording zones, surfaces, tracks, and the angle at which each begins.
+//! Positions of physical blocks: recording zones, surfaces, tracks, and the angle at which each track begins.
 //!
 //! Blocks are numbered in the order in which the drive reads them fastest. A *stroke* is a run of
 //! tracks on one surface; after it the next surface's tracks of the same cylinders follow. Strokes
@@ -15,41 +15,41 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct Turn(pub u32);
 
-/// A track, and what a request for one of its blocks needs to know.
+/// A track, with everything that a request for one of its blocks needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Track {
-    /// Its cylinder, the outermost is 0.
+    /// Its cylinder; the outermost is 0.
     pub cylinder: u32,
     /// Its surface.
     pub head: u32,
-    /// The block that it begins with.
+    /// Its first block.
     pub first: Pba,
-    /// How many it has.
+    /// Number of blocks on it.
     pub blocks: u32,
-    /// Where it begins.
+    /// Angle of its first block.
     pub start: Turn,
 }
 
-/// A place of a block.
+/// The position of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Place {
     /// Its track.
     pub track: Track,
-    /// Which block of the track it is.
+    /// Index of the block on the track.
     pub index: u32,
 }
 
-/// Which way the strokes of a recording zone run.
+/// Direction of the strokes of a recording zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 enum Way {
     Inwards,
     Outwards,
-    /// The first of a group inwards, the next one outwards.
+    /// The strokes of one group run inwards, those of the next one outwards.
     ToAndFro,
 }
 
 impl Way {
-    /// That of the recording zone whose middle lies so far inwards, from 0 to 1.
+    /// The direction in the recording zone whose middle lies at `depth`, from 0 (outermost) to 1.
     fn of(shape: &Shape, depth: f64) -> Self {
         let serpentine = (depth - 0.5).abs() < shape.serpentine_part / 2.0;
         match shape.stroke {
@@ -67,19 +67,19 @@ struct RecordingZone {
     blocks: u64,
     first_cylinder: u32,
     cylinders: u32,
-    /// Blocks of a track by surface.
+    /// Blocks of a track, by surface.
     tracks: Vec<u32>,
-    /// Their sum.
+    /// Blocks of one track on every surface together.
     all_tracks: u64,
-    /// Strokes and tracks in front of it, which say how far skews have added up.
+    /// Number of strokes and tracks before this zone, which give the sum of skews.
     strokes_before: u64,
     tracks_before: u64,
-    /// Tracks of a stroke.
+    /// Number of tracks in a stroke.
     stroke_tracks: u32,
     way: Way,
 }
 
-/// The places of all blocks.
+/// The positions of all blocks.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Geometry {
     zones: Vec<RecordingZone>,
@@ -91,10 +91,10 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Computes the places.
+    /// Computes the positions.
     ///
     /// # Errors
-    /// A number of the shape is out of its range.
+    /// [`ShapeError`]: a number of the shape is out of its range.
     pub fn new(shape: &Shape) -> Result<Self, ShapeError> {
         shape.check()?;
         let rotation = Span::from_seconds(60.0 / f64::from(shape.rpm));
@@ -138,33 +138,33 @@ impl Geometry {
         })
     }
 
-    /// Blocks on all surfaces.
+    /// Number of blocks on all surfaces.
     pub fn blocks(&self) -> u64 {
         self.zones.last().map_or(0, |zone| zone.first + zone.blocks)
     }
 
-    /// Tracks on a surface.
+    /// Number of tracks on a surface.
     pub const fn cylinders(&self) -> u32 {
         self.cylinders
     }
 
-    /// Surfaces.
+    /// Number of surfaces.
     pub const fn heads(&self) -> u32 {
         self.heads
     }
 
-    /// The time of a turn.
+    /// Duration of a turn.
     pub const fn rotation(&self) -> Span {
         self.rotation
     }
 
-    /// Where a block lies. Blocks behind the last one count as the last one.
+    /// The position of a block. A block after the last one has the position of the last one.
     pub fn place(&self, pba: Pba) -> Place {
         let pba = pba.0.min(self.blocks() - 1);
         self.place_in(self.zone(pba), pba)
     }
 
-    /// The recording zone of a block, which is one of those that there are.
+    /// The recording zone of an existing block.
     fn zone(&self, pba: u64) -> &RecordingZone {
         let behind = self.zones.partition_point(|zone| zone.first <= pba);
         &self.zones[behind - 1]
@@ -178,7 +178,7 @@ impl Geometry {
         let mut rest = within % group_blocks;
         // The last group of a recording zone may be narrower.
         let width = stroke.min(u64::from(zone.cylinders) - group * stroke);
-        // Down through the surfaces in one group, up in the next, across recording zones too.
+        // One group goes down through the surfaces, the next one up, across recording zones too.
         let groups = zone.strokes_before / u64::from(self.heads) + group;
         let (mut position, mut head) = (0, 0);
         for index in 0..self.heads {
@@ -210,7 +210,8 @@ impl Geometry {
             + group * stroke * u64::from(self.heads)
             + u64::from(position) * width
             + track;
-        // Every track begins one track skew behind the one before it, the first of a stroke one
+        // Every track begins one track skew after the previous one, the first track of a stroke one head skew after
+        // it.
         // head skew.
         let start = (tracks as u32).wrapping_mul(self.track_skew).wrapping_add(
             (strokes as u32).wrapping_mul(self.head_skew.wrapping_sub(self.track_skew)),
@@ -227,8 +228,8 @@ impl Geometry {
         }
     }
 
-    /// Bytes a second of a long sequential read around a block, by the layout's own formula: the
-    /// blocks of a stroke over its turns and skews.
+    /// Bytes a second of a long sequential read around a block, in closed form: the blocks of a stroke over its turns
+    /// and skews.
     pub fn sequential_bytes_per_second(&self, pba: Pba) -> f64 {
         let track = self.place(pba).track;
         let skew = |turn: u32| f64::from(turn) / 2f64.powi(32);
@@ -252,20 +253,20 @@ impl Geometry {
     }
 }
 
-/// What a random place is likely to meet.
+/// A recording zone, weighted by the share of blocks that it has.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RecordingZoneShare {
     /// Its first block.
     pub first: Pba,
-    /// How many it has.
+    /// Number of blocks.
     pub blocks: u64,
-    /// The outermost cylinder.
+    /// Its outermost cylinder.
     pub first_cylinder: u32,
-    /// How many there are.
+    /// Number of cylinders.
     pub cylinders: u32,
-    /// The part of all blocks that lies here.
+    /// Share of all blocks, from 0 to 1.
     pub share: f64,
-    /// Blocks of a track, the mean of all surfaces.
+    /// Blocks of a track, averaged over the surfaces.
     pub track_blocks: f64,
 }
 

@@ -1,11 +1,11 @@
-//! Reading on behind a read, until something else needs the arm or the buffer is full.
+//! Read-ahead: after a read, the drive reads on until the arm is needed elsewhere or the buffer is full.
 
 use super::Mechanics;
 use crate::request::Pba;
 use crate::time::{Span, Time};
 use serde::{Deserialize, Serialize};
 
-/// The segment of the drive's buffer that reads ahead.
+/// The read-ahead buffer of a drive, which has one segment.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct LookAhead {
     capacity_blocks: u64,
@@ -14,17 +14,17 @@ pub struct LookAhead {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 struct Segment {
-    /// The oldest block that is still held.
+    /// The oldest block in the buffer.
     from: Pba,
-    /// The block that was under the head at `at`; all between `from` and it are held.
+    /// The block that was under the head at `at`; all blocks from `from` up to it are in the buffer.
     origin: Pba,
     at: Time,
-    /// Reading has stopped; nothing comes after `origin`.
+    /// Whether reading has stopped, so that no blocks from `origin` on arrive.
     stopped: bool,
 }
 
 impl LookAhead {
-    /// A buffer for so many blocks; 0 switches it off.
+    /// A buffer for this many blocks; 0 switches read-ahead off.
     pub const fn new(capacity_blocks: u64) -> Self {
         Self {
             capacity_blocks,
@@ -32,7 +32,7 @@ impl LookAhead {
         }
     }
 
-    /// Whether blocks are in the buffer, or are read next without moving the arm for them.
+    /// Whether blocks are in the buffer, or will be without a movement of the arm for them.
     pub fn covers(&self, pba: Pba, blocks: u64) -> bool {
         self.segment.is_some_and(|segment| {
             let held = pba >= segment.from && pba <= segment.origin;
@@ -40,7 +40,7 @@ impl LookAhead {
         })
     }
 
-    /// When `blocks` from `pba` on are in the buffer, if they are or will be.
+    /// Time at which `blocks` blocks from `pba` on are in the buffer; `None` if they will not be.
     pub fn hit(
         &mut self,
         mechanics: &mut Mechanics,
@@ -62,7 +62,7 @@ impl LookAhead {
         let track = u64::from(mechanics.geometry().place(segment.origin).track.blocks);
         let full = turn.nanos() * self.capacity_blocks / track;
         if now.since(segment.at) > Span::from_nanos(full) {
-            // The buffer was full and reading had stopped: what does not fit in it waits a turn.
+            // The buffer was full and reading had stopped: blocks that do not fit wait for another turn.
             let late = now + turn;
             there = if more <= self.capacity_blocks {
                 now
@@ -80,7 +80,7 @@ impl LookAhead {
         Some(there.max(now))
     }
 
-    /// A read has ended in front of `end` at `at`, and the head stays there.
+    /// Begins to read ahead from `end`, where a read of blocks from `pba` ended at `at`.
     pub const fn read(&mut self, pba: Pba, end: Pba, at: Time) {
         if self.capacity_blocks > 0 {
             self.segment = Some(Segment {
@@ -92,7 +92,7 @@ impl LookAhead {
         }
     }
 
-    /// Something else has taken the arm at `now`.
+    /// Stops reading ahead: the arm is needed elsewhere at `now`.
     pub fn stop(&mut self, mechanics: &Mechanics, now: Time) {
         if let Some(segment) = &mut self.segment
             && !segment.stopped
@@ -105,7 +105,7 @@ impl LookAhead {
         }
     }
 
-    /// Blocks were written: a segment that holds any of them is worth nothing.
+    /// Drops the segment if it holds, or may come to hold, any of the written blocks.
     pub fn written(&mut self, pba: Pba, blocks: u64) {
         if let Some(segment) = self.segment
             && pba.0 < segment.origin.0 + self.capacity_blocks
@@ -115,7 +115,7 @@ impl LookAhead {
         }
     }
 
-    /// Forgets everything.
+    /// Drops the segment.
     pub const fn clear(&mut self) {
         self.segment = None;
     }

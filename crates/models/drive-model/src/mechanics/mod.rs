@@ -1,7 +1,7 @@
-//! A disk: where blocks lie, how the arm moves, and when a place comes around.
+//! The mechanics of a disk: the positions of blocks, the movement of the arm, and the rotation.
 //!
-//! The angle of the platters follows from the time alone, so that positioning is exact and
-//! missed turns come out by themselves.
+//! The angle of the platters follows from the time alone, so that positioning times are exact and missed turns follow
+//! by themselves.
 
 mod geometry;
 mod look_ahead;
@@ -17,7 +17,7 @@ use crate::request::Pba;
 use crate::time::{Span, Time};
 use serde::{Deserialize, Serialize};
 
-/// What is done at a place.
+/// The kind of an access to the medium.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Access {
     /// Reading.
@@ -26,7 +26,7 @@ pub enum Access {
     Write,
 }
 
-/// Where the arm is.
+/// Position of the arm.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct ArmPosition {
     /// The cylinder.
@@ -35,30 +35,30 @@ pub struct ArmPosition {
     pub head: u32,
 }
 
-/// What moves in a drive.
+/// The moving parts of a drive.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Mechanics {
     geometry: Geometry,
     seek: SeekCurve,
     arm: ArmPosition,
-    /// What the angle is at the start.
+    /// Angle of the platters at the start.
     phase: Turn,
     counts: Counts,
 }
 
-/// Blocks that went over the heads, and how often the arm moved.
+/// Counters of the heads.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
 pub struct Counts {
     /// Blocks read from the medium.
     pub read_blocks: u64,
-    /// Blocks written to it.
+    /// Blocks written to the medium.
     pub written_blocks: u64,
-    /// Moves of the arm to another cylinder.
+    /// Movements of the arm to another cylinder.
     pub seeks: u64,
 }
 
 impl Counts {
-    /// What was counted since `earlier`, which is of the same drive.
+    /// The difference to `earlier`, which is of the same drive.
     pub const fn since(&self, earlier: &Self) -> Self {
         Self {
             read_blocks: self.read_blocks - earlier.read_blocks,
@@ -69,7 +69,7 @@ impl Counts {
 }
 
 impl Mechanics {
-    /// A drive at rest: its arm is parked at the innermost cylinder.
+    /// A drive at rest, with the arm parked at the innermost cylinder.
     pub fn new(geometry: Geometry, seek: SeekCurve, phase: Turn) -> Self {
         let arm = ArmPosition {
             cylinder: geometry.cylinders() - 1,
@@ -84,22 +84,22 @@ impl Mechanics {
         }
     }
 
-    /// Where blocks lie.
+    /// Positions of blocks.
     pub const fn geometry(&self) -> &Geometry {
         &self.geometry
     }
 
-    /// Where the arm is.
+    /// Position of the arm.
     pub const fn arm(&self) -> ArmPosition {
         self.arm
     }
 
-    /// What has been counted.
+    /// Counters since the start.
     pub const fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// Moves the arm over a cylinder and its first surface, for nothing but being there.
+    /// Moves the arm to a cylinder and its first surface, without an access.
     pub fn seek_to(&mut self, now: Time, cylinder: u32) -> Time {
         let to = (cylinder.min(self.geometry.cylinders() - 1), 0);
         let moved = self.seek.to((self.arm.cylinder, self.arm.head), to, false);
@@ -112,19 +112,19 @@ impl Mechanics {
         self.arm = ArmPosition { cylinder, head };
     }
 
-    /// From `at` until the given angle comes around.
+    /// Time from `at` until the given angle comes around.
     fn until_angle(&self, at: Time, angle: Turn) -> Span {
         let turn_ns = self.geometry.rotation().nanos();
         let now = ((u128::from(at.nanos() % turn_ns) << 32) / u128::from(turn_ns)) as u32;
         let ahead = angle.0.wrapping_sub(now.wrapping_add(self.phase.0));
-        // Rounding must not turn «just arrived» into a missed turn.
+        // Rounding must not turn an exact arrival into a missed turn.
         if ahead > u32::MAX - 2_048 {
             return Span::ZERO;
         }
         Span::from_nanos(((u128::from(ahead) * u128::from(turn_ns)) >> 32) as u64)
     }
 
-    /// The part of a turn that `blocks` of a track take.
+    /// Duration of the part of a turn that `blocks` of a track take.
     fn sweep(&self, track: &Track, blocks: u32) -> Span {
         let turn_ns = u128::from(self.geometry.rotation().nanos());
         let ns = turn_ns * u128::from(blocks) / u128::from(track.blocks);
@@ -136,8 +136,7 @@ impl Mechanics {
         Turn(place.track.start.0.wrapping_add(share as u32))
     }
 
-    /// How long until a block would be under the head: what scheduling by shortest positioning
-    /// time compares.
+    /// Time until a block can be under the head: the key of scheduling by shortest positioning time.
     pub fn positioning(&self, now: Time, pba: Pba, access: Access) -> Span {
         let place = self.geometry.place(pba);
         let from = (self.arm.cylinder, self.arm.head);
@@ -146,7 +145,7 @@ impl Mechanics {
         moved + self.until_angle(now + moved, Self::angle(&place))
     }
 
-    /// The same of an angle of `pba`'s track, for reading there.
+    /// Time until an angle of `pba`'s track can be under the head, for a read.
     pub fn positioning_at_angle(&self, now: Time, (pba, angle): (Pba, Turn)) -> Span {
         let track = self.geometry.place(pba).track;
         let from = (self.arm.cylinder, self.arm.head);
@@ -154,8 +153,8 @@ impl Mechanics {
         moved + self.until_angle(now + moved, angle)
     }
 
-    /// Reads or writes `blocks` from `pba` on, beginning at `now`; when the last one is done. What
-    /// lies behind the last block of the drive takes no time.
+    /// Reads or writes `blocks` from `pba` on, beginning at `now`; returns the end. Blocks after the last one of the
+    /// drive take no time.
     pub fn access(&mut self, now: Time, pba: Pba, blocks: u64, access: Access) -> Time {
         let mut at = now;
         let mut next = pba;
@@ -181,8 +180,7 @@ impl Mechanics {
         at
     }
 
-    /// How many of the blocks of an access that began at `began`, with the arm at `arm`, were done at
-    /// `now`.
+    /// How many blocks of an access that began at `began`, with the arm at `arm`, were done at `now`.
     pub fn reached(
         &self,
         (began, arm): (Time, ArmPosition),
@@ -204,8 +202,8 @@ impl Mechanics {
         done
     }
 
-    /// Reads or writes at an angle of `pba`'s track for a part of a turn or several, counted as
-    /// `blocks`: for what is laid out by angles instead of blocks.
+    /// Reads or writes at an angle of `pba`'s track for a part of a turn or several, counted as `blocks`: for data
+    /// that is laid out by angle instead of by block.
     pub fn access_at_angle(
         &mut self,
         now: Time,
@@ -235,8 +233,8 @@ impl Mechanics {
         end
     }
 
-    /// When reading on from `pba`, which is under the head at `from`, has read `blocks`: the time
-    /// that a sequential reader sees, without moving anything here.
+    /// Time at which a sequential read from `pba`, which is under the head at `from`, has read `blocks`. Does not
+    /// move the arm.
     pub fn reading_on(&self, from: Time, pba: Pba, blocks: u64) -> Time {
         let mut at = from;
         let mut next = pba;
@@ -251,7 +249,7 @@ impl Mechanics {
                 );
                 at += self.seek.to(a, b, false);
             }
-            // Nothing, unless a track begins here.
+            // Zero, except at the start of a track.
             at += self.until_angle(at, Self::angle(&place));
             let here = u64::from(place.track.blocks - place.index).min(end - next.0);
             at += self.sweep(&place.track, here as u32);
@@ -261,18 +259,17 @@ impl Mechanics {
         at
     }
 
-    /// The arm follows a reader that goes on without a request of its own.
+    /// Moves the arm along with a read-ahead.
     fn follow(&mut self, pba: Pba, blocks: u64) {
         let track = self.geometry.place(pba).track;
         self.go((track.cylinder, track.head));
         self.counts.read_blocks += blocks;
     }
 
-    /// The mean time of a random request of `blocks` blocks with one at a time, by the closed form:
-    /// mean seek over the recording zones, half a turn, and the transfer. `overhead` is the drive's
-    /// own for each command.
+    /// Mean time of a random request of `blocks` blocks, one at a time, in closed form: mean seek over the recording
+    /// zones, half a turn, and the transfer. `overhead` is added for each command.
     pub fn random_access_mean(&self, blocks: u32, access: Access, overhead: Span) -> Span {
-        // The chance of each of 512 slices of cylinders follows from the recording zones in it.
+        // The probability of each of 512 slices of cylinders follows from the recording zones in it.
         const SLICES: usize = 512;
         let width = f64::from(self.geometry.cylinders()) / SLICES as f64;
         let mut chance = vec![0.0; SLICES];
@@ -290,7 +287,7 @@ impl Mechanics {
         let mut seek_ns = 0.0;
         for (i, a) in chance.iter().enumerate() {
             for (j, b) in chance.iter().enumerate() {
-                // Two places in one slice are a third of it apart.
+                // Two random positions in one slice are a third of it apart on average.
                 let slices = if i == j {
                     1.0 / 3.0
                 } else {

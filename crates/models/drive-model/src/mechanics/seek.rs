@@ -1,21 +1,21 @@
-//! How long the arm takes.
+//! Seek times of the arm.
 
 use crate::time::Span;
 use serde::{Deserialize, Serialize};
 
-/// What a data sheet says of a drive's arm.
+/// Seek times as in a data sheet.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SeekTimes {
-    /// Milliseconds to the next track.
+    /// Milliseconds of a seek to the next track.
     pub track_to_track_ms: f64,
-    /// Milliseconds of the mean seek: between two random tracks.
+    /// Milliseconds of a mean seek: between two random tracks.
     pub average_ms: f64,
-    /// Milliseconds across all tracks.
+    /// Milliseconds of a seek across all tracks.
     pub full_stroke_ms: f64,
-    /// Milliseconds to another surface at the same cylinder.
+    /// Milliseconds of a switch to another surface at the same cylinder.
     pub head_switch_ms: f64,
-    /// Milliseconds that a write waits longer for the arm to settle.
+    /// Milliseconds that the arm settles longer for a write.
     pub write_settle_ms: f64,
 }
 
@@ -32,7 +32,7 @@ pub struct SeekCurve {
 }
 
 impl SeekTimes {
-    /// Whether the three times can be those of a curve that never falls.
+    /// Whether a curve that never falls can have these three times.
     pub fn check(&self) -> bool {
         let all = [
             self.track_to_track_ms,
@@ -48,7 +48,7 @@ impl SeekTimes {
             && self.weight() >= 0.0
     }
 
-    /// What the mean may be, in milliseconds.
+    /// Range of means, in milliseconds, that such a curve can have.
     pub fn average_range(&self) -> (f64, f64) {
         let range = self.full_stroke_ms - self.track_to_track_ms;
         let at = |part: f64| self.track_to_track_ms + range * part;
@@ -66,7 +66,7 @@ impl SeekTimes {
 }
 
 impl SeekCurve {
-    /// The curve for a drive with so many cylinders.
+    /// The curve for a drive of this many cylinders.
     pub fn new(times: &SeekTimes, cylinders: u32) -> Self {
         let span = f64::from(cylinders.max(2) - 1);
         let range = (times.full_stroke_ms - times.track_to_track_ms) * 1e6;
@@ -80,7 +80,7 @@ impl SeekCurve {
         }
     }
 
-    /// The time for a distance in cylinders; none for no distance.
+    /// Duration of a seek over a distance in cylinders; zero for no distance.
     pub fn seek(&self, cylinders: u32) -> Span {
         if cylinders == 0 {
             return Span::ZERO;
@@ -90,7 +90,7 @@ impl SeekCurve {
         Span::from_nanos(ns as u64)
     }
 
-    /// The time from one track to another, which may be the same.
+    /// Duration of a seek from one cylinder and surface to another, which may be the same.
     pub fn to(&self, from: (u32, u32), to: (u32, u32), writes: bool) -> Span {
         if from == to {
             return Span::ZERO;

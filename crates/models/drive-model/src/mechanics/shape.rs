@@ -1,9 +1,9 @@
-//! The shape of a disk, as a profile gives it.
+//! The geometry of a disk, as in a profile.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// In which direction the strokes run.
+/// Direction of the strokes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stroke {
@@ -16,7 +16,7 @@ pub enum Stroke {
     TowardsMiddle,
 }
 
-/// The shape of a disk, as a profile gives it.
+/// The geometry of a disk, as in a profile.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Shape {
@@ -24,33 +24,32 @@ pub struct Shape {
     pub rpm: u32,
     /// Surfaces with a head each, 1 to 64.
     pub heads: u32,
-    /// Tracks on a surface.
+    /// Number of tracks on a surface.
     pub cylinders: u32,
     /// Recording zones: runs of cylinders with tracks of one length.
     pub recording_zones: u32,
-    /// Cylinders of the innermost recording zone over those of the outermost; those between are in
-    /// equal steps. All have as many if it is not said.
+    /// Ratio of the cylinders of the innermost recording zone to those of the outermost; those between change in
+    /// equal steps. By default all have the same number.
     #[serde(default = "alike")]
     pub innermost_zone_width: f64,
     /// Blocks of 4 KiB in a track of the outermost recording zone.
     pub outer_track_blocks: u32,
-    /// The same of the innermost; those between as far as their middle is on the way.
+    /// Blocks of 4 KiB in a track of the innermost recording zone; those between are interpolated at their middle.
     pub inner_track_blocks: u32,
-    /// Tracks of a stroke; no stroke goes beyond its recording zone.
+    /// Number of tracks in a stroke; no stroke goes beyond its recording zone.
     pub stroke_tracks: u32,
-    /// Which way they run.
+    /// Direction of the strokes.
     pub stroke: Stroke,
-    /// The part of the cylinders, around the middle one, in whose recording zones strokes run to and
-    /// fro whatever is said above; none if it is not said.
+    /// Share of the cylinders, around the middle one, in whose recording zones strokes alternate in direction
+    /// whatever `stroke` says; none by default.
     #[serde(default)]
     pub serpentine_part: f64,
-    /// How dense each surface is beside the nominal track length (adaptive formatting); all of the
-    /// nominal length if empty.
+    /// Density of each surface relative to the nominal track length (adaptive formatting); 1 for all if empty.
     #[serde(default)]
     pub head_density: Vec<f64>,
-    /// Microseconds between the end of a track and the beginning of the next one on the surface.
+    /// Microseconds between the end of a track and the start of the next one on the surface.
     pub track_skew_us: f64,
-    /// The same where the surface changes.
+    /// Microseconds between the end of a track and the start of the next one on another surface.
     pub head_skew_us: f64,
 }
 
@@ -58,17 +57,17 @@ const fn alike() -> f64 {
     1.0
 }
 
-/// Why a shape cannot be.
+/// Why a geometry is impossible.
 #[derive(Clone, PartialEq, Debug, Error)]
 pub enum ShapeError {
-    /// A number out of its range.
+    /// A number is out of its range.
     #[error("{field} is {value}: it must be {must}")]
     Range {
         /// The field.
         field: &'static str,
-        /// What it was.
+        /// Its value.
         value: f64,
-        /// What it may be.
+        /// The range, in words.
         must: &'static str,
     },
 }
@@ -88,23 +87,23 @@ fn range(
 }
 
 impl Shape {
-    /// The outer edge of a recording zone, in cylinders if the outermost had one.
+    /// The outer edge of a recording zone, in widths of the outermost one.
     fn edge(&self, zone: u32) -> f64 {
         let (zone, steps) = (f64::from(zone), f64::from(self.recording_zones.max(2) - 1));
         zone + (self.innermost_zone_width - 1.0) * zone * (zone - 1.0) / (2.0 * steps)
     }
 
-    /// The middle of a recording zone in the same measure.
+    /// The middle of a recording zone, in widths of the outermost one.
     fn middle(&self, zone: u32) -> f64 {
         f64::midpoint(self.edge(zone), self.edge(zone + 1))
     }
 
-    /// How far inwards the middle of a recording zone lies, from 0 to 1.
+    /// Depth of the middle of a recording zone, from 0 (outermost) to 1.
     pub(super) fn depth(&self, zone: u32) -> f64 {
         self.middle(zone) / self.edge(self.recording_zones)
     }
 
-    /// The outermost cylinder of a recording zone; behind the last one, how many there are.
+    /// The outermost cylinder of a recording zone; for the index after the last one, the number of cylinders.
     pub(super) fn first_cylinder(&self, zone: u32) -> u32 {
         if zone == self.recording_zones {
             return self.cylinders;
@@ -149,7 +148,7 @@ impl Shape {
         let width = self.innermost_zone_width;
         let narrowest = (self.edge(1) * width.min(1.0)) / self.edge(self.recording_zones);
         range(
-            // Two, so that rounding leaves one.
+            // At least two cylinders, so that rounding leaves one.
             (0.05..=20.0).contains(&width)
                 && (width == 1.0 || narrowest * f64::from(self.cylinders) >= 2.0),
             "innermost_zone_width",

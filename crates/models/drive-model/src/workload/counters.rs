@@ -1,4 +1,4 @@
-//! How long requests took: on the drive, and how late their answers were on the wall.
+//! Latencies of requests on the drive, and delays of their completions on the wall clock.
 
 use crate::request::RequestKind;
 use crate::time::{Span, micros};
@@ -8,48 +8,49 @@ use serde::Serialize;
 use std::time::Duration;
 use zone::Bytes;
 
-/// Requests of one kind.
+/// Counters of one kind of request.
 struct Kind {
     name: &'static str,
     requests: u64,
     bytes: u64,
     errors: u64,
-    /// Nanoseconds of the drive's; the least and the most exactly.
+    /// Nanoseconds of the drive's time; the smallest and largest exactly.
     latency: Histogram<u64>,
     extremes: (u64, u64),
 }
 
-/// Counts what was answered.
+/// Counters of completed requests.
 pub struct Counters(Mutex<Inner>);
 
 struct Inner {
     kinds: [Kind; 4],
-    /// Nanoseconds on the wall between the time when an answer was due and that when it was given out.
+    /// Nanoseconds on the wall clock between the time at which a completion was due and the time at which it was
+    /// handed out.
     late: Histogram<u64>,
 }
 
-/// Digits of every time from 1 ns on that are kept.
+/// Significant digits of a time in the histograms, from 1 ns on.
 const DIGITS: u8 = 3;
 
 const NAMES: [&str; 4] = ["read", "write", "flush", "trim"];
 
-/// What requests of one kind came to.
+/// Totals of one kind of request.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Answered {
     /// `read`, `write`, `flush` or `trim`.
     #[serde(skip)]
     pub name: &'static str,
-    /// How many.
+    /// Number of requests.
     pub requests: u64,
-    /// Of those that were done.
+    /// Bytes of successful requests.
     pub bytes: u64,
-    /// How many failed.
+    /// Number of failed requests.
     pub errors: u64,
-    /// `None` without requests.
+    /// Latencies; `None` without requests.
     pub latency_us: Option<Latencies>,
 }
 
-/// Microseconds.
+/// Latencies in microseconds.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 #[expect(
     missing_docs,
@@ -68,7 +69,7 @@ impl Latencies {
         if latency.is_empty() {
             return None;
         }
-        // Those of the histogram are the middles of its steps.
+        // A value of the histogram is the middle of its step, so it is limited to the exact extremes.
         let within = |nanos: f64| nanos.clamp(least as f64, most as f64) / 1e3;
         let quantile = |part| within(latency.value_at_quantile(part) as f64);
         Some(Self {
@@ -82,9 +83,9 @@ impl Latencies {
 }
 
 impl Answered {
-    /// A table of those that there were, its head in front; nothing if there were none.
+    /// A table of the kinds that occurred, with a head; empty if none did.
     pub fn rows(all: &[Self]) -> Vec<Vec<String>> {
-        // Without a column of zeros the table fits on 80 columns.
+        // Without a column of zeros, the table fits in 80 columns.
         let any_errors = all.iter().any(|kind| kind.errors > 0);
         let mut head = vec!["", "requests", "bytes"];
         head.extend(any_errors.then_some("errors"));
@@ -108,10 +109,10 @@ impl Answered {
 }
 
 impl Counters {
-    /// Nothing yet.
+    /// Counters of nothing.
     ///
     /// # Errors
-    /// None that is known: its histograms are of a kind that there is.
+    /// None is expected: the parameters of the histograms are valid.
     pub fn new() -> Result<Self, CreationError> {
         let kind = |name| -> Result<Kind, CreationError> {
             Ok(Kind {
@@ -130,8 +131,8 @@ impl Counters {
         })))
     }
 
-    /// One request that the drive answered after `latency`, and that its answer was late by on the wall,
-    /// if it went there.
+    /// Counts a request that the drive completed after `latency`, and the delay of its completion on the wall clock,
+    /// if there was one.
     pub fn count(
         &self,
         operation: RequestKind,
@@ -154,7 +155,7 @@ impl Counters {
         } else {
             kind.errors += 1;
         }
-        // They grow with what they hold; an error would be for want of room for some kilobytes.
+        // The histograms grow as needed; an error would mean that some kilobytes of memory are missing.
         let _ = kind.latency.record(latency.nanos());
         let (least, most) = kind.extremes;
         kind.extremes = (least.min(latency.nanos()), most.max(latency.nanos()));
@@ -164,13 +165,13 @@ impl Counters {
         }
     }
 
-    /// Whether there was a request.
+    /// Whether any request was counted.
     pub fn any(&self) -> bool {
         let inner = self.0.lock();
         inner.kinds.iter().any(|kind| kind.requests > 0)
     }
 
-    /// What was counted, by kind.
+    /// Totals by kind.
     pub fn answered(&self) -> [Answered; 4] {
         let inner = self.0.lock();
         inner.kinds.each_ref().map(|kind| Answered {
@@ -182,7 +183,7 @@ impl Counters {
         })
     }
 
-    /// How late answers were on the wall, if any went there.
+    /// Delays on the wall clock, if any were counted.
     pub fn late(&self) -> Option<Latencies> {
         let late = &self.0.lock().late;
         Latencies::of(late, (late.min(), late.max()))

@@ -1,4 +1,4 @@
-//! A workload on a model: its requests, and what is counted of their answers.
+//! Workloads for a model: their requests, and the counters of their completions.
 
 mod counters;
 mod requests;

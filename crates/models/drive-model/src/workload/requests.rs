@@ -1,4 +1,4 @@
-//! The requests of a workload: where they go, in order or at random.
+//! The requests of a workload, sequential or random.
 
 use crate::model::Model;
 use crate::random::Random;
@@ -9,21 +9,21 @@ use zone::{ZoneDescriptor, ZoneId, ZoneKind};
 /// Most bytes of a request, as over NBD.
 const MOST_BYTES: u64 = 32 << 20;
 
-/// In which order a workload asks.
+/// Order of a workload's requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
     /// Reads from the first byte on.
     Read,
     /// Writes from the first byte on.
     Write,
-    /// Reads in random places.
+    /// Reads at random positions.
     RandomRead,
-    /// Writes in random places.
+    /// Writes at random positions.
     RandomWrite,
 }
 
 impl Order {
-    /// All, each with its name (fio's) and what it asks.
+    /// All orders, each with its name (fio's) and its description.
     pub const ALL: [(&str, Self, &str); 4] = [
         ("read", Self::Read, "Reads from the first byte on"),
         ("write", Self::Write, "Writes from the first byte on"),
@@ -31,81 +31,81 @@ impl Order {
         ("randwrite", Self::RandomWrite, "Writes in random places"),
     ];
 
-    /// What it is called.
+    /// The name, as in fio.
     pub fn name(self) -> &'static str {
         let found = Self::ALL.into_iter().find(|(_, order, _)| *order == self);
         found.map_or("", |(name, ..)| name)
     }
 }
 
-/// What is asked for.
+/// Parameters of a workload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Workload {
-    /// In which order.
+    /// Order of the requests.
     pub order: Order,
-    /// Bytes of a request: whole blocks, 32 MiB at most; random ones begin at multiples of it.
+    /// Bytes of a request: whole blocks, at most 32 MiB; random requests begin at multiples of it.
     pub request_bytes: u64,
-    /// Only the first so many bytes of the drive.
+    /// Limits requests to the first so many bytes of the drive.
     pub size_bytes: Option<u64>,
-    /// Another one gives other random places.
+    /// Seed of random positions.
     pub seed: u64,
 }
 
-/// Why a drive has no such requests.
+/// Why a drive cannot have the requests of a workload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NoRequests {
-    /// A size that no request to a model has.
+    /// The size is not possible for a request.
     #[error("{bytes} bytes are no size of requests to a model")]
     RequestBytes {
         /// The size asked for.
         bytes: u64,
     },
-    /// The drive is smaller.
+    /// The workload is larger than the drive.
     #[error("the drive has {bytes} bytes")]
     Beyond {
         /// Of the drive.
         bytes: u64,
     },
-    /// None fits.
+    /// There is no position for a request.
     #[error("no request of {bytes} bytes has a place")]
     NoPlace {
         /// Of a request.
         bytes: u64,
     },
-    /// Zones are written in order, and it asks for writes in random places.
+    /// Zones have to be written in order, and the workload writes at random positions.
     #[error("has zones that are written in order")]
     OnlyInOrder,
-    /// No zone has anything that could be read.
+    /// No zone has data that could be read.
     #[error("has nothing in its zones that could be read")]
     NothingWritten,
 }
 
-/// Blocks in one piece.
+/// A run of blocks that requests may go to.
 struct Region {
     first: u64,
-    /// Requests that fit into those in front of it.
+    /// Number of requests that fit in the regions before this one.
     before: u64,
 }
 
-/// See the head of this file. In order they end with the drive, at random never.
+/// Iterator over the requests of a workload. Sequential ones end with the drive, random ones never.
 pub struct Requests {
     order: Order,
-    /// Blocks of each.
+    /// Blocks of a request.
     blocks: u64,
-    /// Where they may go: a drive with zones may have gaps between them.
+    /// Regions for requests: a drive with zones may have gaps between them.
     extents: Vec<Region>,
-    /// How many fit.
+    /// Number of requests that fit in the regions.
     slots: u64,
-    /// How many were made.
+    /// Number of requests returned so far.
     made: u64,
     random: Random,
 }
 
 impl Requests {
-    /// Those of a workload on a drive as it is `now`: at another time others.
+    /// The requests of a workload on a drive in its state at `now`.
     ///
     /// # Errors
-    /// The drive has no such requests, or no place for them.
+    /// [`NoRequests`].
     pub fn new(workload: &Workload, model: &dyn Model, now: Time) -> Result<Self, NoRequests> {
         let bytes = workload.request_bytes;
         if bytes == 0 || !bytes.is_multiple_of(BLOCK_BYTES) || bytes > MOST_BYTES {
@@ -143,7 +143,7 @@ impl Requests {
         })
     }
 
-    /// The first block of a request, numbered in order.
+    /// First block of the `slot`-th request in order.
     fn place(&self, slot: u64) -> u64 {
         let behind = self.extents.partition_point(|extent| extent.before <= slot);
         let extent = &self.extents[behind - 1];
@@ -151,9 +151,8 @@ impl Requests {
     }
 }
 
-/// First block and length of every piece of the drive that such requests may go to. What was never written
-/// is answered without a look at the medium where zones have to be written in order: as in fio, nothing is
-/// read there.
+/// First block and length of every region that such requests may go to. Where zones have to be written in order,
+/// blocks that were never written are not read, as in fio: the drive answers such reads without touching the medium.
 fn places(order: Order, model: &dyn Model) -> Result<Vec<(u64, u64)>, NoRequests> {
     let Some(zones) = model.zones() else {
         return Ok(vec![(0, model.blocks())]);
@@ -177,7 +176,7 @@ fn places(order: Order, model: &dyn Model) -> Result<Vec<(u64, u64)>, NoRequests
     Ok(all.iter().map(place).collect())
 }
 
-/// Whether it can be asked of zones that are written in order.
+/// Checks that zones that are written in order allow the order of the workload.
 fn check(order: Order, zones: &[ZoneDescriptor]) -> Result<(), NoRequests> {
     let written = |zone: &ZoneDescriptor| zone.write_pointer_valid() && zone.write_pointer > 0;
     match order {

@@ -1,4 +1,4 @@
-//! A workload carried out on a model, and what came of it.
+//! Runs a workload on a model, and collects its results.
 
 use super::{Counters, Requests, Stretches};
 use crate::host::keep_under_way;
@@ -9,34 +9,34 @@ use hdrhistogram::CreationError;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Answers between two words to whoever watches.
+/// Completions between two calls of the progress callback.
 const WORD_EVERY: u64 = 4096;
 
-/// How long a workload goes on.
+/// Duration and depth of a workload.
 #[derive(Clone, Copy, Debug)]
 pub struct Length {
-    /// Requests under way at a time.
+    /// Number of requests under way.
     pub depth: usize,
-    /// Seconds of the drive's time.
+    /// Duration in seconds of the drive's time.
     pub seconds: u64,
-    /// Seconds of a stretch, if there are stretches; not zero.
+    /// Length of a stretch in seconds, not zero; `None` for no stretches.
     pub every: Option<u64>,
 }
 
-/// What came of it.
+/// Results of a workload.
 pub struct Ran {
-    /// Its requests by kind.
+    /// Counters by kind of request.
     pub counters: Counters,
-    /// Its requests by time.
+    /// Rates by time.
     pub stretches: Stretches,
-    /// How many failed, and the first of them.
+    /// Number of failed requests, the first of them, and its failure.
     pub failed: Option<(u64, Request, Failure)>,
-    /// When the last answer came.
+    /// Time of the last completion.
     pub end: Time,
 }
 
-/// Keeps requests under way from `start` on until the time is over, there are no more or `stop` is set, and
-/// waits for the last of them. `each` is told now and then how much of the drive's time is over.
+/// Keeps requests under way from `start` on until the time is over, the requests end or `stop` is set; then waits for
+/// the rest. `each` is called from time to time with the drive's time that has passed.
 ///
 /// # Errors
 /// Those of [`Counters::new`].

@@ -1,14 +1,14 @@
-//! How a workload went by and by: what was answered in each stretch of the drive's time.
+//! Rates of a workload over time: the completions in each stretch of the drive's time.
 
 use crate::time::{Span, Time, micros};
 use serde::Serialize;
 
-/// What was answered.
+/// Sums over completions.
 #[derive(Clone, Copy, Default)]
 struct Tally {
     requests: u64,
     bytes: u64,
-    /// Nanoseconds: the sum, and the most.
+    /// Nanoseconds: the sum and the largest.
     latency: u64,
     most: u64,
 }
@@ -33,33 +33,33 @@ impl Tally {
     }
 }
 
-/// How it went in a stretch.
+/// Rates of a stretch.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Rates {
-    /// When it began.
+    /// Start of the stretch.
     pub from_seconds: f64,
     /// Requests.
     pub requests_per_second: f64,
-    /// Bytes of those that were done.
+    /// Bytes a second of successful requests.
     pub bytes_per_second: f64,
-    /// Latency.
+    /// Mean latency.
     pub mean_us: f64,
-    /// Latency.
+    /// Largest latency.
     pub max_us: f64,
 }
 
-/// See the head of this file.
+/// Completions by stretch of time.
 pub struct Stretches {
     start: Time,
-    /// Seconds of one, and how many there are: what comes later belongs to the last. Without, there is only
-    /// the whole.
+    /// Seconds of a stretch, and number of stretches: later completions count to the last one. `None` if there is
+    /// only the total.
     every: Option<(u64, usize)>,
     all: Tally,
     each: Vec<Tally>,
 }
 
 impl Stretches {
-    /// Nothing yet, of work that takes about `seconds`. `every` is not zero.
+    /// Empty stretches for a workload of about `seconds`. `every` must not be zero.
     pub fn new(start: Time, every: Option<u64>, seconds: u64) -> Self {
         let count = |every| (every, seconds.div_ceil(every).max(1) as usize);
         Self {
@@ -70,7 +70,7 @@ impl Stretches {
         }
     }
 
-    /// An answer.
+    /// Counts a completion.
     pub fn count(&mut self, at: Time, bytes: u64, latency: Span) {
         self.all.add(bytes, latency);
         if let Some((every, count)) = self.every {
@@ -83,17 +83,17 @@ impl Stretches {
         }
     }
 
-    /// How many there were.
+    /// Number of completions.
     pub const fn requests(&self) -> u64 {
         self.all.requests
     }
 
-    /// All of it, which took so many seconds.
+    /// Rates of the whole workload, which took `seconds`.
     pub fn total(&self, seconds: f64) -> Rates {
         self.all.rates(0.0, seconds)
     }
 
-    /// A table of [`rates`](Self::rates), its head in front; nothing without stretches.
+    /// A table of [`rates`](Self::rates), with a head; empty without stretches.
     pub fn rows(&self, seconds: f64) -> Vec<Vec<String>> {
         let head = ["from", "requests/s", "MiB/s", "mean", "max"].map(str::to_owned);
         let rates = self.rates(seconds).into_iter().map(|rates| {
@@ -109,7 +109,7 @@ impl Stretches {
         head.into_iter().chain(rates).collect()
     }
 
-    /// Each stretch. The last one is as long as it took.
+    /// Rates of each stretch. The last one ends with the workload.
     pub fn rates(&self, seconds: f64) -> Vec<Rates> {
         let every = self.every.map_or(1, |(every, _)| every) as f64;
         let rates = |(n, tally): (usize, &Tally)| {
