@@ -1,5 +1,5 @@
-//! `zonestore age`: files come and go in a directory of any file system. What was done is kept in the directory, so a
-//! run that was interrupted goes on where it was.
+//! `zonestore age`: creates and removes files in a directory of any file system. A note in the directory records how
+//! many operations are done, so that an interrupted run continues.
 
 use crate::args::AgeArguments;
 use crate::errors::{CommandError, CommandResult, fail};
@@ -12,11 +12,11 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use terminal::{Interrupt, Progress, count, human};
 
-/// What was done, in the directory that is aged.
+/// Name of the note in the aged directory.
 const STATE: &str = ".zonestore-age";
-/// Operations between two notes of what was done.
+/// Number of operations between two updates of the note.
 const NOTE_EVERY: u64 = 256;
-/// Bytes that are written at once.
+/// Bytes of one write.
 const PIECE: usize = 64 << 10;
 /// Sizes of files on most file systems are multiples of this.
 const UNIT: u64 = 4096;
@@ -39,7 +39,7 @@ pub fn run(arguments: &AgeArguments, out: &mut Output) -> CommandResult {
         return fail!(Usage, "--bytes: a file of {largest} does not fit"; "give more, or smaller --sizes");
     }
     fs::create_dir_all(directory).map_err(|error| CommandError::folder(directory, &error))?;
-    // Another run of the same name would find files that it did not make.
+    // A run with other parameters would find files that it did not create.
     let run = json!({
         "version": 1, "seed": arguments.seed, "bytes": arguments.bytes.0,
         "random_removals": arguments.random_removals, "sizes": text,
@@ -87,7 +87,7 @@ pub fn run(arguments: &AgeArguments, out: &mut Output) -> CommandResult {
             Step::Remove { file } => {
                 let path = place(directory, file);
                 match fs::remove_file(&path) {
-                    // An interrupted run may have come further than its note.
+                    // An interrupted run may have done more operations than its note says.
                     Err(error) if error.kind() != ErrorKind::NotFound => {
                         return Err(CommandError::file(&path, &error));
                     }
@@ -125,7 +125,7 @@ fn place(directory: &Path, file: u64) -> PathBuf {
         .join(file.to_string())
 }
 
-/// A file of bytes that no compression makes smaller.
+/// Creates a file of incompressible bytes.
 fn create(path: &Path, bytes: u64, seed: u64) -> io::Result<()> {
     if let Some(parent) = path.parent() {
         match fs::create_dir(parent) {
@@ -146,14 +146,14 @@ fn create(path: &Path, bytes: u64, seed: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// What was done, and of which run.
+/// The note: parameters of the run, and number of operations done.
 struct Note {
     path: PathBuf,
     run: serde_json::Value,
 }
 
 impl Note {
-    /// How many operations were done; `None` if nothing was.
+    /// Number of operations done; `None` without a note.
     fn read(&self) -> CommandResult<Option<u64>> {
         let text = match fs::read_to_string(&self.path) {
             Ok(text) => text,

@@ -15,7 +15,7 @@ use device::ShapeRequest;
 use std::time::Duration;
 use terminal::Interrupt;
 
-/// Carries out a benchmark.
+/// Runs a benchmark.
 pub fn run(command: BenchCommand, out: &mut Output) -> CommandResult {
     let interrupt = Interrupt::listen()?;
     match command {

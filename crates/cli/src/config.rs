@@ -1,4 +1,4 @@
-//! `zonestore config`: whether a server's configuration is sound, and what would be used.
+//! `zonestore config`: checks a server's configuration, and prints the values that would apply.
 
 use crate::args::ConfigCommand;
 use crate::errors::{CommandError, CommandResult, Exit, sorted};

@@ -1,5 +1,5 @@
-//! `zonestore drive conformance` and `zonestore fs conformance`: whether a drive does what a zoned
-//! drive has to do, and BlueFS on it what a file system has to do.
+//! `zonestore drive conformance` and `zonestore fs conformance`: tests a drive against the rules of zoned drives, and
+//! BlueFS on it against those of a file system.
 
 use crate::args::{DriveConformance, FsConformance};
 use crate::drive_file;
@@ -13,7 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Puts a drive through the suite; everything on it is lost.
+/// Runs the drive suite; all data on the drive is lost.
 pub fn drive(arguments: &DriveConformance, out: &mut Output) -> CommandResult {
     let path = &arguments.drive;
     check_erase(path, arguments.yes_erase)?;
@@ -33,7 +33,7 @@ pub fn drive(arguments: &DriveConformance, out: &mut Output) -> CommandResult {
     out.value(&json!({ "path": path.display().to_string(), "conforms": true, "notes": notes }))
 }
 
-/// Puts BlueFS through its suite on a drive; everything on it is lost.
+/// Runs the BlueFS suite on a drive; all data on it is lost.
 pub fn bluefs(arguments: &FsConformance, out: &mut Output) -> CommandResult {
     let path = &arguments.drive;
     check_erase(path, arguments.yes_erase)?;
@@ -63,7 +63,7 @@ pub fn bluefs(arguments: &FsConformance, out: &mut Output) -> CommandResult {
     )
 }
 
-/// Refuses to go on where nobody has said that everything may be destroyed.
+/// Refuses to continue unless the user has agreed to the loss of all data.
 pub fn check_erase(path: &Path, yes: bool) -> CommandResult {
     if yes {
         return Ok(());
@@ -76,12 +76,12 @@ pub fn check_erase(path: &Path, yes: bool) -> CommandResult {
     )
 }
 
-/// Runs a suite. A broken rule ends it as a failed assertion, which has printed itself.
+/// Runs a suite. A broken rule is a failed assertion, which has printed its message already.
 fn passed<T>(path: &Path, failure: &str, suite: impl FnOnce() -> T) -> CommandResult<T> {
     judged(suite).or_else(|_| fail!(Failed, "{}: {failure}", path.display()))
 }
 
-/// What a suite answers, or the rule that is broken.
+/// Runs a suite; returns its result, or the message of the broken rule.
 pub fn judged<T>(suite: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(suite)).map_err(|payload| {
         let text = payload.downcast_ref::<String>().map(String::as_str);

@@ -18,7 +18,7 @@ use terminal::{Progress, count, human};
 use zone::{ZoneId, ZoneKind};
 use zone_map::blkzone_line;
 
-/// Carries out a command on drives.
+/// Runs `zonestore drive …`.
 pub fn run(command: DriveCommand, out: &mut Output) -> CommandResult {
     match command {
         DriveCommand::Create(arguments) => create(&arguments, out),

@@ -1,4 +1,4 @@
-//! `zonestore daemon`: drives become devices of OpenStack Swift.
+//! `zonestore daemon`: serves drives as devices of OpenStack Swift.
 
 use crate::args::DaemonArguments;
 use crate::drive_file;
@@ -26,7 +26,7 @@ pub fn run(arguments: &DaemonArguments, out: &mut Output) -> CommandResult {
     }
     check_once(&named)?;
     let user = arguments.user.as_deref().map(user).transpose()?;
-    // Before anything is mounted: without it there is nobody to serve.
+    // Before any mount: without the socket, no client could be served.
     let socket = Socket::at(&arguments.socket, user)?;
     let mut drives = Vec::new();
     let served = named
@@ -61,7 +61,7 @@ fn serve(socket: Socket, drives: &[ServedDrive], out: &mut Output) -> CommandRes
     })
 }
 
-/// `count` drives share the memory for caches.
+/// Mounts a drive, which gets a share of the cache memory: `count` drives share it.
 fn mount(
     name: String,
     path: &Path,
@@ -84,11 +84,11 @@ fn mount(
     Ok(ServedDrive { name, drive, store })
 }
 
-/// No drive has two names, by whatever path.
+/// Refuses a drive that is named twice, by whatever paths.
 fn check_once(named: &[(String, PathBuf)]) -> CommandResult {
     let mut found = BTreeMap::new();
     for (name, path) in named {
-        // One that is not there is for the opening to refuse.
+        // A missing drive is left to the opening to refuse.
         let Ok(drive) = std::fs::metadata(path) else {
             continue;
         };
@@ -107,7 +107,7 @@ fn check_once(named: &[(String, PathBuf)]) -> CommandResult {
     Ok(())
 }
 
-/// Name and path of `[NAME=]DRIVE`. What is there under the whole of it is a path.
+/// Name and path of `[NAME=]DRIVE`. If the whole text is the path of an existing file, there is no name.
 fn named(argument: &Path) -> CommandResult<(String, PathBuf)> {
     let bytes = argument.as_os_str().as_bytes();
     let split = argument.to_str().and_then(|text| text.split_once('='));
@@ -129,7 +129,7 @@ fn named(argument: &Path) -> CommandResult<(String, PathBuf)> {
     Ok((name, path))
 }
 
-/// A user's number.
+/// User id of a user name or number.
 fn user(name: &str) -> CommandResult<u32> {
     if let Ok(number) = name.parse() {
         return Ok(number);

@@ -1,4 +1,4 @@
-//! Opening and making the drives that commands work on: drive files, and zoned devices of the host.
+//! Opening and creating the drives of commands: drive files, and zoned devices of the host.
 
 use crate::args::NewDrive;
 use crate::errors::{CommandError, CommandResult, Exit, fail};
@@ -13,25 +13,25 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use zone::Geometry;
 
-/// Opens a drive for this process alone.
+/// Opens a drive for reading and writing, exclusively.
 pub fn open(path: &Path) -> CommandResult<Drive> {
     check_kind(path)?;
     Ok(Opened::alone(path, true)?)
 }
 
-/// Opens a drive for reading; others may read it at the same time.
+/// Opens a drive for reading; other processes may read it at the same time.
 pub fn open_read_only(path: &Path) -> CommandResult<Drive> {
     check_kind(path)?;
     Ok(Opened::alone(path, false)?)
 }
 
-/// Opens a drive, or finds the server that has it.
+/// Opens a drive, or connects to the server that has it open.
 pub fn open_or_ask(path: &Path, writable: bool) -> CommandResult<Opened> {
     check_kind(path)?;
     Ok(Opened::open(path, writable)?)
 }
 
-/// Makes a drive; the file must not exist.
+/// Creates a drive file, which must not exist.
 pub fn create(path: &Path, shape: &NewDrive) -> CommandResult<FileDrive> {
     let shape = ShapeRequest::from(shape);
     FileDrive::create(path, &geometry(&shape)?, shape.profile()).map_err(|error| match error {
@@ -46,7 +46,7 @@ pub fn create(path: &Path, shape: &NewDrive) -> CommandResult<FileDrive> {
     })
 }
 
-/// The geometry that is asked for.
+/// The geometry that the command line asks for.
 pub fn geometry(shape: &ShapeRequest) -> CommandResult<Geometry> {
     shape.geometry().map_err(|error| match error {
         ShapeError::Geometry(error) => error.into(),
@@ -57,7 +57,7 @@ pub fn geometry(shape: &ShapeRequest) -> CommandResult<Geometry> {
     })
 }
 
-/// A drive that has a model, but no zones.
+/// The error for a profile whose model has no zones.
 fn no_zones(model: &AnyProfile) -> CommandError {
     let (name, class) = (model.name(), model.class());
     let error = CommandError::new(
@@ -72,7 +72,7 @@ fn no_zones(model: &AnyProfile) -> CommandError {
     error.hint("`zonestore drive profiles` says which have zones")
 }
 
-/// Makes sure that a drive that exists has what the command line asks for of a new one.
+/// Checks that an existing drive matches the command line's description of a new one.
 pub fn check_shape(drive: &Drive, shape: &NewDrive) -> CommandResult {
     let wrong = ShapeRequest::from(shape).differences(drive);
     if wrong.is_empty() {
@@ -90,15 +90,15 @@ pub fn check_shape(drive: &Drive, shape: &NewDrive) -> CommandResult {
     )
 }
 
-/// The drive that was opened last: what an error is told with.
+/// Path of the drive that was opened last, for error messages.
 static LAST: Mutex<Option<PathBuf>> = Mutex::new(None);
 
-/// The drive that this process opened last, or was about to.
+/// Path of the drive that this process opened last, or tried to open.
 pub fn last() -> Option<PathBuf> {
     LAST.lock().ok()?.clone()
 }
 
-/// Directories and the like get a clear word before the drive looks for its magic.
+/// Refuses directories and the like with a clear message, before the drive's magic is checked.
 pub fn check_kind(path: &Path) -> CommandResult {
     if let Ok(mut last) = LAST.lock() {
         *last = Some(path.to_owned());

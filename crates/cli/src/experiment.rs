@@ -1,4 +1,4 @@
-//! `zonestore experiment …`: what is printed, measured again.
+//! `zonestore experiment …`: repeats published measurements.
 
 use crate::args::{ExperimentCommand, ExperimentRun};
 use crate::errors::{CommandError, CommandResult, Exit, fail};
@@ -45,7 +45,7 @@ fn measure(arguments: &ExperimentRun, out: &mut Output) -> CommandResult {
     let chosen = chosen(&arguments.ids)?;
     let folder = arguments.out.as_deref();
     if let Some(folder) = folder {
-        // Said now, not after hours of work.
+        // Fails here if the folder cannot be written, not after hours of work.
         fs::create_dir_all(folder)
             .and_then(|()| tempfile::tempfile_in(folder))
             .map_err(|error| CommandError::folder(folder, &error).context("--out"))?;

@@ -1,4 +1,4 @@
-//! Lines of text on the terminal that change while somebody looks.
+//! A live view of text lines.
 
 use crate::errors::CommandResult;
 use ratatui::Frame;
@@ -45,7 +45,7 @@ impl Live for Lines {
     }
 }
 
-/// Shows lines until somebody leaves, and in this interval what `look` finds.
+/// Shows lines until the user leaves, and updates them with the result of `look` at this interval.
 pub fn show(
     lines: Vec<String>,
     interval: Duration,

@@ -1,4 +1,4 @@
-//! Files of the host that data comes from and goes to.
+//! Host files as sources and destinations of data.
 
 use crate::errors::{CommandError, CommandResult, fail};
 use crate::occupant;
@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use terminal::{WholeFile, ending_signals, human};
 
-/// Opens what is to be stored: a file, or `-` for standard input, and its size if that is known.
+/// Opens a source: a file, or `-` for standard input. Also returns its size if known.
 pub fn source(path: &Path) -> CommandResult<(Box<dyn Read>, Option<u64>)> {
     if path == Path::new("-") {
         return Ok((Box::new(io::stdin()), None));
@@ -29,10 +29,10 @@ pub fn source(path: &Path) -> CommandResult<(Box<dyn Read>, Option<u64>)> {
     Ok((Box::new(file), size))
 }
 
-/// The text of a file, or of a pipe, for what is kept in memory whole: a profile, a list of sizes or times.
+/// Reads the text of a file or pipe that is kept in memory: a profile, a list of sizes or times.
 ///
 /// # Errors
-/// It cannot be read, is no text, or does not end in 128 MiB.
+/// The file cannot be read, is not UTF-8, or is longer than 128 MiB.
 pub fn text(path: &Path) -> CommandResult<String> {
     const MOST: u64 = 128 << 20;
     let failed = |error: io::Error| CommandError::file(path, &error);
@@ -48,24 +48,24 @@ pub fn text(path: &Path) -> CommandResult<String> {
     Ok(text)
 }
 
-/// Begins a file. A drive or a saved model is not replaced.
+/// Creates a file. An existing drive or saved model is not replaced.
 pub fn create(path: &Path) -> CommandResult<WholeFile> {
     occupant::refuse(path)?;
     Ok(WholeFile::create(path)?)
 }
 
-/// Begins an archive, or none for `-`. A file of that name is replaced by force only.
+/// Creates an archive file; `None` for `-`. An existing file is replaced only with `force`.
 pub fn new_archive(path: &Path, force: bool) -> CommandResult<Option<WholeFile>> {
     if path == Path::new("-") {
         return Ok(None);
     }
-    // First, for what is one of our drives is not replaced by force either.
+    // This check comes first: a drive is not replaced even with `force`.
     occupant::refuse(path)?;
     if !force && std::fs::metadata(path).is_ok_and(|found| found.is_file()) {
         let shown = path.display();
         return fail!(Refused, "{shown}: exists already"; "take another name; --force replaces it");
     }
-    // It has everybody's data.
+    // The archive has the data of all users, so only its owner may read it.
     let file = WholeFile::create_private(path)?;
     if let Some(partial) = file.partial() {
         remove_at_signals(partial.to_owned())?;
@@ -73,7 +73,7 @@ pub fn new_archive(path: &Path, force: bool) -> CommandResult<Option<WholeFile>>
     Ok(Some(file))
 }
 
-/// Lets nothing of a file stay when a signal ends this process. Once it has its name, there is nothing to remove.
+/// Removes a partial file if a signal ends this process. Once the file has its name, there is nothing to remove.
 fn remove_at_signals(partial: PathBuf) -> io::Result<()> {
     let mut signals = Signals::new(ending_signals())?;
     std::thread::spawn(move || {
@@ -85,12 +85,12 @@ fn remove_at_signals(partial: PathBuf) -> io::Result<()> {
     Ok(())
 }
 
-/// Begins a file, or none for `-`, which is standard output.
+/// Creates a file; `None` for `-`, which is standard output.
 pub fn destination(path: &Path) -> CommandResult<Option<WholeFile>> {
     (path != Path::new("-")).then(|| create(path)).transpose()
 }
 
-/// Where bytes go to.
+/// The destination of bytes: the file, or standard output.
 pub fn target<'a>(file: &'a mut Option<WholeFile>, out: &'a mut Output) -> &'a mut dyn Write {
     match file {
         Some(file) => file,
@@ -98,7 +98,7 @@ pub fn target<'a>(file: &'a mut Option<WholeFile>, out: &'a mut Output) -> &'a m
     }
 }
 
-/// Writes a small one at once.
+/// Writes a small file.
 pub fn write(path: &Path, text: &str) -> CommandResult {
     let mut file = create(path)?;
     file.write_all(text.as_bytes())?;

@@ -1,5 +1,5 @@
-//! `zonestore`: the one program. This file only connects the command line to its commands; what each
-//! does is in the room of its name.
+//! `zonestore`: the one program. This file only connects the command line to its commands; the module of a command's
+//! name implements it.
 
 mod age;
 mod args;
@@ -41,9 +41,10 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use terminal::Logging;
 
-/// Caches are filled by one thread and emptied by another. The host's allocator keeps what each thread had at its
-/// most: 1.5 GB where 0.8 GB were in use. This one gives back what has been free for some ten seconds. Its large pieces
-/// begin at pages (`disable_cache_oblivious`), so that direct I/O to a device takes them as they are.
+/// One thread fills the caches and another one empties them. The host's allocator keeps the peak memory of each
+/// thread: 1.5 GB where 0.8 GB were in use. This one returns memory that has been free for some ten seconds. Its
+/// large allocations begin at pages (`disable_cache_oblivious`), so that direct I/O to a device takes them as they
+/// are.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
@@ -60,18 +61,18 @@ fn main() -> ExitCode {
     match run(arguments.command, arguments.log_format, &mut out).and_then(|()| out.flush()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // What was found before the error is part of the answer.
+            // The result found before the error is part of the output.
             let _ = out.flush();
             report(&error)
         }
     }
 }
 
-/// Whether errors are for programs (`--json`); known once the command line is read.
+/// Whether errors are printed for programs (`--json`); set once the command line is parsed.
 static REPORTS_JSON: AtomicBool = AtomicBool::new(false);
 
 fn run(command: Command, log_format: Option<Format>, out: &mut Output) -> CommandResult {
-    // A server's configuration says how it logs.
+    // For a server, the configuration sets up the log.
     if !matches!(command, Command::Serve(_)) {
         let json = log_format == Some(Format::Json);
         let is_daemon = matches!(command, Command::Daemon(_));
@@ -113,14 +114,14 @@ fn carry_out(command: Command, log_format: Option<Format>, out: &mut Output) -> 
     }
 }
 
-/// Help and version go to standard output; mistakes to standard error, in our form.
+/// Prints help and version to standard output; usage errors to standard error, in our format.
 fn usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
         let _ = error.print();
         return ExitCode::SUCCESS;
     }
     let is_bare = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
-    // The command line could not be read, so that this is all that is known of it.
+    // The command line could not be parsed, so it is searched for `--json`.
     let mut words = std::env::args_os().skip(1).take_while(|word| word != "--");
     if words.any(|word| word == "--json") {
         REPORTS_JSON.store(true, Ordering::Relaxed);
@@ -129,7 +130,7 @@ fn usage(error: &clap::Error) -> ExitCode {
         } else {
             plain(error)
         };
-        // What comes behind is how the command is called, which --help says too.
+        // The rest is the usage, which --help prints too.
         let ends = ["\n\nUsage:", "\n\nFor more information"];
         let end = ends.iter().filter_map(|end| text.find(end)).min();
         let text = &text[..end.unwrap_or(text.len())];
@@ -151,7 +152,7 @@ fn usage(error: &clap::Error) -> ExitCode {
     ExitCode::from(Exit::Usage as u8)
 }
 
-/// In plain words where the library's are a programmer's.
+/// Replaces the library's technical terms by plain words.
 fn plain(error: &clap::Error) -> String {
     let text = error.to_string();
     let text = text.replace("invalid digit found in string", "write a whole number");
@@ -165,7 +166,7 @@ fn plain(error: &clap::Error) -> String {
     )
 }
 
-/// Ends the process with an error, whatever its threads are waiting for.
+/// Ends the process with an error, even while its threads block.
 fn leave(error: &CommandError) -> ! {
     report(error);
     std::process::exit(error.exit as i32)

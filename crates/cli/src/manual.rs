@@ -1,5 +1,5 @@
-//! `zonestore completions` and `zonestore man`: what shells and manuals want to know, from the command
-//! line's own description.
+//! `zonestore completions` and `zonestore man`: shell completions and manual pages, generated from the definition of
+//! the command line.
 
 use crate::args::Arguments;
 use crate::errors::{CommandError, CommandResult};
@@ -9,14 +9,14 @@ use serde_json::json;
 use std::path::Path;
 use terminal::count;
 
-/// Prints the completions of a shell.
+/// Prints the completion script of a shell.
 pub fn completions(shell: Shell, out: &mut Output) -> CommandResult {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Arguments::described(), "zonestore", &mut script);
     out.bytes(&script)
 }
 
-/// Writes a page for the program and for each of its commands.
+/// Writes a manual page for the program and for each of its commands.
 pub fn pages(directory: &Path, out: &mut Output) -> CommandResult {
     let failed = |error| CommandError::folder(directory, &error);
     std::fs::create_dir_all(directory).map_err(failed)?;
@@ -31,7 +31,7 @@ pub fn pages(directory: &Path, out: &mut Output) -> CommandResult {
     out.value(&json!({ "directory": directory, "pages": pages }))
 }
 
-/// How many pages those of a command are.
+/// Number of manual pages of a command and its subcommands.
 fn count_pages(command: &clap::Command) -> u64 {
     1 + command.get_subcommands().map(count_pages).sum::<u64>()
 }

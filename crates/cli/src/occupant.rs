@@ -1,5 +1,5 @@
-//! What is on a drive: what must not be overwritten for being in the way, and what a command is told that finds something
-//! else than it is for.
+//! The contents of a drive: what must not be overwritten by mistake, and which commands fit a drive on which another
+//! command has failed.
 
 use crate::args::{Command, ProgramFiles};
 use crate::errors::{CommandError, CommandResult, Exit, fail};
@@ -9,13 +9,13 @@ use drive_model::StateFile;
 use inspect::Content;
 use std::path::Path;
 
-/// Says what is at `path` if it is of ours. `None` for everything else, and where nothing is.
+/// Describes a drive or saved model at `path`; `None` for everything else, and if nothing is there.
 pub fn describe(path: &Path) -> Option<String> {
     let state = || StateFile::is_one(path).then(|| "the saved state of a model".to_owned());
     inspect::drive_at(path).or_else(state)
 }
 
-/// Refuses to write over a drive or a saved model.
+/// Refuses to overwrite a drive or a saved model.
 pub fn refuse(path: &Path) -> CommandResult {
     let Some(what) = describe(path) else {
         return Ok(());
@@ -24,7 +24,7 @@ pub fn refuse(path: &Path) -> CommandResult {
     fail!(Refused, "{shown}: {what}; it is not overwritten"; "name another file")
 }
 
-/// Refuses to make something on a drive that has what BlueFS does not know of. It may lie in conventional zones alone.
+/// Refuses a drive with contents that BlueFS does not detect, because they may lie in conventional zones alone.
 pub fn refuse_content(drive: &dyn ZonedDevice) -> CommandResult {
     match Content::of(drive) {
         content @ (Content::Smrfs | Content::ZeaFs | Content::Zea) => fail!(
@@ -35,7 +35,7 @@ pub fn refuse_content(drive: &dyn ZonedDevice) -> CommandResult {
     }
 }
 
-/// What a command is for.
+/// The contents that a command works on.
 pub fn wanted(command: &Command) -> &'static [Content] {
     match command {
         Command::Store(_)
@@ -73,8 +73,8 @@ fn commands(content: &Content, drive: &Path) -> Option<String> {
     })
 }
 
-/// What a command's error says once it is known what its drive holds: a drive with something else is not damaged, and
-/// nobody is told to make another file system of one that has data.
+/// Adapts a command's error to the actual contents of its drive: a drive with other contents is not damaged, and the
+/// hint must not suggest a new file system on a drive that has data.
 pub fn explain(error: CommandError, wanted: &[Content], path: &Path) -> CommandError {
     if error.exit == Exit::Busy
         && let Some(directory) = smrfs::mounted_at(path)
@@ -94,7 +94,7 @@ pub fn explain(error: CommandError, wanted: &[Content], path: &Path) -> CommandE
     let shown = path.display();
     if error.exit == Exit::Busy {
         return match Content::of(&drive) {
-            // `fs top` does not know them.
+            // `fs top` does not support them.
             Content::ZeaFs | Content::Zea => error.hint("wait for it, or stop it"),
             _ => error,
         };

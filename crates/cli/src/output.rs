@@ -1,4 +1,4 @@
-//! What commands print alike: damage that was accepted, and what a check found.
+//! Output that commands have in common: accepted damage, and findings of a check.
 
 use crate::errors::{CommandError, CommandResult};
 use std::collections::BTreeMap;
@@ -7,8 +7,7 @@ use std::fmt::Display;
 /// Standard output: text for people, or one JSON value.
 pub type Output = terminal::Output<CommandError>;
 
-/// The answer comes from a drive of which this is missing, and that was accepted: says so on standard
-/// error, and in the value for programs.
+/// Warns that the result lacks damaged parts, which the user has accepted: on standard error, and in the JSON value.
 pub fn accept_damage(missing: &[impl Display], out: &mut Output) {
     if missing.is_empty() {
         return;
@@ -21,8 +20,8 @@ pub fn accept_damage(missing: &[impl Display], out: &mut Output) {
     out.add_field("damage_accepted", missing);
 }
 
-/// What a check found, for people: how many errors of each kind, then the first in words. Without `deep`
-/// it has not looked at data.
+/// Prints the findings of a check for people: the number of errors of each kind, then descriptions of the first ones.
+/// Without `deep`, data was not checked.
 pub fn findings(
     errors: &BTreeMap<String, u64>,
     details: &[String],

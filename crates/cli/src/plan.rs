@@ -1,5 +1,5 @@
-//! What a server is to do, judged before anything is made or opened for writing: by `serve`, which then does it, and by
-//! `config check`, so that neither finds sound what the other refuses.
+//! Validates a server's options before anything is created or opened for writing. Both `serve`, which then carries
+//! out the plan, and `config check` use it, so that they always agree.
 
 use crate::args::NewDrive;
 use crate::drive_file;
@@ -19,31 +19,31 @@ use std::sync::Arc;
 use terminal::{LogFile, Size};
 use zone::Geometry;
 
-/// Where to listen if nobody says.
+/// Default address to listen at.
 const ADDRESS: &str = "127.0.0.1:9000";
 
-/// What can be done.
+/// The validated options.
 pub struct Plan {
-    /// What is served, and how.
+    /// Drive and service options.
     pub serve: Serve,
-    /// The shape of a drive that is made.
+    /// Shape of a drive that is to be created.
     pub shape: NewDrive,
-    /// The logs.
+    /// Log options.
     pub log: Log,
-    /// Where spans are sent.
+    /// Destination of trace spans.
     pub trace: Trace,
-    /// Where to listen.
+    /// Address to listen at.
     pub address: SocketAddr,
-    /// Bytes of the caches of data and of metadata.
+    /// Bytes of the data cache and of the metadata cache.
     pub caches: (u64, u64),
-    /// The keys that the configuration names.
+    /// Keys in the configuration.
     pub keys: Vec<Key>,
-    /// What makes connections private.
+    /// Certificate and key for TLS.
     pub tls: Option<Tls>,
 }
 
 impl Plan {
-    /// Of what a command line says, and below it a configuration. Which drive it is may be left open.
+    /// Plans from the command line and, where it is silent, the configuration. The drive may be left out.
     pub fn of(
         settings: Option<&Settings>,
         (serve, shape, trace): (Serve, Shape, Trace),
@@ -81,17 +81,18 @@ impl Plan {
     }
 }
 
-/// A drive that is there has the shape that is asked for and a store, unless one is made; one that is to be made can be.
+/// Checks the drive: an existing one has the requested shape and a store, unless a store is to be created; a new one
+/// is possible.
 fn check_drive(drive: Option<&Path>, creates: bool, shape: &NewDrive) -> CommandResult {
     let found = drive.map(|path| (path, std::fs::symlink_metadata(path)));
     match found {
         Some((path, Ok(_))) => {
             drive_file::check_kind(path)?;
-            // Beside whoever has it open.
+            // Observing works even while another process has the drive open.
             let drive = Drive::observe(path)?;
             drive_file::check_shape(&drive, shape)?;
             match Content::of(&drive) {
-                // What cannot be told is for the mount to judge, which has more to go by.
+                // Unclear contents are left to the mount, which can tell more.
                 Content::Store | Content::Unknown(_) => Ok(()),
                 Content::Empty if creates => try_store(drive.geometry().clone()),
                 content => {
@@ -118,13 +119,13 @@ fn check_drive(drive: Option<&Path>, creates: bool, shape: &NewDrive) -> Command
     }
 }
 
-/// In memory: a store has its own demands, and a drive that nothing can be stored on is not made.
+/// Tries the store in memory: it has requirements of its own, and no drive is created that cannot hold a store.
 fn try_store(geometry: Geometry) -> CommandResult {
     let tried = MemoryDrive::new(geometry)?;
     store_commands::make(Arc::new(tried), false, None).map(|_| ())
 }
 
-/// A name that no host has is in no request.
+/// Checks the domain: requests never name a host that cannot exist.
 fn check_domain(domain: Option<&str>) -> CommandResult {
     match domain.map(|name| (name, terminal::check_host(name.trim_matches('.')))) {
         Some((name, Err(why))) => {
@@ -134,7 +135,7 @@ fn check_domain(domain: Option<&str>) -> CommandResult {
     }
 }
 
-/// A log is appended to: it must be no file that is anything else, and one that can be opened.
+/// Checks the logs: each is a file that can be opened for appending, and is used for nothing else.
 fn check_logs(log: &Log, others: &[PathBuf]) -> CommandResult {
     let inode = |path: &Path| {
         let found = std::fs::metadata(path).ok()?;

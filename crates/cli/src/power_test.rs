@@ -1,4 +1,4 @@
-//! `zonestore drive power-test`: whether a drive keeps what it has flushed when its power goes.
+//! `zonestore drive power-test`: checks that a drive keeps flushed data through a power cut.
 
 use crate::args::DrivePowerTest;
 use crate::conformance;
@@ -14,7 +14,7 @@ use std::path::Path;
 use terminal::{Interrupt, Progress};
 use zone::ZoneError;
 
-/// Writes a round, or checks the last.
+/// Writes a round, or checks the last one.
 pub fn run(arguments: &DrivePowerTest, out: &mut Output) -> CommandResult {
     if arguments.check {
         return check(arguments, out);
@@ -23,7 +23,7 @@ pub fn run(arguments: &DrivePowerTest, out: &mut Output) -> CommandResult {
     write(arguments, out)
 }
 
-/// What the checks of a log have found.
+/// Results of the checks in a log.
 pub fn checked(log: &Path) -> CommandResult<Vec<Kept>> {
     let rounds = read(log)?.rounds.into_iter();
     let kept: Vec<Kept> = rounds.filter_map(|round| round.kept).collect();
@@ -44,18 +44,18 @@ fn read(log: &Path) -> CommandResult<Rounds> {
     })
 }
 
-/// Nothing counts that the log does not have.
+/// The hint for log failures: a flush that is not in the log does not count.
 const ELSEWHERE: &str =
     "name a file in --log, on a disk with room that keeps its power; - is standard output";
 
-/// Where flushes are noted.
+/// Destination of the log of flushes.
 enum Log {
     File(File),
     StandardOutput,
 }
 
 impl Log {
-    /// For a new round.
+    /// Opens the log for a new round.
     fn for_round(path: &Path) -> CommandResult<Self> {
         if path == Path::new("-") {
             return Ok(Self::StandardOutput);
@@ -76,7 +76,7 @@ impl Log {
             .map_err(|error| CommandError::file(path, &error).hint(ELSEWHERE))
     }
 
-    /// For what comes behind so many bytes; a torn line there is cut off.
+    /// Opens the log for appending after `bytes`; a torn line there is truncated.
     fn behind(path: &Path, bytes: u64) -> io::Result<Self> {
         let mut options = OpenOptions::new();
         let mut file = options
@@ -103,7 +103,7 @@ impl Log {
     }
 }
 
-/// Why writing has ended.
+/// Why writing ended.
 enum Ended {
     Drive(ZoneError),
     Log(io::Error),
@@ -139,7 +139,7 @@ fn write(arguments: &DrivePowerTest, out: &mut Output) -> CommandResult {
         Ok(()) => "ended as asked".to_owned(),
         Err(Ended::Log(error)) => return Err(failed(error)),
         Err(Ended::Drive(error)) if error.is_caller_mistake() => return Err(error.into()),
-        // As it should be: its power is gone.
+        // This is expected: the drive has lost its power.
         Err(Ended::Drive(error)) => format!("the drive does not answer any more: {error}"),
     };
     if matches!(log, Log::StandardOutput) {

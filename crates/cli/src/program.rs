@@ -1,4 +1,4 @@
-//! `zonestore rocksdb` and `zonestore leveldb`: an unmodified program on a drive.
+//! `zonestore rocksdb` and `zonestore leveldb`: run an unmodified program on a drive.
 
 use crate::args::{LeveldbArguments, ProgramArguments, ProgramFiles};
 use crate::drive_file;
@@ -8,7 +8,7 @@ use device::Drive;
 use inspect::Content;
 use launch::FileSystem;
 
-/// Runs a RocksDB program and ends as it did; comes back only with an error.
+/// Runs a RocksDB program, and exits with its status; returns only with an error.
 pub fn rocksdb(arguments: &ProgramArguments) -> CommandResult {
     drive_file::check_kind(&arguments.drive)?;
     if launch::rocksdb::has_to_know(&arguments.program) {
@@ -21,7 +21,7 @@ pub fn rocksdb(arguments: &ProgramArguments) -> CommandResult {
     program.run()?.repeat()
 }
 
-/// Runs a LevelDB program and ends as it did; comes back only with an error.
+/// Runs a LevelDB program, and exits with its status; returns only with an error.
 pub fn leveldb(arguments: &LeveldbArguments) -> CommandResult {
     let ProgramArguments { drive, program } = &arguments.program;
     drive_file::check_kind(drive)?;

@@ -1,4 +1,4 @@
-//! `zonestore drive qualify`: tries a drive before it is trusted with data, and writes a report.
+//! `zonestore drive qualify`: tests a drive before it is trusted with data, and writes a report.
 
 use crate::args::DriveQualify;
 use crate::conformance;
@@ -16,11 +16,11 @@ use std::sync::Arc;
 use std::time::Duration;
 use terminal::Progress;
 
-/// Tries a drive; everything on it is lost.
+/// Tests a drive; all data on it is lost.
 pub fn qualify(arguments: &DriveQualify, out: &mut Output) -> CommandResult {
     let path = &arguments.drive;
     conformance::check_erase(path, arguments.yes_erase)?;
-    // Before minutes of work: the log is read and the file begun.
+    // Before minutes of work, the log is read and the report file created.
     let power = match &arguments.power_log {
         Some(log) => power_test::checked(log)?,
         None => Vec::new(),
@@ -55,7 +55,7 @@ pub fn qualify(arguments: &DriveQualify, out: &mut Output) -> CommandResult {
     };
     let speed = speed::measure(&*drive, &Runtime::system(), options, &mut tell)?;
     drop(progress);
-    // Last, for what it leaves is empty zones.
+    // The conformance suite runs last, because it leaves empty zones.
     let progress = Progress::words("conformance");
     let suite = || device_conformance::run_on(drive.clone());
     let conformance = match conformance::judged(suite) {

@@ -1,10 +1,9 @@
-//! Asking before data is destroyed: on a terminal a question, elsewhere a refusal that names the
-//! option.
+//! Confirmation before data is destroyed: a question on a terminal, elsewhere a refusal that names the option.
 
 use crate::errors::{CommandError, CommandResult, Exit, fail};
 use terminal::{ask, can_ask};
 
-/// Goes on only if `yes` was given or somebody at the terminal says so.
+/// Continues only if `yes` was given or the user agrees at the terminal.
 pub fn confirm(yes: bool, what_is_lost: &str) -> CommandResult {
     if yes {
         return Ok(());
@@ -20,8 +19,7 @@ pub fn confirm(yes: bool, what_is_lost: &str) -> CommandResult {
     }
 }
 
-/// Goes on only if `yes` was given, or somebody at the terminal types `name` after having read what is
-/// lost.
+/// Continues only if `yes` was given, or the user reads what is lost and types `name` at the terminal.
 pub fn confirm_by_name(
     yes: bool,
     option: &str,

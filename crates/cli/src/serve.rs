@@ -1,7 +1,7 @@
-//! `zonestore serve`: a drive becomes an S3 endpoint.
+//! `zonestore serve`: serves a drive as an S3 endpoint.
 //!
-//! Order: address, drive, store, control socket, port, keys; then the line with the address. A signal lets requests in
-//! hand finish, then the store is unmounted.
+//! Order: address, drive, store, control socket, port, keys; then the line with the address. After a signal, requests
+//! under way are completed, and then the store is unmounted.
 
 use crate::args::{Format, NewDrive, ServeArguments};
 use crate::drive_file;
@@ -37,7 +37,7 @@ pub fn run(
 ) -> CommandResult {
     let settings = arguments.config.as_deref();
     let settings = settings.map(Settings::load).transpose()?;
-    // A configuration that is wrong is refused before anything else is touched.
+    // A wrong configuration is refused before anything else is touched.
     let said_here = arguments.said();
     let plan = Plan::of(settings.as_ref(), said_here.clone())?;
     let judge: Judge = Box::new(move |settings| {
@@ -52,7 +52,7 @@ pub fn run(
         return fail!(Usage, "{NO_DRIVE}"; "name one, or say drive = in [serve] of the configuration");
     };
     let (logs, collector) = log(&plan.log, log_format, &plan.trace)?;
-    // Before anything is made: without it there is nothing to serve.
+    // Before anything is created: without the port, there is nothing to serve.
     let listener = Listener::reserve(address)?;
     let drive = open_drive(&path, &serve, &shape)?;
     let device = Arc::new(Stats::new(drive.clone() as Arc<dyn ZonedDevice>));
@@ -61,7 +61,7 @@ pub fn run(
         store.unmount()?;
         return Err(CommandError::from(error).context(path.display()));
     }
-    // Whoever reaches the port finds the socket beside the drive, too.
+    // The socket exists before the port answers, so that a client of the port finds it.
     let control = Socket::beside(&path)
         .map_err(|error| tracing::warn!(%error, "other commands cannot ask this server"))
         .ok();
@@ -131,7 +131,7 @@ pub fn run(
     Ok(stopped?)
 }
 
-/// Begins to log as the configuration and the command line say, and to trace.
+/// Starts logging and tracing as the configuration and the command line say.
 fn log(
     log: &Log,
     format: Option<Format>,
@@ -229,14 +229,14 @@ pub fn mount(
     }
 }
 
-/// What was said, or else the default, which is the store's own.
+/// The given value, or the default, which is the store's own.
 fn said<T: Clone + Default>(value: &Option<Parsed<T>>) -> T {
     value
         .as_ref()
         .map_or_else(T::default, |value| value.value.clone())
 }
 
-/// Says where the endpoint is, where the keys are, and what to try.
+/// Prints the endpoint, the location of the keys, and example commands.
 fn announce(
     drive: &Path,
     address: SocketAddr,
@@ -251,7 +251,7 @@ fn announce(
         "ZoneStore serves {} at {scheme}://{address}",
         drive.display()
     ))?;
-    // Secrets stay out of logs: only somebody who looks at a terminal sees them.
+    // Secrets do not go to logs: they are printed only on a terminal.
     for line in keys.in_words(&client, std::io::stdout().is_terminal()) {
         out.line(format_args!("{line}"))?;
     }

@@ -17,14 +17,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use terminal::{Interrupt, Progress};
 
-/// Drives for each proxy, and requests a second for each drive, if nothing else is said.
+/// Default number of drives for each proxy, and of requests a second for each drive.
 const DRIVES_A_PROXY: u32 = 32;
 const REQUESTS_A_DRIVE: u32 = 5;
 
-/// What a job of a drive may have taken: an hour.
+/// Longest time of a job of a drive: an hour, in milliseconds.
 const MOST_MS: f64 = 3_600_000.0;
 
-/// What a progress counts up to.
+/// Resolution of the progress bar.
 const PARTS: f64 = 1_000.0;
 
 /// Runs the command.
@@ -175,7 +175,7 @@ fn cluster(arguments: &SimCluster, out: &mut Output) -> CommandResult {
             bytes_per_second: rate.0,
         }),
     };
-    // Where the host does not clean, nobody has anything to tell.
+    // If the host does not clean, there is nothing to coordinate.
     let ways = match fleet.has_zones() {
         false if arguments.coordination.is_empty() => vec![Coordination::None],
         _ => wanted(&Coordination::ALL, &arguments.coordination),

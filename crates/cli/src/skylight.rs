@@ -1,4 +1,4 @@
-//! `zonestore skylight`: what is inside a drive.
+//! `zonestore skylight`: infers the internals of a drive from the latencies of its requests.
 
 mod host;
 
@@ -19,7 +19,7 @@ use terminal::{Interrupt, Steps, WholeFile, human, length};
 
 const MODELS: &str = "zonestore skylight lists the models";
 
-/// Looks into a model, a device or a file, or lists the models.
+/// Examines a model, a device or a file, or lists the models.
 pub fn run(arguments: &SkylightArguments, out: &mut Output) -> CommandResult {
     let Some(path) = &arguments.target else {
         let names = models();
@@ -28,10 +28,10 @@ pub fn run(arguments: &SkylightArguments, out: &mut Output) -> CommandResult {
         }
         return out.value(&json!({ "models": names }));
     };
-    // Said now, not after hours of work.
+    // Fails here if the page cannot be written, not after hours of work.
     let page = arguments.html.as_deref().map(begin).transpose()?;
     let steps = Steps::default();
-    // What is shown of it; a path need not be UTF-8.
+    // For display only; a path need not be UTF-8.
     let name = path.to_string_lossy();
     if let Some(profile) = model(path)? {
         let seed = arguments.seed;
@@ -46,7 +46,7 @@ pub fn run(arguments: &SkylightArguments, out: &mut Output) -> CommandResult {
     look(arguments, &mut target, Some(&facts), page, steps, out)
 }
 
-/// When to stop. Ctrl-C is a wish from here on, so nobody may be asked anything behind this.
+/// Limits of the examination. From here on, Ctrl-C only sets a flag, so no question may follow.
 fn limits(arguments: &SkylightArguments) -> CommandResult<Limits> {
     let budget = arguments.budget.as_ref();
     Ok(Limits {
@@ -55,8 +55,8 @@ fn limits(arguments: &SkylightArguments) -> CommandResult<Limits> {
     })
 }
 
-/// The profile that `path` means: one that is built in, or the text of a file that ends in `.toml`, which is
-/// never taken for a drive. Nothing if it leads to a device or a file.
+/// The profile that `path` names: a built-in one, or the text of a file that ends in `.toml`, which is never taken
+/// for a drive. `None` if it is a device or a file.
 fn model(path: &Path) -> CommandResult<Option<AnyProfile>> {
     let name = &*path.to_string_lossy();
     let is_profile = |path: &Path| path.extension().is_some_and(|ending| ending == "toml");
@@ -81,7 +81,7 @@ fn model(path: &Path) -> CommandResult<Option<AnyProfile>> {
     Ok(Some(profile))
 }
 
-/// A page that can be written.
+/// Begins the page, so that a failure shows early.
 fn begin(page: &Path) -> CommandResult<WholeFile> {
     local_file::create(page).map_err(not_written)
 }
@@ -140,13 +140,13 @@ fn look(
         let written = written.and_then(|()| Ok(file.publish()?));
         written.map_err(not_written)?;
     }
-    // What was found until then is printed; a time that was given is no failure.
+    // Findings up to then are printed; the end of a given budget is not a failure.
     match (found.result, found.stopped) {
         (Ok(()) | Err(TargetError::TimeOver), _) | (_, None) => Ok(()),
         (Err(error), Some(why)) => {
             out.flush()?;
             let failed = CommandError::new(Exit::Failed, why).context(name);
-            // Its thread never comes back, and whoever waits for it never either.
+            // The thread of a stuck request never returns, and neither would a join.
             if matches!(error, TargetError::Stuck { .. }) {
                 leave(&failed);
             }
@@ -155,7 +155,7 @@ fn look(
     }
 }
 
-/// Those that a host may write to in any order, and those that say why not.
+/// The models that a host may write in any order, and those that report why not.
 fn models() -> Vec<&'static str> {
     let mut names = profile::all_names();
     names.retain(|name| *name != "caveat-scriptor");

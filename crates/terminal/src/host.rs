@@ -1,15 +1,15 @@
-//! Hosts and ports as people write them: what no network has is refused before anybody is asked for it.
+//! Checks of host names and addresses as users write them: an impossible one is refused before any look-up.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// Most bytes of a name, and of a part between points.
+/// Most bytes of a host name, and of one label between dots.
 const NAME: usize = 253;
 const LABEL: usize = 63;
 
-/// Whether `HOST:PORT` can be an address, or why not.
+/// Checks that a text can be an address `HOST:PORT`.
 ///
 /// # Errors
-/// Why not.
+/// The reason why it cannot.
 pub fn check_address(text: &str) -> Result<(), &'static str> {
     let (host, port) = text.rsplit_once(':').ok_or("a port is missing")?;
     if port.is_empty() || !port.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -19,14 +19,14 @@ pub fn check_address(text: &str) -> Result<(), &'static str> {
     check_host(host)
 }
 
-/// Whether there can be such a host: a name, an IPv4 address, or an IPv6 address in brackets.
+/// Checks that a text can be a host: a name, an IPv4 address, or an IPv6 address in brackets.
 ///
 /// # Errors
-/// Why not.
+/// The reason why it cannot.
 pub fn check_host(host: &str) -> Result<(), &'static str> {
     if let Some(inner) = host.strip_prefix('[') {
         let address = inner.strip_suffix(']').and_then(|inner| {
-            // Behind a percent sign is the interface.
+            // The network interface follows a percent sign.
             let address = inner.split_once('%').map_or(inner, |(address, _)| address);
             address.parse::<Ipv6Addr>().ok()
         });

@@ -1,5 +1,5 @@
-//! Ctrl-C in work that has something to clean up: the first one is a wish, which the work looks for
-//! where it can stop; the second one ends the process at once.
+//! Ctrl-C for work that has to clean up: the first signal sets a flag, which the work checks where it can stop; the
+//! second one ends the process at once.
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::{flag, low_level::pipe};
@@ -8,11 +8,11 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What the second signal ends the process with.
+/// Exit code after the second signal.
 const EXIT_CODE: i32 = 1;
 
-/// The signals that say that somebody wants a program to stop. That a terminal is gone (SIGHUP) is none where whoever
-/// started the program has it ignored, as `nohup` does.
+/// The signals that ask a program to stop. SIGHUP (the terminal is gone) is one of them unless the parent process has
+/// it ignored, as `nohup` does.
 pub fn ending_signals() -> Vec<i32> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mut signals = vec![SIGINT, SIGTERM];
@@ -22,28 +22,28 @@ pub fn ending_signals() -> Vec<i32> {
     signals
 }
 
-/// proc(5): a bit for each signal, the first one's lowest.
+/// Whether a signal is ignored; proc(5): one bit for each signal, the first signal's lowest.
 fn ignores(status: &str, signal: i32) -> bool {
     let bits = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let bits = bits.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
     bits.is_some_and(|bits| bits >> (signal - 1) & 1 == 1)
 }
 
-/// Whether somebody wants the work to stop.
+/// Whether a signal has asked the work to stop.
 #[derive(Clone)]
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Listens from now on, as long as the process lives.
+    /// Installs the handlers, which stay as long as the process lives.
     ///
     /// # Errors
-    /// The host has no room for it.
+    /// The system cannot install a handler.
     pub fn listen() -> io::Result<Self> {
         let wished = Arc::new(AtomicBool::new(false));
         for signal in ending_signals() {
-            // Whoever closes a terminal sends SIGHUP, and the shell in it another.
+            // Closing a terminal sends SIGHUP, and its shell may send another.
             if signal != SIGHUP {
-                // In this order: the second signal finds what the first one has set.
+                // The order matters: the second signal finds the flag that the first one has set.
                 flag::register_conditional_shutdown(signal, EXIT_CODE, wished.clone())?;
             }
             flag::register(signal, wished.clone())?;
@@ -51,10 +51,10 @@ impl Interrupt {
         Ok(Self(wished))
     }
 
-    /// Leaves a byte in `socket` for each signal, for work that waits for sockets.
+    /// Writes a byte to `socket` for each signal, for work that waits for sockets.
     ///
     /// # Errors
-    /// The host has no room for it.
+    /// The system cannot install a handler.
     pub fn leave_bytes_in(&self, socket: &UnixStream) -> io::Result<()> {
         for signal in ending_signals() {
             pipe::register(signal, socket.try_clone()?)?;
@@ -62,12 +62,12 @@ impl Interrupt {
         Ok(())
     }
 
-    /// What is set once somebody wants the work to stop.
+    /// The flag, which is set once a signal has come.
     pub fn flag(&self) -> Arc<AtomicBool> {
         self.0.clone()
     }
 
-    /// Whether that is so.
+    /// Whether a signal has come.
     pub fn is_wished(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

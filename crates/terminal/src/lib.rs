@@ -1,6 +1,6 @@
-//! What a program has around it, without the words of any command: sizes and times as people write them,
-//! results for people and programs, progress, Ctrl-C, the log, and files that appear under their name when
-//! they are whole.
+//! The command-line environment of a program, independent of its commands: sizes and times as users write them,
+//! output for people and for programs, progress, Ctrl-C, the log, and files that get their name only when they are
+//! complete.
 
 mod host;
 mod interrupt;
@@ -31,7 +31,7 @@ pub use whole_file::{FileError, WholeFile};
 pub use wrapping::{columns, joined, wrapped};
 pub use zone::{Bytes as Size, SizeError, count};
 
-/// `bytes` for people: `1.21 GiB`.
+/// A number of bytes for people: `1.21 GiB`.
 pub fn human(bytes: u64) -> String {
     zone::Bytes(bytes).to_string()
 }

@@ -1,4 +1,4 @@
-//! Lines that get whole to where they go, or are counted: a full disk takes none in silence.
+//! Log lines that are written whole or counted as lost: a full disk does not drop lines silently.
 
 use serde_json::json;
 use std::io::{self, Write};
@@ -7,31 +7,31 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 
-/// How lines look.
+/// Format of log lines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Form {
     Text,
     Json,
 }
 
-/// A log's lines on their way to `out`. What happens to them is said on `aside` too: once when the first is lost, and once
-/// when they get there again.
+/// The writer of a log's lines to `out`. Loss is reported on `aside` too: once when the first line is lost, and once
+/// when lines can be written again.
 pub(crate) struct Lines<W> {
-    /// Where they go.
+    /// Where the lines are written.
     pub out: W,
-    /// Whether what is there ends within a line, so that the next would be glued to it.
+    /// Whether the output ends within a line, to which the next line would be appended.
     pub is_torn: bool,
     aside: Box<dyn Write + Send>,
     name: String,
     form: Form,
-    /// Lines lost since one got there.
+    /// Number of lines lost since the last one that was written.
     missed: u64,
-    /// Lines lost at all. It is read where a line may be waiting for its disk.
+    /// Number of lines lost in total. Atomic, so that it can be read while a line waits for its disk.
     lost: Arc<AtomicU64>,
 }
 
 impl<W: Write> Lines<W> {
-    /// `name` is what people know `out` by.
+    /// `name` names `out` in messages.
     pub fn new(out: W, aside: Box<dyn Write + Send>, name: String, form: Form) -> Self {
         Self {
             out,
@@ -44,12 +44,12 @@ impl<W: Write> Lines<W> {
         }
     }
 
-    /// The number of those that were lost.
+    /// Number of lines lost in total.
     pub fn lost(&self) -> Arc<AtomicU64> {
         self.lost.clone()
     }
 
-    /// Writes a line, which has its end, or counts it as lost. What was lost before is told first.
+    /// Writes a complete line, or counts it as lost. An earlier loss is reported first.
     pub fn put(&mut self, line: &[u8]) {
         let told = self.tell_missed();
         let Err(error) = told.and_then(|()| self.write(line)) else {
@@ -65,7 +65,7 @@ impl<W: Write> Lines<W> {
         }
     }
 
-    /// Says aside how many are lost that nobody was told of, at the end.
+    /// Reports unreported losses on `aside`, at the end of the process.
     pub fn finish(&mut self) {
         if self.missed > 0 && self.tell_missed().is_err() {
             self.say("ERROR", &format!("{}: {}", self.name, words(self.missed)));
@@ -88,7 +88,7 @@ impl<W: Write> Lines<W> {
     }
 
     fn say(&mut self, level: &str, words: &str) {
-        // Where else could it be said that this cannot be?
+        // If `aside` cannot be written either, there is no other place for the message.
         let _ = self
             .aside
             .write_all(line(self.form, level, words).as_bytes());
@@ -118,11 +118,11 @@ fn words(lost: u64) -> String {
     format!("{lost} {lines} lost")
 }
 
-/// A line as the log's others are: those come from `tracing`, which cannot be asked for one in the middle of another.
+/// A line in the format of the log: `tracing`, which formats the others, cannot be called in the middle of one.
 fn line(form: Form, level: &str, words: &str) -> String {
     const TARGET: &str = "log";
     let mut time = String::new();
-    // Without a time it is a line, too.
+    // If the time cannot be formatted, the line is written without it.
     let _ = SystemTime.format_time(&mut Writer::new(&mut time));
     match form {
         Form::Text => format!("{time} {level:>5} {TARGET}: {words}\n"),

@@ -1,4 +1,4 @@
-//! The terminal while something live has it: another screen, keys one by one, and everything as it was
+//! Takes over the terminal for a live view: the alternate screen and single keys. The terminal is restored
 //! afterwards, also after an error, a panic or a signal.
 
 use ratatui::Frame;
@@ -9,25 +9,25 @@ use std::io::{self, IsTerminal};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
 use std::time::Duration;
 
-/// How long keys are waited for before a [tick](Live::tick).
+/// How long to wait for a key before a [tick](Live::tick).
 const TICK: Duration = Duration::from_millis(50);
 
-/// What is shown.
+/// A live view.
 pub trait Live {
-    /// Draws everything.
+    /// Draws the whole view.
     fn draw(&self, frame: &mut Frame<'_>);
-    /// Time has passed: whether to draw again, `None` to leave.
+    /// Called after each interval: `Some(true)` to draw again, `None` to leave.
     fn tick(&mut self) -> Option<bool>;
-    /// A key other than those that leave, which are q, Esc and Ctrl-C.
+    /// Handles a key other than q, Esc and Ctrl-C, which leave.
     fn press(&mut self, key: KeyCode);
 }
 
-/// Shows it until somebody leaves.
+/// Shows a view until the user leaves it.
 ///
 /// # Errors
-/// The terminal's.
+/// The terminal's error.
 pub fn show(live: &mut dyn Live) -> io::Result<()> {
-    // It ends with the process at the latest.
+    // This thread ends with the process at the latest.
     Runtime::system().spawn("terminal", end_with_terminal)?;
     let mut terminal = ratatui::try_init()?;
     let mut drawn = false;
@@ -58,17 +58,17 @@ pub fn show(live: &mut dyn Live) -> io::Result<()> {
     shown
 }
 
-/// Something that is looked at again and again, on a thread of its own: a slow look never keeps a key waiting.
+/// Repeats a query on a thread of its own, so that a slow one never delays a key.
 pub struct Looks<T> {
     taken: Receiver<T>,
     now: Sender<()>,
 }
 
 impl<T: Send + 'static> Looks<T> {
-    /// Looks in this interval, until this is dropped.
+    /// Runs `look` at this interval, until the result is dropped.
     ///
     /// # Errors
-    /// The host's, which gives no thread.
+    /// The host cannot start a thread.
     pub fn every(
         interval: Duration,
         mut look: impl FnMut() -> T + Send + 'static,
@@ -78,24 +78,24 @@ impl<T: Send + 'static> Looks<T> {
         let gone = |waited| matches!(waited, Err(RecvTimeoutError::Disconnected));
         let work =
             move || while !gone(asked.recv_timeout(interval)) && give.send(look()).is_ok() {};
-        // It ends with the process at the latest: a look changes nothing.
+        // The thread ends with the process at the latest, which is safe because a query changes nothing.
         Runtime::system().spawn("looks", work)?;
         Ok(Self { taken, now })
     }
 
-    /// A look that has been taken since the last one.
+    /// The latest unread result, if there is one.
     pub fn taken(&self) -> Option<T> {
         self.taken.try_recv().ok()
     }
 
-    /// Looks at once.
+    /// Runs the query at once.
     pub fn look_now(&self) {
-        // If nobody looks any more, there is nothing to show.
+        // If the thread has ended, there is nothing to show.
         let _ = self.now.send(());
     }
 }
 
-/// Ends the process when its terminal is gone: waiting for keys never comes back from that.
+/// Ends the process when its terminal is gone: waiting for a key would never return.
 fn end_with_terminal() {
     let runtime = Runtime::system();
     while io::stdout().is_terminal() {

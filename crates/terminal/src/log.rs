@@ -1,4 +1,4 @@
-//! The log: what the libraries say, in lines for people or for programs, on standard error or in files.
+//! The log: messages of the libraries, as lines for people or for programs, on standard error or in files.
 
 use crate::lines::Form;
 use crate::log_file::LogFile;
@@ -10,45 +10,44 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt};
 
-/// What is written, and where.
+/// Level, format and destination of the log.
 #[derive(Clone, Debug, Default)]
 pub struct Logging {
-    /// Lines are JSON objects and not text.
+    /// Whether lines are JSON objects instead of text.
     pub json: bool,
-    /// What is written unless RUST_LOG asks for something else: `warn`.
+    /// The filter that applies unless RUST_LOG is set: `warn`.
     pub usual: &'static str,
-    /// A crate of which nothing is written, whatever RUST_LOG says.
+    /// A crate whose messages are never written, whatever RUST_LOG says.
     pub kept_out: &'static str,
-    /// Where to, if not to standard error.
+    /// The log file; `None` for standard error.
     pub file: Option<PathBuf>,
-    /// Targets with logs of their own, which RUST_LOG does not change: their events go to this file, or with the
-    /// others, or nowhere.
+    /// Targets with a destination of their own, which RUST_LOG does not change.
     pub apart: Vec<(&'static str, Apart)>,
 }
 
-/// Where the events of a target go.
+/// Destination of a target's events.
 #[derive(Clone, Debug)]
 pub enum Apart {
-    /// To this file.
+    /// This file.
     File(PathBuf),
-    /// To the others.
+    /// The main log.
     WithOthers,
-    /// Nowhere.
+    /// The events are dropped.
     Nowhere,
 }
 
-/// The log that is no other's.
+/// Name of the main log.
 const MAIN: &str = "main";
 
-/// The logs, each with its name: `main` or its target. A copy is the same.
+/// The open logs, each with its name: `main` or its target. A clone refers to the same logs.
 #[derive(Clone)]
 pub struct LogFiles(Vec<(&'static str, LogFile)>);
 
 impl LogFiles {
-    /// Opens all of them anew: they may have been moved away.
+    /// Reopens all log files, which may have been moved.
     ///
     /// # Errors
-    /// One cannot be opened; the others are.
+    /// A file cannot be opened; the others are reopened.
     pub fn reopen(&self) -> io::Result<()> {
         let failed: Vec<_> = self
             .0
@@ -58,13 +57,13 @@ impl LogFiles {
         failed.into_iter().next().map_or(Ok(()), Err)
     }
 
-    /// How many lines of each log could not be written.
+    /// Number of lines of each log that could not be written.
     pub fn lost(&self) -> Vec<(&'static str, u64)> {
         let logs = self.0.iter();
         logs.map(|(name, file)| (*name, file.lost())).collect()
     }
 
-    /// Tells what is lost and was not told, before the end of the process.
+    /// Reports unreported losses, before the end of the process.
     pub fn finish(&self) {
         for (_, file) in &self.0 {
             file.finish();
@@ -72,13 +71,13 @@ impl LogFiles {
     }
 }
 
-/// Sees what is logged, and spans, besides.
+/// An additional receiver of log events and spans.
 pub type Observer = Box<dyn Layer<Registry> + Send + Sync>;
 
-/// Writes it there from now on.
+/// Starts logging.
 ///
 /// # Errors
-/// A file cannot be opened.
+/// A log file cannot be opened.
 pub fn log(logging: Logging, observer: Option<Observer>) -> io::Result<LogFiles> {
     let mut files = Vec::new();
     let mut layers: Vec<Observer> = observer.into_iter().collect();
@@ -92,7 +91,7 @@ pub fn log(logging: Logging, observer: Option<Observer>) -> io::Result<LogFiles>
         io::Result::Ok(BoxMakeWriter::new(file))
     };
     let writer = open(MAIN, logging.file.as_ref())?;
-    // Neither into a file nor for somebody who does not want them.
+    // No colours in files, nor if the user does not want them.
     let plain = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let colours = !plain && logging.file.is_none() && io::stderr().is_terminal();
     let level = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(logging.usual));
@@ -128,7 +127,7 @@ fn lines(
     }
 }
 
-/// Whether a target is a crate's or that of one of its modules.
+/// Whether a target is a crate of this name or one of its modules.
 fn is_of(target: &str, name: &str) -> bool {
     target
         .strip_prefix(name)

@@ -1,4 +1,4 @@
-//! A log in a file, which can be moved away and opened anew, as logrotate does, or on standard error.
+//! A log on standard error, or in a file that can be moved and reopened, as logrotate does.
 
 use crate::lines::{Form, Lines};
 use runtime::sync::{Mutex, MutexGuard};
@@ -12,20 +12,20 @@ use tracing_subscriber::fmt::MakeWriter;
 
 type Out = Box<dyn Write + Send>;
 
-/// What lines are put behind; a copy of it is the same one.
+/// A log destination; a clone refers to the same one.
 #[derive(Clone)]
 pub struct LogFile {
-    /// `None`: standard error.
+    /// Path of the file; `None` for standard error.
     path: Option<PathBuf>,
     lines: Arc<Mutex<Lines<Out>>>,
     lost: Arc<AtomicU64>,
 }
 
 impl LogFile {
-    /// Opens it, or makes it for its owner and the owner's group.
+    /// Opens the file, or creates it for its owner and the owner's group.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// The file cannot be opened.
     pub(crate) fn open(path: &Path, form: Form) -> io::Result<Self> {
         let name = path.display().to_string();
         let mut lines = Lines::new(open(path)?, Box::new(io::stderr()), name, form);
@@ -33,7 +33,7 @@ impl LogFile {
         Ok(Self::of(Some(path.to_owned()), lines))
     }
 
-    /// Standard error. If that cannot be written, nobody can be told; but it is counted.
+    /// A log on standard error. If it cannot be written, the loss is only counted.
     pub(crate) fn standard_error(form: Form) -> Self {
         let name = "standard error".to_owned();
         let out: Out = Box::new(io::stderr());
@@ -48,15 +48,15 @@ impl LogFile {
         }
     }
 
-    /// Whether a file of this name can be opened; makes none.
+    /// Checks that a log file can be opened, without creating it.
     ///
     /// # Errors
-    /// It cannot.
+    /// The reason why it cannot.
     pub fn check(path: &Path) -> io::Result<()> {
         let named =
             |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
         let made = match path.symlink_metadata() {
-            // A file without a name says whether one with a name could be made.
+            // An unnamed file in the folder shows whether a named one could be created.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 let folder = path.parent().filter(|folder| *folder != Path::new(""));
                 tempfile::tempfile_in(folder.unwrap_or(Path::new(".")))
@@ -67,10 +67,10 @@ impl LogFile {
         made.map(|_| ()).map_err(named)
     }
 
-    /// Opens whatever has its name now. If that fails, lines go where they went.
+    /// Opens the file that has the path now. If that fails, lines go to the old file.
     ///
     /// # Errors
-    /// It cannot be opened.
+    /// The file cannot be opened.
     pub(crate) fn reopen(&self) -> io::Result<()> {
         let Some(path) = &self.path else {
             return Ok(());
@@ -82,12 +82,12 @@ impl LogFile {
         Ok(())
     }
 
-    /// Lines that could not be written.
+    /// Number of lines that could not be written.
     pub(crate) fn lost(&self) -> u64 {
         self.lost.load(Relaxed)
     }
 
-    /// Tells what is lost and was not told.
+    /// Reports unreported losses.
     pub(crate) fn finish(&self) {
         self.lines.lock().finish();
     }
@@ -101,9 +101,9 @@ fn open(path: &Path) -> io::Result<Out> {
     Ok(Box::new(opened.map_err(named)?))
 }
 
-/// Whether a file ends within a line, as a full disk or a crash leaves it. What cannot be read is taken for whole.
+/// Whether a file ends within a line, as after a full disk or a crash. A file that cannot be read counts as whole.
 fn is_torn(path: &Path) -> bool {
-    // A pipe would be waited for.
+    // Opening a pipe would wait for its other end.
     let length = path.metadata().ok().filter(|file| file.is_file());
     let Some(end) = length.and_then(|file| file.len().checked_sub(1)) else {
         return false;
@@ -113,11 +113,11 @@ fn is_torn(path: &Path) -> bool {
     read.is_ok() && last != *b"\n"
 }
 
-/// A line's way there.
+/// Writer of one line.
 pub struct Line<'a>(MutexGuard<'a, Lines<Out>>);
 
 impl Write for Line<'_> {
-    /// Takes a line whole, as `tracing` gives it, and fails never: what is lost is told there.
+    /// Takes a whole line, as `tracing` passes it, and never fails: a loss is counted and reported by the log.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         self.0.put(line);
         Ok(line.len())

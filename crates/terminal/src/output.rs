@@ -1,4 +1,4 @@
-//! Where results go: people's text or one JSON value on standard output.
+//! Output of results on standard output: text for people, or one JSON value.
 //!
 //! Standard output carries results and nothing else; progress, questions and errors go to standard
 //! error. A reader that goes away (`| head`) ends the command quietly.
@@ -12,25 +12,25 @@ use std::fmt::Arguments;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::marker::PhantomData;
 
-/// Standard output could not be written to.
+/// Writing to standard output failed.
 #[derive(Debug, thiserror::Error)]
 #[error("standard output: {0}")]
 pub struct OutputError(pub io::Error);
 
-/// Standard output, buffered. Its errors are those of the program, `E`.
+/// Standard output, buffered. Errors are converted to the program's error type `E`.
 pub struct Output<E> {
     json: bool,
     terminal: bool,
-    /// Of the terminal.
+    /// Width of the terminal.
     columns: Option<usize>,
     to: BufWriter<io::Stdout>,
-    /// Fields that the value gets beside its own.
+    /// Additional fields of the JSON value.
     more: Vec<(&'static str, Value)>,
     errors: PhantomData<E>,
 }
 
 impl<E: From<OutputError>> Output<E> {
-    /// Output for people, or JSON for programs.
+    /// Output for people, or for programs (`json`).
     pub fn new(json: bool) -> Self {
         let terminal = io::stdout().is_terminal();
         Self {
@@ -48,13 +48,13 @@ impl<E: From<OutputError>> Output<E> {
         self.json
     }
 
-    /// Adds a field to the value for programs that comes later, if it has fields.
+    /// Adds a field to the JSON value, if the value is an object.
     pub fn add_field(&mut self, name: &'static str, value: impl Into<Value>) {
         self.more.push((name, value.into()));
     }
 
-    /// A name as it may be shown: on a terminal, which control characters could mislead, such names are
-    /// quoted as a shell takes them (as `ls` does). Names that are no text are quoted everywhere.
+    /// A name for display. On a terminal, names with control characters, which could mislead it, are quoted as for a
+    /// shell (as `ls` does). Names that are not UTF-8 are quoted everywhere.
     pub fn name<'a>(&self, name: &'a (impl AsRef<[u8]> + ?Sized)) -> Cow<'a, str> {
         match std::str::from_utf8(name.as_ref()) {
             Ok(text) if !self.terminal => Cow::Borrowed(text),
@@ -62,8 +62,7 @@ impl<E: From<OutputError>> Output<E> {
         }
     }
 
-    /// One line for people; nothing under `--json`. On a terminal, one that is too long is broken
-    /// between words.
+    /// Prints a line for people; nothing with `--json`. On a terminal, a long line is wrapped between words.
     pub fn line(&mut self, text: Arguments<'_>) -> Result<(), E> {
         match self.columns {
             Some(columns) if !self.json => {
@@ -74,7 +73,7 @@ impl<E: From<OutputError>> Output<E> {
         }
     }
 
-    /// One line for people that ends with a name or a path, which is not to be broken.
+    /// Prints a line for people that ends with a name or a path, and is not wrapped.
     pub fn exact_line(&mut self, text: Arguments<'_>) -> Result<(), E> {
         if self.json {
             return Ok(());
@@ -87,7 +86,7 @@ impl<E: From<OutputError>> Output<E> {
         done.map_err(failed)
     }
 
-    /// The result for programs; nothing without `--json`.
+    /// Prints the result for programs; nothing without `--json`.
     pub fn value(&mut self, value: &impl Serialize) -> Result<(), E> {
         if self.json {
             let done = if self.more.is_empty() {
@@ -108,7 +107,7 @@ impl<E: From<OutputError>> Output<E> {
         Ok(())
     }
 
-    /// Names and values under each other, for people.
+    /// Prints names and values as two columns, for people.
     pub fn pairs(&mut self, pairs: &[(&str, String)]) -> Result<(), E> {
         let width = pairs
             .iter()
@@ -121,8 +120,8 @@ impl<E: From<OutputError>> Output<E> {
         Ok(())
     }
 
-    /// A table for people: the first row is the head, numbers (everything but the columns in
-    /// `left`) are aligned to the right. On a terminal that is too narrow, cells are broken between words.
+    /// Prints a table for people. The first row is the head; columns not in `left` hold numbers and are aligned
+    /// right. On a narrow terminal, cells are wrapped between words.
     pub fn table(&mut self, left: &[usize], rows: &[Vec<String>]) -> Result<(), E> {
         let mut table = Table::new();
         table.load_preset(presets::NOTHING).add_rows(rows);
@@ -141,12 +140,12 @@ impl<E: From<OutputError>> Output<E> {
         self.exact_line(format_args!("{}", table.trim_fmt()))
     }
 
-    /// Raw bytes, whatever `--json` says (an object's content).
+    /// Prints raw bytes, such as an object's content, with or without `--json`.
     pub fn bytes(&mut self, bytes: &[u8]) -> Result<(), E> {
         self.to.write_all(bytes).map_err(failed)
     }
 
-    /// Hands everything to the reader now.
+    /// Flushes the buffer.
     pub fn flush(&mut self) -> Result<(), E> {
         self.to.flush().map_err(failed)
     }
@@ -168,14 +167,14 @@ fn failed<E: From<OutputError>>(error: io::Error) -> E {
     OutputError(error).into()
 }
 
-/// What moves a cursor or turns the order of letters.
+/// Whether a character moves the cursor or changes the text direction.
 fn hidden(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}')
         || c == '\u{feff}'
 }
 
-/// Text for a terminal, whatever paths are in it: without control characters but line ends.
+/// Text that is safe for a terminal: control characters except line ends are replaced.
 pub fn printable(text: &str) -> Cow<'_, str> {
     let misleads = |c: char| hidden(c) && c != '\n';
     if !text.contains(misleads) {
@@ -190,7 +189,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
 
 /// A name without anything [`hidden`]: `$'a\nb'`.
 fn quoted(name: &[u8]) -> Cow<'_, str> {
-    // A name that looks quoted already is quoted as well, so that the two cannot be mistaken.
+    // A plain name that looks quoted is quoted too, so that the two cannot be confused.
     if let Ok(plain) = std::str::from_utf8(name)
         && !plain.contains(hidden)
         && !plain.starts_with("$'")

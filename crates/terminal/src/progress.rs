@@ -1,4 +1,4 @@
-//! Progress of long work, with rate and time left, on standard error and only on a terminal.
+//! Progress of long work, with rate and remaining time, on standard error if that is a terminal.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::{self, BufReader, IsTerminal, Read, Write};
@@ -6,13 +6,13 @@ use std::io::{self, BufReader, IsTerminal, Read, Write};
 /// Bytes copied at once.
 const CHUNK: usize = 1 << 20;
 
-/// A bar that counts bytes or steps; shows nothing where standard error is no terminal.
+/// A progress bar that counts bytes or steps; invisible if standard error is not a terminal.
 pub struct Progress {
     bar: ProgressBar,
 }
 
 impl Progress {
-    /// Counts bytes up to `total`; without a total only amount and rate are shown.
+    /// Counts bytes up to `total`; without a total, shows only amount and rate.
     pub fn bytes(what: &str, total: Option<u64>) -> Self {
         let template = match total {
             Some(_) => {
@@ -24,7 +24,7 @@ impl Progress {
         Self::new(what, total, template)
     }
 
-    /// Counts things (zones, objects, runs) up to `total`.
+    /// Counts steps (zones, objects, runs) up to `total`.
     pub fn steps(what: &str, total: Option<u64>) -> Self {
         let template = match total {
             Some(_) => "{msg} {wide_bar:.dim} {pos}/{len} {per_sec} {eta} left",
@@ -33,7 +33,7 @@ impl Progress {
         Self::new(what, total, template)
     }
 
-    /// Only words: what is going on, where nobody knows how much there is of it.
+    /// Shows only a message, for work of unknown size.
     pub fn words(what: &str) -> Self {
         Self::new(what, None, "{spinner} {msg}")
     }
@@ -45,7 +45,7 @@ impl Progress {
             ProgressDrawTarget::hidden()
         };
         let bar = ProgressBar::with_draw_target(total, target);
-        // A template that does not parse costs the looks of the bar, not the work.
+        // If the template does not parse, only the appearance of the bar suffers.
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }
@@ -53,38 +53,38 @@ impl Progress {
         Self { bar }
     }
 
-    /// Says how far the work is.
+    /// Sets the position.
     pub fn set(&self, position: u64) {
         self.bar.set_position(position);
     }
 
-    /// Says how far the work is, and how far it goes, where that is only learnt on the way.
+    /// Sets position and total, if the total becomes known only during the work.
     pub fn set_of(&self, position: u64, total: u64) {
         self.bar.set_length(total);
         self.bar.set_position(position);
     }
 
-    /// Adds to what is done.
+    /// Advances the position.
     pub fn advance(&self, by: u64) {
         self.bar.inc(by);
     }
 
-    /// Adds to what is done as many bytes as are read.
+    /// Advances the position by the bytes read from `source`.
     pub fn reading<R: Read>(&self, source: R) -> impl Read {
         self.bar.wrap_read(source)
     }
 
-    /// Copies what is read, and adds it to what is done.
+    /// Copies `source` to `target`, and advances the position.
     ///
     /// # Errors
-    /// Of the one or the other.
+    /// The error of either side.
     pub fn copy(&self, source: &mut dyn Read, target: &mut dyn Write) -> io::Result<u64> {
-        // Its pieces are as large as the buffer.
+        // The pieces of the copy have the size of this buffer.
         let mut source = BufReader::with_capacity(CHUNK, self.reading(source));
         io::copy(&mut source, target)
     }
 
-    /// Says what is going on now.
+    /// Sets the message.
     pub fn message(&self, what: String) {
         self.bar.set_message(what);
     }

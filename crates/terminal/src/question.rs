@@ -1,16 +1,16 @@
-//! Questions to somebody at the terminal.
+//! Questions to the user at the terminal.
 
 use std::io::{self, IsTerminal, Write};
 
-/// Whether somebody can be asked, and can answer.
+/// Whether the user can see a question and answer it.
 pub fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Asks, and gives what is typed until the line ends.
+/// Asks a question, and returns the line that is typed.
 ///
 /// # Errors
-/// The terminal's.
+/// The terminal's error.
 pub fn ask(question: &str) -> io::Result<String> {
     let mut terminal = io::stderr();
     write!(terminal, "{question} ")?;

@@ -1,4 +1,4 @@
-//! Parts of something that is counted, as people write them.
+//! Ranges of indices or bytes, as users write them.
 
 use std::str::FromStr;
 use zone::Bytes as Size;
@@ -6,9 +6,9 @@ use zone::Bytes as Size;
 /// `A..B`, `A..`, `..B` or `N`: indices or byte offsets from A up to and without B.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Span {
-    /// The first.
+    /// Start of the range.
     pub start: u64,
-    /// The one after the last; `None` means to the end.
+    /// End of the range (exclusive); `None` for no end.
     pub end: Option<u64>,
 }
 

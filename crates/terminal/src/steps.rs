@@ -1,11 +1,11 @@
-//! The steps of something that takes a drive's time, shown while it goes on.
+//! Display of the steps of work that takes a drive's time.
 
 use crate::{Progress, length};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Shows what is being done: the step, how much of the drive's time is over, and how long it is left alone. Nothing is
-/// shown before the first.
+/// Shows the current step, how much of the drive's time has passed, and how long the drive is idle. Invisible before
+/// the first step.
 #[derive(Clone, Default)]
 pub struct Steps(Rc<RefCell<Shown>>);
 
@@ -17,7 +17,7 @@ struct Shown {
 }
 
 impl Steps {
-    /// The next step begins.
+    /// Begins the next step.
     pub fn next(&self, what: &str) {
         let mut shown = self.0.borrow_mut();
         what.clone_into(&mut shown.step);
@@ -25,14 +25,14 @@ impl Steps {
         shown.show(None);
     }
 
-    /// So many seconds of the drive's time are over, and for so many it is left alone.
+    /// Sets the drive's time that has passed and, in a pause, the seconds that remain of it.
     pub fn at(&self, seconds: f64, alone: Option<f64>) {
         let mut shown = self.0.borrow_mut();
         shown.now = seconds;
         shown.show(alone);
     }
 
-    /// Nothing is shown any more.
+    /// Removes the display.
     pub fn end(&self) {
         self.0.borrow_mut().progress = None;
     }

@@ -1,4 +1,4 @@
-//! Times for people, in UTC, and lengths of time as they write them.
+//! Times in UTC and durations, for people.
 
 use ::time::OffsetDateTime;
 use ::time::format_description::BorrowedFormatItem;
@@ -8,7 +8,7 @@ use std::str::FromStr;
 const SHOWN: &[BorrowedFormatItem<'_>] =
     format_description!("[year]-[month]-[day] [hour]:[minute]:[second]");
 
-/// A Unix time in microseconds as `2016-03-01 12:34:56`; one that no calendar has, in seconds.
+/// A Unix time in microseconds as `2016-03-01 12:34:56`; in seconds if it is outside of the calendar.
 pub fn utc(micros: u64) -> String {
     let seconds = micros / 1_000_000;
     let time = OffsetDateTime::from_unix_timestamp(seconds.cast_signed()).ok();
@@ -16,7 +16,7 @@ pub fn utc(micros: u64) -> String {
     shown.unwrap_or_else(|| format!("{seconds} s after 1970"))
 }
 
-/// A length of time given on the command line, in seconds: `90s`, `30min`, `12h`, `1d`.
+/// A duration of the command line, in seconds: `90s`, `30min`, `12h`, `1d`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Duration(pub u64);
 
@@ -36,7 +36,7 @@ impl FromStr for Duration {
     }
 }
 
-/// Seconds for people: `40 s`, `12 min`, `3.5 h`.
+/// A duration for people: `40 s`, `12 min`, `3.5 h`.
 pub fn length(seconds: f64) -> String {
     if seconds < 100.0 {
         format!("{seconds:.0} s")

@@ -1,5 +1,5 @@
-//! A file that appears under its name only when it is whole, so that work that fails never leaves half a
-//! file that looks like one.
+//! A file that gets its name only when it is complete, so that failed work does not leave a partial file under that
+//! name.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
@@ -7,45 +7,46 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::{Builder, TempPath};
 
-/// A file of the host's that could not be used.
+/// A host file could not be used.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {source}", path.display())]
 pub struct FileError {
-    /// By the name that was given.
+    /// The path as given.
     pub path: PathBuf,
     /// The host's error.
     pub source: io::Error,
 }
 
-/// See the head of this file. Devices and pipes are written to directly.
+/// A file that gets its name when it is published; devices and pipes are written directly.
 pub struct WholeFile {
     path: PathBuf,
-    /// The name that it has until it is whole, and with which it goes if that never happens.
+    /// Temporary name until the file is complete; the file is removed if that does not happen.
     partial: Option<TempPath>,
     file: File,
 }
 
 impl WholeFile {
-    /// Begins the file.
+    /// Creates the file under a temporary name.
     ///
     /// # Errors
-    /// There can be none.
+    /// The host cannot create it.
     pub fn create(path: &Path) -> Result<Self, FileError> {
-        // The process's umask takes away from these, as from those of any new file.
+        // The process's umask applies, as for any new file.
         Self::with_mode(path, 0o666)
     }
 
-    /// The same of a file that only its owner may read, unless one of its name is there and says otherwise.
+    /// As [`Self::create`], but only the owner may read the file, unless an existing file of this name has other
+    /// permissions.
     ///
     /// # Errors
-    /// There can be none.
+    /// The host cannot create it.
     pub fn create_private(path: &Path) -> Result<Self, FileError> {
         let before = fs::metadata(path).ok();
         let mode = before.map_or(0o600, |before| before.permissions().mode() & 0o777);
         Self::with_mode(path, mode)
     }
 
-    /// The file that there is until it is whole; none where a device or pipe is written to.
+    /// Temporary name of the file; `None` for a device or a pipe.
     pub fn partial(&self) -> Option<&Path> {
         self.partial.as_deref()
     }
@@ -68,7 +69,7 @@ impl WholeFile {
                 (file, Some(partial))
             })
         };
-        // By the name that was given: nobody has heard of the other.
+        // The error names the given path, because the user does not know the temporary one.
         let (file, partial) = opened.map_err(|source| failed(path, source))?;
         Ok(Self {
             path: path.to_owned(),
@@ -77,10 +78,10 @@ impl WholeFile {
         })
     }
 
-    /// Gives it its name once it is durable, and makes that durable too.
+    /// Makes the content durable, gives the file its name, and makes the name durable.
     ///
     /// # Errors
-    /// The host's; what was there is still there, unless only the folder could not be synced.
+    /// The host's error. The previous file is still there, unless only the sync of the folder failed.
     pub fn publish_durably(self) -> Result<(), FileError> {
         if self.partial.is_none() {
             return self.publish();
@@ -93,10 +94,10 @@ impl WholeFile {
         folder.map_err(|source| failed(&path, source))
     }
 
-    /// Gives it its name.
+    /// Gives the file its name.
     ///
     /// # Errors
-    /// The host's; what was there is still there.
+    /// The host's error. The previous file is still there.
     pub fn publish(self) -> Result<(), FileError> {
         if let Some(partial) = self.partial {
             let named = partial.persist(&self.path);

@@ -1,13 +1,13 @@
-//! Text in lines as wide as the terminal.
+//! Wraps text to the width of the terminal.
 
-/// How wide the terminal is.
+/// Width of the terminal in columns; `None` below 20, or without a terminal.
 pub fn columns() -> Option<usize> {
     let (columns, _) = ratatui::crossterm::terminal::size().ok()?;
     (columns >= 20).then_some(columns.into())
 }
 
-/// `text` in lines of at most `columns`, as far as words allow. What follows in a list or a table
-/// stands below the text that it continues.
+/// Wraps `text` to lines of at most `columns`, as far as words allow. Continuation lines of a list or table are
+/// indented to the text that they continue.
 pub fn wrapped(text: &str, columns: usize) -> String {
     let lines = text.split('\n').map(|line| wrapped_line(line, columns));
     lines.collect::<Vec<_>>().join("\n")
@@ -18,7 +18,7 @@ fn wrapped_line(text: &str, columns: usize) -> String {
         return text.to_owned();
     }
     let start = text.len() - text.trim_start().len();
-    // Where the last column of a table begins, if that leaves room for what is in it.
+    // Start of the last column of a table, if that leaves room for its text.
     let last_column = text.trim_end().rmatch_indices("  ").next();
     let last_column = last_column.map(|(at, _)| text[..at + 2].chars().count());
     let indent = match last_column {
@@ -45,7 +45,7 @@ fn wrapped_line(text: &str, columns: usize) -> String {
     done
 }
 
-/// Lines of a paragraph become one. What is indented, or in columns, stays as it is.
+/// Joins the lines of each paragraph. Indented lines and columns stay as they are.
 pub fn joined(text: &str) -> String {
     let mut done = String::new();
     let mut goes_on = false;

@@ -1,4 +1,4 @@
-//! What goes wrong with archives of a store.
+//! Errors of a store's archives.
 
 use super::CommandError;
 

@@ -1,4 +1,4 @@
-//! What is said of a drive that somebody else has open, and of what its server answers.
+//! Errors of drives that another process has open, and of its server's answers.
 
 use super::{CommandError, Exit};
 use control::api::{DAEMON, Kind};
@@ -66,7 +66,7 @@ impl From<ClientError> for CommandError {
         if let E::Io { source, .. } = &error {
             return Self::host(&error, source);
         }
-        // What a server answers has the exit code and the hint that it has without a server.
+        // An error that a server returns has the same exit code and hint as without a server.
         sorted! { error:
             E::PermissionDenied { .. } => Busy,
                 "the drive is being served: run this command as the user who serves it";

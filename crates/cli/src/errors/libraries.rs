@@ -1,4 +1,4 @@
-//! The libraries' errors, sorted into exit codes, each with what to do about it.
+//! Exit codes and hints for the errors of the libraries.
 
 use super::{CommandError, Exit};
 use device::profile::ProfileError;
@@ -8,7 +8,7 @@ use skylight::target::host::HostError;
 use std::io;
 use zone::{GeometryError, ZoneError};
 
-/// Errors that are one of several others.
+/// Implements `From` for errors that wrap one of several other errors.
 macro_rules! passed_on {
     ($($error:ident: $($kind:ident)+;)+) => {$(
         impl From<$error> for CommandError {
@@ -26,7 +26,7 @@ passed_on! {
     LookError: Drive Zone BlueFs;
 }
 
-/// Where data may still be on a drive that cannot be mounted.
+/// The hint for a drive that cannot be mounted but may still have data.
 const KEEP: &str = "nothing was changed; keep the drive as it is: `zonestore store salvage DRIVE` looks for objects, `drive report` \
      shows its zones";
 const SHAPE_HINT: &str = "`zonestore help drive create` explains the options";
@@ -108,7 +108,7 @@ impl From<HostError> for CommandError {
         sorted! { error:
             E::InUse { .. } => Busy, "unmount it, or stop what uses it; --read-only only reads";
             E::ReadOnly { .. } => Failed, "--read-only says what can be told without writing";
-            // Nothing is in danger: it is only nothing that can be looked into.
+            // No data is in danger: the file is only unsuitable.
             E::Hole { .. } => Usage,
                 "cp --sparse=never FILE COPY makes a copy without holes, which can be looked into";
             E::NoDirect { .. } | E::FileSystem { .. } => Usage,
@@ -137,7 +137,7 @@ impl From<ZoneError> for CommandError {
         let made = sorted! { error:
             ZoneError::OutOfRange { .. } => NotFound;
             ZoneError::Offline { .. } => Damaged;
-            // A drive that knows by itself that its bytes are not what was written.
+            // The drive itself has detected that its bytes are not as written.
             ZoneError::Io { source, .. } if source.kind() == io::ErrorKind::InvalidData => Damaged;
             error if error.is_host_full() => NoSpace, NO_HOST;
             _ => Failed;
@@ -149,11 +149,11 @@ impl From<ZoneError> for CommandError {
     }
 }
 
-/// Bytes of objects are damaged. Whoever only reads writes nothing down.
+/// The hint for damaged objects. A command that only reads does not record damage.
 const WRITE_DOWN: &str = "restore the object from a copy; `zonestore store scrub DRIVE --deep` finds the others, and writes all \
      down for `store health`";
 
-/// A backup kept zones that somebody needed.
+/// The hint for a backup that held zones which the store needed.
 pub(super) const GIVEN_UP: &str = "back up while less is written, or remove objects first; an incremental backup (--since) takes less time";
 
 impl From<store::Error> for CommandError {
@@ -207,7 +207,7 @@ impl From<store::Error> for CommandError {
     }
 }
 
-/// Not all commands of a store have `--accept-damage`, and there is more to do than to read.
+/// Adapts BlueFS errors to commands of a store: not all of them have `--accept-damage`, and they have other remedies.
 fn of_a_store(error: bluefs::Error) -> CommandError {
     use bluefs::Error as E;
     let is_damage = matches!(
@@ -270,7 +270,7 @@ impl From<kv::Error> for CommandError {
     fn from(error: kv::Error) -> Self {
         use kv::Error as E;
         sorted! { error:
-            // RocksDB does not tell whose space it was.
+            // RocksDB does not tell which disk is full.
             E::NoSpace { .. } => NoSpace, "where the disk under a drive file is full (`df -h` shows it), free space there first; otherwise \
                 remove objects; `store df` shows the space";
             E::Corruption { .. } | E::NotFound { .. } => Damaged,

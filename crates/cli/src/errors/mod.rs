@@ -1,9 +1,8 @@
-//! What a command ends with: an exit code that scripts can use, one line that says what is wrong,
-//! and one that says what to do.
+//! Errors of commands: an exit code for scripts, one line that says what is wrong, and one that says what to do.
 //!
-//! Every library error is sorted here by its kind, never by its text.
+//! Every library error is classified here by its kind, never by its text.
 
-/// Sorts a library's error by its kind: an exit code, and perhaps what to do. A kind is a line.
+/// Maps each kind of a library error to an exit code and, optionally, a hint.
 macro_rules! sorted {
     ($error:ident: $($kind:pat $(if $when:expr)? => $exit:expr $(, $hint:expr)?;)+) => {{
         use $crate::errors::{CommandError, Exit::*};
@@ -15,7 +14,7 @@ macro_rules! sorted {
 }
 pub(crate) use sorted;
 
-/// The end of a command: an exit code, what is wrong and, behind a semicolon, what to do.
+/// Returns an error: exit code, message and, after a semicolon, a hint.
 macro_rules! fail {
     ($exit:ident, $what:literal $(, $of:expr)* $(; $hint:literal $(, $with:expr)*)?) => {{
         use $crate::errors::{CommandError, Exit};
@@ -48,14 +47,14 @@ pub type CommandResult<T = ()> = Result<T, CommandError>;
 pub struct CommandError {
     /// The exit code.
     pub exit: Exit,
-    /// One line: what is wrong.
+    /// The message, in one line.
     pub message: String,
-    /// One line: what to do.
+    /// The hint, in one line.
     pub hint: Option<String>,
 }
 
 impl CommandError {
-    /// An error with an exit code and its one line.
+    /// An error without a hint.
     pub fn new(exit: Exit, message: impl Display) -> Self {
         Self {
             exit,
@@ -64,19 +63,19 @@ impl CommandError {
         }
     }
 
-    /// Adds what to do.
+    /// Adds a hint.
     pub fn hint(mut self, hint: impl Display) -> Self {
         self.hint = Some(hint.to_string());
         self
     }
 
-    /// Puts what was being done in front of the line.
+    /// Prefixes the message with the failed operation.
     pub fn context(mut self, context: impl Display) -> Self {
         self.message = format!("{context}: {}", self.message);
         self
     }
 
-    /// A check that found errors, so many of each kind.
+    /// The error of a check that found errors, by kind.
     pub fn found_errors(path: &Path, errors: &BTreeMap<String, u64>) -> Self {
         let count: u64 = errors.values().sum();
         let errors = if count == 1 { "error" } else { "errors" };
@@ -87,7 +86,7 @@ impl CommandError {
         .hint("keep a copy of the drive; what is not named above can still be read")
     }
 
-    /// The error as people read it: one line, and perhaps a hint below it.
+    /// The error for people: the message, and a hint on the next line.
     pub fn text(&self) -> String {
         let hint = self.hint.as_ref();
         let hint = hint.map_or_else(String::new, |hint| format!("\nhint: {hint}"));
@@ -98,7 +97,7 @@ impl CommandError {
         }
     }
 
-    /// The error as programs read it: JSON in one line.
+    /// The error for programs: JSON in one line.
     pub fn json(&self) -> String {
         json!({ "error": {
             "kind": self.exit.word(), "exit_code": self.exit as u8, "message": self.message,
@@ -107,7 +106,7 @@ impl CommandError {
         .to_string()
     }
 
-    /// An error that the host's system is behind.
+    /// An error that the host's system caused.
     pub fn host(error: &impl Display, source: &io::Error) -> Self {
         let made = Self::new(exit_of_io(source), strip_os_error(&error.to_string()));
         match source.kind() {
@@ -119,7 +118,7 @@ impl CommandError {
         }
     }
 
-    /// A file of the host's that could not be used.
+    /// An error on a host file.
     pub fn file(path: &Path, error: &io::Error) -> Self {
         let made = Self::host(&format_args!("{}: {error}", path.display()), error);
         match path.parent() {
@@ -133,7 +132,7 @@ impl CommandError {
         }
     }
 
-    /// A folder of the host's that could not be made.
+    /// An error on a host folder that could not be created.
     pub fn folder(path: &Path, error: &io::Error) -> Self {
         let made = Self::file(path, error);
         if made.hint.is_some() {
@@ -169,7 +168,7 @@ impl From<FileError> for CommandError {
 }
 
 impl From<io::Error> for CommandError {
-    /// One of ours, which went through a reader or writer of the standard library's, is itself again.
+    /// Unwraps an error of ours that passed through a reader or writer of the standard library.
     fn from(error: io::Error) -> Self {
         fn own<E>(error: io::Error) -> Result<CommandError, io::Error>
         where
@@ -205,12 +204,12 @@ fn exit_of_io(error: &io::Error) -> Exit {
     }
 }
 
-/// Whether a folder that a path names is not there.
+/// Whether the folder of a path does not exist.
 fn lacks(folder: &Path) -> bool {
     !folder.as_os_str().is_empty() && !folder.exists()
 }
 
-/// A message without the number that Rust puts behind the system's words.
+/// Removes the error number that Rust appends to the system's message.
 fn strip_os_error(text: &str) -> String {
     text.split(" (os error").next().unwrap_or(text).to_owned()
 }

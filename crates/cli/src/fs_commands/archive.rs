@@ -1,4 +1,4 @@
-//! `fs backup|restore`: all files as one tar archive, which any tar reads.
+//! `fs backup|restore`: all files as one tar archive in a common format.
 
 use super::{with_file_system, with_writable};
 use crate::args::Tolerance;

@@ -1,4 +1,4 @@
-//! `fs cat|get|put|rm`: files in and out.
+//! `fs cat|get|put|rm`: reads, writes and removes files.
 
 use super::{with_file_system, with_writable};
 use crate::args::Tolerance;
@@ -86,7 +86,7 @@ pub fn remove(
         }
         tree.remove(fs)?;
         match fs.unmount() {
-            // Of a program that was killed. It stays beside the drive, and what was to be removed is.
+            // Data of a killed program. It stays in the file next to the drive; the removal itself has succeeded.
             Err(Error::NoSpace { .. }) => eprintln!(
                 "zonestore: warning: {}.unsynced keeps what still finds no room on the drive: remove more",
                 drive.display()

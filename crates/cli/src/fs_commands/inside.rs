@@ -1,5 +1,4 @@
-//! `fs mount-info|dump` and `fs fsck --repair`: what is inside the file system, and going on without
-//! what is damaged.
+//! `fs mount-info|dump` and `fs fsck --repair`: the internals of the file system, and the repair of damage.
 
 use super::{WRITABLE, with_damaged, with_file_system, with_mounted};
 use crate::args::Tolerance;
@@ -88,8 +87,7 @@ pub fn dump(drive: &Path, damage: Tolerance, out: &mut Output) -> CommandResult 
     })
 }
 
-/// `fs fsck --repair`: goes on with what lies in front of the damage, if there is any. Answers what was
-/// lost by that.
+/// `fs fsck --repair`: continues with the metadata before the damage, if there is any. Returns the losses.
 pub fn repair(drive: &Path, yes: bool, out: &mut Output) -> CommandResult<Vec<Loss>> {
     let (damage, losses, role) =
         with_damaged(drive, |fs| Ok((fs.damage(), fs.losses()?, fs.info().role)))?;
@@ -124,15 +122,15 @@ pub fn repair(drive: &Path, yes: bool, out: &mut Output) -> CommandResult<Vec<Lo
     Ok(losses)
 }
 
-/// Writes anew what is damaged in one of two copies, which takes nothing from anybody. A drive on which nothing is wrong is
-/// left as it is.
+/// Rewrites metadata of which one of two copies is damaged, which loses nothing. A drive without damage is not
+/// written.
 fn mend_copies(drive: &Path, out: &mut Output) -> CommandResult {
     let is_clean = with_damaged(drive, |fs| Ok(fs.check(true)?.is_clean()))?;
     let mended = match is_clean {
         true => 0,
         false => with_mounted(drive, WRITABLE, false, |fs| {
             fs.repair_copies()?;
-            // The mount has found some as well.
+            // The mount may have repaired copies too.
             let counted = fs.statistics();
             Ok(counted.copies_repaired + counted.mended_at_mount)
         })?,

@@ -1,5 +1,5 @@
-//! `zonestore fs …`: BlueFS on a drive, for RocksDB and LevelDB programs; that of an object store can be
-//! looked at as well.
+//! `zonestore fs …`: BlueFS on a drive, for RocksDB and LevelDB programs. Commands that only read also take the file
+//! system of an object store.
 
 mod archive;
 mod files;
@@ -20,7 +20,7 @@ use std::path::Path;
 use std::sync::Arc;
 use terminal::{count, human, utc};
 
-/// Carries out a command on a file system.
+/// Runs `zonestore fs …`.
 pub fn run(command: FsCommand, out: &mut Output) -> CommandResult {
     match command {
         FsCommand::Mkfs(new) => mkfs(&new, out),
@@ -100,7 +100,7 @@ fn mkfs(new: &Mkfs, out: &mut Output) -> CommandResult {
     out.value(&json!({ "path": path.display().to_string() }))
 }
 
-/// Makes sure that the drive holds a file system of its own, and that nobody uses it.
+/// Checks that the drive's file system is not part of an object store, and that no other process uses it.
 fn check_alone(path: &Path) -> CommandResult {
     match BlueFs::probe(&drive_file::open(path)?)?.role {
         Role::Alone => Ok(()),
@@ -111,9 +111,8 @@ fn check_alone(path: &Path) -> CommandResult {
     }
 }
 
-/// Mounts the file system for reading, does the work and unmounts it. The file system of an object
-/// store can be looked at as well. If metadata is damaged, this is refused unless that is accepted, and
-/// then the output says so.
+/// Mounts the file system for reading, runs `work` and unmounts it; takes the file system of an object store too.
+/// Damaged metadata is an error unless it is accepted, and then the output reports it.
 fn with_file_system<T>(
     path: &Path,
     damage: Tolerance,
@@ -126,7 +125,7 @@ fn with_file_system<T>(
     })
 }
 
-/// The same for whoever asks what is damaged.
+/// As [`with_file_system`], for commands that report damage: it is no error.
 fn with_damaged<T>(
     path: &Path,
     work: impl FnOnce(&BlueFs) -> CommandResult<T>,
@@ -134,7 +133,7 @@ fn with_damaged<T>(
     with_mounted(path, READ_ONLY, true, work)
 }
 
-/// The same for writing, which only a file system that is alone on its drive allows.
+/// Mounts for writing, which is possible only if the file system is not part of an object store.
 fn with_writable<T>(
     path: &Path,
     work: impl FnOnce(&BlueFs) -> CommandResult<T>,
@@ -188,7 +187,7 @@ fn df(path: &Path, damage: Tolerance, out: &mut Output) -> CommandResult {
     })
 }
 
-/// Checks a file system, from which a repair has just `lost` something.
+/// Checks a file system, from which a repair may just have `lost` something.
 fn fsck(path: &Path, deep: bool, lost: &[Loss], out: &mut Output) -> CommandResult {
     let report = with_damaged(path, |fs| Ok(fs.check(deep)?))?;
     out.line(format_args!(

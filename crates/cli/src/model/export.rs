@@ -1,4 +1,4 @@
-//! `zonestore model export`: a model becomes a block device that any NBD client can use.
+//! `zonestore model export`: exports a model as a block device for NBD clients.
 //!
 //! Order: profile, state, socket, data; then the line with the address. A signal ends the connections;
 //! then the state is saved and the statistics are printed.
@@ -33,7 +33,7 @@ pub fn run(arguments: &ModelExport, out: &mut Output) -> CommandResult {
         return fail!(Usage, "{shown}: --data and --state are the same file"; "name two files");
     }
     let export = Export::of(&profile, &*model);
-    // Where a signal, or anybody else who wants an end, leaves a byte.
+    // A signal, or any other reason to stop, leaves a byte here.
     let (end_wished, wish) = UnixStream::pair()?;
     Interrupt::listen()?.leave_bytes_in(&wish)?;
     let listener = listen(&arguments.nbd)?;
@@ -75,7 +75,7 @@ pub fn run(arguments: &ModelExport, out: &mut Output) -> CommandResult {
     Ok(saved?)
 }
 
-/// Models that are no block devices for everybody.
+/// Refuses models that do not work as ordinary block devices.
 fn refuse_others(profile: &AnyProfile) -> CommandResult {
     let (name, class) = (profile.name(), profile.class());
     let Some(why) = class.why_no_block_device() else {
@@ -100,7 +100,7 @@ fn listen(text: &str) -> CommandResult<Listener> {
     })
 }
 
-/// On standard error, for it is not the result.
+/// Prints the address on standard error, because it is not the result.
 fn announce(arguments: &ModelExport, export: &Export, listener: &Listener) {
     let data = match &arguments.data {
         Some(path) => format!("data in {}", path.display()),

@@ -1,4 +1,4 @@
-//! `zonestore model …`: the drive models, and a block device of each for everybody.
+//! `zonestore model …`: runs the drive models, and exports them as block devices.
 
 mod export;
 mod report;
@@ -38,7 +38,7 @@ fn list(out: &mut Output) -> CommandResult {
     out.value(&json!({ "models": models }))
 }
 
-/// A profile by its name, or by the path of a file, which need not be UTF-8.
+/// A profile by its built-in name, or by the path of a file, which need not be UTF-8.
 pub fn find(text: &OsStr) -> CommandResult<AnyProfile> {
     let path = Path::new(text);
     let is_path = text.as_encoded_bytes().contains(&b'/');
@@ -49,7 +49,7 @@ pub fn find(text: &OsStr) -> CommandResult<AnyProfile> {
         .map_err(|error| CommandError::from(error).context(path.display()))
 }
 
-/// The drive as it was left, or as it left the factory; what its clock shows; and the file to leave it in.
+/// The drive in its saved state, or a new one; the time of its clock; and the file to save its state in.
 fn start(
     profile: &AnyProfile,
     arguments: &ModelDrive,

@@ -1,4 +1,4 @@
-//! How requests went, for people and programs.
+//! Reports of requests to a model, for people and programs.
 
 use crate::errors::CommandResult;
 use crate::output::Output;
@@ -6,7 +6,7 @@ use drive_model::workload::{Answered, Counters, Stretches};
 use drive_model::{ModelStatistics, micros};
 use serde_json::{Value, json};
 
-/// Says what was counted, and what the model did for it. `facts` say what else there is to say.
+/// Prints the counters of requests and of the model. `facts` are additional rows.
 pub fn report(
     counters: &Counters,
     did: &ModelStatistics,
@@ -42,7 +42,7 @@ pub fn report(
     out.value(&all)
 }
 
-/// A table of stretches, if there are any, of work that took so many seconds.
+/// Prints a table of stretches, if there are any, for a workload that took `seconds`.
 pub fn stretches(stretches: &Stretches, seconds: f64, out: &mut Output) -> CommandResult {
     let rows = stretches.rows(seconds);
     if rows.is_empty() {

@@ -1,4 +1,4 @@
-//! `zonestore model run`: a workload in the drive's own time.
+//! `zonestore model run`: runs a workload in the model's own time.
 
 use super::report;
 use crate::args::ModelRun;
@@ -9,12 +9,12 @@ use drive_model::{AnyProfile, ModelStatistics, Span};
 use serde_json::json;
 use terminal::{Interrupt, Progress, human};
 
-/// Runs it.
+/// Runs `zonestore model run`.
 pub fn run(arguments: &ModelRun, out: &mut Output) -> CommandResult {
     if arguments.runtime.0 == 0 || arguments.every.is_some_and(|every| every.0 == 0) {
         return fail!(Usage, "no time to run"; "--runtime and --every take a second or more");
     }
-    // Before the state file is there, so that whoever sees it can stop this.
+    // Before the state file exists: a user who sees it can interrupt this process.
     let interrupt = Interrupt::listen()?;
     let profile = super::find(&arguments.drive.profile)?;
     let (mut model, start, state) = super::start(&profile, &arguments.drive)?;
@@ -83,7 +83,7 @@ fn refused(arguments: &ModelRun, error: NoRequests) -> CommandError {
     CommandError { message, ..made }
 }
 
-/// Says how it went.
+/// Prints the results.
 fn show(
     arguments: &ModelRun,
     profile: &AnyProfile,

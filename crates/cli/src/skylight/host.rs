@@ -1,4 +1,4 @@
-//! A block device or a file to be looked into: what is on it, and whether that may be overwritten.
+//! Opens a block device or a file to be examined: checks its contents, and asks whether they may be overwritten.
 
 use crate::args::SkylightArguments;
 use crate::errors::{CommandError, CommandResult, fail};
@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 use terminal::length;
 
-/// Opens what `path` leads to, after it has been asked for.
+/// Opens the device or file at `path` after a confirmation.
 pub fn open(
     arguments: &SkylightArguments,
     path: &Path,
@@ -36,7 +36,7 @@ pub fn open(
     if let Some(what) = ours {
         facts.signature = Signature::Found(what);
     }
-    // Held by nobody else from here on, so that what is asked about is what is overwritten.
+    // Exclusive from here on, so that what the question names is what is overwritten.
     let host = Host::open(&facts, write)?;
     if write {
         let name = path.display().to_string();
@@ -50,8 +50,8 @@ pub fn open(
     Ok((real.with_watch(watch), facts))
 }
 
-/// Test 1 is some thousand requests; a drive-managed disk was idle for most of the ten hours that all
-/// tests took with a 5 TB one, and may take longer if it cleans slowly.
+/// Estimated duration. Test 1 is some thousand requests. All tests of a 5 TB drive-managed disk took ten hours, most
+/// of them idle, and may take longer if it cleans slowly.
 fn estimate(arguments: &SkylightArguments) -> String {
     match arguments.budget {
         Some(budget) => format!("{} at most", length(budget.0 as f64)),

@@ -1,4 +1,4 @@
-//! `smrfs clean`: what a mounted file system does by itself, for one that is not mounted.
+//! `smrfs clean`: the background cleaning of a mounted file system, for one that is not mounted.
 
 use super::opening::open;
 use super::suits;
@@ -26,8 +26,8 @@ pub fn clean(
     let before = free_bands(&fs.space());
     let progress = Progress::steps("cleaning", bands);
     let mut cleaned = 0;
-    // Each band that is cleaned leaves fewer dead bytes; one that has as many as it gives back is the end. Free extents
-    // are cleaned as long as they gain anything.
+    // Each cleaned band leaves fewer dead bytes; cleaning ends at a band that leaves as many. Free extents are
+    // cleaned as long as that gains anything.
     let mut dead = u64::MAX;
     while bands.is_none_or(|bands| cleaned < bands) {
         let space = fs.space();
@@ -57,7 +57,7 @@ pub fn clean(
     }))
 }
 
-/// Empty bands, where there are bands.
+/// Number of empty bands; `None` for a file system of extents.
 const fn free_bands(space: &Space) -> Option<u64> {
     match space.free {
         Free::Bands(bands) => Some(bands.free_bands),

@@ -1,10 +1,10 @@
-//! What a program that goes on in the background must not have of whoever started it: locks, pipes, files of a mount.
+//! Keeps open files of this process from a program in the background: locks, pipes, files of a mount.
 
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use std::io;
 use std::os::fd::{BorrowedFd, RawFd};
 
-/// Keeps what this process has open, apart from its standard streams, to itself: programs that it starts do not get it.
+/// Sets close-on-exec on all open files but the standard streams, so that started programs do not inherit them.
 ///
 /// # Errors
 /// `/proc` cannot be read.

@@ -1,4 +1,4 @@
-//! `smrfs fsck`, `df`, `top` and `dump`: what is there.
+//! `smrfs fsck`, `df`, `top` and `dump`: the state of a file system.
 
 use super::opening::{check_directory, is_left, not_mounted, open, open_drive};
 use crate::errors::{CommandError, CommandResult, fail};
@@ -19,7 +19,7 @@ const READ_ONLY: MountOptions = MountOptions {
     policy: ::smrfs::Policy::CostBenefit,
     fit: ::smrfs::Fit::Best,
 };
-/// Bytes that what a mounted file system tells of itself has at most.
+/// Most bytes of a mounted file system's status.
 const STATUS_MOST: usize = 64 << 10;
 
 /// `smrfs fsck`.
@@ -46,7 +46,7 @@ pub fn fsck(path: &Path, deep: bool, out: &mut Output) -> CommandResult {
     Err(CommandError::found_errors(path, &errors))
 }
 
-/// What the file system says that is mounted at a directory.
+/// Status of the file system that is mounted at a directory.
 fn status(directory: &Path) -> CommandResult<Status> {
     check_directory(directory)?;
     let mut bytes = vec![0; STATUS_MOST];
@@ -79,7 +79,7 @@ fn pairs(status: &Status) -> Vec<(&'static str, String)> {
     let space = &status.space;
     let mut used = human(space.used_bytes);
     if space.buffered_bytes > 0 {
-        // What is free of the drive itself is more by as much, until then.
+        // The drive's own free space is larger by this amount until the buffer is written.
         let buffered = human(space.buffered_bytes);
         used = format!("{used}, of which up to {buffered} wait in memory to be written");
     }
@@ -151,7 +151,7 @@ fn pairs(status: &Status) -> Vec<(&'static str, String)> {
     pairs
 }
 
-/// What `top` shows, one line each.
+/// The lines that `top` shows.
 fn lines(status: &Status) -> Vec<String> {
     let (space, counts) = (&status.space, &status.counts);
     let mut pairs = pairs(status);

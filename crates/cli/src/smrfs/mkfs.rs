@@ -1,4 +1,4 @@
-//! `smrfs mkfs`: a file system, and the Caveat-Scriptor drive under it if one is asked for.
+//! `smrfs mkfs`: creates a file system, and the Caveat-Scriptor drive below it if requested.
 
 use super::opening::open_drive;
 use crate::args::{SmrfsKind, SmrfsMkfs};
@@ -13,7 +13,7 @@ use serde_json::json;
 use std::sync::Arc;
 use terminal::human;
 
-/// What the file system is to lie on. Nothing is erased before it is known that it can be made.
+/// Prepares the medium. Nothing is erased before it is known that the file system is possible.
 fn medium(drive: Drive, arguments: &SmrfsMkfs, options: &MkfsOptions) -> CommandResult<Medium> {
     let shown = arguments.drive.display();
     let drive = Arc::new(drive);
@@ -44,7 +44,7 @@ fn medium(drive: Drive, arguments: &SmrfsMkfs, options: &MkfsOptions) -> Command
             .unshingled
             .map_or((bytes / 32).max(1 << 20), |size| size.0),
     });
-    // As it would be, with nothing kept.
+    // A trial without a stored bitmap.
     let planned = match &shape {
         None => Medium::Bands(drive.clone()),
         Some(shape) => {
@@ -55,7 +55,7 @@ fn medium(drive: Drive, arguments: &SmrfsMkfs, options: &MkfsOptions) -> Command
     FileSystem::check_mkfs(&planned, options)?;
     let written = erase::written_zones(&*drive, 0..drive.geometry().zone_count)?;
     if arguments.force {
-        // Whatever it was known by is gone first.
+        // Everything that identifies the old contents is erased first.
         erase::reset(&*drive, &written, true, &mut || ())?;
     } else {
         match Content::of(&*drive) {

@@ -15,7 +15,7 @@ use crate::errors::{CommandError, CommandResult, fail, sorted};
 use crate::output::Output;
 use ::smrfs::{Error, FileSystem};
 
-/// Carries out a command on a file system.
+/// Runs `zonestore smrfs …`.
 pub fn run(command: SmrfsCommand, out: &mut Output) -> CommandResult {
     match command {
         SmrfsCommand::Mkfs(arguments) => mkfs::mkfs(&arguments, out),
@@ -38,7 +38,7 @@ pub fn run(command: SmrfsCommand, out: &mut Output) -> CommandResult {
     }
 }
 
-/// Refuses options that the file system has no use for.
+/// Refuses options that the kind of file system does not have.
 fn suits(fs: &FileSystem, has_policy: bool, has_fit: bool) -> CommandResult {
     match fs.shape().is_caveat {
         true if has_policy => fail!(

@@ -1,4 +1,4 @@
-//! `smrfs mount`: in this process, or in one in the background.
+//! `smrfs mount`: mounts in this process, or in one in the background.
 
 use super::opening::{check_directory, open_drive_while};
 use super::{inherited, suits};
@@ -17,7 +17,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// In this process.
+/// Mounts in this process.
 pub fn mount(arguments: &SmrfsMount, out: &mut Output) -> CommandResult {
     let (path, directory) = (&arguments.drive, &arguments.directory);
     let runtime = Runtime::system();
@@ -33,13 +33,13 @@ pub fn mount(arguments: &SmrfsMount, out: &mut Output) -> CommandResult {
         _ => error,
     })?;
     let directory = &directory.canonicalize()?;
-    // Whoever waits for the drive may have what keeps it from being free: a file of the mount before.
+    // The parent that waits for the drive may itself keep it busy, by an open file of the previous mount.
     let is_wanted = || !arguments.ready || is_awaited();
     let drive = Arc::new(open_drive_while(path, options.read_only, is_wanted)?);
     let fs = Arc::new(FileSystem::mount(drive, runtime.clone(), options)?);
     suits(&fs, arguments.policy.is_some(), arguments.fit.is_some())?;
     let options = smrfs_fuse::Options {
-        // As whoever waits for the drive looks for it.
+        // The path by which commands that wait for the drive look for the mount.
         source: path.canonicalize()?.display().to_string(),
         read_only: arguments.read_only,
         allow_other: arguments.allow_other,
@@ -60,7 +60,7 @@ pub fn mount(arguments: &SmrfsMount, out: &mut Output) -> CommandResult {
         }
     });
     if arguments.ready {
-        // Nobody's directory is in use for a mount in the background.
+        // A mount in the background must not keep the user's directory busy.
         std::env::set_current_dir("/")?;
         if let Err(error) = writeln!(std::io::stdout(), "ready") {
             mounted.unmount()?;
@@ -74,7 +74,7 @@ pub fn mount(arguments: &SmrfsMount, out: &mut Output) -> CommandResult {
         .map_err(|error| CommandError::host(&format!("{}: {error}", path.display()), &error))
 }
 
-/// Whether whoever started this process still waits until it has mounted.
+/// Whether the parent process still waits for the mount.
 fn is_awaited() -> bool {
     let output = std::io::stdout();
     let mut looked = [PollFd::new(&output, PollFlags::empty())];
@@ -89,7 +89,7 @@ fn say_mounted(arguments: &SmrfsMount, out: &mut Output) -> CommandResult {
     out.flush()
 }
 
-/// Starts this program once more and waits until it has mounted or says why not.
+/// Starts this program again, and waits until it has mounted or reports an error.
 pub fn mount_in_background(arguments: &SmrfsMount, out: &mut Output) -> CommandResult {
     let mut log = match &arguments.log {
         Some(path) => OpenOptions::new()
@@ -132,7 +132,7 @@ pub fn mount_in_background(arguments: &SmrfsMount, out: &mut Output) -> CommandR
     log.seek(std::io::SeekFrom::Start(start))?;
     let mut told = String::new();
     log.read_to_string(&mut told)?;
-    // As the child said it.
+    // Passes on the child's messages.
     _ = std::io::stderr().write_all(told.as_bytes());
     std::process::exit(status.code().unwrap_or(Exit::Failed as i32))
 }

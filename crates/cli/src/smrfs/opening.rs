@@ -1,4 +1,4 @@
-//! Opening the drive of a file system, or waiting for the last commit of a mount that ends.
+//! Opens the drive of a file system; waits for the last commit of a mount that is ending.
 
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, Exit, fail};
@@ -12,20 +12,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How often a drive is tried that a mount is about to let go.
+/// Pause between two attempts to open a drive that an ending mount still has.
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
-/// How often one is tried that nobody seems to have.
+/// Number of attempts if no process is found that has the drive.
 const TRIES_UNASKED: u32 = 50;
-/// How often one is tried before whoever waits is told why.
+/// Number of attempts before the user is told why the command waits.
 const TRIES_UNSAID: u32 = 100;
 
-/// Where file systems of a source are mounted, as the kernel lists it: of a kind of ours.
+/// Sources and directories of our FUSE mounts, as the kernel lists them.
 pub fn mounts() -> Vec<(PathBuf, PathBuf)> {
     let list = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     list.lines().filter_map(mounted).collect()
 }
 
-/// Where a drive is mounted.
+/// The directory where a drive is mounted.
 pub fn mounted_at(drive: &Path) -> Option<PathBuf> {
     let drive = drive.canonicalize().ok()?;
     let mut mounts = mounts().into_iter();
@@ -34,29 +34,29 @@ pub fn mounted_at(drive: &Path) -> Option<PathBuf> {
         .map(|(_, directory)| directory)
 }
 
-/// Which drive is mounted at a directory.
+/// The drive that is mounted at a directory.
 pub fn drive_at(directory: &Path) -> Option<PathBuf> {
     let directory = directory.canonicalize().ok()?;
-    // The last one hides those before.
+    // The last mount hides earlier ones.
     let mut mounts = mounts().into_iter().rev();
     mounts
         .find(|(_, place)| *place == directory)
         .map(|(drive, _)| drive)
 }
 
-/// Whether that is the answer of a mount whose process has ended.
+/// Whether the error is that of a mount whose process has ended.
 pub fn is_left(error: &io::Error) -> bool {
-    // The second while it is ending.
+    // The second one comes while the process is ending.
     let ended = [Errno::NOTCONN, Errno::CONNABORTED];
     ended
         .into_iter()
         .any(|ended| error.raw_os_error() == Some(ended.raw_os_error()))
 }
 
-/// Makes sure that a directory is there. One of which the file system's process has ended is there for nobody.
+/// Checks that a directory exists. A mount whose process has ended cannot be used.
 pub fn check_directory(directory: &Path) -> CommandResult {
     let shown = directory.display();
-    // The kernel still knows attributes, but asks the process how much space there is.
+    // The kernel answers attributes from its cache, but asks the process for the free space.
     let asked = || Ok(rustix::fs::statvfs(directory)?);
     match std::fs::metadata(directory).and_then(|found| asked().map(|_| found)) {
         Ok(found) if found.is_dir() => Ok(()),
@@ -74,7 +74,7 @@ pub fn check_directory(directory: &Path) -> CommandResult {
     }
 }
 
-/// Nothing of ours is mounted at a directory.
+/// The error for a directory where no file system of ours is mounted.
 pub fn not_mounted<T>(directory: &Path) -> CommandResult<T> {
     let shown = directory.display();
     fail!(
@@ -83,7 +83,7 @@ pub fn not_mounted<T>(directory: &Path) -> CommandResult<T> {
     )
 }
 
-/// Source and directory of a line like `36 35 0:50 / /mnt rw - fuse.smrfs /srv/d.zoned rw`.
+/// Parses source and directory of a line like `36 35 0:50 / /mnt rw - fuse.smrfs /srv/d.zoned rw`.
 fn mounted(line: &str) -> Option<(PathBuf, PathBuf)> {
     let (place, what) = line.split_once(" - ")?;
     let mut what = what.split(' ');
@@ -94,7 +94,7 @@ fn mounted(line: &str) -> Option<(PathBuf, PathBuf)> {
     Some((source, unescaped(place.split(' ').nth(4)?)))
 }
 
-/// The kernel writes spaces and the like as `\\040`.
+/// Decodes the octal escapes that the kernel writes for spaces and the like, such as `\\040`.
 fn unescaped(text: &str) -> PathBuf {
     use std::os::unix::ffi::OsStringExt;
     let mut bytes = Vec::new();
@@ -109,8 +109,8 @@ fn unescaped(text: &str) -> PathBuf {
     PathBuf::from(std::ffi::OsString::from_vec(bytes))
 }
 
-/// Whether a mount has the drive that is not in the tree any more: it does its last commit. `None` if nobody is there to
-/// be asked: who had it may have ended since, or be about to.
+/// Whether the process that has the drive is a mount that has left the tree, and so does its last commit. `None` if
+/// no process is found: it may have ended since, or be about to.
 fn is_ending(path: &Path) -> Option<bool> {
     let User::Process { pid, .. } = User::of(path) else {
         return None;
@@ -119,7 +119,7 @@ fn is_ending(path: &Path) -> Option<bool> {
     if line.is_empty() {
         return None;
     }
-    // Nobody else has these words.
+    // No other program has these arguments.
     let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
     let is_mount = words
         .windows(2)
@@ -128,12 +128,12 @@ fn is_ending(path: &Path) -> Option<bool> {
     Some(is_mount && !mounts().iter().any(|(source, _)| *source == canonical))
 }
 
-/// Opens a drive. Behind `umount`, the process that had it mounted may still be at its last commit: that is waited for.
+/// Opens a drive. After `umount`, the process that had it mounted may still do its last commit: that is waited for.
 pub fn open_drive(path: &Path, read_only: bool) -> CommandResult<Drive> {
     open_drive_while(path, read_only, || true)
 }
 
-/// The same for as long as somebody wants it.
+/// As [`open_drive`], as long as `is_wanted` returns `true`.
 pub fn open_drive_while(
     path: &Path,
     read_only: bool,
@@ -169,7 +169,7 @@ pub fn open_drive_while(
     }
 }
 
-/// Opens a drive, and mounts it for this process.
+/// Opens a drive, and mounts it in this process, without FUSE.
 pub fn open(path: &Path, options: MountOptions) -> CommandResult<FileSystem> {
     let drive = Arc::new(open_drive(path, options.read_only)?);
     Ok(FileSystem::mount(drive, Runtime::system(), options)?)

@@ -1,4 +1,4 @@
-//! `smrfs unmount`: behind it everything is on the drive, and the drive is free.
+//! `smrfs unmount`: when it succeeds, all changes are durable and the drive is free.
 
 use super::opening::{check_directory, drive_at, not_mounted, open_drive};
 use crate::errors::{CommandError, CommandResult};
@@ -18,7 +18,7 @@ pub fn unmount(directory: &Path, out: &mut Output) -> CommandResult {
     let Some(drive) = drive_at(&canonical) else {
         return not_mounted(directory);
     };
-    // Most of it becomes durable while it can still be said whether it did.
+    // Syncs first, while an error can still be reported.
     let synced = File::open(&canonical).and_then(|root| root.sync_all());
     synced.map_err(|error| {
         CommandError::file(directory, &error).hint(format_args!(
@@ -28,7 +28,7 @@ pub fn unmount(directory: &Path, out: &mut Output) -> CommandResult {
     leave(&canonical).map_err(|error| {
         let made = CommandError::host(&format!("{shown}: cannot be unmounted: {error}"), &error);
         match error.kind() {
-            // `fusermount3` says why, and no more than that it failed.
+            // `fusermount3` prints the reason, and returns only that it failed.
             io::ErrorKind::ResourceBusy | io::ErrorKind::Other => made.hint(format_args!(
                 "`fuser -vm {shown}` names who has files or directories open in it; `umount -l {shown}` \
                  (`fusermount3 -uz {shown}` if you are not root) takes it away now, and it ends with the last of them"
@@ -44,7 +44,7 @@ pub fn unmount(directory: &Path, out: &mut Output) -> CommandResult {
     out.value(&json!({ "drive": drive.display().to_string(), "directory": shown.to_string() }))
 }
 
-/// Takes a mount from the tree, unless files in it are open.
+/// Unmounts a directory, unless files in it are open.
 fn leave(directory: &Path) -> io::Result<()> {
     if rustix::process::geteuid().is_root() {
         let flags = rustix::mount::UnmountFlags::empty();

@@ -1,4 +1,4 @@
-//! What is said of archives alike: what was restored, and what could not be read.
+//! Messages of archive commands: what was restored, and what could not be read.
 
 use crate::errors::{CommandResult, fail};
 use crate::output::Output;
@@ -7,13 +7,13 @@ use serde_json::json;
 use std::path::Path;
 use terminal::{count, human};
 
-/// Names what could not be read.
+/// Prints the names of damaged parts.
 pub fn damage(damaged: &[String], out: &mut Output) -> CommandResult {
     let mut all = damaged.iter();
     all.try_for_each(|what| out.line(format_args!("damaged: {what}")))
 }
 
-/// An archive, or a drive, that is without what could not be read now.
+/// An error if a new archive or drive lacks parts that could not be read now.
 pub fn complete(to: &Path, damaged: &[String]) -> CommandResult {
     if damaged.is_empty() {
         return Ok(());
@@ -23,7 +23,7 @@ pub fn complete(to: &Path, damaged: &[String]) -> CommandResult {
         "a restore leaves out what is damaged; put it again from a copy, and the next backup has it")
 }
 
-/// One that is without what could not be read when the archive was made.
+/// An error if an archive lacks parts that could not be read when it was made.
 pub fn left_out(of: &Path, damaged: &[String]) -> CommandResult {
     if damaged.is_empty() {
         return Ok(());
@@ -33,7 +33,7 @@ pub fn left_out(of: &Path, damaged: &[String]) -> CommandResult {
         "they are named above; `tar x` takes out what could be read of them")
 }
 
-/// What was restored.
+/// Prints what was restored.
 pub fn report(
     to: &Path,
     restored: &Restored,

@@ -1,4 +1,4 @@
-//! `store export|backup`: a store becomes a tar archive.
+//! `store export|backup`: writes a store to a tar archive, or to another drive.
 
 use super::archived::{complete, damage, report};
 use super::{Access, mounted};
@@ -54,7 +54,7 @@ pub fn backup(arguments: &StoreBackup, out: &mut Output) -> CommandResult {
         }
         return to_drive(&arguments.drive, to, &options, out);
     }
-    // An archive that replaced the one it builds on could never be restored.
+    // An archive that replaces its own base could never be restored.
     let same = |since: &PathBuf| {
         let (since, to) = (since.canonicalize(), to.canonicalize());
         since.is_ok_and(|since| to.is_ok_and(|to| since == to))
@@ -70,17 +70,17 @@ pub fn backup(arguments: &StoreBackup, out: &mut Output) -> CommandResult {
     to_file(&source, &options, to, arguments.target.force, out)
 }
 
-/// What an archive is made of.
+/// The source of an archive.
 struct Source<'a> {
     drive: &'a Path,
-    /// The backup that it builds on.
+    /// The backup that an incremental one builds on.
     since: Option<&'a Path>,
-    /// What its objects take there, once that is known.
+    /// Bytes that the objects take on the target, once known.
     bytes: Cell<u64>,
 }
 
 impl Source<'_> {
-    /// Makes the archive, or has the server of the drive make it.
+    /// Makes the archive, or asks the drive's server to make it.
     fn pack(&self, options: &PackOptions, mut target: impl Write) -> CommandResult<Packed> {
         let progress = Progress::bytes("writing", None);
         let drive = match (&options.selection, self.since) {
@@ -176,7 +176,7 @@ fn to_file(
     complete(to, &packed.damaged)
 }
 
-/// What fails on the drive that a backup goes to. If that is full, it is of no use any more.
+/// Adapts an error on the target drive. A full target is of no use any more.
 fn of_target(error: CommandError, target: &Store, needed: u64) -> CommandError {
     if error.exit != Exit::NoSpace {
         return error;
@@ -193,7 +193,7 @@ fn of_target(error: CommandError, target: &Store, needed: u64) -> CommandError {
         )
 }
 
-/// From one drive to another, through the same checksums as an archive.
+/// Copies from one drive to another, through the same checksums as an archive.
 fn to_drive(from: &Path, to: &Path, options: &PackOptions, out: &mut Output) -> CommandResult {
     if from.canonicalize().ok() == to.canonicalize().ok() {
         return fail!(Usage, "--to names the drive itself"; "name another one, or a file");
@@ -214,7 +214,7 @@ fn to_drive(from: &Path, to: &Path, options: &PackOptions, out: &mut Output) -> 
             let placed = placing.join();
             let placed = placed.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             match (packed, placed) {
-                // The side that stopped first says why.
+                // The side that stopped first has the cause.
                 (Err(error), Ok(())) => Err(error),
                 (Err(error), Err(archive::Error::CutOff { .. })) => Err(error),
                 (_, Err(error)) => {

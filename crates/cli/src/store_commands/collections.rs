@@ -1,4 +1,4 @@
-//! `store collection …`: collections themselves.
+//! `store collection …`: creates, lists and changes collections.
 
 use super::{objects, with_objects};
 use crate::args::CollectionCommand;
@@ -10,7 +10,7 @@ use serde_json::json;
 use std::path::Path;
 use store::{Attributes, Hashed, Store, Transaction};
 
-/// Carries out a command on collections.
+/// Runs `store collection …`.
 pub fn run(command: &CollectionCommand, out: &mut Output) -> CommandResult {
     match command {
         CollectionCommand::Ls(which) => objects::collections(&which.drive, out),
@@ -55,7 +55,7 @@ pub fn run(command: &CollectionCommand, out: &mut Output) -> CommandResult {
     }
 }
 
-/// Does the work, and says what the collections of these names are then.
+/// Runs `work` on the named collections, and prints their new state.
 fn change(
     drive: &Path,
     names: &[&String],

@@ -1,4 +1,4 @@
-//! `store dump`: the records of the database, a line each.
+//! `store dump`: prints the records of the database, one per line.
 
 use super::{Access, with_store};
 use crate::args::StoreDump;
@@ -27,7 +27,7 @@ pub fn dump(arguments: &StoreDump, out: &mut Output) -> CommandResult {
     })
 }
 
-/// Prints what was met; true if that is damaged.
+/// Prints a record; returns whether it is damaged.
 fn show(dumped: &Dumped<'_>, raw: bool, out: &mut Output) -> CommandResult<bool> {
     let mut line = Map::new();
     let (text, is_damaged) = match dumped {
@@ -84,7 +84,7 @@ fn hex(bytes: &[u8]) -> String {
     Name::from(bytes).hex()
 }
 
-/// Names and values, as people read them.
+/// Field names and values for people.
 fn words(fields: &Map<String, Value>) -> String {
     let words = fields.iter().map(|(name, value)| {
         let shown = match (name.as_str(), value.as_u64()) {

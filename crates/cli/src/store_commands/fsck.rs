@@ -1,4 +1,4 @@
-//! `store fsck`: the store compared with itself, and put in order.
+//! `store fsck`: checks the store's consistency, and repairs it.
 
 use super::{Access, options, with_store};
 use crate::args::StoreFsck;
@@ -49,7 +49,7 @@ pub fn fsck(arguments: &StoreFsck, out: &mut Output) -> CommandResult {
                     path.display(), others(&report)
                 ))
             }
-            // Nothing else can be opened before.
+            // No other command can open the store before this repair.
             false if report.errors.keys().any(|kind| kind == DAMAGED_FILE_SYSTEM) => error.hint(format_args!(
                 "keep a copy of the drive; `zonestore fs fsck {path} --repair` gives up what the metadata lack, and \
                  `zonestore store fsck {path} --repair` then puts records in order",
@@ -72,10 +72,10 @@ pub fn fsck(arguments: &StoreFsck, out: &mut Output) -> CommandResult {
     Ok(())
 }
 
-/// Of what only a mount that accepts it gets past.
+/// The kind of error that only a mount that accepts damage gets past.
 const DAMAGED_FILE_SYSTEM: &str = "file system: damage to what was durable";
 
-/// What can be told of the objects that are not named.
+/// A note on the objects that are not named.
 fn others(report: &FsckReport) -> &'static str {
     match report.unnamed {
         0 => "what is not named above can still be read",
@@ -83,7 +83,7 @@ fn others(report: &FsckReport) -> &'static str {
     }
 }
 
-/// What no repair ends is known to `store health` from now on, as far as the drive still takes that.
+/// Records damage that no repair removes for `store health`, if the drive can still be written.
 fn write_down(path: &Path, deep: bool) {
     let done = with_store(
         path,
@@ -100,9 +100,9 @@ fn check(path: &Path, deep: bool) -> CommandResult<FsckReport> {
         let progress = Progress::bytes(if deep { "reading all data" } else { "checking" }, Some(0));
         Ok(store.fsck(deep, &mut |done, all| progress.set_of(done, all))?)
     });
-    // What could be accepted is accepted already.
+    // Damage that could be accepted has been accepted at this point.
     report.map_err(|error: CommandError| match error.exit {
-        // Not if it is no drive.
+        // Only if the file is a drive.
         Exit::Damaged if drive_file::open_read_only(path).is_ok() => error.hint(
             "keep a copy of the drive; `zonestore fs fsck DRIVE` says what is missing, and with --repair gives it up; \
              `zonestore store fsck DRIVE --repair` then puts records in order; where the store cannot be opened, \
@@ -112,7 +112,7 @@ fn check(path: &Path, deep: bool) -> CommandResult<FsckReport> {
     })
 }
 
-/// Asks before anything is given up.
+/// Repairs; asks before anything is given up.
 fn repair(arguments: &StoreFsck, out: &mut Output) -> CommandResult<RepairReport> {
     let drive = drive_file::open(&arguments.drive)?;
     let mut agreed = Ok(());

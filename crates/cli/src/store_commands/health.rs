@@ -10,7 +10,7 @@ use std::path::Path;
 /// `store health`.
 pub fn health(path: &Path, out: &mut Output) -> CommandResult {
     let (health, restored) = with_view(path, Access::Read, |store| {
-        // A server does not begin with half a restore.
+        // A store with half a restore cannot be served.
         let restored = match store {
             StoreView::Here(store) => archive::check_finished(store),
             StoreView::Served(_) => Ok(()),
@@ -22,7 +22,7 @@ pub fn health(path: &Path, out: &mut Output) -> CommandResult {
     value["half_restored"] = json!(restored.is_err());
     let mut lines = health.lines();
     if let Err(error) = &restored {
-        // Nothing is known to be lost, and yet it is not all there.
+        // No loss is known, but the store is incomplete.
         lines.splice(..usize::from(health.is_healthy()), [error.to_string()]);
     }
     for line in lines {

@@ -26,7 +26,7 @@ use std::path::Path;
 use std::sync::Arc;
 use store::{Made, MkfsOptions, MountOptions, Store};
 
-/// Carries out a command on a store.
+/// Runs `zonestore store …`.
 pub fn run(command: StoreCommand, out: &mut Output) -> CommandResult {
     match command {
         StoreCommand::Mkfs(new) => space::mkfs(&new, out),
@@ -50,7 +50,7 @@ pub fn run(command: StoreCommand, out: &mut Output) -> CommandResult {
     }
 }
 
-/// Makes a store with an identity of its own.
+/// Creates a store with a new identity.
 pub fn make(
     drive: Arc<dyn ZonedDevice>,
     force: bool,
@@ -70,11 +70,11 @@ pub fn make(
     Ok((uuid, made))
 }
 
-/// Whether a command changes the store.
+/// How a command accesses the store.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Access {
     Read,
-    /// Also what lies in front of damage; the output has to say so.
+    /// Reads the part of the store before the damage too; the output has to say so.
     ReadDamaged,
     Write,
 }
@@ -89,7 +89,7 @@ impl From<Tolerance> for Access {
     }
 }
 
-/// Mounts the store on a drive or finds its server, and does the work.
+/// Mounts the store on a drive or connects to its server, and runs `work`.
 fn with_view<T>(
     path: &Path,
     access: Access,
@@ -103,7 +103,7 @@ fn with_view<T>(
     }
 }
 
-/// Mounts the store on a drive that nobody serves, and does the work.
+/// Mounts the store on a drive that is not being served, and runs `work`.
 fn with_store<T>(
     path: &Path,
     access: Access,
@@ -116,7 +116,7 @@ fn with_store<T>(
     mounted(drive, access, work)
 }
 
-/// Mounts a store to change its objects, unless a restore into it has stopped half-way.
+/// Mounts a store to change its objects, unless an earlier restore into it is incomplete.
 fn with_objects<T>(path: &Path, work: impl FnOnce(&Store) -> CommandResult<T>) -> CommandResult<T> {
     with_store(path, Access::Write, |store| {
         archive::check_finished(store)
@@ -125,7 +125,7 @@ fn with_objects<T>(path: &Path, work: impl FnOnce(&Store) -> CommandResult<T>) -
     })
 }
 
-/// Mounts the store, does the work, and unmounts it whether the work failed or not.
+/// Mounts the store, runs `work`, and unmounts the store even if `work` failed.
 fn mounted<T>(
     drive: Drive,
     access: Access,
@@ -134,7 +134,7 @@ fn mounted<T>(
     Store::mount(Arc::new(drive), options(access))?.used_for(work)
 }
 
-/// One command works at a time, and it says itself when to clean.
+/// Mount options for a single command, which decides itself when to clean.
 fn options(access: Access) -> MountOptions {
     MountOptions {
         read_only: access != Access::Write,

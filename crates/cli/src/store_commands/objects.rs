@@ -1,4 +1,4 @@
-//! `store ls|put|get|rm`: objects in and out.
+//! `store ls|put|get|rm`: lists, stores, reads and removes objects.
 
 use super::collections::{check_alone, check_name};
 use super::{Access, with_objects, with_store, with_view};
@@ -29,14 +29,14 @@ pub fn list(arguments: &StoreList, out: &mut Output) -> CommandResult {
     })
 }
 
-/// All collections, with what each is.
+/// Lists all collections with their kinds.
 pub fn collections(drive: &Path, out: &mut Output) -> CommandResult {
     with_view(drive, Access::Read, |store| {
         list_collections(store, true, true, false, out)
     })
 }
 
-/// A line of a listing; the name is the last thing in it.
+/// Prints a line of a listing, which ends with the name.
 fn list_line(front: &str, name: &[u8], null: bool, out: &mut Output) -> CommandResult {
     if out.is_json() {
         Ok(())
@@ -133,8 +133,8 @@ pub fn put(arguments: &StorePut, out: &mut Output) -> CommandResult {
     })
 }
 
-/// What S3 clients will not see of an object that is stored past S3. Of a collection it is said once,
-/// when it is made.
+/// Notes on what S3 clients will not see of an object stored outside of S3. Notes on a collection appear once, when
+/// it is created.
 fn notes(target: &ObjectPath, is_new: bool, out: &Output) -> Vec<String> {
     let notes = s3::why_not_seen(&target.collection, is_new, &target.object).into_iter();
     let shown =
@@ -175,14 +175,14 @@ pub fn get(arguments: &StoreGet, out: &mut Output) -> CommandResult {
     })
 }
 
-/// What S3's object lock keeps is neither replaced nor removed, unless somebody says that it is to be.
+/// The error for an object that S3's object lock protects from replacement and removal.
 pub fn locked(object: &str, why: Locked) -> CommandError {
     let message = format_args!("{object}: kept by an object lock: {why}");
     CommandError::new(Exit::Refused, message)
         .hint("`zonestore store rm --break-locks` removes it all the same")
 }
 
-/// Refuses if anything is locked that would go.
+/// Refuses to remove locked objects.
 fn check_locks(store: &Store, arguments: &StoreRemove, out: &Output) -> CommandResult {
     if arguments.break_locks {
         return Ok(());
@@ -255,7 +255,7 @@ pub fn remove(arguments: &StoreRemove, out: &mut Output) -> CommandResult {
     })
 }
 
-/// Asks before more than one named object goes.
+/// Asks before more than one named object is removed.
 fn confirm_removal(store: &Store, arguments: &StoreRemove, out: &Output) -> CommandResult {
     if arguments.yes {
         return Ok(());

@@ -1,4 +1,4 @@
-//! `store import|restore`: objects of tar archives in a store.
+//! `store import|restore`: restores objects from tar archives to a store.
 
 use super::archived::{damage, left_out, report};
 use super::collections::check_name;
@@ -21,7 +21,7 @@ fn source(path: &Path) -> CommandResult<BufReader<Box<dyn Read>>> {
     Ok(BufReader::with_capacity(1 << 20, source))
 }
 
-/// Buckets: versions that are there stay, and so does what is locked.
+/// Restores into S3 buckets: existing versions and locked objects stay.
 #[derive(Debug)]
 struct Buckets;
 
@@ -57,7 +57,7 @@ impl Keeper for Buckets {
         put: Put<'_>,
     ) -> store::Result<Option<String>> {
         let now = Runtime::system().unix_micros();
-        // Names that are no text have no versions, and nothing comes above them.
+        // A name that is not UTF-8 has no versions, so nothing can be put above it.
         let key = key.text().unwrap_or_default();
         let refused = plain::put_above(store, transaction, (bucket, key), attributes, now, put)?;
         Ok(refused.map(locked))

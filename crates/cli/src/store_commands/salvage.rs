@@ -1,4 +1,4 @@
-//! `store salvage`: objects from a drive whose metadata is lost.
+//! `store salvage`: recovers objects from a drive whose metadata is lost.
 
 use super::{Access, mounted, options};
 use crate::args::StoreSalvage;
@@ -52,7 +52,7 @@ pub fn salvage(arguments: &StoreSalvage, out: &mut Output) -> CommandResult {
     fail!(Damaged, "{}: not everything could be salvaged", arguments.drive.display(); "{next}")
 }
 
-/// All of it for programs; whether a plan was carried out is `done`.
+/// The result for programs; `done` tells whether a plan was carried out.
 fn value(
     out: &mut Output,
     report: &SalvageReport,
@@ -72,7 +72,7 @@ fn to_other(arguments: &StoreSalvage) -> CommandResult<SalvageReport> {
     let drive = Arc::new(drive_file::open_read_only(&arguments.drive)?);
     match &arguments.to {
         None => read(&scan(drive)?, SalvageOptions::default()),
-        // Opened first: who named a wrong drive hears it before hours of reading.
+        // The target is opened first, so that a wrong one is reported before hours of reading.
         Some(to) => mounted(drive_file::open(to)?, Access::Write, |store| {
             let options = SalvageOptions {
                 to: Some(store),
@@ -86,7 +86,7 @@ fn to_other(arguments: &StoreSalvage) -> CommandResult<SalvageReport> {
     }
 }
 
-/// What fails on the drive that objects are copied to while `left` bytes of them are still to come.
+/// Adapts an error on the target drive, with `left` bytes of objects still to be copied.
 fn of_target(error: CommandError, to: &Path, target: &Store, left: u64) -> CommandError {
     if error.exit != Exit::NoSpace {
         return error;
@@ -108,7 +108,7 @@ fn of_target(error: CommandError, to: &Path, target: &Store, left: u64) -> Comma
     ))
 }
 
-/// Says what is going to be done, asks, and does it.
+/// Prints the plan, asks, and carries it out.
 fn in_place(arguments: &StoreSalvage, out: &mut Output) -> CommandResult<(SalvageReport, Plan)> {
     let drive: Arc<dyn ZonedDevice> = Arc::new(drive_file::open(&arguments.drive)?);
     let mount = options(Access::Write);
@@ -180,7 +180,7 @@ fn read(salvage: &Salvage, options: SalvageOptions<'_>) -> CommandResult<Salvage
     copy(salvage, options, &Cell::default())
 }
 
-/// How many objects it is done with is told in `reached`.
+/// Copies objects; `reached` counts those that are done.
 fn copy(
     salvage: &Salvage,
     options: SalvageOptions<'_>,

@@ -1,4 +1,4 @@
-//! `store scrub`: a look at everything that is stored, by this command or by the drive's server.
+//! `store scrub`: verifies all stored data, in this process or in the drive's server.
 
 use super::{Access, mounted};
 use crate::args::StoreScrub;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use store::{ScrubStatus, Store};
 use terminal::{Interrupt, Progress, count};
 
-/// Between two questions to a server how far it is.
+/// Interval between two progress queries to the server.
 const ASK: Duration = Duration::from_millis(300);
 const READING: &str = "reading all data";
 
@@ -75,7 +75,7 @@ fn here(store: &Store, deep: bool) -> CommandResult<ScrubStatus> {
     Ok(store.scrub_status()?)
 }
 
-/// Has the server do it, and waits until it is done.
+/// Orders the scrub from the server, and waits until it is done.
 fn served(client: &Client, deep: bool) -> CommandResult<ScrubStatus> {
     let before = client.scrub()?;
     client.order_scrub(if deep { Scrub::Data } else { Scrub::Metadata })?;

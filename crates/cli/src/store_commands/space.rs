@@ -1,4 +1,4 @@
-//! `store mkfs|df|clean`: the store as a whole.
+//! `store mkfs|df|clean`: commands on the whole store.
 
 use super::{Access, make, with_view};
 use crate::args::{Mkfs, StoreClean, Tolerance};
@@ -37,7 +37,7 @@ pub fn mkfs(new: &Mkfs, out: &mut Output) -> CommandResult {
 /// `store df`.
 pub fn df(path: &Path, damage: Tolerance, out: &mut Output) -> CommandResult {
     with_view(path, damage.into(), |store| {
-        // First: whatever else is asked may have to wait for it too.
+        // Queried first: the other queries may have to wait for the same commands.
         let waiting = store.waiting()?;
         for command in &waiting {
             out.line(format_args!("{command}"))?;
@@ -107,7 +107,7 @@ fn clean_status(store: &StoreView, out: &mut Output) -> CommandResult {
     out.value(&value)
 }
 
-/// `store clean --start`, `--stop`, `--pace` and the like: orders to the cleaner of a server.
+/// `store clean --start`, `--stop`, `--pace` and the like: controls the cleaner of a server.
 fn order(arguments: &StoreClean, change: &CleanerChange, out: &mut Output) -> CommandResult {
     let path = &arguments.drive;
     let Opened::Served(client) = drive_file::open_or_ask(path, false)? else {
@@ -117,7 +117,7 @@ fn order(arguments: &StoreClean, change: &CleanerChange, out: &mut Output) -> Co
              server begins"
         );
     };
-    // An older server knows no changes.
+    // An older server does not support changes.
     let mut status = match *change == CleanerChange::default() {
         true => client.cleaner()?,
         false => client.change_cleaner(change)?,

@@ -1,4 +1,4 @@
-//! `store top`: what a served drive tells of itself, live.
+//! `store top`: live statistics of a served drive.
 
 use crate::args::StoreTop;
 use crate::drive_file;
@@ -9,7 +9,7 @@ use control::{Client, Opened};
 use serde_json::Value;
 use std::io::IsTerminal;
 
-/// Requests of the log that are printed once, and at most on a screen.
+/// Number of logged requests: in a single print, and at most on a screen.
 const REQUESTS: (usize, usize) = (10, 200);
 
 /// `store top`.

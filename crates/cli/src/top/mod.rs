@@ -1,4 +1,4 @@
-//! `fs top`: the zones of a drive as they are used, live.
+//! `fs top`: a live view of a drive's zones and their use.
 
 mod plain;
 mod terminal;
@@ -11,7 +11,7 @@ use crate::output::Output;
 use control::Client;
 use std::io::IsTerminal;
 
-/// Shows the drive, once or until somebody leaves.
+/// Shows the drive, once or until the user leaves.
 pub fn run(arguments: &FsTop, out: &mut Output) -> CommandResult {
     drive_file::check_kind(&arguments.drive)?;
     let mut source = Client::source(&arguments.drive);

@@ -41,13 +41,13 @@ impl Live for Top {
     }
 }
 
-/// Shows looks at `source`, `first` being one already, until somebody leaves.
+/// Shows `first`, and then updates from `source`, until the user leaves.
 pub fn show(mut source: Source<Client>, first: Snapshot, interval: Duration) -> CommandResult {
     let interrupt = Interrupt::listen()?;
     Ok(terminal::live::show(&mut Top {
         snapshot: first,
         view: View {
-            // Without colours blocks would not say whose a zone is.
+            // Without colours, letters have to show the owner of a zone.
             letters: std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()),
             ..View::default()
         },

@@ -1,4 +1,4 @@
-//! `zea bench`: on a model in virtual time, or on a drive.
+//! `zea bench`: measures extents on a model in virtual time, or on a drive.
 
 use super::{confirm_erase, erase_all};
 use crate::args::ZeaBench;
@@ -13,12 +13,12 @@ use std::sync::Arc;
 use terminal::{Interrupt, Progress};
 use zea_bench::{Bed, Error, StartUp, Transfer, Work, start_ups, transfers};
 
-/// Extents with which the start-up is measured.
+/// Bytes of an extent in the start-up measurement.
 const START_UP_SIZE: u64 = 4096;
-/// Gets of each size, as the paper has it.
+/// Total bytes of gets of each size, as in the paper.
 const GET_BYTES: u64 = 1 << 30;
 
-/// What is measured on, and who wants to know.
+/// The test bed: where to measure, and the progress.
 struct Measured {
     place: Place,
     runtime: Runtime,
@@ -27,14 +27,14 @@ struct Measured {
 }
 
 enum Place {
-    /// New drives of a model.
+    /// A new drive of a model for each measurement.
     Model {
         profile: AnyProfile,
         clock: Arc<SimulatedClock>,
         seed: u64,
         write_cache: bool,
     },
-    /// The same drive, emptied.
+    /// The same drive each time, erased.
     Drive(Arc<Drive>),
 }
 
@@ -75,7 +75,7 @@ impl Bed for Measured {
     }
 }
 
-/// Measures.
+/// Runs the measurements.
 pub fn run(arguments: &ZeaBench, out: &mut Output) -> CommandResult {
     if arguments.start_up.windows(2).any(|two| two[0] >= two[1]) {
         return fail!(Usage, "--start-up: numbers of extents have to grow");
@@ -108,7 +108,7 @@ pub fn run(arguments: &ZeaBench, out: &mut Output) -> CommandResult {
                 seed,
                 write_cache,
             };
-            // Zeros take no memory there.
+            // Zeros take no memory in a model.
             (place, runtime, 0)
         }
     };

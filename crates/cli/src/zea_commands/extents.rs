@@ -1,4 +1,4 @@
-//! `zea ls --zone|dump|put|get`: extents, in and out.
+//! `zea ls --zone|dump|put|get`: lists, stores and reads extents.
 
 use super::{found, instances, readable_instances};
 use crate::drive_file;
@@ -126,7 +126,7 @@ pub fn put(
         }
         return Err(zea::Error::NotFormatted { zone: ZoneId(zone) }.into());
     }
-    // No more than fits is taken into memory.
+    // Reads no more into memory than fits in a zone.
     let most = in_zone
         .iter()
         .map(|instance| instance.room())
@@ -144,7 +144,7 @@ pub fn put(
             "`zonestore zea ls DRIVE` shows the zones"
         );
     };
-    // The order of puts goes on behind that of all zones: opening them has told the sequence.
+    // The sequence of puts continues after that of all zones, which their opening has read.
     let placed = instance.put(LogicalAddress(address), &data)?;
     instance.flush()?;
     out.line(format_args!("{} {}", placed.lba.0, placed.length))?;

@@ -1,4 +1,4 @@
-//! `zea mkfs --fs`, and `zea ls|df|fsck` of a drive with ZEAFS.
+//! `zea mkfs --fs`, and `zea ls|df|fsck|rm` on a drive with ZEAFS.
 
 use super::taken_out::no_such_file;
 use crate::args::ZeaMkfs;

@@ -23,7 +23,7 @@ use zea::{Checked, Instance, Options, Placed, Sequence, check};
 use zeafs::Examined;
 use zone::{ZoneId, ZoneKind};
 
-/// Carries out a command on extents.
+/// Runs `zonestore zea …`.
 pub fn run(command: ZeaCommand, out: &mut Output) -> CommandResult {
     match command {
         ZeaCommand::Mkfs(new) if new.fs => files::mkfs(&new, out),
@@ -64,7 +64,7 @@ pub fn run(command: ZeaCommand, out: &mut Output) -> CommandResult {
     }
 }
 
-/// `zea get`: an extent by two numbers, or a file by its name.
+/// `zea get`: an extent by address and length, or a file by name.
 fn get(
     drive: &Path,
     what: &str,
@@ -146,11 +146,11 @@ fn mkfs(new: &ZeaMkfs, out: &mut Output) -> CommandResult {
     }))
 }
 
-/// A zone whose instance cannot be opened, and why.
+/// A zone whose instance cannot be opened, with the error.
 type Refused = (ZoneId, zea::Error);
 
-/// All instances on a drive. Zones with something else are passed over, but a drive without any is an error unless they
-/// are a ZEAFS's, which makes them when it needs them.
+/// Opens all instances on a drive. Zones with other contents are skipped. A drive without any instance is an error,
+/// unless it has a ZEAFS, which creates them when needed.
 fn instances(drive: Drive) -> CommandResult<(Vec<Instance>, Vec<Refused>)> {
     let g = drive.geometry().clone();
     let written = erase::written_zones(&drive, 0..g.zone_count)?;
@@ -174,7 +174,7 @@ fn instances(drive: Drive) -> CommandResult<(Vec<Instance>, Vec<Refused>)> {
     Ok((found, refused))
 }
 
-/// The same for a command that answers without those that cannot be opened.
+/// As [`instances`], for commands that work without the instances that cannot be opened.
 fn readable_instances(path: &Path) -> CommandResult<Vec<Instance>> {
     let (found, refused) = instances(drive_file::open_read_only(path)?)?;
     for (_, error) in refused {
@@ -183,7 +183,7 @@ fn readable_instances(path: &Path) -> CommandResult<Vec<Instance>> {
     Ok(found)
 }
 
-/// What can be found of an instance by back pointers; damage is told and passed over.
+/// The extents of an instance that back pointers reach; damage is reported and skipped.
 fn found(instance: &Instance) -> CommandResult<Vec<Placed>> {
     let mut all = Vec::new();
     for extent in instance.backward() {
@@ -197,7 +197,7 @@ fn found(instance: &Instance) -> CommandResult<Vec<Placed>> {
     Ok(all)
 }
 
-/// The file system on a drive, if that is what its extents are of.
+/// The ZEAFS on a drive, if its extents belong to one.
 fn file_system(path: &Path) -> CommandResult<Option<(Drive, Examined)>> {
     let drive = drive_file::open_read_only(path)?;
     if !Examined::is_there(&drive)? {
@@ -357,7 +357,7 @@ fn fsck(path: &Path, deep: bool, out: &mut Output) -> CommandResult {
     }
 }
 
-/// Everything on the drive may be destroyed, as it was said.
+/// Erases the whole drive, to which the user has agreed.
 fn erase_all(drive: &Drive) -> CommandResult {
     let zones = drive.geometry().zone_count;
     let written = erase::written_zones(drive, 0..zones)?;
@@ -365,7 +365,7 @@ fn erase_all(drive: &Drive) -> CommandResult {
     Ok(())
 }
 
-/// Asks before everything on a drive is destroyed.
+/// Asks before all data on a drive is destroyed.
 fn confirm_erase(path: &Path, yes: bool) -> CommandResult {
     let shown = path.display();
     let what = occupant::describe(path).unwrap_or_else(|| "a drive".to_owned());

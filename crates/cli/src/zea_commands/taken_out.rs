@@ -1,4 +1,5 @@
-//! `zea get|cat|backup` of a ZEAFS: files out of it, without a mount. Each is verified before anything of it is given.
+//! `zea get|cat|backup` of a ZEAFS: copies files out without a mount. Each file is verified before any of it is
+//! output.
 
 use super::file_system;
 use crate::errors::{CommandError, CommandResult, Exit, fail};
@@ -13,7 +14,7 @@ use std::path::Path;
 use terminal::{Progress, count, human};
 use zeafs::{Examined, ExaminedFile};
 
-/// Bytes that are read at once.
+/// Bytes of one read.
 const PIECE: u64 = 1 << 20;
 
 /// A file as a source of bytes.
@@ -21,12 +22,12 @@ struct Source<'a> {
     drive: &'a Drive,
     file: &'a ExaminedFile<'a>,
     at: u64,
-    /// What is read and not given yet.
+    /// Bytes that are read and not returned yet.
     rest: io::Cursor<Vec<u8>>,
 }
 
 impl<'a> Source<'a> {
-    /// All of whose bytes are what their checksums say.
+    /// A source whose checksums have all been verified.
     fn verified(drive: &'a Drive, file: &'a ExaminedFile<'a>) -> Result<Self, zeafs::Error> {
         match Examined::verify(drive, file).into_iter().next() {
             Some(damage) => Err(damage),
@@ -52,7 +53,7 @@ impl Read for Source<'_> {
     }
 }
 
-/// The drive's files.
+/// Opens a drive and the ZEAFS on it.
 fn opened(path: &Path) -> CommandResult<(Drive, Examined)> {
     match file_system(path)? {
         Some(found) => Ok(found),
@@ -60,7 +61,7 @@ fn opened(path: &Path) -> CommandResult<(Drive, Examined)> {
     }
 }
 
-/// Nothing has that name.
+/// The error for a file that does not exist.
 pub fn no_such_file(path: &Path, name: &str) -> CommandError {
     let shown = path.display();
     CommandError::new(

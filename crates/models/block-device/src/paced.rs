@@ -16,12 +16,12 @@ use std::time::Duration;
 /// which makes the completion late.
 const MOST_HELD: usize = 64 << 20;
 
-/// See the head of this file.
+/// A model with data at wall-clock pace.
 pub struct PacedDevice<D> {
     drive: Paced<Pending>,
     blocks: u64,
     data: D,
-    /// Bytes that were read for answers that are not due yet.
+    /// Number of bytes held for completions that are not due yet.
     held: AtomicUsize,
 }
 

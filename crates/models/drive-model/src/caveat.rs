@@ -57,7 +57,7 @@ pub struct CaveatScriptor {
     blocks: u64,
     shape: CaveatShape,
     readable: Runs,
-    /// What was written last, and when that was done.
+    /// The sectors of the last write, and its end.
     last_write: Option<(Range<u64>, Time)>,
 }
 

@@ -29,7 +29,7 @@ const fn bytes(lba: Lba) -> ByteOffset {
     ByteOffset(lba.0 * BLOCK_BYTES)
 }
 
-/// The failure that says what a rule book's error does.
+/// Translates a rule-book error to a failure of a request.
 fn refused(error: ZoneError) -> Failure {
     let refusal = match error {
         ZoneError::OutOfRange { .. } => return Failure::OutOfRange,

@@ -46,7 +46,7 @@ impl Clock for WallClock {
         match done.recv_timeout(duration(limit)) {
             Ok(done) => Some(done),
             Err(RecvTimeoutError::Timeout) => None,
-            // Workers end only when nobody asks them any more.
+            // Workers end only when no request can come any more.
             Err(RecvTimeoutError::Disconnected) => {
                 self.sleep(limit);
                 None

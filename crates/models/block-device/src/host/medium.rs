@@ -7,11 +7,11 @@ use std::io;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Zoned {
-    /// It takes writes elsewhere than at a write pointer.
+    /// The drive has zones, and takes writes at other places than a write pointer.
     HostAware,
-    /// It refuses them.
+    /// The drive has zones, and refuses writes at other places than a write pointer.
     HostManaged,
-    /// It hides its bands.
+    /// The drive hides its bands.
     DriveManaged,
 }
 
