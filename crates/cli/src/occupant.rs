@@ -54,7 +54,7 @@ pub fn wanted(command: &Command) -> &'static [Content] {
     }
 }
 
-/// What looks at it, and what it is used by.
+/// The commands that inspect and use a kind of contents.
 fn commands(content: &Content, drive: &Path) -> Option<String> {
     let drive = drive.display();
     Some(match content {

@@ -57,7 +57,7 @@ pub fn run(arguments: &ModelExport, out: &mut Output) -> CommandResult {
     announce(arguments, &export, &listener);
     let left = || {
         if arguments.once {
-            // If there is no room for one more byte, there is one already.
+            // If the socket is full, it has a byte already.
             let _ = (&wish).write(&[0]);
         }
     };

@@ -1,21 +1,20 @@
-//! What all of it comes down to (figure 3.1): random writes without a pause, and how many the drive takes
-//! once its cache is full.
+//! Random writes without a pause (figure 3.1): the throughput before and after a drive's cache is full.
 
 use crate::target::{Target, TargetError, serve};
 use drive_model::{Lba, Random, Request};
 use plot::{Figure, Panel};
 use std::ops::ControlFlow;
 
-/// How a drive took random writes.
+/// Throughput of random writes over time.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Cliff {
-    /// Seconds of the drive's time that one count is over.
+    /// Length of a stretch in seconds of the drive's time.
     pub every_seconds: f64,
-    /// Writes that were answered, by stretch of that time.
+    /// Number of completed writes in each stretch.
     pub writes: Vec<u64>,
 }
 
-/// Writes 4 KiB in random places, 31 at a time like table 2.2, for so many seconds of the drive's time, with
+/// Writes 4 KiB at random positions, 31 at a time like table 2.2, for a number of seconds of the drive's time, with
 /// its caches as they are.
 ///
 /// # Errors
@@ -47,7 +46,7 @@ pub fn random_writes(
 }
 
 impl Cliff {
-    /// Writes a second in a part of the time, 0 to 1.
+    /// Writes a second in a part of the time, from 0 to 1.
     pub fn rate(&self, from: f64, to: f64) -> f64 {
         let at = |part: f64| (self.writes.len() as f64 * part) as usize;
         let all = &self.writes[at(from)..at(to).max(at(from) + 1)];
@@ -55,10 +54,10 @@ impl Cliff {
     }
 }
 
-/// Drives by their names.
+/// Drives by name.
 pub type Drives<'a> = Vec<(&'a str, Cliff)>;
 
-/// Several drives beside each other: with the volatile cache off, and with it on.
+/// A figure that compares drives: with the volatile cache off, and with it on.
 pub fn figure(off: &Drives, on: &Drives) -> Figure {
     Figure {
         number: "3.1",
@@ -79,7 +78,7 @@ fn panel(title: &'static str, drives: &Drives) -> Panel {
     for (name, cliff) in drives {
         let point = |(n, count): (usize, &u64)| {
             let rate = *count as f64 / cliff.every_seconds;
-            // Where nothing was answered, a logarithmic axis has no place.
+            // A logarithmic axis cannot show zero.
             (n as f64 * cliff.every_seconds, rate.max(0.1))
         };
         panel = panel.line(*name, cliff.writes.iter().enumerate().map(point).collect());

@@ -1,4 +1,4 @@
-//! The order of the tests: what one finds is what the next needs.
+//! Runs the tests in an order in which each has the results that it needs.
 
 use crate::fill::{Filled, Until};
 use crate::finding::{
@@ -17,12 +17,12 @@ use drive_model::Random;
 use drive_model::{BLOCK_BYTES, Lba, Span, Time};
 use std::ops::ControlFlow;
 
-/// What is measured, for the figures.
+/// Measurements for the figures.
 #[derive(Clone, Default, Debug)]
 pub struct Observations {
     /// Test 1.
     pub drive_type: Option<t01_drive_type::Observed>,
-    /// Behind test 1, if it is wanted for the figures.
+    /// Latency by size, after test 1, if it was requested for the figures.
     pub by_size: Option<t01_drive_type::BySize>,
     /// Test 2.
     pub cache_place: Option<t02_cache_place::Observed>,
@@ -30,7 +30,7 @@ pub struct Observations {
     pub cleaning_type: Option<t03_cleaning_type::Observed>,
     /// Test 4.
     pub cleaning_order: Option<t04_cleaning_order::Observed>,
-    /// Tests 4 and 5 to the letter, if that is wanted for the figures.
+    /// Tests 4 and 5 exactly as in the paper, if they were requested for the figures.
     pub over_time: Option<t04_cleaning_order::Reads>,
     /// Test 5.
     pub three_steps: Option<t04_cleaning_order::Reads>,
@@ -50,17 +50,16 @@ pub struct Observations {
     pub streaming: Option<t15_streaming::Observed>,
 }
 
-/// How much is asked.
+/// Extent of the examination.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Options {
-    /// Only the kind of drive: some megabytes are written.
+    /// Finds only the kind of drive, which writes some megabytes.
     pub quick: bool,
-    /// Seed of all random places.
+    /// Seed of all random positions.
     pub seed: u64,
 }
 
-/// Looks into a drive like [`examine`], and has it do what only figures need on top of it, which takes
-/// hours of its time.
+/// As [`examine`], with additional measurements that only figures need and that take hours of the drive's time.
 pub fn examine_for_figures(
     target: &mut dyn Target,
     options: Options,
@@ -69,8 +68,8 @@ pub fn examine_for_figures(
     go(target, options, progress, true)
 }
 
-/// Looks into a drive, and tells `progress` what comes next. What it has found when the target does
-/// not answer any more is kept.
+/// Examines a drive, and tells `progress` the next step. If the target stops answering, the findings up to then are
+/// kept.
 pub fn examine(
     target: &mut dyn Target,
     options: Options,
@@ -112,20 +111,20 @@ struct Examination<'a> {
     band: Option<Band>,
 }
 
-/// A drive without a limit gets no more than so many writes to find one. A finding that rests on that says so.
+/// Most writes to find a limit in a drive that may have none. A finding that rests on this bound says so.
 const MOST_ENTRIES: u64 = 60_000;
 const MOST_MAP: u64 = 640 << 10;
-/// Where a limit is not looked for, so many say how fast it takes writes.
+/// Number of writes to measure the rate where no limit is searched for.
 const FOR_A_RATE: u64 = 20_000;
-/// Blocks of the writes that fill a cache.
+/// Blocks of a write that fills a cache.
 const LARGE: u32 = 64;
-/// Milliseconds that a drive may need for its map once in a while, where it is not known what a band takes.
+/// Milliseconds that a drive may need for its map from time to time, where the time of a band is not known.
 const HICCUP_MS: f64 = 400.0;
-/// Milliseconds by which a pause is longer than the last, at least: no band takes less than twice as long.
+/// Least milliseconds by which each pause is longer than the last: no band takes less than twice as long.
 const LEAST_STEP_MS: f64 = 25.0;
-/// Bands that are made dirty in a drive that cannot be erased: at about a second each.
+/// Number of bands made dirty in a drive that cannot be erased, at about a second each.
 const MOST_BANDS: u64 = 8_192;
-/// The tests from 2 on need room between the places that they write to: 16 GiB.
+/// Tests from 2 on need room between the positions that they write: 16 GiB.
 const LEAST_BLOCKS: u64 = 16 << 18;
 
 impl Examination<'_> {
@@ -143,7 +142,7 @@ impl Examination<'_> {
         let mut test = || t01_drive_type::workload(self.target, turn_ms, durable, random);
         let mut seen = test()?;
         if seen.refused.is_none() && t01_drive_type::infer(&seen).is_err() {
-            // Once more: a drive may have cleaned what it was being asked for.
+            // Once more, because the drive may have cleaned the tested blocks meanwhile.
             seen = test()?;
         }
         let inferred = t01_drive_type::infer(&seen);
@@ -174,7 +173,7 @@ impl Examination<'_> {
             if managed {
                 self.findings.unknown.push(why.into());
             } else if conventional {
-                // How fast it reads needs no exact times.
+                // The rate of sequential reads needs no exact times.
                 (self.progress)("test 14, zone structure");
                 let across = t14_zone_structure::across(self.target)?;
                 self.findings.sequential_bytes_per_second = Some(t14_zone_structure::rate(&across));
@@ -182,7 +181,7 @@ impl Examination<'_> {
             return Ok(());
         }
         if !managed {
-            // A drive with zones need not read where nothing was written.
+            // A drive with zones may answer reads of unwritten blocks without its medium.
             return if conventional {
                 self.zone_structure(turn_ms)
             } else {
@@ -241,7 +240,7 @@ impl Examination<'_> {
         self.findings.surfaces = found.surfaces;
         self.findings.zone_bytes = found.stroke_bytes;
         self.findings.sequential_bytes_per_second = Some(found.rate);
-        // Only of bands that overlap is there a direction.
+        // Only overlapping bands have a direction.
         if self.findings.cache_type.is_some() {
             self.findings.shingling = found.shingling;
             self.findings.serpentine_middle = found.serpentine_middle;
@@ -250,7 +249,7 @@ impl Examination<'_> {
         Ok(())
     }
 
-    /// Empties the cache, where anything can.
+    /// Empties the cache, if that is possible.
     fn clean(&mut self) -> Result<(), TargetError> {
         let lazy =
             self.findings.cleaning.map(|cleaning| cleaning.value) == Some(CleaningType::Lazy);
@@ -260,8 +259,8 @@ impl Examination<'_> {
         clean(self.target)
     }
 
-    /// The blocks that fills are spread over: all, or as many as can be cleaned in an hour or two. Where
-    /// each part of the drive has a cache of its own, none may be left out.
+    /// Blocks over which fills are spread: all, or as many as can be cleaned in an hour or two. If each part of the
+    /// drive has a cache of its own, all parts have to be included.
     fn fill_room(&self) -> u64 {
         let all = self.target.blocks();
         let on_disk = self.findings.cache_type.map(|cache| cache.value) == Some(CacheType::Disk);
@@ -291,7 +290,7 @@ impl Examination<'_> {
         Ok(filled)
     }
 
-    /// Until a write waits for longer than half of what cleaning a band takes.
+    /// Limits of a fill that ends when a write waits longer than half of the cleaning time of a band.
     fn until(&self, most: u64) -> Until {
         let band_ms = self.findings.band_cleaning_ms;
         Until {
@@ -301,12 +300,13 @@ impl Examination<'_> {
         }
     }
 
-    /// Writes after a cache is full, to show how the drive goes on.
+    /// Number of writes after a cache is full, to show how the drive continues.
     const fn beyond(&self) -> u64 {
         if self.figures { 3_000 } else { 0 }
     }
 
-    /// What only figures need: on top of the tests, so that these find the same with it and without.
+    /// Measurements that only figures need. They come after the tests, so that these have the same results with and
+    /// without them.
     fn extras(&mut self) -> Result<(), TargetError> {
         use t06_cache_size::Load;
         (self.progress)("more for the figures");
@@ -334,7 +334,7 @@ impl Examination<'_> {
         Ok(())
     }
 
-    /// Writes that say what they say: a few if the size is known.
+    /// Number of writes for a measurement: few if the size is known.
     const fn most(&self, most: u64) -> u64 {
         let known = self.findings.data_bands_per_cache_band.is_some();
         if known && !self.figures && most > FOR_A_RATE {
@@ -367,7 +367,7 @@ impl Examination<'_> {
             return Ok(());
         }
         let large_blocks = t06_cache_size::infer(&large).map(|writes| writes * u64::from(LARGE));
-        // Small writes that took as much room as large ones met no limit of their own.
+        // If small writes took as much space as large ones, they met no limit of their own.
         let own = |blocks: u64| large_blocks.is_none_or(|all| blocks < all / 2);
         if t06_cache_size::infer(&map).is_some_and(own) {
             return self.limited(&map, large, room);
@@ -376,8 +376,8 @@ impl Examination<'_> {
             let tried = Size::at_least(map.writes, Bound::Test);
             self.findings.map_entries = Some(tried);
         }
-        // A cache in parts is full when one of them is; smaller writes fill them more evenly: many for each
-        // part, small as those may be. Where bands move, parts have many bands.
+        // A cache in parts is full when one part is. Smaller writes fill the parts more evenly: many for each part,
+        // however small. If bands move, parts have many bands.
         let band = (self.findings.band_bytes.get(1)).map(|bytes| bytes / BLOCK_BYTES);
         let moves = self.findings.mapping.map(|mapping| mapping.value) == Some(Mapping::Dynamic);
         let each = if moves { 128 } else { 1024 };
@@ -386,7 +386,7 @@ impl Examination<'_> {
         let filled = self.fill(load, band, room / u64::from(small))?;
         let blocks = filled.writes * u64::from(small);
         if large.stalled && filled.stalled && own(blocks) {
-            // A map for more than test 7 writes.
+            // The map has more entries than test 7 writes.
             let limits = Limits {
                 map: Some(filled.writes),
                 journal_ms: None,
@@ -395,7 +395,8 @@ impl Examination<'_> {
             return self.cache_size(limits, large, room);
         }
         let bytes = blocks * BLOCK_BYTES;
-        // Where bands stay, the fullest band of the cache ends it, and how many share one could not be told.
+        // If bands stay in place, the fullest cache band ended the fill, and the number of data bands that share one
+        // is unknown.
         self.findings.cache_bytes = Some(match (filled.stalled, moves) {
             (true, true) => Size::exact(bytes),
             (true, false) => Size::at_least(bytes, Bound::Part),
@@ -404,7 +405,7 @@ impl Examination<'_> {
         Ok(())
     }
 
-    /// Where small writes meet a limit of their own: whether it is the map's, and how large the cache is then.
+    /// Small writes met a limit of their own: finds out whether it is the map's, and how large the cache is then.
     fn limited(&mut self, map: &Filled, large: Filled, room: u64) -> Result<(), TargetError> {
         use t06_cache_size::{Limits, Load};
         (self.progress)("test 6, writes until cleaning");
@@ -438,7 +439,7 @@ impl Examination<'_> {
         Ok(())
     }
 
-    /// The cache by a fill with large writes, and by others twice as large as long as the map ends it.
+    /// Size of the cache: by a fill with large writes, and by others of doubled size as long as the map ends it.
     fn cache_size(
         &mut self,
         limits: t06_cache_size::Limits,
@@ -459,7 +460,7 @@ impl Examination<'_> {
         Ok(())
     }
 
-    /// How large the cache is, if it has bands that bands of data share.
+    /// Size of a cache whose bands are shared by data bands.
     fn shared_bands(&mut self) -> Result<(), TargetError> {
         let mapping = self.findings.mapping.map(|mapping| mapping.value);
         let Some(band) = self.band.filter(|_| mapping == Some(Mapping::Static)) else {
@@ -476,7 +477,7 @@ impl Examination<'_> {
         Ok(())
     }
 
-    /// How a band is made to be cleaned. No cache has more than an eighth of the drive.
+    /// How to make the drive clean a band. No cache has more than an eighth of the drive.
     fn force(&self, aggressive: bool) -> t11_band_size::Force {
         if aggressive {
             let band_ms = self.findings.band_cleaning_ms.unwrap_or(HICCUP_MS);
@@ -486,8 +487,8 @@ impl Examination<'_> {
         }
     }
 
-    /// Tests 11 and 12: a band at the beginning, in the middle and at the end; one of them is read
-    /// against its neighbour before it is cleaned and after.
+    /// Tests 11 and 12: a band at the start, in the middle and at the end; one of them is read against its neighbour
+    /// before it is cleaned and after.
     fn bands(&mut self, turn_ms: f64, aggressive: bool) -> Result<(), TargetError> {
         const SPAN: u64 = 100 * 40 * 256;
         let blocks = self.target.blocks();
@@ -498,7 +499,7 @@ impl Examination<'_> {
             (self.progress)("test 11, band size");
             let first = (blocks - span - 131_072) / 2 * part;
             let mut search = None;
-            // Somewhere else if the edges of the band that was cleaned could not be told.
+            // Tries elsewhere if the edges of the cleaned band are unclear.
             for attempt in 0..3 {
                 let region = (first + attempt * 40_000, span);
                 let random = &mut self.random;
@@ -511,8 +512,8 @@ impl Examination<'_> {
                 if fine {
                     break;
                 }
-                // It cleans while it is written to: that shows in the grid or by edges that no finer
-                // one finds again.
+                // The drive cleans while it is written to: this shows in the grid, or in edges that no finer grid
+                // confirms.
                 if aggressive && (mixed || attempt == 2) {
                     let few = t11_few_writes::search;
                     search = Some(few(self.target, turn_ms, &mut self.random, at)?);
@@ -521,7 +522,7 @@ impl Examination<'_> {
             }
             let Some(search) = search else { continue };
             self.seen.bands.push(search.seen);
-            // What is left unsure is not said.
+            // An uncertain result is not reported.
             if part == 1 && search.fine {
                 middle = search.edge.zip(search.band);
                 self.band = middle.map(|(first, blocks)| Band { first, blocks });
@@ -533,7 +534,7 @@ impl Examination<'_> {
             *each = each.or(search.waited_ms);
         }
         if let Some(several) = t11_band_size::several(&self.findings.band_bytes) {
-            // Bands beside each other were cleaned together.
+            // Adjacent bands were cleaned together.
             self.findings.band_bytes.remove(several);
             self.band = self.band.filter(|_| several != 1);
             middle = middle.filter(|_| several != 1);
@@ -591,7 +592,7 @@ impl Examination<'_> {
     }
 }
 
-/// Writes a second of a fill, until it cleaned.
+/// Writes a second of a fill, before it cleaned.
 fn rate(filled: &Filled) -> Option<f64> {
     (filled.before_ms > 0.0).then(|| 1e3 / filled.before_ms)
 }

@@ -6,34 +6,34 @@ use drive_model::{Request, Span, Time};
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
-/// How a drive took many writes.
+/// Result of a fill.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Filled {
-    /// Writes before the first that had to wait for cleaning; all of them if none had to.
+    /// Number of writes before the first one that waited for cleaning; all writes if none did.
     pub writes: u64,
-    /// Whether one had to.
+    /// Whether a write waited for cleaning.
     pub stalled: bool,
-    /// Milliseconds a write before that.
+    /// Mean milliseconds of a write before that.
     pub before_ms: f64,
-    /// Milliseconds of the first that had to wait.
+    /// Milliseconds of the first write that waited.
     pub stall_ms: f64,
-    /// The mean of those behind it, if any were asked for.
+    /// Mean milliseconds of the writes after it, if any were requested.
     pub beyond_ms: Option<f64>,
-    /// The latencies of the writes in milliseconds.
+    /// Latencies of the writes, in milliseconds.
     pub latencies: Samples,
 }
 
-/// So many times slower is a drive that cleans.
+/// Factor by which a drive is slower while it cleans.
 const SLOWER: f64 = 10.0;
 
-/// How long to write.
+/// Limits of a fill.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Until {
-    /// Writes at most.
+    /// Most writes.
     pub most: u64,
-    /// Writes behind the first that had to wait, to see how it goes on.
+    /// Number of writes after the first one that waited, to see how the drive continues.
     pub beyond: u64,
-    /// Milliseconds that a drive may need once in a while for its map: less than for cleaning.
+    /// Milliseconds that a drive may need for its map from time to time: less than for cleaning.
     pub hiccup_ms: f64,
 }
 
@@ -69,7 +69,7 @@ pub fn until_cleaning(
     let start = target.now();
     serve(target, depth, &mut requests, &mut |answer| {
         filled.latencies.push(answer.latency.millis());
-        // Those that were under way when it stalled still count.
+        // Writes that were under way at the stall still count.
         under_way += usize::from(filled.stalled);
         if under_way >= depth || filled.writes == most {
             later = (later.0 + answer.latency.millis(), later.1 + 1);
@@ -121,8 +121,8 @@ pub fn until_cleaning(
     Ok(filled)
 }
 
-/// The `n`-th of places that are spread over `count` as evenly as can be, in an order in which no
-/// two are near each other: the fractional parts of multiples of the golden ratio.
+/// The `n`-th of positions that are spread over `count` as evenly as possible, in an order in which no two are close
+/// to each other: the fractional parts of multiples of the golden ratio.
 pub fn spread(n: u64, count: u64) -> u64 {
     const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
     ((u128::from(n.wrapping_mul(GOLDEN)) * u128::from(count)) >> 64) as u64

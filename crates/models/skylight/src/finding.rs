@@ -1,12 +1,12 @@
-//! What was found, and how sure that is.
+//! Findings of the tests, each with its confidence.
 
 use serde::{Deserialize, Serialize};
 
-/// A kind of drive.
+/// Kind of a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DriveType {
-    /// A disk that writes where it is told.
+    /// A disk that writes in place.
     Conventional,
     /// A shingled disk with a translation layer.
     DriveManaged,
@@ -18,7 +18,7 @@ pub enum DriveType {
     Flash,
 }
 
-/// What a persistent cache is made of.
+/// Medium of a persistent cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheType {
@@ -28,7 +28,7 @@ pub enum CacheType {
     Flash,
 }
 
-/// Where a cache on the disk is.
+/// Location of a cache on the disk.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CachePlace {
@@ -42,17 +42,17 @@ pub enum CachePlace {
     Multiple,
 }
 
-/// When a drive cleans.
+/// When a drive cleans its cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CleaningType {
     /// When a write needs the space.
     Lazy,
-    /// When there is nothing else to do.
+    /// When the drive is idle.
     Aggressive,
 }
 
-/// Where a block that is not in the cache lies.
+/// Where a block lies that is not in the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mapping {
@@ -62,7 +62,7 @@ pub enum Mapping {
     Dynamic,
 }
 
-/// In which direction tracks follow each other on a surface: those of a band overlap that way.
+/// Direction in which consecutive tracks of a surface follow each other, and those of a band overlap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shingling {
@@ -72,16 +72,16 @@ pub enum Shingling {
     Outwards,
     /// Inwards in the outer part and outwards in the inner one.
     TowardsMiddle,
-    /// The other way round.
+    /// Outwards in the outer part and inwards in the inner one.
     AwayFromMiddle,
 }
 
-/// Something that was found, with how sure it is: 1 is certain, one half a guess.
+/// A finding with its confidence: 1 is certain, one half is a guess.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Finding<T> {
-    /// What.
+    /// The finding.
     pub value: T,
-    /// How sure, 0 to 1.
+    /// Its confidence, from 0 to 1.
     pub confidence: f64,
 }
 
@@ -92,7 +92,7 @@ impl<T> Finding<T> {
     }
 }
 
-/// What ended a test before the size that it looks for did.
+/// What ended a test before it reached the size that it looks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
@@ -100,18 +100,18 @@ pub enum Bound {
     Map,
     /// The journal had no room for another entry first.
     Journal,
-    /// A part of it was full first.
+    /// One part of the cache was full first.
     Part,
-    /// The test writes no more.
+    /// The test reached its own limit.
     Test,
 }
 
-/// A size as far as it was found.
+/// A size, exact or a lower bound.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Size {
-    /// Bytes or entries.
+    /// The size, in bytes or entries.
     pub value: u64,
-    /// If this ended the test, the size is `value` at least.
+    /// What ended the test early: the size is at least `value` then.
     pub at_least: Option<Bound>,
 }
 
@@ -124,7 +124,7 @@ impl Size {
         }
     }
 
-    /// One that is no less.
+    /// A lower bound.
     pub const fn at_least(value: u64, bound: Bound) -> Self {
         Self {
             value,
@@ -133,21 +133,20 @@ impl Size {
     }
 }
 
-/// Everything that was found. What is missing does not apply, or could not be told.
+/// All findings. A missing one does not apply, or could not be determined.
 #[derive(Clone, PartialEq, Default, Debug, Serialize, Deserialize)]
 pub struct Findings {
     /// Milliseconds of a turn of the platters.
     pub turn_ms: Option<f64>,
-    /// Kind of drive (test 1). Missing if the test was done: it cannot be told, for the reason in
-    /// `unknown`.
+    /// Kind of drive (test 1). If the test was done and this is missing, `unknown` has the reason.
     pub drive_type: Option<Finding<DriveType>>,
-    /// What its persistent cache is made of (test 1).
+    /// Medium of the persistent cache (test 1).
     pub cache_type: Option<Finding<CacheType>>,
-    /// Where that is (test 2).
+    /// Location of the cache (test 2).
     pub cache_place: Option<Finding<CachePlace>>,
     /// When it cleans (test 3).
     pub cleaning: Option<Finding<CleaningType>>,
-    /// Whether it cleans in the order of writing (tests 4 and 5).
+    /// Whether the drive cleans in the order of writing (tests 4 and 5).
     pub fifo: Option<Finding<bool>>,
     /// Milliseconds to clean a band of which one block was written (test 4).
     pub band_cleaning_ms: Option<f64>,
@@ -188,23 +187,23 @@ pub struct Findings {
     pub serpentine_middle: Option<Finding<bool>>,
     /// Bytes of a sequential write from which on it is streamed (test 15).
     pub stream_bytes: Option<u64>,
-    /// What could not be told, and why.
+    /// What could not be determined, and why.
     pub unknown: Vec<String>,
-    /// Seconds of the drive's time that all this took.
+    /// Seconds of the drive's time for all tests.
     pub seconds: f64,
 }
 
 impl Findings {
-    /// The entries after which its map, or the journal in front of it, makes it clean.
+    /// Number of entries after which the map, or the journal before it, makes the drive clean.
     pub fn map_limit(&self) -> Option<u64> {
         let met = |size: &Size| size.at_least != Some(Bound::Test);
         self.map_entries.filter(met).map(|size| size.value)
     }
 
-    /// Bytes that it takes until it cleans, if they are spread as evenly as can be.
+    /// Bytes until the drive cleans, if they are spread as evenly as possible.
     pub fn burst_bytes(&self) -> Option<u64> {
         let all = self.cache_bytes?.value as f64;
-        // The cache band that most data bands share is full first.
+        // The cache band that the most data bands share is full first.
         let shared = self.data_bands_per_cache_band;
         let part = shared.map_or(1.0, |bands| bands / bands.ceil());
         Some((all * part) as u64)

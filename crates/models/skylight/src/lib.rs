@@ -1,8 +1,8 @@
-//! Skylight: what is inside a drive-managed SMR disk, found out by how long it takes
-//! (main document, chapter 2).
+//! Skylight infers the internals of a drive-managed SMR disk from the latencies of its requests (main document,
+//! chapter 2).
 //!
-//! Each test is a workload and, apart from it, what follows from the latencies: a pure function.
-//! Where the paper looked at graphs or at the head through a window, statistics decide, and further
+//! Each test consists of a workload and, separate from it, a pure function that draws conclusions from the latencies.
+//! Where the paper inspected graphs, or the head through a window, statistics and further workloads decide.
 //! workloads.
 
 pub mod cliff;

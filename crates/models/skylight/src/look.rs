@@ -1,4 +1,4 @@
-//! A whole look at a drive: what is asked of it, and all that can be said of it afterwards.
+//! A whole examination of a drive: the options, and a report of the findings.
 
 use crate::examine::{Options, examine, examine_for_figures};
 use crate::finding::Findings;
@@ -11,43 +11,43 @@ use crate::target::{Target, TargetError};
 use drive_model::Time;
 use serde::Serialize;
 
-/// What is asked.
+/// Options of an examination.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
-    /// What the drive is called on the page.
+    /// Name of the drive on the page.
     pub name: &'a str,
-    /// Only what can be found without writing.
+    /// Uses only tests that do not write.
     pub read_only: bool,
-    /// Also what only the figures of a page need.
+    /// Also measures what only the figures of a page need.
     pub page: bool,
-    /// How the tests go.
+    /// Options of the tests.
     pub options: Options,
 }
 
-/// What a look has brought.
+/// Result of an examination.
 pub struct Looked {
     /// The table.
     pub rows: Vec<Row>,
-    /// What to do with such a drive.
+    /// Advice on the use of such a drive.
     pub advice: Vec<String>,
-    /// What cannot be told, and why.
+    /// What could not be determined, and why.
     pub unknown: Vec<String>,
-    /// All of it for programs.
+    /// The findings for programs.
     pub value: Value,
-    /// All of it as HTML, if that was asked for.
+    /// The findings as an HTML page, if requested.
     pub page: Option<String>,
-    /// Steps that were not done, or not to the end; of tests only.
+    /// Steps that are missing or incomplete; `None` if the drive was only read.
     pub missing: Option<Vec<&'static str>>,
     /// Seconds of the drive's time.
     pub seconds: f64,
-    /// Why it did not end, in words.
+    /// Why it ended early, in words.
     pub stopped: Option<String>,
-    /// Why it did not end.
+    /// Why it ended early.
     pub result: Result<(), TargetError>,
 }
 
 impl Looked {
-    /// The table of a drive, behind what was `known` of it before; the head in front.
+    /// The table of a drive, with a head, after the rows that were `known` before.
     pub fn table(&self, drive: &str, known: impl Iterator<Item = Row>) -> Vec<Vec<String>> {
         let head = vec!["property".into(), "sure".into(), drive.to_owned()];
         let rows = known.chain(self.rows.iter().cloned());
@@ -56,7 +56,7 @@ impl Looked {
             .collect()
     }
 
-    /// What the table does not say, a line each.
+    /// Lines of text for what is not in the table.
     pub fn lines(&self) -> Vec<String> {
         let unknown = self.unknown.iter();
         let unknown = unknown.map(|what| format!("Cannot tell {what}."));
@@ -73,7 +73,7 @@ impl Looked {
     }
 }
 
-/// What was found, for programs.
+/// The findings, for programs.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub enum Value {
@@ -93,8 +93,7 @@ pub enum Value {
     },
 }
 
-/// Looks into a drive; `step` is told what comes next. What was found when the target does not answer any more
-/// is kept.
+/// Examines a drive, and tells `step` the next step. If the target stops answering, the findings up to then are kept.
 pub fn look(target: &mut dyn Target, asked: &Asked<'_>, step: &mut dyn FnMut(&str)) -> Looked {
     let mut looked = if asked.read_only {
         read(target, asked, step)
@@ -105,7 +104,7 @@ pub fn look(target: &mut dyn Target, asked: &Asked<'_>, step: &mut dyn FnMut(&st
     looked
 }
 
-/// In words, without the number that Rust puts behind the system's.
+/// The reason in words, without the number that Rust appends to the system's message.
 fn reason(result: &Result<(), TargetError>) -> Option<String> {
     let text = result.as_ref().err()?.to_string();
     let words = text.split(" (os error").next();

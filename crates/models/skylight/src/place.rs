@@ -1,4 +1,4 @@
-//! Whether a block is read from its own place or from the persistent cache.
+//! Tells whether a block is read from its native place or from the persistent cache.
 //!
 //! Its neighbour behind it is read first, which was never written. If the block is in its own place
 //! it has just passed under the head and takes a whole turn to come back; in a cache on the disk it

@@ -1,4 +1,4 @@
-//! What is looked into: a model in virtual time, here, or a device in real time ([`real`]).
+//! The drive under examination: a model in virtual time ([`model`]), or a device in real time ([`real`]).
 
 pub mod facts;
 pub mod host;
@@ -15,95 +15,95 @@ use drive_model::{BLOCK_BYTES, Failure, Lba, Request, RequestKind, Span, Time};
 use std::ops::ControlFlow;
 use thiserror::Error;
 
-/// A request and how it went.
+/// A request with its result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Answer {
-    /// What was asked.
+    /// The request.
     pub request: Request,
-    /// How long it took.
+    /// Time from arrival to completion.
     pub latency: Span,
-    /// When it was done.
+    /// Time of completion.
     pub at: Time,
-    /// Whether it was done.
+    /// Success, or why the request failed.
     pub result: Result<(), Failure>,
 }
 
-/// Why nothing more can be found out.
+/// Why the examination ended early.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum TargetError {
     /// The device does not answer any more.
     #[error("{what} does not answer: {reason}")]
     Gone {
-        /// Which.
+        /// Name of the device.
         what: String,
-        /// What the system says.
+        /// The system's message.
         reason: String,
     },
-    /// A request has taken too long.
+    /// A request exceeded the watchdog's limit.
     #[error("a request has been under way for {seconds} s: the device is stuck")]
     Stuck {
-        /// How long.
+        /// How long the request has been under way.
         seconds: u64,
     },
     /// A request failed.
     #[error("a {what} at byte {at} failed: {reason}")]
     Failed {
-        /// What was asked.
+        /// Kind of the request.
         what: &'static str,
-        /// Where.
+        /// Byte offset of the request.
         at: u64,
-        /// What the system, or the drive, says.
+        /// Message of the system or of the drive.
         reason: String,
     },
-    /// Less than a request asked for was done.
+    /// A request transferred fewer bytes than it asked for.
     #[error("a {what} at byte {at} did {done} of {asked} bytes")]
     Short {
-        /// What was asked.
+        /// Kind of the request.
         what: &'static str,
-        /// Where.
+        /// Byte offset of the request.
         at: u64,
         /// Bytes done.
         done: u64,
         /// Bytes asked for.
         asked: u64,
     },
-    /// There is less of it than it says.
+    /// The device is smaller than it reports.
     #[error("it says that it has {reported} bytes, but it ends at {found}")]
     Ends {
-        /// Bytes that it says.
+        /// Reported size in bytes.
         reported: u64,
-        /// Bytes in front of the first that cannot be read, found by halving.
+        /// Bytes before the first one that cannot be read, found by bisection.
         found: u64,
     },
-    /// What is written in one place is read in another.
+    /// Data written at one offset is read at another: the addresses wrap around.
     #[error(
         "it says that it has {reported} bytes, but what is written at byte {at} is found at byte \
          {found}: it is smaller than it says, and begins again"
     )]
     Wraps {
-        /// Bytes that it says.
+        /// Reported size in bytes.
         reported: u64,
-        /// Where was written.
+        /// Offset of the write.
         at: u64,
-        /// Where that was found.
+        /// Offset where the data was found.
         found: u64,
     },
-    /// What is read is not what was written.
+    /// The device returns other data than was written.
     #[error("what is written at byte {at} is not there when it is read")]
     Forgets {
-        /// Where.
+        /// Byte offset.
         at: u64,
     },
-    /// It has been looked into for as long as it may.
+    /// The time budget is used up.
     #[error("the time given is over")]
     TimeOver,
-    /// Somebody wants it to stop.
+    /// The user has interrupted the examination.
     #[error("interrupted")]
     Interrupted,
 }
 
 impl TargetError {
-    /// A write that was refused, and no rule of zones says why.
+    /// The error for a refused write that no rule of zones explains.
     pub(crate) fn refused(target: &dyn Target, lba: Lba) -> Self {
         let reason = target.refusal().map_or_else(
             || "the drive refuses it".into(),
@@ -117,16 +117,15 @@ impl TargetError {
     }
 }
 
-/// A drive under test. All times are its own: virtual for a model.
+/// A drive under test. All times are those of its own clock, which is virtual for a model.
 pub trait Target {
-    /// Blocks of 4 KiB.
+    /// Number of blocks of 4 KiB.
     fn blocks(&self) -> u64;
 
-    /// Its clock.
+    /// Time of its clock.
     fn now(&self) -> Time;
 
-    /// Sends requests, `depth` of them under way at a time, and shows each answer as it comes;
-    /// no more are sent once `watch` breaks.
+    /// Keeps `depth` requests under way, and passes each answer to `watch`; sends no more once `watch` breaks.
     ///
     /// # Errors
     /// The target does not answer.
@@ -137,48 +136,49 @@ pub trait Target {
         watch: &mut dyn FnMut(&Answer) -> ControlFlow<()>,
     ) -> Result<(), TargetError>;
 
-    /// Leaves it alone for a while, or until nothing more may be asked; the next request says so.
+    /// Leaves the drive idle for a span, or until the limits end the examination; the next request returns that
+    /// error.
     fn pause(&mut self, span: Span);
 
-    /// Switches its volatile write cache; whether that was possible.
+    /// Switches the volatile write cache; returns whether that was possible.
     fn set_volatile_cache(&mut self, on: bool) -> bool;
 
-    /// Switches its reading ahead; whether that was possible.
+    /// Switches read-ahead; returns whether that was possible.
     fn set_look_ahead(&mut self, on: bool) -> bool;
 
-    /// Puts it back to how it left the factory (secure erase); whether that was possible.
+    /// Restores the factory state (secure erase); returns whether that was possible.
     fn erase(&mut self) -> bool;
 
-    /// Cuts its power in the middle of what it does and puts it on again; whether that was possible.
+    /// Cuts the power during the present work and restores it; returns whether that was possible.
     fn power_cut(&mut self) -> bool {
         false
     }
 
-    /// Whether that would be possible.
+    /// Whether [`Self::erase`] is possible.
     fn can_erase(&self) -> bool {
         false
     }
 
-    /// What it says of itself.
+    /// Characteristics that the drive reports.
     fn told(&self) -> Told {
         Told::default()
     }
 
-    /// What the system said of the last write that was refused, if there is a system.
+    /// The system's message on the last write that was refused, if there is a system.
     fn refusal(&self) -> Option<String> {
         None
     }
 
-    /// Looks whether it is as large as it says, by writing too if that is allowed.
+    /// Checks that the drive is as large as it reports, by writes too if they are allowed.
     ///
     /// # Errors
-    /// It is not, or does not answer.
+    /// The drive is smaller, or does not answer.
     fn check_size(&mut self, _write: bool) -> Result<(), TargetError> {
         Ok(())
     }
 }
 
-/// Sends requests as [`Target::run`] does, and takes one that failed for the end.
+/// Runs requests as [`Target::run`] does; a failed request is an error.
 ///
 /// # Errors
 /// The target does not answer, or a request failed.
@@ -208,7 +208,7 @@ pub fn serve(
     })
 }
 
-/// What a request is called in an error.
+/// The kind of a request, for error messages.
 const fn name(operation: RequestKind) -> &'static str {
     match operation {
         RequestKind::Read => "read",
@@ -219,7 +219,7 @@ const fn name(operation: RequestKind) -> &'static str {
     }
 }
 
-/// Sends requests and gathers the answers in the order in which they came.
+/// Runs requests; returns the answers in order of completion.
 ///
 /// # Errors
 /// The target does not answer, or a request failed.
@@ -233,7 +233,7 @@ pub fn gather(
     Ok(answers)
 }
 
-/// Does what [`gather`] does, and keeps the answers that came before an error.
+/// As [`gather`], but keeps the answers that came before an error.
 ///
 /// # Errors
 /// The target does not answer, or a request failed.
@@ -249,8 +249,7 @@ pub fn gather_into(
     })
 }
 
-/// Sends requests one at a time, as far as the drive does what they ask: answers up to the first that
-/// it did not, and whether there was one.
+/// Runs requests one at a time until one fails; returns the answers before that, and whether one failed.
 ///
 /// # Errors
 /// The target does not answer.

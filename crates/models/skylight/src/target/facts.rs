@@ -1,4 +1,4 @@
-//! What the host's system knows of a device or file: what would be lost, and what it is said to be.
+//! Facts that the host's system has on a device or file: its use, its contents, and its reported characteristics.
 
 use super::{Told, Zoned};
 use crate::reading::told_rows;
@@ -13,39 +13,39 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use zone::Bytes;
 
-/// What is known without asking the device itself.
+/// Facts known without a request to the device.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Facts {
-    /// How it was named.
+    /// The path as given.
     pub path: PathBuf,
-    /// A block device, or else a file.
+    /// Whether it is a block device; otherwise a file.
     pub device: bool,
     /// Vendor and model.
     pub model: Option<String>,
-    /// Its partitions, by name.
+    /// Names of its partitions.
     pub partitions: Vec<String>,
-    /// Where it, or a part of it, is mounted or used otherwise.
+    /// Where it or a part of it is mounted, or otherwise in use.
     pub used: Vec<String>,
-    /// What is on it.
+    /// Its contents.
     pub signature: Signature,
-    /// What it says of itself.
+    /// Reported characteristics.
     pub told: Told,
 }
 
-/// What `blkid` recognises.
+/// The result of `blkid`.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Signature {
     /// A file system, a partition table, …
     Found(String),
-    /// Nothing that is known.
+    /// No known contents.
     None,
-    /// Nobody could look.
+    /// `blkid` could not be run, or did not end.
     Unknown,
 }
 
 impl Facts {
-    /// What is known, of so many bytes, in lines for people.
+    /// The facts in lines for people, with the size in bytes.
     pub fn in_words(&self, bytes: u64) -> Vec<String> {
         let kind = match (&self.model, self.device) {
             (Some(model), _) => model,
@@ -68,10 +68,10 @@ impl Facts {
     }
 }
 
-/// Looks at what `path` leads to.
+/// Collects the facts on `path`.
 ///
 /// # Errors
-/// It is neither a block device nor a file, or cannot be looked at.
+/// The path is neither a block device nor a file, or cannot be examined.
 pub fn look(path: &Path) -> io::Result<Facts> {
     let metadata = std::fs::metadata(path)?;
     let kind = metadata.file_type();
@@ -113,7 +113,7 @@ pub(super) fn folder(metadata: &Metadata) -> io::Result<PathBuf> {
     std::fs::canonicalize(link)
 }
 
-/// The loop devices whose bytes are those of a device or file, by what it is and not by its name.
+/// The loop devices on a device or file, identified by inode and not by name.
 fn looped(metadata: &Metadata) -> Vec<PathBuf> {
     let mut all = entries(Path::new("/sys/block"));
     all.retain(|own| {
@@ -137,24 +137,24 @@ fn with_parts(own: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// Whether the kernel takes no writes for a device.
+/// Whether the device is read-only for the kernel.
 pub(super) fn read_only(own: &Path) -> bool {
     text(own.join("ro")).as_deref() == Some("1")
 }
 
-/// The folder of the disk, of which a folder may be a partition's.
+/// The `/sys` folder of the whole disk, if a folder is that of a partition.
 pub(super) fn whole(folder: &Path) -> PathBuf {
     let parent = folder.parent().filter(|_| is_part(folder));
     parent.unwrap_or(folder).to_owned()
 }
 
-/// What a file of the kernel's says, in one line.
+/// The contents of a kernel file, as one line.
 pub(super) fn text(path: impl AsRef<Path>) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
     Some(plain(text.trim())).filter(|text| !text.is_empty())
 }
 
-/// What a drive says of itself may not move the cursor of a terminal.
+/// Removes control characters from a drive's text, which could move the cursor of a terminal.
 fn plain(text: &str) -> String {
     text.chars().filter(|c| !c.is_control()).collect()
 }
@@ -187,7 +187,7 @@ fn model(disk: &Path) -> Option<String> {
     (!words.is_empty()).then(|| words.join(" "))
 }
 
-/// Page B1h of the vital product data, where the kernel shows it, says more than the kernel knows.
+/// Page B1h of the vital product data, where the kernel shows it, has more than the kernel's own attributes.
 fn told(disk: &Path) -> Told {
     let queue = |name| text(disk.join("queue").join(name));
     let page = std::fs::read(disk.join("device/vpd_pgb1")).unwrap_or_default();
@@ -249,8 +249,8 @@ fn used<'a>(folders: impl Iterator<Item = &'a PathBuf>) -> Vec<String> {
     all
 }
 
-/// Where a device is mounted, by `/proc/self/mountinfo`: by its number, or by its path where the file
-/// system has a number of its own.
+/// Mount points of a device in `/proc/self/mountinfo`, by device number, or by path where the file system has a
+/// number of its own.
 fn mounted<'a>(mounts: &'a str, number: &'a str, path: &'a str) -> impl Iterator<Item = &'a str> {
     mounts.lines().filter_map(move |line| {
         let (front, back) = line.split_once(" - ")?;
@@ -261,10 +261,10 @@ fn mounted<'a>(mounts: &'a str, number: &'a str, path: &'a str) -> impl Iterator
     })
 }
 
-/// How long somebody may look for a signature; a device that is stuck never answers.
+/// How long to wait for `blkid`; on a stuck device it never ends.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What util-linux's `blkid` finds.
+/// Runs `blkid` of util-linux.
 fn signature(path: &Path) -> Signature {
     let child = Command::new("blkid")
         .args(["-p", "-o", "export"])
@@ -289,7 +289,7 @@ fn signature(path: &Path) -> Signature {
     };
     match output.status.code() {
         Some(0) => found(&String::from_utf8_lossy(&output.stdout)),
-        // Nothing; several at once are told by the code 8.
+        // 2: nothing found; 8: several results.
         Some(2) => Signature::None,
         Some(8) => Signature::Found("several things at once".into()),
         _ => Signature::Unknown,

@@ -12,10 +12,10 @@ use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// Less says nothing of a drive.
+/// Least size: smaller ones tell nothing about a drive.
 pub const LEAST_BYTES: u64 = 64 << 20;
 
-/// Why a device or file cannot be looked into.
+/// Why a device or file cannot be examined.
 #[derive(Debug, Error)]
 pub enum HostError {
     /// Neither a block device nor a file.
@@ -24,56 +24,56 @@ pub enum HostError {
         /// What was named.
         path: PathBuf,
     },
-    /// Somebody else uses it.
+    /// Another process uses it.
     #[error("{}: in use{}", path.display(), by(used))]
     InUse {
         /// What was named.
         path: PathBuf,
-        /// By whom, as far as is known.
+        /// The users, as far as they are known.
         used: Vec<String>,
     },
-    /// It takes no writes.
+    /// It is read-only.
     #[error("{}: it is read-only", path.display())]
     ReadOnly {
         /// What was named.
         path: PathBuf,
     },
-    /// Its file system takes no direct I/O.
+    /// The file system does not support direct I/O.
     #[error("{}: its file system takes no direct I/O, and times of the host's page cache say nothing", path.display())]
     NoDirect {
         /// What was named.
         path: PathBuf,
     },
-    /// A file in which bytes are missing, so that reads do not reach a drive.
+    /// The file has a hole, where reads do not reach a drive.
     #[error("{}: the file has a hole at byte {at}, where no drive is read", path.display())]
     Hole {
         /// What was named.
         path: PathBuf,
-        /// The first.
+        /// Offset of the first hole.
         at: u64,
     },
-    /// A file whose file system writes elsewhere than it is told, or has no drive.
+    /// The file system does not write in place, or has no drive.
     #[error("{}: {file_system} writes elsewhere than it is told: its times say nothing of a drive", path.display())]
     FileSystem {
         /// What was named.
         path: PathBuf,
-        /// Which.
+        /// Name of the file system.
         file_system: &'static str,
     },
-    /// Too small.
+    /// It is too small.
     #[error("{}: {bytes} bytes are too few to say anything; 64 MiB is the least", path.display())]
     Small {
         /// What was named.
         path: PathBuf,
-        /// How many it has.
+        /// Its size.
         bytes: u64,
     },
-    /// The host's system says no.
+    /// The host's system reported an error.
     #[error("{}: {source}", path.display())]
     Io {
         /// What was named.
         path: PathBuf,
-        /// What it says.
+        /// The system's error.
         source: io::Error,
     },
 }
@@ -85,24 +85,24 @@ fn by(used: &[String]) -> String {
     format!(": {}", used.join(", "))
 }
 
-/// A block device or file that is open. Settings that were changed are put back when it is dropped.
+/// An open block device or file. Dropping it restores changed settings.
 #[derive(Debug)]
 pub struct Host {
     path: PathBuf,
     file: File,
     bytes: u64,
-    /// The device's own folder and its disk's in the kernel's `/sys`; a file has none.
+    /// The folders of the device and of its disk in `/sys`; `None` for a file.
     folders: Option<(PathBuf, PathBuf)>,
     told: Told,
-    /// The setting of the volatile cache when it was opened, and the file that has it.
+    /// The file with the setting of the volatile cache, and the setting at the opening.
     cache: Mutex<Option<(PathBuf, String)>>,
 }
 
 impl Host {
-    /// Opens it: to write, for this process alone, or to read, whoever else uses it.
+    /// Opens a device or file: exclusively to write, or shared to read.
     ///
     /// # Errors
-    /// It is in use, cannot be opened for direct I/O, or its times would say nothing.
+    /// It is in use, does not support direct I/O, or would not show the times of a drive.
     pub fn open(facts: &facts::Facts, write: bool) -> Result<Self, HostError> {
         let path = facts.path.as_path();
         let failed = |source| HostError::Io {
@@ -116,7 +116,7 @@ impl Host {
         if write && !facts.used.is_empty() {
             return Err(in_use());
         }
-        // Keeps file systems and whoever builds on the device away, and them us.
+        // Keeps others from mounting the device or building on it, and fails if they have.
         let exclusive = if write && facts.device {
             OFlags::EXCL
         } else {
@@ -145,7 +145,7 @@ impl Host {
         }
         let metadata = file.metadata().map_err(failed)?;
         let kind = metadata.file_type();
-        // Between the look and the opening the name may have come to mean something else.
+        // The path may have changed since the facts were collected.
         if kind.is_block_device() != facts.device || !(facts.device || kind.is_file()) {
             return Err(HostError::Kind { path: path.into() });
         }
@@ -175,8 +175,8 @@ impl Host {
         })
     }
 
-    /// The switch of a SCSI disk's own cache (and of an ATA disk's, by libata). The one in the queue's
-    /// folder only changes what the kernel believes.
+    /// The switch of a SCSI disk's own cache (and of an ATA disk's, by libata). The one in the queue's folder changes
+    /// only the kernel's assumption.
     fn cache_switch(&self) -> Option<PathBuf> {
         let (_, disk) = self.folders.as_ref()?;
         let mut found = std::fs::read_dir(disk.join("device/scsi_disk")).ok()?;
@@ -196,7 +196,7 @@ impl Host {
     }
 }
 
-/// Whether a file's bytes are all on a drive, where they were put.
+/// Checks that all bytes of a file are on a drive, and written in place.
 fn solid(path: &Path, file: &File, bytes: u64, write: bool) -> Result<(), HostError> {
     let failed = |error: rustix::io::Errno| HostError::Io {
         path: path.into(),
@@ -220,7 +220,7 @@ fn solid(path: &Path, file: &File, bytes: u64, write: bool) -> Result<(), HostEr
 
 const TMPFS: u64 = 0x0102_1994;
 
-/// `linux/magic.h`, as far as they do not write in place.
+/// Magic numbers of `linux/magic.h` for file systems that do not write in place.
 const FILE_SYSTEMS: [(u64, &str); 6] = [
     (TMPFS, "tmpfs"),
     (0x9123_683e, "btrfs"),
@@ -249,7 +249,7 @@ impl Medium for Host {
     }
 
     fn write(&self, at: u64, data: &[u8], through: bool) -> io::Result<usize> {
-        // A file that was cut off would grow again, with a hole.
+        // Writing to a truncated file would extend it, with a hole.
         if self.folders.is_none() {
             let left = self.file.metadata()?.len().saturating_sub(at);
             if left < data.len() as u64 {
@@ -269,7 +269,7 @@ impl Medium for Host {
         self.file.sync_data()
     }
 
-    /// The kernel forgets a device that was taken away, and keeps one offline that does not answer.
+    /// The kernel removes a device that was unplugged, and marks one offline that does not answer.
     fn exists(&self) -> bool {
         self.folders.as_ref().is_none_or(|(own, disk)| {
             let state = text(disk.join("device/state"));
@@ -281,8 +281,8 @@ impl Medium for Host {
         self.told
     }
 
-    /// Believed only of an ATA disk at a port of the host: a controller in between may have a cache of
-    /// its own, whatever it says of the disk's.
+    /// Trusted only for an ATA disk at a port of the host: a controller in between may have a cache of its own,
+    /// whatever it reports of the disk's.
     fn set_volatile_cache(&self, on: bool) -> bool {
         let disk = self.folders.as_ref().map(|(_, disk)| disk);
         let vendor = disk.and_then(|disk| text(disk.join("device/vendor")));

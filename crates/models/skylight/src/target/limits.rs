@@ -1,23 +1,23 @@
-//! When to stop looking, and who is told meanwhile how far it is.
+//! The limits of an examination, and the callback for its progress.
 
 use super::TargetError;
 use drive_model::{Span, Time};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// When to stop.
+/// When to end the examination.
 #[derive(Clone, Default, Debug)]
 pub struct Limits {
-    /// It may be looked into for so much of its time.
+    /// Limit on the target's time.
     pub budget: Option<Span>,
-    /// Set once somebody wants it to stop.
+    /// Set when the user wants to stop.
     pub interrupted: Arc<AtomicBool>,
 }
 
-/// Told now and then what the target's clock shows, and how much is left of a pause, if it is one.
+/// Called from time to time with the target's time and, in a pause, with the rest of the pause.
 pub type Watch = Box<dyn FnMut(Time, Option<Span>)>;
 
-/// Whether anything may be asked any more. Once it may not, it stays so.
+/// Whether the examination has to end. Once it does, that does not change.
 #[derive(Debug)]
 pub(super) struct Halt {
     until: Option<Time>,
@@ -26,7 +26,7 @@ pub(super) struct Halt {
 }
 
 impl Halt {
-    /// Counts from `now` on.
+    /// Counts the budget from `now` on.
     pub fn new(limits: Limits, now: Time) -> Self {
         Self {
             until: limits.budget.map(|budget| now + budget),
@@ -35,7 +35,7 @@ impl Halt {
         }
     }
 
-    /// Why nothing may be asked any more at `now`.
+    /// Why the examination has to end at `now`; `None` if it need not.
     pub fn at(&mut self, now: Time) -> Option<TargetError> {
         if self.over.is_none() {
             if self.interrupted.load(Ordering::Relaxed) {
@@ -47,12 +47,12 @@ impl Halt {
         self.over.clone()
     }
 
-    /// How much of `span` there is before the time is over.
+    /// The part of `span` that is within the budget.
     pub fn within(&self, now: Time, span: Span) -> Span {
         self.until.map_or(span, |until| span.min(until.since(now)))
     }
 
-    /// Nothing may be asked any more; the first reason stays.
+    /// Ends the examination; the first reason stays.
     pub fn end(&mut self, why: &TargetError) {
         self.over.get_or_insert_with(|| why.clone());
     }

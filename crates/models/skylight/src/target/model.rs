@@ -6,10 +6,10 @@ use block_device::{BlockDevice, NoData, Simulated};
 use drive_model::{Completion, Profile, ProfileError, Request, Span, Time};
 use std::ops::ControlFlow;
 
-/// Requests from one word to the watch to the next.
+/// Number of requests between two calls of the watch.
 const WORD: u64 = 4_096;
 
-/// A model, in virtual time.
+/// A model as a target, in virtual time.
 pub struct Model {
     make: Box<dyn Fn() -> Result<Box<dyn drive_model::Model>, ProfileError>>,
     drive: Simulated<NoData>,
@@ -18,15 +18,15 @@ pub struct Model {
     caches: (bool, bool),
     halt: Halt,
     watch: Watch,
-    /// Requests so far.
+    /// Number of requests so far.
     count: u64,
 }
 
 impl Model {
-    /// A model of a profile, as it comes from the factory.
+    /// A model of a profile, in its factory state.
     ///
     /// # Errors
-    /// The profile is none.
+    /// The profile is invalid.
     pub fn new(profile: Profile, seed: u64) -> Result<Self, ProfileError> {
         Self::of(move || Ok(Box::new(profile.drive(seed)?)))
     }
@@ -34,16 +34,16 @@ impl Model {
     /// A model of a built-in profile of any kind.
     ///
     /// # Errors
-    /// There is none of the name.
+    /// There is no profile of the name.
     pub fn named(name: &str, seed: u64) -> Result<Self, ProfileError> {
         let name = name.to_owned();
         Self::of(move || drive_model::profile::model(&name, seed))
     }
 
-    /// A model that can be made again.
+    /// A model that `make` can create again, for an erase.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// `make` failed.
     pub fn of(
         make: impl Fn() -> Result<Box<dyn drive_model::Model>, ProfileError> + 'static,
     ) -> Result<Self, ProfileError> {
@@ -58,14 +58,14 @@ impl Model {
         })
     }
 
-    /// Stops when these say so, counted from the first request on.
+    /// Applies limits, counted from now on.
     #[must_use]
     pub fn with_limits(self, limits: Limits) -> Self {
         let halt = Halt::new(limits, Target::now(&self));
         Self { halt, ..self }
     }
 
-    /// Tells `watch` every few thousand requests, and in pauses, how far it is.
+    /// Calls `watch` every few thousand requests and in pauses.
     #[must_use]
     pub fn with_watch(self, watch: Watch) -> Self {
         Self { watch, ..self }

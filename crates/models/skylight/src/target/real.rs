@@ -1,5 +1,4 @@
-//! A target in real time: its requests are carried out by threads that wait for them, so that one
-//! that never ends can be told.
+//! A target in real time. Threads make the blocking calls, so that a request that never ends can be detected.
 
 pub use super::limits::Limits;
 
@@ -16,33 +15,33 @@ use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// A request that takes longer is taken for one that never ends. The system itself gives a command
-/// half a minute, and the longest cleaning that the main document has seen takes less.
+/// Limit on the time of a request; a longer one counts as stuck. The system itself gives a command half a minute, and
+/// the longest cleaning in the main document takes less.
 pub const WATCHDOG: Span = Span::from_nanos(60_000_000_000);
-/// How long nobody looks whether the work is to stop.
+/// Interval between two checks of the limits.
 const LOOK: Span = Span::from_nanos(250_000_000);
 
-/// A device or file, in the time of a clock.
+/// A device or file as a target, in the time of a clock.
 pub struct Real {
     device: HostDevice,
     halt: Halt,
     watch: Watch,
-    /// When the watch is told again.
+    /// Time of the next call of the watch.
     word: Time,
-    /// Requests so far: the name of the next.
+    /// Number of requests so far, and token of the next one.
     count: u64,
-    /// What the system said of the last write that was refused.
+    /// The system's message on the last refused write.
     refusal: Option<String>,
 }
 
-/// What a request brought, if it was done.
+/// The result of a successful request.
 struct Brought {
     answer: Answer,
     bytes: Vec<u8>,
 }
 
 impl Real {
-    /// A target by a clock.
+    /// A target that uses `clock`.
     pub fn new(medium: Arc<dyn Medium>, clock: Arc<dyn Clock>, limits: Limits) -> Self {
         Self {
             halt: Halt::new(limits, clock.now()),
@@ -54,13 +53,13 @@ impl Real {
         }
     }
 
-    /// Tells `watch` several times a second how far it is.
+    /// Calls `watch` several times a second.
     #[must_use]
     pub fn with_watch(self, watch: Watch) -> Self {
         Self { watch, ..self }
     }
 
-    /// Why nothing may be asked any more.
+    /// Why the examination has to end.
     fn stopped(&mut self) -> Option<TargetError> {
         self.halt.at(self.device.now())
     }
@@ -73,8 +72,8 @@ impl Real {
         }
     }
 
-    /// Sends jobs, `depth` at a time, and shows what each has brought, until one fails in a way that
-    /// ends everything or `watch` breaks; waits for those under way then.
+    /// Runs jobs, `depth` at a time, and passes on their results until one failure ends everything or `watch` breaks;
+    /// then waits for those under way.
     fn carry_out(
         &mut self,
         depth: usize,
@@ -96,7 +95,7 @@ impl Real {
                 self.device.submit(self.count, request, payload);
                 self.count += 1;
             }
-            // Numbers rise, so the first has waited longest.
+            // Tokens grow, so the first request has waited longest.
             let Some((_, oldest)) = under_way.first_key_value() else {
                 break;
             };
@@ -125,7 +124,7 @@ impl Real {
         failed.map_or(Ok(()), Err)
     }
 
-    /// What a request has come to: an answer, of which a refused write is one, or the end.
+    /// Judges a completion: an answer, which may be a refused write, or an error that ends the examination.
     fn judge(&mut self, done: Done) -> Result<Brought, TargetError> {
         let latency = done.latency();
         let Done {
@@ -151,7 +150,7 @@ impl Real {
                 self.halt.end(&gone);
                 return Err(gone);
             }
-            // The system has the same word for a write out of order and for a broken medium.
+            // The system has one error code for a write out of order and for a broken medium.
             Err(DeviceError::Host(error))
                 if request.operation.is_write() && error.raw_os_error() == Some(EIO) =>
             {
@@ -197,7 +196,7 @@ impl Stamps for Real {
 
 const EIO: i32 = rustix::io::Errno::IO.raw_os_error();
 
-/// Whether the system says that there is no such device any more.
+/// Whether the system reports that the device does not exist any more.
 fn is_gone(error: &io::Error) -> bool {
     use rustix::io::Errno;
     let gone = [
@@ -237,7 +236,7 @@ impl Target for Real {
     ) -> Result<(), TargetError> {
         let mut jobs = requests.map(|request| (request, Payload::None));
         let result = self.carry_out(depth, &mut jobs, &mut |brought| watch(&brought.answer));
-        // Nothing that comes after a failure is to be believed.
+        // After a failure, no further result is reliable.
         if let Err(error) = &result {
             self.halt.end(error);
         }
@@ -258,7 +257,7 @@ impl Target for Real {
 
     fn set_volatile_cache(&mut self, on: bool) -> bool {
         let switched = self.device.medium().set_volatile_cache(on);
-        // Writes have to answer only when they are on the medium, for its cache cannot be switched off.
+        // If the cache cannot be switched off, writes have to complete on the medium.
         self.device.set_write_through(!on && !switched);
         switched
     }
@@ -267,8 +266,7 @@ impl Target for Real {
         self.device.medium().set_look_ahead(on)
     }
 
-    /// A drive of the host is not erased: what a secure erase does, and whether it comes back from
-    /// one, is up to each.
+    /// Never erases a drive of the host: drives differ in what a secure erase does, and in whether they survive it.
     fn erase(&mut self) -> bool {
         false
     }

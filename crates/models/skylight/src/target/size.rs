@@ -1,18 +1,18 @@
-//! Whether a target has as many bytes as it says. Some end earlier, and those that were made to
-//! deceive begin again at their first byte, or take writes and forget them.
+//! Checks that a target has the size that it reports. Some end earlier; counterfeit drives wrap around to their first
+//! byte, or drop writes.
 
 use super::{Target, TargetError};
 use drive_model::{BLOCK_BYTES, Lba};
 
-/// What distinguishes a block that was written from any other.
+/// Bytes that identify a written block.
 pub(super) type Stamp = [u8; 16];
 
-/// A target whose blocks' first bytes can be looked at.
+/// A target whose block contents can be read and written.
 pub(super) trait Stamps: Target {
     /// Writes a block that begins with `stamp`.
     fn stamp(&mut self, lba: Lba, stamp: Stamp) -> Result<(), TargetError>;
 
-    /// What a block begins with.
+    /// Reads the first bytes of a block.
     fn read_stamp(&mut self, lba: Lba) -> Result<Stamp, TargetError>;
 }
 
@@ -29,8 +29,8 @@ pub(super) fn check(target: &mut impl Stamps, write: bool) -> Result<(), TargetE
     if write { wraps(target, last) } else { Ok(()) }
 }
 
-/// Whether the last block can be read; if only others can, where it ends. Where not even the first can,
-/// that says nothing of a size, and the failure is the error.
+/// Checks that the last block can be read; if only earlier ones can, reports the end. If not even the first can be
+/// read, that tells nothing about the size, and the failure is the error.
 fn ends(target: &mut impl Stamps, last: u64) -> Result<(), TargetError> {
     let mut failed = None;
     let mut readable = |block| match target.read_stamp(Lba(block)) {
@@ -61,8 +61,8 @@ fn ends(target: &mut impl Stamps, last: u64) -> Result<(), TargetError> {
     Err(none.unwrap_or(ends))
 }
 
-/// Of all places, one is a power of two behind the other: the sizes that drives have which begin
-/// again. The first is not block 0, where partition tables are.
+/// Offsets of which some pair differs by a power of two for every size at which a drive may wrap around. The first is
+/// not block 0, where partition tables are.
 fn places(last: u64) -> Vec<u64> {
     let first = 5.min(last);
     let steps = (3..u64::BITS).map(|bit| 1 << bit);
@@ -81,14 +81,14 @@ fn stamp(place: u64, run: u64) -> Stamp {
     stamp
 }
 
-/// Writes a stamp in each place, from the first to the last, and looks what is there then.
+/// Writes a stamp at each offset in ascending order, and compares afterwards.
 fn wraps(target: &mut impl Stamps, last: u64) -> Result<(), TargetError> {
     let run = target.now().nanos() | 1;
     let places = places(last);
     for place in &places {
         match target.stamp(Lba(*place), stamp(*place, run)) {
             Ok(()) => {}
-            // A drive with zones says no; what it has is in its zones' table.
+            // A drive with zones refuses this; its zone table gives its size.
             Err(TargetError::Failed { .. }) => return Ok(()),
             Err(error) => return Err(error),
         }
