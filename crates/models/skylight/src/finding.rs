@@ -32,13 +32,13 @@ pub enum CacheType {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CachePlace {
-    /// One, at the outer diameter.
+    /// One cache, at the outer diameter.
     Outer,
-    /// One, in the middle.
+    /// One cache, at the middle diameter.
     Middle,
-    /// One, at the inner diameter.
+    /// One cache, at the inner diameter.
     Inner,
-    /// One for each part of the disk.
+    /// One cache for each part of the disk.
     Multiple,
 }
 

@@ -1,31 +1,31 @@
-//! What the findings mean for whoever has bought the drive, in numbers: from closed forms, and so no better
-//! than the times that were measured.
+//! What the findings mean for the owner of the drive, in numbers. They come from closed forms, so they are only as
+//! good as the measured times.
 
 use crate::finding::{CacheType, CleaningType, DriveType, Findings, Mapping};
 use drive_model::BLOCK_BYTES;
 use serde::Serialize;
 
-/// What is missing does not apply, or could not be told.
+/// Derived figures. A missing one does not apply, or could not be determined.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize)]
 pub struct Meaning {
-    /// Writes of 4 KiB in random places, 31 at a time, until it cleans.
+    /// Random writes of 4 KiB, 31 at a time, until the drive cleans.
     pub burst_writes: Option<u64>,
-    /// So many of them a second until then.
+    /// Such writes a second until then.
     pub burst_writes_per_second: Option<f64>,
-    /// Writes of 4 KiB until it cleans if each waits for the one before it, where those are fewer.
+    /// Writes of 4 KiB, one at a time, until the drive cleans, if those are fewer.
     pub burst_writes_one_at_a_time: Option<u64>,
-    /// Of random writes without a pause, 31 at a time, so many a second in the long run.
+    /// Random writes a second in the long run without a pause, 31 at a time.
     pub sustained_writes_per_second: Option<f64>,
     /// Hours in which it cleans all of its bands and takes hardly any write, where bursts and cleaning take
     /// turns: its cache fills up in all parts at once. Not so where room comes back write by write.
     pub hours_of_cleaning: Option<f64>,
-    /// Bands that an hour without work cleans, where it cleans when it is idle.
+    /// Number of bands that the drive cleans in an idle hour, if it cleans when idle.
     pub bands_an_idle_hour: Option<f64>,
-    /// Hours for every block once in order, as a RAID rebuild writes them.
+    /// Hours to write every block once in order, as a RAID rebuild does.
     pub rebuild_hours: Option<f64>,
 }
 
-/// What it means for a drive of so many blocks.
+/// Derives the figures for a drive of `blocks` blocks.
 pub fn meaning(f: &Findings, blocks: u64) -> Meaning {
     let rebuild_hours = rebuild_hours(f, blocks);
     if f.drive_type.map(|kind| kind.value) != Some(DriveType::DriveManaged) {
@@ -55,7 +55,7 @@ pub fn meaning(f: &Findings, blocks: u64) -> Meaning {
         return all;
     };
     let bands = (blocks * BLOCK_BYTES) as f64 / *band as f64;
-    // Blocks of a band that are in the cache when that is full.
+    // Blocks of a band in the cache when the cache is full.
     let each = burst as f64 / bands;
     // Those that were written at random lie anywhere in it: half a turn for each, if it turns.
     let on_disk = f.cache_type.map(|cache| cache.value) == Some(CacheType::Disk);
@@ -85,7 +85,7 @@ fn rebuild_hours(f: &Findings, blocks: u64) -> Option<f64> {
     if !managed || f.stream_bytes.is_some() {
         return Some(straight);
     }
-    // Whether a drive streams that moves its bands cannot be told by where their blocks are.
+    // Whether a drive streams that moves its bands cannot be seen in the positions of blocks.
     if f.mapping.map(|mapping| mapping.value) != Some(Mapping::Static) {
         return None;
     }

@@ -1,5 +1,5 @@
-//! What can be found without writing: whether something turns, how fast it reads where, and how long
-//! its arm takes. Whether it is shingled, nobody can tell by reading.
+//! Findings that need no writes: rotation, bandwidth by position, and seek times. Reads cannot tell whether a disk is
+//! shingled.
 
 use crate::finding::{DriveType, Finding};
 use crate::place::turn;
@@ -12,32 +12,31 @@ use drive_model::Random;
 use drive_model::{BLOCK_BYTES, Lba, Request};
 use serde::Serialize;
 
-/// Everything that reading told. What is missing does not apply, or could not be told.
+/// Findings by reading. A missing one does not apply, or could not be determined.
 #[derive(Clone, PartialEq, Default, Debug, Serialize)]
 pub struct Readings {
-    /// What the drive says of itself.
+    /// Characteristics that the drive reports.
     pub told: Told,
     /// Milliseconds of a turn of the platters.
     pub turn_ms: Option<f64>,
-    /// Flash, where that is so. Of a disk, reading does not say more than that it turns.
+    /// Flash, if the drive is. Reads of a disk tell only that it rotates.
     pub drive_type: Option<Finding<DriveType>>,
-    /// Milliseconds of random reads of 4 KiB across the drive: the middle one, and what nine in ten are
-    /// below.
+    /// Milliseconds of random reads of 4 KiB across the drive: the median and the 90th percentile.
     pub random_read_ms: Option<(f64, f64)>,
-    /// Bytes from the start, and bytes a second of sequential reads there.
+    /// Offset in bytes, and bytes a second of sequential reads there.
     pub rates: Vec<(u64, f64)>,
-    /// The part of the drive between two reads, and the milliseconds of the quickest of them.
+    /// Distance between two reads as a part of the drive, and milliseconds of the fastest such read.
     pub seeks_ms: Vec<(f64, f64)>,
     /// Tracks at the start, in the middle and at the end.
     pub tracks: Vec<Track>,
-    /// What cannot be told, and why.
+    /// What could not be determined, and why.
     pub unknown: Vec<String>,
-    /// Seconds of the drive's time that all this took.
+    /// Seconds of the drive's time for all reads.
     pub seconds: f64,
 }
 
-/// Reads a drive, and tells `progress` what comes next. What it has found when the target does not
-/// answer any more is kept.
+/// Examines a drive by reading, and tells `progress` the next step. If the target stops answering, the findings up to
+/// then are kept.
 pub fn read(
     target: &mut dyn Target,
     seed: u64,
@@ -94,7 +93,7 @@ fn read_all(
                  that nobody has written may be answered without a look at the medium"
                     .into(),
             ),
-            // Nobody knows whether what was read had been written.
+            // It is unknown whether the blocks that were read had ever been written.
             Ok((kind, _)) => found.drive_type = Some(Finding::new(kind.value, 0.5)),
             Err(why) => found.unknown.push(format!("flash or disk: {why}")),
         }
@@ -129,11 +128,11 @@ fn read_all(
     Ok(())
 }
 
-/// So few reads say how long one takes.
+/// Least number of reads for the latency of one.
 const FEWEST: usize = 8;
-/// Places whose bandwidth is looked at.
+/// Number of positions at which the bandwidth is measured.
 const PLACES: u64 = 64;
-/// Requests of 1 MiB at each; the first is not counted, for the arm has to get there.
+/// Requests of 1 MiB at each position; the first is not counted, because it includes a seek.
 const REQUESTS: u64 = 9;
 const MIB_BLOCKS: u64 = 256;
 
@@ -154,7 +153,7 @@ fn bandwidth(target: &mut dyn Target, rates: &mut Vec<(u64, f64)>) -> Result<(),
     Ok(())
 }
 
-/// Distances as parts of the drive.
+/// Seek distances as parts of the drive.
 const DISTANCES: [f64; 9] = [
     1e-5,
     1e-4,
@@ -166,7 +165,7 @@ const DISTANCES: [f64; 9] = [
     2.0 / 3.0,
     0.98,
 ];
-/// Reads of each distance: the quickest waited for a twentieth of a turn or less.
+/// Reads for each distance: the fastest of them waits for a twentieth of a turn or less.
 const READS: usize = 32;
 
 fn seeks(
@@ -193,7 +192,7 @@ fn seeks(
     Ok(())
 }
 
-/// What a drive says of itself, in words.
+/// Rows of the characteristics that a drive reports.
 pub fn told_rows(told: &Told) -> Vec<Row> {
     let row = |property, value: Option<String>| value.map(|value| Row::known(property, value));
     let zones = told.zoned.map(|zoned| match zoned {
@@ -214,7 +213,7 @@ pub fn told_rows(told: &Told) -> Vec<Row> {
     rows.into_iter().flatten().collect()
 }
 
-/// The rows of a table.
+/// Rows of the report.
 pub fn rows(found: &Readings) -> Vec<Row> {
     let row = |property, value: String| Row {
         property,

@@ -1,5 +1,4 @@
-//! What was found, in the words of the main document's table 2.3, and what it means for whoever has
-//! bought the drive.
+//! The findings in the words of the main document's table 2.3, and advice for the owner of the drive.
 
 use crate::finding::{
     Bound, CachePlace, CacheType, CleaningType, DriveType, Finding, Findings, Mapping, Shingling,
@@ -53,7 +52,7 @@ fn stretch(least: u64, most: u64) -> String {
     format!("{least:.0}–{most:.0} {name} on one surface, then the next")
 }
 
-/// A time, or from one to the other if that can be seen.
+/// A time, or a range of times if its ends can be distinguished.
 fn seconds(least_ms: f64, most_ms: Option<f64>) -> String {
     let tenths = |ms: f64| format!("{:.1}", ms / 1e3);
     let least = tenths(least_ms);
@@ -71,7 +70,7 @@ const fn at_least(size: Size) -> &'static str {
     }
 }
 
-/// Why no more is known of it.
+/// Why a size is only a lower bound.
 const fn because(size: Size) -> &'static str {
     match size.at_least {
         None => "",
@@ -90,7 +89,7 @@ fn measured(property: &'static str, value: Option<String>) -> Option<Row> {
     })
 }
 
-/// The rows of table 2.3 that are known.
+/// The known rows of table 2.3.
 pub fn rows(f: &Findings) -> Vec<Row> {
     let journals = f.writes_until_full.is_some();
     let managed = f.drive_type.map(|kind| kind.value) == Some(DriveType::DriveManaged);
@@ -262,7 +261,7 @@ pub fn rows(f: &Findings) -> Vec<Row> {
     .collect()
 }
 
-/// What it means, in sentences. `blocks` is the drive's size.
+/// Advice in sentences for a drive of `blocks` blocks.
 pub fn advice(f: &Findings, blocks: u64) -> Vec<String> {
     let means = meaning(f, blocks);
     match f.drive_type.map(|kind| kind.value) {

@@ -1,18 +1,18 @@
-//! A row of what is said of a drive.
+//! A row of the report.
 
-/// A property of the drive, what it is, and how sure that is, if it was a matter of deciding.
+/// A property of the drive with its value and, if the value was inferred, its confidence.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Row {
-    /// As table 2.3 calls it.
+    /// Name of the property, as in table 2.3.
     pub property: &'static str,
-    /// What was found.
+    /// The value.
     pub value: String,
-    /// 0 to 1.
+    /// Confidence of the value, from 0 to 1.
     pub confidence: Option<f64>,
 }
 
 impl Row {
-    /// What is known without deciding.
+    /// A row whose value is known without inference.
     pub const fn known(property: &'static str, value: String) -> Self {
         Self {
             property,
@@ -21,7 +21,7 @@ impl Row {
         }
     }
 
-    /// For people: the property, how sure it is, and what it is.
+    /// The cells for people: property, confidence and value.
     pub fn cells(&self) -> Vec<String> {
         let sure = self.confidence.map(|c| format!("{:.0} %", c * 100.0));
         vec![

@@ -1,16 +1,16 @@
-//! What many requests took, for a figure, in bounded memory.
+//! A bounded sample of many latencies, for a figure.
 
-/// The lowest and the highest of every so many values in a row.
+/// The lowest and the highest value of each stretch of consecutive values.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Samples {
-    /// Values in a stretch.
+    /// Number of values in a stretch.
     step: u64,
     count: u64,
-    /// By stretch: its lowest and its highest value, each with its number.
+    /// For each stretch, its lowest and highest value, each with its index.
     stretches: Vec<[(u64, f64); 2]>,
 }
 
-/// Stretches that are kept at most; twice as many are joined in pairs.
+/// Limit on stretches; at twice as many, they are merged in pairs.
 const STRETCHES: usize = 1024;
 
 impl Default for Samples {
@@ -40,17 +40,17 @@ impl Samples {
         }
     }
 
-    /// How many values there were.
+    /// Number of values added.
     pub const fn count(&self) -> u64 {
         self.count
     }
 
-    /// Values that share a lowest and a highest one; 1 if all were kept.
+    /// Number of values in a stretch; 1 if all values were kept.
     pub const fn step(&self) -> u64 {
         self.step
     }
 
-    /// What was kept, in the order in which it came.
+    /// The kept values with their indices, in order.
     pub fn points(&self) -> Vec<(f64, f64)> {
         let mut all = Vec::with_capacity(2 * self.stretches.len());
         for [low, high] in &self.stretches {

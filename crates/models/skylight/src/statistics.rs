@@ -1,6 +1,6 @@
-//! The few statistics that decide what eyes decided in the paper.
+//! Statistics that replace the paper's visual inspection.
 
-/// The value below which a part of all values lies; 0 of none.
+/// The `part` quantile, with `part` from 0 to 1; 0 for no values.
 pub fn quantile(values: &[f64], part: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -11,17 +11,17 @@ pub fn quantile(values: &[f64], part: f64) -> f64 {
         .unwrap_or(0.0)
 }
 
-/// The middle value; 0 of none.
+/// The median; 0 for no values.
 pub fn median(values: &[f64]) -> f64 {
     quantile(values, 0.5)
 }
 
-/// The mean; 0 of none.
+/// The mean; 0 for no values.
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// The mean of the middle half: less uneven than the middle value, and unmoved by the outer quarters; 0 of none.
+/// The mean of the middle half: smoother than the median, and unaffected by the outer quarters; 0 for no values.
 pub fn midmean(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -29,14 +29,14 @@ pub fn midmean(values: &[f64]) -> f64 {
     mean(&sorted[outer..sorted.len() - outer])
 }
 
-/// The part of all values that lies within `range` of `of`; 0 of none.
+/// Share of the values within `range` of `of`; 0 for no values.
 pub fn share_near(values: &[f64], of: f64, range: f64) -> f64 {
     let near = values.iter().filter(|value| (**value - of).abs() <= range);
     near.count() as f64 / values.len().max(1) as f64
 }
 
-/// The chance that a random one of `low` is less than a random one of `high`: 1 if the two are in
-/// order, one half if they are mixed (the area under the curve of Mann and Whitney).
+/// The probability that a random value of `low` is less than one of `high`: 1 if the two are separate, one half if
+/// they are mixed (the area under the curve of Mann and Whitney).
 pub fn order(low: &[f64], high: &[f64]) -> f64 {
     let less = |l: &f64| high.iter().filter(|h| l < *h).count();
     let pairs = (low.len() * high.len()).max(1);

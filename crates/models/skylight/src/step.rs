@@ -1,8 +1,8 @@
-//! The steps of a look into a drive, in their order, and which of them are missing if it ends early.
+//! The steps of an examination in order, and those that are missing if it ends early.
 
 use crate::finding::{DriveType, Findings};
 
-/// As they are told to whoever waits. Tests are numbered as in the main document.
+/// Names of the steps, as passed to the progress callback. Tests are numbered as in the main document.
 pub const ALL: [&str; 18] = [
     "size",
     "rotation",
@@ -24,18 +24,18 @@ pub const ALL: [&str; 18] = [
     "more for the figures",
 ];
 
-/// What ended early: the reason, and what would have come.
+/// An examination that ended early.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unfinished {
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// Steps that were not done, or not to the end.
+    /// Steps that are missing or incomplete.
     pub missing: Vec<&'static str>,
 }
 
 impl Unfinished {
-    /// A look that ended in `step`, for a reason. Of what comes behind test 1 it names all that is done
-    /// with a drive of the kind, as far as that was known.
+    /// An examination that ended in `step`. Of the steps after test 1, it names those for a drive of this kind, as
+    /// far as the kind was known.
     pub fn new(reason: String, step: &str, found: &Findings, figures: bool, quick: bool) -> Self {
         let from = ALL.iter().position(|one| *one == step).unwrap_or(0);
         let all = if quick { 3 } else { ALL.len() };

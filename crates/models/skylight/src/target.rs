@@ -1,4 +1,4 @@
-//! The drive under examination: a model in virtual time ([`model`]), or a device in real time ([`real`]).
+//! The drive under examination: a model in virtual time ([`Model`]), or a device in real time ([`real`]).
 
 pub mod facts;
 pub mod host;

@@ -31,7 +31,7 @@ pub struct Track {
 const TRACKS: u64 = 5;
 const BLOCKS: u64 = 48;
 
-/// Has the drive do it, from `first` on. `track` is about how many blocks a track has.
+/// Runs the workload, from `first` on. `track` is about how many blocks a track has.
 ///
 /// # Errors
 /// The target does not answer.

@@ -13,7 +13,7 @@ const WORD: u64 = 4_096;
 pub struct Model {
     make: Box<dyn Fn() -> Result<Box<dyn drive_model::Model>, ProfileError>>,
     drive: Simulated<NoData>,
-    /// Time that went by before the last erasure.
+    /// Time that passed before the last erase.
     before: Span,
     caches: (bool, bool),
     halt: Halt,

@@ -61,8 +61,8 @@ fn ends(target: &mut impl Stamps, last: u64) -> Result<(), TargetError> {
     Err(none.unwrap_or(ends))
 }
 
-/// Offsets of which some pair differs by a power of two for every size at which a drive may wrap around. The first is
-/// not block 0, where partition tables are.
+/// Blocks to stamp: the first one, and those a power of two after it, which are the sizes at which drives wrap around.
+/// The first is not block 0, where partition tables are.
 fn places(last: u64) -> Vec<u64> {
     let first = 5.min(last);
     let steps = (3..u64::BITS).map(|bit| 1 << bit);

@@ -16,7 +16,7 @@ use crate::test::t01_still::{FLASH_MS, Kind, READS, still, written};
 use drive_model::Random;
 use drive_model::{Failure, Lba, Request, RequestKind};
 
-/// How the drive took the test.
+/// Measurements of the test.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Observed {
     /// Milliseconds of a turn, if there are turns.
@@ -71,7 +71,7 @@ fn write(
     })
 }
 
-/// Has the drive do it.
+/// Runs the workload.
 ///
 /// # Errors
 /// The target does not answer.

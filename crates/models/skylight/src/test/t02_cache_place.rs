@@ -31,7 +31,7 @@ fn region(blocks: u64, part: f64) -> u64 {
     (first + (room as f64 * part) as u64) / REGION * REGION
 }
 
-/// Has the drive do it. Writes in random order, so that all angles between the two places come up.
+/// Runs the workload. Writes in random order, so that all angles between the two places come up.
 ///
 /// # Errors
 /// The target does not answer.

@@ -23,7 +23,7 @@ fn share(all: &[bool]) -> f64 {
     all.iter().filter(|native| **native).count() as f64 / all.len().max(1) as f64
 }
 
-/// Has the drive do it. The paper pauses for three to five seconds; a drive that still has other
+/// Runs the workload. The paper pauses for three to five seconds; a drive that still has other
 /// bands to clean first gets more.
 ///
 /// # Errors
@@ -62,7 +62,7 @@ pub fn workload(
     })
 }
 
-/// What follows.
+/// Draws the conclusion from the measurements.
 pub fn infer(observed: &Observed) -> Finding<CleaningType> {
     let most = observed
         .after

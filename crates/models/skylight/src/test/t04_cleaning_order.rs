@@ -9,7 +9,7 @@ use crate::test::t11_band_time::{self, Pause};
 use drive_model::Random;
 use drive_model::{Lba, Request, Span};
 
-/// How the drive took the test.
+/// Measurements of the test.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Observed {
     /// The pauses, in their order.
@@ -28,7 +28,7 @@ const FIRST_SECONDS: f64 = 5.0;
 const MOST_SECONDS: f64 = 320.0;
 const MOST_PAUSES: usize = 8;
 
-/// Has the drive do it: one block in each of 192 stretches of the whole drive, none as short as a band, in random
+/// Runs the workload: one block in each of 192 stretches of the whole drive, none as short as a band, in random
 /// order, and two pauses or more, until a quarter of them have moved. A part of the drive would not do: where each
 /// part of it is cleaned in an order of its own, the few that are in a part look like one.
 ///

@@ -44,7 +44,7 @@ fn fill(target: &mut dyn Target, band: Band, usual: &mut Usual) -> Result<bool, 
     Ok(until_one_waits(target, usual, band.writes(all))?.is_none())
 }
 
-/// Has the drive do it, with an empty cache. Blocks between two bands that share one of the cache's; none
+/// Runs the workload, with an empty cache. Blocks between two bands that share one of the cache's; none
 /// if there are no such two, as far as `most` blocks. A band takes `band_ms`, if that is known.
 ///
 /// # Errors

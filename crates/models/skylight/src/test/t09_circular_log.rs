@@ -9,7 +9,7 @@ use crate::target::{Target, TargetError};
 use drive_model::Random;
 use drive_model::{Lba, Request};
 
-/// How the drive took both tests.
+/// Measurements of both tests.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Observed {
     /// Writes until the cache was full of different blocks (test 6).
@@ -25,7 +25,7 @@ fn pool(target: &dyn Target, random: &mut Random, full: u64) -> Vec<u64> {
     (0..full * 44 / 100).map(|_| random.below(blocks)).collect()
 }
 
-/// Has the drive do it, `full` being the writes of test 6, with an empty cache before each of the two; at most
+/// Runs the workload, `full` being the writes of test 6, with an empty cache before each of the two; at most
 /// a third more than that.
 ///
 /// # Errors

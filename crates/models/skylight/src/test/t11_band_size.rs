@@ -10,7 +10,7 @@ use drive_model::Random;
 use drive_model::{Lba, Request, Span};
 use std::ops::ControlFlow;
 
-/// How the drive took the test.
+/// Measurements of the test.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Observed {
     /// Blocks between the points of the grid.
@@ -301,7 +301,7 @@ impl Usual {
     }
 }
 
-/// Has the drive do writes, one at a time, until one has to wait for cleaning.
+/// Writes, one request at a time, until one has to wait for cleaning.
 pub(super) fn until_one_waits(
     target: &mut dyn Target,
     usual: &mut Usual,
@@ -320,7 +320,7 @@ pub(super) fn until_one_waits(
     Ok(waited)
 }
 
-/// Has the drive do it, with an empty cache: marks the points, makes it clean and looks which of them have moved.
+/// Runs the workload, with an empty cache: marks the points, makes it clean and looks which of them have moved.
 ///
 /// # Errors
 /// The target does not answer.

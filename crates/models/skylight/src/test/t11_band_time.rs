@@ -26,7 +26,7 @@ pub struct Pause {
     pub cleaned: usize,
 }
 
-/// Has the drive do it: the bands that lie around an `edge` and have `band` blocks each, of which one with
+/// Runs the workload: the bands that lie around an `edge` and have `band` blocks each, of which one with
 /// a single new block takes `one_ms`. None if it cleans before it is left alone, or none at all, or all.
 ///
 /// # Errors

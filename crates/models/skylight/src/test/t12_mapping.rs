@@ -46,7 +46,7 @@ const SAME: f64 = 0.03;
 const STAYED: f64 = 0.7;
 const MOVED: f64 = 0.5;
 
-/// What follows.
+/// Draws the conclusion from the measurements.
 pub fn infer(observed: &Observed) -> Option<Finding<Mapping>> {
     let change = |(before, after): (&f64, &f64)| {
         // A turn more or less is the same angle.

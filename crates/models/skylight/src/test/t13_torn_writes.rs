@@ -7,7 +7,7 @@ use crate::target::{Target, TargetError, gather, serve};
 use drive_model::{Failure, Lba, Request, Span};
 use std::ops::ControlFlow;
 
-/// How the drive took the test.
+/// Measurements of the test.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Observed {
     /// By cut: blocks from where the writes had come to, and whether they could be read.
@@ -57,7 +57,7 @@ fn failing(
     Ok(failed)
 }
 
-/// Has the drive do it, with its volatile cache on, each time somewhere else. None if its power cannot
+/// Runs the workload, with its volatile cache on, each time somewhere else. None if its power cannot
 /// be cut.
 ///
 /// # Errors

@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 
 use crate::strokes::{ENOUGH, Stroke, in_pieces, narrow, plateaus, surfaces};
 
-/// How the drive took the test.
+/// Measurements of the test.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Observed {
     /// Milliseconds of a turn.
@@ -135,7 +135,7 @@ pub fn rate(across: &[(Lba, f64)]) -> (f64, f64) {
     (median(&rates[..edge]), median(&rates[rates.len() - edge..]))
 }
 
-/// Has the drive do it, with an empty cache.
+/// Runs the workload, with an empty cache.
 ///
 /// # Errors
 /// The target does not answer.
@@ -289,7 +289,7 @@ fn all_ways(
     Ok(all)
 }
 
-/// What follows.
+/// Draws the conclusion from the measurements.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Found {
     /// How many surfaces there are, if they can be told apart.
@@ -364,7 +364,7 @@ fn direction(ways: &[Vec<Ways>]) -> Option<Finding<Shingling>> {
 /// Strokes whose lengths differ by more are pieces of some and several others: a count of them is one of nothing.
 const MOST_UNLIKE: u64 = 20;
 
-/// What follows.
+/// Draws the conclusion from the measurements.
 pub fn infer(observed: &Observed) -> Found {
     let rate = rate(&observed.across);
     let bytes = |stroke: &Stroke, step: u64| stroke.reads as u64 * step * drive_model::BLOCK_BYTES;

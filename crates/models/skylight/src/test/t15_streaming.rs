@@ -19,7 +19,7 @@ const PLACES: usize = 3;
 /// One mebibyte.
 const MIB: u64 = 256;
 
-/// Has the drive do it, with its volatile cache on, each time somewhere else; halves the range in
+/// Runs the workload, with its volatile cache on, each time somewhere else; halves the range in
 /// which the shortest must lie, down to a mebibyte.
 ///
 /// # Errors
