@@ -1,9 +1,9 @@
 //! Tells whether a block is read from its native place or from the persistent cache.
 //!
-//! Its neighbour behind it is read first, which was never written. If the block is in its own place
-//! it has just passed under the head and takes a whole turn to come back; in a cache on the disk it
-//! is at any angle and a seek away, in flash it is there at once. That depends on no layout, and
-//! holds wherever the two were moved together.
+//! The neighbour after the block, which was never written, is read first. If the block is in its native place, it has
+//! just passed under the head and takes a whole turn to come back; in a cache on the disk, it is at any angle and a
+//! seek away; in flash, it is available at once. This depends on no layout, and holds wherever the two were moved
+//! together.
 
 use crate::fill::visit;
 use crate::statistics::{median, midmean, quantile, share_near};
@@ -28,8 +28,8 @@ const READINGS: (usize, usize) = (4, 32);
 /// What takes less, in turns, was answered by a memory when it was read again.
 const MEMORY: f64 = 0.1;
 
-/// Empties the persistent cache: at once where that is possible, else by leaving the drive alone until
-/// what was written last has been cleaned.
+/// Empties the persistent cache: by an erase where that is possible, otherwise by leaving the drive idle until the
+/// last writes have been cleaned.
 ///
 /// # Errors
 /// The target does not answer.
@@ -40,14 +40,14 @@ pub fn clean(target: &mut dyn Target) -> Result<(), TargetError> {
     wait_until_clean(target)
 }
 
-/// Milliseconds of a turn, None if there are no turns: what reading one block again and again takes, or
-/// blocks in descending order where a memory answers the second time. A steady time alone would also be said of
-/// a device that is held to so many requests a second; so the platters have to be seen turning.
+/// Milliseconds of a turn; `None` if nothing rotates. It is the time of reading one block repeatedly, or of blocks in
+/// descending order if a memory answers the second time. A device that is limited to a rate of requests has a steady
+/// time too, so the rotation has to show in other reads as well.
 ///
 /// # Errors
 /// The target does not answer.
 pub fn turn(target: &mut dyn Target, random: &mut Random) -> Result<Option<f64>, TargetError> {
-    // Twice, for something may disturb the first look.
+    // Twice, because something may disturb the first measurement.
     for again in [true, false, true, false] {
         if let Some(turn) = steady(target, random, again)?
             && turns(target, random, turn)?
@@ -78,8 +78,8 @@ fn steady(
     Ok((steady && (3.5..17.0).contains(&about)).then(|| mean_turn(all, about)))
 }
 
-/// A turn by all of them together, so that one late answer more or less is nothing: some intervals are of several
-/// turns, for what holds up a drive does not hold up its platters.
+/// Mean duration of a turn over all intervals, so that single late answers hardly matter. Some intervals are several
+/// turns long, because the drive may be held up while its platters turn on.
 fn mean_turn(intervals: &[f64], about: f64) -> f64 {
     let (mut millis, mut turns) = (0.0, 0.0f64);
     for interval in intervals {
@@ -92,7 +92,8 @@ fn mean_turn(intervals: &[f64], about: f64) -> f64 {
     millis / turns.max(1.0)
 }
 
-/// Milliseconds from each answer to the next: what platters do, however long the host took to ask.
+/// Milliseconds from each answer to the next: the time of the platters, without that of the host between answer and
+/// request.
 fn intervals(answers: &[Answer]) -> Vec<f64> {
     let pairs = answers.windows(2);
     pairs
@@ -100,11 +101,11 @@ fn intervals(answers: &[Answer]) -> Vec<f64> {
         .collect()
 }
 
-/// Places that are looked at, each against the last.
+/// Number of positions measured, each against the previous one.
 const PLACES: u64 = 32;
 
-/// Whether platters turn once in so many milliseconds: from a block to one far away takes any time, from
-/// there to the first block's neighbour as much as makes it whole turns.
+/// Whether platters rotate once in `turn` milliseconds: a seek to a far block takes any time, but the way back to the
+/// first block's neighbour completes whole turns.
 fn turns(target: &mut dyn Target, random: &mut Random, turn: f64) -> Result<bool, TargetError> {
     let blocks = target.blocks();
     let mut block = || 1 + random.below(blocks - 1);
@@ -131,20 +132,20 @@ fn turns(target: &mut dyn Target, random: &mut Random, turn: f64) -> Result<bool
     Ok(mixed && near(&whole, 0.0, 0.08) > 0.7)
 }
 
-/// No band is taken to have more blocks: 512 MiB. What is to lie in bands of its own is so far apart.
+/// Most blocks of a band, 512 MiB: blocks that have to be in different bands are this far apart.
 pub const LARGEST_BAND: u64 = 131_072;
-/// Blocks that are written last, each in a band of its own.
+/// Number of blocks written last, each in a band of its own.
 const MARKS: u64 = 8;
-/// Seconds between two looks, each longer than the last, and until nobody waits any more.
+/// Seconds: first pause between two checks, longest pause, and limit of the wait.
 const LOOKS: (f64, f64, f64) = (5.0, 600.0, 12.0 * 3600.0);
 
-/// Leaves the drive alone until blocks that were written last are in their own places: cleaning takes
-/// the oldest first, as far as is known.
+/// Leaves the drive idle until the blocks written last are in their native places: all known drives clean the oldest
+/// blocks first.
 ///
 /// # Errors
 /// The target does not answer.
 pub fn wait_until_clean(target: &mut dyn Target) -> Result<(), TargetError> {
-    // Somewhere else each time.
+    // Other positions each time.
     let mut random = Random::new(target.now().nanos());
     let mut turn = steady(target, &mut random, true)?;
     if turn.is_none() {
@@ -167,7 +168,7 @@ pub fn wait_until_clean(target: &mut dyn Target) -> Result<(), TargetError> {
     while seconds < most {
         target.pause(Span::from_seconds(pause));
         seconds += pause;
-        // Most of them is enough, so one reading of each is.
+        // A majority decides, so one reading of each block is enough.
         let looked = pairs(target, &marks)?;
         let moved = looked
             .iter()
@@ -180,20 +181,20 @@ pub fn wait_until_clean(target: &mut dyn Target) -> Result<(), TargetError> {
     Ok(())
 }
 
-/// How long after their neighbours blocks were answered.
+/// Times of blocks relative to their neighbours.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Behind {
-    /// Milliseconds, the middle of all readings of a block.
+    /// Median of the readings of each block, in milliseconds.
     pub millis: Vec<f64>,
-    /// Milliseconds by which that of a block in its own place is usually off.
+    /// Typical error of the time of a block in its native place, in milliseconds.
     pub error_ms: f64,
-    /// The first answer of each block.
+    /// The first answer for each block.
     pub answers: Vec<Answer>,
 }
 
-/// Reads each block behind its neighbour: milliseconds from answer to answer, for the host's own time
-/// between the two is none of the platters'. Those that may be in their own places are read again, and as
-/// often as their readings differ: once more where there is no noise.
+/// Reads each block after its neighbour. Times are from answer to answer, because the host's time in between is not
+/// the platters'. Blocks that may be in their native places are read again, as often as their noise requires: once
+/// more without noise.
 ///
 /// # Errors
 /// The target does not answer.
@@ -245,8 +246,8 @@ pub fn behind_neighbours(
     })
 }
 
-/// Reads each block behind its neighbour, once: in an order in which those beside each other come far apart, so
-/// that what disturbs a drive for a while does not make a row of them look alike.
+/// Reads each block after its neighbour, once. Adjacent blocks are far apart in the order, so that a temporary
+/// disturbance does not affect a row of them.
 fn pairs(target: &mut dyn Target, blocks: &[Lba]) -> Result<Vec<[Answer; 2]>, TargetError> {
     let count = blocks.len() as u64;
     let order: Vec<usize> = (0..count).map(|n| visit(n, count) as usize).collect();
@@ -260,15 +261,15 @@ fn pairs(target: &mut dyn Target, blocks: &[Lba]) -> Result<Vec<[Answer; 2]>, Ta
     Ok(pairs.into_iter().map(|(_, pair)| pair).collect())
 }
 
-/// Milliseconds between the answers of a pair, without the turns that further tries at a bad place take: between a
-/// half and one and a half, if it is no less.
+/// Milliseconds between the answers of a pair, without the extra turns of retries: between a half and one and a half
+/// turns, unless it is less.
 fn apart(pair: &[Answer; 2], turn_ms: f64) -> f64 {
     let millis = pair[1].at.since(pair[0].at).millis();
     millis - turn_ms * ((millis / turn_ms).round() - 1.0).max(0.0)
 }
 
-/// By how much single readings of one block differ, as a standard deviation: from the middle one of all
-/// differences, so that a few late answers, and blocks that have moved meanwhile, are none of it.
+/// Standard deviation of repeated readings of a block, from the median of all differences, so that neither late
+/// answers nor blocks that have moved affect it.
 fn spread<'a>(readings: impl Iterator<Item = &'a Vec<f64>>) -> f64 {
     let mut off = Vec::new();
     for millis in readings.filter(|millis| millis.len() > 1) {
@@ -279,12 +280,12 @@ fn spread<'a>(readings: impl Iterator<Item = &'a Vec<f64>>) -> f64 {
     1.4826 * median(&off)
 }
 
-/// Whether a block that was answered so long after its neighbour is in its own place.
+/// Whether a block that was answered `millis` after its neighbour is in its native place.
 pub fn is_native(millis: f64, turn_ms: f64) -> bool {
     is_within(millis, turn_ms, 0.0)
 }
 
-/// The same, if it may be off by a part of a turn.
+/// As [`is_native`], with a tolerance of a part of a turn.
 fn is_within(millis: f64, turn_ms: f64, off: f64) -> bool {
     let turns = millis / turn_ms;
     NEAR.start() - off <= turns && turns <= NEAR.end() + off

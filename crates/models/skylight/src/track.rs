@@ -7,27 +7,27 @@ use crate::target::{Target, TargetError, gather};
 use drive_model::{BLOCK_BYTES, Lba, Request};
 use serde::Serialize;
 
-/// How far the platters turned back from each block to the one `step` blocks in front of it, in turns.
+/// Rotation from each block to the one `step` blocks before it, in turns.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Observed {
-    /// Blocks from one to the next.
+    /// Distance between two blocks.
     pub step: u64,
-    /// Parts of a turn.
+    /// Rotations, in turns.
     pub back: Vec<f64>,
 }
 
 /// A track.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Track {
-    /// Where on the drive, in bytes.
+    /// Position on the drive, in bytes.
     pub at: u64,
-    /// Bytes of it.
+    /// Length in bytes.
     pub bytes: u64,
-    /// Milliseconds from its end to the beginning of the next.
+    /// Milliseconds from the end of the track to the start of the next one.
     pub skew_ms: f64,
 }
 
-/// Looks at about so many tracks, and at so many blocks of each.
+/// Number of tracks measured, and blocks of each.
 const TRACKS: u64 = 5;
 const BLOCKS: u64 = 48;
 
@@ -44,7 +44,8 @@ pub fn workload(
     let step = (track / BLOCKS).max(1);
     let count = (TRACKS * track / step).min((target.blocks() - 1 - first.0) / step);
     let last = first.0 + count * step;
-    // The last one again in the end, in case a turn is not known as well as so many of them need.
+    // The last block is read again at the end, because the duration of a turn may not be exact enough for so many
+    // turns.
     let blocks = (0..=count).rev().map(|n| first.0 + n * step).chain([last]);
     let answers = gather(target, 1, blocks.map(|lba| Request::read(Lba(lba), 1)))?;
     let (Some(begin), Some(end)) = (answers.first(), answers.last()) else {
@@ -64,7 +65,7 @@ pub fn workload(
     Ok(Some(Observed { step, back }))
 }
 
-/// More than this part of a turn lies between two tracks, at least.
+/// Least skew between two tracks, in turns.
 const LEAST_SKEW: f64 = 0.02;
 
 /// What follows: blocks of a track, and turns from its end to the next one's beginning. None if what
@@ -79,7 +80,7 @@ pub fn infer(observed: &Observed) -> Option<(f64, f64)> {
     if ends.len() < 3 {
         return None;
     }
-    // Within tracks, without what jitter does to each of them.
+    // Only blocks within tracks, to average out their jitter.
     let within = &observed.back[first..last];
     let within: Vec<f64> = within
         .iter()

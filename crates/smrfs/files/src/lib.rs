@@ -1,6 +1,7 @@
-//! POSIX file systems for shingled drives (thesis of 2014 on Caveat-Scriptor at Carnegie Mellon): one that only appends to
-//! the bands of a zoned drive (Suresh, Gibson and Ganger, CMU-PDL-12-105; "Strict Append-SMRfs", section 2.2), and one
-//! that allocates free extents of a drive that takes writes anywhere and damages what lies behind them (chapter 4).
+//! POSIX file systems for shingled drives (thesis of 2014 on Caveat-Scriptor at Carnegie Mellon). One only appends to
+//! the bands of a zoned drive (Suresh, Gibson and Ganger, CMU-PDL-12-105; "Strict Append-SMRfs", section 2.2). The
+//! other one allocates free extents of a drive that takes writes anywhere and damages what lies after them (chapter
+//! 4).
 //!
 //! Data is written out of place. In bands, a cleaner reclaims dead space; on a Caveat-Scriptor drive, blocks that a
 //! file loses are free after the next commit. All metadata is in memory, and durable as checkpoints and a journal: in

@@ -1,4 +1,4 @@
-//! The tests, each as what the paper has the drive do and, apart from that, what follows from it.
+//! The tests, each as a workload from the paper and, separate from it, the conclusions.
 
 pub mod t01_drive_type;
 pub(crate) mod t01_still;

@@ -23,9 +23,9 @@ pub struct Observed {
     pub turn_ms: Option<f64>,
     /// Whether writes are known to be answered only when they are out of any volatile cache.
     pub durable: bool,
-    /// What it says of its zones.
+    /// Zone characteristics that the drive reports.
     pub told: Told,
-    /// It knows commands on zones.
+    /// Whether the drive supports zone commands.
     pub zone_commands: bool,
     /// The first write that was refused.
     pub refused: Option<Lba>,
@@ -40,11 +40,11 @@ pub struct Observed {
     pub reads: Vec<f64>,
     /// Random reads within some MiB; if nothing turns, of blocks that were written.
     pub near_reads: Vec<f64>,
-    /// Of the blocks that were written, those that are in their own places.
+    /// For each written block, whether it is in its native place.
     pub written: Vec<bool>,
-    /// How long it took to read them, each behind its neighbour.
+    /// Milliseconds of reading the written blocks, each after its neighbour.
     pub read_back: Vec<f64>,
-    /// Of blocks that were not, milliseconds behind their neighbours, the middle of several readings.
+    /// For blocks that were not written: milliseconds after their neighbours, as median of several readings.
     pub control: Vec<f64>,
 }
 
@@ -115,7 +115,7 @@ pub fn workload(
         read_back: Vec::new(),
         control: Vec::new(),
     };
-    // A drive with zones may refuse to read where nothing was written.
+    // A drive with zones may refuse to read unwritten blocks.
     if refused.is_some() {
         return Ok(observed);
     }
@@ -132,11 +132,11 @@ pub fn workload(
         .map(|_| read(blocks / 2 + random.below(region)))
         .collect();
     observed.near_reads = millis(&gather(target, 1, near)?);
-    // What was read or written last may be in the drive's memory.
+    // Reads large requests elsewhere, to push recent blocks out of the drive's memory.
     let other = blocks / 8 * 5;
     let large = (0..64).map(|n| Request::read(Lba(other + n * 256), 256));
     gather(target, 1, large.filter(|large| large.end().0 <= blocks))?;
-    // Every neighbour has to be where nobody has written.
+    // Every neighbour has to be a block that was never written.
     let (mut marks, mut all) = (narrow.places.clone(), narrow.places);
     all.sort_unstable();
     marks.retain(|lba| all.binary_search(&lba.plus(1)).is_err());
@@ -153,7 +153,7 @@ pub fn workload(
     Ok(observed)
 }
 
-/// Milliseconds of writes by their blocks.
+/// Milliseconds of writes, by blocks of a write.
 pub type BySize = Vec<(u32, Vec<f64>)>;
 
 /// Behind test 1 (figure 2.7): random writes of each size, 31 at a time. Where they are gathered into
@@ -173,7 +173,7 @@ pub fn by_size(target: &mut dyn Target, random: &mut Random) -> Result<BySize, T
     Ok(all)
 }
 
-/// Blocks that are looked for, of each kind.
+/// Number of blocks of each kind whose places are checked.
 const LOOKED_AT: usize = 64;
 
 /// The part of all writes that takes the same time: one latency of the drive's, within a twentieth
@@ -187,16 +187,16 @@ fn share(all: &[bool]) -> f64 {
     all.iter().filter(|yes| **yes).count() as f64 / all.len().max(1) as f64
 }
 
-/// The part of all that takes no time on a disk.
+/// Share of latencies that are too short for a disk.
 fn quick(all: &[f64]) -> f64 {
     let under = all.iter().filter(|latency| **latency < FLASH_MS).count();
     under as f64 / all.len().max(1) as f64
 }
 
-/// What follows, or why nothing does.
+/// Determines the kind of drive, or why it cannot be determined.
 ///
 /// # Errors
-/// In words, why it cannot be told.
+/// The reason in words.
 pub fn infer(observed: &Observed) -> Result<Kind, &'static str> {
     let zoned = observed.told.zoned;
     if observed.refused.is_some() {
@@ -220,16 +220,16 @@ fn in_order(observed: &Observed, zoned: Option<Zoned>) -> Result<Kind, &'static 
     let against = observed.order.iter().any(|order| order[2]);
     match (seen, against) {
         (1.., false) => managed(1.0),
-        // Some of its zones are conventional ones, wherever they lie.
+        // Some of its zones are conventional, wherever they are.
         (1.., true) if observed.zone_commands || zoned == Some(Zoned::HostManaged) => managed(1.0),
         (_, false) if zoned == Some(Zoned::HostManaged) => managed(1.0),
-        // Its zones are all in use, if it has any; a broken drive does the same.
+        // All its zones are in use, if it has any; a broken drive behaves alike.
         (0, false) => Err("it refuses writes, but was not seen to take them in order"),
         _ => Err("it refuses some writes, and takes others out of order: it may be failing"),
     }
 }
 
-/// Platters turn.
+/// Judges a drive whose platters rotate.
 fn turning(observed: &Observed, turn_ms: f64) -> Result<Kind, &'static str> {
     let control = observed.control.iter();
     let control: Vec<bool> = control.map(|millis| is_native(*millis, turn_ms)).collect();
@@ -267,7 +267,7 @@ fn turning(observed: &Observed, turn_ms: f64) -> Result<Kind, &'static str> {
             let sure = home * (1.0 - fixed).max(0.5);
             Ok((Finding::new(DriveType::Conventional, sure), None))
         }
-        // As of a file system with a journal, each of whose writes ends there.
+        // As on a file system with a journal, each of whose writes ends in place.
         (0.7.., _) => Err(
             "writes take one time, as if one were behind the other, but are found in \
                            their places",

@@ -1,5 +1,5 @@
-//! Test 1 where nothing is seen to turn: flash, or what passes for it. That rests on blocks that were
-//! written, for a drive may answer others without a look at its medium.
+//! Test 1 on a drive without rotation: flash, or something that looks like it. It relies on blocks that were written,
+//! because a drive may answer reads of others without touching its medium.
 
 use crate::finding::{CacheType, DriveType, Finding};
 use crate::statistics::{median, quantile};
@@ -7,25 +7,24 @@ use crate::target::{Target, TargetError, attempt, gather, millis};
 use drive_model::Random;
 use drive_model::{Lba, Request, Span};
 
-/// The kind of drive, and of its persistent cache if it has one.
+/// Kind of drive, and of its persistent cache if it has one.
 pub type Kind = (Finding<DriveType>, Option<Finding<CacheType>>);
 
-/// What takes less is not done on a disk.
+/// Milliseconds below which an access did not touch a disk.
 pub(crate) const FLASH_MS: f64 = 2.0;
 
-/// Random reads of each kind.
+/// Number of random reads of each kind.
 pub(crate) const READS: usize = 128;
-/// Requests of 1 MiB that push what was written out of a drive's memory: the caches of today's disks are
-/// no larger.
+/// Number of requests of 1 MiB that push written blocks out of a drive's memory: the caches of today's disks are no
+/// larger.
 const PUSHED: u64 = 256;
-/// Long enough for flash to write what it has answered.
+/// Long enough for flash to program acknowledged writes.
 const SETTLE: Span = Span::from_nanos(5_000_000_000);
 
-/// The first write that was refused, milliseconds of reads across the drive and of those among `near`.
+/// The first refused write, milliseconds of reads across the drive, and of those among `near`.
 type Reads = (Option<Lba>, Vec<f64>, Vec<f64>);
 
-/// Reads of blocks that were written, across the drive and among `near`, when they are in no memory any
-/// more.
+/// Reads written blocks, across the drive and among `near`, once they are in no memory any more.
 ///
 /// # Errors
 /// The target does not answer.
@@ -58,13 +57,13 @@ pub(crate) fn written(
     Ok((None, reads(&far)?, reads(near)?))
 }
 
-/// Nothing turns: flash, or what passes for it, if distance costs nothing.
+/// Judges a drive without rotation: flash, or something that looks like it, if distance costs nothing.
 pub(crate) fn still(reads: &[f64], near_reads: &[f64]) -> Result<Kind, &'static str> {
     let (far, near) = (median(reads), median(near_reads));
     if quantile(reads, 0.9) >= FLASH_MS {
         return Err("nothing is seen to turn, but it is too slow for flash, or too uneven");
     }
-    // A disk that answers out of a memory does so only where it was read before.
+    // A disk that answers from a memory does so only for recently read blocks.
     if far > 3.0 * near + 0.2 {
         return Err("nothing is seen to turn, but what is far away takes longer");
     }

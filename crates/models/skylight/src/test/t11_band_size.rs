@@ -49,7 +49,7 @@ impl Run {
     }
 }
 
-/// How a band is made to be cleaned, and as few others as possible.
+/// How to make the drive clean one band, and as few others as possible.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Force {
     /// By leaving the drive alone, each time a little longer, by so much at most, until it has cleaned.
@@ -59,7 +59,7 @@ pub enum Force {
     Hammer(u64),
 }
 
-/// The runs of points that have moved. A single point that has not is noise.
+/// The runs of points that have moved. A single point that has not moved is noise.
 pub fn runs(observed: &Observed) -> Vec<Run> {
     let mut points = observed.points.clone();
     for index in 1..points.len().saturating_sub(1) {
@@ -230,7 +230,7 @@ fn have_moved(target: &mut dyn Target, turn_ms: f64, blocks: &[Lba]) -> Result<b
     Ok(moved.iter().filter(|moved| **moved).count() > moved.len() / 2)
 }
 
-/// Makes the drive clean the band of `at`. Milliseconds that a write waited for it, if one did.
+/// Makes the drive clean the band of `at`. Returns the milliseconds that a write waited for it, if one did.
 ///
 /// # Errors
 /// The target does not answer.
@@ -266,16 +266,16 @@ pub fn force(
 /// A write that had to wait for cleaning.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Waited {
-    /// How many came before it.
+    /// Number of writes before it.
     pub before: u64,
-    /// Milliseconds that it took.
+    /// Its milliseconds.
     pub millis: f64,
 }
 
-/// How long writes take that wait for nothing: the first few.
+/// Latency of writes that do not wait, from the first few.
 pub(super) struct Usual {
     millis: Vec<f64>,
-    /// Who waits for cleaning waits for longer.
+    /// Least milliseconds of a write that waits for cleaning.
     least_ms: f64,
 }
 
@@ -288,10 +288,10 @@ impl Usual {
         }
     }
 
-    /// So many say it.
+    /// Number of writes that determine the usual latency.
     pub const ENOUGH: usize = 16;
 
-    /// Whether one had to wait for cleaning.
+    /// Whether a write of this latency waited for cleaning.
     fn is_passed(&mut self, millis: f64) -> bool {
         if self.millis.len() < Self::ENOUGH {
             self.millis.push(millis);
@@ -354,16 +354,16 @@ pub fn grid(from: u64, to: u64, step: u64) -> Vec<Lba> {
     (from..to).step_by(step.max(1) as usize).map(Lba).collect()
 }
 
-/// What a search has found.
+/// Result of a search for a band.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Search {
     /// Whether the edges were found with the finest grid.
     pub fine: bool,
-    /// Blocks of a band.
+    /// Number of blocks in a band.
     pub band: Option<u64>,
-    /// Where the one that was found begins.
+    /// First block of the band that was found.
     pub edge: Option<Lba>,
-    /// The grids, coarse to fine.
+    /// Measurements of the grids, coarse to fine.
     pub seen: Vec<Observed>,
     /// Milliseconds that a write waited for cleaning, if one was made to.
     pub waited_ms: Option<f64>,

@@ -1,6 +1,6 @@
-//! Test 13 (section 2.4.11): the power is cut while the drive writes sequentially. One that overwrites
-//! its bands in place leaves tracks behind that the head had begun to overlap; one that writes a band
-//! anew somewhere else does not. It takes a switch for the drive's power.
+//! Test 13 (section 2.4.11): the power is cut during a sequential write. A drive that overwrites its bands in place
+//! leaves tracks unreadable that the head had begun to overlap; a drive that rewrites bands elsewhere does not. It
+//! needs a switch for the drive's power.
 
 use crate::finding::Finding;
 use crate::target::{Target, TargetError, gather, serve};
@@ -10,38 +10,38 @@ use std::ops::ControlFlow;
 /// Measurements of the test.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Observed {
-    /// By cut: blocks from where the writes had come to, and whether they could be read.
+    /// Results of each cut.
     pub cuts: Vec<Cut>,
 }
 
 /// One cut of the power.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Cut {
-    /// The block behind the last that was answered.
+    /// The block after the last one that was acknowledged.
     pub at: u64,
-    /// Blocks around it that could not be read.
+    /// Blocks near `at` that could not be read.
     pub unreadable: Vec<u64>,
 }
 
-/// Cuts; the paper makes up to 50.
+/// Number of cuts; the paper makes up to 50.
 const CUTS: u64 = 12;
-/// Cuts with damage after which there is no need for more.
+/// Number of cuts with damage after which the test ends.
 const ENOUGH: usize = 3;
-/// Seconds of writing before each, and of rest behind it.
+/// Seconds of writing before each cut, and of rest after it.
 const WRITING: f64 = 10.0;
 const REST: f64 = 5.0;
 /// Blocks in front of the place, and behind it, that are read back. The paper has 5,000 and 1,000; what
 /// was answered can be further ahead of what was written by as much as the volatile cache holds.
 const BACK: u64 = 40_000;
 const BEHIND: u64 = 1_000;
-/// They are read so many at a time, and one by one where that fails.
+/// Blocks of one read; after a failure, blocks are read one by one.
 const PIECE: u64 = 64;
 /// One mebibyte.
 const MIB: u64 = 256;
 /// Blocks that the writes of one cut may take: those of 300 MB/s, fewer on a drive that has not as many.
 const ROOM: u64 = 1 << 20;
 
-/// Where those reads begin that fail.
+/// First blocks of the reads that fail.
 fn failing(
     target: &mut dyn Target,
     reads: impl IntoIterator<Item = Request>,
@@ -63,7 +63,7 @@ fn failing(
 /// # Errors
 /// The target does not answer.
 pub fn workload(target: &mut dyn Target) -> Result<Option<Observed>, TargetError> {
-    // Of an idle drive it costs nothing, and says whether there is a switch at all.
+    // On an idle drive the cut does no harm, and shows whether there is a switch at all.
     if !target.power_cut() {
         return Ok(None);
     }
@@ -98,7 +98,7 @@ pub fn workload(target: &mut dyn Target) -> Result<Option<Observed>, TargetError
         )?;
         let blocks = pieces.into_iter().flat_map(|lba| lba..lba + PIECE);
         let unreadable = failing(target, blocks.map(|lba| Request::read(Lba(lba), 1)))?;
-        // What is written again can be read again.
+        // Rewriting makes the blocks readable again.
         let again = unreadable.iter().map(|lba| Request::write(Lba(*lba), 1));
         gather(target, 1, again)?;
         seen.cuts.push(Cut { at, unreadable });
@@ -110,7 +110,7 @@ pub fn workload(target: &mut dyn Target) -> Result<Option<Observed>, TargetError
 }
 
 impl Observed {
-    /// How many cuts left something unreadable.
+    /// Number of cuts that left unreadable blocks.
     pub fn damaged(&self) -> usize {
         let damaged = self.cuts.iter().filter(|cut| !cut.unreadable.is_empty());
         damaged.count()
