@@ -1,12 +1,11 @@
 //! Caveat-Scriptor: all sectors of a shingled disk can be written, and the host is told which ones a
 //! write may damage.
 //!
-//! After *Comparing Performance of Different Cleaning Algorithms for SMR disks* (master's thesis, CMU). From chapter
-//! 3 and section 4.1: a write of sectors i to j makes them readable, and may damage those from max(i + 1 + DNOR, j +
-//! 1) to j + DID, both included, up to the end of the disk. The model assumes the worst: reading a sector that may be
+//! After *Comparing Performance of Different Cleaning Algorithms for SMR disks* (master's thesis, CMU). From chapter 3
+//! and section 4.1: a write of sectors i to j makes them readable, and may damage those from max(i + 1 + DNOR, j + 1)
+//! to j + DID, both included, up to the end of the disk. The model assumes the worst: reading a sector that may be
 //! damaged is an error. All sectors of a new disk are such. Requests are served in order of arrival, because the
 //! final damage depends on it.
-//! hangs on it.
 
 use crate::disk::Disk;
 use crate::layer::{Layer, Turnout};

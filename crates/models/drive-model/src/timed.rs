@@ -4,7 +4,6 @@
 //! and returns when the model has completed it. The clock comes from outside and never goes back; it may be one that
 //! does not really wait ([`runtime::SimulatedClock`]). Both keep the same zone table, because every command reaches
 //! both under one lock.
-//! lock.
 
 use crate::model::Model;
 use crate::request::{BLOCK_BYTES, Lba, Request, RequestKind};

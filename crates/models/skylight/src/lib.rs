@@ -3,7 +3,6 @@
 //!
 //! Each test consists of a workload and, separate from it, a pure function that draws conclusions from the latencies.
 //! Where the paper inspected graphs, or the head through a window, statistics and further workloads decide.
-//! workloads.
 
 pub mod cliff;
 pub mod examine;

@@ -212,7 +212,6 @@ impl Geometry {
             + track;
         // Every track begins one track skew after the previous one, the first track of a stroke one head skew after
         // it.
-        // head skew.
         let start = (tracks as u32).wrapping_mul(self.track_skew).wrapping_add(
             (strokes as u32).wrapping_mul(self.head_skew.wrapping_sub(self.track_skew)),
         );

@@ -10,9 +10,9 @@ use drive_model::{Lba, Request, Span};
 /// each pause.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Observed {
-    /// Straight after the writes.
+    /// Share of the blocks in their native places directly after the writes.
     pub before: f64,
-    /// Seconds of pause until then, and the part.
+    /// Seconds of pause so far, and the share after it.
     pub after: Vec<(f64, f64)>,
     /// Milliseconds of the reads straight after the writes and after the last pause, in the order of
     /// writing, each behind its neighbour.

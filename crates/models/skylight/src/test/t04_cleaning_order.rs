@@ -12,9 +12,9 @@ use drive_model::{Lba, Request, Span};
 /// Measurements of the test.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Observed {
-    /// The pauses, in their order.
+    /// The pauses, in order.
     pub pauses: Vec<Pause>,
-    /// For each block in the order of writing whether it was in its own place behind the last of them.
+    /// For each block in the order of writing, whether it was in its native place after the last pause.
     pub moved: Vec<bool>,
     /// The part of all blocks in their own places that is counted: those that passed for cleaned at once are not
     /// among them, and as many as of blocks beside them, which nobody has written, are not seen for noise.
@@ -45,7 +45,7 @@ pub fn workload(
         .map(|n| Lba(n * stretch + 8 * random.below(stretch / 8 - 1)))
         .collect();
     gather(target, 1, marks.iter().map(|lba| Request::write(*lba, 1)))?;
-    // Those that pass for cleaned before any has been say nothing.
+    // Blocks that look cleaned before any has been tell nothing.
     let mut passes = native(target, turn_ms, &marks)?.0.into_iter();
     marks.retain(|_| !passes.next().unwrap_or_default());
     let mut seen = Observed {
@@ -61,7 +61,7 @@ pub fn workload(
         }
         let from = target.now();
         target.pause(Span::from_seconds(pause));
-        // The first answer waits for the end of a band.
+        // The first answer may wait until a band has been cleaned.
         let answer = gather(target, 1, marks.first().map(|lba| Request::read(*lba, 1)))?;
         let until = answer.first().map_or(from, |answer| answer.at);
         let (moved, _) = native(target, turn_ms, &marks)?;
@@ -69,7 +69,7 @@ pub fn workload(
         let cleaned = count(&moved).saturating_sub(count(&seen.moved));
         seen.moved = moved;
         seen.pauses.push(Pause { seconds, cleaned });
-        // The next is to clean a sixth of them more.
+        // The next pause is meant to clean a sixth of the bands more.
         let more = match cleaned {
             0 => pause,
             _ => marks.len() as f64 / 6.0 * seconds / cleaned as f64,
@@ -97,7 +97,7 @@ fn read_after(
             target.pause(Span::from_seconds((at - before) * 60.0));
         }
         before = *at;
-        // The first may have to wait for a band that is being cleaned: none of those that count.
+        // The first read may wait for a band that is being cleaned, so it is not counted.
         gather(target, 1, marks.last().map(|lba| Request::read(*lba, 1)))?;
         let reads = marks.iter().map(|lba| Request::read(*lba, 1));
         all.push((*at, millis(&gather(target, 1, reads)?)));

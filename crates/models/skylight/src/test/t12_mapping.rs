@@ -6,19 +6,18 @@ use crate::statistics::{median, share_near};
 use crate::target::{Target, TargetError, gather, millis};
 use drive_model::{Lba, Request};
 
-/// The latencies of the same reads before and after, in milliseconds.
+/// Latencies of the same reads before and after cleaning, in milliseconds.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Observed {
     /// Milliseconds of a turn.
     pub turn_ms: f64,
-    /// Before.
+    /// Before the band was cleaned.
     pub before: Vec<f64>,
-    /// After.
+    /// After the band was cleaned.
     pub after: Vec<f64>,
 }
 
-/// Bands that are compared with the first: one that has moved may stand at the same angle by chance,
-/// three do not.
+/// Number of bands compared with the first: one that has moved may be at the same angle by chance, three are not.
 pub const BANDS: u64 = 3;
 
 /// Reads blocks of two stretches in turn.
@@ -38,7 +37,7 @@ pub fn read(target: &mut dyn Target, a: Lba, b: Lba) -> Result<Vec<f64>, TargetE
 /// Reads that go to one of the two bands, in a row, whose middle change counts: noise is less in it, and few
 /// answers that are late are none.
 const ROW: usize = 16;
-/// The same angle, in turns.
+/// Largest difference of equal angles, in turns.
 const SAME: f64 = 0.03;
 
 /// Of all rows, so many are at the same angle as before where nothing has moved, and no more where something has. In
@@ -49,7 +48,7 @@ const MOVED: f64 = 0.5;
 /// Draws the conclusion from the measurements.
 pub fn infer(observed: &Observed) -> Option<Finding<Mapping>> {
     let change = |(before, after): (&f64, &f64)| {
-        // A turn more or less is the same angle.
+        // Whole turns make no difference to the angle.
         let turns = (after - before) / observed.turn_ms;
         turns - turns.round()
     };

@@ -20,9 +20,10 @@ pub struct Observed {
     pub turn_ms: f64,
     /// Milliseconds of each read of [`FINE`] blocks, from the first block of the drive on.
     pub fine: Vec<f64>,
-    /// The same of [`COARSE`] blocks, if the drive stays on a surface for longer than `fine` goes.
+    /// Milliseconds of each read of [`COARSE`] blocks from the first block on, if the drive stays on a surface for
+    /// longer than `fine` lasts.
     pub begin: Vec<f64>,
-    /// The same from a block near the end on.
+    /// First block near the end of the drive, and milliseconds of each read of [`COARSE`] blocks from there.
     pub end: (u64, Vec<f64>),
     /// Bytes a second by place, across the drive: [`SAMPLE`] reads of [`COARSE`] blocks at each.
     pub across: Vec<(Lba, f64)>,
@@ -33,12 +34,12 @@ pub struct Observed {
     pub middle: Vec<Ways>,
 }
 
-/// Milliseconds of reads that go from a stroke to one place.
+/// Milliseconds of seeks from a stroke to one place.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Ways {
-    /// From its beginning.
+    /// Seeks from the start of the stroke.
     pub beginnings: Vec<f64>,
-    /// From its end.
+    /// Seeks from the end of the stroke.
     pub ends: Vec<f64>,
 }
 
@@ -128,7 +129,7 @@ pub fn across(target: &mut dyn Target) -> Result<Vec<(Lba, f64)>, TargetError> {
     Ok(all)
 }
 
-/// The rates at the beginning and at the end.
+/// Bytes a second at the start and at the end of the drive.
 pub fn rate(across: &[(Lba, f64)]) -> (f64, f64) {
     let rates: Vec<f64> = across.iter().map(|(_, rate)| *rate).collect();
     let edge = (rates.len() / 50).max(1).min(rates.len());
@@ -292,15 +293,15 @@ fn all_ways(
 /// Draws the conclusion from the measurements.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Found {
-    /// How many surfaces there are, if they can be told apart.
+    /// Number of surfaces, if they can be distinguished.
     pub surfaces: Option<Finding<u32>>,
-    /// Bytes of the shortest and the longest stroke: what lies on one surface in one piece.
+    /// Bytes of the shortest and of the longest stroke.
     pub stroke_bytes: Option<(u64, u64)>,
-    /// Bytes a second at the beginning and at the end.
+    /// Bytes a second at the start and at the end of the drive.
     pub rate: (f64, f64),
-    /// In which direction strokes run, if they are long enough for that to be told.
+    /// Direction of the strokes, if they are long enough to tell.
     pub shingling: Option<Finding<Shingling>>,
-    /// Whether at the middle diameter they run to and fro, if there is a direction elsewhere.
+    /// Whether strokes alternate in direction at the middle diameter, if they have a direction elsewhere.
     pub serpentine_middle: Option<Finding<bool>>,
 }
 

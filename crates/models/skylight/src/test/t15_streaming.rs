@@ -1,20 +1,20 @@
-//! Test 15 (section 3.4.3): the shortest sequential write that goes straight to its place. The paper
-//! looked where the head was; here the last block of the write says whether it is in its own place.
+//! Test 15 (section 3.4.3): the shortest sequential write that is written to its native place directly. The paper
+//! looked at the position of the head; this test checks whether the last block of the write is in its native place.
 
 use crate::place::native;
 use crate::target::{Target, TargetError, gather};
 use drive_model::{Lba, Request};
 
-/// For writes of so many blocks in sequence, whether they went to their own places.
+/// Whether sequential writes of each length went to their native places.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Observed {
-    /// By length in blocks.
+    /// Length in blocks, and whether the write did, by length.
     pub streamed: Vec<(u64, bool)>,
 }
 
 /// The longest write that is tried: 64 MiB.
 const MOST: u64 = 16_384;
-/// Each length is written so often: a block in the cache seems to be in its own place once in thirty.
+/// Number of times that each length is written: a block in the cache seems to be in its native place once in thirty.
 const PLACES: usize = 3;
 /// One mebibyte.
 const MIB: u64 = 256;
