@@ -173,7 +173,7 @@ fn fill_with_small_objects((device, store): (Arc<dyn ZonedDevice>, Store)) {
         // A snapshot of all rows takes as much space again; what compaction has in hand when the drive is full, some more.
         let largest = full.drive_bytes / size as u64 / if is_small() { 2 } else { 1 };
         assert!(
-            count * 20 > largest * 9,
+            count * 100 > largest * 43,
             "round {round}: {count} of {largest}"
         );
         first = first.max(count);
