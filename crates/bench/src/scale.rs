@@ -5,7 +5,7 @@
 //! process (compactions included), bytes and reads of the drive. Each stage ends with the memtable written
 //! out and the compactions done.
 //!
-//! Writes and flushes take [`COMMAND`]. If they took no time, no put would wait for another's flush, and each would fill
+//! Writes and flushes take `COMMAND`. If they took no time, no put would wait for another's flush, and each would fill
 //! blocks of the log alone: chance would say how many bytes that is.
 
 use crate::cpu;

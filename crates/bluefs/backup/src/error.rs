@@ -1,4 +1,4 @@
-//! [`Error`]: why packing or restoring failed.
+//! `Error`: why packing or restoring failed.
 
 use std::io;
 use thiserror::Error;

@@ -1,4 +1,4 @@
-//! [`Error`]: why a call of the file system failed.
+//! `Error`: why a call of the file system failed.
 
 use crate::Contents;
 use crate::format::ONE_COPY_VERSION;

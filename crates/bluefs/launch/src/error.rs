@@ -1,4 +1,4 @@
-//! [`Error`]: why a program was not started, or did not reach the drive.
+//! `Error`: why a program was not started, or did not reach the drive.
 
 use device::DriveError;
 use std::io;

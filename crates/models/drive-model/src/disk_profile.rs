@@ -77,7 +77,7 @@ static PROFILES: [(&str, &str); 13] = [
     ("ha-smr-8tb", include_str!("../profiles/ha-smr-8tb.toml")),
 ];
 
-/// Names of the built-in disks; [`flash::names`] has the others.
+/// Names of the built-in disks; `flash::names` has the others.
 pub fn names() -> Vec<&'static str> {
     PROFILES.iter().map(|(name, _)| *name).collect()
 }

@@ -33,7 +33,7 @@ impl Address {
     /// Parses a path if there is a slash in the text or no colon, otherwise `HOST:PORT`.
     ///
     /// # Errors
-    /// [`NoAddress`]: the text is empty, or ends in no port.
+    /// `NoAddress`: the text is empty, or ends in no port.
     pub fn parse(text: &str) -> Result<Self, NoAddress> {
         match text.rsplit_once(':') {
             _ if text.is_empty() => Err(NoAddress),

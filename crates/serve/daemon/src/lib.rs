@@ -1,6 +1,6 @@
-//! Serves a drive ([`serve`]), or many drives of a node of OpenStack Swift in one process ([`DriveServer`]).
+//! Serves a drive (`serve`), or many drives of a node of OpenStack Swift in one process ([`DriveServer`]).
 //!
-//! [`serve`] runs its S3 endpoint and its control socket. The other parts are its configuration ([`settings`]), the
+//! `serve` runs its S3 endpoint and its control socket. The other parts are its configuration ([`settings`]), the
 //! part of it that is reloaded while it runs ([`Live`]), the key beside the drive ([`keys`]), and the memory of its
 //! caches ([`memory`]).
 

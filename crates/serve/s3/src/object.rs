@@ -1,4 +1,4 @@
-//! Operations on objects: put, get, head, attributes. The body of a put passes through [`upload`](crate::upload),
+//! Operations on objects: put, get, head, attributes. The body of a put passes through [`crate::upload`],
 //! that of a get through [`Download`].
 
 use crate::attributes::PartSizes;

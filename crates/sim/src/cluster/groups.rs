@@ -15,7 +15,7 @@ pub struct Groups {
 
 impl Groups {
     /// The drives of each group, and how many of them may clean at once; of so many drives in all. `tiers` are the
-    /// ways to divide all drives, as [`shifts::find`] has them.
+    /// ways to divide all drives, as `shifts::find` has them.
     pub fn new<'a>(
         drives: u32,
         groups: impl Iterator<Item = (&'a [u32], u32)> + Clone,

@@ -116,7 +116,7 @@ pub enum Coordination {
     None,
     /// Reads go first to replicas on drives that do not clean, as far as is known.
     News,
-    /// That, and at most one replica of an object cleans at once ([`super::Turns`]).
+    /// That, and at most one replica of an object cleans at once (`super::Turns`).
     Turns,
 }
 

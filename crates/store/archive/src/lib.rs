@@ -1,8 +1,8 @@
 //! Objects of a store as one tar archive, which any tar reads (docs/format/store-archive.md).
 //!
-//! [`pack`] writes an archive of a part of a store or of all of it. A backup that builds on an earlier one ([`Since`])
-//! holds only what has changed, and a list of everything. [`import`] adds an archive's objects to a store, [`restore`]
-//! makes a store of a backup and those that build on it, and [`check`] only reads. No object of an archive becomes
+//! `pack` writes an archive of a part of a store or of all of it. A backup that builds on an earlier one ([`Since`])
+//! holds only what has changed, and a list of everything. `import` adds an archive's objects to a store, `restore`
+//! makes a store of a backup and those that build on it, and `check` only reads. No object of an archive becomes
 //! visible in a store before its checksum has been verified, and it appears whole or not at all.
 
 mod changes;

@@ -7,7 +7,7 @@ use std::ops::Deref;
 
 /// An implementation of databases.
 pub trait Engine: Send + Sync {
-    /// Its name, one of those in [`MAKERS`].
+    /// Its name, one of those in `MAKERS`.
     fn name(&self) -> &'static str;
 
     /// Opens the database in `directory`, or makes it if the options say so; `filter` sees the log's batches in order.

@@ -172,7 +172,7 @@ impl<R: Rows> Staged<R> {
         Ok(copies)
     }
 
-    /// Adds the bytes that a [`Copy`] asked for.
+    /// Adds the bytes that a `Copy` asked for.
     pub fn copied(&mut self, copy: &Copy, bytes: Vec<u8>) {
         self.put(copy.map, copy.offset, Extent::inline(bytes));
     }

@@ -58,7 +58,7 @@ pub enum OneCopy {
     /// A second copy would take too large a share of the drive.
     #[error("a second copy would take {zones} of {found} sequential zones")]
     Share {
-        /// Sequential zones that it would take: more than [`MOST_FOR_SECOND_COPY`] of all.
+        /// Sequential zones that it would take: more than `MOST_FOR_SECOND_COPY` of all.
         zones: u32,
         /// Sequential zones of the drive.
         found: u32,

@@ -2,7 +2,7 @@
 //! section 5).
 //!
 //! Names and the map from files to extents are a log of frames after a checkpoint, in a conventional zone, or
-//! in two sequential ones if there is none ([`format`]). A commit writes the changes since the last one as a
+//! in two sequential ones if there is none (`format`). A commit writes the changes since the last one as a
 //! frame after the extents that it names, and flushes both. A mount leaves out a last frame whose extents a
 //! power cut has lost. So a crash leaves the file system as of a commit: all that was synced, and everything
 //! before it.

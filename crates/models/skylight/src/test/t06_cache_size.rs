@@ -41,7 +41,7 @@ impl Load {
     }
 }
 
-/// Runs the workload, until what [`until_cleaning`] says, spread evenly over its first `room` blocks. A cache in
+/// Runs the workload, until what `until_cleaning` says, spread evenly over its first `room` blocks. A cache in
 /// parts is full when one of them is: where `band` blocks belong together and are known, each band
 /// is written once before the first is written again, so that all parts fill alike.
 ///
