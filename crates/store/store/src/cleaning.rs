@@ -97,7 +97,7 @@ impl Inner {
         let due = |p: &Pressure| *p >= Pressure::Urgent || purged || waited || asked.died >= enough;
         let mut pieces = Pieces::paced(self, waits);
         let Some(pressure) = pressure.filter(due) else {
-            return Ok(self.drain(&mut pieces)?.is_some());
+            return self.drain(&mut pieces);
         };
         if is_held {
             return self.hold_back(asked, pressure, &mut pieces);
@@ -130,36 +130,36 @@ impl Inner {
         // So that not every commit starts another scan meanwhile.
         self.cleaner.found_nothing(asked);
         self.cleaner.waits_for_turn(waits);
-        Ok(self.drain(pieces)?.is_some())
+        self.drain(pieces)
     }
 
     /// Moves the data out of a read-only zone before that becomes unreadable, as long as this leaves room for users'
-    /// data, or resets a zone that is set aside and empty. `None` if there is neither.
-    fn drain(&self, pieces: &mut Pieces<'_>) -> Result<Option<ZoneId>> {
+    /// data, or resets a zone that is set aside and empty. False if there is neither.
+    fn drain(&self, pieces: &mut Pieces<'_>) -> Result<bool> {
         if self.check_writable().is_err() {
-            return Ok(None);
+            return Ok(false);
         }
         let Some(zone) = self
             .freelist
             .to_drain()
             .filter(|z| z.live == 0 || self.has_room(z.live))
         else {
-            return Ok(None);
+            return Ok(false);
         };
         let Some(_turn) = self.cleaner.turn(|| true) else {
-            return Ok(None);
+            return Ok(false);
         };
         self.cleaner.begin(zone.zone, zone.live, Reason::ReadOnly);
         match self.clean_zone(zone, pieces) {
             // The reset is refused, and the empty zone is out of use.
             Ok(Emptied::AndReset) => {
                 self.cleaner.cleaned();
-                Ok(Some(zone.zone))
+                Ok(true)
             }
-            Ok(Emptied::NotReset | Emptied::Left) => Ok(None),
+            Ok(Emptied::NotReset | Emptied::Left) => Ok(false),
             Err(CleanError::Unreadable(error)) => {
                 self.set_aside_unreadable(zone.zone, &error);
-                Ok(None)
+                Ok(false)
             }
             Err(CleanError::Other(error)) => Err(error),
         }
@@ -252,9 +252,7 @@ impl Inner {
         Ok(CleaningStep {
             zone: match round {
                 Round::Cleaned(zone) => zone,
-                // Without a server, nobody else does.
-                Round::Nothing => self.drain(&mut pieces)?,
-                Round::Left => None,
+                Round::Nothing | Round::Left => None,
             },
             did: pieces.did,
             stopped: pieces.are_over(),
