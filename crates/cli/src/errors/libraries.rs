@@ -250,8 +250,8 @@ impl From<bluefs::Error> for CommandError {
             E::UnknownOperation { .. } => Damaged,
                 "use the version of the program that wrote it, and keep a copy of the drive";
             E::Corrupt { .. } | E::SuperblocksDamaged { .. } | E::JournalDamaged { .. } | E::LogDamaged { .. }
-                => Damaged, "keep a copy of the drive; `zonestore fs fsck DRIVE` says what is missing, and \
-                    commands that read go on without it with --accept-damage";
+                => Damaged, "keep a copy of the drive; `zonestore fs fsck DRIVE --deep` says what is missing or damaged; commands \
+                    that read go on without missing metadata with --accept-damage, and `fs backup` once damaged files are removed";
             E::GeometryChanged { .. } => Damaged, "keep a copy of the drive";
             E::ZoneLost { .. } => Damaged,
                 "zonestore fs fsck DRIVE names all files with bytes in zones that are offline";

@@ -1,5 +1,6 @@
 //! `store collection …`: creates, lists and changes collections.
 
+use super::names::check_name;
 use super::{objects, with_objects};
 use crate::args::CollectionCommand;
 use crate::errors::{CommandResult, fail};
@@ -78,26 +79,4 @@ fn change(
         }
         out.value(&json!({ "collections": values }))
     })
-}
-
-/// Refuses a collection that comes with a bucket: without it, S3 would not find the bucket any more.
-pub fn check_alone(store: &Store, name: &str, out: &Output) -> CommandResult {
-    match plain::comes_with_a_bucket(store, name)? {
-        true => fail!(Refused, "{} belongs to a bucket", out.name(name); "it goes with the bucket"),
-        false => Ok(()),
-    }
-}
-
-/// Refuses a name that no collection of the user's has, or can get.
-pub fn check_name(store: &Store, name: &str, out: &Output) -> CommandResult {
-    check_alone(store, name, out)?;
-    // What follows a slash is an object's name, and what imports put together they remove.
-    let is_new = store.collection(name)?.is_none();
-    if name == archive::OWN || is_new && (name.is_empty() || name.contains('/')) {
-        return fail!(
-            Usage, "{} cannot name a collection", out.name(name);
-            "take a name without a slash, and not {}", archive::OWN
-        );
-    }
-    Ok(())
 }

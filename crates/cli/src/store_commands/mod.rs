@@ -6,6 +6,7 @@ mod collections;
 mod dump;
 mod fsck;
 mod health;
+mod names;
 mod objects;
 mod restore;
 mod salvage;

@@ -1,6 +1,6 @@
 //! `store ls|put|get|rm`: lists, stores, reads and removes objects.
 
-use super::collections::{check_alone, check_name};
+use super::names::{check_alone, check_name};
 use super::{Access, with_objects, with_store, with_view};
 use crate::args::{StoreGet, StoreList, StorePut, StoreRemove};
 use crate::errors::{CommandError, CommandResult, Exit, fail};

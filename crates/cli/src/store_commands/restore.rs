@@ -1,7 +1,7 @@
 //! `store import|restore`: restores objects from tar archives to a store.
 
 use super::archived::{damage, left_out, report};
-use super::collections::check_name;
+use super::names::check_name;
 use super::{Access, with_store};
 use crate::args::{StoreImport, StoreRestore};
 use crate::errors::{CommandError, CommandResult, Exit};

@@ -114,7 +114,33 @@ pub(crate) fn label_of(device: &dyn ZonedDevice, zone: ZoneId) -> Result<(Label,
             label::Decoded::Nothing => {}
         }
     }
+    if matches!(refused, Error::NotFormatted { .. }) && has_extents(device, &report)? {
+        refused = Error::Corrupt {
+            at: ZoneAddress::new(zone, 0),
+            what: "labels of a zone with extents",
+            expected: COPIES.into(),
+            found: 0,
+        };
+    }
     Err(refused)
+}
+
+/// Whether a zone without a label ends with an extent's metadata, as each put does; or, where the write pointer does not tell the
+/// end, has some among its first blocks.
+fn has_extents(device: &dyn ZonedDevice, report: &ZoneDescriptor) -> Result<bool> {
+    const FIRST: u32 = 64;
+    let g = device.geometry();
+    let written = written_blocks(g, report);
+    let blocks = match written < (g.zone_capacity / u64::from(g.block_size)) as u32 {
+        true => written.saturating_sub(1)..written,
+        false => COPIES..written.min(COPIES + FIRST),
+    };
+    let block_size = g.block_size as usize;
+    let mut bytes = vec![0; blocks.len() * block_size];
+    let from = u64::from(blocks.start) * u64::from(g.block_size);
+    device.read(g.absolute(ZoneAddress::new(report.id, from)), &mut bytes)?;
+    let mut each = blocks.zip(bytes.chunks(block_size));
+    Ok(each.any(|(block, bytes)| Metadata::is_at(bytes, block)))
 }
 
 impl ZoneReader {

@@ -185,6 +185,25 @@ fn garbage_is_no_instance() {
     }
 }
 
+/// A zone with extents whose labels are both gone is damaged, and not a zone that was never formatted; finished or not.
+#[test]
+fn both_labels_are_destroyed() {
+    for is_finished in [false, true] {
+        let (drive, _) = filled(4);
+        if is_finished {
+            drive.finish(ZONE).unwrap();
+        }
+        drive.decay(ZoneAddress::new(ZONE, 0), 2 * 512, |block| block.fill(0xa5));
+        let opened = Instance::open(drive.clone(), ZONE, Sequence::default());
+        assert!(matches!(opened, Err(Error::Corrupt { .. })), "{opened:?}");
+        let never = Instance::open(drive, ZoneId(2), Sequence::default());
+        assert!(
+            matches!(never, Err(Error::NotFormatted { .. })),
+            "{never:?}"
+        );
+    }
+}
+
 /// The write pointer is where it was before: what lies in front of it is there, and what is put next.
 #[test]
 fn a_zone_that_went_back() {

@@ -43,6 +43,7 @@ impl Replayed {
         for said in known {
             replay(&mut map, said, at)?;
         }
+        lie_in(&map, zones, device.geometry())?;
         let mut arrivals = Arrivals::new(device);
         let (proven, reset) = proven(&mut arrivals, &map, &on_the_way, at)?;
         // Data that the last frame drops may be gone already. So all frames are tried together first, then all
@@ -68,7 +69,6 @@ impl Replayed {
                 });
             }
         }
-        lie_in(&map, zones, device.geometry())?;
         Ok(Self {
             last,
             map,

@@ -11,6 +11,8 @@ pub const HEADER: usize = 80;
 /// Bytes of a back pointer.
 pub const POINTER: usize = 4;
 
+/// Where the run id is, after marker, checksum and the number of pointers.
+const RUN_ID_AT: usize = 16;
 const CHECKSUM_AT: usize = 8;
 
 /// The contents of a block of metadata. Addresses are block numbers from the zone's start.
@@ -94,6 +96,12 @@ impl Metadata {
             .filter(|metadata| metadata.run_id == *run_id && metadata.block == block)
             .filter(|metadata| metadata.is_possible(bytes.len() as u64));
         metadata.map_or(Decoded::Nothing, Decoded::Valid)
+    }
+
+    /// Whether the block is metadata of any instance, and was read at its own block number.
+    pub fn is_at(bytes: &[u8], block: u32) -> bool {
+        let run_id = bytes.get(RUN_ID_AT..).and_then(<[u8]>::first_chunk);
+        run_id.is_some_and(|run_id| matches!(Self::decode(bytes, run_id, block), Decoded::Valid(_)))
     }
 
     fn fields(fields: &mut Reader<'_>) -> Option<Self> {
