@@ -3,7 +3,7 @@
 use super::names::check_name;
 use super::{objects, with_objects};
 use crate::args::CollectionCommand;
-use crate::errors::{CommandResult, fail};
+use crate::errors::CommandResult;
 use crate::output::Output;
 use control::api::Collection;
 use s3::plain;
