@@ -94,15 +94,46 @@ class ZeaFs:
             raise Refused("shape")
         self._refuse_later(last, area)
         known = 1 + min(max(frame.durable for frame in self.frames), last.number)
+        self._replay(known, known)
+        reset = {each for each in self._all_pieces() if self._is_reset(*each)}
+        states = []
+        for count in range(known, len(self.frames) + 1):
+            self._replay(count, known)
+            states.append(reset & set(self._all_pieces()))
+        # A frame by which something died whose zone was reset since has been durable.
+        proven = max((known + n + 1 for n, state in enumerate(states) if state - states[-1]), default=known)
+        if states[-1] and self._goes_on(last, area):
+            raise Refused("damaged frame")
         for count in range(len(self.frames), known - 1, -1):
-            self.names, self.files, self.named = {}, {}, set()
-            for frame in self.frames[:count]:
-                if frame.number == known:
-                    self.named.clear()
-                self._apply(Fields(frame.operations))
-            if count == known or all(self._arrived(*each) for each in self._pieces()):
+            self._replay(count, known)
+            if count == proven or all(self._arrived(*each) for each in self._pieces()):
                 self.frames = self.frames[:count]
                 return
+
+    def _replay(self, count, known):
+        self.names, self.files, self.named = {}, {}, set()
+        for frame in self.frames[:count]:
+            if frame.number == known:
+                self.named.clear()
+            self._apply(Fields(frame.operations))
+
+    def _all_pieces(self):
+        for file in self.files.values():
+            yield from ((piece.zone, piece.offset, piece.stored) for piece in file.pieces)
+
+    def _is_reset(self, zone, offset, stored):
+        end = self.drive.zones[zone].readable_to
+        return end is not None and offset + stored > end
+
+    def _goes_on(self, last, area):
+        zone, start, end = area
+        at = last.offset + last.bytes
+        if at + self.block > end:
+            return False
+        if self.drive.conventional_zones == 0 and end < self.drive.zone_capacity:
+            return True
+        head = self.drive.read(zone, at, self.block)
+        return head[:8] == MAGIC and head[16:40] == last.uuid + struct.pack("<Q", last.epoch)
 
     def _pieces(self):
         for inode, file in self.files.items():

@@ -293,7 +293,7 @@ pub fn remove_bucket(store: &Store, bucket: &str) -> store::Result<()> {
     }
     if store.collection(&uploads)?.is_some() {
         // What is not empty refuses the transaction, and then they stay.
-        if is_empty(store, bucket)? && is_empty(store, &versions)? {
+        if store.list(bucket, "", "", 1)?.is_empty() && is_empty(store, &versions)? {
             remove(store, &uploads, &[], &mut |_| ())?;
         }
         transaction.remove_collection(&uploads);
@@ -314,6 +314,21 @@ mod tests {
         let shape = profile::by_name("test-small").unwrap();
         let drive = MemoryDrive::new(shape.geometry(512 << 20, None).unwrap());
         Arc::new(drive.unwrap())
+    }
+
+    /// Repairs and salvage may leave uploads of a bucket that is not there.
+    #[test]
+    fn uploads_stay_where_no_bucket_is_removed() {
+        let drive = empty();
+        Store::mkfs(drive.clone(), &MkfsOptions::new(RocksDb)).unwrap();
+        let store = Store::mount(drive, MountOptions::new(RocksDb)).unwrap();
+        let uploads = uploads_of("gone");
+        let mut transaction = Transaction::new();
+        add_uploads(&mut transaction, "gone");
+        transaction.touch(&uploads, "part");
+        store.commit(transaction).unwrap();
+        assert!(remove_bucket(&store, "gone").is_err());
+        assert!(store.stat(&uploads, "part").unwrap().is_some());
     }
 
     #[test]
