@@ -97,7 +97,7 @@ impl Inner {
         let due = |p: &Pressure| *p >= Pressure::Urgent || purged || waited || asked.died >= enough;
         let mut pieces = Pieces::paced(self, waits);
         let Some(pressure) = pressure.filter(due) else {
-            return self.drain(&mut pieces);
+            return Ok(self.drain(&mut pieces)?.is_some());
         };
         if is_held {
             return self.hold_back(asked, pressure, &mut pieces);
@@ -130,36 +130,37 @@ impl Inner {
         // So that not every commit starts another scan meanwhile.
         self.cleaner.found_nothing(asked);
         self.cleaner.waits_for_turn(waits);
-        self.drain(pieces)
+        Ok(self.drain(pieces)?.is_some())
     }
 
     /// Moves the data out of a read-only zone before that becomes unreadable, as long as this leaves room for users'
-    /// data, or resets a zone that is set aside and empty. False if there is neither.
-    fn drain(&self, pieces: &mut Pieces<'_>) -> Result<bool> {
+    /// data, or resets a zone that is set aside and empty. `None` if there is neither.
+    fn drain(&self, pieces: &mut Pieces<'_>) -> Result<Option<ZoneId>> {
         if self.check_writable().is_err() {
-            return Ok(false);
+            return Ok(None);
         }
-        let Some(zone) = self
-            .freelist
-            .to_drain()
-            .filter(|z| z.live == 0 || self.has_room(z.live))
-        else {
-            return Ok(false);
+        let next = || {
+            let zone = self.freelist.to_drain();
+            zone.filter(|z| z.live == 0 || self.has_room(z.live))
         };
-        let Some(_turn) = self.cleaner.turn(|| true) else {
-            return Ok(false);
+        let Some(_turn) = self.cleaner.turn(|| next().is_some()) else {
+            return Ok(None);
+        };
+        // Chosen only now: while this thread waited for its turn, the zone may have been reset and be written again.
+        let Some(zone) = next() else {
+            return Ok(None);
         };
         self.cleaner.begin(zone.zone, zone.live, Reason::ReadOnly);
         match self.clean_zone(zone, pieces) {
             // The reset is refused, and the empty zone is out of use.
             Ok(Emptied::AndReset) => {
                 self.cleaner.cleaned();
-                Ok(true)
+                Ok(Some(zone.zone))
             }
-            Ok(Emptied::NotReset | Emptied::Left) => Ok(false),
+            Ok(Emptied::NotReset | Emptied::Left) => Ok(None),
             Err(CleanError::Unreadable(error)) => {
                 self.set_aside_unreadable(zone.zone, &error);
-                Ok(false)
+                Ok(None)
             }
             Err(CleanError::Other(error)) => Err(error),
         }
@@ -252,7 +253,9 @@ impl Inner {
         Ok(CleaningStep {
             zone: match round {
                 Round::Cleaned(zone) => zone,
-                Round::Nothing | Round::Left => None,
+                // Without a server, nobody else does.
+                Round::Nothing => self.drain(&mut pieces)?,
+                Round::Left => None,
             },
             did: pieces.did,
             stopped: pieces.are_over(),

@@ -85,7 +85,6 @@ impl Inner {
         victim: Candidate,
         pieces: &mut Pieces<'_>,
     ) -> Result<Emptied, CleanError> {
-        let mut stuck = 0;
         loop {
             if pieces.are_over() {
                 return Ok(Emptied::Left);
@@ -101,23 +100,8 @@ impl Inner {
             if all == 0 && wanted == 0 {
                 break;
             }
-            // Once or twice, a commit may have changed the blobs first or be about to name uncommitted data. Three
-            // times in a row means that the cleaning index does not fit the blobs.
-            stuck = if moved == 0 && !pieces.are_over() {
-                stuck + 1
-            } else {
-                0
-            };
-            if stuck == 3 {
-                let (key, what, found) = match places.first() {
-                    Some((at, _)) => (key::cleaning(*at), "a place that no blob has", all),
-                    None => (
-                        key::freelist(victim.zone),
-                        "live bytes without a place",
-                        wanted as usize,
-                    ),
-                };
-                return Err(CleanError::Unreadable(corrupt(&key, what, found)));
+            if moved == 0 && !pieces.are_over() {
+                self.check_index(victim.zone)?;
             }
         }
         pieces.next(0);
@@ -125,6 +109,34 @@ impl Inner {
             true => Emptied::AndReset,
             false => Emptied::NotReset,
         })
+    }
+
+    /// Fails unless the cleaner can get on with `zone`: if commits changed all blobs that it wanted to move, it tries
+    /// again, but an entry of the cleaning index without its blob would make it try for ever.
+    fn check_index(&self, zone: ZoneId) -> Result<()> {
+        let _alone = self.mutators.write();
+        // What a failed commit may have named is neither moved nor given up.
+        self.check_writable()?;
+        let places = self.places(zone)?;
+        for (_, name) in &places {
+            let found = Found::look_up(&*self.kv()?, *name)?;
+            if found.is_some_and(|found| !fragments_in(zone, found.blob()).is_empty()) {
+                return Ok(());
+            }
+        }
+        let has_uncommitted = !self.uncommitted.in_zone(zone).is_empty();
+        let wanted = self.freelist.wanted_in(zone);
+        match places.first() {
+            Some((at, _)) => {
+                let (key, what) = (key::cleaning(*at), "a place that no blob has");
+                Err(corrupt(&key, what, places.len()))
+            }
+            None if wanted > 0 && !has_uncommitted => {
+                let (key, what) = (key::freelist(zone), "live bytes without a place");
+                Err(corrupt(&key, what, wanted as usize))
+            }
+            None => Ok(()),
+        }
     }
 
     /// The first entries of `zone` in the cleaning index, over about [`MOVE_AT_ONCE`] bytes.
@@ -191,11 +203,7 @@ impl Inner {
             }
             let found = Found::look_up(&*self.kv()?, *name)?;
             let Some(found) = found else { continue };
-            let fragments = found.blob().fragments.iter().enumerate();
-            let here: Vec<(usize, u32)> = fragments
-                .filter(|(_, fragment)| fragment.at.is_some_and(|at| at.zone == zone))
-                .map(|(index, fragment)| (index, fragment.length))
-                .collect();
+            let here = fragments_in(zone, found.blob());
             if here.is_empty() {
                 continue;
             }
@@ -355,4 +363,13 @@ impl Inner {
         }
         Ok(copy)
     }
+}
+
+/// The fragments of `blob` that lie in `zone`, by index, with their lengths.
+fn fragments_in(zone: ZoneId, blob: &Blob) -> Vec<(usize, u32)> {
+    let fragments = blob.fragments.iter().enumerate();
+    fragments
+        .filter(|(_, fragment)| fragment.at.is_some_and(|at| at.zone == zone))
+        .map(|(index, fragment)| (index, fragment.length))
+        .collect()
 }

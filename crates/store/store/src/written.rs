@@ -195,7 +195,6 @@ impl Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        self.uncommitted.writers.lock().1.remove(&self.number);
         let mut pieces = self.pieces.lock();
         // A cleaner that is just moving a run of this list finds it gone.
         pieces.list.clear();
@@ -203,6 +202,8 @@ impl Drop for Hold {
             self.freelist.drop_uncommitted(zone, bytes);
         }
         drop(pieces);
+        // Only now: as long as its bytes count as uncommitted, the cleaner has to find the writer.
+        self.uncommitted.writers.lock().1.remove(&self.number);
         self.freelist.unreserve(self.reserved);
     }
 }

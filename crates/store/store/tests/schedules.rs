@@ -217,6 +217,8 @@ impl Machine {
     }
 
     fn check(store: &Store, told: &BTreeMap<String, [Option<u32>; 2]>) {
+        let health = store.health().unwrap();
+        assert!(health.is_healthy(), "{health:?}");
         for (name, may) in told {
             let found = read(store, name).unwrap();
             assert!(may.contains(&found), "{name}: {found:?}, not {may:?}");
