@@ -133,7 +133,8 @@ def test_mistakes_are_named_and_nothing_is_overwritten(zonestore, store, make, t
     mistakes = [
         (8, "exists already", "backup", store, "--to", "full.tar"),
         (2, "names the drive itself", "backup", store, "--to", store),
-        (2, "needs both", "backup", store, "--to", "full.tar", "--since", "full.tar", "--force"),
+        (2, "needs all", "backup", store, "--to", "full.tar", "--since", "full.tar", "--force"),
+        (2, "needs all", "backup", store, "--to", "full.tar", "--since", "next.tar", "--force"),
         (2, "no archive", "backup", store, "--to", "x.tar", "--since", store),
         (2, "begins with a full backup", "restore", "next.tar", "--to", "e.zoned"),
         (2, "was not made since", "restore", "full.tar", "full.tar", "--to", "e.zoned"),

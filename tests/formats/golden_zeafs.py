@@ -32,7 +32,9 @@ def make(golden):
     block = DriveFile(whole).block_size
     keep(golden, "head-copy", flipped(whole, head + 20), "one copy of the head", "killed")
     both = flipped(flipped(whole, head + 20), head + block + 20)
-    refuse(golden, "head-none", both, 6, "none", "both copies of the head")
+    keep(golden, "head-none", both, "both copies of the head", "killed")
+    start = whole[:head] + bytes(3 * block) + whole[head + 3 * block :]
+    keep(golden, "start-none", start, "both copies of the head, and the start of the first area", "killed")
     other = bytearray(whole)
     for copy in range(2):
         at = head + copy * block

@@ -80,12 +80,15 @@ class ZeaFs:
         self.drive, self.block = drive, drive.block_size
         conventional = drive.conventional_zones > 0
         uuid = self._head() if conventional else None
+        areas = list(self._areas(conventional))
+        if conventional and uuid is None and not self._begins(*areas[0]) and not self._has_extent(areas[1]):
+            raise Refused("none")
         found = []
-        for area in self._areas(conventional):
+        for area in areas:
             frames = list(self._frames(*area))
             if frames and uuid in (None, frames[0].uuid):
                 found.append((frames, area))
-        if not found:
+        if not found or len({frames[0].uuid for frames, _ in found}) > 1 and conventional:
             raise Refused("none")
         found.sort(key=lambda each: each[0][0].epoch)
         self.frames, area = found[-1]
@@ -161,17 +164,35 @@ class ZeaFs:
             for zone in (0, 1):
                 yield zone, 0, self.drive.zones[zone].readable_to
 
+    def _begins(self, zone, at, end):
+        copies = [self.drive.read(zone, copy * self.block, 8) for copy in range(2)]
+        return MAGIC in (self.drive.read(zone, at, 8), *copies)
+
+    def _has_extent(self, area):
+        """Whether an extent that the area names is there: the drive has not been erased since."""
+        self.frames = list(self._frames(*area))
+        self._replay(len(self.frames), 0)
+        return any(self._is_here(inode, piece) for inode, file in self.files.items() for piece in file.pieces)
+
+    def _is_here(self, inode, piece):
+        place = piece.offset // self.block
+        try:
+            extents = zea.Zone(self.drive, piece.zone).extents
+        except zea.Refused:
+            return False
+        return any((each.first, each.address, len(each.data)) == (place, inode, piece.length) for each in extents)
+
     def _head(self):
-        why = "none"
         for copy in range(2):
             block = self.drive.read(0, copy * self.block, self.block)
             if block[:8] != MAGIC:
                 continue
+            if crc32c(block[:12] + bytes(4) + block[16:HEADER]) != struct.unpack_from("<I", block, 12)[0]:
+                continue
             if struct.unpack_from("<I", block, 8)[0] not in VERSIONS:
-                why = "version"
-            elif crc32c(block[:12] + bytes(4) + block[16:HEADER]) == struct.unpack_from("<I", block, 12)[0]:
-                return block[16:32]
-        raise Refused(why)
+                raise Refused("version")
+            return block[16:32]
+        return None
 
     def _frame(self, zone, at, end):
         head = self.drive.read(zone, at, self.block)

@@ -15,7 +15,7 @@ use serde_json::json;
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use store::Store;
 use terminal::{Progress, count, human};
 
@@ -54,13 +54,13 @@ pub fn backup(arguments: &StoreBackup, out: &mut Output) -> CommandResult {
         }
         return to_drive(&arguments.drive, to, &options, out);
     }
-    // An archive that replaces its own base could never be restored.
-    let same = |since: &PathBuf| {
-        let (since, to) = (since.canonicalize(), to.canonicalize());
-        since.is_ok_and(|since| to.is_ok_and(|to| since == to))
-    };
-    if arguments.since.as_ref().is_some_and(same) {
-        return fail!(Usage, "--to names the archive that --since does"; "name another one: a restore needs both");
+    if let Some(since) = &arguments.since
+        && may_build_on(since, to)
+    {
+        return fail!(
+            Usage, "{}: an earlier backup of the same store, on which {} may build; it is not overwritten",
+            to.display(), since.display(); "name another file: a restore needs all backups on which an incremental one builds"
+        );
     }
     let source = Source {
         drive: &arguments.drive,
@@ -68,6 +68,16 @@ pub fn backup(arguments: &StoreBackup, out: &mut Output) -> CommandResult {
         bytes: Cell::default(),
     };
     to_file(&source, &options, to, arguments.target.force, out)
+}
+
+/// Whether the archive `to`, which is going to be overwritten, is `since` itself or a backup of the same store: it may be
+/// one of those on which `since` builds.
+fn may_build_on(since: &Path, to: &Path) -> bool {
+    let store = |path: &Path| {
+        let file = File::open(path).ok().filter(|_| path.is_file())?;
+        Some(Since::open(file).ok()?.store().to_owned())
+    };
+    store(to).is_some_and(|of| store(since) == Some(of))
 }
 
 /// The source of an archive.

@@ -1,9 +1,9 @@
 //! Command lines of s3cmd for a served drive, shown to the user.
 
 use crate::keys::{self, Keys, KeysError, Source};
+use std::fmt::Display;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::Path;
 
 /// Resolves `HOST:PORT` to its first address.
 ///
@@ -25,11 +25,11 @@ impl Keys {
         Ok(match &self.source {
             Source::File { path, .. } => {
                 keys::point_at(path, &host, tls)?;
-                format!("s3cmd -c {}", quoted(path))
+                format!("s3cmd -c {}", quoted(path.display()))
             }
             Source::Environment | Source::Configuration { .. } => format!(
-                "s3cmd --access_key=\"${}\" --secret_key=\"${}\" --{} --host={host} --host-bucket={host}",
-                keys::ACCESS_KEY_VARIABLE,
+                "s3cmd --access_key={} --secret_key=\"${}\" --{} --host={host} --host-bucket={host}",
+                quoted(&self.access_key),
                 keys::SECRET_KEY_VARIABLE,
                 if tls { "ssl" } else { "no-ssl" },
             ),
@@ -57,7 +57,13 @@ impl Keys {
             lines.push(format!("  access key  {}", self.access_key));
             lines.push(format!("  secret key  {secret_key}"));
         }
-        lines.push("Try, in another terminal:".to_owned());
+        let secret = match &self.source {
+            Source::File { .. } => String::new(),
+            Source::Environment | Source::Configuration { .. } => {
+                format!(", with the secret in {}", keys::SECRET_KEY_VARIABLE)
+            }
+        };
+        lines.push(format!("Try, in another terminal{secret}:"));
         let tried = [
             "mb s3://first",
             "put README.md s3://first/",
@@ -81,8 +87,8 @@ pub fn reachable(address: SocketAddr) -> SocketAddr {
 }
 
 /// A path, quoted for a shell.
-fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
+fn quoted(text: impl Display) -> String {
+    let text = text.to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
     if text.chars().all(plain) {
         text
@@ -97,11 +103,8 @@ mod tests {
 
     #[test]
     fn paths_are_quoted_for_the_shell() {
-        assert_eq!(
-            quoted(Path::new("data/drive0.zoned.keys")),
-            "data/drive0.zoned.keys"
-        );
-        assert_eq!(quoted(Path::new("my drive's")), "'my drive'\\''s'");
+        assert_eq!(quoted("data/drive0.zoned.keys"), "data/drive0.zoned.keys");
+        assert_eq!(quoted("my drive's"), "'my drive'\\''s'");
     }
 
     #[test]

@@ -249,7 +249,7 @@ impl Bands {
     fn most_partial(&self) -> usize {
         match self.device.geometry().max_active_zones {
             0 => 8,
-            // Two for metadata, two that are open.
+            // Two for metadata, two that are open, and one to open next.
             active => active.saturating_sub(5).min(8) as usize,
         }
     }

@@ -46,6 +46,11 @@ impl<R: Read + Seek> Since<R> {
         })
     }
 
+    /// UUID of the store of which it is a backup.
+    pub fn store(&self) -> &str {
+        &self.store
+    }
+
     fn corrupt(&self, what: &'static str) -> Error {
         Error::Corrupt { at: self.at, what }
     }

@@ -47,7 +47,10 @@ impl Examined {
             Ok((areas, _)) if areas[0].is_sequential => {
                 Ok(areas[0].begins(device)? || areas[1].begins(device)?)
             }
-            Ok((areas, _)) => Ok(head::is_there(device)? || areas[0].begins(device)?),
+            Ok((areas, _)) => Ok(head::is_there(device)?
+                || areas[0].begins(device)?
+                || areas[1].begins(device)?
+                    && !matches!(Newest::find(device), Err(Error::NotFormatted))),
             Err(_) => Ok(false),
         }
     }

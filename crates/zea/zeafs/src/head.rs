@@ -1,7 +1,7 @@
 //! The head: an empty frame with the file system's UUID, in two copies at the start of a conventional zone.
 //!
-//! It marks the metadata areas as valid. A conventional zone is never reset, so without the head an area would
-//! outlive the file system and pass for one after the drive is used for something else.
+//! It marks the metadata areas as valid. A conventional zone is never reset, so an area in it may outlive the file
+//! system. Without the head, areas count only if the drive has not been erased since ([`crate::newest::Newest::find`]).
 
 use crate::error::{Error, Result};
 use crate::format::FORMAT_VERSION;
@@ -33,11 +33,19 @@ pub(crate) fn write(device: &dyn ZonedDevice, uuid: [u8; 16]) -> Result<()> {
     Ok(())
 }
 
+/// The copies that can be read.
 fn blocks(device: &dyn ZonedDevice) -> Result<Vec<Vec<u8>>> {
-    let block = device.geometry().block_size as usize;
-    let mut bytes = vec![0; block * COPIES as usize];
-    device.read(ByteOffset(0), &mut bytes)?;
-    Ok(bytes.chunks(block).map(<[u8]>::to_vec).collect())
+    let block = device.geometry().block_size;
+    let mut blocks = Vec::new();
+    for copy in 0..COPIES {
+        let mut bytes = vec![0; block as usize];
+        match device.read(ByteOffset(u64::from(copy * block)), &mut bytes) {
+            Ok(()) => blocks.push(bytes),
+            Err(error) if appender::is_of_zone(&error) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(blocks)
 }
 
 /// Whether a copy begins with the magic, of whatever version.

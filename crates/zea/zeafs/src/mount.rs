@@ -104,6 +104,12 @@ impl ZeaFs {
             }
             done => done?,
         }
+        let has_head = areas[0].is_sequential || head::uuid(&*device)?.is_some();
+        if inner.stopped.is_none() && !has_head {
+            tracing::warn!("the head was damaged, and is written again");
+            head::write(&*device, inner.log.uuid())?;
+            device.flush()?;
+        }
         Ok(Self {
             shared: Arc::new(Shared {
                 inner: Mutex::new(inner),

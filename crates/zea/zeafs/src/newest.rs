@@ -6,7 +6,7 @@ use crate::format::frame::Frame;
 use crate::head;
 use crate::replayed::Replayed;
 use device::ZonedDevice;
-use zone::{ZoneAddress, ZoneId};
+use zone::{ZoneCondition, ZoneId};
 
 /// The file system as of the last valid frame.
 #[derive(Debug)]
@@ -22,20 +22,57 @@ pub(crate) struct Newest {
 impl Newest {
     /// Reads the metadata areas and replays the newest.
     ///
+    /// Erasing a drive wipes the head and the start of the first area. If both are gone, the second area counts only if
+    /// an extent that it names is on the drive.
+    ///
     /// # Errors
     /// There is no file system, or one of another version or shape; it is damaged; or the drive's error.
     pub fn find(device: &dyn ZonedDevice) -> Result<Self> {
         // A drive that is too small cannot hold a file system of ours.
         let (areas, zones) = areas(device.geometry())?;
-        let uuid = match areas[0].is_sequential {
-            true => None,
-            false => Some(head_of(device, &areas[0])?),
-        };
+        if areas[0].is_sequential {
+            return Self::of(device, areas, zones, None);
+        }
+        let uuid = head::uuid(device)?;
+        let is_there = uuid.is_some() || head::is_there(device)? || areas[0].begins(device)?;
+        if !is_there && !areas[1].has_extent(device, &zones)? {
+            return Err(Error::NotFormatted);
+        }
+        let at = areas[0].address(0);
+        Self::of(device, areas, zones, uuid).map_err(|error| match error {
+            Error::NotFormatted => Error::Corrupt {
+                at,
+                what: "checkpoints behind the head",
+                expected: 1,
+                found: 0,
+            },
+            error => error,
+        })
+    }
+
+    /// As [`Self::find`], of the file system with this UUID. Without one, all frames must have the same.
+    fn of(
+        device: &dyn ZonedDevice,
+        areas: [Area; 2],
+        zones: Vec<ZoneId>,
+        uuid: Option<[u8; 16]>,
+    ) -> Result<Self> {
         let mut found: Vec<(usize, Found)> = Vec::new();
         for (place, area) in areas.iter().enumerate() {
             let here = area.read(device)?;
             let is_ours = |found: &Found| uuid.is_none_or(|uuid| found.last.uuid == uuid);
             found.extend(here.filter(is_ours).map(|found| (place, found)));
+        }
+        if !areas[0].is_sequential
+            && let [(_, one), (place, other)] = &found[..]
+            && one.last.uuid != other.last.uuid
+        {
+            return Err(Error::Corrupt {
+                at: areas[*place].address(0),
+                what: "file systems without a head",
+                expected: 1,
+                found: 2,
+            });
         }
         found.sort_by_key(|(_, found)| found.last.epoch);
         let (current, newest) = found.pop().ok_or(Error::NotFormatted)?;
@@ -65,18 +102,29 @@ impl Newest {
     }
 }
 
-/// The UUID that all frames must have. Erasing a drive wipes the head and the areas; if only the head is
-/// missing or incomplete, it is damaged.
-fn head_of(device: &dyn ZonedDevice, behind: &Area) -> Result<[u8; 16]> {
-    match head::uuid(device)? {
-        Some(uuid) => Ok(uuid),
-        None if head::is_there(device)? || behind.begins(device)? => Err(Error::Corrupt {
-            at: ZoneAddress::new(behind.zone, 0),
-            what: "whole copies of the head",
-            expected: 1,
-            found: 0,
-        }),
-        None => Err(Error::NotFormatted),
+impl Area {
+    /// Whether an extent of a file is where the area says, in a zone that a reset would have emptied.
+    fn has_extent(&self, device: &dyn ZonedDevice, zones: &[ZoneId]) -> Result<bool> {
+        let Some(found) = self.read(device)? else {
+            return Ok(false);
+        };
+        let replayed = match Replayed::of(device, found.frames, self.address(0), zones) {
+            Err(error) if error.is_damage() => return Ok(false),
+            replayed => replayed?,
+        };
+        for (inode, piece) in replayed.map.pieces() {
+            if device.report_zone(piece.at.zone)?.condition == ZoneCondition::ReadOnly {
+                continue;
+            }
+            match zea::extent_at(device, piece.at, piece.length) {
+                Ok(extent) if extent.address.0 == inode => return Ok(true),
+                Err(zea::Error::Drive(error)) if !appender::is_of_zone(&error) => {
+                    return Err(error.into());
+                }
+                _ => {}
+            }
+        }
+        Ok(false)
     }
 }
 

@@ -4,7 +4,7 @@ use crate::support::{bytes, format, geometry, mount, read, write};
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
 use zeafs::{Directories, Error, Examined};
-use zone::{ZoneAddress, ZoneId};
+use zone::{ByteOffset, ZoneAddress, ZoneId};
 
 /// LevelDB takes what it can read of a damaged log for all of it. The database that has one is not opened, which begins with a
 /// lock; all others are.
@@ -65,19 +65,43 @@ fn a_damaged_log_concerns_its_database_alone() {
     }
 }
 
-/// Where only the head is gone, nothing was erased.
+/// Both copies of the head are damaged, and in the second case the start of the first area too: files are found by the
+/// areas, and a mount writes the head again.
 #[test]
-fn a_drive_with_both_heads_damaged_is_damaged() {
-    for noise in [false, true] {
+fn without_a_head_the_areas_say_what_is_there() {
+    // Without files, the start of the first area says so.
+    let device = Arc::new(MemoryDrive::new(geometry(9, 1, 0)).unwrap());
+    format(&*device);
+    device.write(ByteOffset(0), &[0; 1024]).unwrap();
+    assert!(Examined::is_there(&*device).unwrap() && mount(device).is_ok());
+    for (noise, blocks) in [(false, 2), (true, 2), (false, 3), (true, 3)] {
         let device = Arc::new(MemoryDrive::new(geometry(9, 1, 0)).unwrap());
         format(&*device);
-        write(&mount(device.clone()).unwrap(), "a", &bytes(1, 500)).unwrap();
-        device.decay(ZoneAddress::new(ZoneId(0), 0), 1024, |head| match noise {
-            true => fastrand::Rng::with_seed(3).fill(head),
-            false => head.fill(0),
-        });
-        assert!(Examined::is_there(&*device).unwrap());
-        assert!(matches!(mount(device), Err(Error::Corrupt { .. })));
+        let fs = mount(device.clone()).unwrap();
+        write(&fs, "a", &bytes(1, 500)).unwrap();
+        // After a kill, the second area is the newer one.
+        match blocks {
+            2 => fs.unmount().unwrap(),
+            _ => drop(fs),
+        }
+        device.decay(
+            ZoneAddress::new(ZoneId(0), 0),
+            512 * blocks,
+            |head| match noise {
+                true => fastrand::Rng::with_seed(3).fill(head),
+                false => head.fill(0),
+            },
+        );
+        let told = format!("{noise}, {blocks} blocks");
+        assert!(Examined::is_there(&*device).unwrap(), "{told}");
+        assert_eq!(Examined::of(&*device).unwrap().files().count(), 1, "{told}");
+        for _ in 0..2 {
+            let fs = mount(device.clone()).unwrap();
+            assert_eq!(read(&fs, "a").unwrap(), bytes(1, 500), "{told}");
+        }
+        let mut head = vec![0; 512];
+        device.read(ByteOffset(0), &mut head).unwrap();
+        assert_eq!(&head[..8], b"ZSZEAFSM", "{told}");
     }
 }
 

@@ -51,7 +51,7 @@ pub enum FileDriveError {
         found: u64,
     },
     /// A drive file of an unsupported format version.
-    #[error("{}: drive format version {found}, this program reads version {supported}", path.display())]
+    #[error("{}: drive format version {found}, this program reads versions 1 to {supported}", path.display())]
     UnsupportedVersion {
         /// The file.
         path: PathBuf,
