@@ -1,5 +1,5 @@
-//! Bugs that other software for zoned drives has had, where no other test of the store is about just that. The
-//! whole list, with the test of each, is in docs/testing.md.
+//! Regression tests for bugs of other zoned-storage software that no other test of the store covers. docs/testing.md
+//! has the whole list with the test of each bug.
 
 use crate::common::*;
 use device::trace::{Event, Trace};
@@ -19,7 +19,7 @@ fn remove(store: &Store, name: u64) {
     store.commit(tx).unwrap();
 }
 
-/// Puts so many objects of a quarter of a zone.
+/// Puts `count` objects of a quarter of a zone each.
 fn filled(store: &Store, count: u64) {
     for name in 0..count {
         put(store, &name.to_string(), &pattern(name, OBJECT)).unwrap();
@@ -67,11 +67,11 @@ fn what_was_all_deleted_leaves_all_of_the_space() {
     while store.clean_one().unwrap() {}
     let space = store.statfs();
     assert_eq!(space.live_bytes, 0);
-    // Copies of the last rows.
+    // One zone may remain for segment summaries with copies of the last rows.
     assert!(store.zones().len() <= 1, "{space:?}");
 }
 
-/// How often a mount, and some puts behind it, ask a drive of so many zones for their state.
+/// Number of zone report commands of a mount and twenty puts on a drive of `zones` zones.
 fn reports(zones: u32) -> usize {
     let small = Geometry {
         zone_size: 64 << 10,
@@ -136,7 +136,7 @@ fn metadata_larger_than_a_zone_is_mounted_again() {
     store.commit(tx).unwrap();
     store.flush().unwrap();
     drop(store);
-    // After a stop in between and after an unmount.
+    // The first mount follows a stop without an unmount, the second a clean unmount.
     for _ in 0..2 {
         let store = mount(&device);
         let found = store.omap("c", "o", &[], usize::MAX).unwrap();

@@ -1,4 +1,5 @@
-//! A database that takes no batch for a while: it has to compact, and finds no space for that.
+//! A database that refuses batches for a while, because it has to compact and finds no space for that: the store
+//! retries, reports `NoMetadataSpace` if that does not end, and never fails for good.
 
 use crate::common::*;
 use bluefs::BlueFs;
@@ -10,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use store::{Error, MountOptions, Store, Transaction};
 
-/// The small database, which refuses as many writes as is said.
+/// The small database, which refuses as many writes as the counter says.
 struct Refusing(Arc<AtomicU32>);
 struct RefusingDatabase(Box<dyn Database>, Arc<AtomicU32>);
 
@@ -93,14 +94,14 @@ fn what_the_database_does_not_take_is_tried_again_and_stops_no_store() {
     };
     let store = Store::mount(device, mounted).unwrap();
     create_collection(&store);
-    // Numbers of maps are taken many at a time.
+    // Takes a batch of map numbers now, so that the next put writes one batch only.
     put(&store, "first", &pattern(0, 100_000)).unwrap();
 
     refuse.store(2, Ordering::Relaxed);
     put(&store, "later", &pattern(1, 100_000)).unwrap();
     assert_eq!(refuse.load(Ordering::Relaxed), 0);
 
-    // Never, and nothing of it is there.
+    // While every batch is refused, a put and a removal fail and change nothing.
     refuse.store(u32::MAX, Ordering::Relaxed);
     let live = store.statfs().live_bytes;
     let refused = put(&store, "never", &pattern(2, 100_000)).unwrap_err();

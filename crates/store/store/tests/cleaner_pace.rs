@@ -1,4 +1,5 @@
-//! The background cleaner goes as fast as it is told, and nobody who needs a zone waits for that.
+//! The background cleaner keeps the pace, the hours and the stop requests that it is given, and a writer that needs a
+//! zone never waits for the pace.
 
 use crate::common::*;
 use runtime::SimulatedClock;
@@ -9,7 +10,8 @@ use store::{CleanerChange, FreeZones, MountOptions, Pace, Reason, Store, Waterma
 const OBJECT: usize = 128 << 10;
 const MIB: u64 = 1 << 20;
 
-/// A store with a clock that stands still, half of whose objects are dead.
+/// A store with a simulated clock that only the test and the cleaner's pauses advance; every second of `objects`
+/// objects is removed.
 fn half_dead(objects: u64, options: MountOptions) -> (Store, Arc<SimulatedClock>) {
     let (store, clock) = on_a_still_clock(options);
     for name in 0..objects {
@@ -73,7 +75,7 @@ fn it_gives_way_between_pieces_of_half_a_mib_and_says_how_far_it_is() {
             assert!(zone.moved_bytes - last <= 512 << 10, "{zone:?}");
             assert!(zone.moved_bytes <= zone.live_bytes);
             last = zone.moved_bytes;
-            // A reader is not in its way.
+            // A reader is not blocked while the cleaner pauses between pieces.
             read(&store, "1").unwrap();
             calls += 1;
         })
@@ -95,7 +97,8 @@ fn an_idle_pace_waits_for_users_and_a_new_pace_counts_at_once() {
             }
             waited += 1;
             if reads < 50 {
-                // Users come every 100 ms for five seconds.
+                // Reads arrive every 100 ms for five seconds, so the drive is never idle for the 200 ms that the pace
+                // asks for.
                 clock.advance(Duration::from_millis(100));
                 read(&store, "1").unwrap();
                 reads += 1;
@@ -128,7 +131,7 @@ fn a_stop_leaves_the_zone_in_hand_behind_what_was_copied() {
     assert!(stopped.bytes_moved > 0 && stopped.in_hand.is_none());
     assert!(!store.tend().unwrap());
     assert_clean(&store);
-    // What was copied is not copied again.
+    // The objects that were moved before the stop are not moved again.
     store.clean_start().unwrap();
     while store.tend().unwrap() {}
     let moved = store.clean_status().bytes_moved;
@@ -138,7 +141,8 @@ fn a_stop_leaves_the_zone_in_hand_behind_what_was_copied() {
 
 #[test]
 fn whoever_needs_a_zone_does_not_wait_for_the_pace() {
-    // Never idle enough, and never urgent: the thread has a zone in hand and waits.
+    // The drive is never idle for an hour, and with watermarks 0 and 2 cleaning is never urgent: the thread has chosen
+    // a zone and waits.
     let options = MountOptions {
         background: true,
         free_zones: "0..2".parse().unwrap(),
@@ -154,7 +158,7 @@ fn whoever_needs_a_zone_does_not_wait_for_the_pace() {
         }
     }
     assert!(store.clean_status().zones_cleaned > 100);
-    // The thread that waits ends at once.
+    // An unmount ends the waiting thread at once.
     store.clean_start().unwrap();
     store.unmount().unwrap();
 }
@@ -184,7 +188,7 @@ fn outside_of_its_hours_only_what_is_urgent_is_cleaned() {
         .tend_with(&mut |_| why = store.clean_status().in_hand.map(|zone| zone.why))
         .unwrap();
     assert_eq!(why, Some(Reason::Ahead));
-    // What somebody asks for has no hours.
+    // A requested cleaning run is not bound to the hours.
     clock.advance(Duration::from_secs(12 * 3600));
     assert!(!store.tend().unwrap());
     store.clean_start().unwrap();

@@ -1,4 +1,4 @@
-//! What is cleaned in the background, and how much of it.
+//! How many bytes background cleaning moves for each byte written, and how many zones it keeps free.
 
 use crate::common::*;
 use device::{MemoryDrive, ZonedDevice};
@@ -21,14 +21,14 @@ fn mounted(free_zones: Watermarks) -> Store {
     store
 }
 
-/// Zones that new data may take.
+/// Number of zones that new data may take.
 fn free(store: &Store) -> u64 {
     let all = store.statfs().capacity_bytes >> 20;
     all.saturating_sub(store.zones().len() as u64)
 }
 
-/// Overwrites everything `times` on a drive that is 70 % full, with a round of background work after each
-/// object: bytes moved for each byte, and the fewest and the most zones that were free in the second half.
+/// Overwrites all objects `times` times on a drive that is 70 % full, with a round of background work after each put.
+/// Returns the bytes moved for each byte written, and the fewest and the most free zones in the second half.
 fn overwritten(store: &Store, times: u64) -> (f64, u64, u64) {
     let objects = store.statfs().capacity_bytes / OBJECT * 7 / 10;
     let data = pattern(1, OBJECT as usize);

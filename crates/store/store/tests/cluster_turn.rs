@@ -1,4 +1,4 @@
-//! A cluster holds the background cleaner back, for a time, and never a writer.
+//! A [`ClusterTurn`] holds the background cleaner back for a limited time, and never a writer that needs a zone.
 
 use crate::common::*;
 use runtime::SimulatedClock;
@@ -10,7 +10,7 @@ use store::{
 
 const OBJECT: usize = 128 << 10;
 
-/// A store with a clock that stands still and a lot to clean ahead of need.
+/// A store with a simulated clock and many half-dead zones that are worth cleaning ahead of need.
 fn untidy(options: MountOptions) -> (Store, Arc<SimulatedClock>) {
     let (store, clock) = on_a_still_clock(options);
     half_dead(&store);
@@ -74,7 +74,7 @@ fn a_held_cleaner_says_that_it_waits_and_a_turn_or_silence_lets_it_go_on() {
     let status = store.clean_status();
     assert!(!status.waits_for_turn && !status.is_held());
     assert!(store.tend().unwrap());
-    // Its turn ends, and what was said then is renewed.
+    // The turn ends after 5 s; the hold then lasts for the rest of its 20 s and can be renewed before it ends.
     clock.advance(seconds(5));
     assert!(held(&store).waits_for_turn);
     clock.advance(seconds(14));
@@ -82,7 +82,7 @@ fn a_held_cleaner_says_that_it_waits_and_a_turn_or_silence_lets_it_go_on() {
     clock.advance(seconds(9));
     assert!(held(&store).waits_for_turn);
 
-    // Nobody says anything any more.
+    // Without a renewal, the hold ends after its 10 s.
     clock.advance(seconds(1));
     assert!(store.tend().unwrap());
     assert_eq!(store.clean_status().hold_seconds, 0);
@@ -112,7 +112,7 @@ fn a_zone_in_hand_is_left_behind_what_was_copied_when_the_turn_ends() {
     let left = store.clean_status();
     assert!(left.bytes_moved > 0 && left.in_hand.is_none());
     assert_eq!(left.zones_cleaned, 0);
-    // Where that was all that was live in it, it is reset.
+    // A zone whose live bytes had all been copied by then is reset without a turn.
     while store.tend().unwrap() {}
     let held = store.clean_status();
     assert!(held.waits_for_turn);
@@ -169,7 +169,7 @@ fn what_somebody_asks_for_is_not_held_back() {
     assert_clean(&store);
 }
 
-/// Overwrites a store that is nearly full, ten times over. Answers how many zones were cleaned.
+/// Overwrites 90 % of the available space ten times. Returns the number of zones that were cleaned.
 fn overwritten(background: bool, hold_seconds: u32) -> u64 {
     let options = MountOptions {
         background,
@@ -180,7 +180,7 @@ fn overwritten(background: bool, hold_seconds: u32) -> u64 {
     say(&store, 0, hold_seconds);
     for round in 0..10 {
         for name in 0..objects {
-            // A put that fails fails the test. The clock stands still: the hold never ends.
+            // The clock stands still, so the hold never ends; the `unwrap` in `put` proves that no writer is refused.
             put(&store, &format!("again {name}"), &pattern(round, OBJECT)).unwrap();
         }
     }

@@ -1,4 +1,5 @@
-//! A store whose metadata is in two copies: what it declares, what it writes, and what damage it outlives.
+//! A store with two copies of its metadata: the space it declares, the bytes it writes, and the damage to one copy that
+//! it survives and repairs.
 
 use crate::common;
 use crate::common::{contents, create_collection, geometry, options, pattern, put};
@@ -26,7 +27,7 @@ fn make(drive: Arc<dyn ZonedDevice>, metadata_copies: u32) {
     Store::mkfs(drive, &made).unwrap();
 }
 
-/// 64 GiB in zones of 256 MiB, of which three are conventional.
+/// A hard disk of 64 GiB in zones of 256 MiB, three of them conventional.
 fn hard_disk() -> Geometry {
     Geometry {
         zone_size: 256 << 20,
@@ -66,11 +67,11 @@ fn a_second_copy_costs_bytes_and_no_flush() {
         cost
     };
     let (one, two) = (load(1), load(2));
-    // One for each put; what else there is depends on when zones are full.
+    // Both flush once for each put; the few other flushes depend on when zones become full.
     let flushes = one.flush.operations.abs_diff(two.flush.operations);
     assert!(flushes < 10, "{one:?}, {two:?}");
     assert!(two.bytes_written() > one.bytes_written());
-    // Objects are in one copy.
+    // Object data is written once, so the difference is at most the metadata.
     let metadata = one.bytes_written() - 3000 * 4096;
     assert!(two.bytes_written() - one.bytes_written() < metadata + metadata / 8);
 }
@@ -122,7 +123,8 @@ fn any_zone_of_metadata_may_go_offline() {
     assert!(lost > 0, "a conventional zone among them");
 }
 
-/// Tables too, of which the file system below knows one checksum for all.
+/// Damages 80 random blocks of the metadata, one at a time, and reads all objects. SSTs are among them, of which BlueFS
+/// keeps only one checksum for the whole file.
 #[test]
 fn any_block_of_metadata_may_be_damaged() {
     let (drive, all) = in_two_copies(|number| 300 * (1 + number % 17));
@@ -168,7 +170,8 @@ fn any_block_of_metadata_may_be_damaged() {
     }
 }
 
-/// What a check counts of the metadata's copies, a repair brings to nothing, also where a mount for writing would not look.
+/// For each metadata zone in turn: a repair clears every difference between the copies that fsck counts, also in places
+/// that a mount for writing would not check.
 #[test]
 fn a_repair_ends_what_a_check_finds_of_copies() {
     let (drive, all) = in_two_copies(|number| 300 * (1 + number % 17));
@@ -213,7 +216,7 @@ fn a_repair_ends_what_a_check_finds_of_copies() {
             "zone {zone}: {report:?} {:?}",
             after.details
         );
-        // A mount for writing may have begun anew what was damaged, by chance.
+        // A mount for writing may have rewritten the damaged zone already, so not every repair finds something to mend.
         let mended = report.repaired.get("copies of metadata that differ");
         told += u32::from(mended.is_some());
     }

@@ -25,11 +25,11 @@ enum Op {
     Assemble,
     Clone,
     Omap,
-    /// Splits and merges collections by hash.
+    /// Splits and merges hashed collections.
     Regroup,
     Clean,
     Flush,
-    /// Writes a segment summary; the last of a history.
+    /// Writes a segment summary; only as the last operation of a history.
     Unmount,
 }
 
@@ -48,8 +48,8 @@ const ALL: [Op; 12] = [
     Op::Flush,
 ];
 
-/// Carries out an operation on the store; the model changes alike. Names differ by `step`, so
-/// that every operation can follow every other.
+/// Applies an operation to the store, if there is one, and to the model. Object names contain `step`, so that every
+/// operation can follow every other.
 fn apply(store: Option<&Store>, model: &mut Model, op: Op, step: u64) -> store::Result<()> {
     let (small, large) = (pattern(step, 3_000), pattern(step + 50, 150_000));
     let commit = |fill: &dyn Fn(&mut Transaction) -> store::Result<()>| match store {
@@ -66,7 +66,7 @@ fn apply(store: Option<&Store>, model: &mut Model, op: Op, step: u64) -> store::
         Op::PutSmall | Op::PutLarge => {
             let mut bytes = if op == Op::PutSmall { small } else { large };
             let name = format!("new{step}");
-            // What has just been written is cut in the same transaction.
+            // Half of the data just written is punched out again in the same transaction.
             let cut = bytes.len() / 2;
             if let Some(store) = store {
                 let data = written(store, &bytes)?;
@@ -153,7 +153,7 @@ fn apply(store: Option<&Store>, model: &mut Model, op: Op, step: u64) -> store::
                 store.flush()?;
             }
         }
-        // What it sets shows as an object's bytes: a half of it would be another model.
+        // The model has the omap's values as the object's bytes, so a half-applied omap differs from it.
         Op::Omap => {
             let name = format!("omap{step}");
             let rows: Omap = (0u8..9).map(|n| (vec![n], vec![n; 300])).collect();
@@ -188,7 +188,7 @@ fn apply(store: Option<&Store>, model: &mut Model, op: Op, step: u64) -> store::
     Ok(())
 }
 
-/// One collection by hash, and two halves.
+/// Creates the hashed collections of a step: a whole one, and the two halves of another family.
 fn add_families(store: &Store, step: u32) {
     let mut tx = Transaction::new();
     for (name, bits, first) in [("whole", 0, 0), ("low", 1, 0), ("high", 1, 1 << 31)] {
@@ -228,7 +228,7 @@ fn base_model() -> Model {
     model
 }
 
-/// A drive with the base objects and some dead bytes, everything flushed, its power on again.
+/// A drive with the base objects and some dead bytes, everything flushed, after a restart.
 fn base_drive(zones: u32, (conventional, parts): (u32, u32)) -> PowerCut {
     let mut geometry = geometry(zones);
     geometry.conventional_zones = conventional;
@@ -261,8 +261,8 @@ fn copy(drive: &PowerCut) -> PowerCut {
     drive.restart(&states[0])
 }
 
-/// Runs a history; answers the model as acknowledged, the model if the operation in flight counts
-/// too, and the drive's count of commands behind each operation that was done.
+/// Runs a history. Returns the model as acknowledged, the model with the operation in flight applied too, and the
+/// drive's command count after each completed operation.
 fn run(drive: &Arc<PowerCut>, history: &[Op]) -> (Model, Model, Vec<u64>) {
     let mut acknowledged = base_model();
     let mut done = Vec::new();
@@ -323,7 +323,7 @@ fn check(
     assert!(report.is_clean(), "{}: {:#?}", context(), report.details);
 }
 
-/// How many operations this history begins with that an earlier one begins with too.
+/// Length of the longest prefix that a history has in common with an earlier one.
 fn shared(histories: &[Vec<Op>], index: usize) -> usize {
     let same = |other: &Vec<Op>| {
         histories[index]
@@ -335,8 +335,11 @@ fn shared(histories: &[Vec<Op>], index: usize) -> usize {
     histories[..index].iter().map(same).max().unwrap_or(0)
 }
 
-/// `conventional`: how many such zones, and their parts. A cut among operations that an earlier history begins with
-/// has been looked at there.
+/// Cuts each history at every command and checks the states after the cut. Returns the number of crash points and of
+/// states.
+///
+/// `conventional` is the number of conventional zones and of parts of each. Cuts within the prefix that a history
+/// shares with an earlier one are skipped, for they were checked there.
 fn enumerate(histories: &[Vec<Op>], zones: u32, conventional: (u32, u32)) -> (usize, usize) {
     let max_states = std::env::var("ZONESTORE_CRASH_STATES")
         .ok()
@@ -366,7 +369,8 @@ fn enumerate(histories: &[Vec<Op>], zones: u32, conventional: (u32, u32)) -> (us
                         let drive = Arc::new(copy(&base));
                         drive.cut_after(cut);
                         let (acknowledged, in_flight, done) = run(&drive, history);
-                        // Threads beside it may have sent commands at other times.
+                        // The database's threads may have sent commands at other times in this run, so that the cut is
+                        // within the shared prefix.
                         if done.len() < shared {
                             continue;
                         }

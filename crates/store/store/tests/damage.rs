@@ -1,8 +1,8 @@
-//! Damage to the metadata of the file system below, one bit in each log record and journal frame, or the
-//! block in front of it copied over it: objects that were acknowledged are there, or the store cannot be
-//! mounted for writing and a check says why. Only the last commit before an unclean stop may be missing.
+//! Damage to the metadata of BlueFS: each block that begins a log record or a journal frame gets one bit flipped, or is
+//! replaced by the block before it. Then all acknowledged objects are there, or a mount for writing is refused and a
+//! check says why. Only the last commit before an unclean stop may be missing.
 //!
-//! Damage to data: it is never answered, and what is said of it has a name and a place.
+//! Damage to object data: it is never returned as data, and the error names the object and the place.
 
 use crate::common::*;
 use bluefs::{BlueFs, ZoneContent};
@@ -13,8 +13,8 @@ use zone::{ZoneAddress, ZoneCondition, ZoneId, ZoneKind};
 
 const OBJECTS: usize = 8;
 
-/// Every block that begins a log record or a journal frame, with one bit of it changed, and with the
-/// block in front of it in its place.
+/// Copies of the drive, two for each block that begins a log record or a journal frame: one with a bit of the block
+/// flipped, one with the block before it in its place.
 fn damaged_copies(device: &MemoryDrive) -> Vec<Arc<MemoryDrive>> {
     let g = device.geometry().clone();
     let mut copies = Vec::new();
@@ -89,7 +89,7 @@ fn acknowledged_objects_are_there_or_the_store_is_not_mounted() {
                         read_only: true,
                         ..options()
                     };
-                    // A shorter history is not read either, unless that is asked for.
+                    // Without `accept_damage`, a read-only mount does not return a shorter history either.
                     assert!(Store::mount(copy.clone(), read_only.clone()).is_err());
                     let accepting = MountOptions {
                         accept_damage: true,
@@ -103,7 +103,7 @@ fn acknowledged_objects_are_there_or_the_store_is_not_mounted() {
                         Err(error) => assert!(!matches!(error, Error::NotFormatted)),
                     }
                 }
-                // RocksDB's own checks: of its manifest, say, which is a log too.
+                // Damage must be found by BlueFS before RocksDB's own checks, also in the manifest, which is a log too.
                 Err(error) => panic!("{error}"),
             }
         }
@@ -146,8 +146,8 @@ fn a_log_in_a_zone_that_is_offline_is_no_shorter_history() {
     }
 }
 
-/// Of what has been acknowledged and is known to be by what came later, damage costs the objects that it hit,
-/// and takes nothing back.
+/// Truncates a data zone at an object or a block after its start. All commits but the last are known to be durable from
+/// later records, so the objects that were hit are reported as lost, and no acknowledged commit is rolled back.
 #[test]
 fn data_that_is_gone_after_an_unclean_stop_takes_nothing_back() {
     let memory = Arc::new(MemoryDrive::new(geometry(40)).unwrap());
@@ -208,7 +208,8 @@ fn data_that_is_gone_after_an_unclean_stop_takes_nothing_back() {
             }
             assert!(lost > 0);
             assert!(!store.fsck(true, &mut |_, _| {}).unwrap().is_clean());
-            // What is new shares no place with what is lost.
+            // Space of the lost objects is not used for new ones: overwriting and cleaning leaves the new object
+            // intact.
             for i in 1..OBJECTS {
                 put(&store, &name(i), &pattern(300, 9000)).unwrap();
             }
@@ -222,7 +223,8 @@ fn data_that_is_gone_after_an_unclean_stop_takes_nothing_back() {
     assert!(tried >= OBJECTS, "{tried}");
 }
 
-/// One bit of the last put before a kill. As long as the host runs, it is damage; afterwards it may be a torn write.
+/// A flipped bit in the last put before the process was killed. As long as the host has run since, it is damage;
+/// without the file that proves that, it may be a torn write, and the put is taken back.
 #[test]
 fn the_last_put_before_a_kill_is_not_taken_back_by_a_flipped_bit() {
     let folder = tempfile::tempdir().unwrap();
@@ -233,7 +235,7 @@ fn the_last_put_before_a_kill_is_not_taken_back_by_a_flipped_bit() {
     mkfs(&device);
     let store = mount(&device);
     create_collection(&store);
-    // Acknowledged, and in the same zone.
+    // An acknowledged put with data in the same zone.
     put(&store, "beside", &pattern(3, 8192)).unwrap();
     put(&store, "o", &pattern(1, 300_000)).unwrap();
     put(&store, "o", &pattern(2, 200_000)).unwrap();
@@ -256,8 +258,8 @@ fn the_last_put_before_a_kill_is_not_taken_back_by_a_flipped_bit() {
     assert_eq!(found(true).unwrap(), pattern(1, 300_000));
 }
 
-/// Puts an object twice, does what `then` does, and stops uncleanly. Which zones the second put has written to, and how far
-/// they were written before.
+/// Puts an object twice, calls `then`, and stops uncleanly. Returns the zones that the second put has written to, each
+/// with its write pointer before that put.
 fn put_twice(device: &Arc<dyn ZonedDevice>, then: impl Fn(&Store)) -> Vec<(ZoneId, u64)> {
     mkfs(device);
     let store = mount(device);
@@ -287,7 +289,7 @@ fn set_all_back(device: &dyn ZonedDevice, zones: &[(ZoneId, u64)]) {
     }
 }
 
-/// Whether the second put is lost, or else taken back.
+/// Whether the second put is reported as lost; otherwise asserts that it was taken back.
 fn is_lost(device: Arc<dyn ZonedDevice>) -> bool {
     let read_only = MountOptions {
         read_only: true,
@@ -302,7 +304,8 @@ fn is_lost(device: Arc<dyn ZonedDevice>) -> bool {
     lost > 0
 }
 
-/// The zone of the last put goes back to where it was before. A mark that is of later says that the put was durable.
+/// The zones of the last put go back to their write pointers before it. Only a durability mark in a later record proves
+/// that the put was durable.
 #[test]
 fn the_last_put_is_not_taken_back_where_a_later_record_is_on_the_drive() {
     for has_later in [false, true] {
@@ -319,12 +322,13 @@ fn the_last_put_is_not_taken_back_where_a_later_record_is_on_the_drive() {
         });
         set_all_back(&*device, &zones);
         memory.power_cycle();
-        // Without it, nothing tells.
+        // Without the later record, nothing proves that the put was durable.
         assert_eq!(is_lost(device), has_later);
     }
 }
 
-/// On a drive file whose host has run since, nothing that a killed process wrote goes back by itself.
+/// A drive file whose host has not restarted cannot have lost writes of a killed process, so a zone that went back is
+/// damage.
 #[test]
 fn the_last_put_before_a_kill_is_not_taken_back_by_a_zone_that_went_back() {
     let folder = tempfile::tempdir().unwrap();
@@ -338,7 +342,7 @@ fn the_last_put_before_a_kill_is_not_taken_back_by_a_zone_that_went_back() {
     assert!(!is_lost(open()));
 }
 
-/// A store with an object of which the first block has a flipped bit, and where that is.
+/// A store with an object whose first block has a flipped bit, and the address of that block.
 fn with_a_flipped_bit() -> (Store, ZoneAddress) {
     let memory = Arc::new(MemoryDrive::new(geometry(128)).unwrap());
     let device: Arc<dyn ZonedDevice> = memory.clone();
@@ -346,15 +350,15 @@ fn with_a_flipped_bit() -> (Store, ZoneAddress) {
     let store = mount(&device);
     create_collection(&store);
     put(&store, "o", &pattern(1, 300_000)).unwrap();
-    // Cleanly: after a crash, damage to the very last batch would be taken for data that a power
-    // cut lost before it was acknowledged.
+    // Unmounted cleanly: after a crash, damage to the very last batch would be taken for data that a power cut lost
+    // before it was acknowledged.
     store.unmount().unwrap();
     drop(store);
     let damaged = damage_first_data_block(&memory, &pattern(1, 4096));
     (mount(&device), damaged)
 }
 
-/// Finds the block that begins with `content` and changes one bit of it, write pointers kept.
+/// Finds the block with `content` and flips one bit of it; the write pointer stays. Returns the block's address.
 fn damage_first_data_block(device: &MemoryDrive, content: &[u8]) -> ZoneAddress {
     let g = device.geometry().clone();
     for zone in g.zones().skip(g.conventional_zones as usize) {
@@ -374,7 +378,7 @@ fn damage_first_data_block(device: &MemoryDrive, content: &[u8]) -> ZoneAddress 
     panic!("the data is nowhere");
 }
 
-/// What is said of the only zone that is set aside.
+/// The error that health reports of the only zone that is set aside.
 fn said(store: &Store) -> String {
     let mut zones = store.health().unwrap().zones;
     assert_eq!(zones.len(), 1);
@@ -386,7 +390,7 @@ fn a_flipped_bit_is_an_error_that_names_the_place_and_never_data() {
     let (store, damaged) = with_a_flipped_bit();
     let reader = store.open("c", "o").unwrap();
     let mut buffer = vec![0; 300_000];
-    // Also the second time, with whatever was kept of the first.
+    // The second read must fail too, whatever the first one left in caches.
     for _ in 0..2 {
         match reader.read_at(0, &mut buffer) {
             Err(Error::ChecksumMismatch {
@@ -412,7 +416,7 @@ fn a_flipped_bit_is_an_error_that_names_the_place_and_never_data() {
 #[test]
 fn an_overwrite_or_the_cleaner_says_what_it_could_not_read() {
     let (store, damaged) = with_a_flipped_bit();
-    // What is left of the first checksum block has to be copied.
+    // The overwrite has to copy the bytes of the first checksum block that it does not cover.
     let data = written(&store, &pattern(2, 62_000)).unwrap();
     let mut transaction = store::Transaction::new();
     transaction.write("c", "o", 1000, data);

@@ -1,4 +1,5 @@
-//! What was read of objects comes from memory the next time, and is right whatever became of its place.
+//! The data cache: bytes that were read before come from memory, and are never those of another object or of an earlier
+//! life of the zone.
 
 use crate::common::{create_collection, geometry, mkfs, options, pattern, put, read, taken_in};
 use bytes::Bytes;
@@ -28,7 +29,7 @@ fn cached() -> MountOptions {
     }
 }
 
-/// Bytes that `reads` took from the drive.
+/// Bytes that `reads` read from the drive.
 fn from_drive(drive: &Drive, reads: impl FnOnce()) -> u64 {
     let before = drive.snapshot();
     reads();
@@ -51,7 +52,7 @@ fn what_was_read_is_read_from_memory_at_any_place_and_length() {
             let read = reader.read_at(at as u64, &mut target).unwrap();
             assert!(target[..read] == bytes[at..(at + length).min(bytes.len())]);
         };
-        // Some of it, and then what is on both sides of that.
+        // First a range in the middle, then ranges that reach beyond it on both sides.
         assert!(from_drive(&drive, || read_at(100_000, 50_000)) > 0);
         assert_eq!(from_drive(&drive, || read_at(140_000, 20)), 0);
         assert!(from_drive(&drive, || read_at(3, 300_000)) > 0);
@@ -88,7 +89,7 @@ fn what_is_cached_is_taken_without_a_copy_as_far_as_it_goes() {
         }
         Err(error) => panic!("{error}"),
     };
-    // Reads what lies under these checksums, and so keeps that.
+    // Each read fetches and caches whole checksum blocks around the range.
     assert!(take(200_000, 100_000).is_none());
     assert!(take(100_000, 150_000).is_none());
     let read = from_drive(&drive, || {
@@ -104,9 +105,10 @@ fn what_is_cached_is_taken_without_a_copy_as_far_as_it_goes() {
     assert_eq!(read, 0);
     let before = store.caches().unwrap().data;
     assert!(take(1_000_000, 400_000).is_none());
-    // A look-up that ends in a read is one, however often it is looked for meanwhile.
+    // A lookup that ends in a read counts as one miss for each checksum block, however often the block is looked up
+    // meanwhile.
     assert_eq!(store.caches().unwrap().data.misses, before.misses + 7);
-    // What was taken stays as it is, whatever becomes of the object and its place.
+    // Shared bytes stay valid while the object is replaced and its zones are reset.
     let parts = take(200_000, 50_000).unwrap();
     for round in 2..100 {
         put(&store, "o", &pattern(round, 1_500_000)).unwrap();
@@ -155,13 +157,14 @@ fn a_hot_object_stays_when_others_are_read_once() {
     assert!(store.caches().unwrap().data.left_bytes() > 8 * BUDGET);
 }
 
-/// Without checksums, for these would be part of the name of what is kept.
+/// Written without checksums, which would otherwise be part of the cache key, so that only the reset keeps old bytes
+/// from being found.
 #[test]
 fn what_is_kept_of_a_zone_is_not_found_after_its_reset() {
     let mut options = cached();
     options.data.checksum = ChecksumKind::None;
     let (drive, store) = mounted(options);
-    // Rounds enough that data comes to lie where other data was.
+    // Enough rounds that new data is written where other data was before.
     for round in 0..200 {
         let bytes = pattern(round, 300_000);
         let name = format!("o{}", round % 3);

@@ -1,4 +1,4 @@
-//! Zones that become read-only: what is in them is moved out while it can be read.
+//! Draining: live data is moved out of zones that the drive has made read-only, while it can still be read.
 
 use crate::common::{
     assert_clean, contents, create_collection, geometry, mkfs, mount, pattern, put,
@@ -22,7 +22,7 @@ fn filled(objects: u64) -> (Arc<MemoryDrive>, Store) {
     (drive, store)
 }
 
-/// Makes the fullest sealed zone read-only.
+/// Makes the zone with the most live bytes read-only and returns these bytes.
 fn wear_out(drive: &MemoryDrive, store: &Store) -> u64 {
     let zones = store.zones().into_iter();
     let worn = zones.max_by_key(|zone| zone.live_bytes).unwrap();
@@ -75,7 +75,7 @@ fn a_full_drive_leaves_it_as_it_is() {
     }
     assert!(contents(&store) == all);
     assert_eq!(store.health().unwrap().zones.len(), 1);
-    // Where there is room again it goes.
+    // As soon as removals free some space, the zone is drained.
     for gone in 0..number / 3 {
         let mut tx = store::Transaction::new();
         tx.remove("c", gone.to_string());
@@ -91,7 +91,8 @@ fn a_full_drive_leaves_it_as_it_is() {
     assert_clean(&store);
 }
 
-/// `store clean --all`: where no thread of a server's does it, zones that can only be read are emptied too, and end the job.
+/// `store clean --all` in a process without the server's threads: the cleaning job drains read-only zones too, and ends
+/// after that.
 #[test]
 fn cleaning_all_empties_zones_that_can_only_be_read() {
     let (drive, store) = filled(60);
@@ -121,8 +122,8 @@ fn cleaning_all_empties_zones_that_can_only_be_read() {
     assert_clean(&store);
 }
 
-/// What is in them is stored again: from then on each of both is out of use, whoever is asked, and whether the cleaner has
-/// come to it or not.
+/// All objects of an offline and of a read-only zone are stored again. From then on both zones count as unusable in
+/// health, in `statfs` and in the cleaner's status, before and after the cleaner has run.
 #[test]
 fn emptied_zones_that_take_nothing_are_out_of_use_for_everybody() {
     let (drive, store) = filled(40);
@@ -163,11 +164,11 @@ fn emptied_zones_that_take_nothing_are_out_of_use_for_everybody() {
     assert_clean(&store);
 }
 
-/// A zone may hold nothing but a summary of what is elsewhere: nobody waits for its reset either.
+/// A zone that holds only segment summaries counts as unusable as soon as it is offline, for no reset of it is awaited.
 #[test]
 fn a_zone_with_nothing_but_summaries_is_out_of_use_as_well() {
     let (drive, store) = filled(0);
-    // Of the collection.
+    // The scrub writes a summary with the row of the collection.
     assert!(store.scrub(true, |_| true).unwrap());
     store.seal_open_zones().unwrap();
     let zone = store.zones()[0];

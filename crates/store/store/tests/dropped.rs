@@ -1,5 +1,5 @@
-//! A store that is dropped without being unmounted leaves nothing running, for a thread that went on while the
-//! process ends would use a database that is being taken down.
+//! A store that is dropped without an unmount ends its threads: a thread that still ran while the process exits would
+//! use a database that is being destroyed.
 
 use crate::common::*;
 use device::{MemoryDrive, ZonedDevice};
@@ -10,7 +10,7 @@ use std::time::Duration;
 use store::{MountOptions, Store};
 use zone_alloc::{Candidate, CleaningPolicy, Pressure, ZoneView};
 
-/// Takes long to find no zone, and says when it begins.
+/// A policy that sends a message, takes 200 ms, and chooses no zone.
 #[derive(Debug)]
 struct Slow(Mutex<Sender<()>>);
 

@@ -1,4 +1,4 @@
-//! Every record in words, and what is no record as what it is.
+//! `dump` decodes every record of the database, and reports bytes that are no valid record as such.
 
 use crate::common::*;
 use device::{MemoryDrive, ZonedDevice};
@@ -15,7 +15,7 @@ fn fresh() -> (Arc<dyn ZonedDevice>, Store) {
     (device, store)
 }
 
-/// How many records of each kind there are, and the keys of those that make no sense.
+/// The number of records of each kind, and the keys of those that cannot be decoded.
 fn dump(store: &Store, which: &Dump) -> (BTreeMap<&'static str, u32>, Vec<Vec<u8>>) {
     let (mut kinds, mut damaged) = (BTreeMap::new(), Vec::new());
     let each = &mut |dumped: Dumped<'_>| match dumped {
@@ -50,7 +50,7 @@ fn every_record_makes_sense_and_is_met_once() {
         .clone_object(("c", "o1"), ("c", "clone"))
         .omap_set("c", "small", [(b"k".to_vec(), b"v".to_vec())].into());
     store.commit(transaction).unwrap();
-    // An unmount leaves a summary.
+    // An unmount writes a segment summary, which adds records.
     store.unmount().unwrap();
     let store = mount(&device);
     let (kinds, damaged) = dump(&store, &Dump::default());
@@ -110,7 +110,7 @@ fn what_makes_no_sense_is_shown_and_ends_nothing() {
     let (kinds, damaged) = dump(&store, &Dump::default());
     assert_eq!(damaged, bad);
     assert_eq!((kinds["onodes"], kinds["unknown"]), (3, 1));
-    // A listing that goes on behind it.
+    // A listing that skips the damaged record.
     let listed = store.list_damaged("c", "", "", 9).unwrap();
     let whole: Vec<bool> = listed.iter().map(|(_, info)| info.is_ok()).collect();
     assert_eq!(whole, [true, false, true]);

@@ -1,4 +1,4 @@
-//! A store is mounted by the engine that made its database, and another is refused by name.
+//! A store is mounted only by the engine that made its database; the error of any other names both engines.
 
 use crate::common::*;
 use device::{MemoryDrive, ZonedDevice};

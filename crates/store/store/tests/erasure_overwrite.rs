@@ -1,5 +1,5 @@
-//! The example's overwrite of a stripe over three shards, stopped at every command of each shard: all shards
-//! have the new bytes afterwards, or all have the old ones, and parity fits.
+//! The erasure-coding example's overwrite of a stripe over three shards, with the power of each shard cut at every
+//! command: afterwards all shards have the new bytes or all have the old ones, and the parity fits.
 
 #[path = "../examples/erasure_overwrite.rs"]
 mod example;
@@ -18,7 +18,7 @@ fn mounted(drive: &Arc<PowerCut>) -> Store {
     mount(&(drive.clone() as Arc<dyn ZonedDevice>))
 }
 
-/// The drive as it is, its power on.
+/// The drive after a restart, in a state that a power cut now may leave.
 fn restarted(drive: &PowerCut, seed: u64) -> Arc<PowerCut> {
     let limits = CrashLimits {
         max_states: 3,
@@ -70,7 +70,7 @@ fn a_stripe_is_old_or_new_wherever_a_shard_stops() {
             assert!((0..3).all(|lost| stripe.read(Some(lost)).unwrap() == found));
             for shard in &stripe.0 {
                 assert_clean(shard);
-                // Nothing is kept for a way back.
+                // The clone that could restore the old bytes is removed.
                 assert_eq!(shard.list("shards", "", "", 9).unwrap().len(), 1);
             }
             *(if found == old { &mut olds } else { &mut news }) += 1;
@@ -83,7 +83,7 @@ fn a_stripe_is_old_or_new_wherever_a_shard_stops() {
     assert!(live < 2 * CHUNK as u64);
 }
 
-/// A way back costs metadata, no data.
+/// The clones that could restore the old bytes cost metadata only.
 #[test]
 fn the_old_bytes_are_kept_without_a_copy() {
     let drives = [0; 3].map(|_| {
@@ -105,7 +105,7 @@ fn the_old_bytes_are_kept_without_a_copy() {
     stripe.overwrite(65_536, &vec![7; 2 * half]).unwrap();
     for (before, shard) in before.iter().zip(&stripe.0) {
         let written = used(shard) - before;
-        // The new bytes, and a summary or two.
+        // The new bytes, and the blocks of a few summaries.
         assert!(written <= half as u64 + blocks, "{written}");
     }
 }

@@ -1,5 +1,5 @@
-//! Histories of random operations while commands and zones fail: what is read is what was stored, and what
-//! was acknowledged is there when nothing fails any more.
+//! Histories of random operations while commands and zones fail: a read returns what was stored or an error, and all
+//! acknowledged objects are there once nothing fails any more.
 
 use crate::common;
 use crate::common::*;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use store::{Store, Transaction};
 use zone::{ZoneCommand, ZoneCondition};
 
-/// Numbers that are the same every time.
+/// A xorshift generator: the same seed gives the same history.
 struct Numbers(u64);
 
 impl Numbers {
@@ -23,24 +23,24 @@ impl Numbers {
     }
 }
 
-/// What may be read under a name.
+/// An object's pattern as seed and length; `None` if the object is absent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Content(Option<(u64, usize)>);
 
-/// A store and what it should hold.
+/// A store under test and what it should hold.
 struct History {
     drive: FailingDrive,
     device: Arc<dyn ZonedDevice>,
     store: Store,
     numbers: Numbers,
-    /// Several where a commit has failed: which one counts, the next mount says.
+    /// Contents that each name may have: several after a failed commit, until the next mount decides which one holds.
     names: BTreeMap<String, Vec<Content>>,
     next: u64,
     slow: Option<(store::ObjectWriter, u64, usize)>,
     last_error: String,
 }
 
-/// How many names are written and removed again; what fills the drive may have more.
+/// Number of names that are written and removed again; filling the drive in `new` may use more.
 const NAMES: u64 = 60;
 
 impl History {
@@ -57,7 +57,8 @@ impl History {
             last_error: String::new(),
         };
         let full = history.store.statfs().capacity_bytes / 8;
-        // Each name once: how much is live after many random overwrites is a matter of luck.
+        // Fills the drive with each name once: after random overwrites, the amount of live data would depend on the
+        // seed.
         for n in 0.. {
             if history.store.statfs().available_bytes <= full || !history.put(format!("o{n}")) {
                 break;
@@ -66,7 +67,8 @@ impl History {
         history
     }
 
-    /// Enters what a commit did to a name; false if nothing can be written any more.
+    /// Notes the outcome of a commit for a name. After [`store::Error::Failed`], the old and the new content are both
+    /// allowed.
     fn enter(&mut self, name: &str, new: Content, done: store::Result<()>) {
         let known = self.names.entry(name.to_owned());
         let known = known.or_insert_with(|| vec![Content(None)]);
@@ -120,7 +122,7 @@ impl History {
         }
     }
 
-    /// A slow upload, a piece at a time.
+    /// Continues a slow upload by one piece, or begins one; commits it after six pieces.
     fn upload(&mut self) {
         let Some((writer, seed, length)) = &mut self.slow else {
             self.next += 1;
@@ -151,7 +153,7 @@ impl History {
         self.enter(&name, Content(Some((seed, length))), commit);
     }
 
-    /// Whatever is read is what was stored; an error is allowed as long as something fails.
+    /// Asserts that an object is absent or has the bytes that were stored. With `may_fail`, an error is accepted.
     fn read(&self, name: &str, may_fail: bool) {
         let found = match read(&self.store, name) {
             Ok(found) => Some(found),
@@ -177,8 +179,8 @@ impl History {
         }
     }
 
-    /// Nothing fails any more, unless in zones that the store knows of: what was acknowledged is there,
-    /// and writes go on, after a mount if the store says that there has to be one.
+    /// Clears all faults and asserts that every acknowledged object can be read, unless the store reports it as lost,
+    /// and that puts succeed. Then mounts again, as a failed store demands, and asserts the same.
     fn settle(mut self) {
         self.drive.clear();
         self.slow = None;
@@ -218,7 +220,7 @@ impl History {
     }
 }
 
-/// The histories alone, so that what the others show is of the faults.
+/// Runs the histories without faults, so that failures of the other tests are due to the faults.
 #[test]
 fn nothing_fails_without_a_fault() {
     for seed in 1..4 {
@@ -261,7 +263,7 @@ fn any_command_may_fail_now_and_then() {
     }
 }
 
-/// Zones with object data become read-only or offline, or cannot be read, written or reset for good.
+/// Zones with object data become read-only or offline, or their reads, writes or resets fail for good.
 #[test]
 fn zones_may_fail_for_good() {
     let io = || Fault::Io(io::ErrorKind::Other);

@@ -1,5 +1,5 @@
-//! Zones that cannot be read, written or reset any more: what is in them is named, everything else
-//! goes on.
+//! Zones that cannot be read, written or reset any more: the objects in them are reported as lost, and all other
+//! operations succeed.
 
 use crate::common::*;
 use device::wrap::faults::{Fault, Plan};
@@ -15,8 +15,8 @@ fn remove(store: &Store, name: &str) {
 
 const OBJECT: usize = 300_000;
 
-/// Fills the drive and removes every other object, so that each zone is worth cleaning and no other
-/// one is free; answers what was kept.
+/// Fills the drive and removes every other object, so that each zone is worth cleaning and none is free. Returns the
+/// numbers of the objects that were kept.
 fn half_dead(store: &Store) -> Vec<u64> {
     let objects = store.statfs().available_bytes / OBJECT as u64 * 15 / 16;
     for i in 0..objects {
@@ -28,7 +28,7 @@ fn half_dead(store: &Store) -> Vec<u64> {
     (1..objects).step_by(2).collect()
 }
 
-/// Overwrites a few objects until the drive has been filled several times over.
+/// Overwrites eight objects until `bytes` bytes have been written.
 fn write_on(store: &Store, bytes: u64) {
     let mut written = 0;
     for i in 0.. {
@@ -40,7 +40,7 @@ fn write_on(store: &Store, bytes: u64) {
     }
 }
 
-/// The zone that the cleaner would choose.
+/// The zone that the cleaner will choose next: the full one with the fewest live bytes.
 fn next_victim(store: &Store) -> ZoneId {
     let zones = store.zones().into_iter();
     let full = zones.filter(|z| z.live_bytes > 0 && z.written_bytes == 1 << 20);
@@ -58,7 +58,7 @@ fn a_zone_that_cannot_be_read_stops_nothing_else() {
         let bad = next_victim(&store);
         drive.add(Plan::from(ZoneCommand::Read, 1, fault).in_zone(bad));
         let capacity = store.statfs().capacity_bytes;
-        // All zones have to be cleaned for this.
+        // These puts need every zone to be cleaned.
         let more = store.statfs().available_bytes / OBJECT as u64 * 5 / 8;
         for i in 0..more {
             put(&store, &format!("more{i}"), &pattern(i, OBJECT)).unwrap();
@@ -72,7 +72,7 @@ fn a_zone_that_cannot_be_read_stops_nothing_else() {
             .filter(|i| read(&store, &i.to_string()).is_err());
         let lost: Vec<_> = lost.collect();
         assert!(!lost.is_empty() && lost.len() < kept.len(), "{lost:?}");
-        // Gone with the objects in it, the zone is no loss any more.
+        // Once the lost objects are removed, the zone is not set aside any more.
         for i in lost {
             remove(&store, &i.to_string());
         }
@@ -91,7 +91,7 @@ fn an_upload_is_refused_when_a_zone_with_a_part_of_it_is_lost() {
     let open = zones.min_by_key(|z| z.written_bytes);
     let zone = open.unwrap().zone;
     drive.break_zone(zone, ZoneCondition::Offline);
-    // The store learns of it by its next write to the zone.
+    // The store notices the offline zone at its next write to it.
     upload.write(&pattern(2, 1 << 20)).unwrap();
     let mut tx = Transaction::new();
     tx.put(

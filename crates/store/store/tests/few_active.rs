@@ -1,4 +1,5 @@
-//! A drive with as few active zones as a store takes, stopped again and again without an unmount.
+//! A drive with the fewest active zones that a store accepts, stopped again and again without an unmount: left-over
+//! active zones never keep the next mount from writing.
 
 use crate::common;
 use crate::common::{
@@ -74,7 +75,7 @@ fn fewer_are_refused_before_anything_is_written() {
     );
 }
 
-/// Each begins a journal, and may leave zones with its first blocks, which are nobody's at the next mount.
+/// A failed mount begins a journal and may leave zones with the first blocks of it, which no later mount owns.
 #[test]
 fn mounts_in_which_writes_fail_take_no_active_zones_from_the_next() {
     for (copies, active) in [(1, 8), (2, 14)] {
@@ -95,7 +96,7 @@ fn mounts_in_which_writes_fail_take_no_active_zones_from_the_next() {
             put(&store, &format!("o{kth}"), &pattern(kth, 20_000)).unwrap();
             drop(store);
             for attempt in 0..3 {
-                // The drive does them, and says that it has not: a connection that breaks.
+                // The drive carries out the write and returns an error, as a broken connection does.
                 let fault = Fault::Torn { bytes: 1 << 20 };
                 drive.add(Plan::from(ZoneCommand::Write, kth + attempt, fault));
                 drop(Store::mount(device.clone(), common::options()));
@@ -110,7 +111,8 @@ fn mounts_in_which_writes_fail_take_no_active_zones_from_the_next() {
     }
 }
 
-/// Full zones of uploads under way become partly written ones, which nobody owns, as many as may be active.
+/// After a power cut, full zones of unfinished uploads may be partly written ones: as many active zones without an
+/// owner as the drive allows.
 #[test]
 fn uploads_that_a_power_cut_ends_take_no_active_zones_from_the_next_mount() {
     for active in [13, 14, 16, 20] {
@@ -148,8 +150,8 @@ fn uploads_that_a_power_cut_ends_take_no_active_zones_from_the_next_mount() {
     }
 }
 
-/// Writes what a mount that failed leaves, the first block of a journal and more behind it, to as many empty zones as may be
-/// active; how many those are.
+/// Imitates failed mounts: writes the first block of a journal and 15 blocks after it to as many empty zones as may be
+/// active. Returns the number of these zones.
 fn leave_journals(image: &dyn ZonedDevice) -> usize {
     let geometry = image.geometry().clone();
     let mut block = vec![0; geometry.block_size as usize];
@@ -165,7 +167,7 @@ fn leave_journals(image: &dyn ZonedDevice) -> usize {
     }
     let mut left = block;
     left.resize(16 << 12, 0);
-    // The last zones may have superblocks.
+    // Starts in the middle of the drive, for the last zones may have superblocks.
     let empty = report[60..]
         .iter()
         .filter(|zone| zone.condition == ZoneCondition::Empty);
@@ -174,8 +176,9 @@ fn leave_journals(image: &dyn ZonedDevice) -> usize {
         .count()
 }
 
-/// A mount finishes these to have active zones. Were it to finish the store's and stop there, then nothing would tell the next
-/// that bytes of an object are missing: the write pointer is the witness, for checksums behind durable data are not looked at.
+/// A mount finishes the zones of left-over journals to have active zones. If it finished a zone with objects and
+/// stopped, the next mount could not tell that bytes of an object are missing: the write pointer is the witness, for
+/// checksums after durable data are not read. The test cuts the power during the put and during the mount.
 #[test]
 fn a_mount_among_left_journals_that_stops_hides_nothing_that_a_power_cut_has_lost() {
     let objects = [("first", pattern(1, 4096)), ("second", pattern(2, 60_000))];
@@ -225,6 +228,6 @@ fn a_mount_among_left_journals_that_stops_hides_nothing_that_a_power_cut_has_los
             break;
         }
     }
-    // With the zone of the objects one more than the store may have active.
+    // Together with the zone of the objects, one more than the store may have active.
     assert!(most_left > 1, "{most_left}");
 }

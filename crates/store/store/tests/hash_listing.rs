@@ -1,5 +1,5 @@
-//! What a page of a listing in hash order reads, and what a split and a merge write, with few objects and with
-//! many.
+//! Cost of a page of a listing in hash order, in rows read, and of a split and a merge, in changes written: the same
+//! with few objects and with many.
 
 use crate::common::*;
 use bluefs::BlueFs;
@@ -13,14 +13,14 @@ use store::{
     Attributes, HashPrefix, HashSource, Hashed, MkfsOptions, MountOptions, Store, Transaction,
 };
 
-/// Rows that were read by scans, and changes that were written.
+/// Rows that scans have read, and changes that batches have written.
 #[derive(Default)]
 struct Counts {
     read: AtomicU64,
     written: AtomicU64,
 }
 
-/// The small database, with counts.
+/// The small database with [`Counts`].
 struct Counting(Arc<Counts>);
 struct CountedDatabase(Box<dyn Database>, Arc<Counts>);
 struct CountedScan<'a>(Scan<'a>, &'a Counts);
@@ -111,7 +111,7 @@ fn commit(store: &Store, fill: impl FnOnce(&mut Transaction)) {
     store.commit(tx).unwrap();
 }
 
-/// Most rows of a page, and changes of a split and a merge together, with so many objects.
+/// With `objects` objects: the most rows read for a page, and the changes written by a split and a merge together.
 fn costs(objects: u32) -> (u64, u64) {
     let counts = Arc::<Counts>::default();
     let engine = || Arc::new(Counting(counts.clone()));

@@ -1,5 +1,5 @@
-//! Collections by hash against a plain model: objects with hostile names, splits, merges, renames and clones
-//! from one collection to another, in transactions that happen whole or not at all, through restarts.
+//! Hashed collections against a plain model: objects with hostile names, splits, merges, renames and clones between
+//! collections, in transactions that are applied whole or not at all, through restarts.
 
 use crate::common;
 use crate::common::*;
@@ -11,7 +11,8 @@ use std::sync::Arc;
 use store::{Attributes, Error, HashPrefix, HashSource, Hashed, Store, Transaction};
 
 type Objects = BTreeMap<(u32, Vec<u8>), Vec<u8>>;
-/// By name: `None` is a collection by name, whose objects have the hash 0 here.
+/// Hash range and objects of each collection, by its name. `None` is a collection in order of names, whose objects have
+/// the hash 0 here.
 type Model = BTreeMap<String, (Option<Hashed>, Objects)>;
 
 /// Two names with the same hash, found by trying.
@@ -41,7 +42,7 @@ fn names() -> Vec<Vec<u8>> {
     .map(<[u8]>::to_vec)
     .to_vec();
     names.extend([vec![0xff; 4], vec![0xff; 4096], vec![0; 4096]]);
-    // The same first four bytes.
+    // Names with the same first four bytes.
     names.extend([b"same1".to_vec(), b"same2".to_vec(), b"same".to_vec()]);
     names.extend(colliding());
     names.extend((0..12).map(|n| format!("object {n}").into_bytes()));
@@ -66,7 +67,7 @@ struct Case {
 }
 
 impl Case {
-    /// Mostly one that the collection covers.
+    /// A random name, mostly one whose hash the collection covers.
     fn name(&mut self, model: &Model, collection: &str) -> Vec<u8> {
         let kind = model.get(collection).and_then(|(kind, _)| *kind);
         let mut name = self.random.choice(&self.names).unwrap();
@@ -79,7 +80,7 @@ impl Case {
         name.clone()
     }
 
-    /// Mostly one that is there.
+    /// A random name, mostly of an object that the collection has.
     fn present(&mut self, model: &Model, collection: &str) -> Vec<u8> {
         let objects = model.get(collection).map(|(_, objects)| objects);
         let there = objects.and_then(|objects| self.random.choice(objects.keys()));
@@ -90,11 +91,11 @@ impl Case {
     }
 
     fn collection(&mut self) -> String {
-        // One is by name, and one more than there mostly are.
+        // "c" is a collection in order of names; of the hashed ones, "0" to "4", mostly some are absent.
         ["c", "0", "1", "2", "3", "4"][self.random.usize(..6)].to_owned()
     }
 
-    /// A random step, in the transaction and in the model; `None` if it has to fail.
+    /// Adds a random operation to the transaction and applies it to the model; `None` if the commit has to fail.
     fn step(&mut self, store: &Store, tx: &mut Transaction, model: &mut Model) -> Option<()> {
         let (a, b) = (self.collection(), self.collection());
         let kind = self.random.u8(..16);
@@ -176,7 +177,7 @@ impl Case {
     }
 }
 
-/// Everything, listed by small pages.
+/// All collections and objects of the store, listed in pages of three.
 fn found(store: &Store) -> Model {
     let mut model = Model::new();
     for collection in store.collections().unwrap() {
@@ -289,7 +290,7 @@ fn errors_say_what_is_wrong() {
     assert!(matches!(merge, Err(Error::CannotMerge { .. })));
     let error = put_in(&store, "low", [b'x'; 4097], b"x").unwrap_err();
     assert!(error.to_string().len() < 300, "{error}");
-    // What one step of a transaction puts, a later one sees.
+    // An object that one operation of a transaction creates is visible to the next operation.
     let remove = commit(&|tx| _ = tx.touch("low", "a").remove_collection("low"));
     assert!(matches!(remove, Err(Error::CollectionNotEmpty { .. })));
 }
@@ -311,7 +312,8 @@ fn a_check_finds_what_cannot_be_in_a_family() {
     let mut batch = Batch::default();
     batch.put(b"Clow", &record(1, 0));
     batch.put(b"Cquarter", &record(2, 1 << 30));
-    // Where it belongs, under another hash, where nobody covers it, in no family, and without a name.
+    // Rows in turn: where it belongs, under another hash, in a hash range that no collection covers, in no family, and
+    // without a name.
     batch.put(&hashed(7, b"\x01a\0\0", b"\x01a"), &onode);
     batch.put(&hashed(7, b"\x02a\0\0", b"\x01a"), &onode);
     batch.put(&hashed(7, b"\xffa\0\0", b"\xffa"), &onode);

@@ -1,6 +1,5 @@
-//! A drive that takes its space on the host's disk as it is written, and a host's disk that is full
-//! before the drive is: new data is refused while there is enough left for deletes, and what is
-//! deleted comes back to the host.
+//! A thin drive, which takes space on the host's disk only as it is written, when that disk is full before the drive
+//! is: new data is refused while enough space is left for removals, and removals give space back to the host.
 
 use crate::common::*;
 use device::changed::{Change, Changed};
@@ -13,15 +12,15 @@ use std::time::Duration;
 use store::{Error, MountOptions, Store, Transaction};
 use zone::{ByteOffset, ZoneCommand, ZoneError, ZoneId, ZoneResult};
 
-/// A disk of the host with so many bytes for the drive and everything else.
+/// Space of the host's disk, and faults of the drive on it.
 #[derive(Default)]
 struct Disk {
     bytes: AtomicU64,
-    /// How often it has been asked what is left.
+    /// Number of queries for the free bytes.
     asked: AtomicU64,
-    /// RocksDB's own threads write so slowly, in milliseconds a time.
+    /// Delay of each write by RocksDB's background threads, in milliseconds.
     background_delay: AtomicU64,
-    /// Nothing of the drive can be read.
+    /// All reads of the drive fail.
     unreadable: AtomicBool,
 }
 
@@ -107,7 +106,7 @@ impl Change<MemoryDrive> for Disk {
     }
 }
 
-/// A new store with a collection, and its clock.
+/// A new store with a collection, and its simulated clock.
 fn mount_with_clock(thin: &Arc<Thin>) -> (Store, Arc<SimulatedClock>) {
     let device: Arc<dyn ZonedDevice> = thin.clone();
     mkfs(&device);
@@ -127,8 +126,8 @@ fn remove(store: &Store, name: &str) -> store::Result<()> {
     store.commit(tx)
 }
 
-/// Stores objects of `size` bytes, the first with number `first`, until one is refused: the number
-/// of that one, and why.
+/// Stores objects of `size` bytes, numbered from `first`, until one is refused. Returns the number of the refused
+/// object and the error.
 fn fill(store: &Store, size: usize, first: u64) -> (u64, Error) {
     let mut next = first;
     loop {
@@ -139,8 +138,8 @@ fn fill(store: &Store, size: usize, first: u64) -> (u64, Error) {
     }
 }
 
-/// Fills the drive until there is no room for one more object of `size` bytes. RocksDB may give some
-/// of the disk back while one is being refused; that is then filled too.
+/// Fills the drive until there is no room for one more object of `size` bytes, and returns as [`fill`] does. RocksDB
+/// may free some space while an object is refused; that is filled too.
 fn fill_up(store: &Store, size: usize) -> (u64, Error) {
     let mut next = 0;
     for _ in 0..20 {
@@ -173,13 +172,13 @@ fn on_a_full_host_disk_deletes_go_on_and_give_space_back() {
             "{error}"
         );
         assert!(stored > 30);
-        // Unless RocksDB is at work at this moment.
+        // The numbers are equal unless RocksDB wrote between the two queries.
         let before = thin.host_free_bytes();
         let space = store.statfs();
         let after = thin.host_free_bytes();
         assert!(before != after || space.host_free_bytes == after);
         assert!(space.available_bytes < space.capacity_bytes - space.live_bytes);
-        // Said of the whole object, before any of it is written.
+        // An upload of declared size is refused before any of it is written.
         let before = data_bytes(&store);
         assert!(matches!(
             store.writer(Some(32 << 20)),
@@ -196,7 +195,7 @@ fn on_a_full_host_disk_deletes_go_on_and_give_space_back() {
             remove(&store, &format!("{size}-{n}")).unwrap();
         }
         let (again, _) = fill(&store, size, 0);
-        // The small database still has the removals in its log.
+        // The small database still has the removals in its log, so less space is free.
         let share = if is_small() { 70 } else { 75 };
         assert!(again * 100 >= stored * share, "{again} after {stored}");
         for n in 0..again {
@@ -204,7 +203,7 @@ fn on_a_full_host_disk_deletes_go_on_and_give_space_back() {
             assert!(data == pattern(n, size));
         }
         assert_clean(&store);
-        // The disk gets larger: so does what can be stored.
+        // On a larger host disk more can be stored.
         thin.change.set(1 << 40);
         assert!(store.has_room(4 << 20));
         put(&store, "more", &pattern(1, 4 << 20)).unwrap();
@@ -212,8 +211,9 @@ fn on_a_full_host_disk_deletes_go_on_and_give_space_back() {
     }
 }
 
-/// Each log record of a delete takes a whole block, and what is in memory of it little: so the log would take all that
-/// is left before the memtables are full and writers wait for them.
+/// Each log record of a removal takes a whole block on the drive and little memory. The log could use up the remaining
+/// space before memtables are full and RocksDB makes writers wait, so the store has to bound it, even if memtables are
+/// written out slowly.
 #[test]
 fn logs_of_deletes_do_not_outrun_what_writes_memtables_out() {
     let thin = thin(192, 70 << 20);
@@ -235,7 +235,7 @@ fn logs_of_deletes_do_not_outrun_what_writes_memtables_out() {
 
 #[test]
 fn cleaning_needs_no_more_than_the_host_has() {
-    // Half of every zone dies, and somebody else fills the disk.
+    // Half of every zone is dead, and other files fill the host's disk.
     let thin = thin(128, 1 << 40);
     let (store, clock) = mount_with_clock(&thin);
     for n in 0..80 {
@@ -269,14 +269,15 @@ fn the_host_is_asked_for_every_put_near_the_end_only() {
         thin.change.asked.load(Ordering::Relaxed) - before
     };
     assert!(asked(0..50) <= 2);
-    // Others have taken it meanwhile.
+    // Other files have taken most of the disk.
     thin.change.set(used(&thin.drive) + (100 << 20));
     clock.advance(Duration::from_millis(100));
     assert!(asked(50..100) >= 50);
 }
 
-/// A memtable is written out before a batch, where the host's disk is nearly full, and RocksDB reads its SST back. That this
-/// has ended its writes is not to be known from the answers of commits alone.
+/// When the host's disk is nearly full, the store has a memtable written out before a batch, and RocksDB reads the new
+/// SST back. If that read fails, RocksDB stops all writes; the store has to notice that although no commit has returned
+/// the error.
 #[test]
 fn a_database_that_has_stopped_before_a_batch_has_stopped_the_store() {
     if is_small() {

@@ -1,7 +1,7 @@
-//! The store's tests once more, with the small database: models, crashes, damage, faults, space, objects and
-//! stuck commands. What a mount reads is bounded for RocksDB alone.
+//! The store's tests that do not depend on RocksDB, once more with the small database. Bounds on the bytes that a mount
+//! reads hold for RocksDB alone.
 
-// A failed unwrap is a failed test.
+// Tests may panic: a failed `unwrap` is a failed test.
 #![allow(clippy::unwrap_used)]
 
 #[path = "bug_catalogue.rs"]

@@ -1,4 +1,5 @@
-//! Listing what begins with the first bytes of names, as Swift's drive daemon does for each request.
+//! Listings of all names with a given prefix, as Swift's drive daemon makes for each request: a prefix without names
+//! costs no read of other objects' rows.
 
 use crate::common::*;
 use device::stats::Stats;
@@ -10,7 +11,7 @@ use zone::Geometry;
 
 const GROUPS: u64 = 30_000;
 
-/// What many names have in common, in no order.
+/// The common prefix of a group's names, in the shape [`LISTED_NAME`]; prefixes are not in order of `number`.
 fn group(number: u64) -> Vec<u8> {
     let mut name = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
     name[0] = 0x61;
@@ -69,7 +70,7 @@ fn what_is_not_there_is_listed_without_a_read_of_what_is() {
     let store = Store::mount(device, options()).unwrap();
     check(&store);
 
-    // The database's cache holds next to nothing.
+    // The block cache is too small to hold the rows.
     let reads = |numbers: std::ops::Range<u64>| {
         let before = drive.snapshot();
         for number in numbers {

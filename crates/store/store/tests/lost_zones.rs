@@ -1,4 +1,4 @@
-//! A drive that has lost a zone is no good drive, whatever was in the zone.
+//! Health of a drive that has lost a zone is never graded good, whatever was in the zone.
 
 use crate::common::*;
 use bluefs::ZonePurpose;
@@ -40,13 +40,13 @@ fn no_drive_with_a_lost_zone_is_good() {
                 let health = store.health().unwrap();
                 let what = format!("zone {zone} {condition:?}, read-only {read_only}");
                 assert!(health.grade != Grade::Good, "{what}");
-                // A mount for writing may leave the other zone of a pair with it.
+                // A mount for writing may give up the other zone of a pair too.
                 assert!((1..=2).contains(&health.wear.zones_lost), "{what}");
                 for lost in &health.metadata_zones {
                     assert_eq!((lost.zone, lost.condition), (zone, condition));
                     purposes.insert(format!("{:?}", lost.purpose));
                 }
-                // Metadata have another copy.
+                // No metadata is lost, for it has another copy.
                 assert!(health.metadata.is_empty(), "{what}: {:?}", health.metadata);
                 assert_eq!(health.is_healthy(), health.zones.is_empty(), "{what}");
                 store.unmount().unwrap();
@@ -76,7 +76,8 @@ fn a_ring_of_superblocks_that_is_lost_is_told() {
     store.unmount().unwrap();
 }
 
-/// A copy that went back is made whole by the next mount for writing, which the scrub would not see any more.
+/// One copy of the metadata is reset; the next mount for writing repairs it and counts that, for a later scrub would
+/// find nothing.
 #[test]
 fn what_the_mount_has_mended_is_counted() {
     let whole = drive();
@@ -105,13 +106,13 @@ fn what_the_mount_has_mended_is_counted() {
             .iter()
             .any(|line| line.contains("made whole by the mount"));
         assert_eq!(is_told, status.mended_at_mount > 0);
-        // Nothing may be in a log.
+        // Only for data zones is a repair certain: the other zones may have held nothing that is needed.
         assert!(is_told || purpose != ZonePurpose::Data, "zone {zone}");
         store.unmount().unwrap();
     }
 }
 
-/// The zones that a drive counts are its own, not the parts that the file system makes of conventional ones.
+/// Lost zones are counted as the drive's own zones, not as the parts into which BlueFS divides conventional zones.
 #[test]
 fn a_conventional_zone_is_one_zone_whatever_it_is_divided_into() {
     let divided = Geometry {
@@ -158,7 +159,7 @@ fn a_conventional_zone_is_one_zone_whatever_it_is_divided_into() {
                 "{what}"
             );
             assert!(store.scrub(true, |_| true).unwrap());
-            // Space for metadata is lost, and no more than there was.
+            // At most the lost zone's space for metadata becomes unusable.
             let now = store.statfs();
             assert!(now.unusable_bytes <= 8 << 20, "{what}: {now:?}");
             put(&store, "o", &pattern(2, 300_000)).unwrap();

@@ -1,4 +1,4 @@
-//! What makes metadata larger is refused before it takes what is kept for deletions.
+//! Operations that make metadata larger are refused before they take the space that is reserved for removals.
 
 use crate::common::{
     assert_clean, create_collection, geometry, mkfs, mkfs_in_copies, mount, pattern, put,
@@ -11,7 +11,7 @@ use zone::Geometry;
 
 type Step = fn(&mut Transaction, u64, Attributes);
 
-/// Each adds about as much as these attributes are large.
+/// Operations that each add about as much metadata as the attributes given to them.
 const STEPS: [(&str, Step); 7] = [
     ("put nothing", |_, _, _| {}),
     ("clone", |tx, _, large| {
@@ -88,7 +88,7 @@ fn nothing_takes_what_is_kept_for_deletions() {
     }
 }
 
-/// An omap of so many values of 256 KiB in one transaction.
+/// Sets an omap of `values` values of 256 KiB in one transaction.
 fn omap(object: &str, values: u64) -> Transaction {
     let rows = (0..values).map(|n| (n.to_be_bytes().to_vec(), pattern(n, 256 << 10)));
     let mut tx = Transaction::new();
@@ -96,7 +96,8 @@ fn omap(object: &str, values: u64) -> Transaction {
     tx
 }
 
-/// Written all the same, either would stop the store.
+/// Transactions that need more space than there is at once are refused: written all the same, either would stop the
+/// store.
 #[test]
 fn what_finds_no_room_at_once_is_refused() {
     let device: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry(128)).unwrap());
@@ -119,7 +120,7 @@ fn what_finds_no_room_at_once_is_refused() {
     refused(puts);
     assert!(store.list("c", "", "", 9).unwrap().is_empty());
     store.commit(omap("source", 20)).unwrap();
-    // Copies of copies that the transaction makes itself: how large they are is known once they are made.
+    // Clones of clones within one transaction; their size is known only once they have been made.
     let mut chain = Transaction::new();
     for n in 0..20 {
         let (from, to) = (format!("copy{}", n - 1), format!("copy{n}"));
@@ -150,7 +151,8 @@ fn what_finds_no_room_at_once_is_refused() {
     store.commit(omap("source", 20)).unwrap();
 }
 
-/// In one transaction they take more than is kept for deleting: half of it written, the store would stop, or not mount again.
+/// Removing all rows of a full omap in one transaction would take more than is reserved for removals; written by half,
+/// it would stop the store or keep it from mounting again. Removals in parts succeed.
 #[test]
 fn rows_of_a_full_omap_go_in_parts() {
     let device: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry(96)).unwrap());
@@ -194,7 +196,8 @@ fn rows_of_a_full_omap_go_in_parts() {
     let mut tx = Transaction::new();
     tx.remove("c", "small");
     store.commit(tx).unwrap();
-    // Larger and larger ones: each is taken or refused, as the database has compacted by then, and the smallest never is.
+    // Parts grow until one is refused, which depends on what the database has compacted by then; the smallest part
+    // never is.
     let (mut first, mut part, mut refused) = (0, 2000, 0);
     while first < rows {
         let last = (first + part).min(rows);
@@ -228,8 +231,8 @@ fn rows_of_a_full_omap_go_in_parts() {
     }
 }
 
-/// What removes a row is as large as a long name, and lies in the database until it has met that row: of names in no order, in
-/// all of it at once.
+/// A removal record is as large as a long name, and stays in the database until compaction merges it with its row. For
+/// names in random order, every SST gets some of these records at once.
 #[test]
 fn objects_of_a_full_drive_go_in_any_order() {
     for (zones, pad, at_once) in [(64, 1000, 1), (96, 220, 1000)] {
@@ -240,7 +243,7 @@ fn objects_of_a_full_drive_go_in_any_order() {
         let mut random = fastrand::Rng::with_seed(1);
         let pad = "k".repeat(pad);
         let mut names = Vec::new();
-        // Behind a refusal the database has compacted a moment later.
+        // After a refusal the database compacts and takes more, so the drive is filled four times.
         for _ in 0..4 {
             loop {
                 let some: Vec<_> = (0..200)
@@ -279,8 +282,8 @@ fn objects_of_a_full_drive_go_in_any_order() {
     }
 }
 
-/// Tables of the database take nearly all of a small drive, in two copies, with rows in all their levels. What is kept for
-/// its compactions then has to be enough for each of them.
+/// SSTs in two copies take nearly all of a small drive, with rows in all levels. The space reserved for compactions
+/// then has to be enough for each of them.
 #[test]
 fn a_drive_full_of_metadata_can_be_emptied() {
     for seed in 0..4 {

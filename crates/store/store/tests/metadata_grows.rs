@@ -1,4 +1,5 @@
-//! What is available can be put, however much of the drive metadata has taken, and a restart changes nothing.
+//! Objects of the reported available size can be stored, however much of the drive metadata has taken, and a restart
+//! does not change the reported size.
 
 use crate::common::{create_collection, geometry, mkfs, mount, pattern, put};
 use device::{MemoryDrive, ZonedDevice};
@@ -8,7 +9,7 @@ use zone::Geometry;
 
 const ZONE: u64 = 1 << 20;
 
-/// Puts objects until one is refused, or so many; answers how many there are.
+/// Puts objects until one is refused, at most `at_most`. Returns how many were stored.
 fn fill(store: &Store, name: &str, size: usize, at_most: u64) -> u64 {
     for number in 0..at_most {
         let name = format!("{name}{number:0>200}");
@@ -34,7 +35,7 @@ fn restarted(device: &Arc<dyn ZonedDevice>, store: Store) -> Store {
     store
 }
 
-/// Small objects first, some of those that fit, and large ones then.
+/// Stores at most `small` small objects, then large ones until the drive is full, then small ones again.
 fn fill_with_both(conventional_zones: u32, small: u64) {
     const SMALL: usize = 1500;
     const LARGE: usize = 256 << 10;
@@ -57,7 +58,7 @@ fn fill_with_both(conventional_zones: u32, small: u64) {
     let left = store.statfs().available_bytes;
     assert!(left <= 2 * ZONE, "behind {small}: {left}");
     let store = restarted(&device, store);
-    // Metadata takes what data may not have, and then there is nothing left.
+    // Metadata may take zones that data may not, and after that nothing is available.
     assert!(fill(&store, "more", SMALL, u64::MAX) < u64::MAX);
     assert_eq!(store.statfs().available_bytes, 0);
     let store = restarted(&device, store);

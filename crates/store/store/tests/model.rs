@@ -70,7 +70,7 @@ fn transaction(fill: impl FnOnce(&mut Transaction)) -> Transaction {
     tx
 }
 
-/// A place in an object of `size` bytes.
+/// The offset at `of` / 65,535 of an object of `size` bytes.
 fn part(size: usize, of: u16) -> usize {
     size * usize::from(of) / usize::from(u16::MAX)
 }
@@ -188,7 +188,7 @@ fn apply(store: &Store, model: &mut Model, step: &Step, seed: u64) {
     }
 }
 
-/// Every second block repeats itself.
+/// A pattern in which every second run of 100,000 bytes repeats one byte.
 fn half_compressible(seed: u64, length: usize) -> Vec<u8> {
     let mut bytes = pattern(seed, length);
     for block in bytes.chunks_mut(100_000).skip(seed as usize % 2).step_by(2) {
@@ -198,7 +198,7 @@ fn half_compressible(seed: u64, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// Every other number is what a mount does that is told nothing.
+/// Mounts with options chosen by `number`; even numbers leave the default ones.
 fn mount_writing_as(device: &Arc<dyn ZonedDevice>, number: u8) -> Store {
     let mut options = options();
     if number % 2 == 1 {
@@ -273,7 +273,7 @@ fn the_store_is_its_model_with_zone_append_and_few_active_zones() {
             max_open_zones: 14,
             max_active_zones: 14,
             max_append_bytes: 128 << 10,
-            // Four streams.
+            // Enough zones for four streams.
             ..geometry(280)
         };
         let device: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry).unwrap());
@@ -286,7 +286,7 @@ fn the_store_is_its_model_with_metadata_in_parts_of_conventional_zones() {
     check("parts", 8, |steps| {
         let drive: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry(96)).unwrap());
         let divided = Arc::new(Divided::new(drive.clone(), 8).unwrap());
-        // It is formatted divided; later mounts find that out.
+        // Only mkfs gets the divided drive; later mounts find the parts themselves.
         let mut first: Option<Arc<dyn ZonedDevice>> = Some(divided);
         run(&mut || first.take().unwrap_or(drive.clone()), steps);
     });

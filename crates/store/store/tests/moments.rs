@@ -1,4 +1,5 @@
-//! A moment keeps tables of the metadata that were replaced since, and is given up before anybody is refused for that.
+//! A moment (a consistent view of the store) keeps SSTs that were replaced since it began. If writes need their space,
+//! the moment is given up before any write is refused.
 
 use crate::common::{assert_clean, create_collection, geometry, pattern};
 use device::{MemoryDrive, ZonedDevice};
@@ -8,7 +9,8 @@ use std::sync::mpsc::{TryRecvError, channel};
 use std::thread;
 use store::{Error, MkfsOptions, MountOptions, ScrubPlan, Store, Transaction};
 
-/// Attributes of a tenth of a zone each: all of them twice, and once more for a compaction, are more than the drive has.
+/// Each object gets attributes of a tenth of a zone. All of them twice, and once more for a compaction, are more than
+/// the drive has.
 const OBJECTS: u64 = 200;
 const ROUNDS: u64 = 10;
 
@@ -34,7 +36,7 @@ fn a_moment_goes_before_metadata_is_refused() {
         ..MkfsOptions::new(RocksDb)
     };
     Store::mkfs(device.clone(), &made).unwrap();
-    // No data is written, and nobody cleans: only the metadata can be what needs zones.
+    // Without data and without a cleaner, only the metadata can need zones.
     let options = MountOptions {
         background: false,
         scrub: ScrubPlan::NEVER,
@@ -50,14 +52,14 @@ fn a_moment_goes_before_metadata_is_refused() {
     rewrite(&store, 0).unwrap();
     for round in 1..4 {
         let (begun, has_begun) = channel();
-        // Dropped when this is through, also by a failed assertion: nobody reads for ever then.
+        // Dropped when the round ends or an assertion fails, so that the reader never loops for ever.
         let (goes_on, is_over) = channel::<()>();
         thread::scope(|scope| {
             let store = &store;
             let reader = scope.spawn(move || {
                 store.at_moment(|moment| {
                     begun.send(()).unwrap();
-                    // As a backup does, which asks in front of each thing that it reads.
+                    // Checks the moment before each read, as a backup does.
                     while let Err(TryRecvError::Empty) = is_over.try_recv() {
                         moment.watch().check()?;
                         moment.open("c", format!("o{}", round % OBJECTS))?;
@@ -68,7 +70,7 @@ fn a_moment_goes_before_metadata_is_refused() {
             });
             has_begun.recv().unwrap();
             let goes_on = goes_on;
-            // Nothing of it is refused.
+            // No write is refused.
             for times in 0..ROUNDS {
                 if reader.is_finished() {
                     break;

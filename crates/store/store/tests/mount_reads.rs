@@ -1,5 +1,5 @@
-//! How much a mount reads: superblocks, journal and logs once, and what RocksDB needs of its SSTs. A
-//! log is replayed twice, dry and for real, out of what BlueFS has found of it.
+//! Bytes and commands that a mount reads: superblocks, journal and logs once, and the parts of its SSTs that RocksDB
+//! needs. A log is replayed twice, first as a trial, from the bytes that BlueFS has read once.
 
 use crate::common::*;
 use device::stats::{Count, Stats};
@@ -23,14 +23,14 @@ fn put_together(store: &Store, numbers: std::ops::Range<u64>) {
 #[test]
 fn a_mount_reads_what_it_needs_in_large_pieces() {
     bound_mounts(0, 2 << 20, 8 << 20);
-    // Where there is no write pointer, it is read on behind the ends: behind a journal for half a MiB,
-    // behind a log that grew for four.
+    // Conventional zones have no write pointer, so the mount reads on after the ends: half a MiB after a journal, and
+    // four MiB after a log that grew.
     bound_mounts(4, 3 << 20, 16 << 20);
 }
 
-/// Bytes at most of a clean mount, and of one after a kill beside the log. RocksDB reads half a MiB of each
-/// table of level 0, of which there are more or fewer, twice after a kill. A compaction that has begun by then reads some
-/// MiB more.
+/// Asserts that a clean mount reads at most `clean` bytes, and a mount after a kill at most `killed` bytes more than
+/// the log. RocksDB reads half a MiB of each SST of level 0, of which there are more or fewer, twice after a kill. A
+/// compaction that has begun by then reads some MiB more.
 fn bound_mounts(conventional_zones: u32, clean: u64, killed: u64) {
     let geometry = Geometry {
         zone_size: 16 << 20,

@@ -1,4 +1,4 @@
-//! What each operation does, one at a time, on a drive in memory.
+//! Each operation of the store by itself, on a drive in memory.
 
 use crate::common::*;
 use bluefs::BlueFs;
@@ -145,7 +145,7 @@ fn append_truncate_rename_assemble() {
     let mut whole = parts.concat();
     assert!(read(&store, "whole").unwrap() == whole);
     assert!(store.stat("c", "part1").unwrap().is_none());
-    // A write over all three segments, and one behind the end.
+    // A write that spans all three segments and reaches beyond the end.
     let new = pattern(10, 150_000);
     let data = written(&store, &new).unwrap();
     let mut tx = Transaction::new();
@@ -162,7 +162,8 @@ fn append_truncate_rename_assemble() {
     assert_clean(&store);
 }
 
-/// What could be written and not be read again.
+/// Attribute names that are too long for a record, and an object whose size overflows, are refused; otherwise they
+/// could be written and not be read again.
 #[test]
 fn what_no_record_can_hold_is_refused() {
     let (device, store) = fresh(128);
@@ -194,11 +195,11 @@ fn what_no_record_can_hold_is_refused() {
     drop(store);
     let store = mount(&device);
     assert_eq!(store.list("c", "", "", 9).unwrap().len(), 2);
-    // Their sizes have no sum.
+    // The sum of the two sizes overflows, and the check copes with that.
     assert_clean(&store);
 }
 
-/// The zones of such data are kept by nobody here.
+/// Data written by another store, or before the last mount, is refused: the store holds no zones for it.
 #[test]
 fn data_of_another_store_is_refused() {
     let ((device, store), (_, other)) = (fresh(128), fresh(128));
@@ -334,7 +335,8 @@ fn an_abandoned_upload_costs_nothing_for_long() {
     assert_clean(&store);
 }
 
-/// Puts what is declared, takes it away, and puts it again.
+/// For each number of copies, conventional zones and active zones: the smallest drive that mkfs accepts. Puts as much
+/// as it declares, removes it, and puts it again.
 #[test]
 fn the_smallest_drives_that_mkfs_takes_hold_what_they_declare() {
     const PIECE: u64 = 64 << 10;
@@ -418,7 +420,7 @@ fn mkfs_refuses_a_drive_with_a_store_and_a_small_one() {
     )
     .unwrap();
     for name in fs.list("/db").unwrap() {
-        // No time is the host's.
+        // All times come from the given clock, none from the host's.
         let file = fs.metadata(&format!("/db/{name}")).unwrap();
         assert!((77..1_000).contains(&file.modified_micros), "{name}");
     }
@@ -456,7 +458,7 @@ fn files_of_the_metadata_have_the_times_of_the_stores_clock() {
         &report,
     ));
     let fs = bluefs::BlueFs::mount(device, pool, bluefs::MountOptions::default()).unwrap();
-    // Those that the mount made: the clock of mkfs is the host's.
+    // Files that the mount created; mkfs ran with the host's clock.
     let of_the_test = 1_700_000_000_000_000..1_700_000_001_000_000;
     let files = fs.list("/db").unwrap();
     let times = files

@@ -37,7 +37,7 @@ fn key(random: &mut fastrand::Rng) -> Vec<u8> {
     key
 }
 
-/// Changes the transaction and the model alike; false if the object is not there.
+/// Adds a random change to the transaction and the model; false if the object does not exist.
 fn change(tx: &mut Transaction, model: &mut Model, random: &mut fastrand::Rng) -> bool {
     let (a, b) = (
         format!("o{}", random.u8(..5)),
@@ -126,7 +126,7 @@ fn omaps_and_attributes_are_their_model() {
         }
         assert!(found(&store) == model, "round {round}");
     }
-    // Gives back what was removed.
+    // Purges the rows of removed omaps.
     store.clean_one().unwrap();
     assert_clean(&store);
     let keys = store.fsck(false, &mut |_, _| {}).unwrap().omap_keys;
@@ -189,7 +189,8 @@ fn what_does_not_fit_or_is_not_there_is_refused_whole() {
     ));
 }
 
-/// What is left of a large omap is given back later: neither a mount nor an unmount waits for all of it.
+/// Rows of a removed large omap are purged by background work after the mount: neither a mount nor an unmount waits for
+/// all of them.
 #[test]
 fn what_a_removal_leaves_is_purged_behind_the_mount() {
     const ROWS: u32 = 60_000;
@@ -218,7 +219,7 @@ fn what_a_removal_leaves_is_purged_behind_the_mount() {
     store.commit(tx).unwrap();
     store.unmount().unwrap();
 
-    // A flush for each thousand rows.
+    // Purging flushes once for each thousand rows.
     let flushes = |work: &mut dyn FnMut()| {
         let before = drive.snapshot();
         work();
@@ -234,7 +235,7 @@ fn what_a_removal_leaves_is_purged_behind_the_mount() {
     assert_clean(&store);
     assert!(flushes(&mut || while store.tend().unwrap() {}) < 3);
 
-    // Those who need space go on where they were, and an unmount ends what a thread does.
+    // The background thread purges in parts, and an unmount ends it between two parts.
     store.unmount().unwrap();
     let options = MountOptions {
         background: true,
@@ -253,7 +254,7 @@ fn what_a_removal_leaves_is_purged_behind_the_mount() {
     assert!(store.omap("c", "p", &[], 1).unwrap().is_empty());
 }
 
-/// Each row is in memory several times.
+/// A clone and the removal of a range of an omap have a limit, for each row is in memory several times meanwhile.
 #[test]
 fn what_is_cloned_or_removed_as_a_range_has_a_limit() {
     let device: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry(2048)).unwrap());
@@ -296,7 +297,7 @@ fn what_is_cloned_or_removed_as_a_range_has_a_limit() {
     store.commit(tx).unwrap();
     let copied = store.omap("c", "copy", &[], usize::MAX).unwrap();
     assert_eq!(copied.len() as u32, rows / 2);
-    // Those that the transaction has copied itself count too.
+    // Rows that the transaction itself has cloned count towards the limit too.
     let mut chain = Transaction::new();
     chain.clone_object(("c", "copy"), ("c", "second"));
     chain.clone_object(("c", "second"), ("c", "third"));

@@ -1,4 +1,5 @@
-//! The two moments of a commit: what is readable and not yet durable, a power cut takes from the end only.
+//! The two moments of a commit, readable and durable: of commits that are readable and not yet durable, a power cut
+//! takes back only the last ones.
 
 use crate::common::*;
 use device::power_cut::{CrashLimits, PowerCut};
@@ -44,7 +45,8 @@ fn what_is_readable_becomes_durable_by_a_wait_a_later_commit_or_an_unmount() {
     last.wait().unwrap();
 }
 
-/// What a condition saw must not be taken back behind the answer.
+/// A commit that only checks a condition must wait until what it has read is durable, or a power cut could take that
+/// back after the answer.
 #[test]
 fn a_commit_that_changes_nothing_waits_for_what_it_saw() {
     let (_, store) = on_memory();
@@ -66,13 +68,13 @@ fn not_more_waits_than_the_log_keeps_in_order() {
     let puts = (0..400).map(|n| put_readable(&store, &n.to_string(), &[7; 2000]).unwrap());
     let puts: Vec<_> = puts.collect();
     let waiting = puts.iter().filter(|put| !put.is_durable()).count();
-    // 512 KiB.
+    // At most 512 KiB of log records wait: 262 puts of 2,000 bytes.
     assert!((1..=262).contains(&waiting), "{waiting}");
     assert!(puts.iter().is_sorted_by_key(|put| !put.is_durable()));
 }
 
-/// Replaces and removes objects, cleans, and waits now and then. The answer: what was there behind each
-/// commit, and how many commits are known to be durable.
+/// Replaces and removes objects, cleans, and waits now and then. Returns the contents after each commit, and the number
+/// of commits known to be durable.
 fn run(drive: &Arc<PowerCut>, checksum: ChecksumKind) -> (Vec<Model>, usize) {
     let device: Arc<dyn ZonedDevice> = drive.clone();
     let (mut models, mut durable) = (vec![base()], 0);
@@ -96,7 +98,7 @@ fn run(drive: &Arc<PowerCut>, checksum: ChecksumKind) -> (Vec<Model>, usize) {
             let pending = store.commit_readable(tx)?;
             assert!(contents(&store) == models[models.len() - 1]);
             match step {
-                // What was removed lay in zones that are empty now.
+                // Zones of the objects removed before are empty now and are reset here.
                 2 | 5 => {
                     store.seal_open_zones()?;
                     while store.clean_one()? {}
@@ -110,7 +112,7 @@ fn run(drive: &Arc<PowerCut>, checksum: ChecksumKind) -> (Vec<Model>, usize) {
         }
         Ok(())
     };
-    // The power may be gone.
+    // An error means that the power was cut.
     let _ = history();
     (models, durable)
 }
@@ -125,7 +127,7 @@ fn a_power_cut_takes_the_last_ones_only() {
     cut_everywhere(ChecksumKind::Crc32c);
 }
 
-/// What was in a zone before its reset must not pass for what was written to it since.
+/// Without checksums, bytes from before a zone's reset must not be taken for bytes written after it.
 #[test]
 fn a_power_cut_takes_the_last_ones_only_without_checksums_too() {
     cut_everywhere(ChecksumKind::None);

@@ -1,4 +1,4 @@
-//! A zone that can be written and not be read: once empty it is used no more, whoever had it.
+//! A zone that can be written and not be read is retired once it is empty: neither the store nor BlueFS uses it again.
 
 use crate::common::*;
 use device::ZonedDevice;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use store::{Store, Transaction};
 use zone::ZoneCommand;
 
-/// A checksum each.
+/// Bytes of an object, less than a checksum block, so that each is one damaged place.
 const OBJECT: usize = 60_000;
 
 fn put_some(store: &Store, from: u64, count: u64) {
@@ -28,7 +28,7 @@ fn remove_all(store: &Store) {
 
 #[test]
 fn a_zone_that_cannot_be_read_in_many_places_is_used_no_more() {
-    // Few places, many, and many that can be read again before the zone is empty.
+    // Few unreadable places, many, and many that can be read again before the zone is empty.
     for (unreadable, recovers) in [(3, false), (10, false), (10, true)] {
         let is_retired = unreadable > 3 && !recovers;
         let (drive, store) = on_failing_drive(96);
@@ -60,7 +60,7 @@ fn a_zone_that_cannot_be_read_in_many_places_is_used_no_more() {
         store.unmount().unwrap();
         let device: Arc<dyn ZonedDevice> = drive.clone();
         Store::repair(device.clone(), &options(), &mut |_| true).unwrap();
-        // What reads fail in is never asked for again.
+        // After a repair and a mount the zone is still retired.
         let store = mount(&device);
         check(&store);
         if is_retired {

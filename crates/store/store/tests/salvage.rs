@@ -1,4 +1,4 @@
-//! Objects from data zones alone, when all metadata is gone.
+//! Salvage: objects are recovered from data zones alone when all metadata is lost.
 
 use crate::common;
 use crate::common::{
@@ -24,14 +24,14 @@ fn on_drive(zones: u32) -> (Arc<dyn ZonedDevice>, Store) {
     (device, store)
 }
 
-/// Another drive with an empty store.
+/// A mounted empty store on another drive, to salvage to.
 fn other() -> Store {
     let device = drive(160);
     mkfs(&device);
     mount(&device)
 }
 
-/// All but the data zones is erased.
+/// Erases all zones but the data zones.
 fn lose_metadata(device: &Arc<dyn ZonedDevice>, data: &[ZoneId]) {
     let geometry = device.geometry().clone();
     for zone in geometry.zones() {
@@ -60,7 +60,7 @@ fn salvage(device: &Arc<dyn ZonedDevice>, to: &Store, damaged: bool) -> SalvageR
     scan(device).copy(options, &mut |_, _| {}).unwrap()
 }
 
-/// Unmounts; what the store had, and where its data is.
+/// Unmounts the store and returns its contents and its data zones.
 fn end(store: Store) -> (BTreeMap<String, Vec<u8>>, Vec<ZoneId>) {
     let expected = contents(&store);
     let device_zones = store.zones();
@@ -71,7 +71,8 @@ fn end(store: Store) -> (BTreeMap<String, Vec<u8>>, Vec<ZoneId>) {
     )
 }
 
-/// In the same commit or in a later one, in a clone or in an object of parts: what is inline is lost, and is said to be.
+/// Inline data is not in data zones and so is lost. The report names the objects that it belonged to, whether it came
+/// in the same commit or in a later one, in a clone or in an assembled object.
 #[test]
 fn an_object_with_an_inline_end_comes_back_without_it_and_is_named() {
     let (device, store) = on_drive(64);
@@ -172,7 +173,7 @@ fn what_was_changed_in_every_way_comes_back_as_it_was() {
         );
         assert!(contents(&to) == expected && attributes(&to) == before);
         assert!(to.fsck(true, &mut |_, _| {}).unwrap().is_clean());
-        // A second time it finds everything there.
+        // A second salvage finds all objects already there.
         let again = salvage(&device, &to, false);
         assert_eq!(
             (again.objects, again.already_there),
@@ -189,7 +190,7 @@ fn damage_costs_the_bytes_it_hit_and_is_told() {
     }
     let (expected, data) = end(store);
     lose_metadata(&device, &data);
-    // One block of one of the objects is another.
+    // One block of one of the objects is damaged.
     hit(&device, data[0], &expected["o7"][16384..20480]);
 
     let (to, all) = (other(), expected.len());
@@ -200,7 +201,7 @@ fn damage_costs_the_bytes_it_hit_and_is_told() {
     );
     let lost = &report.damaged[0];
     assert_eq!((&*lost.object, lost.size), (&b"o7"[..], OBJECT as u64));
-    // A unit of its checksums.
+    // The loss is rounded to checksum blocks.
     assert_eq!(lost.lost.len(), 1);
     let range = lost.lost[0].start as usize..lost.lost[0].end as usize;
     assert!(
@@ -210,7 +211,7 @@ fn damage_costs_the_bytes_it_hit_and_is_told() {
     let found = contents(&to);
     assert!(!found.contains_key("o7"));
     assert!(found.iter().all(|(name, bytes)| expected[name] == *bytes));
-    // It is beside the whole ones, with a hole.
+    // The damaged object is stored apart from the whole ones, with a hole.
     let mut rest = expected["o7"].clone();
     rest[range].fill(0);
     assert!(common::read_in(&to, "salvaged-damaged", "c/o7").unwrap() == rest);
@@ -228,7 +229,7 @@ fn after_a_kill_every_object_is_one_that_was_there() {
         versions.entry(name).or_default().push(data);
     }
     let data: Vec<_> = store.zones().iter().map(|used| used.zone).collect();
-    // What waited for a summary has none.
+    // Dropped without an unmount, so rows that waited for a summary are in none.
     drop(store);
     lose_metadata(&device, &data);
     let to = other();
@@ -293,7 +294,7 @@ fn a_drive_without_summaries_says_so() {
     lose_metadata(&device, &[]);
     let scanned = Salvage::scan(device.clone(), &mut |_, _| {});
     assert!(matches!(scanned, Err(Error::NothingToSalvage)));
-    // A block of noise that begins as a summary does.
+    // A block of random bytes with the magic of a summary.
     let zone = ZoneId(9);
     let mut noise = pattern(5, 8192);
     noise[..8].copy_from_slice(b"ZSSEGSUM");
@@ -303,7 +304,8 @@ fn a_drive_without_summaries_says_so() {
     assert!(matches!(scanned, Err(Error::NothingToSalvage)));
 }
 
-/// Zones are used again, and rows of before still name places in them.
+/// Zones are reused, and rows from an earlier life of a zone name places in it where summaries are now. Salvage must
+/// read these summaries too.
 #[test]
 fn summaries_where_an_old_row_had_data_count() {
     for seed in 0..6 {
@@ -331,7 +333,7 @@ fn summaries_where_an_old_row_had_data_count() {
         let current = found
             .iter()
             .filter(|(name, bytes)| expected[*name] == **bytes);
-        // Rows have no copy where summaries have taken all that they may.
+        // Rows stay without a copy when summaries have used up their share of space.
         assert!(current.count() as u64 + checked.rows_without_copy >= expected.len() as u64);
     }
 }

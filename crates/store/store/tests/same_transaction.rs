@@ -1,5 +1,5 @@
-//! What a transaction writes and cuts again: after a power cut that left the log and took the data, nothing of
-//! it is there.
+//! A transaction that writes data and punches part of it out again: if a power cut keeps the log record and loses the
+//! data, the mount drops the whole transaction.
 
 use crate::common::*;
 use device::{MemoryDrive, ZonedDevice};

@@ -1,13 +1,12 @@
-//! The store, BlueFS and the small database under schedules that shuttle makes up (`runtime::schedules`):
-//! puts, reads, overwrites, clones, removals, cleaning and flushes at once, with the background threads of the store and of
-//! BlueFS. At every lock, those of the drive in memory among them, it is decided who runs next. Readers
-//! see an object as somebody put it, everything comes to an end, and after a power cut what was
-//! acknowledged is there.
+//! The store, BlueFS and the small database under thread schedules chosen by shuttle (`runtime::schedules`): puts,
+//! reads, overwrites, clones, removals, cleaning and flushes at once, with the background threads of the store and of
+//! BlueFS. Shuttle decides at every lock, also at those of the drive in memory, which thread runs next. Readers see one
+//! whole version of an object, no thread blocks for ever, and after a power cut all acknowledged versions are there.
 //!
 //!     cargo test -p store --features schedules --test schedules
 
 #![cfg(feature = "schedules")]
-// A failed unwrap is a failed test.
+// Tests may panic: a failed `unwrap` is a failed test.
 #![allow(clippy::unwrap_used)]
 
 use device::power_cut::{CrashLimits, PowerCut};
@@ -40,7 +39,7 @@ fn mount(device: Arc<dyn ZonedDevice>, background: bool) -> Store {
     mount_with(device, background, 0)
 }
 
-/// Where anything is kept, bytes have no checksum: what is kept of another time is not noticed by that.
+/// With a data cache, data has no checksums, so that stale cached bytes are not found by these.
 fn mount_with(device: Arc<dyn ZonedDevice>, background: bool, data_cache_bytes: u64) -> Store {
     let mut options = MountOptions {
         runtime: Runtime::seeded(0),
@@ -54,13 +53,13 @@ fn mount_with(device: Arc<dyn ZonedDevice>, background: bool, data_cache_bytes: 
     Store::mount(device, options).unwrap()
 }
 
-/// What a version of an object holds: its number, again and again.
+/// The bytes of a version of an object: its number, repeated; the size depends on it too.
 fn data(version: u32) -> Vec<u8> {
     let size = [300, 20_000, 5_000, 70_000][version as usize % 4];
     version.to_le_bytes().repeat(size / 4)
 }
 
-/// The version that bytes are of.
+/// The version of these bytes; panics if they mix two versions.
 fn version(found: &[u8]) -> u32 {
     let version = u32::from_le_bytes(*found.first_chunk().unwrap());
     assert!(found == data(version), "half of version {version}");
@@ -93,7 +92,7 @@ fn read_bytes(store: &Store, name: &str) -> store::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// A store with a collection.
+/// Formats the drive and mounts a store with a collection.
 fn made(drive: &Arc<dyn ZonedDevice>, background: bool, data_cache_bytes: u64) -> Store {
     let made = MkfsOptions {
         runtime: Runtime::seeded(0),
@@ -107,8 +106,8 @@ fn made(drive: &Arc<dyn ZonedDevice>, background: bool, data_cache_bytes: u64) -
     store
 }
 
-/// A store whose users note what they were told: of each object the version that was acknowledged last,
-/// and one that may be there instead.
+/// A store whose threads note in `told`, for each object, the version that was acknowledged last and one that may be
+/// there instead.
 #[derive(Clone)]
 struct Machine {
     drive: Arc<PowerCut>,
@@ -127,7 +126,7 @@ impl Machine {
         }
     }
 
-    /// Replaces and removes one object again and again.
+    /// Replaces or removes one object five times.
     fn turn_over(&self, name: &str, first: u32) -> store::Result<()> {
         for number in first..first + 5 {
             let removes = thread_rng().gen_ratio(1, 4);
@@ -145,9 +144,9 @@ impl Machine {
         Ok(())
     }
 
-    /// Overwrites an object in place again and again.
+    /// Overwrites an object in place.
     fn overwrite(&self) -> store::Result<()> {
-        // All of one size.
+        // Versions of the same size.
         for number in [3, 7, 11, 15] {
             self.told.lock().unwrap().entry("d".into()).or_default()[1] = Some(number);
             if number == 3 {
@@ -167,7 +166,7 @@ impl Machine {
         Ok(())
     }
 
-    /// Clones what others change, and drops the clone. It is one version, whole.
+    /// Clones an object that another thread overwrites, checks that the clone is one whole version, and removes it.
     fn copy(&self) -> store::Result<()> {
         for _ in 0..5 {
             let mut transaction = Transaction::new();
@@ -202,7 +201,7 @@ impl Machine {
         self.store.clean_start()
     }
 
-    /// All at once.
+    /// Runs each item of `work` in a thread of its own; only a power cut excuses an error.
     fn run(&self, work: &[Work]) {
         let start = |work: Work| {
             let machine = self.clone();
@@ -251,8 +250,8 @@ fn get_on(work: &'static [Work]) {
     });
 }
 
-/// An object of a zone is written over again and again while it is read by way of the cache, so that it comes to lie
-/// where it was before.
+/// One thread overwrites an object and cleans, so that data comes to lie where old data was, while two threads read the
+/// object by way of the data cache. No reader gets an older version than the one acknowledged before its read.
 #[test]
 fn what_is_kept_of_a_zone_is_not_read_after_its_reset() {
     explore(100, 3_000_000, || {
@@ -314,7 +313,7 @@ fn a_power_cut_at_any_moment_takes_nothing_that_was_acknowledged() {
             machine.run(if copies { &COPYING } else { &TURNING_OVER });
             machine
         };
-        // Its threads end.
+        // Ends the store's threads; the power may be gone already.
         let _ = store.unmount();
         drop(store);
         drive.cut_after(0);

@@ -1,5 +1,6 @@
-//! Zones with objects that have gone back: to nothing, to the middle of what is live. Everything else goes on, new objects
-//! are never written over what was there, and the loss is told until it is gone.
+//! Zones with objects whose write pointer has gone back, to zero or to the middle of live data. All other objects stay
+//! readable, new objects never share places with lost ones, and the loss is reported until the lost objects are
+//! removed.
 
 use crate::common;
 use crate::common::{create_collection, geometry, mkfs, mount, pattern, put, read, set_back};
@@ -14,7 +15,7 @@ fn size(number: u64) -> usize {
     90_000 + number as usize * 11_000
 }
 
-/// A store that was unmounted, and its zones with what is written to each.
+/// A drive with an unmounted store, and the store's zones with the bytes written to each.
 fn filled() -> (Arc<MemoryDrive>, Vec<(ZoneId, u64)>) {
     let drive = Arc::new(MemoryDrive::new(geometry(128)).unwrap());
     let device: Arc<dyn ZonedDevice> = drive.clone();
@@ -23,7 +24,7 @@ fn filled() -> (Arc<MemoryDrive>, Vec<(ZoneId, u64)>) {
     create_collection(&store);
     for number in 0..OBJECTS {
         let mut data = pattern(number, size(number));
-        // What is behind a write pointer reads as zeros.
+        // Zeros after the first 20,000 bytes, for a zone reads as zeros after its write pointer.
         data[20_000..].fill(0);
         put(&store, &number.to_string(), &data).unwrap();
     }
@@ -33,7 +34,7 @@ fn filled() -> (Arc<MemoryDrive>, Vec<(ZoneId, u64)>) {
     (drive, zones)
 }
 
-/// Objects that can be read; those are right.
+/// Numbers of the objects that can be read; asserts that their bytes are right.
 fn whole(store: &Store) -> Vec<u64> {
     let is_whole = |number: &u64| match read(store, &number.to_string()) {
         Ok(data) => {
@@ -62,14 +63,14 @@ fn a_zone_that_went_back_costs_what_was_in_it_and_no_more() {
             let drive = Arc::new(whole_drive.snapshot());
             set_back(&drive, zone, to);
             let device: Arc<dyn ZonedDevice> = drive;
-            // Also before any mount could write that down.
+            // A read-only mount, which cannot record the loss, reports it too.
             let reads = MountOptions {
                 read_only: true,
                 ..common::options()
             };
             let store = Store::mount(device.clone(), reads).unwrap();
             let (found, health) = (whole(&store), store.health().unwrap());
-            // What was zeros can still be read, by chance.
+            // An object may be readable in spite of a loss if the lost bytes were zeros.
             let is_told = |number: &u64| {
                 let name = format!("c/{number}");
                 health.losses.iter().any(|loss| loss.object == name)
@@ -84,7 +85,7 @@ fn a_zone_that_went_back_costs_what_was_in_it_and_no_more() {
             for round in 0..3 {
                 let what = format!("zone {zone} of {written} bytes, back to {to}, mount {round}");
                 let store = mount(&device);
-                // Nothing that can be read is lost by what is put afterwards.
+                // Puts after the loss damage no object that could be read before.
                 let found = whole(&store);
                 assert!(left.is_none_or(|left| left == found), "{what}: {found:?}");
                 let health = store.health().unwrap();
@@ -103,7 +104,7 @@ fn a_zone_that_went_back_costs_what_was_in_it_and_no_more() {
                 left = Some(found);
                 store.unmount().unwrap();
             }
-            // What lost bytes is removed: everything is in order.
+            // Once all lost objects are removed, the store is healthy.
             let store = mount(&device);
             for number in 0..OBJECTS {
                 let mut tx = Transaction::new();

@@ -1,7 +1,6 @@
-//! One seed, one run: puts, changes, removals, cleaning and power cuts on a drive in memory with the small
-//! database. The store is compared with a model all the way, and every command to the drive goes into a
-//! hash: the same seed gives the same commands. `ZONESTORE_STEPS=n` takes n steps, `ZONESTORE_SEED=n`
-//! another seed.
+//! One seed, one run: puts, changes, removals, cleaning and power cuts on a drive in memory with the small database.
+//! The store is compared with a model all the way, and every command to the drive goes into a hash: the same seed gives
+//! the same commands. `ZONESTORE_STEPS=n` sets the number of steps, `ZONESTORE_SEED=n` the seed.
 
 use crate::common::*;
 use device::changed::{Change, Changed};
@@ -17,12 +16,12 @@ use store::{MkfsOptions, MountOptions, Store, Transaction};
 use zone::{ByteOffset, ZoneResult};
 
 const STEPS: u64 = 10_000;
-/// On average, between two power cuts.
+/// Average number of steps between two power cuts.
 const STEPS_PER_CUT: u64 = 200;
 
 type Model = BTreeMap<String, Vec<u8>>;
 
-/// Of all that was asked of the drive.
+/// Running hash of all commands to the drive and of all bytes written.
 #[derive(Clone, Default)]
 struct Asked(Arc<Mutex<u64>>);
 
@@ -46,7 +45,7 @@ impl<D: ZonedDevice> Change<D> for Asked {
     }
 }
 
-/// What changes a store.
+/// Applies a change to a store.
 type Work = Box<dyn Fn(&Store) -> store::Result<()>>;
 
 struct Simulation {
@@ -121,7 +120,7 @@ impl Simulation {
         pattern(self.random.u64(..), size)
     }
 
-    /// Changes the model and answers what changes the store alike.
+    /// Applies a random change to the model, and returns the same change for the store.
     fn change(&mut self, next: &mut Model) -> Work {
         let name = format!("object {}", self.random.u8(..24));
         let old = next.get(&name).cloned();
@@ -192,7 +191,7 @@ impl Simulation {
         }
     }
 
-    /// The power comes back: the drive has kept of what was not flushed what it liked.
+    /// Restarts the drive after a power cut, in a random state that the cut may leave.
     fn restart(&mut self, next: Model) {
         let kept = self.random.u64(..);
         let state = self.power().random_crash_state(kept);
@@ -207,7 +206,7 @@ impl Simulation {
     }
 }
 
-/// The hash of all commands, and how often the power was cut.
+/// The hash of all commands, and the number of power cuts.
 fn run(seed: u64, steps: u64) -> (u64, u64) {
     let mut simulation = Simulation::new(seed);
     for _ in 0..steps {

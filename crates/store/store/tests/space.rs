@@ -1,4 +1,5 @@
-//! Filling a drive to the brim, cleaning it, and never getting stuck.
+//! Drives that are filled completely and cleaned: the reported space is right, and removals and puts always make
+//! progress.
 
 use crate::common::*;
 use device::changed::{Change, Changed};
@@ -15,7 +16,7 @@ fn fresh(zones: u32) -> (Arc<dyn ZonedDevice>, Store) {
     mounted(device)
 }
 
-/// As many bytes in zones twice as large, of which the conventional ones are used as two each.
+/// A drive of the same size in zones twice as large; the conventional ones are divided into two parts each.
 fn fresh_divided(zones: u32) -> (Arc<dyn ZonedDevice>, Store) {
     let whole = Geometry {
         zone_size: 2 << 20,
@@ -58,12 +59,12 @@ fn store_what_is_promised(store: &Store) {
         }
     };
     assert!(matches!(error, Error::NoSpace { .. }), "{error}");
-    // Metadata may have grown by a zone or two meanwhile; never more.
+    // Metadata may have grown by up to 3 MiB of zones meanwhile.
     assert!(stored + (3 << 20) >= available, "{stored} of {available}");
     assert!(stored <= available);
     let s = store.statfs();
     assert!(s.available_bytes < 256 << 10);
-    // Deleting works on a full drive, and what was freed can be used again.
+    // Removals succeed on a full drive, and their space can be used again.
     remove(store, "o0");
     remove(store, "o262144");
     put(store, "again", &pattern(1, 512 << 10)).unwrap();
@@ -102,7 +103,7 @@ fn a_full_drive_takes_overwrites_for_ever() {
     assert_clean(&store);
 }
 
-/// The identities that `Statfs` documents, and what nobody should ever see.
+/// Asserts the identities that [`store::Statfs`] documents, and values that no user should ever see.
 fn assert_consistent(store: &Store) -> store::Statfs {
     let s = store.statfs();
     assert!(s.live_bytes <= s.capacity_bytes, "{s:?}");
@@ -139,9 +140,8 @@ fn what_an_upload_has_written_is_pinned_until_it_is_committed_or_given_up() {
     }
 }
 
-/// What removed objects leave behind in the metadata used to stay there until RocksDB happened to
-/// compact it, and zones with little that is live in them were not given back: each round had
-/// room for less than the one before.
+/// Regression test: metadata of removed objects used to stay until RocksDB happened to compact it, and zones with few
+/// live bytes were not given back, so that each round had room for less than the one before.
 #[test]
 fn small_objects_can_fill_a_drive_again_and_again() {
     fill_with_small_objects(fresh(96));
@@ -170,7 +170,8 @@ fn fill_with_small_objects((device, store): (Arc<dyn ZonedDevice>, Store)) {
         };
         assert!(matches!(error, Error::NoMetadataSpace { .. }), "{error}");
         let full = assert_consistent(&store);
-        // A snapshot of all rows takes as much space again; what compaction has in hand when the drive is full, some more.
+        // The small database needs as much space again for a snapshot of all rows; compactions that run while the drive
+        // is full take some more.
         let largest = full.drive_bytes / size as u64 / if is_small() { 2 } else { 1 };
         assert!(
             count * 100 > largest * 43,
@@ -277,7 +278,7 @@ fn readers_and_writers_go_on_while_the_cleaner_moves_things() {
     assert_clean(&store);
 }
 
-/// One read is held up until somebody has done something, or has tried to for a while.
+/// Delays the next read until the given function has returned in another thread, or for 20,000 yields.
 #[derive(Default)]
 struct HeldUp(Mutex<Option<Box<dyn FnOnce() + Send>>>);
 
@@ -316,14 +317,15 @@ fn a_zone_is_not_reset_under_a_reader_that_knows_a_place_in_it() {
     *held_up.change.0.lock().unwrap() = Some(Box::new(move || {
         done.send(other.clean_one()).unwrap();
     }));
-    // The cleaner moves the object while the reader is on its way to where it was.
+    // The cleaner moves the object after the reader has looked up its place and before it reads there.
     assert!(read(&store, "read").unwrap() == pattern(2, 200_000));
     assert!(cleaned.recv().unwrap().unwrap());
     assert!(read(&store, "read").unwrap() == pattern(2, 200_000));
     assert_clean(&store);
 }
 
-/// One upload that comes in slowly has a piece in nearly every zone that was filled meanwhile.
+/// A slow upload has a piece in nearly every zone that is filled meanwhile. These zones are cleaned nevertheless, so
+/// that twice the capacity can be written.
 #[test]
 fn a_slow_upload_does_not_keep_the_zones_that_it_touches() {
     let large_zones = Geometry {

@@ -1,5 +1,5 @@
-//! A command of the drive that does not come back holds up those who need it, and no reader of
-//! anything else. After a flush that failed, everything can still be read.
+//! A drive command that does not return delays only the callers that need it, and no reader of anything else. After a
+//! failed flush, everything can still be read.
 
 use crate::common::*;
 use device::wrap::faults::{Fault, Faults, Gate, Plan};
@@ -11,7 +11,7 @@ use std::time::Duration;
 use store::{Attributes, Error, Store, Transaction};
 use zone::{ZoneCommand, ZoneId};
 
-/// Only a test that fails takes so long.
+/// Timeout; only a failing test waits this long.
 const FOR_EVER: Duration = Duration::from_secs(600);
 const OBJECT: usize = 300_000;
 const OBJECTS: u64 = 12;
@@ -34,7 +34,8 @@ fn kept() -> impl Iterator<Item = u64> {
     (1..OBJECTS).step_by(2)
 }
 
-/// Does `what` in another thread, and lets the drive go on if that does not come back.
+/// Runs `what` in another thread and asserts that it returns while the drive is stuck. After [`FOR_EVER`], releases the
+/// drive so that the test can end.
 fn comes_back(gate: &Gate, what: impl FnOnce() + Send) {
     let (done, is_done) = mpsc::channel();
     std::thread::scope(|scope| {
@@ -88,7 +89,7 @@ fn zone_of(store: &Store, drive: &Faults<MemoryDrive>, name: &str) -> ZoneId {
         failed
     };
     let found = tried.into_iter().find(broken).unwrap();
-    // Reading has set it aside.
+    // The failed reads have set zones aside; a requested cleaning run tries them again.
     store.clean_start().unwrap();
     found
 }
@@ -103,7 +104,7 @@ fn a_stuck_read_holds_up_the_reset_of_its_zone_and_no_other_read() {
     std::thread::scope(|scope| {
         let reading = scope.spawn(|| read(&store, "1"));
         gate.wait_until_stuck(1);
-        // Moves what is in the zone, and waits for the reader.
+        // Moves the objects of the zone, and waits for the reader before the reset.
         let cleaning = scope.spawn(|| while store.clean_one().unwrap() {});
         comes_back(&gate, || all_can_be_read(&store));
         comes_back(&gate, || put(&store, "new", &pattern(99, OBJECT)).unwrap());
@@ -131,7 +132,7 @@ fn a_stuck_flush_holds_up_no_read() {
             tx.create_collection("d", Attributes::new());
             store.commit(tx)
         });
-        // Also what is just being replaced: it is still the old one.
+        // The object that is being replaced can be read too: it has its old bytes until the commit is durable.
         let mut old = None;
         comes_back(&gate, || all_can_be_read(&store));
         comes_back(&gate, || old = Some(store.open("c", "1").unwrap()));
@@ -139,7 +140,7 @@ fn a_stuck_flush_holds_up_no_read() {
         replacing.join().unwrap().unwrap();
         collection.join().unwrap().unwrap();
         let mut data = vec![0; OBJECT];
-        // Whoever had it open keeps it, while its zones are cleaned.
+        // An open reader keeps the old bytes while their zones are cleaned.
         store.seal_open_zones().unwrap();
         while store.clean_one().unwrap() {}
         let old = old.unwrap();
@@ -174,7 +175,7 @@ fn after_a_failed_flush_everything_can_be_read_and_nothing_written() {
     for i in kept().filter(|i| *i != 1) {
         assert!(read(&store, &i.to_string()).unwrap() == pattern(i, OBJECT));
     }
-    // The put that failed may have happened.
+    // The failed put may have become durable or not.
     let first = read(&store, "1").unwrap();
     assert!(first == pattern(1, OBJECT) || first == pattern(99, OBJECT));
     put(&store, "new", &pattern(99, OBJECT)).unwrap();

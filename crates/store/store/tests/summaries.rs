@@ -1,4 +1,5 @@
-//! Segment summaries: every row that says something of data in zones is among that data too.
+//! Segment summaries: every row about data in zones has a copy in a data zone, from which objects can be recovered
+//! without the database. Summaries take a bounded share of the space.
 
 #[path = "../src/format/tests/columns.rs"]
 mod columns;
@@ -25,17 +26,17 @@ fn checked(store: &Store) -> FsckReport {
     report
 }
 
-/// Clean unmount and mount: what waited for a summary has one.
+/// Unmounts, which writes a summary for all rows that wait for one, and mounts again.
 fn again(store: Store, device: &Arc<dyn ZonedDevice>) -> Store {
     store.unmount().unwrap();
     mount(device)
 }
 
-/// One of many changes, those that move names and not data among them.
+/// Commits a random change; some change only names, not data.
 fn change(store: &Store, random: &mut fastrand::Rng) -> store::Result<()> {
     let name = |random: &mut fastrand::Rng| format!("object-{}", random.u32(..40));
     let (a, b) = (name(random), name(random));
-    // Small ones are inline, as whole objects, ends and middles.
+    // Small data is stored inline, as whole objects, ends and middles.
     let size = match random.bool() {
         true => random.usize(1..2500),
         false => random.usize(4096..3 * OBJECT),
@@ -84,7 +85,8 @@ fn every_row_has_a_copy_whatever_is_changed_and_cleaned() {
     assert_eq!(checked(&store).rows_without_copy, 0);
 }
 
-/// Nothing but data zones and the document: rows are gathered from summaries, and objects from rows.
+/// A decoder of its own, written from the format document, gathers rows from the summaries in data zones and rebuilds
+/// all objects from these rows.
 #[test]
 fn objects_can_be_put_together_from_data_zones_alone() {
     let device = drive(64);
@@ -147,7 +149,8 @@ fn they_take_less_than_a_thousandth_of_objects_of_64_kib() {
     assert!(summaries * 1000 <= live, "{summaries} of {live}");
 }
 
-/// What S3 keeps of an object that a usual client has put: `etag` is an MD5, the checksum is CRC32's or SHA-256's.
+/// Attributes as the S3 server keeps them for an object that a usual client has put: `etag` is an MD5, the checksum is
+/// CRC32's or, with `sha`, SHA-256's.
 fn as_of_s3(random: &mut fastrand::Rng, sha: bool) -> Attributes {
     let hex = |random: &mut fastrand::Rng| random.digit(16).to_ascii_lowercase();
     let mut text = |digits, is_hex| -> String {
@@ -178,7 +181,8 @@ fn as_of_s3(random: &mut fastrand::Rng, sha: bool) -> Attributes {
     ])
 }
 
-/// Bytes of summaries for a million bytes of objects of this size, with what is kept of all that S3 keeps of them.
+/// Bytes of summaries for a million bytes of data, in objects of `size` bytes with those of the S3 attributes that
+/// `is_kept` selects.
 fn parts_per_million(size: usize, count: u32, sha: bool, is_kept: impl Fn(&str) -> bool) -> u64 {
     let device = drive(160);
     let store = mount(&device);
@@ -193,7 +197,7 @@ fn parts_per_million(size: usize, count: u32, sha: bool, is_kept: impl Fn(&str) 
         tx.put("c", name, data, attributes);
         store.commit(tx).unwrap();
     }
-    // What waits is written at last, as it would be with the next objects.
+    // The unmount writes the rows that wait, as the next objects would.
     let store = again(store, &device);
     checked(&store);
     let live: u64 = store.zones().iter().map(|used| used.live_bytes).sum();
@@ -236,7 +240,7 @@ fn a_full_drive_holds_what_it_promises_and_rows_wait_for_a_place() {
         }
     };
     assert!(matches!(error, store::Error::NoSpace { .. }), "{error}");
-    // A thousandth for summaries, and the zones that the metadata took.
+    // Summaries take a thousandth, and the metadata may have taken some zones.
     let (stored, full) = (count * OBJECT as u64, store.statfs());
     assert!(full.available_bytes < OBJECT as u64);
     assert!(stored + (6 << 20) >= promised, "{stored} of {promised}");
@@ -250,8 +254,8 @@ fn a_full_drive_holds_what_it_promises_and_rows_wait_for_a_place() {
     let before = contents(&store);
     let store = again(store, &device);
     let report = checked(&store);
-    // A zone of 1 MiB that is reset costs a block for a few rows, and one block in 1,024 is all there is: a third
-    // of the rows has a copy at least.
+    // The reset of a zone of 1 MiB needs a block of summary for a few rows, and summaries may take one block in 1,024:
+    // at least a third of the rows has a copy.
     let rows = report.objects + report.extents;
     assert!(report.rows_without_copy < rows / 3 * 2, "{report:?}");
     assert!(contents(&store) == before);
@@ -269,7 +273,7 @@ fn a_summary_that_cannot_be_read_costs_nothing_but_the_copy() {
     let zone = store.zones().last().unwrap().zone;
     let before = contents(&store);
     store.unmount().unwrap();
-    // The same bytes in another zone, all but the summaries.
+    // Writes the zone again with the same bytes, but with its summaries overwritten.
     let end = device.report_zone(zone).unwrap().write_pointer;
     let start = device.geometry().start(zone);
     let mut bytes = vec![0; end as usize];
@@ -295,14 +299,14 @@ fn a_summary_that_cannot_be_read_costs_nothing_but_the_copy() {
     assert!(after.iter().all(|(name, bytes)| before[name] == *bytes) && after.len() == 30);
 }
 
-/// What the summaries of the zones that are reset say is durable in others by then.
+/// Before a zone is reset, the rows of its summaries become durable in summaries of other zones.
 #[test]
 fn rows_outlive_their_zone_without_an_unmount() {
     let device = drive(96);
     let store = mount(&device);
     create_collection(&store);
     for index in 0..400 {
-        // So much for each that most zones have a summary.
+        // Enough attributes that most zones have a summary.
         let random = Attributes::from([("random".to_owned(), pattern(index, 48))]);
         let data = written(&store, &pattern(index, OBJECT)).unwrap();
         let mut tx = Transaction::new();
@@ -323,7 +327,7 @@ fn rows_outlive_their_zone_without_an_unmount() {
     assert_eq!(checked(&store).rows_without_copy, 0);
 }
 
-/// Rows that change and change again leave summaries behind of which nothing is current.
+/// Rows that change again and again leave summaries without any current row; these take no space from objects.
 #[test]
 fn changes_of_metadata_take_no_space_from_objects() {
     let device = drive(96);
@@ -344,7 +348,7 @@ fn changes_of_metadata_take_no_space_from_objects() {
     }
     let written: u64 = store.zones().iter().map(|used| used.written_bytes).sum();
     assert!(written < 22 * OBJECT as u64 + before / 500, "{written}");
-    // Zones of the metadata come and go.
+    // The metadata may hold some zones more or fewer than before.
     let after = store.statfs().available_bytes;
     assert!(after + (8 << 20) >= before, "{after} of {before}");
     let mut index = 100;
@@ -378,7 +382,7 @@ fn number(bytes: &[u8]) -> u64 {
         .fold(0, |n, byte| (n << 8) + u64::from(*byte))
 }
 
-/// Of each key the value in the summary with the highest sequence.
+/// The latest value of each key: the one in the summary with the highest sequence.
 fn rows_in(device: &dyn ZonedDevice, zones: &[ZoneId]) -> BTreeMap<Vec<u8>, Vec<u8>> {
     let mut latest: BTreeMap<Vec<u8>, (u64, Option<Vec<u8>>)> = BTreeMap::new();
     for zone in zones {

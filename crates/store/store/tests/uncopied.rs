@@ -1,5 +1,5 @@
-//! After a crash: the rows that were in no segment summary get one behind the next mount, and a loss of all metadata takes
-//! nothing then that was acknowledged.
+//! After a crash, rows that were in no segment summary get one after the next mount. A loss of all metadata from then
+//! on loses no acknowledged object.
 
 use crate::common::{
     contents, create_collection, geometry, mkfs, mount, options, pattern, put, seed, written,
@@ -49,7 +49,7 @@ fn copy(store: &Store) {
     assert!(store.copy_uncopied(|_| true).unwrap());
 }
 
-/// All but the zones with objects is erased, as they are; what a salvage finds then.
+/// Erases all zones but the data zones, and returns the objects that a salvage recovers.
 fn salvaged(device: &Arc<dyn ZonedDevice>, data: &[ZoneId]) -> Model {
     let geometry = device.geometry().clone();
     for zone in geometry.zones().filter(|zone| !data.contains(zone)) {
@@ -81,7 +81,7 @@ fn data_zones(store: &Store) -> Vec<ZoneId> {
     store.zones().iter().map(|used| used.zone).collect()
 }
 
-/// Puts, replaces, renames and removes; none of it fills a summary.
+/// A random put, removal, rename or append, too little to fill a summary.
 fn change(store: &Store, model: &mut Model, random: &mut fastrand::Rng) {
     let name = |random: &mut fastrand::Rng| format!("object-{}", random.u32(..12));
     let (a, b) = (name(random), name(random));
@@ -121,7 +121,7 @@ fn what_a_kill_left_in_no_summary_is_copied_and_salvage_finds_it() {
         for _ in 0..random.u32(1..40) {
             change(&store, &mut model, &mut random);
         }
-        // The log may be gone with the memtable, and the copies not written yet.
+        // After a flush the rows are no more in the log, and their copies are not written yet.
         if round % 3 == 1 {
             store.flush().unwrap();
         }
@@ -130,7 +130,7 @@ fn what_a_kill_left_in_no_summary_is_copied_and_salvage_finds_it() {
         let before = checked(&store).rows_without_copy;
         assert!(before > 0, "round {round}");
         if round % 4 == 3 {
-            // Others beside it.
+            // A change while copies are missing.
             change(&store, &mut model, &mut random);
         }
         copy(&store);
@@ -141,7 +141,8 @@ fn what_a_kill_left_in_no_summary_is_copied_and_salvage_finds_it() {
     }
 }
 
-/// The log is gone with the memtable, so that rows are looked for everywhere: also of those that are not there any more.
+/// With the memtable flushed and the log deleted, the rows without a copy are found by a scan of everything, which must
+/// also find the removal of rows that are not there any more.
 #[test]
 fn what_was_removed_or_became_small_before_a_kill_does_not_come_back() {
     let (device, mut model) = (fresh(96), Model::new());
@@ -151,7 +152,7 @@ fn what_was_removed_or_became_small_before_a_kill_does_not_come_back() {
         put(&store, &name, &data).unwrap();
         model.insert(name, data);
     }
-    // All have a copy.
+    // The unmount writes copies of all rows.
     store.unmount().unwrap();
     let store = mount(&device);
     for number in 0..10 {
@@ -160,7 +161,7 @@ fn what_was_removed_or_became_small_before_a_kill_does_not_come_back() {
         model.remove(&name);
     }
     put(&store, "object-10", b"small").unwrap();
-    // Which are in the database alone.
+    // Small data is inline, in the database alone, so salvage cannot find it.
     model.remove("object-10");
     store.flush().unwrap();
     put(&store, "last", &pattern(99, 20_000)).unwrap();
@@ -174,7 +175,7 @@ fn what_was_removed_or_became_small_before_a_kill_does_not_come_back() {
     assert!(salvaged(&device, &data) == model);
 }
 
-/// Every state that a power cut may leave, with summaries that were written and not flushed.
+/// The same in every state that a power cut may leave, with summaries that were written and not flushed.
 #[test]
 fn what_a_power_cut_left_in_no_summary_is_copied_and_salvage_finds_it() {
     let drive = Arc::new(PowerCut::new(shape(64)).unwrap());
@@ -212,7 +213,7 @@ fn what_a_power_cut_left_in_no_summary_is_copied_and_salvage_finds_it() {
     assert!(states > 13, "{states}");
 }
 
-/// A command that mounts the store and is done at once.
+/// A short command, which mounts the store and unmounts it at once, copies the rows of the log.
 #[test]
 fn an_unmount_that_comes_first_copies_what_is_in_the_log() {
     let device = fresh(64);
@@ -222,7 +223,7 @@ fn an_unmount_that_comes_first_copies_what_is_in_the_log() {
     mount(&device).unmount().unwrap();
     let store = mount(&device);
     assert_eq!(checked(&store).rows_without_copy, 0);
-    // And where somebody ended that look, the next one finishes it.
+    // If a scan is interrupted before its end, the scan after the next mount completes it.
     put(&store, "b", &pattern(2, 50_000)).unwrap();
     store.flush().unwrap();
     drop(store);
@@ -235,7 +236,7 @@ fn an_unmount_that_comes_first_copies_what_is_in_the_log() {
     assert_eq!(checked(&store).rows_without_copy, 0);
 }
 
-/// How much is read for it does not grow with what there was before.
+/// The bytes read to find rows without a copy do not grow with the number of old objects.
 #[test]
 fn only_what_changed_lately_is_looked_at() {
     let mut read = Vec::new();
@@ -260,7 +261,7 @@ fn only_what_changed_lately_is_looked_at() {
         read.push(drive.snapshot().since(&before).read.bytes);
         assert_eq!(checked(&store).rows_without_copy, 0);
         store.unmount().unwrap();
-        // After a clean stop there is nothing to look for.
+        // After a clean unmount, nothing is read.
         let store = mount(&device);
         let before = drive.snapshot();
         copy(&store);
@@ -292,14 +293,14 @@ fn a_store_with_threads_does_it_by_itself() {
     put(&store, "a", &pattern(1, 50_000)).unwrap();
     drop(store);
     let store = mounted();
-    // Only a failing test waits for so long.
+    // Only a failing test waits this long.
     for _ in 0..6000 {
         if store.scrub_status().unwrap().rows_copied > 0 {
             break;
         }
         std::thread::sleep(std::time::Duration::from_millis(10));
     }
-    // Either it is through, or this waits for it.
+    // Returns when all rows have copies, made by the thread or by this call.
     copy(&store);
     assert!(store.scrub_status().unwrap().rows_copied > 0);
     assert_eq!(checked(&store).rows_without_copy, 0);

@@ -1,4 +1,4 @@
-//! Resets that fail for a while, of zones that the drive lets be written.
+//! Resets that fail for a while: the zones count as unusable, and come back into use when resets succeed again.
 
 use crate::common::*;
 use device::wrap::faults::{Fault, Faults, Plan};
@@ -31,7 +31,8 @@ fn remove(store: &Store, name: &str) -> store::Result<()> {
     store.commit(tx)
 }
 
-/// Puts and removes objects until that is refused, or the drive has been filled so many times over.
+/// Puts and removes objects until a call is refused, or until the drive has been filled `times` times; true in the
+/// second case.
 fn churn(store: &Store, times: u64) -> bool {
     let objects = times * store.statfs().capacity_bytes / OBJECT as u64;
     (0..objects).all(|i| match put(store, "next", &pattern(i, OBJECT)) {
@@ -58,7 +59,7 @@ fn zones_of_objects_come_back() {
     assert!(refused.unusable_bytes > 64 << 20, "{refused:?}");
     assert!(refused.available_bytes < before.available_bytes / 2);
     drive.clear();
-    // Each mount tries all, if it can.
+    // A mount tries all pending resets again, and a mounted store does after a while.
     let again = Arc::new(drive.inner().snapshot());
     again.power_cycle();
     let again = mount_at(&(again as Arc<dyn ZonedDevice>), &clock);
@@ -67,14 +68,15 @@ fn zones_of_objects_come_back() {
     assert!(churn(&store, 3), "{refused:?}");
     for store in [again, store] {
         let now = store.statfs();
-        // Those of the metadata are not needed yet, and there is no thread to try them.
+        // Zones of the metadata are not needed yet, and without a background thread their resets are not tried again.
         assert!(now.unusable_bytes <= 8 << 20, "{}", now.unusable_bytes);
         assert!(read(&store, "kept").unwrap() == pattern(1, OBJECT));
         assert_clean(&store);
     }
 }
 
-/// The log is replayed into new tables before anybody knows which zones are the store's: BlueFS has to have reset its own.
+/// A mount replays the log into new SSTs before the store knows its own zones, so BlueFS has to have reset its free
+/// zones by then.
 #[test]
 fn a_store_full_of_metadata_mounts_when_the_drive_has_recovered() {
     let flash = profile::by_name("zns-zn540").unwrap();
@@ -111,7 +113,7 @@ fn a_store_full_of_metadata_mounts_when_the_drive_has_recovered() {
     failing(&drive);
     let until = Instant::now() + Duration::from_secs(3);
     while Instant::now() < until {
-        // What is refused leaves no trace.
+        // A refused change leaves no trace.
         let done = match random.u8(..3) {
             0 => touch(&mut names, &mut random),
             _ => {

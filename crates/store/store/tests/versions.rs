@@ -1,4 +1,4 @@
-//! A store of another format version is refused before anything of it is changed.
+//! A store of another format version is refused before any of its bytes are changed.
 
 use crate::common::*;
 use device::{MemoryDrive, ZonedDevice};
@@ -16,7 +16,7 @@ fn another_version_is_refused_by_name_and_its_log_is_left_alone() {
         batch.put(b"Sformat", &[&version.to_le_bytes()[..], &[7; 16]].concat());
         kv.write(&batch, Durability::Synced).unwrap();
         kv.flush().unwrap();
-        // What only the log has, with a note that means nothing to this version.
+        // A row that only the log has, with a note that this version cannot decode.
         let mut batch = Batch::default();
         batch.put(b"Xrow", b"value");
         batch.log_data(b"a note of another version");

@@ -1,4 +1,5 @@
-//! What objects are written as: compressed or not, with which checksums.
+//! How object data is written: compression, codecs and checksums. Data is readable whatever the options of the mount
+//! are.
 
 use crate::common;
 use crate::common::{
@@ -33,7 +34,7 @@ fn compressing(mode: CompressionMode, codec: Codec) -> DataOptions {
     data
 }
 
-/// Text that codecs make a quarter or less of.
+/// Text that each codec compresses to a quarter or less.
 fn text(lines: u32) -> Vec<u8> {
     let line =
         |n| format!("{n:08} the drive writes zone by zone, in order, and never in between\n");
@@ -60,7 +61,7 @@ fn compressed_objects_take_less_and_read_the_same_at_every_place() {
         put(&store, "noise", &noise).unwrap();
         assert_eq!(live(&store) - before, 1 << 20);
         store.unmount().unwrap();
-        // Whoever mounts it needs no options to read it.
+        // Reading needs no options: the data itself says how it was written.
         let store = mounted(&device, DataOptions::default());
         assert!(read(&store, "text").unwrap() == bytes);
         let reader = store.open("c", "text").unwrap();
@@ -138,7 +139,7 @@ fn a_drive_takes_more_than_fits_if_it_can_be_compressed() {
     for n in 0..count {
         put(&store, &format!("text {n}"), &bytes).unwrap();
     }
-    // One object of more than all that is free.
+    // With compression, a declared size larger than the free space is no reason to refuse an upload.
     let mut writer = store.writer(Some(1 << 40)).unwrap();
     writer.write(&bytes).unwrap();
     drop(writer);
@@ -201,7 +202,8 @@ fn damage_is_found_by_every_kind_of_checksum_and_by_none_where_there_is_none() {
     }
 }
 
-/// Damage that no checksum guards does not unpack to something else in silence, and ends nothing.
+/// Damage to compressed data without a checksum is an error or yields bytes of the same length; it never crashes the
+/// process.
 #[test]
 fn damaged_compressed_bytes_without_a_checksum_are_an_error_or_other_bytes_of_the_same_length() {
     for codec in [Codec::Zstd, Codec::Lz4] {
@@ -227,7 +229,7 @@ fn damaged_compressed_bytes_without_a_checksum_are_an_error_or_other_bytes_of_th
     }
 }
 
-/// Changes a bit of a zone that is not full, by writing it again.
+/// Flips a bit in a zone that is not full by writing the zone again.
 fn flip(device: &dyn ZonedDevice, zone: ZoneId, byte: usize) {
     let start = device.geometry().start(zone);
     let mut bytes = vec![0; device.report_zone(zone).unwrap().write_pointer as usize];

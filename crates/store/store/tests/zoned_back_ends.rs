@@ -1,6 +1,6 @@
-//! What Ceph's back end for zoned drives ended by, one test for each: a single open zone, hints that nobody heeds,
-//! tails of zones that count as free, no reserve for the cleaner, a lock around allocating and writing, and
-//! a greedy cleaner that begins at a quarter free.
+//! The defects for which Ceph's back end for zoned drives was removed, one test for each: a single open zone, ignored
+//! lifetime hints, tails of zones that count as free, no reserve for the cleaner, a lock around allocating and writing,
+//! and a greedy cleaner that begins at a quarter free.
 
 use crate::common::*;
 use device::wrap::faults::{Fault, Faults, Gate, Plan};
@@ -29,7 +29,7 @@ fn remove(store: &Store, name: u64) {
     store.commit(tx).unwrap();
 }
 
-/// Puts objects until no more fits, and answers how many did.
+/// Puts objects until one is refused for lack of space. Returns how many were stored.
 fn fill(store: &Store) -> u64 {
     for name in 0.. {
         match put(store, &name.to_string(), &pattern(name, OBJECT)) {
@@ -41,7 +41,7 @@ fn fill(store: &Store) -> u64 {
     unreachable!("drives have an end")
 }
 
-/// The zones in which the store has written and may go on.
+/// The store's zones that are open on the drive.
 fn open_zones(drive: &FailingDrive, store: &Store) -> BTreeSet<ZoneId> {
     let zones = store.zones().into_iter().map(|used| used.zone);
     let is_open = |zone: &ZoneId| {
@@ -54,11 +54,10 @@ fn open_zones(drive: &FailingDrive, store: &Store) -> BTreeSet<ZoneId> {
     zones.filter(is_open).collect()
 }
 
-/// Overwrites a few objects often and many seldom, with or without a word of what is replaced. The answer: zones
-/// of the former, zones of the latter, and as many as
-/// were ever open.
+/// Overwrites four objects often and eighty seldom; with `says`, the writers name the objects that they replace.
+/// Returns the zones with data of the former, those with data of the latter, and the largest set of open zones.
 fn hot_and_cold(says: bool) -> [BTreeSet<ZoneId>; 3] {
-    // Large enough for several streams.
+    // Enough zones for several streams.
     let (drive, store) = on(geometry(300), options());
     let put = |name: &str, seed: u64| {
         let mut writer = store.writer(Some(SMALL as u64)).unwrap();
@@ -85,7 +84,7 @@ fn hot_and_cold(says: bool) -> [BTreeSet<ZoneId>; 3] {
     for n in 0..240 {
         let seldom = put(&format!("cold{}", n % 80), n);
         let often: Vec<_> = (0..4).flat_map(|m| put(&format!("hot{m}"), n)).collect();
-        // All have been overwritten before.
+        // By then every object has been overwritten.
         if n >= 160 {
             cold.extend(seldom);
             hot.extend(often);
@@ -125,7 +124,7 @@ fn tails_of_zones_are_not_free_before_they_are_cleaned() {
         space.free_bytes + taken <= space.capacity_bytes,
         "{space:?}"
     );
-    // They are given back, so that all that is called available is.
+    // Cleaning gives the tails back, so that all available bytes can be stored.
     let stored = (fill(&store) - 12) * OBJECT as u64;
     assert!(
         stored + (3 << 20) >= space.available_bytes,
@@ -143,7 +142,7 @@ fn on_a_full_drive_the_cleaner_has_a_zone_to_move_to() {
         .iter()
         .filter(|zone| zone.condition == ZoneCondition::Empty);
     assert!(empty.count() >= 2);
-    // A quarter of each zone dies; nothing is gained but by moving the rest.
+    // A quarter of each zone is dead, so space is gained only by moving the rest.
     (0..count).step_by(4).for_each(|name| remove(&store, name));
     for name in (0..count).step_by(4) {
         put(&store, &name.to_string(), &pattern(name, OBJECT)).unwrap();
@@ -179,7 +178,7 @@ fn a_write_that_is_stuck_holds_up_no_other_where_the_drive_gives_the_place() {
     }
 }
 
-/// Takes the oldest zone, and notes which.
+/// A policy that chooses the zone that was filled first, and notes its choices.
 #[derive(Clone, Default, Debug)]
 struct Oldest(Arc<Mutex<Vec<Candidate>>>);
 
@@ -192,7 +191,7 @@ impl CleaningPolicy for Oldest {
     }
 }
 
-/// With a fifth of the drive free, and a dead object in each zone: whether it is cleaned ahead.
+/// Whether the cleaner cleans ahead of need with a fifth of the drive free and a dead object in each zone.
 fn cleans_with_a_fifth_free(options: MountOptions) -> bool {
     let (_, store) = on(geometry(128), options);
     let objects = store.statfs().capacity_bytes / OBJECT as u64 * 8 / 10;
@@ -227,7 +226,7 @@ fn when_the_cleaner_begins_and_what_it_chooses_are_the_callers() {
     for name in 0..40 {
         put(&store, &name.to_string(), &pattern(name, OBJECT)).unwrap();
     }
-    // The first zone has the fewest dead bytes.
+    // The first zone, the oldest, has the fewest dead bytes.
     remove(&store, 0);
     (8..40)
         .filter(|name| name % 4 > 0)

@@ -1,5 +1,5 @@
-//! What the store's tests share: small drives, a clock that does not move by itself, and a plain
-//! model of what a store should hold.
+//! Shared by the store's tests: small drives, mount options without background threads or host clock, and helpers that
+//! write, read and compare objects.
 
 #![allow(dead_code)]
 
@@ -16,13 +16,13 @@ use store::{Attributes, MkfsOptions, MountOptions, Name, ObjectInfo, Store, Take
 use zone::{Geometry, ZoneId, ZoneKind};
 use zone_alloc::ZonePool;
 
-/// 0, or what `ZONESTORE_SEED` says: other states, cases and histories.
+/// Seed of random cases and histories, from `ZONESTORE_SEED`; 0 by default.
 pub fn seed() -> u64 {
     let given = std::env::var("ZONESTORE_SEED").ok();
     given.map_or(0, |seed| seed.parse().unwrap())
 }
 
-/// 1, or what `ZONESTORE_ROUNDS` says: as many times what takes long.
+/// Factor on the length of slow tests, from `ZONESTORE_ROUNDS`; 1 by default.
 pub fn rounds() -> u64 {
     let given = std::env::var("ZONESTORE_ROUNDS").ok();
     given.map_or(1, |rounds| rounds.parse().unwrap())
@@ -44,12 +44,13 @@ pub fn geometry(zones: u32) -> Geometry {
     }
 }
 
-/// Whether the tests run with the small database instead of RocksDB: as part of `kv_log.rs`.
+/// Whether the tests run as part of `kv_log.rs`, with the small database instead of RocksDB.
 pub fn is_small() -> bool {
     env!("CARGO_CRATE_NAME") == "kv_log"
 }
 
-/// No background thread, and nothing of the host, so that a run can be replayed.
+/// Options without background threads and with a seeded runtime instead of the host's clock, so that a run can be
+/// replayed.
 pub fn options() -> MountOptions {
     let defaults = if is_small() {
         MountOptions::new(KvLog)
@@ -60,7 +61,7 @@ pub fn options() -> MountOptions {
         background: false,
         runtime: Runtime::seeded(0),
         block_cache_bytes: 1 << 20,
-        // Each test of both has it with one of them.
+        // Tests that run with both databases have the data cache with one of them only.
         data_cache_bytes: if is_small() { 1 << 20 } else { 0 },
         ..defaults
     }
@@ -70,7 +71,7 @@ pub fn mkfs(device: &Arc<dyn ZonedDevice>) {
     mkfs_in_copies(device, None);
 }
 
-/// With so many copies of the metadata.
+/// Formats the drive with `metadata_copies` copies of the metadata; `None` is the default of the drive.
 pub fn mkfs_in_copies(device: &Arc<dyn ZonedDevice>, metadata_copies: Option<u32>) {
     let made = MkfsOptions {
         engine: options().engine,
@@ -88,7 +89,7 @@ pub fn mount(device: &Arc<dyn ZonedDevice>) -> Store {
 
 pub type FailingDrive = Arc<Faults<MemoryDrive>>;
 
-/// A drive that fails when it is told to, and a store with a collection on it.
+/// A store with a collection on a drive that fails as its [`Faults`] plan says.
 pub fn on_failing_drive(zones: u32) -> (FailingDrive, Store) {
     let drive = Arc::new(Faults::new(MemoryDrive::new(geometry(zones)).unwrap()));
     let device: Arc<dyn ZonedDevice> = drive.clone();
@@ -98,7 +99,7 @@ pub fn on_failing_drive(zones: u32) -> (FailingDrive, Store) {
     (drive, store)
 }
 
-/// Bytes that tell from which object and place they come.
+/// Pseudo-random bytes that depend on the seed, so that bytes of another object or place do not compare equal.
 pub fn pattern(seed: u64, length: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
@@ -171,7 +172,7 @@ pub fn read_in(store: &Store, collection: &str, name: impl AsRef<[u8]>) -> store
     Ok(data)
 }
 
-/// All bytes of an object, as they are taken from the cache or read.
+/// All bytes of an object, read with `take`: shared from the data cache where they are cached, else from the drive.
 pub fn taken_in(store: &Store, collection: &str, name: impl AsRef<[u8]>) -> store::Result<Vec<u8>> {
     let reader = store.open(collection, name)?;
     let mut taken = Vec::new();
@@ -189,13 +190,13 @@ pub fn taken_in(store: &Store, collection: &str, name: impl AsRef<[u8]>) -> stor
     }
 }
 
-/// Everything in collection `c`.
+/// Names and bytes of all objects of collection `c`.
 pub fn contents(store: &Store) -> BTreeMap<String, Vec<u8>> {
     let objects = contents_of(store, "c").into_iter();
     objects.map(|(n, bytes)| (n.to_string(), bytes)).collect()
 }
 
-/// Everything in a collection, in its order.
+/// Names and bytes of all objects of a collection, in the collection's order.
 pub fn contents_of(store: &Store, collection: &str) -> Vec<(Name, Vec<u8>)> {
     let objects = store.list(collection, "", "", usize::MAX).unwrap();
     let bytes = |o: ObjectInfo| (o.name.clone(), read_in(store, collection, &o.name).unwrap());
@@ -207,7 +208,7 @@ pub fn assert_clean(store: &Store) {
     assert!(report.is_clean(), "{:#?}", report.details);
 }
 
-/// The database of a store that nobody has mounted.
+/// The file system and database of a store that is not mounted.
 pub fn database(device: &Arc<dyn ZonedDevice>) -> (BlueFs, Kv) {
     let geometry = device.geometry();
     let report = device.report(ZoneId(0), geometry.zone_count).unwrap();
@@ -221,7 +222,7 @@ pub fn database(device: &Arc<dyn ZonedDevice>) -> (BlueFs, Kv) {
     (fs, kv)
 }
 
-/// Changes a bit of the block with these bytes.
+/// Flips a bit in the block of the zone whose bytes are `wanted`; the write pointer stays.
 pub fn hit(device: &Arc<dyn ZonedDevice>, zone: ZoneId, wanted: &[u8]) {
     let start = device.geometry().start(zone);
     let end = device.report_zone(zone).unwrap().write_pointer;
@@ -233,7 +234,7 @@ pub fn hit(device: &Arc<dyn ZonedDevice>, zone: ZoneId, wanted: &[u8]) {
     device.write(start, &bytes).unwrap();
 }
 
-/// The zone holds only its first bytes.
+/// Sets the write pointer of the zone back to byte `to`; the bytes below are kept.
 pub fn set_back(drive: &MemoryDrive, zone: ZoneId, to: u64) {
     let mut bytes = vec![0; to as usize];
     let start = drive.geometry().start(zone);
