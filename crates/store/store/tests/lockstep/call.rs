@@ -1,23 +1,23 @@
-//! What a transaction may ask for, as plain values: the store and the model are told the same.
+//! Operations of transactions as plain values, which the store and the model both carry out.
 
 use std::collections::BTreeMap;
 use store::{Attributes, HashPrefix, HashSource, Hashed, Omap};
 
-/// Collections by name are the first three.
+/// Names of collections; the first `BY_NAME` are in order of names, the others hashed.
 pub const COLLECTIONS: [&str; 9] = ["c", "d", "e", "h0", "h1", "h2", "h3", "h4", "h5"];
 pub const BY_NAME: u8 = 3;
 pub const OBJECTS: u8 = 14;
 
 pub type Target = (u8, u8);
 
-/// Bytes that can be made again from this.
+/// Seed and length from which the bytes can be made again.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Data {
     pub seed: u32,
     pub length: u32,
 }
 
-/// A part of an object's size. The largest value is one byte too many.
+/// An offset within an object as a share of its size. The largest value is one byte beyond the end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Share(pub u16);
 
@@ -63,7 +63,7 @@ pub enum Call {
 }
 
 impl Call {
-    /// The objects it names.
+    /// The objects that the call names.
     pub fn targets(&self) -> Vec<Target> {
         match self {
             Self::Require(a, _)
@@ -91,7 +91,7 @@ impl Call {
 }
 
 impl Data {
-    /// Some repeat themselves here and there.
+    /// Pseudo-random bytes; some pieces are compressible.
     pub fn bytes(self) -> Vec<u8> {
         let mut bytes = crate::common::pattern(self.seed.into(), self.length as usize);
         let first = self.seed as usize % 3;
@@ -116,7 +116,7 @@ pub fn collection(number: u8) -> &'static str {
     COLLECTIONS[usize::from(number)]
 }
 
-/// The first bits of the names differ, as their hashes do; one is empty, and one is long.
+/// The name of an object. Names differ in their first bits, as their hashes do; one is empty, one is long.
 pub fn object(number: u8) -> Vec<u8> {
     match number {
         0 => Vec::new(),
@@ -144,7 +144,7 @@ pub fn attributes(rows: &[Row]) -> Attributes {
     rows.iter().map(row).collect()
 }
 
-/// Of one of the families; the first has hashes of names, the others hashes in names.
+/// A hash range of a family; the first family hashes names, the others take the hash from the name.
 pub fn hashed(family: u32, bits: u8, first: u32) -> Hashed {
     let source = if family == 0 {
         HashSource::Xxh3

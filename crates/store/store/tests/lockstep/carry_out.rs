@@ -1,4 +1,4 @@
-//! The same of the store: a transaction of calls, and what the store says that it holds.
+//! Carries out on a store what `World::carry_out` does to the model, and reads back everything that the store holds.
 
 use super::call::{Call, Data, Must, Share, Target, attributes, collection, key, object, omap};
 use super::world::{Collection, Object, World};
@@ -10,7 +10,7 @@ fn name((within, name): Target) -> (&'static str, Vec<u8>) {
     (collection(within), object(name))
 }
 
-/// Adds a call to a transaction, after those that made `world` of what is stored. Data is written.
+/// Adds a call to the transaction; `world` is the model after the calls before it. The call's data is written at once.
 pub fn add(store: &Store, tx: &mut Transaction, world: &World, call: &Call) -> Result<()> {
     let data = |data: &Data| written(store, &data.bytes());
     let size = |share: Share, target: Target| share.of(world.size(target)) as u64;
@@ -91,7 +91,7 @@ pub fn add(store: &Store, tx: &mut Transaction, world: &World, call: &Call) -> R
     Ok(())
 }
 
-/// Written with the history of what it replaces.
+/// Writes data with a hint of the object that it will replace.
 pub fn replacing(store: &Store, target: Target, data: Data) -> Result<store::Written> {
     let (within, object) = name(target);
     let writer = store.writer(Some(data.length.into()))?;
@@ -100,7 +100,7 @@ pub fn replacing(store: &Store, target: Target, data: Data) -> Result<store::Wri
     writer.finish()
 }
 
-/// What the store answers for an object, or that there is none.
+/// The object as the store returns it, or `None` if it does not exist.
 pub fn find(store: &Store, target: Target) -> Result<Option<Object>> {
     let (within, name) = name(target);
     let Some(info) = store.stat(within, &name)? else {
@@ -123,7 +123,7 @@ fn read(store: &Store, within: &str, name: &[u8], attributes: Attributes) -> Res
     })
 }
 
-/// Everything that the store holds. Listings come in pages, in order.
+/// Everything that the store holds. Asserts that listings come in pages, in order.
 pub fn everything(store: &Store) -> Result<World> {
     let mut world = World::default();
     for info in store.collections()? {

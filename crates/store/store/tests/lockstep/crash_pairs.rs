@@ -1,5 +1,5 @@
-//! Power cuts in the second of every pair of kinds, at every command that changes the drive.
-//! `ZONESTORE_CRASH_STATES=n` sets how many states each cut leaves.
+//! Power cuts at every command of the second step, for every pair of kinds. `ZONESTORE_CRASH_STATES=n` sets the number
+//! of states after each cut.
 
 use super::carry_out::everything;
 use super::difference::difference;
@@ -13,8 +13,8 @@ use fastrand::Rng;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Takes both steps; answers what the store may hold from then on, what came last at the end, and how many
-/// commands the first took.
+/// Takes both steps. Returns what the store may hold after a power cut at the end, and the drive's command count when
+/// the last step began.
 fn run(prepared: &Prepared, drive: &Arc<PowerCut>, steps: &[Step; 2]) -> (Vec<World>, u64) {
     let mut may = vec![prepared.world.clone()];
     let Ok(store) = prepared.mount(drive.clone()) else {
@@ -35,7 +35,7 @@ fn run(prepared: &Prepared, drive: &Arc<PowerCut>, steps: &[Step; 2]) -> (Vec<Wo
                 may.push(next);
                 waiting = Some(pending);
             }
-            // A flush of the database or cleaning may come before it or not.
+            // The commit before is readable and not yet durable, so either outcome is allowed.
             Ok(_) if waiting.as_ref().is_some_and(|first| !first.is_durable()) => may.push(next),
             Ok(_) => may = vec![next],
         }
@@ -76,7 +76,7 @@ fn check(
     Ok(states.len())
 }
 
-/// All cuts of one pair; how many there were, and how many states.
+/// Cuts one pair of steps at every command of the second. Returns the number of cuts and of states.
 fn cut_everywhere(prepared: &Prepared, pair: [u8; 2], seed: u64) -> (usize, usize) {
     let mut random = Rng::with_seed(seed);
     let first = kinds::step_of(&mut random, pair[0], &prepared.world);

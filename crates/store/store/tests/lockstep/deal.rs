@@ -1,4 +1,4 @@
-//! Random calls and steps, from a seed.
+//! Random calls and steps from a seed.
 
 use super::call::{BY_NAME, COLLECTIONS, Call, Data, Must, OBJECTS, Row, Share, Target, hashed};
 use super::step::Step;
@@ -7,7 +7,7 @@ use fastrand::Rng;
 
 pub const KINDS: u8 = 25;
 
-/// How often each kind of call comes.
+/// Frequency of each kind of call.
 const WEIGHTS: [u8; KINDS as usize] = [
     1, 3, 1, 1, 3, 3, 3, 14, 6, 6, 4, 4, 6, 1, 1, 2, 2, 5, 2, 2, 1, 2, 4, 3, 5,
 ];
@@ -44,7 +44,7 @@ fn collection(random: &mut Rng) -> u8 {
     random.u8(..COLLECTIONS.len() as u8)
 }
 
-/// Mostly one that the collection may hold.
+/// A random object name, mostly one that the collection can hold.
 fn target(random: &mut Rng, world: &World) -> Target {
     let mut target = (0, 0);
     for _ in 0..12 {
@@ -56,7 +56,7 @@ fn target(random: &mut Rng, world: &World) -> Target {
     target
 }
 
-/// Mostly one that is there.
+/// A random object, mostly one that exists.
 fn present(random: &mut Rng, world: &World) -> Target {
     for _ in 0..24 {
         let at = target(random, world);
@@ -144,7 +144,7 @@ pub fn any_call(random: &mut Rng, world: &World) -> Call {
     unreachable!("below the sum of all weights")
 }
 
-/// Calls that may fail, mostly the last of them only.
+/// Calls of a transaction; mostly only the last of them may fail.
 pub fn transaction(random: &mut Rng, world: &World, most_bytes: usize) -> Vec<Call> {
     let mut world = world.clone();
     let mut calls = Vec::new();
@@ -171,7 +171,7 @@ pub fn transaction(random: &mut Rng, world: &World, most_bytes: usize) -> Vec<Ca
             _ => any_call(random, &world),
         };
         let works = world.carry_out(&call).is_ok();
-        // Few transactions are to fail.
+        // Keeps only a quarter of the calls that fail.
         if works || random.u8(..4) == 0 {
             calls.push(call);
         }
@@ -182,7 +182,7 @@ pub fn transaction(random: &mut Rng, world: &World, most_bytes: usize) -> Vec<Ca
     calls
 }
 
-/// What a run does next.
+/// The next random step of a run.
 pub fn step(random: &mut Rng, world: &World, most_bytes: usize) -> Step {
     match random.u16(..400) {
         0 => Step::Restart {

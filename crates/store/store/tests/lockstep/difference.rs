@@ -1,10 +1,10 @@
-//! How a store differs from what it should hold, in words.
+//! Describes the first difference between a store's contents and the model.
 
 use super::world::{Object, World};
 use crate::common::read_in;
 use store::{Name, Store};
 
-/// The first place where two worlds differ.
+/// Describes the first difference between two models.
 pub fn difference(found: &World, expected: &World) -> String {
     for (name, within) in &expected.0 {
         let Some(other) = found.0.get(name) else {
@@ -44,7 +44,7 @@ fn hex((hash, name): &(u32, Vec<u8>)) -> String {
     format!("{hash:08x} {}", Name::from(&name))
 }
 
-/// How two contents of one object differ.
+/// Describes how two contents of one object differ.
 pub fn unlike(found: &Object, expected: &Object) -> String {
     let (a, b) = (&found.bytes, &expected.bytes);
     let at = a.iter().zip(b.iter()).position(|(a, b)| a != b);
@@ -58,7 +58,7 @@ pub fn unlike(found: &Object, expected: &Object) -> String {
     )
 }
 
-/// Each object that can be read is as one of the worlds has it.
+/// Checks that each object that can be read is as in one of the models.
 pub fn check_parts(store: &Store, may: &[World]) -> Result<(), String> {
     let names = may
         .iter()

@@ -1,6 +1,6 @@
-//! The k-th command fails, of every kind of step and of a mount, for every k: once, for good, half-way, or because its zone
-//! became read-only or offline. What was answered holds; what was refused did not happen, or the store says
-//! that a mount has to tell.
+//! The k-th drive command fails, for every k, in every kind of step and in a mount: once, for good, half-way, or
+//! because its zone became read-only or offline. Acknowledged commits hold. Refused ones have no effect, or the store
+//! fails and the next mount decides.
 
 use super::carry_out::everything;
 use super::difference::{check_parts, difference};
@@ -53,8 +53,8 @@ impl Way {
 
 type Drive = Arc<Faults<MemoryDrive>>;
 
-/// What the store holds is one of these. What lies in a zone that is offline cannot be read, and is not told
-/// otherwise.
+/// Checks that the store holds one of `may`. In an offline zone, objects may be unreadable, but no object may have
+/// other bytes.
 fn check(store: &Store, may: &[World], way: Way) -> Result<(), String> {
     let found = match everything(store) {
         Ok(found) => found,
@@ -71,8 +71,7 @@ fn check(store: &Store, may: &[World], way: Way) -> Result<(), String> {
         .join("; or "))
 }
 
-/// Takes steps while nothing but the k-th command fails. The answer: what may be held at the end, or `None` if
-/// there are fewer commands.
+/// Takes steps while the fault is active. Returns the contents that the store may have at the end.
 fn take(
     prepared: &Prepared,
     store: &Store,
@@ -83,7 +82,7 @@ fn take(
     let (mut may, mut waiting) = (vec![prepared.world.clone()], None);
     for step in steps {
         let last = may[may.len() - 1].clone();
-        // What it was made for may have been refused.
+        // A step that depends on one that was refused is left out.
         let Some(next) = kinds::after(&last, step) else {
             continue;
         };
@@ -93,7 +92,7 @@ fn take(
                 may.push(next);
                 return Ok(may);
             }
-            // Nothing can be read either.
+            // With every command failing, nothing can be read either.
             Err(_) if way == Way::ForGood => {}
             Err(error) => {
                 let now = check(store, &[last], way);
@@ -123,7 +122,8 @@ fn goes_on(store: &Store) -> store::Result<()> {
     put_in(store, "afterwards", "object", &[7; 9000])
 }
 
-/// False if there are fewer commands.
+/// Lets the k-th command fail during the steps and checks the store, also after a mount. False if the steps took fewer
+/// commands.
 fn fail(prepared: &Prepared, steps: &[Step], way: Way, kth: u64) -> Result<bool, String> {
     let drive: Drive = Arc::new(Faults::new(prepared.image()));
     let store = prepared.mount(drive.clone()).map_err(|e| e.to_string())?;
@@ -139,7 +139,7 @@ fn fail(prepared: &Prepared, steps: &[Step], way: Way, kth: u64) -> Result<bool,
     let words = |what: &str, e: String| format!("after {failure:?}, {what}: {e}");
     let store = match prepared.mount(drive) {
         Ok(store) => store,
-        // Metadata was there.
+        // The offline zone had metadata.
         Err(_) if way == Way::Offline => return Ok(true),
         Err(error) => return Err(words("the mount", error.to_string())),
     };
@@ -159,7 +159,7 @@ fn prepared() -> [Prepared; 2] {
     [true, false].map(|clean| Prepared::new(seed() * 16 + 5 * u64::from(clean), clean))
 }
 
-/// The kind, once more beside another one, and what the cleaner and the database do about it.
+/// A step of the kind, steps of the cleaner and the database, a random other step, and one of the kind again.
 fn steps_of(kind: u8, random: &mut Rng, world: &World) -> Vec<Step> {
     let mut world = world.clone();
     let others = [random.u8(..kinds::KINDS), kind];

@@ -1,6 +1,6 @@
-//! Damage anywhere on a drive: flipped bits, blocks that changed places, ranges of zeros. Nothing panics, no
-//! object reads as anything but itself, and where a check finds nothing, nothing is missing. Only the last
-//! commit before an unclean stop may be.
+//! Damage anywhere on a drive: flipped bits, exchanged blocks, zeroed ranges. Nothing panics, no object reads as
+//! anything but itself, and if a check finds nothing, nothing is missing. Only the last commit before an unclean stop
+//! may be missing.
 
 use super::carry_out::everything;
 use super::difference::{check_parts, difference};
@@ -16,7 +16,7 @@ use zone::{ZoneId, ZoneKind};
 
 const BLOCK: usize = 4096;
 
-/// The zones that hold anything, and their bytes.
+/// The bytes of all zones that are not empty.
 #[derive(Clone)]
 struct Image {
     zones: Vec<(ZoneId, Vec<u8>)>,
@@ -43,7 +43,7 @@ impl Image {
         }
     }
 
-    /// A block that is not empty.
+    /// Zone index and offset of a random block that is not all zeros.
     fn place(&self, random: &mut Rng) -> (usize, usize) {
         loop {
             let zone = random.usize(..self.zones.len());
@@ -55,7 +55,7 @@ impl Image {
         }
     }
 
-    /// One block: a bit of it, all of it, or another block in its place.
+    /// Damages one block: flips a bit, zeroes it, or copies another block over it. Describes the damage.
     fn damage_a_block(&mut self, random: &mut Rng) -> String {
         let ((zone, at), (other, from)) = (self.place(random), self.place(random));
         let copy = self.zones[other].1[from..from + BLOCK].to_vec();
@@ -78,7 +78,7 @@ impl Image {
         }
     }
 
-    /// More than that: two blocks change places, a range is zeros.
+    /// Larger damage: exchanges two blocks or zeroes a range. Describes the damage.
     fn damage_more(&mut self, random: &mut Rng) -> String {
         let ((zone, at), (other, to)) = (self.place(random), self.place(random));
         let names = (self.zones[zone].0, self.zones[other].0);
@@ -95,8 +95,8 @@ impl Image {
         format!("{length} zeros at {}+{at}", names.0)
     }
 
-    /// As many hits as a drive can tell from a shorter history: after an unclean stop, what hits several of the
-    /// last log records looks as if they had never been written.
+    /// Damages the image as much as the store can tell from a shorter history: after an unclean stop, damage to several
+    /// of the last log records looks as if they had never been written.
     fn damage(&mut self, is_clean: bool, random: &mut Rng) -> Vec<String> {
         if !is_clean {
             return vec![self.damage_a_block(random)];
@@ -109,7 +109,7 @@ impl Image {
         (0..hits).map(|_| hit()).collect()
     }
 
-    /// A copy of the drive that the image is of, with the image's bytes.
+    /// A copy of `drive` with the bytes of this image.
     fn on(&self, drive: &MemoryDrive) -> MemoryDrive {
         let copy = drive.snapshot();
         for (zone, bytes) in &self.zones {
@@ -122,7 +122,8 @@ impl Image {
     }
 }
 
-/// What is there of a damaged drive: refused, all of it, or some of it.
+/// What a damaged drive still has: "refused", "whole" or "in part". An error describes damage that no check finds, or
+/// an object with other bytes.
 fn look(prepared: &Prepared, drive: MemoryDrive, may: &[World]) -> Result<&'static str, String> {
     let copy = Arc::new(drive.snapshot());
     let Ok(store) = prepared.mount(Arc::new(drive)) else {
@@ -147,7 +148,7 @@ fn look(prepared: &Prepared, drive: MemoryDrive, may: &[World]) -> Result<&'stat
             difference(&found, &may[0])
         ));
     }
-    // It goes on, or says why not.
+    // Puts and cleaning succeed or return an error.
     let _ = put(&store, "afterwards", &[7; 9000]);
     let _ = store.seal_open_zones();
     while matches!(store.clean_one(), Ok(true)) {}

@@ -1,4 +1,5 @@
-//! Every kind of thing that changes a store, once or in pairs, on a store that holds a little of everything.
+//! Every kind of step that changes a store, by itself or in pairs, on a prepared store that holds a little of
+//! everything.
 
 use super::call::{BY_NAME, COLLECTIONS, Call, OBJECTS, collection};
 use super::carry_out::add;
@@ -13,20 +14,20 @@ use fastrand::Rng;
 use std::sync::Arc;
 use store::{ChecksumKind, Pending, Result, Store, Transaction};
 
-/// A kind for each operation of a transaction, and what the cleaner and the database do.
+/// One kind for each [`Call`], and three for the cleaner and the database.
 pub const KINDS: u8 = deal::KINDS + 3;
 
-/// A drive that holds a little of everything, and what that is.
+/// A drive with a store that holds a little of everything, and the model of it.
 pub struct Prepared {
     pub plan: Plan,
     drive: Arc<PowerCut>,
     pub world: World,
-    /// In front of the last commit.
+    /// The model before the last commit.
     pub earlier: World,
 }
 
 impl Prepared {
-    /// A store after some random steps, stopped cleanly or not.
+    /// Takes some random steps, then stops the store cleanly or not.
     pub fn new(seed: u64, is_clean: bool) -> Self {
         let plan = Plan {
             on: On::PowerCut,
@@ -38,7 +39,7 @@ impl Prepared {
         for _ in 0..200 {
             match deal::step(&mut random, &machine.world, 300_000) {
                 Step::Trouble(_) => {}
-                // What has no checksum cannot be told from something else.
+                // Without checksums, damaged or stale bytes cannot be told from right ones.
                 Step::Restart { number, .. }
                     if plan.options(number).data.checksum == ChecksumKind::None => {}
                 step => machine.step(&step).unwrap(),
@@ -89,13 +90,14 @@ impl Prepared {
     }
 }
 
-/// A commit that surely changes something.
+/// A call that certainly changes something.
 fn mark(world: &World, size: u16) -> Call {
     let there = (0..).find(|number| world.0.contains_key(collection(*number)));
     Call::SetCollectionAttributes(there.unwrap(), vec![(0, size)])
 }
 
-/// Removes all collections by name but one, and the last two by hash.
+/// Calls that remove all but one of the collections in order of names, and the last two hashed ones, so that others can
+/// be created.
 fn room_for_collections(world: &World) -> Vec<Call> {
     let mut calls = vec![mark(world, 1)];
     let last = COLLECTIONS.len() as u8;
@@ -110,7 +112,7 @@ fn room_for_collections(world: &World) -> Vec<Call> {
     calls
 }
 
-/// A step of a kind for a store that holds `world`.
+/// A random step of a kind that succeeds on a store that holds `world`.
 pub fn step_of(random: &mut Rng, kind: u8, world: &World) -> Step {
     match kind.checked_sub(deal::KINDS) {
         None => Step::Commit {
@@ -123,7 +125,7 @@ pub fn step_of(random: &mut Rng, kind: u8, world: &World) -> Step {
     }
 }
 
-/// Calls that work; the last of them is of a kind. Others come before it if it is not possible otherwise.
+/// Calls that succeed, the last of them of the given kind; others come before it only if it is not possible otherwise.
 fn transaction_of(random: &mut Rng, kind: u8, world: &World) -> Vec<Call> {
     for attempt in 0..20_000 {
         let (mut after, mut calls) = (world.clone(), Vec::new());
@@ -143,7 +145,7 @@ fn transaction_of(random: &mut Rng, kind: u8, world: &World) -> Vec<Call> {
     panic!("no call of kind {kind} is possible")
 }
 
-/// What the model says that the step does; `None`: it is refused.
+/// The model after the step; `None` if the step has to be refused.
 pub fn after(world: &World, step: &Step) -> Option<World> {
     let mut next = world.clone();
     if let Step::Commit { calls, .. } = step {
@@ -155,7 +157,7 @@ pub fn after(world: &World, step: &Step) -> Option<World> {
     Some(next)
 }
 
-/// Takes a step with a store that holds `world`.
+/// Takes the step on a store that holds `world`.
 pub fn take(store: &Store, world: &World, step: &Step) -> Result<Option<Pending>> {
     match step {
         Step::Commit { calls, readable } => {

@@ -1,5 +1,5 @@
-//! A store on a drive beside its model. Whatever the store answers, the model has to answer too; what an error
-//! of the drive leaves open, the next mount says.
+//! A store beside its model. Every answer of the store has to be the model's too. An error of the drive may leave
+//! several outcomes open; the next mount has to show one of them.
 
 use super::call;
 use super::call::{Data, Target};
@@ -10,7 +10,7 @@ use super::step::Step;
 use super::world::{Object, World};
 use store::{Attributes, Error, ObjectReader, ObjectWriter, Pending, Store, Transaction};
 
-/// What went wrong, for people.
+/// Description of a failure.
 pub type Wrong = String;
 
 pub struct Machine {
@@ -18,8 +18,8 @@ pub struct Machine {
     drive: Drive,
     store: Option<Store>,
     pub world: World,
-    /// What became readable and was not durable when it was looked at last, in order; and what the store
-    /// held then. In front of all: what is durable for sure.
+    /// Commits that were not durable when last asked, in order, each with the store's contents after it. `durable` is
+    /// the contents before all of them, which no restart may take back.
     waiting: Vec<(Pending, World)>,
     durable: World,
     upload: Option<(ObjectWriter, Target, Data)>,
@@ -29,14 +29,14 @@ pub struct Machine {
     pub mounts: u64,
 }
 
-/// The name of the error, which is what the model answers.
+/// The variant's name, by which the model names the error too.
 fn name(error: &Error) -> String {
     let words = format!("{error:?}");
     let end = words.find(|c: char| !c.is_alphanumeric());
     words[..end.unwrap_or(words.len())].to_owned()
 }
 
-/// Never a handle that outlives a step: what has stopped is to be gone.
+/// Never clone the handle: a stopped store has to be gone.
 fn mounted(store: &Option<Store>) -> &Store {
     store.as_ref().unwrap()
 }
@@ -60,7 +60,7 @@ impl Machine {
         }
     }
 
-    /// Stops, cleanly or not.
+    /// Stops the store, with an unmount if `is_clean`. Returns the drive and the model.
     pub fn stop(mut self, is_clean: bool) -> (Drive, World) {
         (self.upload, self.held) = (None, None);
         if is_clean {
@@ -104,7 +104,7 @@ impl Machine {
         done.or_else(|error| self.not_done(&error, Vec::new()))
     }
 
-    /// Everything is as it should be, and a check of the store finds nothing.
+    /// The store holds what the model holds, and fsck finds nothing.
     pub fn check(&mut self) -> Result<(), Wrong> {
         let store = mounted(&self.store);
         match everything(store) {
@@ -171,7 +171,7 @@ impl Machine {
         }
     }
 
-    /// One object is as the model has it.
+    /// One object is as in the model.
     fn look(&mut self, target: Target) -> Result<(), Wrong> {
         let found = match find(mounted(&self.store), target) {
             Ok(found) => found,
@@ -230,7 +230,8 @@ impl Machine {
         self.look(target)
     }
 
-    /// What was opened stays as it was when it is replaced or removed; who changes it in place, is seen.
+    /// Reads the object that is held open, then opens another. An open object keeps its bytes when it is replaced or
+    /// removed; a change in place may be visible.
     fn hold(&mut self, target: Target) -> Result<(), Wrong> {
         if let Some((reader, object, target)) = self.held.take() {
             let is_same =
@@ -259,7 +260,7 @@ impl Machine {
         self.after_error(error, also)
     }
 
-    /// Only a store that holds much may say so.
+    /// Accepts an error for lack of space only if the store holds much, or after a fault.
     fn no_space(&mut self, error: &Error) -> Result<(), Wrong> {
         let space = mounted(&self.store).statfs();
         let live = self.world.bytes() as u64;
@@ -270,7 +271,8 @@ impl Machine {
         Err(format!("{error}, with {live} bytes in all: {space:?}"))
     }
 
-    /// Without a fault there is no error. After one that ends all writing, a mount tells what counts.
+    /// Accepts an error only after a fault. If the store has failed for good, mounts it again, and the mount decides
+    /// which outcome holds.
     fn after_error(&mut self, error: &Error, also: Vec<World>) -> Result<(), Wrong> {
         if !self.drive.has_failed() {
             return Err(format!("no command failed: {error}"));
@@ -285,7 +287,7 @@ impl Machine {
         let mut may = vec![self.durable.clone()];
         let store = self.store.take().unwrap();
         if clean && store.failure().is_none() && store.unmount().is_ok() {
-            // Nothing waits any more.
+            // A clean unmount has made everything durable.
             self.waiting.clear();
             may = vec![self.world.clone()];
         }

@@ -1,5 +1,5 @@
-//! The store in lockstep with a model: random transactions of all kinds, cleaning, uploads, restarts and
-//! trouble on drives in memory, in files, that fail, and that lose their power.
+//! The store in lockstep with a model: random transactions of all kinds, cleaning, uploads, restarts and faults, on
+//! drives in memory, in files, that fail, and that lose their power.
 
 mod call;
 mod carry_out;

@@ -1,4 +1,4 @@
-//! The drives and options of a run, by its seed.
+//! The drive and the mount options of a run, chosen by its seed.
 
 use crate::common::{create_collection, geometry};
 use device::wrap::faults::{Fault, Faults, Plan as FaultPlan};
@@ -18,7 +18,7 @@ use zone_alloc::{CostBenefit, Greedy};
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum On {
     Memory,
-    /// The same, with zones hardly larger than what is compressed together.
+    /// In memory, with zones hardly larger than the pieces that are compressed together.
     TinyZones,
     File,
     /// Commands fail now and then.
@@ -45,7 +45,7 @@ impl Plan {
     /// Shapes that the store treats differently: zone append, few active zones, no conventional zones, small ones.
     pub fn geometry(self) -> Geometry {
         let shape = self.shape();
-        // Where power is cut, every other drive: its zones are soon written to again.
+        // With power cuts, every second drive has tiny zones, so that zones are soon reused.
         let is_tiny = match self.on {
             On::TinyZones => true,
             On::PowerCut => self.seed % 2 == 1,
@@ -161,7 +161,8 @@ impl Drive {
         }
     }
 
-    /// What the drive can do wrong, it does soon.
+    /// Makes the drive fail soon: cuts the power after `number` commands, or lets one command fail that `number`
+    /// chooses.
     pub fn trouble(&self, number: u64) {
         match self {
             Self::PowerCut(drive) => drive.cut_after(number),
@@ -205,7 +206,8 @@ impl Drive {
         }
     }
 
-    /// Whoever used it has stopped, cleanly or not. What was not flushed may be gone with the power.
+    /// Restarts the drive after its store has stopped, cleanly or not. After a power cut, `kept` chooses which
+    /// unflushed data is left.
     pub fn restart(&mut self, kept: u64) {
         match self {
             Self::PowerCut(drive) => {

@@ -1,4 +1,4 @@
-//! Long runs. One that fails is made shorter, and told with its seed.
+//! Long random runs. A run that fails is shortened and printed with its seed.
 //!
 //!     ZONESTORE_SEED=n ZONESTORE_STEPS=n cargo test -p store --test store lockstep::runs
 
@@ -11,14 +11,14 @@ use crate::common::seed;
 use fastrand::Rng;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Hardly more than this in objects: little of the drive, so that nothing may be refused, or so much that
-/// whoever writes has to clean.
+/// Limit of the bytes in objects, chosen by the seed: from little of the drive, so that nothing may be refused, to so
+/// much that writers have to clean.
 fn most_bytes(plan: Plan) -> usize {
     let sixteenths = [4, 8, 14][plan.seed as usize % 3];
     plan.geometry().capacity_bytes() as usize / 16 * sixteenths
 }
 
-/// So many steps make a run that fails shorter.
+/// Number of steps that may be tried to shorten a failing run.
 const WORK: usize = 300_000;
 
 fn is_same_again(plan: Plan, steps: &[Step]) -> Result<(), Wrong> {
@@ -32,7 +32,7 @@ fn is_same_again(plan: Plan, steps: &[Step]) -> Result<(), Wrong> {
     done.unwrap_or_else(|_| Err("a panic".into()))
 }
 
-/// Carries out `count` operations at least, with what each run is to have.
+/// Carries out at least `count` operations and compares all answers; panics with a shortened run on a difference.
 fn run(plan: Plan, count: usize) {
     let mut random = Rng::with_seed(plan.seed);
     let (mut steps, mut operations) = (Vec::new(), 0);
@@ -67,7 +67,7 @@ fn run(plan: Plan, count: usize) {
     panic!("{plan:?}: {wrong:?} after these {} steps", steps.len());
 }
 
-/// What `ZONESTORE_STEPS` says, for a soak.
+/// Number of operations, from `ZONESTORE_STEPS` for a long run.
 fn operations(usually: usize) -> usize {
     let given = std::env::var("ZONESTORE_STEPS").ok();
     given.map_or(usually, |steps| steps.parse().unwrap())

@@ -1,6 +1,6 @@
-//! Makes a list that fails shorter, as long as it fails.
+//! Shortens a failing list of steps as long as it still fails.
 
-/// A shorter list that fails too: pieces are left out, large ones first, until so many elements were tried.
+/// A shorter list that still fails: leaves out pieces, large ones first, until `work` elements have been tried.
 pub fn shrink<T: Clone>(
     mut list: Vec<T>,
     work: usize,
@@ -21,7 +21,7 @@ pub fn shrink<T: Clone>(
                 at = end;
             }
         }
-        // One by one until nothing goes any more.
+        // Repeats single elements as long as one can be left out.
         piece = if piece == 1 && list.len() < before {
             1
         } else {

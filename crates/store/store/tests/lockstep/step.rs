@@ -1,4 +1,4 @@
-//! What a run is made of. A step says all that it needs, so that any of a run's steps can be left out.
+//! The steps of a run. Each is complete in itself, so that any of them can be left out when a failing run is shortened.
 
 use super::call::{Call, Data, Target};
 
@@ -8,22 +8,22 @@ pub enum Step {
         calls: Vec<Call>,
         readable: bool,
     },
-    /// Waits until what is readable is durable.
+    /// Waits until all readable commits are durable.
     Wait,
-    /// Data that is never committed.
+    /// Writes data that is never committed.
     Abandon(Data),
-    /// Half of an upload, then the other half and its commit.
+    /// Writes half of an upload, or the other half and its commit.
     Upload(Target, Data),
-    /// Opens an object, reads it much later.
+    /// Reads the object that was opened by the last such step, and opens this one.
     Hold(Target),
     Clean,
     Seal,
     Flush,
     Tend,
     Check,
-    /// The drive fails so many commands later.
+    /// Makes the drive fail soon; the number says when and how.
     Trouble(u16),
-    /// The number says how what follows is written.
+    /// Restarts the store; `number` chooses the mount options.
     Restart {
         clean: bool,
         number: u32,

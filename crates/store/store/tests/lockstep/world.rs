@@ -1,4 +1,4 @@
-//! What a store should hold, and what should become of it: the model.
+//! The model: plain maps that hold what a store should hold, and the effect of every call on them.
 
 use super::call::{Call, Data, Must, Target, attributes, collection, key, object, omap};
 use std::collections::BTreeMap;
@@ -19,7 +19,7 @@ pub struct Object {
 pub struct Collection {
     pub hashed: Option<Hashed>,
     pub attributes: Attributes,
-    /// In the order of listings: by hash, which is 0 for all where they are by name, and name.
+    /// Objects by hash and name, in the order of listings. In a collection in order of names, all hashes are 0.
     pub objects: BTreeMap<(u32, Vec<u8>), Object>,
 }
 
@@ -47,7 +47,7 @@ impl World {
         self.0.get_mut(collection(number)).ok_or("NoCollection")
     }
 
-    /// The object, or that there is none.
+    /// The object, or `None` if it does not exist.
     pub fn find(&self, (within, name): Target) -> Result<Option<&Object>, Refused> {
         let within = self.0.get(collection(within)).ok_or("NoCollection")?;
         Ok(within.objects.get(&within.key(&object(name))?))
@@ -80,7 +80,7 @@ impl World {
         Ok(())
     }
 
-    /// How large an object is, if there is one.
+    /// Bytes of an object; 0 if it does not exist.
     pub fn size(&self, target: Target) -> usize {
         self.get(target).map_or(0, |object| object.bytes.len())
     }
@@ -140,7 +140,7 @@ impl World {
         Ok(())
     }
 
-    /// Puts bytes over those from `at` on.
+    /// Overwrites or appends bytes from `at` on; an offset beyond the end is invalid.
     fn overwrite(object: &mut Object, at: usize, data: &[u8]) -> Result<(), Refused> {
         if at > object.bytes.len() {
             return Err("Invalid");
@@ -151,7 +151,7 @@ impl World {
         Ok(())
     }
 
-    /// Carries out one operation, or leaves the world as nobody will look at it.
+    /// Applies one operation. After an error the model must be thrown away, for the operation may be half applied.
     pub fn carry_out(&mut self, call: &Call) -> Result<(), Refused> {
         let bytes = |data: &Data| Arc::new(data.bytes());
         match call {

@@ -1,5 +1,5 @@
-//! `Store::repair`: rows of the database are removed, moved, exchanged and made undecodable; afterwards the store can be
-//! mounted, a check finds nothing, and what objects answer under their names are their bytes.
+//! `Store::repair`: rows of the database are removed, moved, exchanged and made undecodable. Afterwards the store can
+//! be mounted, a check finds nothing, and every object that can be read has its own bytes.
 
 mod planted;
 
@@ -18,10 +18,11 @@ use store::{
 use zone::ZoneCommand;
 
 type Row = (Vec<u8>, Vec<u8>);
-/// By collection and name.
+/// Bytes of objects by collection and name.
 type Objects = BTreeMap<(String, Vec<u8>), Vec<u8>>;
 
-/// Everything that a store may hold: objects of all sizes by name and by hash, clones, holes, parts, keys.
+/// A drive with everything that a store may hold: objects of all sizes by name and by hash, clones, holes, assembled
+/// objects, omap keys.
 fn drive() -> (MemoryDrive, Objects) {
     let memory = Arc::new(MemoryDrive::new(geometry(40)).unwrap());
     let device: Arc<dyn ZonedDevice> = memory.clone();
@@ -91,12 +92,12 @@ fn drive() -> (MemoryDrive, Objects) {
     (memory.snapshot(), objects)
 }
 
-/// Every object that can be read, and its bytes.
+/// All objects that can be read, and their bytes.
 fn objects(store: &Store) -> Objects {
     let mut found = Objects::new();
     for collection in store.collections().unwrap() {
         for object in store.list(&collection.name, "", "", usize::MAX).unwrap() {
-            // A size without sense is a hole of that size.
+            // A damaged size may be huge; the object is a hole of that size then.
             if object.size > 1 << 30 {
                 continue;
             }
@@ -144,7 +145,7 @@ fn assert_repaired(device: &Arc<dyn ZonedDevice>, what: &str) -> Store {
     store
 }
 
-/// One row that is not as it was: removed, cut short or without sense. None of them makes bytes of one object those of
+/// Damages one row: removes it, truncates it or makes it undecodable. None of this makes bytes of one object those of
 /// another.
 fn harm(rows: &[Row], random: &mut Rng, batch: &mut Batch) -> String {
     let (key, value) = &rows[random.usize(..rows.len())];
@@ -192,7 +193,7 @@ fn rows_that_are_missing_or_undecodable() {
                 assert!(before == bytes, "{what}: {name:?}");
             }
         }
-        // What is not there any more has been told of by name.
+        // The report names every object that is missing.
         let told = |(collection, name): &(String, Vec<u8>)| {
             let name = format!("/{}", name.escape_ascii());
             let named = |given: &GivenUp| {
@@ -204,7 +205,7 @@ fn rows_that_are_missing_or_undecodable() {
         };
         for name in before.keys().filter(|name| !after.contains_key(name)) {
             let unnamed = format!("{:?}", report.given_up);
-            // Without its collection's record, an object is in a collection of another name.
+            // An object whose collection's record is lost is in a collection of another name.
             let elsewhere = after
                 .iter()
                 .any(|(there, bytes)| there.1 == name.1 && bytes == &before[name]);
@@ -214,7 +215,7 @@ fn rows_that_are_missing_or_undecodable() {
                 "{what}: {name:?} {unnamed}"
             );
         }
-        // It can be written to, and numbers are not given out twice.
+        // The store takes new objects, and no number of an existing record is given out again.
         create(&store, &format!("new {trial}"));
         assert_eq!(count(&store), BTreeMap::new(), "{what}");
         store.unmount().unwrap();
@@ -232,7 +233,8 @@ fn create(store: &Store, name: &str) {
     }
 }
 
-/// Anything at all: bits change, values and keys are exchanged among rows of a kind.
+/// Random damage: bits are flipped, and values and keys are exchanged among rows of a kind. Objects may then have any
+/// bytes, but repair, check and reads must end.
 #[test]
 fn rows_with_any_content() {
     let (whole, _) = drive();
@@ -280,7 +282,7 @@ fn rows_with_any_content() {
         write(&device, &batch);
         repair(&device);
         let store = assert_repaired(&device, &harmed.join(", "));
-        // Whatever they answer, nothing stops. Of the highest number there is no next one.
+        // Reads and puts may fail, but must end. If the damage made the highest number, there is no next one.
         objects(&store);
         put_in(&store, "c", "new", &pattern(1, 70_000)).ok();
         assert_eq!(count(&store), BTreeMap::new(), "{harmed:?}");
@@ -352,8 +354,8 @@ fn damaged_objects_whose_names_come_out_the_same_are_both_kept() {
     assert_eq!(sizes, [(one, 50_000), (other, 60_000)]);
 }
 
-/// A zone that went back to its middle costs what was behind that and what is under the same checksums: all that could be read
-/// still can, and what is put afterwards is in order.
+/// A zone whose write pointer went back loses only the bytes after it and those under the same checksums. All other
+/// bytes stay readable through a repair, and later puts succeed.
 #[test]
 fn a_zone_that_went_back_costs_no_more_than_it_had() {
     const STEP: usize = 4096;
@@ -390,7 +392,7 @@ fn a_zone_that_went_back_costs_no_more_than_it_had() {
                 });
                 readable.insert((collection, name), parts.collect::<Vec<_>>());
             }
-            // A check that reads no data names them too.
+            // A check without reading data names these objects too.
             let report = store.fsck(false, &mut |_, _| {}).unwrap();
             let is_seen = report.errors.contains_key("extent above the write pointer");
             assert!(is_seen, "{what}: {report:?}");

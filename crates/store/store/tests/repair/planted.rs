@@ -1,11 +1,12 @@
-//! Errors that are planted one by one, and several together: each is counted exactly, and gone behind a repair.
+//! Errors planted in the database, one by one and several together: a check counts each exactly, and a repair removes
+//! it.
 
 use super::*;
 
-/// Rows that are put, or deleted.
+/// Rows to put, or to delete where the value is `None`.
 type Changes = Vec<(Vec<u8>, Option<Vec<u8>>)>;
 
-/// An error of each kind, and the rows that make it.
+/// An error of each kind that a check counts, and the changes of rows that make it.
 fn errors(whole: &MemoryDrive) -> Vec<(&'static str, Changes)> {
     let source: Arc<dyn ZonedDevice> = Arc::new(whole.snapshot());
     let all = rows(&source, b"COHXBGZMTYS");
@@ -99,7 +100,8 @@ fn write_all(device: &Arc<dyn ZonedDevice>, errors: &[&(&str, Changes)]) {
     write(device, &batch);
 }
 
-/// What a check counts with these errors, before and after a repair that loses few objects.
+/// The counts of a check with these errors planted. Asserts that a repair asks before it gives anything up, removes all
+/// errors, and loses at most two objects for each.
 fn count_and_repair(
     whole: &MemoryDrive,
     before: &Objects,
@@ -144,7 +146,7 @@ fn every_kind_that_a_check_counts_is_planted_counted_and_repaired() {
         assert_eq!(counted.get(error.0), Some(&1), "{}: {counted:?}", error.0);
         alone.insert(error.0, counted);
     }
-    // Several at once, each of its own rows: what only one of them makes is counted once.
+    // Several errors in different rows: a kind that only one of them makes is counted once.
     let mut random = Rng::with_seed(seed() + 2);
     for _ in 0..10 {
         let mut some: Vec<&(&str, Changes)> = Vec::new();
@@ -176,9 +178,9 @@ fn own_onode(all: &[Row]) -> Vec<u8> {
     onodes.next().unwrap().1.clone()
 }
 
-/// An extent as before, but its blob begins where another's does.
+/// The value of `row` with its blob moved to where the blob of `other` begins.
 fn twice(row: &Row, other: &Row) -> Vec<u8> {
-    // Kind, skip, length; codec and kinds, raw bytes, number of fragments; zone, length, offset.
+    // Layout of a value: kind, skip, length; codec and kinds, raw bytes, number of fragments; zone, length, offset.
     let (zone, offset) = (24..28, 32..40);
     let mut value = row.1.clone();
     value[zone.clone()].copy_from_slice(&other.1[zone]);

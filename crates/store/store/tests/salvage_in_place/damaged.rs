@@ -1,4 +1,4 @@
-//! Stores that lose their metadata, and what is found on them then.
+//! Builds stores, destroys their metadata, and compares what a salvage recovers.
 
 use crate::common::*;
 use device::{MemoryDrive, ZonedDevice};
@@ -40,7 +40,7 @@ pub fn compressing() -> MountOptions {
     }
 }
 
-/// Objects of many sizes that were changed in every way; answers the zones with their data.
+/// Writes objects of many sizes and changes them in every way. Returns the zones with their data.
 pub fn fill(device: &Drive, random: &mut fastrand::Rng, steps: u32) -> Vec<ZoneId> {
     let store = mount(device);
     create_collection(&store);
@@ -97,7 +97,7 @@ pub fn change(store: &Store, random: &mut fastrand::Rng) {
     }
 }
 
-/// Some of the zones without data are emptied, others overwritten, and none can be mounted from.
+/// Empties some of the zones without data and overwrites others, so that the drive cannot be mounted.
 pub fn destroy(device: &Drive, data: &[ZoneId], random: &mut fastrand::Rng) {
     let geometry = device.geometry().clone();
     for zone in geometry.zones().filter(|zone| !data.contains(zone)) {
@@ -126,7 +126,7 @@ pub fn destroy(device: &Drive, data: &[ZoneId], random: &mut fastrand::Rng) {
     device.flush().unwrap();
 }
 
-/// One block of each object of so many blocks that lie behind each other.
+/// Flips a bit in each run of `blocks` blocks: in each object, if objects of that size follow each other.
 pub fn damage_each(device: &Drive, data: &[ZoneId], blocks: usize) {
     for zone in data {
         let end = device.report_zone(*zone).unwrap().write_pointer;
@@ -143,7 +143,7 @@ pub fn damage_each(device: &Drive, data: &[ZoneId], blocks: usize) {
 
 pub type Everything = BTreeMap<String, (Attributes, Vec<(Name, Attributes, Vec<u8>)>)>;
 
-/// All but what nothing described.
+/// All collections and objects except the collection of unplaced bytes.
 pub fn everything(store: &Store) -> Everything {
     let own = |info: &CollectionInfo| info.name != UNPLACED;
     let all = store.collections().unwrap().into_iter().filter(own);
@@ -233,7 +233,7 @@ pub fn in_place(device: &Drive, drop: bool, damaged: bool, n: u8) -> store::Resu
     plan(device, drop, damaged, n)?.carry_out()
 }
 
-/// The store is as whole as any.
+/// Asserts that the store is clean and stays so after random changes and a scrub.
 pub fn assert_usable(store: &Store) {
     assert_clean(store);
     let mut random = fastrand::Rng::with_seed(99);

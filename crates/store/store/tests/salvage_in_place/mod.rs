@@ -1,4 +1,5 @@
-//! The index of a store made again on the drive itself, from its data zones alone.
+//! Salvage in place: the metadata of a store is rebuilt on the same drive from its data zones alone. The result equals
+//! that of a salvage to another drive, and a kill at any time leaves a state that the same command completes.
 
 mod damaged;
 
@@ -20,7 +21,7 @@ fn it_gives_what_a_copy_gives() {
         let before = everything(&mount(&device));
         destroy(&device, &data, &mut random);
         let expected = salvage_to(&device);
-        // What the database alone had of some objects is lost to both.
+        // Rows that only the database had are lost to both kinds of salvage.
         let count = |all: &Everything| all.values().map(|(_, o)| o.len()).sum::<usize>();
         assert!(count(&expected) * 10 > count(&before) * 8);
         in_place(&device, round % 3 == 2, false, 100 + round).unwrap();
@@ -29,7 +30,7 @@ fn it_gives_what_a_copy_gives() {
         assert_eq!(store.uuid(), [7; 16]);
         assert_usable(&store);
         store.unmount().unwrap();
-        // The summaries are this store's as before.
+        // The rebuilt store writes summaries as before, so its metadata can be lost and rebuilt again.
         let store = mount(&device);
         let data: Vec<_> = store.zones().iter().map(|used| used.zone).collect();
         store.unmount().unwrap();
@@ -69,13 +70,13 @@ fn a_kill_at_any_write_leaves_what_the_same_command_ends() {
         killed.cut_after(cut);
         let device: Drive = killed.clone();
         let ended = in_place(&device, false, false, 2);
-        // Threads in the background share the commands out differently each time: the last cut may come too late.
+        // Background threads send their commands at other times in each run, so the last cuts may come after the end.
         assert_eq!(ended.is_err(), killed.is_cut(), "cut {cut}: {ended:?}");
         let again = restart(&killed, &killed.random_crash_state(cut));
         let device: Drive = again.clone();
         match in_place(&device, false, false, 3) {
             Ok(_) => {}
-            // All was done.
+            // The cut came after the salvage was complete.
             Err(Error::StillOpens) => {}
             Err(error) => panic!("cut {cut}: {error}"),
         }
@@ -106,7 +107,7 @@ fn a_store_that_opens_is_refused_and_so_is_a_mount_of_half_of_one() {
     assert!(everything(&mount(&device)) == before);
 }
 
-/// As a repair of a damaged journal leaves it.
+/// The state after a repair of a damaged journal that has lost a file of the database.
 #[test]
 fn a_database_that_has_lost_a_file_is_missing_and_can_be_salvaged() {
     for file in ["CURRENT", "MANIFEST"] {
@@ -132,7 +133,7 @@ fn a_database_that_has_lost_a_file_is_missing_and_can_be_salvaged() {
         in_place(&device, false, false, 1).unwrap();
         let store = mount(&device);
         assert_same(&everything(&store), &expected, file);
-        // All old metadata were known as such.
+        // All old metadata zones were recognized as such and are free.
         assert_usable(&store);
     }
 }
@@ -148,7 +149,7 @@ fn what_is_not_placed_stays_on_the_drive_until_somebody_gives_it_up() {
             put(&store, &format!("o{index}"), &pattern(index, 100_000)).unwrap();
         }
         store.unmount().unwrap();
-        // In no summary, and removed.
+        // An object that is in no summary.
         let store = mount(&device);
         let newest = pattern(77, 3 << 20);
         put(&store, "newest", &newest).unwrap();
@@ -172,10 +173,10 @@ fn what_is_not_placed_stays_on_the_drive_until_somebody_gives_it_up() {
         let wanted = newest.chunks(4096).filter(|wanted| has(wanted)).count();
         match drop_unplaced {
             false => assert_eq!(wanted, newest.len() / 4096),
-            // But for what lies beside that which had to be copied.
+            // Unplaced blocks are kept only where they share a checksum block or zone with bytes that had to be copied.
             true => assert!(wanted < newest.len() / 8192, "{wanted}"),
         }
-        // Given up, it is free like anything else.
+        // Once the unplaced bytes are removed, their space is free.
         let mut tx = Transaction::new();
         for (name, _) in &kept {
             tx.remove(UNPLACED, name);
@@ -198,7 +199,7 @@ fn a_drive_without_room_for_new_metadata_is_left_as_it_is() {
     }
     store.unmount().unwrap();
     let geometry = device.geometry().clone();
-    // All zones are written to, and no superblock is left.
+    // Every sequential zone is written to, and no superblock is left.
     for zone in geometry.zones() {
         match geometry.kind(zone) {
             ZoneKind::Conventional => {
@@ -226,7 +227,7 @@ fn a_drive_without_room_for_new_metadata_is_left_as_it_is() {
     assert_clean(&store);
 }
 
-/// Zones that are offline, superblock zones among them: it ends, or has written nothing.
+/// With offline zones, superblock zones among them, the salvage succeeds or has written nothing.
 #[test]
 fn a_drive_that_cannot_be_formatted_is_left_as_it_is() {
     let mut refusals = 0;
@@ -275,7 +276,7 @@ fn a_drive_that_cannot_be_formatted_is_left_as_it_is() {
     assert!(refusals > 0);
 }
 
-/// What is not kept of damaged objects takes no room.
+/// Damaged objects whose readable bytes are not to be kept take no space.
 #[test]
 fn damaged_objects_on_a_full_drive_are_in_nobodys_way() {
     let device: Drive = Arc::new(MemoryDrive::new(geometry(96)).unwrap());
@@ -302,7 +303,8 @@ fn damaged_objects_on_a_full_drive_are_in_nobodys_way() {
     assert_clean(&mount(&device));
 }
 
-/// What there is no room for is named before the first write, and the end says the same.
+/// The plan names the objects for which there is no room before the first write, and the final report names the same
+/// ones.
 #[test]
 fn what_does_not_fit_is_named_before_anything_is_written() {
     let mut all = Vec::new();

@@ -1,4 +1,5 @@
-//! What is known of damaged bytes of objects, and for how long.
+//! The recorded damage of object data: it is kept as long as it is true, through mounts and scrubs, and is forgotten
+//! with the zone or the objects that it is about.
 
 use super::{all, damage_rows, fresh, wait_for, with_thread};
 use crate::common::{self, assert_clean, mount, options, pattern, put};
@@ -28,12 +29,12 @@ fn damage_is_forgotten_with_what_it_describes_and_not_before() {
     let mut tx = Transaction::new();
     tx.remove("c", "gone");
     store.commit(tx).unwrap();
-    // Nobody has these bytes any more, so they are no loss; the row tells of the zone until the reset.
+    // No object refers to these bytes any more, so they are no loss; the row about the zone stays until the reset.
     assert_eq!(places(&store), 1);
     assert_eq!(rows(&store), 2);
     store.seal_open_zones().unwrap();
     while store.clean_one().unwrap() {}
-    // The reset took the row, without any scrub; the other one is still true, also behind a mount and a scrub.
+    // The reset removes the row, without a scrub. The other row is still true, also after a mount and a scrub.
     assert_eq!((places(&store), rows(&store)), (1, 1));
     store.unmount().unwrap();
     store = mount(&device);
@@ -45,13 +46,13 @@ fn damage_is_forgotten_with_what_it_describes_and_not_before() {
         panic!("{:?}", health.losses);
     };
     assert_eq!(loss.object, "c/stays");
-    // New data in the zone that was reset are not what the row was about.
+    // The row was about bytes before the reset, so it does not apply to new data in the zone.
     for number in 0..60 {
         put(&store, &format!("new {number}"), &pattern(number, 300_000)).unwrap();
     }
     assert!(store.zones().iter().any(|zone| zone.zone == hit[0].zone));
     assert_eq!(store.health().unwrap().lost_objects, 1);
-    // A drive that reads it again.
+    // The drive returns the right byte again; only a scrub notices that.
     drive.decay(hit[1], 1, |bytes| bytes[0] ^= 1);
     assert_eq!(places(&store), 1);
     all(&store);
@@ -59,7 +60,7 @@ fn damage_is_forgotten_with_what_it_describes_and_not_before() {
     assert_clean(&store);
 }
 
-/// A zone that is offline is never reset. Once nothing is live in it, nothing that was found there is a loss any more.
+/// An offline zone is never reset. Once no object refers to it, damage found there is no loss any more.
 #[test]
 fn damage_in_an_offline_zone_is_forgotten_with_its_objects() {
     let (drive, device, store) = fresh();
@@ -85,7 +86,7 @@ fn damage_in_an_offline_zone_is_forgotten_with_its_objects() {
         assert!(!health.lines().join(" ").contains("damaged run"));
     };
     is_over(&store);
-    // Killed in front of anything that the store does with an empty zone.
+    // Killed before the store does anything with the empty zone.
     drop(store);
     let store = mount(&device);
     is_over(&store);
@@ -96,7 +97,7 @@ fn damage_in_an_offline_zone_is_forgotten_with_its_objects() {
     store.unmount().unwrap();
 }
 
-/// The same of a zone that a mount resets: new objects in it do not go with what was said of the old ones.
+/// A zone that is reset at mount: the damage recorded before the reset does not apply to new objects in it.
 #[test]
 fn damage_in_front_of_a_reset_is_not_said_of_what_comes_behind_it() {
     let (drive, device, store) = fresh();
@@ -119,8 +120,8 @@ fn damage_in_front_of_a_reset_is_not_said_of_what_comes_behind_it() {
     assert_eq!(store.scrub_status().unwrap().damaged_places, 0);
 }
 
-/// Who reads damaged bytes of a store that can be written to leaves a row behind, also without a scrub, and of a zone that can
-/// be read no more.
+/// A read that meets damaged bytes records them if the store is mounted for writing, also without a scrub, and also if
+/// the whole zone is offline.
 #[test]
 fn what_a_read_meets_is_known_at_the_next_mount() {
     for background in [false, true] {
@@ -153,7 +154,7 @@ fn what_a_read_meets_is_known_at_the_next_mount() {
                 }
             }
             assert!(!met.is_empty());
-            // A server that is killed once it has written that down is no exception.
+            // The record also survives a kill of the server.
             let killed: Arc<dyn ZonedDevice> = match background {
                 false => device.clone(),
                 true => {
@@ -172,7 +173,7 @@ fn what_a_read_meets_is_known_at_the_next_mount() {
             assert_eq!(told, met.iter().collect::<Vec<_>>(), "{health:?}");
             assert!(damage_rows(&store) > 0);
             store.unmount().unwrap();
-            // What goes with its object is no row for long, and a scrub finds no more than that.
+            // Rows about removed objects are dropped, and a scrub finds no other losses.
             let store = mount(&device);
             let before = damage_rows(&store);
             all(&store);

@@ -1,4 +1,5 @@
-//! Losses of objects are told exactly, whatever shows the damaged bytes.
+//! The bytes reported as lost are exactly those that cannot be read, in every object that shares them: clones, parts,
+//! compressed objects.
 
 use super::{all, fresh};
 use crate::common::{options, pattern, put, seed};
@@ -7,7 +8,7 @@ use std::collections::BTreeMap;
 use store::{Compression, Store, Transaction};
 use zone::{ZoneAddress, ZoneCondition};
 
-/// Flips a bit in a written place of a zone with objects.
+/// Flips a bit of a random written byte in a random data zone.
 fn flip(drive: &MemoryDrive, store: &Store, random: &mut fastrand::Rng) -> ZoneAddress {
     let zones = store.zones();
     let zone = zones[random.usize(..zones.len())];
@@ -16,7 +17,7 @@ fn flip(drive: &MemoryDrive, store: &Store, random: &mut fastrand::Rng) -> ZoneA
     at
 }
 
-/// Bytes of each object that cannot be read, read 512 at a time; those that can be are right.
+/// For each object, the offsets of the 512-byte pieces that cannot be read; asserts that all other pieces are right.
 fn unreadable(store: &Store, expected: &BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<u64>> {
     const STEP: usize = 512;
     let mut found = BTreeMap::new();
@@ -37,7 +38,7 @@ fn unreadable(store: &Store, expected: &BTreeMap<String, Vec<u8>>) -> BTreeMap<S
     found
 }
 
-/// With clones, holes, parts, compressed and inline data.
+/// Stores objects with clones, holes, truncated, compressed and inline data. Returns their bytes.
 fn mixed(store: &Store, random: &mut fastrand::Rng) -> BTreeMap<String, Vec<u8>> {
     let mut expected = BTreeMap::new();
     for number in 0..40_u32 {
@@ -94,7 +95,7 @@ fn round(number: u64, compression: &str) {
     assert_eq!(report.unnamed, 0);
     all(&store);
     let lost = unreadable(&store, &expected);
-    // Each that shares damaged bytes, and no other.
+    // fsck names every object that refers to damaged bytes, and no other.
     assert_eq!(
         named,
         lost.keys().cloned().collect::<Vec<_>>(),
@@ -114,7 +115,7 @@ fn round(number: u64, compression: &str) {
     assert_eq!(told, lost, "{number}: {health:#?}");
     assert_eq!(health.lost_objects, told.len() as u64);
     assert_eq!(health.is_healthy(), lost.is_empty(), "{health:?}");
-    // What is damaged goes, and with it what is said of it.
+    // Removing the damaged objects removes the reported losses too.
     for object in told.keys() {
         let mut tx = Transaction::new();
         tx.remove("c", object.strip_prefix("c/").unwrap());

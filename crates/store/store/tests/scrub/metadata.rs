@@ -1,4 +1,5 @@
-//! Damage to the metadata: written anew from another copy, or known to `store health`.
+//! Scrub of the metadata: damage to one copy is repaired from the other; damage to all copies is reported by `store
+//! health` until it is gone.
 
 use super::all;
 use crate::common::{create_collection, geometry, mount, options, pattern, put, seed};
@@ -10,7 +11,7 @@ use std::time::Duration;
 use store::{Attributes, MkfsOptions, MountOptions, ScrubPlan, Store, Transaction};
 use zone::{ZoneAddress, ZoneId, ZoneKind};
 
-/// A store with one copy of its metadata, and its tables.
+/// A drive with `objects` objects in a store that has one copy of its metadata, in SSTs.
 fn with_one_copy(objects: u64) -> (Arc<MemoryDrive>, Arc<dyn ZonedDevice>) {
     let drive = Arc::new(MemoryDrive::new(geometry(128)).unwrap());
     let device: Arc<dyn ZonedDevice> = drive.clone();
@@ -33,7 +34,7 @@ fn with_one_copy(objects: u64) -> (Arc<MemoryDrive>, Arc<dyn ZonedDevice>) {
     (drive, device)
 }
 
-/// Attributes of so many bytes, in one batch.
+/// Sets attributes of the given sizes on several objects, in one batch.
 fn set_attributes(store: &Store, sizes: &[(&str, usize)]) {
     let mut tx = Transaction::new();
     for (name, bytes) in sizes {
@@ -43,7 +44,7 @@ fn set_attributes(store: &Store, sizes: &[(&str, usize)]) {
     store.commit(tx).unwrap();
 }
 
-/// RocksDB when it has compacted what is to be compacted, so that tables stay.
+/// RocksDB, opened for writing only after pending compactions are done, so that SSTs stay as they are.
 struct Settled;
 
 impl Engine for Settled {
@@ -59,7 +60,7 @@ impl Engine for Settled {
         filter: Option<Box<dyn ReplayFilter>>,
     ) -> kv::Result<Box<dyn Database>> {
         let database = kv_rocksdb::RocksDb.open(fs, directory, options, filter)?;
-        // Which fails where they are damaged.
+        // A compaction fails if it meets a damaged SST.
         if !options.read_only {
             let _ = database.settle(Duration::from_mins(1));
         }
@@ -67,8 +68,8 @@ impl Engine for Settled {
     }
 }
 
-/// Places in the rows of objects with `LARGE` bytes of attributes: RocksDB reads 512 KiB at the end of a table to open it, and a
-/// mount reads some of the first rows.
+/// Addresses in the rows of objects with `LARGE` bytes of attributes, which neither opening nor mounting reads: RocksDB
+/// reads 512 KiB at the end of an SST to open it, and a mount reads some of the first rows.
 fn in_tables(store: &Store) -> Vec<ZoneAddress> {
     let fs = store.bluefs();
     let tables = fs.list("/db").unwrap().into_iter();
@@ -82,14 +83,14 @@ fn in_tables(store: &Store) -> Vec<ZoneAddress> {
 
 const LARGE: usize = 900_000;
 
-/// Flips a bit in each place; again, and it is as it was.
+/// Flips a bit at each address; a second call restores the bytes.
 fn flip_bits(drive: &MemoryDrive, places: &[ZoneAddress]) {
     for at in places {
         drive.decay(*at, 1, |bytes| bytes[0] ^= 1);
     }
 }
 
-/// A store with two copies of its metadata, and as many active zones as anybody wants.
+/// A drive without a limit of active zones, formatted with two copies of the metadata.
 fn with_two_copies() -> Arc<MemoryDrive> {
     let free = zone::Geometry {
         max_open_zones: 0,
@@ -135,10 +136,10 @@ fn damaged_metadata_is_written_anew_by_a_thread() {
         }
         panic!("{:?}", store.scrub_status());
     };
-    // It was never done: it begins by itself.
+    // No metadata scrub was ever done, so one is due and begins by itself.
     let first = wait(&|status| status.metadata_micros.is_some());
     assert_eq!(first.copies_repaired, 0);
-    // A bit of each block of a table, in one zone.
+    // Damages a bit of each block of an SST in one zone.
     let view = bluefs::BlueFs::view(drive.clone()).unwrap();
     let report = view.report(ZoneId(0), u32::MAX).unwrap();
     let of_fs = bluefs::BlueFs::observe(&*view, &report).unwrap().zones;
@@ -162,8 +163,8 @@ fn damaged_metadata_is_written_anew_by_a_thread() {
     assert!(report.is_clean(), "{:?}", report.details);
 }
 
-/// A compaction that meets a damaged block fails, and no reader may ever ask for that block. Without the other copy, writes
-/// end when level 0 is full.
+/// A compaction that meets a damaged block fails, even if no reader ever asks for that block, and writes stop when
+/// level 0 is full. So the store has the files of the compaction checked and repaired from the other copy.
 #[test]
 fn what_a_compaction_meets_has_both_copies_looked_at() {
     const LOST: &str = "m: nobody reads it";
@@ -176,7 +177,7 @@ fn what_a_compaction_meets_has_both_copies_looked_at() {
         };
         Store::mount(drive.clone(), options).unwrap()
     };
-    // Each attribute fills blocks of its own, so no other row is in a damaged one.
+    // Each attribute fills blocks of its own, so that no other row is in a damaged block.
     let touch = |store: &Store, name: &str, seed: u64| {
         let large = Attributes::from([("large".to_owned(), pattern(seed, 40_000))]);
         let mut tx = Transaction::new();
@@ -189,7 +190,7 @@ fn what_a_compaction_meets_has_both_copies_looked_at() {
         touch(&store, name, 1);
     }
     store.unmount().unwrap();
-    // One copy of it, in the table that the unmount has written.
+    // Damages one copy of the row of `LOST`, in the SST that the unmount has written.
     let store = mounted(false);
     let fs = store.bluefs();
     let tables = fs.list("/db").unwrap().into_iter();
@@ -202,7 +203,7 @@ fn what_a_compaction_meets_has_both_copies_looked_at() {
             let name = LOST.as_bytes();
             let found = bytes.windows(name.len()).position(|found| found == name);
             if let Some(at) = found {
-                // Behind its key, in its value.
+                // 20,000 bytes after its key, in its value.
                 let at = extent.at.offset + at as u64 + 20_000;
                 let at = ZoneAddress::new(extent.at.zone, at);
                 drive.decay(at, 1, |bytes| bytes[0] ^= 1);
@@ -212,9 +213,9 @@ fn what_a_compaction_meets_has_both_copies_looked_at() {
     }
     assert_eq!(damaged, 1);
     store.unmount().unwrap();
-    // Tables are written until there is a compaction, which fails, or finds the other copy by itself.
+    // SSTs are written until there is a compaction. It fails, or reads the other copy.
     let store = mounted(true);
-    // Only a failing test waits for so long.
+    // Only a failing test waits this long.
     for seed in 2..6000 {
         let status = store.scrub_status().unwrap();
         if status.copies_repaired > 0 {
@@ -233,7 +234,8 @@ fn what_a_compaction_meets_has_both_copies_looked_at() {
     store.unmount().unwrap();
 }
 
-/// With one copy, nothing can mend a table. What a scrub has said of it, health says at any later mount, until it is so no more.
+/// With one copy, an SST cannot be repaired. Health reports at every later mount what a scrub has found, until a scrub
+/// finds it readable again.
 #[test]
 fn what_a_scrub_finds_of_the_metadata_is_known_to_health() {
     let (drive, device) = with_one_copy(2);
@@ -248,7 +250,7 @@ fn what_a_scrub_finds_of_the_metadata_is_known_to_health() {
     let read_only = || mount(true);
     let store = mount(false).unwrap();
     assert!(store.health().unwrap().is_healthy());
-    // In one table, and not in its first block.
+    // Two rows in one SST, the second large and beyond the first block.
     set_attributes(&store, &[("o0", 40_000), ("o1", LARGE)]);
     store.unmount().unwrap();
     let store = mount(false).unwrap();
@@ -256,7 +258,7 @@ fn what_a_scrub_finds_of_the_metadata_is_known_to_health() {
     let damaged = places.len();
     assert!(damaged > 0);
     flip_bits(&drive, &places);
-    // Reading rows may meet it as well.
+    // The scrub may fail if it meets the damage while it reads rows.
     let done = store.scrub(true, |_| true);
     let status = store.scrub_status().unwrap();
     assert!(
@@ -279,11 +281,11 @@ fn what_a_scrub_finds_of_the_metadata_is_known_to_health() {
         );
         assert!(health.summary().contains("damaged metadata"));
     }
-    // A look that finds it again keeps it, and one that was cut short does as well.
+    // The record of the damage survives a scrub that ends early.
     let store = mount(false).unwrap();
     assert!(!store.scrub(false, |_| false).unwrap());
     assert!(!store.health().unwrap().is_healthy());
-    // The drive gives the right bytes again. A mount may have written other tables meanwhile.
+    // The drive returns the right bytes again. The mount may have written other SSTs meanwhile.
     flip_bits(&drive, &places);
     all(&store);
     assert!(store.health().unwrap().is_healthy(), "{:?}", store.health());
@@ -292,7 +294,7 @@ fn what_a_scrub_finds_of_the_metadata_is_known_to_health() {
     assert!(read_only().unwrap().health().unwrap().is_healthy());
 }
 
-/// The look at known damage reads rows itself, and the damage may be in its way.
+/// Health reads rows to name what is lost; if one of these rows is damaged, it reports that.
 #[test]
 fn health_names_a_row_that_it_cannot_read() {
     let (drive, device) = with_one_copy(5);
@@ -318,8 +320,8 @@ fn health_names_a_row_that_it_cannot_read() {
     assert!(words.contains("checksum mismatch"), "{health:?}");
 }
 
-/// Several damages at once, of any part of the metadata: what a scrub does not mend, health tells, and what it does mend, a
-/// check finds no more.
+/// Several damages at once, anywhere in the metadata: health reports whatever the scrub does not repair, and a check
+/// finds nothing of what it does repair.
 #[test]
 fn several_damages_of_one_copy_are_mended_or_known_to_health() {
     for round in 0..12 {
@@ -348,11 +350,11 @@ fn several_damages_of_one_copy_are_mended_or_known_to_health() {
     }
 }
 
-/// The database's log for people is no loss: a scrub, a repair and health agree on that.
+/// RocksDB's text log is not part of the data: scrub, repair and health do not count damage to it as a loss.
 #[test]
 fn a_damaged_text_log_is_no_loss() {
     let (drive, device) = with_one_copy(5);
-    // So that there is an old one.
+    // A second mount, so that there is an old text log too.
     mount(&device).unmount().unwrap();
     for repairs in [false, true] {
         let copy = Arc::new(drive.snapshot());
@@ -388,7 +390,7 @@ fn a_damaged_text_log_is_no_loss() {
                 all(&store);
                 assert!(store.health().unwrap().is_healthy());
                 assert_eq!(store.scrub_status().unwrap().metadata_lost, 0);
-                // What was written to goes with the next scrub.
+                // The text log that is open is dealt with by a scrub after the next mount.
                 store.unmount().unwrap();
                 let store = mount(&device);
                 all(&store);

@@ -1,4 +1,5 @@
-//! The scrub: what it finds, what it writes anew, where it goes on, and that losses are told exactly.
+//! The scrub: the damage that it finds, the copies that it rewrites, where an interrupted pass resumes, and that the
+//! bytes reported as lost are exactly those that cannot be read.
 
 mod damage;
 mod losses;
@@ -23,7 +24,7 @@ fn all(store: &Store) {
     assert!(store.scrub(true, |_| true).unwrap());
 }
 
-/// Waits until the thread has come to something. Only a failing test waits for so long.
+/// Polls the scrub's status until `is_so` holds. Only a failing test waits for the minute after which this panics.
 fn wait_for(store: &Store, is_so: impl Fn(&ScrubStatus) -> bool) -> ScrubStatus {
     for _ in 0..6000 {
         let status = store.scrub_status().unwrap();
@@ -35,13 +36,13 @@ fn wait_for(store: &Store, is_so: impl Fn(&ScrubStatus) -> bool) -> ScrubStatus 
     panic!("{:?}", store.scrub_status());
 }
 
-/// Mounted with a scrub that begins when it is asked for.
+/// Mounts with a scrub thread that runs only on request.
 fn with_thread(device: &Arc<dyn ZonedDevice>, pace: Pace) -> Store {
     let never = ScrubPlan::NEVER;
     with_plan(device, ScrubPlan { pace, ..never })
 }
 
-/// Mounted with a scrub that begins when it is due.
+/// Mounts with a scrub thread that runs as `scrub` plans.
 fn with_plan(device: &Arc<dyn ZonedDevice>, scrub: ScrubPlan) -> Store {
     let how = MountOptions {
         background: true,
@@ -51,7 +52,7 @@ fn with_plan(device: &Arc<dyn ZonedDevice>, scrub: ScrubPlan) -> Store {
     Store::mount(device.clone(), how).unwrap()
 }
 
-/// Rows of damage, whether anybody has these bytes or not.
+/// Number of rows about damage, including those about bytes that no object refers to.
 fn damage_rows(store: &Store) -> usize {
     let mut rows = 0;
     let which = store::Dump {

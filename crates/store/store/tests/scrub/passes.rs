@@ -1,4 +1,5 @@
-//! Where a pass goes on, what stops it, and what it does not take for damage.
+//! Passes of the scrub: where an interrupted pass resumes, what stops it, and which read errors it does not take for
+//! damage.
 
 use super::{all, fresh, wait_for, with_plan, with_thread};
 use crate::common::{assert_clean, mount, on_failing_drive, pattern, put};
@@ -44,7 +45,7 @@ fn a_pass_goes_on_where_it_was_left() {
     assert!(passes > 2, "{passes}");
     let status = store.scrub_status().unwrap();
     assert!(status.bytes_read >= live - live / 20, "{status:?}, {live}");
-    // A zone that was left is read from its beginning again.
+    // A pass that is resumed reads the zone at which it was interrupted from its beginning again.
     assert!(asked < 2 * live, "{asked}, {live}");
     assert_clean(&store);
 }
@@ -57,7 +58,7 @@ fn a_running_scrub_is_stopped_and_goes_on_where_it_was() {
         put(&store, &format!("object {number}"), &data).unwrap();
     }
     store.unmount().unwrap();
-    // It would take half a minute.
+    // At this rate the pass would take half a minute.
     let store = with_thread(&device, Pace::Rate(600 << 10));
     store.scrub_start(true).unwrap();
     let running = wait_for(&store, |status| status.bytes_read > 0);
@@ -68,7 +69,7 @@ fn a_running_scrub_is_stopped_and_goes_on_where_it_was() {
     assert_eq!(stopped.began_micros, running.began_micros);
     let read = stopped.bytes_read;
     assert!(0 < read && read < stopped.bytes_all / 2, "{stopped:?}");
-    // Asked once more, it is the same pass.
+    // Another request continues the same pass.
     store.scrub_start(true).unwrap();
     let again = wait_for(&store, |status| status.zone.is_some());
     assert_eq!(again.began_micros, running.began_micros);
@@ -76,7 +77,7 @@ fn a_running_scrub_is_stopped_and_goes_on_where_it_was() {
     store.scrub_stop().unwrap();
     wait_for(&store, |status| !status.running);
     store.unmount().unwrap();
-    // So it is behind a mount.
+    // The pass is kept through a mount.
     let store = with_thread(&device, Pace::Full);
     assert_eq!(
         store.scrub_status().unwrap().began_micros,
@@ -89,7 +90,7 @@ fn a_running_scrub_is_stopped_and_goes_on_where_it_was() {
         .unwrap();
     store.scrub_start(true).unwrap();
     let done = wait_for(&store, |status| status.data_micros.is_some());
-    // What it had read before is not read again.
+    // The resumed pass does not read the zones that it had read before, so it does not notice the offline one.
     assert_eq!((done.damaged_places, done.began_micros), (0, None));
     assert!(done.bytes_read > read);
     store.scrub_start(true).unwrap();
@@ -98,7 +99,8 @@ fn a_running_scrub_is_stopped_and_goes_on_where_it_was() {
     store.unmount().unwrap();
 }
 
-/// A server that was killed in the middle of a pass that somebody had asked for goes on with it, where it was.
+/// A requested pass that was interrupted, as by a kill of the server, is resumed by the next mount, although no pass is
+/// due.
 #[test]
 fn a_pass_that_was_cut_short_goes_on_by_itself() {
     let (_, device, store) = fresh();
@@ -116,7 +118,7 @@ fn a_pass_that_was_cut_short_goes_on_by_itself() {
             },
         )
     };
-    // Nothing is due for a year.
+    // Without an interval for data, and then with one of a year, no pass is due.
     let store = with(None);
     all(&store);
     let last = store.scrub_status().unwrap().data_micros;
@@ -136,7 +138,8 @@ fn a_pass_that_was_cut_short_goes_on_by_itself() {
     store.unmount().unwrap();
 }
 
-/// What somebody has stopped is not begun by a restart, but by the plan as if a pass had ended then, and by whoever asks.
+/// A pass that a client has stopped is not resumed by a restart. It is resumed when a pass is due, counted from the
+/// stop, or when a client asks for it.
 #[test]
 fn a_pass_that_was_stopped_stays_so_over_restarts() {
     let (_, device, store) = fresh();
@@ -159,7 +162,7 @@ fn a_pass_that_was_stopped_stays_so_over_restarts() {
         };
         with_plan(&device, plan)
     };
-    // Of the time in which nothing is due.
+    // A hundred years, so that no pass is due.
     let year = 24 * 365 * 100;
     let store = with(year);
     assert_eq!(store.scrub_status().unwrap(), stopped);
@@ -184,14 +187,14 @@ fn a_pass_that_was_stopped_stays_so_over_restarts() {
     store.scrub_stop().unwrap();
     let stopped = store.scrub_status().unwrap();
     store.unmount().unwrap();
-    // The next pass is due, and it is the same one.
+    // A pass is due, and resumes the stopped one.
     let store = with(0);
     let done = wait_for(&store, |status| status.data_micros > stopped.data_micros);
     assert!(done.stopped_micros.is_none(), "{done:?}");
     store.unmount().unwrap();
 }
 
-/// A drive may fail a read and do the next one: that is no damage.
+/// A read that fails once and then succeeds is repeated and is no damage.
 #[test]
 fn a_read_that_fails_once_is_made_again() {
     let (drive, store) = on_failing_drive(96);
