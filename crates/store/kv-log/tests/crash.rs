@@ -1,6 +1,6 @@
-//! Power cuts at every command of a history, and every state that they may leave as far as the budget
-//! goes: what was acknowledged as durable is there, and what is there is a prefix of the history.
-//! `ZONESTORE_CRASH_STATES=n` looks at n states at each cut.
+//! Power cuts at every command of a history; each state that a cut may leave is opened, as far as the budget goes. All
+//! rows acknowledged as durable are there, and the rows are a prefix of the history. `ZONESTORE_CRASH_STATES=n` checks
+//! n states for each cut.
 
 use crate::support::*;
 use bluefs::BlueFs;
@@ -18,7 +18,7 @@ enum Op {
 
 use Op::{Flush, Put, Reopen, SyncPut};
 
-/// What was acknowledged as durable, and what may be there besides.
+/// Number of writes acknowledged as durable, and number of writes begun, which may be there too.
 #[derive(Default)]
 struct Told {
     durable: u32,
@@ -72,7 +72,7 @@ fn a_power_cut_leaves_a_prefix_with_all_that_was_durable() {
             Reopen,
             Put(1),
         ],
-        // The log grows over its limit by itself.
+        // The log grows over its limit, so a snapshot is written without a flush.
         &[
             SyncPut(150_000),
             Put(150_000),
@@ -119,7 +119,7 @@ fn a_power_cut_leaves_a_prefix_with_all_that_was_durable() {
                 kv.write(&numbered(99, 10), Durability::Synced).unwrap();
                 drop(kv);
                 assert_eq!(numbers(&open(&fs).unwrap()).last(), Some(&99));
-                // Nothing is left of generations that do not count.
+                // Files of generations that do not count have been deleted.
                 assert!(fs.list("/db").unwrap().len() <= 3, "{context}");
                 assert!(fs.check(true).unwrap().is_clean());
                 states += 1;

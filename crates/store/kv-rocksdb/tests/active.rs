@@ -1,5 +1,5 @@
-//! Few active zones: RocksDB's logs, flushes, compactions and BlueFS's own zones get along, and the
-//! drive never has to refuse a zone.
+//! Few active zones: RocksDB's logs, flushes and compactions and BlueFS's own zones stay within the limit, so that the
+//! drive never has to refuse to open a zone.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -69,7 +69,7 @@ fn with_active_zones(limit: u32, conventional_zones: u32) {
     assert!(rows > 10_000, "{rows}");
     kv.close().unwrap();
     fs.unmount().unwrap();
-    // What the drive itself says at the end, and what it was asked on the way.
+    // The drive reports no more active zones than its limit, and has refused no command for that reason.
     let report = drive.report(ZoneId(0), geometry.zone_count).unwrap();
     let active = report.iter().filter(|z| z.condition.is_active()).count();
     assert!(active <= limit as usize);

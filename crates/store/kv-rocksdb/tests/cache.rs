@@ -1,6 +1,6 @@
-//! RocksDB's block cache: what it says of itself, and what a scan leaves of it.
+//! RocksDB's block cache: its statistics, and that a scan does not evict blocks that are looked up often.
 
-// A failed unwrap is a failed test.
+// Tests may panic: a failed `unwrap` is a failed test.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -8,9 +8,9 @@ mod support;
 use kv::{Durability, Kv};
 use support::{formatted, key, mount, numbered, open};
 
-/// Keys of 400 bytes: 40 in a block, and 14 MiB in all beside a cache of one.
+/// Rows of 400 bytes: about 40 in a block, 14 MiB in all, with a cache of 1 MiB.
 const KEYS: u32 = 36_000;
-/// Keys of a block, about.
+/// About as many rows as a block has.
 const BLOCK: u32 = 38;
 
 fn read(kv: &Kv, numbers: impl Iterator<Item = u32>) -> (u64, u64) {
@@ -31,7 +31,7 @@ fn a_scan_leaves_what_is_looked_up_again_and_again() {
             .unwrap();
     }
     kv.compact().unwrap();
-    // Half of the cache.
+    // One row in each of 32 blocks, which take half of the cache.
     let working = || (0..32).map(|block| block * 17 * BLOCK);
     let (_, misses) = read(&kv, working());
     assert!(misses >= 32, "{misses}");

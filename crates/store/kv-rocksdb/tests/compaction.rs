@@ -1,4 +1,4 @@
-//! How much a compaction takes.
+//! How many bytes a compaction may take: level 0 and the level above the last stay within the bound.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,7 +11,7 @@ use support::{drive_of, format, formatted, geometry, mount};
 use zone::Geometry;
 
 const ROW_BYTES: usize = 4000;
-/// Rows in the last level; the level above keeps a tenth of their bytes, and gives on what is more.
+/// Rows in the last level. The level above keeps a tenth of their bytes, and passes on what is more.
 const BELOW: u32 = 16_000;
 const BETWEEN: u32 = 3 * BELOW / 16;
 const LEVEL_0: &str = "rocksdb.num-files-at-level0";
@@ -27,7 +27,7 @@ fn open(fs: &BlueFs) -> Kv {
     Kv::open(&RocksDb, fs, "/db", &options, None).unwrap()
 }
 
-/// Level 0 is compacted as a whole.
+/// Level 0 is compacted as a whole, so writers wait before it exceeds the bound.
 #[test]
 fn writers_wait_before_level_0_comes_to_more_than_a_compaction_may_take() {
     let drive = formatted();
@@ -55,8 +55,8 @@ fn writers_wait_before_level_0_comes_to_more_than_a_compaction_may_take() {
     assert!((1..=11).contains(&most), "{most}");
 }
 
-/// All of the upper level lies between two keys of one SST below. A compaction that takes all of it at once, for nothing
-/// more below has to be written, needs ten times what it may.
+/// All of the upper level lies between two keys of one SST below. A compaction that takes all of it at once, because
+/// nothing more below has to be rewritten, would need ten times the bound.
 #[test]
 fn a_compaction_takes_no_more_of_the_upper_level_than_it_may() {
     let drive = drive_of(Geometry {

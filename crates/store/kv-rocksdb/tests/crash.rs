@@ -1,15 +1,13 @@
-//! Power cuts under RocksDB itself: histories of its operations on a drive in memory, cut at the
-//! commands that they make of it. Each state that a cut may leave is mounted, the database opened
-//! and compared. What was acknowledged as durable is there; what is there are the first so many
-//! writes of the history and nothing else; the check of the file system is clean; and the database
-//! can be written to.
+//! Power cuts under RocksDB itself: histories of operations on a drive in memory, cut at the drive commands that they
+//! cause. Each state that a cut may leave is mounted, the database opened and compared: all writes acknowledged as
+//! durable are there, the rows are those after a prefix of the writes, the check of the file system is clean, and the
+//! database can be written to.
 //!
-//! RocksDB works in threads of its own, so a history may make other commands each time it is run.
-//! Nothing is therefore carried over from one run to another: what a state has to hold follows from
-//! what the very run that was cut had been answered.
+//! RocksDB works in its own threads, so a history may cause other commands each time it is run. The expectation for a
+//! state therefore comes only from the answers within the run that was cut.
 //!
-//! `ZONESTORE_CRASH_STATES=n` looks at n states at each cut, `ZONESTORE_CRASH_POINTS=n` at n cuts of
-//! each long history (0: all of them), `ZONESTORE_CRASH_HISTORIES=n` at n of these.
+//! `ZONESTORE_CRASH_STATES=n` checks n states for each cut, `ZONESTORE_CRASH_POINTS=n` n cuts of each long history (0:
+//! all of them), `ZONESTORE_CRASH_HISTORIES=n` n of these histories.
 
 #![allow(clippy::unwrap_used)]
 
@@ -28,7 +26,7 @@ use zone::Geometry;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Op {
-    /// Writes a batch of two rows, the larger of so many bytes.
+    /// Writes a batch of two rows, the larger of this many bytes.
     Put(usize),
     SyncPut(usize),
     Delete,
@@ -37,11 +35,12 @@ enum Op {
     Compact,
     /// Closes the database and opens it on the same mount.
     Reopen,
-    /// Unmounts and mounts besides.
+    /// Closes the database, unmounts, mounts, and opens it again.
     Remount,
 }
 
-/// Two of the first pass the MiB that BlueFS keeps of a log in memory: writes without a flush.
+/// Two writes of the first kind exceed the MiB of a log that BlueFS keeps in memory, which causes writes without a
+/// flush.
 const PAIRED: [Op; 7] = [
     Op::Put(600_000),
     Op::SyncPut(5_000),
@@ -52,15 +51,14 @@ const PAIRED: [Op; 7] = [
     Op::Remount,
 ];
 
-/// Histories that are run at once. RocksDB's threads serve all databases of a process, and one that
-/// finds that its drive has failed sleeps for a second.
+/// Number of histories that are run at once. RocksDB's threads serve all databases of a process, and a thread that
+/// finds its drive failed sleeps for a second.
 const AT_ONCE: usize = 16;
 const TESTS: usize = 3;
 
 type Rows = BTreeMap<Vec<u8>, Arc<[u8]>>;
 
-/// What the database may hold: the rows after each write, no two alike, and which of these a power
-/// cut may leave at the least.
+/// The rows after each write, no two of them alike. A power cut may leave those after write `durable` or a later one.
 #[derive(Clone)]
 struct History {
     after: Vec<Rows>,
@@ -72,8 +70,8 @@ impl History {
         &self.after[self.after.len() - 1]
     }
 
-    /// Two rows, so that half a batch would show: `last`, which no other write leaves as it is now,
-    /// and one of a few others.
+    /// A batch of two rows, so that half a batch is noticed: `last`, whose value differs in each write, and one of five
+    /// others.
     fn put(&mut self, size: usize) -> Batch {
         let write = self.after.len();
         let other = format!("row{}", write % 5).into_bytes();
@@ -88,7 +86,7 @@ impl History {
         batch
     }
 
-    /// Removes the last row, which is seldom `last`.
+    /// Removes the last row in order of keys, which is seldom `last`.
     fn delete(&mut self) -> Batch {
         let mut rows = self.now().clone();
         let mut batch = Batch::default();
@@ -99,7 +97,7 @@ impl History {
         batch
     }
 
-    /// All writes so far are durable.
+    /// Marks all writes so far as durable.
     fn acknowledge(&mut self) {
         self.durable = self.after.len() - 1;
     }
@@ -127,13 +125,13 @@ fn pattern(seed: usize, size: usize) -> Arc<[u8]> {
     words.take(size.div_ceil(8)).flatten().take(size).collect()
 }
 
-/// A database at work on a drive whose power may go.
+/// An open database on a drive whose power may be cut.
 struct Machine<'a> {
     drive: Arc<PowerCut>,
     options: &'a Options,
     fs: bluefs::BlueFs,
     kv: Option<Kv>,
-    /// What has come back so far, and how many commands the drive had had by then.
+    /// The operations so far, with the drive's command counts before and after each, for messages.
     told: String,
 }
 
@@ -150,7 +148,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Carries out an operation and enters what it was answered; false if the power was gone.
+    /// Carries out an operation and adds its outcome to the history; false if the power was cut.
     fn step(&mut self, history: &mut History, op: Op) -> bool {
         let before = self.drive.operation_count();
         let done = self.try_step(history, op);
@@ -201,7 +199,7 @@ fn contents(kv: &Kv) -> Rows {
     rows.map(|(key, value)| (key, value.into())).collect()
 }
 
-/// Opens what a cut left, compares it with the history, and goes on with it.
+/// Opens the state that a cut left, compares it with the history, and writes more.
 fn examine(image: MemoryDrive, history: &History, options: &Options, told: &dyn Fn() -> String) {
     let image = Arc::new(image);
     let fs = try_mount(&image).unwrap_or_else(|e| panic!("{e}; {}", told()));
@@ -249,14 +247,14 @@ fn examine(image: MemoryDrive, history: &History, options: &Options, told: &dyn 
     check("afterwards");
 }
 
-/// A way to run histories: on which drive, and with which memtables.
+/// The drive and the database options with which histories are run.
 struct Setting {
     geometry: Geometry,
     options: Options,
 }
 
 impl Setting {
-    /// Memtables of so many bytes, and as few threads as RocksDB can do with.
+    /// Options with memtables of `write_buffer_bytes` bytes and as few threads as RocksDB works with.
     fn new(conventional_zones: u32, active_zones: u32, write_buffer_bytes: u64) -> Self {
         let geometry = Geometry {
             zone_count: 64,
@@ -274,7 +272,7 @@ impl Setting {
         Self { geometry, options }
     }
 
-    /// A drive with rows in the bottom level, in level 0 and in the log.
+    /// A drive with rows in the bottom level, in level 0 and in the log, and the history of these writes.
     fn base(&self) -> (PowerCut, History) {
         let drive = Arc::new(PowerCut::new(self.geometry.clone()).unwrap());
         format(&*drive);
@@ -306,7 +304,7 @@ impl Setting {
     }
 }
 
-/// The same drive once more, if everything on it is durable.
+/// A copy of the drive, if everything on it is durable.
 fn copy(drive: &PowerCut) -> PowerCut {
     let limits = CrashLimits {
         max_states: 1,
@@ -326,8 +324,8 @@ fn number(name: &str, default: usize) -> usize {
     given.unwrap_or(default)
 }
 
-/// Runs `steps` with the power cut at the command `point` of them and looks at what is left, but for what the first `seen`
-/// of them leave; false if there were not so many commands.
+/// Runs `steps` with the power cut at command `point` and checks the states after the cut, unless it was within the
+/// first `seen` steps. False if the steps ended before the cut.
 fn cut_at(
     point: u64,
     (steps, seen): (&[Op], usize),
@@ -343,7 +341,7 @@ fn cut_at(
         .take_while(|op| machine.step(&mut history, **op))
         .count();
     let was_cut = drive.is_cut();
-    // Also when all is done: what was not flushed may be lost.
+    // Also cut when all steps are done: data that was not flushed may be lost.
     drive.cut_after(0);
     let told = std::mem::take(&mut machine.told);
     drop(machine);
@@ -364,7 +362,8 @@ fn cut_at(
     was_cut
 }
 
-/// Cuts each of `histories` at all commands, once where several begin alike, or at so many that a seed chooses.
+/// Cuts each history at every command, or at `most_points` random ones if that is not 0. Cuts within a beginning that
+/// an earlier history has too are skipped.
 fn enumerate(name: &str, setting: &Setting, histories: &[Vec<Op>], most_points: usize) {
     let base = setting.base();
     let counts = Counts {
@@ -411,7 +410,7 @@ fn enumerate(name: &str, setting: &Setting, histories: &[Vec<Op>], most_points: 
     assert!(states > points && points > 3 * counts.histories);
 }
 
-/// How many commands `steps` make, more or less.
+/// The approximate number of commands that `steps` cause.
 fn commands(steps: &[Op], setting: &Setting, base: &(PowerCut, History)) -> usize {
     let drive = Arc::new(copy(&base.0));
     let mut history = base.1.clone();
@@ -429,11 +428,11 @@ fn every_pair_of_operations() {
         .iter()
         .flat_map(|a| PAIRED.map(|b| vec![*a, b]))
         .collect();
-    // A memtable is written out when it is told to.
+    // Memtables are large enough that only a flush operation writes one out.
     enumerate("pairs", &Setting::new(4, 0, 16 << 20), &pairs, 0);
 }
 
-/// Histories of `length` operations, drawn from `of`.
+/// `count` random histories of `length` operations out of `of`.
 fn drawn(count: usize, length: usize, of: &[Op]) -> Vec<Vec<Op>> {
     let history = |seed| {
         let mut random = Random(seed + ((number("ZONESTORE_SEED", 0) as u64) << 32));
@@ -459,9 +458,8 @@ fn longer_histories() {
     );
 }
 
-/// Here memtables fill up, and RocksDB writes them out and compacts on its own while the history goes
-/// on. Every write is synced: of those that are not, RocksDB may then lose some from the middle, see
-/// [`Durability::Buffered`].
+/// Memtables fill up, and RocksDB flushes and compacts by itself during the history. Every write is synced, for of
+/// buffered writes RocksDB may then lose some from the middle, see [`Durability::Buffered`].
 #[test]
 fn histories_that_fill_memtables() {
     let count = number("ZONESTORE_CRASH_HISTORIES", 12);

@@ -1,5 +1,5 @@
-//! Damage and read errors in every file of a database: what comes back is right, or an error. RocksDB
-//! asserts what kind of errors it gets, so a wrong one would end the process.
+//! Damage and read errors in every file of a database: reads return the right rows or an error. RocksDB asserts which
+//! kinds of errors it gets, so one of another kind would end the process.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -14,7 +14,7 @@ use support::*;
 use zone::{ZoneAddress, ZoneCondition, ZoneId, ZoneKind};
 use zone_alloc::ZonePool;
 
-/// A drive with a database of SSTs and a log.
+/// A drive with a database that has SSTs and a log.
 fn with_database() -> MemoryDrive {
     let drive = Arc::new(MemoryDrive::new(geometry()).unwrap());
     format(&*drive);
@@ -36,7 +36,7 @@ fn with_database() -> MemoryDrive {
     drive.snapshot()
 }
 
-/// All files, and where their bytes are.
+/// The name of each file, and the address and length of each of its extents.
 fn files(drive: &MemoryDrive) -> Vec<(String, Vec<(ZoneAddress, u64)>)> {
     let fs = mount_read_only(&Arc::new(drive.snapshot())).unwrap();
     let names = fs.list("/db").unwrap();
@@ -60,7 +60,7 @@ fn mount_read_only(drive: &Arc<impl ZonedDevice + 'static>) -> Result<BlueFs, bl
     BlueFs::mount(drive.clone(), Arc::new(ZonePool::new(g, &report)), options)
 }
 
-/// The drive with one bit changed.
+/// A copy of the drive with one bit flipped.
 fn flipped(drive: &MemoryDrive, zone: ZoneId, offset: u64) -> MemoryDrive {
     let copy = drive.snapshot();
     let g = copy.geometry().clone();
@@ -78,7 +78,7 @@ fn flipped(drive: &MemoryDrive, zone: ZoneId, offset: u64) -> MemoryDrive {
     copy
 }
 
-/// What is in the database, or an error on the way to it.
+/// The number of rows, or the error that opening or reading the database returns.
 fn contents(fs: &BlueFs, read_only: bool) -> Result<usize, Error> {
     let options = if read_only {
         support::read_only()
@@ -107,12 +107,12 @@ fn write_more(kv: &Kv) -> Result<(), Error> {
     kv.flush()
 }
 
-/// The database is whole, or opening or reading it is an error; it is never shorter.
+/// Asserts that the database is whole, or that opening or reading it fails; it never has fewer rows.
 fn examine(name: &str, told: &str, fs: &BlueFs, read_only: bool) {
     match contents(fs, read_only) {
         Ok(count) => assert_eq!(count, 230, "{name} {told}"),
         Err(error) => {
-            // Nobody needs these to open a database and to read it.
+            // Neither opening nor reading needs these files.
             let spare = ["IDENTITY", "LOG", "LOCK"].contains(&name) || name.starts_with("OPTIONS");
             assert!(!spare, "{name} {told}: {error}");
         }
@@ -142,7 +142,7 @@ fn a_flip_in_any_file_is_an_error_or_nothing() {
                 examine(&name, &told, &fs, false);
                 fs.unmount().unwrap();
                 if name == "IDENTITY" {
-                    // Made anew.
+                    // The file was rewritten.
                     let fs = mount(&drive);
                     assert!(fs.check(true).unwrap().is_clean());
                     assert_eq!(fs.metadata("/db/IDENTITY").unwrap().size, 36);
@@ -186,7 +186,7 @@ fn a_read_error_in_any_file_is_an_error_or_nothing() {
     }
 }
 
-/// Recovery to a point in time takes some errors of a log for its end, and would go on without the rest.
+/// RocksDB's point-in-time recovery takes some errors of a log for the log's end, and would continue without the rest.
 #[test]
 fn a_log_in_a_zone_that_is_offline_is_no_shorter_log() {
     let good = with_database();
@@ -208,13 +208,13 @@ fn a_log_in_a_zone_that_is_offline_is_no_shorter_log() {
     }
 }
 
-/// Rows that fill several SSTs of a level.
+/// Enough rows to fill several SSTs of a level.
 const LEVEL_ROWS: u32 = 400;
 
-/// Where a byte of an SST's first row is.
+/// Offset of a byte within the first row of an SST.
 const FIRST_ROW: u64 = 40;
 
-/// A drive with a database of several SSTs in a level, and a newer SST with every 20th row.
+/// A drive with a database that has several SSTs in a level, and a newer SST with every 20th row.
 fn with_a_level() -> MemoryDrive {
     let drive = Arc::new(MemoryDrive::new(geometry()).unwrap());
     format(&*drive);
@@ -234,14 +234,14 @@ fn with_a_level() -> MemoryDrive {
     let most = (1..7)
         .map(|level| tables(level).unwrap().parse::<u32>().unwrap())
         .max();
-    // How many levels share them is the compactions' affair.
+    // The number of levels over which the SSTs are spread depends on the compactions.
     assert!(most >= Some(2), "{most:?} tables in a level");
     kv.close().unwrap();
     fs.unmount().unwrap();
     drive.snapshot()
 }
 
-/// A scan from any key gives all rows behind it or an error, a get its row or an error.
+/// Asserts that a scan from any key returns all rows from there on or an error, and a get its row or an error.
 fn rows_or_errors(kv: &Kv, told: &str) {
     for first in (0..LEVEL_ROWS).step_by(80) {
         let mut next = first;
@@ -274,7 +274,7 @@ fn damage_behind_the_first_table_of_a_level_is_no_end_of_it() {
         let length: u64 = extents.iter().map(|(_, length)| length).sum();
         let last = extents.len() - 1;
         for (at, offset) in [
-            // A table's first row, which nobody can do without, what is in the middle, and its index.
+            // The first row of an SST, which every reader needs, a place in its middle, and its index.
             (extents[0].0, FIRST_ROW),
             (extents[0].0, extents[0].1 / 2),
             (extents[last].0, extents[last].1.saturating_sub(1500)),
@@ -292,7 +292,7 @@ fn damage_behind_the_first_table_of_a_level_is_no_end_of_it() {
                 rows_or_errors(&kv, &told);
                 let refused = kv.scan(b"k", None).any(|row| row.is_err());
                 assert!(refused || offset != FIRST_ROW, "{told}");
-                // Whatever a compaction makes of the damaged table, no row is gone in silence.
+                // Whether the compaction of the damaged SST succeeds or fails, no row is lost without an error.
                 let compacted = kv.compact();
                 rows_or_errors(&kv, &format!("{told}, then compacted: {compacted:?}"));
                 drop(kv.close());

@@ -1,4 +1,4 @@
-//! What the interface does: batches, merges, scans, closing and coming back.
+//! The interface of an open database: batches, merges, scans, closing, and opening again.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

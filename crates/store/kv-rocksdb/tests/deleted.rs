@@ -1,6 +1,6 @@
-//! What becomes of rows that were deleted: they are compacted when space is wanted, and where they are listed.
+//! Space of deleted rows: tombstones are compacted when space is needed, and at once if the rows are listed.
 
-// A failed unwrap is a failed test.
+// Tests may panic: a failed `unwrap` is a failed test.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -34,7 +34,8 @@ fn filled(fs: &BlueFs, listed: &[u8]) -> Kv {
     kv
 }
 
-/// Deletes one row in so many, and waits for all that RocksDB does by itself. Answers the bytes it wrote.
+/// Deletes every `step`-th row and waits for the compactions that RocksDB begins by itself. Returns the bytes written
+/// to the drive.
 fn delete(drive: &Drive, kv: &Kv, step: usize) -> u64 {
     let before = drive.snapshot();
     let mut batch = Batch::default();
@@ -60,7 +61,7 @@ fn a_few_tombstones_have_little_written_again_until_space_is_wanted() {
     let written = delete(&drive, &kv, 20);
     assert!(written < stored / 8, "{written} of {stored}");
     assert!(kv.stored_bytes() >= stored);
-    // Opened again it knows of them too.
+    // The database opened again still counts the tombstones.
     kv.close().unwrap();
     let kv = open(&fs, b"");
     assert!(kv.settle(PATIENCE).unwrap());
@@ -69,7 +70,7 @@ fn a_few_tombstones_have_little_written_again_until_space_is_wanted() {
     assert!(left < stored - gone * 9 / 10, "{left} of {stored}");
 }
 
-/// Beside many small rows that are new, so that tombstones are few of them.
+/// Tombstones of large rows, beside many new small rows, so that tombstones are a small share of the entries.
 #[test]
 fn tombstones_of_large_rows_are_compacted_when_space_is_wanted() {
     let fs = mount(&formatted());
@@ -99,7 +100,7 @@ fn tombstones_of_listed_rows_are_compacted_at_once() {
     let kv = filled(&mount(&drive), b"k");
     let stored = kv.stored_bytes();
     delete(&drive, &kv, 2);
-    // A compaction begins a moment after the flush that calls for it.
+    // The compaction begins a moment after the flush that calls for it.
     let end = Instant::now() + PATIENCE;
     while kv.stored_bytes() >= stored * 3 / 4 {
         assert!(Instant::now() < end, "{} of {stored}", kv.stored_bytes());

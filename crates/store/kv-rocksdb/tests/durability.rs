@@ -1,4 +1,4 @@
-//! What a durable write costs the drive.
+//! The cost of a durable write on the drive: one write and one flush, shared by writers that wait at once.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 

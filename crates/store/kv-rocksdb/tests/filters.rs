@@ -1,6 +1,6 @@
-//! The filters of SSTs: groups of keys that are scanned together, keys of none, and how much of a filter is read.
+//! The filters of SSTs: keys that are scanned in groups, keys without a group, and how much of a filter is read.
 
-// A failed unwrap is a failed test.
+// Tests may panic: a failed `unwrap` is a failed test.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -33,7 +33,7 @@ fn put(kv: &Kv, keys: impl Iterator<Item = Vec<u8>>) {
 #[test]
 fn what_is_there_is_found_one_by_one_in_groups_and_as_a_whole() {
     let kv = open(&mount(&formatted()), 1 << 20);
-    // Shorter than a group, as long, longer; not of the shape; of no shape; in three tables and a memtable.
+    // Keys shorter than a group prefix, as long, and longer; keys of other shapes; in three SSTs and a memtable.
     let heads: [&[u8]; 7] = [
         b"g",
         b"gab",
@@ -91,7 +91,7 @@ fn a_look_for_what_is_not_there_reads_little_of_a_filter() {
     };
     let fs = mount(&formatted());
     let kv = open(&fs, 64 << 20);
-    // Groups of two keys among those of one: RocksDB counts entries of a filter by ones and by twos.
+    // A few groups of two keys among those of one, for RocksDB counts the entries of a filter in two ways.
     let rows = 300_000;
     let second = (0..rows)
         .step_by(10_001)
@@ -101,7 +101,7 @@ fn a_look_for_what_is_not_there_reads_little_of_a_filter() {
         put(&kv, (first..first + 10_000).map(|number| group(2 * number)));
     }
     kv.compact().unwrap();
-    // What has just been written is in the cache.
+    // Opened again, for blocks that have just been written are cached.
     kv.close().unwrap();
     let kv = open(&fs, 64 << 20);
     let before = kv.cache();

@@ -1,4 +1,4 @@
-//! A full drive.
+//! A full drive: writes are refused without loss, and succeed again when there is space.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -23,9 +23,8 @@ fn incompressible(number: u32, size: usize) -> Batch {
     batch
 }
 
-/// Memtables that hold many batches, and some that are empty when the log fails: RocksDB, left to
-/// recover by itself, then went on with the log that had failed, and its assertion ended the
-/// process.
+/// Batches of two sizes: memtables that hold many batches, and some that are empty when the log fails. RocksDB, left to
+/// recover by itself, used to continue with the log that had failed, and its assertion ended the process.
 #[test]
 fn a_full_drive_is_said_loses_nothing_and_goes_on_when_there_is_space() {
     for size in [100_000, 700_000] {
@@ -58,8 +57,8 @@ fn fill(size: usize) {
 
     fs.delete("/filler").unwrap();
     fs.sync_metadata().unwrap();
-    // If a flush found no space, RocksDB goes on by itself, which it tries once a second; if the
-    // log found none, it stays stopped until it is opened again.
+    // If a flush found no space, RocksDB continues by itself, which it tries once a second. If the log found none, it
+    // stays stopped until it is opened again.
     let batch = incompressible(written, size);
     let begin = Instant::now();
     while begin.elapsed() < Duration::from_millis(2500) {
@@ -78,7 +77,7 @@ fn fill(size: usize) {
     let image = killed(&drive);
     drop(kv);
     let kv = open(&fs);
-    // A batch that met a full log may be in it: as after a crash, it is there as a whole or not.
+    // A batch for which the log had no space may be in it: as after a crash, it is there as a whole or not.
     let recovered = found(&kv);
     let most = written + u32::from(!is_known);
     assert!(
@@ -94,7 +93,8 @@ fn fill(size: usize) {
     assert!((written..=most).contains(&cut), "{written} {cut}");
 }
 
-/// Whether a batch that found no space was not written for sure: a memtable is in its way.
+/// Whether a batch was certainly not written: RocksDB was busy, for a memtable could not be flushed. After `NoSpace`,
+/// the batch may be in the log.
 fn is_refused(error: &Error) -> bool {
     assert!(
         matches!(error, Error::NoSpace { .. } | Error::Busy { .. }),

@@ -1,4 +1,5 @@
-//! Several memtables become one SST: all of them are in the log until then.
+//! Several memtables are merged into one SST: until then reads see all of them, and a kill loses none, for each still
+//! has its log.
 
 #![allow(clippy::unwrap_used)]
 
@@ -31,7 +32,7 @@ fn memtables_that_wait_for_others_are_seen_and_survive_a_kill() {
         let names = fs.list("/db").unwrap();
         names.iter().filter(|name| name.ends_with(".log")).count()
     };
-    // The third memtable of 8 MiB has begun, and each has a log.
+    // Writes until the third memtable of 8 MiB has begun; each memtable has a log.
     let mut number = 0;
     while logs() < 3 {
         let batch = numbered(number, VALUE);

@@ -1,5 +1,6 @@
-//! Others take all free zones of the drive for a moment. Whatever finds none then (a log, a memtable on its way out, a
-//! compaction, the manifest), no batch that was taken is lost, one that is busy was not written, and the database goes on.
+//! Other users of the pool take all free zones of the drive for a while. Whatever needs a zone then (a log, a flush of
+//! a memtable, a compaction, the manifest), no acknowledged batch is lost, a batch refused as busy was not written, and
+//! the database continues once there are zones again.
 
 #![allow(clippy::unwrap_used)]
 
@@ -31,7 +32,7 @@ struct Mounted {
 fn mount(drive: &Drive) -> Mounted {
     let (pool, fs) = support::mount_with_pool(drive);
     let small = Options {
-        // Manifest, logs and SSTs of a few zones each.
+        // The manifest, logs and SSTs fill a few zones each.
         write_buffer_bytes: 64 << 10,
         target_file_bytes: 60 << 10,
         max_manifest_bytes: 16 << 10,
@@ -45,7 +46,7 @@ fn rows(kv: &Kv) -> Rows {
     kv.scan(b"k", Some(b"l")).map(Result::unwrap).collect()
 }
 
-/// A few rows that are put or removed, and what there is behind them.
+/// A batch that puts and deletes a few random rows, and the rows after it.
 fn change(dice: &mut Rng, before: &Rows) -> (Batch, Rows) {
     let (mut batch, mut after) = (Batch::default(), before.clone());
     for _ in 0..dice.u32(1..20) {
@@ -62,7 +63,7 @@ fn change(dice: &mut Rng, before: &Rows) -> (Batch, Rows) {
     (batch, after)
 }
 
-/// What came of a batch.
+/// The outcome of a batch.
 #[derive(PartialEq, Eq, Debug)]
 enum Came {
     Taken,
@@ -130,7 +131,7 @@ fn history(seed: u64) -> (u32, u32) {
         taken
             .drain(..)
             .for_each(|zone| mounted.pool.give_back(zone));
-        // RocksDB looks once in some seconds whether it can go on.
+        // RocksDB checks only every few seconds whether it can continue.
         let begin = Instant::now();
         loop {
             let (batch, after) = change(&mut dice, &have);

@@ -1,4 +1,5 @@
-//! SSTs that cannot be read for a while, or never again: writes go on, or say why not; reads go on.
+//! SSTs that cannot be read for a while or for good: writes succeed or are refused with the reason, reads of other SSTs
+//! succeed, and the database recovers when the SST can be read again.
 
 #![allow(clippy::unwrap_used)]
 
@@ -16,7 +17,7 @@ use support::*;
 
 type Drive = Changed<MemoryDrive, Unreadable>;
 
-/// Only a test that fails takes so long.
+/// Timeout; only a failing test waits this long.
 const FOR_EVER: Duration = Duration::from_secs(300);
 const NOTHING: Range<u64> = 0..0;
 const EVERYTHING: Range<u64> = 0..u64::MAX;
@@ -25,7 +26,7 @@ fn set(drive: &Drive, bytes: Range<u64>) {
     *drive.change.0.lock().unwrap() = (bytes, u32::MAX);
 }
 
-/// The database of `rows` rows in compacted SSTs.
+/// A database with `rows` rows in compacted SSTs.
 fn with_rows(rows: u32) -> (Arc<Drive>, bluefs::BlueFs, Kv) {
     with_rows_and(rows, &options())
 }
@@ -42,7 +43,7 @@ fn with_rows_and(rows: u32, options: &Options) -> (Arc<Drive>, bluefs::BlueFs, K
     (drive, fs, kv)
 }
 
-/// Where the bytes of the SST with the first rows are.
+/// Byte range of the first SST on the drive, which has the first rows.
 fn a_table(drive: &Drive, fs: &bluefs::BlueFs) -> Range<u64> {
     let names = fs.list("/db").unwrap();
     let table = names.iter().filter(|name| name.ends_with(".sst")).min();
@@ -56,7 +57,7 @@ fn level_0(kv: &Kv) -> u32 {
     found.unwrap().parse().unwrap()
 }
 
-/// Overwrites every row, in an SST of its own, until that is refused or has been done so many times.
+/// Overwrites every tenth row, in a new SST each time, `times` times or until a write is refused.
 fn overwrite(kv: &Kv, rows: u32, times: u32) -> Result<(), Error> {
     for _ in 0..times {
         for n in (0..rows).step_by(10) {
@@ -67,7 +68,7 @@ fn overwrite(kv: &Kv, rows: u32, times: u32) -> Result<(), Error> {
     Ok(())
 }
 
-/// All rows are there when the drive can be read, and compactions have caught up.
+/// Waits until writes succeed and compactions have caught up, and asserts that all rows are there.
 fn is_whole_again(kv: &Kv, rows: u32) {
     let begun = Instant::now();
     loop {
@@ -86,7 +87,7 @@ fn is_whole_again(kv: &Kv, rows: u32) {
 fn a_table_that_a_compaction_cannot_read_stops_no_write() {
     let (drive, fs, kv) = with_rows(200);
     set(&drive, a_table(&drive, &fs));
-    // More than the four tables that begin a compaction.
+    // More than the four SSTs of level 0 that begin a compaction.
     overwrite(&kv, 200, 12).unwrap();
     assert!(level_0(&kv) >= 12, "{} tables", level_0(&kv));
     assert_eq!(kv.get(&key(0)).unwrap().unwrap().len(), 90);
@@ -97,11 +98,11 @@ fn a_table_that_a_compaction_cannot_read_stops_no_write() {
     fs.unmount().unwrap();
 }
 
-/// A compaction that is due begins within the opening, and may fail before that has come to its end.
+/// A pending compaction begins while the database is being opened, and may fail before that is done.
 #[test]
 fn a_table_that_a_compaction_cannot_read_stops_no_opening() {
     let (drive, fs, kv) = with_rows(200);
-    // An opening reads what tables end with.
+    // The first half of the SST is unreadable; opening reads its end.
     let table = a_table(&drive, &fs);
     set(
         &drive,
@@ -118,7 +119,8 @@ fn a_table_that_a_compaction_cannot_read_stops_no_opening() {
     fs.unmount().unwrap();
 }
 
-/// A connection that comes back. A compaction is tried again once a second: some tries fail with level 0 full.
+/// A failed compaction is tried again once a second. Level 0 is full while some of these attempts fail, and writers
+/// wait until the SST can be read again.
 #[test]
 fn writers_wait_some_tries_for_a_table_that_can_be_read_again() {
     let (drive, fs, kv) = with_rows(200);
@@ -145,7 +147,7 @@ fn a_flush_that_cannot_read_back_its_table_for_a_moment_stops_no_write() {
     fs.unmount().unwrap();
 }
 
-/// Where level 0 is bounded by what a compaction may take, writers wait at far fewer SSTs.
+/// Options with which level 0 is bounded by what a compaction may take, so that writers wait at far fewer SSTs.
 fn few() -> Options {
     Options {
         max_compaction_bytes: 6 << 20,
@@ -168,7 +170,7 @@ fn a_table_that_can_never_be_read_refuses_writes_in_the_end_and_says_why() {
             assert_eq!(kv.get(&key(n)).unwrap().unwrap().len(), 90);
         }
         assert!(numbers_until_an_error(&kv) > 0);
-        // Until it can be read again after all.
+        // Once the SST can be read again, the database recovers.
         set(&drive, NOTHING);
         drop(kv);
         let kv = Kv::open(&RocksDb, &fs, "/db", &options, None).unwrap();
@@ -178,7 +180,7 @@ fn a_table_that_can_never_be_read_refuses_writes_in_the_end_and_says_why() {
     }
 }
 
-/// The file system stops while writers wait for level 0. What they wait for will not come.
+/// The file system fails while writers wait for a compaction of level 0 that cannot come any more: they get an error.
 #[test]
 fn a_drive_that_is_gone_lets_nobody_wait() {
     let (drive, fs, kv) = with_rows_and(200, &few());

@@ -1,4 +1,4 @@
-//! What comes back after a kill, and the filter's say in it.
+//! Replay of the logs after a kill, and the filter that can stop it.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -10,8 +10,7 @@ use kv_rocksdb::RocksDb;
 use std::sync::{Arc, Barrier};
 use support::*;
 
-/// A drive with `count` synced batches in logs, killed. With large values the memtable changes
-/// several times on the way.
+/// A drive after a kill, with `count` synced batches in logs. With large values, several memtables are begun meanwhile.
 fn killed_after(count: u32, size: usize) -> Drive {
     let drive = formatted();
     let fs = mount(&drive);
@@ -65,8 +64,9 @@ fn a_kill_at_any_moment_leaves_a_prefix() {
     }
 }
 
-/// Buffered writes of several logs are in the drive's volatile cache at once, which keeps or loses
-/// each zone for itself: an older log may lose its tail while a newer one keeps everything.
+/// Buffered writes of several logs are in the drive's volatile cache at once, and a power cut keeps or loses each zone
+/// by itself: an older log may lose its tail while a newer one is whole. The replay must still give a prefix of the
+/// writes.
 #[test]
 fn a_power_cut_at_any_moment_leaves_a_prefix() {
     let mut lengths = std::collections::BTreeSet::new();
@@ -93,7 +93,7 @@ fn a_power_cut_at_any_moment_leaves_a_prefix() {
                 }
             }
         }
-        // What is left to do fails or, if the power held out, is beside the point.
+        // Closing fails, or does not matter if the power was not cut.
         drop(kv);
         drive.cut_after(0);
         for seed in 0..4 {
@@ -109,7 +109,7 @@ fn a_power_cut_at_any_moment_leaves_a_prefix() {
             );
             lengths.insert(found.len());
         }
-        // How many commands it took is up to threads, and so is how many states there are.
+        // The number of commands, and so of states, depends on the threads.
         if !failed && (lengths.len() > 10 || cut > 2000) {
             break;
         }
@@ -153,7 +153,7 @@ fn batches_that_were_written_together_are_shown_together_and_once() {
     let mut shown: Vec<u32> = records.concat();
     shown.sort_unstable();
     assert_eq!(shown, found, "each batch once");
-    // Stopping in the middle of a record drops all of it.
+    // If the filter stops in the middle of a record, all of the record is dropped.
     let (at, stop) = records
         .iter()
         .enumerate()
@@ -164,7 +164,7 @@ fn batches_that_were_written_together_are_shown_together_and_once() {
     assert_eq!(view(Some(stop)).0, kept);
 }
 
-/// Sizes around what is left of a block of the log, and several blocks.
+/// Batches whose ends are near the end of a log block, and batches of several blocks.
 #[test]
 fn the_filter_knows_where_each_batch_ends() {
     let drive = formatted();
@@ -235,14 +235,14 @@ fn a_stopped_tail_is_gone_for_good() {
             stop as usize + 1,
             "nothing is shown behind it"
         );
-        // Not even a kill right now brings it back ...
+        // A kill right after the stop does not bring the tail back ...
         let image = killed(&drive);
         let again = mount(&image);
         let (filter, seen) = stop_at(None);
         let reopened = Kv::open(&RocksDb, &again, "/db", &options(), Some(filter)).unwrap();
         assert_eq!(numbers(&reopened), (0..stop).collect::<Vec<_>>());
         assert!(seen.lock().unwrap().iter().flatten().all(|n| *n < stop));
-        // ... and what is written in its place stays.
+        // ... and batches written in its place are kept.
         kv.write(&numbered(100, 10), Durability::Synced).unwrap();
         kv.close().unwrap();
         let expected: Vec<u32> = (0..stop).chain([100]).collect();
@@ -250,8 +250,8 @@ fn a_stopped_tail_is_gone_for_good() {
     }
 }
 
-/// Several logs at once: the memtables that they belong to are still only in memory, because the
-/// kill comes before their flush.
+/// A drive with batches in several logs after a kill, before the memtables of these logs were flushed; and the number
+/// of batches.
 fn several_logs() -> (Drive, u32) {
     let drive = formatted();
     let fs = mount(&drive);

@@ -1,9 +1,10 @@
-//! What every engine has to do for a moment; the tests of each include this file.
+//! What every engine has to guarantee for a moment (a consistent view of the rows): writes, flushes and compactions
+//! after it was taken do not change it. The tests of each engine include this file.
 
 use kv::{Batch, Durability, Kv, View};
 
-/// Looks at a moment while everything that it shows is changed; `keeps_files` says whether the engine has files that
-/// compactions replace.
+/// Reads a moment while all its rows are overwritten or deleted. `keeps_files` says whether the engine has files that
+/// compactions replace, which the moment must keep.
 pub fn is_what_there_was_whatever_is_written_meanwhile(kv: &Kv, keeps_files: bool) {
     let put = |from: u8, value: &[u8]| {
         let mut batch = Batch::default();
@@ -23,7 +24,7 @@ pub fn is_what_there_was_whatever_is_written_meanwhile(kv: &Kv, keeps_files: boo
     kv.flush().unwrap();
     kv.compact().unwrap();
     assert_eq!(kv.kept_bytes() > 0, keeps_files);
-    // Two walks and look-ups between each other.
+    // Two scans and lookups, interleaved.
     for number in 1..200 {
         let row = first.next().unwrap().unwrap();
         assert_eq!(row, (vec![b'k', number], b"before".to_vec()));

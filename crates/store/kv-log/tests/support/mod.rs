@@ -1,4 +1,4 @@
-//! A small drive with a file system and a database on it.
+//! A small drive with a file system and the small database on it.
 
 #![allow(dead_code, clippy::unwrap_used)]
 
@@ -26,7 +26,7 @@ pub fn geometry() -> Geometry {
     }
 }
 
-/// With an empty database.
+/// Formats the drive with an empty file system.
 pub fn format(drive: &dyn ZonedDevice) {
     let options = FormatOptions {
         uuid: [5; 16],
@@ -68,7 +68,7 @@ pub fn open(fs: &BlueFs) -> Result<Kv> {
     Kv::open(&KvLog, fs, "/db", &options(), None)
 }
 
-/// Row `number` with a value of `size` bytes, and the number as a note for filters.
+/// A batch with the row `number`, of `size` bytes, and the number as log data for filters.
 pub fn numbered(number: u32, size: usize) -> Batch {
     let mut batch = Batch::default();
     batch.put(&key(number), &vec![number as u8; size]);
@@ -80,7 +80,7 @@ fn key(number: u32) -> Vec<u8> {
     format!("k{number:04}").into_bytes()
 }
 
-/// The numbers of the rows that there are.
+/// The numbers of all rows, in order; asserts that the values are right.
 pub fn numbers(kv: &Kv) -> Vec<u32> {
     let rows = kv.scan(b"k", Some(b"l")).map(Result::unwrap);
     rows.map(|(key, value)| {
@@ -91,7 +91,7 @@ pub fn numbers(kv: &Kv) -> Vec<u32> {
     .collect()
 }
 
-/// Stops at a number, and notes what it saw.
+/// A filter that stops the replay at a number, and sends each number that it is shown.
 pub struct StopAt(pub Option<u32>, pub std::sync::mpsc::Sender<u32>);
 
 impl ReplayFilter for StopAt {

@@ -1,4 +1,4 @@
-//! A drive in memory that counts, with a file system on it.
+//! A drive in memory that counts commands, with a file system and a database on it.
 
 #![allow(dead_code, clippy::unwrap_used)]
 
@@ -18,8 +18,8 @@ use zone_alloc::ZonePool;
 
 pub type Drive = Arc<Stats<Changed<MemoryDrive, Patient>>>;
 
-/// A flush lets all others run for a while, as that of a real drive does; otherwise hardly ever would two
-/// writers wait at once.
+/// Lets other threads run during a flush, as the flush of a real drive does; otherwise two writers would hardly ever wait
+/// at once.
 pub struct Patient;
 
 impl Change<MemoryDrive> for Patient {
@@ -36,7 +36,7 @@ fn patient(drive: MemoryDrive) -> Drive {
     Arc::new(Stats::new(Changed { drive, change }))
 }
 
-/// Bytes of the drive that cannot be read, so many times; and whether flushes fail.
+/// Faults of a drive: reads of this byte range fail this many times, and flushes fail if the flag is set.
 #[derive(Default)]
 pub struct Unreadable(pub Mutex<(Range<u64>, u32)>, pub AtomicBool);
 
@@ -86,12 +86,12 @@ pub fn geometry() -> Geometry {
     }
 }
 
-/// An empty drive.
+/// An unformatted drive.
 pub fn drive_of(geometry: Geometry) -> Drive {
     patient(MemoryDrive::new(geometry).unwrap())
 }
 
-/// A formatted drive.
+/// A drive with an empty file system.
 pub fn formatted() -> Drive {
     let drive = drive_of(geometry());
     format(&*drive);
@@ -108,17 +108,17 @@ pub fn format(drive: &dyn ZonedDevice) {
     BlueFs::format(drive, &options).unwrap();
 }
 
-/// Mounts with a clock that ticks once a call.
+/// Mounts with a clock that ticks at each call.
 pub fn mount(drive: &Arc<impl ZonedDevice + 'static>) -> BlueFs {
     try_mount(drive).unwrap()
 }
 
-/// The same where it may fail.
+/// Like [`mount`], without panicking on an error.
 pub fn try_mount(drive: &Arc<impl ZonedDevice + 'static>) -> Result<BlueFs, bluefs::Error> {
     try_mount_with_pool(drive).map(|(_, fs)| fs)
 }
 
-/// The same with the pool of zones, for a test that takes some.
+/// Like [`mount`], with the pool of zones, from which a test may take some.
 pub fn mount_with_pool(drive: &Arc<impl ZonedDevice + 'static>) -> (Arc<ZonePool>, BlueFs) {
     try_mount_with_pool(drive).unwrap()
 }
@@ -138,8 +138,7 @@ fn try_mount_with_pool(
     Ok((pool, fs))
 }
 
-/// The drive as it is at this moment, the way another computer would find it after the process
-/// that uses it was killed.
+/// A copy of the drive as it is now, in the state that a kill of the process would leave.
 pub fn killed(drive: &Drive) -> Drive {
     let image = drive.inner().drive.snapshot();
     image.power_cycle();
@@ -169,7 +168,7 @@ pub fn open(fs: &BlueFs) -> Kv {
     Kv::open(&RocksDb, fs, "/db", &options(), None).unwrap()
 }
 
-/// One numbered batch: the key `k<number>` with a value of `size` bytes, and its number as a blob.
+/// A batch with the row `k<number>`, of `size` bytes, and the number as log data.
 pub fn numbered(number: u32, size: usize) -> Batch {
     let mut batch = Batch::default();
     batch.put(&key(number), &vec![number as u8; size]);
@@ -181,7 +180,7 @@ pub fn key(number: u32) -> Vec<u8> {
     format!("k{number:08}").into_bytes()
 }
 
-/// The numbers of all keys, checked for their values' bytes.
+/// The numbers of all rows, in order; asserts that the values are right.
 pub fn numbers(kv: &Kv) -> Vec<u32> {
     kv.scan(b"k", Some(b"l"))
         .map(|entry| {
@@ -193,20 +192,20 @@ pub fn numbers(kv: &Kv) -> Vec<u32> {
         .collect()
 }
 
-/// Records what it is shown and stops at a number.
+/// A filter that records what it is shown, and stops the replay at a number.
 pub struct StopAt {
     stop: Option<u32>,
     ends: Option<Ends>,
     seen: Arc<Mutex<Vec<Vec<u32>>>>,
 }
 
-/// The numbers of the batches that a filter saw, each with those of its blobs.
+/// For each batch that a filter was shown, the numbers in its log data.
 pub type Seen = Arc<Mutex<Vec<Vec<u32>>>>;
 
-/// Where each batch ends, and in which log.
+/// For each batch, its log and the byte at which it ends there.
 pub type Ends = Arc<Mutex<Vec<(String, u64)>>>;
 
-/// A filter that only looks where batches end.
+/// A filter that records only where batches end.
 pub fn ends() -> (Box<dyn ReplayFilter>, Ends) {
     let ends = Ends::default();
     let filter = StopAt {
@@ -217,7 +216,7 @@ pub fn ends() -> (Box<dyn ReplayFilter>, Ends) {
     (Box::new(filter), ends)
 }
 
-/// A filter, and what it was shown: the numbers in each record.
+/// A filter that stops at a number, and the record of what it was shown.
 pub fn stop_at(stop: Option<u32>) -> (Box<dyn ReplayFilter>, Seen) {
     let seen = Arc::new(Mutex::new(Vec::new()));
     (
