@@ -1,5 +1,6 @@
-//! The power is cut at every write of random histories: what was flushed is there, what is found is a prefix of
-//! what was put, whole, and puts go on behind it. `ZONESTORE_CRASH_STATES=n` looks at more states at each cut.
+//! Power cuts at every command of random histories: all flushed extents are there, the extents found are a prefix of
+//! those that were put, each whole, and puts after the mount succeed. `ZONESTORE_CRASH_STATES=n` checks more states for
+//! each cut.
 
 use crate::support::{Model, assert_same, bytes, format, geometry, number, put};
 use device::power_cut::CrashLimits;
@@ -8,21 +9,21 @@ use std::sync::Arc;
 use zea::{Error, Instance, LogicalAddress, Placed, Sequence};
 use zone::{ZoneId, ZoneKind};
 
-/// What one history did to a zone until the power went.
+/// The history of a zone until the power cut.
 #[derive(Default)]
 struct Zone {
     model: Model,
-    /// Extents that a flush has followed.
+    /// Number of extents that a flush has covered.
     durable: usize,
     is_formatted: bool,
-    /// The put, or the reset, that the power went with.
+    /// Data of the put, or a reset, that was under way when the power was cut.
     under_way: Option<Vec<u8>>,
     being_reset: bool,
 }
 
 const ZONES: [u32; 2] = [1, 2];
 
-/// Plays a history to its end or to the power cut.
+/// Plays a history until its end or the power cut. Returns what happened to each zone.
 fn play(device: &Arc<dyn ZonedDevice>, back_pointers: u32, seed: u64, steps: u64) -> Vec<Zone> {
     let mut random = fastrand::Rng::with_seed(seed);
     let sequence = Sequence::default();
@@ -54,7 +55,7 @@ fn play(device: &Arc<dyn ZonedDevice>, back_pointers: u32, seed: u64, steps: u64
                 }
             }
             7 if random.u32(..4) == 0 => {
-                // Behind a flush, so that only the reset itself is in doubt.
+                // Flushed first, so that only the outcome of the reset is uncertain.
                 if device.flush().is_err() {
                     return zones;
                 }
@@ -94,7 +95,7 @@ fn play(device: &Arc<dyn ZonedDevice>, back_pointers: u32, seed: u64, steps: u64
     zones
 }
 
-/// What a cut left of a zone.
+/// Opens a zone after the cut and compares it with its history.
 fn judge(image: &Arc<dyn ZonedDevice>, zone: u32, was: &Zone, told: &str) {
     let sequence = Sequence::default();
     let instance = match Instance::open(image.clone(), ZoneId(zone), sequence.clone()) {
@@ -108,7 +109,7 @@ fn judge(image: &Arc<dyn ZonedDevice>, zone: u32, was: &Zone, told: &str) {
     let found: Vec<Placed> = instance.forward().map(Result::unwrap).collect();
     let mut expected = was.model.clone();
     if found.len() > expected.extents.len() {
-        // The put that was not answered happened.
+        // The put that was under way has completed.
         let placed = *found.last().unwrap();
         expected
             .extents
@@ -122,7 +123,7 @@ fn judge(image: &Arc<dyn ZonedDevice>, zone: u32, was: &Zone, told: &str) {
     );
     expected.extents.truncate(found.len());
     assert_same(&instance, &expected);
-    // It goes on, also behind a put that was cut short.
+    // Puts succeed, also after a put that the cut left in part.
     while instance.room() >= 1500 && expected.extents.len() < found.len() + 3 {
         put(&instance, &mut expected, 77, bytes(u64::from(zone), 1500));
     }

@@ -1,5 +1,5 @@
-//! Bits flip, blocks are destroyed, and blocks come to lie in the place of others: what is got is right or an
-//! error, and what iterators yield was put.
+//! Flipped bits, destroyed blocks, and blocks copied over others: `get` returns the right bytes or an error, and
+//! iterators return only extents that were put.
 
 use crate::support;
 use crate::support::{Model, bytes, format, geometry, number, put};
@@ -10,7 +10,7 @@ use zone::{ZoneAddress, ZoneCondition, ZoneId, ZoneKind};
 
 const ZONE: ZoneId = ZoneId(1);
 
-/// A drive with extents of many lengths in one zone.
+/// A drive with extents of many lengths in one zone, and the model of them.
 fn filled(back_pointers: u32) -> (Arc<MemoryDrive>, Model) {
     let g = geometry(ZoneKind::SequentialWriteRequired);
     let drive = Arc::new(MemoryDrive::new(g).unwrap());
@@ -28,7 +28,8 @@ fn filled(back_pointers: u32) -> (Arc<MemoryDrive>, Model) {
     (drive, model)
 }
 
-/// How many extents are lost to both iterators and to gets; panics at anything that was never put.
+/// Number of extents that the forward iterator, the backward iterator and `get` miss; `None` if the zone cannot be
+/// opened. Panics on anything that was never put.
 fn lost(image: MemoryDrive, model: &Model, told: &str) -> Option<[usize; 3]> {
     let device: Arc<dyn ZonedDevice> = Arc::new(image);
     let instance = match Instance::open(device, ZONE, Sequence::default()) {
@@ -57,7 +58,7 @@ fn lost(image: MemoryDrive, model: &Model, told: &str) -> Option<[usize; 3]> {
         assert!(placed.contains(found), "{told}: {found:?} was never put");
     }
     let checked = zea::check(&instance, true).unwrap();
-    // Bytes that nobody reads back are the padding behind data.
+    // Without an error only the padding after data can be damaged, for it is never read.
     let all = placed.len();
     assert!(
         got == all || !checked.is_clean() || !checked.gaps.is_empty(),
@@ -80,7 +81,7 @@ fn every_block_with_a_flipped_bit() {
                     block[byte] ^= mask
                 });
                 let told = format!("n {back_pointers}, byte {} of {offset}", byte);
-                // One block is at most one extent, and no label.
+                // A damaged block costs at most one extent, and never the label, of which there are two.
                 let lost = lost(image, &model, &told).unwrap_or_else(|| panic!("{told}"));
                 assert!(lost.iter().all(|lost| *lost <= 1), "{told}: {lost:?}");
             }
@@ -106,7 +107,7 @@ fn many_blocks_destroyed() {
     }
 }
 
-/// What a misdirected write does.
+/// Imitates misdirected writes: copies random blocks over others.
 #[test]
 fn blocks_in_the_place_of_others() {
     for seed in 0..number("ZONESTORE_ZEA_DAMAGES", 200) {
@@ -128,7 +129,8 @@ fn blocks_in_the_place_of_others() {
     }
 }
 
-/// Data that looks like the zone's own metadata, from another place and from an earlier life of the zone.
+/// Data that looks like the zone's own metadata, copied from another place or from an earlier life of the zone, is
+/// returned as data and never found as an extent.
 #[test]
 fn data_that_looks_like_metadata() {
     let (drive, model) = filled(4);
@@ -137,26 +139,26 @@ fn data_that_looks_like_metadata() {
     drive.read(drive.geometry().start(ZONE), &mut old).unwrap();
     let device: Arc<dyn ZonedDevice> = drive;
     let instance = Instance::open(device.clone(), ZONE, Sequence::default()).unwrap();
-    // An extent's metadata as another extent's data.
+    // The metadata of one extent as the data of another.
     let (first, _) = model.extents[3];
     let block = (first.at.offset + first.stored) as usize - 512;
     let mut model = model;
     put(&instance, &mut model, 99, old[block..block + 512].to_vec());
     support::assert_same(&instance, &model);
-    // The same, and the put is cut short: the last whole extent is the one before.
+    // The same, but the put is torn, so the last whole extent is the one before.
     let end = device.report_zone(ZONE).unwrap().write_pointer;
     let place = zone::ByteOffset(device.geometry().start(ZONE).0 + end);
     device.write(place, &old[block..block + 512]).unwrap();
     drop(instance);
     let instance = Instance::open(device.clone(), ZONE, Sequence::default()).unwrap();
     assert_eq!(instance.last(), model.placed().last().copied());
-    // The same zone's former content, block for block where it was.
+    // The former content of the zone, with each block at its old place.
     instance.reset().unwrap();
     let instance = format(&device, ZONE.0, 4, &Sequence::default(), 6).unwrap();
     let mut model = Model::default();
     put(&instance, &mut model, 1, old[1024..].to_vec());
     support::assert_same(&instance, &model);
-    // Torn, so that nothing behind says that it is data.
+    // The same torn, so that no metadata after it says that it is data.
     instance.reset().unwrap();
     let instance = format(&device, ZONE.0, 4, &Sequence::default(), 7).unwrap();
     let start = device.geometry().start(ZONE);
@@ -185,7 +187,8 @@ fn garbage_is_no_instance() {
     }
 }
 
-/// A zone with extents whose labels are both gone is damaged, and not a zone that was never formatted; finished or not.
+/// A zone with extents whose two labels are destroyed is reported as damaged, not as never formatted, whether it is
+/// finished or not.
 #[test]
 fn both_labels_are_destroyed() {
     for is_finished in [false, true] {
@@ -204,7 +207,7 @@ fn both_labels_are_destroyed() {
     }
 }
 
-/// The write pointer is where it was before: what lies in front of it is there, and what is put next.
+/// The write pointer has gone back: extents below it are there, and new ones can be put.
 #[test]
 fn a_zone_that_went_back() {
     let (drive, model) = filled(3);
@@ -226,7 +229,7 @@ fn a_zone_that_went_back() {
             Err(error) => panic!("{written}: {error}"),
         };
         let is_there = |(placed, _): &&(zea::Placed, Vec<u8>)| {
-            // Its block of metadata is behind it.
+            // The extent's block of metadata follows its data.
             placed.at.offset + placed.stored <= written
         };
         let mut left = Model {
@@ -240,7 +243,7 @@ fn a_zone_that_went_back() {
     }
 }
 
-/// A zone that is offline says so.
+/// Every operation on an offline zone returns an error that says so.
 #[test]
 fn a_zone_that_is_gone() {
     let (drive, model) = filled(3);

@@ -1,5 +1,5 @@
-//! Compares `docs/format/zea.md` with the code: offsets, sizes, and the examples. And a decoder written from that
-//! page alone reads what an instance wrote.
+//! Compares `docs/format/zea.md` with the code: offsets, sizes, and the examples. A decoder written from that page
+//! alone reads what an instance wrote.
 
 use crate::support::{Model, bytes, format, geometry, put};
 use device::{MemoryDrive, ZonedDevice};
@@ -12,7 +12,8 @@ use zone::{ByteOffset, ZoneId, ZoneKind};
 
 const DOCUMENT: &str = include_str!("../../../../docs/format/zea.md");
 
-/// Offset, size and name of each field in the table behind `heading`, which covers everything up to `total`.
+/// Offset, size and name of each field in the table after `heading`; asserts that the fields cover `total` bytes
+/// without gaps.
 fn fields(heading: &str, total: usize) -> Vec<(usize, usize, String)> {
     let from = DOCUMENT.find(heading).unwrap();
     let lines = DOCUMENT[from..].lines().skip(1);
@@ -44,7 +45,7 @@ fn field(block: &[u8], fields: &[(usize, usize, String)], name: &str) -> u64 {
         .fold(0, |value, byte| value << 8 | u64::from(*byte))
 }
 
-/// The bytes of the example that follows `words`.
+/// The bytes of the hex example after `words`.
 fn example(words: &str) -> Vec<u8> {
     let from = DOCUMENT.find(words).unwrap();
     let hex = DOCUMENT[from..].split("```").nth(1).unwrap();
@@ -169,7 +170,7 @@ fn the_examples_are_what_is_written() {
     assert_eq!(decoded, metadata::Decoded::Valid(extent));
     let elsewhere = Metadata::decode(&written, &[0x11; 16], 11);
     assert_eq!(elsewhere, metadata::Decoded::Nothing);
-    // A version of tomorrow is refused by name.
+    // A later version is refused as such.
     let mut later = label.encode();
     later[8] = 2;
     let sum = crc32c(&later, 12) as u32;

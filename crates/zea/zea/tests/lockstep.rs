@@ -1,5 +1,5 @@
-//! Random histories on several instances of one drive, side by side with a model: on drives in memory, with
-//! either kind of sequential zones, and in a file. `ZONESTORE_ZEA_STEPS=n` takes more steps.
+//! Random histories on several instances of one drive, compared with a model after each step: on drives in memory, with
+//! either kind of sequential zones, and in a file. `ZONESTORE_ZEA_STEPS=n` sets the number of steps.
 
 use crate::support::{Model, assert_same, bytes, format, geometry, number, put};
 use device::{FileDrive, MemoryDrive, ZonedDevice};
@@ -41,7 +41,8 @@ fn run(device: Arc<dyn ZonedDevice>, seed: u64) {
                     let refused = instance.put(LogicalAddress(0), &data);
                     let told = matches!(refused, Err(Error::NoRoom { room: r, .. }) if r == room);
                     assert!(told, "{refused:?}");
-                    // What does not fit ends the zone's life, as it would with any consumer.
+                    // An extent that does not fit leaves the zone unchanged. A caller would finish the zone then; so
+                    // does the test, half of the time.
                     assert_same(&instance, &model);
                     if random.bool() {
                         instance.finish().unwrap();
@@ -71,7 +72,7 @@ fn run(device: Arc<dyn ZonedDevice>, seed: u64) {
                 instance
             }
             16 => {
-                // Places and lengths that were never put.
+                // Addresses and lengths that were never put are refused.
                 for (placed, _) in &model.extents {
                     for (lba, length) in [
                         (placed.lba.0 + 512, placed.length),
@@ -144,14 +145,14 @@ fn what_cannot_be_is_refused() {
     assert!(matches!(make(2, 4), Err(Error::NotEmpty { .. })));
     let empty = instance.put(LogicalAddress(0), &[]);
     assert!(matches!(empty, Err(Error::EmptyExtent)));
-    // Somebody else's zone.
+    // A zone with data of another program.
     device
         .write(device.geometry().start(ZoneId(3)), &[7; 2048])
         .unwrap();
     assert!(matches!(open(3), Err(Error::NotFormatted { .. })));
 }
 
-/// As many extents as a zone takes, and every pointer is used.
+/// Fills zones with the smallest extents, with few and many back pointers, so that every pointer is used.
 #[test]
 fn a_full_zone_with_many_pointers() {
     let g = geometry(ZoneKind::SequentialWriteRequired);

@@ -1,4 +1,4 @@
-//! Tenants share the zones of a drive: none is kept from what it is guaranteed, and no more zones are active than the
+//! Tenants share the zones of a drive: each gets the zones that it is guaranteed, and no more zones are active than the
 //! drive allows.
 
 use crate::support::{bytes, format, geometry};
@@ -32,7 +32,7 @@ fn data_leaves_the_cleaner_its_zone_and_active_ones_are_bounded() {
         instance.put(LogicalAddress(0), &bytes(1, 600)).unwrap();
         taken.push(instance);
     }
-    // Four may be active, and one of them is the cleaner's.
+    // Four zones may be active, and one of them is reserved for the cleaner.
     assert_eq!(sharing.held_by(DATA), [1, 2, 3].map(ZoneId));
     taken[0].finish().unwrap();
     sharing.no_longer_active(taken[0].zone());
@@ -43,7 +43,8 @@ fn data_leaves_the_cleaner_its_zone_and_active_ones_are_bounded() {
     assert_eq!(sharing.take(CLEANER), None);
     taken.remove(0).reset().unwrap();
     sharing.give_back(ZoneId(1));
-    // The last one is the cleaner's, which has its zone; once that is broken, it may have this one.
+    // The last free zone is reserved for the cleaner, which already has its one zone. Once that is retired, the cleaner
+    // gets this one.
     assert_eq!((sharing.take(DATA), sharing.take(CLEANER)), (None, None));
     sharing.retire(cleaner);
     assert_eq!(sharing.take(CLEANER), Some(ZoneId(1)));

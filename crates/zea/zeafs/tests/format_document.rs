@@ -7,7 +7,7 @@ use zone::{ZoneAddress, ZoneId};
 
 const DOCUMENT: &str = include_str!("../../../../docs/format/zeafs.md");
 
-/// The cells of the table behind `heading`.
+/// The cells of the table after `heading`, by row.
 fn rows(heading: &str) -> Vec<Vec<String>> {
     let from = DOCUMENT.find(heading).unwrap();
     let lines = DOCUMENT[from..].lines().skip(1);
@@ -133,7 +133,7 @@ fn operations() {
             .iter()
             .eq(all.iter().map(|(operation, _)| operation))
     );
-    // Bytes that end too soon, or say anything, are no operations and no panic.
+    // A truncated or changed frame may be no valid operation, but must not panic.
     for end in 1..frame.len() {
         let _ = Operation::decode_all(&frame[..end]);
     }

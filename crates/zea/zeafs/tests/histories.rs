@@ -1,4 +1,5 @@
-//! Random histories beside the model, with restarts; damage; the ends of files; what is refused.
+//! Random histories beside the model, with restarts; damage; full drives and removed files that are still read; calls
+//! that are refused.
 
 use crate::support::Step::*;
 use crate::support::{BUFFER, NAMES, Pair, bytes, format, geometry, mount, number, read, write};
@@ -34,7 +35,7 @@ fn history(device: Arc<dyn ZonedDevice>, seed: u64) {
             22 => Kill,
             _ => continue,
         };
-        // So much fits.
+        // Keeps the live bytes within what the smallest drive holds.
         if pair.fs.usage().live_bytes > 60_000 {
             pair.step(Delete(f)).unwrap();
             pair.step(Truncate(g, 100)).unwrap();
@@ -84,7 +85,7 @@ fn filled(g: &Geometry) -> (Arc<MemoryDrive>, Vec<(String, Vec<u8>)>) {
     (device, files)
 }
 
-/// One flipped bit anywhere: files are as they were or refused, and the drive too.
+/// One flipped bit anywhere: each file reads as it was or is refused as corrupt, or the mount is refused.
 #[test]
 fn a_flipped_bit_is_never_wrong_bytes() {
     for g in [geometry(9, 1, 0), geometry(11, 0, 0)] {
@@ -111,7 +112,7 @@ fn a_flipped_bit_is_never_wrong_bytes() {
                     }
                     Err(error) => panic!("zone {zone} + {offset}: {error}"),
                 };
-                // The last frame alone may look torn.
+                // Only the last frame may be taken for torn, so the last file is left out.
                 for (name, data) in &files[..5] {
                     match read(&fs, name) {
                         Ok(found) => assert!(found == *data, "zone {zone} + {offset}: {name}"),
@@ -125,7 +126,7 @@ fn a_flipped_bit_is_never_wrong_bytes() {
     }
 }
 
-/// Blocks destroyed anywhere: nothing panics, and what is read of a file was written to it.
+/// Destroyed blocks anywhere: nothing panics, and the bytes read of a file are a prefix of those written to it.
 #[test]
 fn many_blocks_destroyed() {
     for seed in 0..number("ZONESTORE_ZEA_DAMAGES", 300) {
@@ -157,7 +158,7 @@ fn many_blocks_destroyed() {
                 assert!(data.starts_with(&found), "seed {seed}: {name}");
             }
         }
-        // It goes on, or says why not.
+        // A new file is written, or refused with an error.
         let _ = write(&fs, "new", b"new").and_then(|()| read(&fs, "new"));
     }
 }
@@ -206,7 +207,7 @@ fn a_full_drive_says_so_and_goes_on_when_something_is_removed() {
         for (n, name) in names.iter().enumerate() {
             assert!(read(&fs, name).unwrap() == bytes(n as u64, 4000));
         }
-        // Every other one, so that each zone is half dead.
+        // Removes every other file, so that each zone is half dead.
         fs.delete(&format!("f{}", names.len())).unwrap();
         for name in names.iter().step_by(2) {
             fs.delete(name).unwrap();
@@ -223,7 +224,8 @@ fn a_full_drive_says_so_and_goes_on_when_something_is_removed() {
     }
 }
 
-/// An append that is taken has a place, also while it waits in memory: one that has none fails, and an unmount does not.
+/// An append that succeeds has space on the drive, also while its bytes wait in memory: appends for which there is none
+/// fail, and an unmount never does.
 #[test]
 fn what_was_taken_has_a_place() {
     for seed in 0..number("ZONESTORE_ZEA_HISTORIES", 60) {
@@ -291,7 +293,7 @@ fn what_was_taken_has_a_place() {
     }
 }
 
-/// What waits in memory of a file that was removed is its readers', whoever syncs.
+/// Bytes of a removed file that wait in memory stay readable for its open readers, also after syncs.
 #[test]
 fn a_removed_file_keeps_what_waits_for_its_readers() {
     let device = Arc::new(MemoryDrive::new(geometry(9, 1, 0)).unwrap());
@@ -315,7 +317,8 @@ fn a_removed_file_keeps_what_waits_for_its_readers() {
     assert_eq!(fs.usage().live_bytes, 0);
 }
 
-/// A log that goes on behind a part of a record ends there for whoever reads it, with all that was synced behind it.
+/// After an append that was written in part, later appends are refused: a reader of a log would stop at the partial
+/// record and miss all records synced after it.
 #[test]
 fn nothing_follows_a_part_of_an_append() {
     for g in [geometry(6, 1, 0), geometry(8, 0, 6)] {
@@ -341,7 +344,8 @@ fn nothing_follows_a_part_of_an_append() {
     }
 }
 
-/// What a program erases or formats anew knows nothing of the places of our checkpoints.
+/// Programs that erase or format a drive do not know where the checkpoints are; what they usually erase is enough to
+/// remove the file system.
 #[test]
 fn an_erased_drive_has_no_file_system() {
     let g = geometry(9, 1, 0);
@@ -351,7 +355,7 @@ fn an_erased_drive_has_no_file_system() {
     for zone in written {
         device.reset(zone.id).unwrap();
     }
-    // The first area alone, as larger conventional zones have it.
+    // Only the first area, as programs erase the start of larger conventional zones.
     device
         .write(ByteOffset(0), &vec![0; g.zone_size as usize / 2])
         .unwrap();
@@ -372,7 +376,8 @@ fn an_erased_drive_has_no_file_system() {
     has_none();
 }
 
-/// Lines of a log, each with a sync, take a block of padding and one of metadata each: moved, they take next to nothing.
+/// Each synced line of a log takes a block of padding and one of metadata. Once moved by cleaning, the lines take
+/// hardly any space.
 #[test]
 fn cleaning_puts_together_what_was_synced_line_by_line() {
     for g in [geometry(6, 1, 0), geometry(8, 0, 6)] {
@@ -385,7 +390,7 @@ fn cleaning_puts_together_what_was_synced_line_by_line() {
             log.append(&bytes(n, 20)).unwrap();
             log.sync().unwrap();
         }
-        // A file that is gone and still read is moved like the others.
+        // A removed file that is still read is moved like any other.
         let reader = fs.open("log").unwrap();
         fs.delete("log").unwrap();
         let mut other = fs.create("other").unwrap();
@@ -434,7 +439,7 @@ fn what_cannot_be_is_refused() {
         few,
         Err(Error::TooFewActiveZones { found: 3, .. })
     ));
-    // Another version in both copies of the head: without a right checksum, it is damage, and the areas are asked.
+    // Another version in both copies of the head. With a wrong checksum, it is damage, and the areas are read.
     for is_right in [false, true] {
         for copy in [0, 512] {
             device.decay(ZoneAddress::new(ZoneId(0), copy), 512, |block| {

@@ -1,5 +1,5 @@
-//! Every operation behind every other, the power cut at every command, on drives with and without conventional zones and
-//! limits. `ZONESTORE_CRASH_STATES=n` looks at more states at each cut.
+//! Every operation after every other, with the power cut at every command, on drives with and without conventional
+//! zones and limits of active zones. `ZONESTORE_CRASH_STATES=n` checks more states for each cut.
 
 use crate::support::Step::{self, *};
 use crate::support::{Pair, format, geometry, mount, number, read};
@@ -54,7 +54,7 @@ const OPERATIONS: [(&str, &[Step]); 14] = [
         "turn over",
         &[Create(3), Append(3, 20_000), Sync(3), Delete(3), SyncNames],
     ),
-    // One frame names extents whose zones are reset behind it.
+    // One frame names extents whose zones are reset right after it.
     (
         "come and gone",
         &[Create(3), Append(3, 50_000), Close(3), Delete(3), SyncNames],
@@ -89,7 +89,7 @@ fn goes_on(fs: &ZeaFs) -> Result<(), Error> {
     Ok(())
 }
 
-/// Mounts what a cut left, compares it with the model, goes on, and mounts again.
+/// Mounts a state that a cut left, compares it with the model, writes more, and mounts again.
 fn judge(image: &Arc<dyn ZonedDevice>, pair: &Pair, told: &dyn Fn(&str) -> String) {
     let fs = mount(image.clone()).unwrap_or_else(|e| panic!("{}", told(&e.to_string())));
     if let Some(why) = pair.model.contradiction(&fs) {
@@ -103,8 +103,8 @@ fn judge(image: &Arc<dyn ZonedDevice>, pair: &Pair, told: &dyn Fn(&str) -> Strin
     }
 }
 
-/// A drive on which `steps` were done behind `before` until the power was cut at command `point`, whether that came, and
-/// how many of them were done.
+/// Carries out `before` and then `steps`, with the power cut at command `point` of the latter. Returns the drive, the
+/// pair, whether the cut came, and how many steps were completed.
 fn cut(
     g: &Geometry,
     before: &[Step],
@@ -131,7 +131,7 @@ fn cut(
     (device, pair, is_cut, done)
 }
 
-/// Cuts the power at each command of `steps`; answers how many cuts and states that were.
+/// Cuts the power at each command of `steps`. Returns the number of cuts and of states.
 fn enumerate(
     g: &Geometry,
     name: &str,
@@ -142,7 +142,8 @@ fn enumerate(
     enumerate_on(g, name, before, (steps, 0), max_states, &|device| device)
 }
 
-/// The same on a drive that is made of that one. What the first `seen` steps leave has been looked at.
+/// Like [`enumerate`], on the drive that `worn` makes of the power-cut model. Cuts during the first `seen` steps are
+/// skipped, for they have been checked.
 fn enumerate_on(
     g: &Geometry,
     name: &str,
@@ -186,7 +187,7 @@ fn every_pair_of_operations() {
             for (second, b) in OPERATIONS {
                 let steps = [a, b].concat();
                 let name = format!("{first}, {second}");
-                // The first pair with this one has its cuts.
+                // Cuts during the first operation are checked with the first of its pairs.
                 let seen = if second == OPERATIONS[0].0 {
                     0
                 } else {
@@ -203,10 +204,10 @@ fn every_pair_of_operations() {
     assert!(states > cuts);
 }
 
-/// The drive is nearly full, so that live bytes are moved, and zones with them.
+/// On a nearly full drive, cleaning moves live bytes; the power is cut while it does.
 #[test]
 fn cleaning() {
-    // What stays and what goes lie in the same zones.
+    // Bytes that stay and bytes that are removed share zones.
     const KEPT: [Step; 5] = [Create(1), Create(5), Create(2), Append(2, 3000), Sync(2)];
     let churn = [
         Create(3),
@@ -228,7 +229,7 @@ fn cleaning() {
         for step in &before {
             pair.step(*step).unwrap();
         }
-        // The round that moves something is the one that is cut.
+        // Finds the first round in which the cleaner moves bytes; that round is cut.
         for round in 0.. {
             assert!(round < 30, "nothing was moved");
             let moved = pair.fs.usage().moved_bytes;
@@ -247,13 +248,13 @@ fn cleaning() {
     println!("cleaning: {cuts} cuts, {states} states mounted and checked");
 }
 
-/// Frames fill the area, and the next checkpoint goes into the other one; the cut walks over that, and over a mount
-/// behind it.
+/// Frames fill a checkpoint area, so that the next checkpoint goes into the other one. The power is cut at each command
+/// around that and around a mount after it.
 #[test]
 fn checkpoints_and_mounting() {
     let (mut cuts, mut states) = (0, 0);
     for g in geometries() {
-        // So many frames of a block that the next ones find no room.
+        // So many frames of one block that the next ones do not fit.
         let room = if g.conventional_zones > 0 { 32 } else { 48 };
         let mut before = BEFORE.to_vec();
         let frames = (room - 10) / 2;
@@ -274,8 +275,8 @@ fn checkpoints_and_mounting() {
     println!("checkpoints: {cuts} cuts, {states} states mounted and checked");
 }
 
-/// A sync is cut at each of its last commands, and so is the mount behind it: what that left out stays out, and what it took
-/// stays in.
+/// The power is cut at each of the last commands of a sync, and again at each command of the next mount: whatever the
+/// first mount found, the next one finds too.
 #[test]
 fn mounting_behind_a_sync_that_was_cut() {
     let steps = [
@@ -327,7 +328,8 @@ fn mounting_behind_a_sync_that_was_cut() {
     println!("mounting: {cuts} cuts, {states} states mounted and checked");
 }
 
-/// Zones keep the write pointers that they had: where one was reset, and a power cut takes that, it lies above what came there.
+/// Zones cannot be finished, so write pointers stay as they were. If a zone was reset and a power cut undoes that, the
+/// old write pointer is above the data written after the reset.
 #[test]
 fn zones_that_cannot_be_finished() {
     let steps = [
@@ -355,7 +357,7 @@ fn zones_that_cannot_be_finished() {
     println!("not finished: {cuts} cuts, {states} states mounted and checked");
 }
 
-/// A drive in a file of a host.
+/// A drive in a file, of which the host may lose any block.
 struct OfHost;
 impl Change<MemoryDrive> for OfHost {
     fn keeps(&self, _: &MemoryDrive) -> Keeps {
@@ -363,7 +365,8 @@ impl Change<MemoryDrive> for OfHost {
     }
 }
 
-/// The host of a drive in a file loses power: any blocks that no flush has covered are zeros, in front of the write pointer too.
+/// The host of a drive file loses power: any blocks that no flush has covered may be zeros, also below the write
+/// pointer.
 #[test]
 fn a_host_that_lost_power() {
     let two = CrashLimits {
@@ -406,7 +409,8 @@ fn a_host_that_lost_power() {
     println!("host: {cuts} cuts, {states} states mounted and checked");
 }
 
-/// Where two drives differ in front of the second one's write pointers, and what the first one has there.
+/// The blocks below the write pointers of `second` in which the drives differ: their addresses, and their content in
+/// `first`.
 fn differing(first: &MemoryDrive, second: &MemoryDrive) -> Vec<(ZoneAddress, Vec<u8>)> {
     let g = first.geometry();
     let mut found = Vec::new();
@@ -428,8 +432,8 @@ fn differing(first: &MemoryDrive, second: &MemoryDrive) -> Vec<(ZoneAddress, Vec
     found
 }
 
-/// The process ends at any command, and not the drive: what the drive has in its cache the next mount sees, and it may
-/// count on that only behind a flush. The power is cut at each command of that mount.
+/// The process is killed at any command, then the power is cut at each command of the next mount. That mount sees data
+/// in the drive's cache, which it may rely on only after a flush.
 #[test]
 fn a_process_that_is_killed_before_the_power_is_cut() {
     let steps = [

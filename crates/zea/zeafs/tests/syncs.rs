@@ -1,4 +1,5 @@
-//! Syncs that overlap: who waits for whom, what the power may take, and what an unmount leaves.
+//! Overlapping syncs: which of them wait for another, which a power cut may take back, and that a clean unmount leaves
+//! nothing that could be taken for an older state.
 
 use crate::support::{bytes, format, geometry, mount, read, write};
 use device::changed::{Change, Changed};
@@ -13,25 +14,25 @@ use std::thread::{JoinHandle, spawn};
 use zeafs::{Error, Lifetime, ZeaFs};
 use zone::{ByteOffset, ZoneAddress, ZoneId, ZoneResult};
 
-/// Its next flushes wait until they are told to go on.
+/// Holds flushes of the drive as queued in `next`, and counts flushes and writes of frames.
 #[derive(Default)]
 struct Held {
     next: Mutex<VecDeque<Hold>>,
     flushes: AtomicU64,
-    /// Writes to the conventional zone, where frames go.
+    /// Writes to the first, conventional zone, where frames are.
     frames: AtomicU64,
 }
 
-/// Where a flush waits.
+/// A point in a flush at which it is held.
 struct Hold {
-    /// In front of what the drive does, not behind it.
+    /// Held before the drive flushes, otherwise after it.
     before: bool,
     reached: Sender<()>,
     go_on: Receiver<()>,
 }
 
 impl Hold {
-    /// What is told when a flush waits, and what lets it go on.
+    /// A hold, with the receiver that learns when a flush has reached it, and the sender that releases the flush.
     fn new(before: bool) -> (Self, Receiver<()>, Sender<()>) {
         let ((reached, is_reached), (may_go_on, go_on)) = (channel(), channel());
         let hold = Self {
@@ -81,7 +82,7 @@ fn drive<D: ZonedDevice>(device: Arc<D>) -> Drive<D> {
     })
 }
 
-/// Syncs a file behind some more bytes, in a thread of its own.
+/// Appends to a file and syncs it, in a thread of its own.
 fn sync(fs: &ZeaFs, name: &str, lifetime: Lifetime) -> JoinHandle<Result<(), Error>> {
     let (fs, name) = (fs.clone(), name.to_owned());
     spawn(move || {
@@ -92,7 +93,7 @@ fn sync(fs: &ZeaFs, name: &str, lifetime: Lifetime) -> JoinHandle<Result<(), Err
     })
 }
 
-/// A sync whose flush the drive has done and not answered, and what lets it answer.
+/// A sync whose flush the drive has done and not answered yet, and the sender that releases the answer.
 fn held<D: ZonedDevice + 'static>(
     drive: &Drive<D>,
     fs: &ZeaFs,
@@ -104,7 +105,7 @@ fn held<D: ZonedDevice + 'static>(
     (first, go_on)
 }
 
-/// Starts a sync, and comes back when its frame is out.
+/// Starts a sync and returns when its frame has been written.
 fn behind<D: ZonedDevice>(
     drive: &Drive<D>,
     start: impl FnOnce() -> JoinHandle<Result<(), Error>>,
@@ -126,7 +127,7 @@ fn others_go_on_during_a_flush_and_share_the_next() {
     }
     let (first, go_on) = held(&drive, &fs);
     let flushes = drive.change.flushes.load(Ordering::SeqCst);
-    // Nothing of this waits.
+    // None of these operations waits for the held flush.
     assert_eq!(read(&fs, "b").unwrap(), bytes(1, 500));
     let mut writer = fs.create("d").unwrap();
     writer.append(&bytes(2, 5000)).unwrap();
@@ -142,7 +143,7 @@ fn others_go_on_during_a_flush_and_share_the_next() {
     assert_eq!(drive.change.flushes.load(Ordering::SeqCst), flushes + 1);
 }
 
-/// Frames go out while the flush of an earlier one is under way; then the power goes.
+/// Frames are written while the flush of an earlier one is held; then the power is cut.
 #[test]
 fn the_power_takes_frames_that_overlap() {
     for removes in [false, true] {
@@ -176,7 +177,7 @@ fn the_power_takes_frames_that_overlap() {
             }
             seen.insert(["a", "b", "c"].map(size));
         }
-        // The first one is durable. Of the others, those up to one.
+        // The first sync is durable, and of the others a prefix may be.
         let expected = match removes {
             false => [[1400, 500, 500], [1400, 1400, 500], [1400, 1400, 1400]],
             true => [[1400, 500, 500], [1400, 1400, 500], [1400, 0, 500]],
@@ -189,7 +190,7 @@ fn the_power_takes_frames_that_overlap() {
     }
 }
 
-/// A sync that is done resets nothing that only a later frame gives up, whose flush is still to come.
+/// A zone is reset only after a flush of the frame that frees it. A sync that completes earlier does not reset it.
 #[test]
 fn a_zone_is_reset_behind_the_flush_of_the_frame_that_gives_it_up() {
     let power = Arc::new(PowerCut::new(geometry(10, 1, 0)).unwrap());
@@ -220,7 +221,8 @@ fn a_zone_is_reset_behind_the_flush_of_the_frame_that_gives_it_up() {
     second.join().unwrap().unwrap();
 }
 
-/// Any block of what an unmount leaves may be damaged, and any area lost: files are as they were, or the drive is refused.
+/// Any block that an unmount leaves may be damaged, and any area lost: files are as last written, or the drive is
+/// refused.
 #[test]
 fn what_was_unmounted_is_never_older() {
     let device = Arc::new(MemoryDrive::new(geometry(10, 1, 0)).unwrap());
@@ -240,14 +242,14 @@ fn what_was_unmounted_is_never_older() {
         }
         refused
     };
-    // Behind the head, whose copies take two blocks.
+    // After the two copies of the head, one block each.
     let (heads, middle, end) = (1 << 10, 16 << 10, 32 << 10);
     for block in (heads..end).step_by(512) {
         look(block, 512, &|block| block[90] ^= 1);
         look(block, 512, &|block| block.fill(0));
     }
     let before = look(heads, 512, &|_| ());
-    // Areas as a whole, and what is behind a place in each.
+    // Each area as a whole, and the rest of each area from any block on.
     for (start, end) in [(heads, middle), (middle, end)] {
         assert_eq!(look(start, end - start, &|area| area.fill(0)), before);
         for from in (start..end).step_by(512) {
@@ -256,14 +258,14 @@ fn what_was_unmounted_is_never_older() {
     }
 }
 
-/// Damaged bytes below a write pointer were there: the sync counts, and its reader is told.
+/// Damaged bytes below a write pointer had been written, so the sync counts, and a reader gets an error.
 #[test]
 fn damage_in_the_last_sync_is_no_sync_that_was_cut() {
     let device = Arc::new(MemoryDrive::new(geometry(10, 1, 0)).unwrap());
     format(&*device);
     let fs = mount(device.clone()).unwrap();
     write(&fs, "a", &bytes(1, 500)).unwrap();
-    // Behind the two labels of the first sequential zone.
+    // After the two labels of the first sequential zone.
     device.decay(ZoneAddress::new(ZoneId(1), 2 * 512), 512, |block| {
         block[7] ^= 1
     });
@@ -272,8 +274,9 @@ fn damage_in_the_last_sync_is_no_sync_that_was_cut() {
     assert!(matches!(read(&fs, "a"), Err(Error::Corrupt { .. })));
 }
 
-/// A drive in a file, whose host may lose any block: `kept` was synced, `gone` too and then removed, and the zone of `gone` was
-/// reset behind the last sync, which brought `new`. Answers where the bytes of `new` and those of the last frame are in the file.
+/// A drive file, of which the host may lose any block. `gone` was synced and removed; the last sync appends to `kept`
+/// and removes `gone` for good, after which the zone of `gone` is reset. Returns where the last bytes of `kept`, and
+/// those of the last frame, are in the file.
 fn ends_with_a_reset(
     path: &std::path::Path,
     conventional_zones: u32,
@@ -304,8 +307,8 @@ fn spoil(path: &std::path::Path, at: u64) {
     file.write_all_at(b"~", at).unwrap();
 }
 
-/// A zone is reset only behind the sync by which its last byte died: so damage to what that sync brought is no sync that was cut,
-/// and never brings back what was removed by it.
+/// A zone is reset only after the sync that freed its last byte. So damage to data of that sync is not taken for a torn
+/// sync, and never brings back the file that it removed.
 #[test]
 fn a_reset_tells_that_the_sync_before_it_was_whole() {
     for conventional_zones in [0, 1] {
@@ -323,7 +326,8 @@ fn a_reset_tells_that_the_sync_before_it_was_whole() {
     }
 }
 
-/// The same where the frame itself is damaged: it was there, so nothing older stands for it.
+/// The same with damage to the frame of that sync: the frame had been written, so the mount is refused instead of using
+/// an older state.
 #[test]
 fn a_damaged_frame_for_which_a_zone_was_reset_is_not_torn() {
     for conventional_zones in [0, 1] {

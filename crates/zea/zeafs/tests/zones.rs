@@ -1,5 +1,5 @@
-//! Zones go offline, can only be read, cannot be read, went back or are full; and every k-th command fails while files are
-//! written. Other files are as they were, and an examination tells which are not.
+//! Zones that are offline, read-only, unreadable, full or have gone back, and every k-th command failing while files
+//! are written. All other files are as they were, and an examination names exactly the lost ones.
 
 use crate::support::{bytes, format, geometry, mount, number, read, write};
 use device::faults::{Fault, Faults, Plan};
@@ -18,7 +18,7 @@ fn geometries() -> [Geometry; 2] {
     [geometry(12, 1, 0), geometry(14, 0, 0)]
 }
 
-/// Files that came, grew and went.
+/// A drive with files that were created, extended and removed, and their contents.
 fn filled(g: &Geometry, random: &mut Rng) -> (Arc<MemoryDrive>, Files) {
     let device = Arc::new(MemoryDrive::new(g.clone()).unwrap());
     format(&*device);
@@ -43,12 +43,12 @@ fn filled(g: &Geometry, random: &mut Rng) -> (Arc<MemoryDrive>, Files) {
     (device, files)
 }
 
-/// How much of so many blocks of a zone that goes back is left.
+/// Random number of blocks, of `blocks`, that a zone that goes back keeps.
 fn kept(random: &mut Rng) -> impl FnOnce(u64) -> u64 {
     move |blocks| random.u64(0..blocks.max(1))
 }
 
-/// Names of files that cannot be read; panics at other bytes.
+/// Names of the files that cannot be read; panics if a file has other bytes.
 fn lost(fs: &ZeaFs, files: &Files, told: &str) -> Vec<String> {
     let mut lost = Vec::new();
     for (name, data) in files {
@@ -60,7 +60,7 @@ fn lost(fs: &ZeaFs, files: &Files, told: &str) -> Vec<String> {
     lost
 }
 
-/// What an examination says is damaged.
+/// Names of the files that an examination finds damaged.
 fn examined(device: &dyn ZonedDevice) -> Result<Vec<String>, Error> {
     let examined = Examined::of(device)?;
     let mut found = Vec::new();
@@ -162,7 +162,8 @@ fn zones_are_damaged_in_an_image() {
     }
 }
 
-/// What was synced is there, whichever commands fail beside it, again and again; of what failed nobody knows.
+/// Files that were synced are there after a mount, however many commands failed. Files whose last change failed are not
+/// checked.
 #[test]
 fn every_kth_command_fails() {
     let commands = [
@@ -202,7 +203,7 @@ fn every_kth_command_fails() {
                 match done {
                     Ok(()) if fs.list("").contains(&name) => _ = files.insert(name, data),
                     Ok(()) => _ = files.remove(&name),
-                    // It is as it was, or it is not.
+                    // The file may have the old or the new content, so it is not checked any more.
                     Err(error) => {
                         files.remove(&name);
                         if matches!(error, Error::Stopped { .. }) {

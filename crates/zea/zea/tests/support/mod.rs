@@ -1,4 +1,4 @@
-//! Small drives, and what was put on them.
+//! Small drives, and a model of the extents that were put in a zone.
 
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use zea::{Error, Instance, LogicalAddress, Options, Placed, Sequence};
 use zone::{Geometry, ZoneId, ZoneKind};
 
-/// Small zones and blocks; the first zone is conventional.
+/// Zones of 64 KiB with a capacity of 48 KiB, in blocks of 512 bytes; the first zone is conventional.
 pub fn geometry(sequential_kind: ZoneKind) -> Geometry {
     Geometry {
         block_size: 512,
@@ -24,7 +24,7 @@ pub fn geometry(sequential_kind: ZoneKind) -> Geometry {
     }
 }
 
-/// A number from the environment.
+/// The number in the environment variable `name`, or `default`.
 pub fn number(name: &str, default: u64) -> u64 {
     std::env::var(name)
         .ok()
@@ -32,7 +32,7 @@ pub fn number(name: &str, default: u64) -> u64 {
         .unwrap_or(default)
 }
 
-/// `length` bytes that no other `seed` gives.
+/// `length` pseudo-random bytes that depend on `seed`.
 pub fn bytes(seed: u64, length: usize) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut bytes = vec![0; length];
@@ -40,7 +40,7 @@ pub fn bytes(seed: u64, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// What was put in one zone.
+/// The extents that were put in a zone, in order, and their bytes.
 #[derive(Clone, Default, Debug)]
 pub struct Model {
     pub extents: Vec<(Placed, Vec<u8>)>,
@@ -76,7 +76,7 @@ pub fn put(instance: &Instance, model: &mut Model, address: u64, data: Vec<u8>) 
     placed
 }
 
-/// Both iterators find what is in the model, and each extent is got as it was put.
+/// Asserts that both iterators find the extents of the model, and that each extent's bytes are right.
 #[track_caller]
 pub fn assert_same(instance: &Instance, model: &Model) {
     let forward: Vec<Placed> = instance.forward().map(Result::unwrap).collect();

@@ -1,7 +1,7 @@
-//! Small drives with a file system, and the model that histories of files are compared with.
+//! Small drives with a file system, and the model with which histories of files are compared.
 //!
-//! What a crash leaves is the name space after some step between the last barrier and the last step, and of each file a
-//! prefix of what it was at a time since its last sync, not shorter than it was at any such time.
+//! A crash leaves the names after some step between the last barrier and the last step. It leaves of each file a prefix
+//! of one of its contents since its last sync, not shorter than the shortest of the contents up to that one.
 
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use zeafs::{Error, Lifetime, Writer, ZeaFs};
 use zone::{Geometry, ZoneKind};
 
-/// Bytes of a file that wait in memory: few, so that files have many extents.
+/// Bytes of a file that wait in memory before they are written: few, so that files have many extents.
 pub const BUFFER: usize = 1800;
 
 pub const NAMES: [&str; 6] = [
@@ -24,7 +24,7 @@ pub const NAMES: [&str; 6] = [
     "db/LOG",
 ];
 
-/// Small zones and blocks, so that zones change often.
+/// Small zones and blocks, so that files spread over many zones.
 pub fn geometry(sequential: u32, conventional_zones: u32, max_active_zones: u32) -> Geometry {
     Geometry {
         block_size: 512,
@@ -70,7 +70,7 @@ pub fn write(fs: &ZeaFs, name: &str, data: &[u8]) -> Result<(), Error> {
     writer.sync()
 }
 
-/// `length` bytes that no other `stream` gives.
+/// `length` pseudo-random bytes that depend on `stream`.
 pub fn bytes(stream: u64, length: usize) -> Vec<u8> {
     let mut bytes = vec![0; length];
     fastrand::Rng::with_seed(stream).fill(&mut bytes);
@@ -85,25 +85,25 @@ pub enum Step {
     Close(usize),
     Delete(usize),
     Rename(usize, usize),
-    /// To so many bytes, less whole lengths of the file.
+    /// To this many bytes, modulo one more than the file's length.
     Truncate(usize, u64),
     SyncNames,
     /// Unmounts and mounts.
     Remount,
-    /// Mounts without having unmounted.
+    /// Mounts again without an unmount.
     Kill,
 }
 
 #[derive(Clone, Debug)]
 pub struct File {
-    /// The content after each change since, and including, the last sync.
+    /// The contents at the last sync and after each change since then.
     pub versions: Vec<Vec<u8>>,
     created_at: usize,
 }
 
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// Names after each step.
+    /// The names, with indices into `files`, after each step.
     pub names: Vec<BTreeMap<String, usize>>,
     pub files: Vec<File>,
     pub barrier: usize,
@@ -128,7 +128,7 @@ impl Model {
         self.files[file].versions.last().unwrap()
     }
 
-    /// Why a file system is none that a crash may have left.
+    /// Why the file system cannot be what a crash left; `None` if it can.
     pub fn contradiction(&self, fs: &ZeaFs) -> Option<String> {
         let mut found = BTreeMap::new();
         for name in fs.list("") {
@@ -171,7 +171,7 @@ impl Model {
         None
     }
 
-    /// The file system is just as the last step left it.
+    /// Asserts that the file system is exactly as the last step left it.
     pub fn assert_now(&self, fs: &ZeaFs) -> Result<(), Error> {
         let names: Vec<String> = self.now().keys().cloned().collect();
         assert_eq!(fs.list(""), names);
@@ -181,7 +181,7 @@ impl Model {
         Ok(())
     }
 
-    /// Takes over what a crash left: it is durable now.
+    /// Makes the model equal to what a crash left, which is durable from then on.
     fn adopt(&mut self, fs: &ZeaFs) {
         let mut names = BTreeMap::new();
         let mut files = Vec::new();
@@ -195,7 +195,7 @@ impl Model {
         (self.names, self.files, self.barrier) = (vec![names], files, 0);
     }
 
-    /// All that was written out is durable, and all names.
+    /// All names, and all data that was written out, are durable.
     fn all_synced(&mut self) {
         self.barrier = self.names.len() - 1;
     }
@@ -207,7 +207,7 @@ impl Model {
     }
 }
 
-/// The real file system and its model, step by step.
+/// The file system and its model, side by side.
 pub struct Pair {
     pub device: Arc<dyn ZonedDevice>,
     pub fs: ZeaFs,
@@ -233,7 +233,7 @@ impl Pair {
         Ok(self.writers.get_mut(&file).unwrap())
     }
 
-    /// Takes a step in both. The model is ahead if the step fails: it may have happened.
+    /// Takes a step in both. If it fails, the model has it nevertheless, for it may have happened.
     pub fn step(&mut self, step: Step) -> Result<(), Error> {
         let at = self.model.names.len();
         let mut names = self.model.now().clone();
@@ -317,11 +317,11 @@ impl Pair {
             }
             Step::Kill => {
                 for (_, writer) in std::mem::take(&mut self.writers) {
-                    // What is in a process's memory goes with it.
+                    // The bytes that wait in the process's memory are lost with it.
                     std::mem::forget(writer);
                 }
                 self.fs = mount(self.device.clone())?;
-                // The power may have gone with the mount's last command.
+                // The power may have been cut at the mount's last command.
                 for name in self.fs.list("") {
                     read(&self.fs, &name)?;
                 }
