@@ -1,6 +1,6 @@
-//! All of these tests are one program: each links everything below it.
+//! All integration tests of `bluefs` in one program: each test binary would link every crate below again.
 
-// A failed unwrap is a failed test.
+// Tests may panic: a failed `unwrap` is a failed test.
 #![allow(clippy::unwrap_used)]
 
 mod cleaning;

@@ -1,5 +1,5 @@
-//! A compaction of the journal does no I/O under the lock of the metadata: while the drive is stuck in
-//! the snapshot's write, files are read and written.
+//! A compaction of the journal does no I/O under the lock of the metadata: while the drive is stuck in the write of the
+//! snapshot, files can be read and written.
 
 use crate::support::{format, geometry, mount, read};
 use bluefs::{BlueFs, Role};
@@ -15,7 +15,8 @@ fn put(fs: &BlueFs, name: &str, bytes: &[u8]) {
     writer.close().unwrap();
 }
 
-/// The drive goes on when the reads and appends have returned; if they waited for it, nothing would.
+/// The drive is released only after the reads and appends have returned, so the test would never end if they waited for
+/// it.
 #[test]
 fn reads_and_appends_go_on_while_the_snapshot_is_written() {
     let drive = Arc::new(Faults::new(MemoryDrive::new(geometry(64, 0, 0)).unwrap()));

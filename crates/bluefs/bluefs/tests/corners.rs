@@ -1,5 +1,5 @@
-//! Two handles on one file, damage that is moved, names that grow, a superblock zone that can only
-//! be read: what is synced stays, and what is damaged stays known as damaged.
+//! Rare combinations: two handles on one file, damage in a file that is moved, names that grow by renames, a superblock
+//! zone that can only be read. Synced data stays, and damaged data stays known as damaged.
 
 use crate::support::{assert_clean, formatted, geometry, mount, read, write};
 use bluefs::Error;
@@ -70,7 +70,8 @@ fn a_sync_waits_for_the_frame_that_another_sync_is_writing() {
             two.sync().unwrap();
             done.send(()).unwrap();
         });
-        // The frame is stuck, so nobody's metadata is durable. Waiting longer proves nothing more.
+        // The frame is stuck, so no metadata is durable and the second sync must wait. A longer wait would prove no
+        // more.
         let early = second.recv_timeout(Duration::from_millis(50)).is_ok();
         gate.release();
         assert!(
@@ -82,7 +83,7 @@ fn a_sync_waits_for_the_frame_that_another_sync_is_writing() {
 
 #[test]
 fn damage_stays_known_when_the_file_is_moved() {
-    // Conventional zones, for what is in them can be changed from outside.
+    // Conventional zones, for their blocks can be changed from outside.
     let device = formatted(geometry(24, 24, 0));
     let fs = mount(device.clone()).unwrap();
     let marks: Vec<u8> = (0..9000u32).map(|i| (i * 7 + 13) as u8 | 1).collect();
@@ -108,7 +109,7 @@ fn damage_stays_known_when_the_file_is_moved() {
     );
 }
 
-/// Where a block is on the drive.
+/// The address of the first block with these bytes.
 fn find(device: &dyn ZonedDevice, block: &[u8]) -> ByteOffset {
     let g = device.geometry();
     for zone in g.zones() {
@@ -129,7 +130,7 @@ fn renaming_directories_never_makes_a_path_that_cannot_be_written_down() {
     fs.create_directory("/d").unwrap();
     write(&fs, "/d/f", b"here").unwrap();
     for _ in 0..20 {
-        // /d becomes /e/xxx…, and that /d again: longer by 4,000 bytes each time.
+        // Renames /d to /e/xxx… and that to /d again, so that the path of the file gets 4,000 bytes longer each time.
         fs.create_directory("/e").unwrap();
         let moved = fs.rename("/d", &format!("/e/{long}"));
         if moved.is_err() {
@@ -210,7 +211,7 @@ fn a_journal_in_a_zone_that_can_only_be_read_is_still_read() {
 fn a_writer_waits_for_a_zone_that_somebody_else_is_resetting() {
     let device = Arc::new(Faults::new(formatted(geometry(40, 0, 0))));
     let fs = mount(device.clone()).unwrap();
-    // Each file fills a zone, so that nothing can be cleaned.
+    // Each file fills a zone, so that cleaning cannot free any.
     let zone = [5; 24 << 10];
     let mut i = 0;
     while write(&fs, &format!("/{i}"), &zone).is_ok() {

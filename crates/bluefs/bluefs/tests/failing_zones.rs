@@ -1,5 +1,5 @@
-//! Zones that go read-only or offline: what is live in them is moved or reported, and everything
-//! else stays readable and writable.
+//! Zones that become read-only or offline: live data is moved out or reported as lost, and everything else stays
+//! readable and writable.
 
 use crate::support;
 use crate::support::{assert_clean, format, geometry, mount, read, write};
@@ -24,7 +24,7 @@ fn zones_of(fs: &BlueFs, path: &str) -> Vec<ZoneId> {
     zones.iter().map(|e| e.at.zone).collect()
 }
 
-/// Two SSTs that fill zones, one behind the other, and a log of more than a zone.
+/// Two SSTs, which share a zone, and a log of more than a zone.
 fn some_files(fs: &BlueFs) {
     write(fs, "/a.sst", &[1; 40_000]).unwrap();
     write(fs, "/b.sst", &[2; 40_000]).unwrap();
@@ -66,7 +66,7 @@ fn files_in_a_zone_that_can_only_be_read_are_moved_and_the_zone_is_not_used_agai
             for path in ["/a.sst", "/b.sst"] {
                 assert!(!zones_of(&fs, path).contains(&zone));
             }
-            // Now it may die altogether.
+            // The emptied zone may go offline now.
             device.break_zone(zone, ZoneCondition::Offline);
             write(&fs, "/c.sst", &[4; 300_000]).unwrap();
             drop(fs);
@@ -159,7 +159,7 @@ fn files_with_bytes_in_an_offline_zone_are_told_and_everything_else_goes_on() {
         write(&fs, "/c.sst", &[4; 60_000]).unwrap();
         write(&fs, "/000002.log", &[5; 60_000]).unwrap();
         while fs.clean_ahead().unwrap() {}
-        // When it is deleted, the zone is out of use and all is well.
+        // Once the file is deleted, the zone is out of use and the file system is healthy.
         fs.delete(path).unwrap();
         fs.sync_metadata().unwrap();
         assert!(is_out_of_use(&fs, zone), "{:?}", fs.zones());
@@ -212,7 +212,7 @@ fn a_file_that_nothing_is_lost_of_goes_on_elsewhere() {
     for path in ["/000001.log", "/a.sst"] {
         let device = formatted(0, 0);
         let fs = mount(device.clone()).unwrap();
-        // The zone that is offered first breaks with the first write to it.
+        // The first zone that the writer takes goes offline at the first write to it.
         let broken = Fault::Break(ZoneCondition::Offline);
         device.add(Plan::at(ZoneCommand::Write, 1, broken));
         let mut expected = Vec::new();
@@ -238,7 +238,7 @@ fn what_was_lost_before_a_sync_comes_up_in_it_and_stays() {
     let zone = zones_of(&fs, "/a.sst")[0];
     writer.append(&[1; 100]).unwrap();
     device.break_zone(zone, ZoneCondition::Offline);
-    // Somebody else notices.
+    // A reader notices the loss before the writer does.
     let mut bytes = [0; 10];
     assert!(fs.open("/a.sst").unwrap().read_at(0, &mut bytes).is_err());
     names_file_and_zone(&writer.sync().unwrap_err(), "/a.sst", zone);
@@ -249,7 +249,7 @@ fn what_was_lost_before_a_sync_comes_up_in_it_and_stays() {
 
 #[test]
 fn superblocks_and_the_journal_go_on_in_other_zones() {
-    // Every zone that holds metadata breaks in turn while it is written to.
+    // A zone of each kind that holds metadata breaks while it is written to.
     for condition in [ZoneCondition::ReadOnly, ZoneCondition::Offline] {
         for conventional in [0, 4] {
             let device = formatted(conventional, 0);
@@ -288,7 +288,7 @@ fn a_journal_that_cannot_be_read_is_told_with_its_zone() {
     );
 }
 
-/// With two copies a zone that fails while it is written to takes nothing, so nothing is refused.
+/// With two copies, a zone that fails while it is written to loses nothing, so no append is refused.
 #[test]
 fn with_two_copies_a_log_goes_on_whichever_zone_fails() {
     let begun = || {
@@ -319,7 +319,8 @@ fn with_two_copies_a_log_goes_on_whichever_zone_fails() {
     }
 }
 
-/// A drive answers zeros there, which are no data: also where so little is read that no checksum covers it.
+/// The drive returns zeros above the write pointer, which must not be taken for data, even in reads too small for a
+/// checksum to cover.
 #[test]
 fn what_a_zone_that_went_back_has_lost_is_an_error_and_nothing_is_written_there() {
     for active in [0, 6] {
@@ -329,7 +330,7 @@ fn what_a_zone_that_went_back_has_lost_is_an_error_and_nothing_is_written_there(
         some_files(&fs);
         let zone = zones_of(&fs, "/b.sst").pop().unwrap();
         fs.unmount().unwrap();
-        // What a journal begins with is durable.
+        // A second mount, so that the snapshot that begins its journal is durable.
         mount(memory.clone()).unwrap().unmount().unwrap();
         let drive = Faults::new(memory.clone());
         ZoneDamage::WentBack.strike(&drive, zone, |_| 1).unwrap();
@@ -348,7 +349,7 @@ fn what_a_zone_that_went_back_has_lost_is_an_error_and_nothing_is_written_there(
         }
         let fs = mount(memory).unwrap();
         fs.delete("/b.sst").unwrap();
-        // Its place is another file's in the same mount.
+        // After the deletion, the zone can be reused in the same mount.
         let is_reused = (0..100).any(|again| {
             if again > 0 {
                 fs.delete("/again.sst").unwrap();

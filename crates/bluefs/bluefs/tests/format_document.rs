@@ -9,7 +9,7 @@ use zone::{ZoneAddress, ZoneId};
 
 const DOCUMENT: &str = include_str!("../../../../docs/format/bluefs.md");
 
-/// The rows of the first table behind `heading` whose first cell is a number.
+/// The rows of the first table after `heading` whose first cell is a number.
 fn rows(heading: &str) -> Vec<Vec<String>> {
     let from = DOCUMENT
         .find(heading)
@@ -29,7 +29,7 @@ fn rows(heading: &str) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// Offset and size of the row that begins with `field`.
+/// Byte range of the field whose name begins with `field`.
 fn place(heading: &str, field: &str) -> std::ops::Range<usize> {
     let row = rows(heading)
         .into_iter()
@@ -235,7 +235,7 @@ fn operations_and_extents() {
         let words: String = row[1].split(' ').collect();
         let name = format!("{operation:?}").to_lowercase();
         assert!(name.starts_with(&words), "{words} is {name}");
-        // Each number in the list of fields has its size.
+        // The sizes of the fields that the row names add up to the encoded length.
         let sizes = row[2].matches("u64").count() * 8 + row[2].matches("u32").count() * 4;
         let paths = row[2].matches("path").count() * 4;
         let kind = usize::from(row[2].contains("u8 kind"));

@@ -1,4 +1,4 @@
-//! What is said to be free is what fits, on an empty drive and on one full of what has been deleted.
+//! The reported free space is what fits, on an empty drive and on one full of deleted data.
 
 use crate::support::{assert_clean, format, mount};
 use bluefs::{BlueFs, Error, Role};
@@ -6,8 +6,8 @@ use device::MemoryDrive;
 use std::sync::Arc;
 use zone::{Geometry, ZoneKind};
 
-/// Zones by which what fits may differ from what is said: two that only compactions leave to others, and
-/// as many as may be partly written when the drive is full.
+/// Zones by which the space that fits may exceed the reported one (two that compactions leave to others) or fall short
+/// of it (as many as may be partly written when the drive is full).
 const ZONES_MORE: u64 = 4;
 const ZONES_LESS: u64 = 4;
 
@@ -30,7 +30,7 @@ fn padded(size: u64) -> u64 {
     size.next_multiple_of(4096)
 }
 
-/// Writes files until there is no space. Answers the bytes that found a place, whole blocks.
+/// Writes files until there is no space. Returns the bytes written, in whole blocks.
 fn fill(fs: &BlueFs, sizes: &[u64], names: &mut Vec<(String, u64)>) -> u64 {
     let mut fits = 0;
     for round in 0.. {
@@ -97,7 +97,7 @@ fn what_is_said_to_be_free_fits() {
                 let said = fs.usage().free_bytes;
                 let fits = fill(&fs, sizes, &mut names);
                 agree(said, fits, largest, &g, &told("empty"));
-                // What is deleted is dead at once, and free before anything has been cleaned.
+                // Deleted data counts as free at once, before anything has been cleaned.
                 for nth in [2, 3] {
                     let mut index = 0;
                     names.retain(|(name, _)| {

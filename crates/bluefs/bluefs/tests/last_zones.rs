@@ -1,4 +1,4 @@
-//! Who gets the last free zones, and what a log does that got none.
+//! The order in which files get the last free zones, and logs that got none.
 
 use crate::support::*;
 use bluefs::{BlueFs, Error, Role, Writer};
@@ -13,7 +13,7 @@ fn fresh() -> (Arc<MemoryDrive>, BlueFs) {
     (device, fs)
 }
 
-/// Appends and syncs a block at a time until there is no space; answers how many there were.
+/// Appends and syncs one block at a time until there is no space. Returns the number of blocks.
 fn fill(writer: &mut Writer) -> usize {
     for count in 0.. {
         match writer.append(&[7; 512]).and_then(|()| writer.sync()) {
@@ -25,8 +25,8 @@ fn fill(writer: &mut Writer) -> usize {
     unreachable!()
 }
 
-/// A database that cannot compact goes on, one that cannot write out its memtable goes on for a
-/// while, one without a log stops.
+/// A database that cannot compact continues; one that cannot flush its memtable continues for a while; one without a
+/// log stops. So compactions must leave zones to flushes, and these to logs.
 #[test]
 fn compactions_leave_zones_to_memtables_and_these_to_logs() {
     let (_device, fs) = fresh();
@@ -39,8 +39,8 @@ fn compactions_leave_zones_to_memtables_and_these_to_logs() {
     assert!(fill(&mut log) > 20);
 }
 
-/// `CURRENT` is written anew whenever LevelDB opens a database; a full one has to be opened before
-/// anything in it can be deleted.
+/// LevelDB rewrites `CURRENT` whenever it opens a database, and a full database has to be opened before anything in it
+/// can be deleted.
 #[test]
 fn what_says_which_manifest_is_current_finds_room_on_a_full_drive() {
     let (_device, fs) = fresh();
@@ -66,7 +66,7 @@ fn what_says_which_manifest_is_current_finds_room_on_a_full_drive() {
     }
 }
 
-/// A log that went on behind a piece that is missing would bring back what came after it.
+/// A log that found no space lacks a piece, so it takes no more appends: records after the gap must not come back.
 #[test]
 fn a_log_that_found_no_space_takes_nothing_more() {
     let (device, fs) = fresh();
@@ -84,12 +84,12 @@ fn a_log_that_found_no_space_takes_nothing_more() {
     assert!(matches!(late, Err(Error::NoSpace { .. })), "{late:?}");
     drop(log);
     assert!(fs.metadata("/000002.log").unwrap().size <= size);
-    // Another file has the space.
+    // Another file can use the space.
     let mut other = fs.create("/000003.log").unwrap();
     other.append(&[1; 4096]).unwrap();
     other.sync().unwrap();
     drop(other);
-    // Of the append whose sync failed nobody knows: it may be there, whole, if space was found later.
+    // The append whose sync failed may be there as a whole, if space was found later.
     fs.unmount().unwrap();
     drop(fs);
     let found = read(&mount(device).unwrap(), "/000002.log").unwrap();
@@ -103,7 +103,7 @@ fn a_log_that_found_no_space_takes_nothing_more() {
     );
 }
 
-/// Whether a log of so many records finds space; it is gone behind that.
+/// Whether a log of `records` records finds space; the log is deleted afterwards.
 fn writes_log(fs: &BlueFs, name: &str, records: u64) -> bool {
     let mut log = fs.create(name).unwrap();
     let mut record = || log.append(&[7; 400]).and_then(|()| log.sync());
@@ -117,8 +117,8 @@ fn writes_log(fs: &BlueFs, name: &str, records: u64) -> bool {
     }
 }
 
-/// A part of every zone is dead, so there is space: but it has to be moved together first. That goes on whoever takes the last zones
-/// in between, for few bytes or for many.
+/// A part of every zone is dead, so there is space, but live data has to be moved together first. Moving stays possible
+/// whoever takes the last zones meanwhile, for few bytes or for many.
 #[test]
 fn nobody_takes_the_room_that_moving_needs() {
     for round in 0..20 {
@@ -154,7 +154,7 @@ fn nobody_takes_the_room_that_moving_needs() {
                     let name = format!("/{step:06}.log");
                     let records = 1 + random.below(20);
                     if !writes_log(&fs, &name, records) {
-                        // With room for four zones of it a log is written, wherever that room is.
+                        // If four zones' worth of files are deleted, the log can be written, wherever that space is.
                         let mut freed = 0;
                         while freed < 96 << 10 {
                             let file = live.pop_front().unwrap();

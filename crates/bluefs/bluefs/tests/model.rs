@@ -1,6 +1,5 @@
-//! Random steps on the file system and on a plain model of it, over drives in memory and in files,
-//! with clean and unclean restarts; and random power cuts. The same cases every time;
-//! `ZONESTORE_CASES=n` runs n of each instead of the small budget.
+//! Random steps on the file system and on its model, on drives in memory and in files, with clean and unclean restarts;
+//! and random power cuts. The cases are the same in each run; `ZONESTORE_CASES=n` runs n of each kind.
 
 use crate::support;
 use crate::support::{NAMES, Pair, Step, assert_clean, format, geometry, mount};
@@ -41,7 +40,7 @@ fn geometries() -> impl Strategy<Value = Geometry> {
         .prop_map(|(conventional, active)| geometry(64, conventional, active))
 }
 
-/// Space is not what this test is about: a step that finds none ends it.
+/// Carries out the steps on both. A step that finds no space ends the run, for other tests are about space.
 fn run<D: ZonedDevice + 'static>(device: Arc<D>, steps: &[Step]) {
     format(&*device, Role::Alone);
     let mut pair = Pair::new(device).unwrap();

@@ -1,4 +1,4 @@
-//! How much a mount reads: what it needs, in large pieces.
+//! Bytes and commands that a mount reads: superblocks, journal and logs once, in large pieces.
 
 use crate::support::{format, mount, mount_in, pool, read};
 use bluefs::{BlueFs, Role};
@@ -29,7 +29,7 @@ fn log_bytes() -> Vec<u8> {
     records.collect()
 }
 
-/// A database's files: SSTs, a log and a manifest of many syncs.
+/// Writes what a database writes: SSTs, and a log and a manifest with many syncs.
 fn work(fs: &BlueFs) {
     let mut log = fs.create("/000001.log").unwrap();
     let mut manifest = fs.create("/MANIFEST-000002").unwrap();
@@ -66,7 +66,7 @@ fn a_mount_reads_what_it_needs_in_large_pieces() {
                 let before = device.snapshot();
                 let fs = mount_in(device.clone(), pool(&*device), read_only).unwrap();
                 let after = device.snapshot().since(&before);
-                // Superblocks, journal and logs, and what a piece reads behind them.
+                // Superblocks, journal and logs, and the rest of each piece after their ends.
                 let needed = journal + logs;
                 assert!(after.read.operations <= 12, "{after:?}");
                 assert!(
@@ -91,7 +91,7 @@ fn records_of_many_syncs_are_read_together() {
     assert_eq!(read(&fs, "/000001.log").unwrap(), log_bytes());
     let together = device.snapshot().since(&before).read;
     assert!(together.operations <= 8, "{together:?}");
-    // At any offset, and over the end of what is read at once.
+    // Reads at any offset, some across the end of what one read command fetches.
     let log = fs.open("/000001.log").unwrap();
     for (offset, length) in [(1, 998), (499, 2), (499, 20_001), (77_777, 100_000)] {
         let mut bytes = vec![0; length];

@@ -1,4 +1,5 @@
-//! Looking at a file system while it is mounted for writing, as somebody without a share in it does.
+//! Observing a file system from outside while it is mounted for writing: the zones, their content, and their live
+//! bytes.
 
 use crate::support;
 use crate::support::{format, mount};
@@ -63,7 +64,7 @@ fn an_observer_sees_what_each_zone_holds_while_it_is_written() {
         assert_eq!(found.len(), 1, "{content:?}: {:?}", seen.zones);
         assert_eq!((found[0].1, found[0].2), (bytes, 0), "{content:?}");
     }
-    // It names the zones that the file system itself does, apart from what has no live data.
+    // Observing finds the zones that the file system itself names, except those without live data.
     for (zone, purpose) in fs.zones() {
         let seen = seen.zones.get(&zone).map(|z| z.content);
         let right = match purpose {
@@ -95,7 +96,7 @@ fn what_is_deleted_is_dead_and_what_is_being_written_is_neither() {
     let unnamed: u64 = seen.zones.values().map(|z| z.unnamed_bytes).sum();
     assert_eq!((seen.files, live, unnamed), (1, 4 << 10, 0));
 
-    // More than a writer buffers: it is on the drive, and the journal does not know of it.
+    // More than a writer buffers, so that bytes are on the drive that the journal does not name yet.
     let mut writer = fs.create("/000003.sst").unwrap();
     writer.append(&vec![7; (1 << 20) + 512]).unwrap();
     let seen = look(&drive);

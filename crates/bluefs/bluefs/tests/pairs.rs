@@ -1,6 +1,5 @@
-//! Every operation behind every other (and, of those that change names or zones, some threes), the
-//! power cut at every command, on every kind of drive. `ZONESTORE_CRASH_STATES=n` looks at more
-//! states at each cut, `ZONESTORE_CRASH_TRIPLES=1` at all threes.
+//! Every operation after every other, and some triples of operations, with the power cut at every command, on every
+//! kind of drive. `ZONESTORE_CRASH_STATES=n` checks more states for each cut, `ZONESTORE_CRASH_TRIPLES=1` all triples.
 
 use crate::support;
 use crate::support::Step::{self, *};
@@ -112,8 +111,8 @@ fn geometries() -> [Geometry; 3] {
     [geometry(24, 4, 0), geometry(24, 0, 0), geometry(24, 0, 6)]
 }
 
-/// Cuts the power at each command of `steps`; answers how many cuts and states that were. What the first `seen` steps
-/// leave has been looked at.
+/// Cuts the power at each command of `steps`. Returns the number of cuts and of states. Cuts during the first `seen`
+/// steps are skipped, for they have been checked.
 fn enumerate(
     g: &Geometry,
     name: &str,
@@ -192,7 +191,7 @@ fn every_pair_of_operations() {
             for (second, b) in OPERATIONS {
                 let steps = [a, b].concat();
                 let name = format!("{first}, {second}");
-                // The first pair with this one has its cuts.
+                // Cuts during the first operation are checked with the first of its pairs.
                 let seen = if second == OPERATIONS[0].0 {
                     0
                 } else {
@@ -208,8 +207,8 @@ fn every_pair_of_operations() {
     assert!(states > points);
 }
 
-/// A zone that had been full may be partly written, and hold an active resource, after a power cut: more of
-/// them than may be active beside the journal and a superblock.
+/// After a power cut, zones that had been full may be partly written and so active: more of them than may be active
+/// beside the journal and a superblock.
 #[test]
 fn zones_that_had_been_full() {
     for (first, a) in OPERATIONS.iter().filter(|o| o.0 == "rename over") {
@@ -234,7 +233,7 @@ fn some_threes_of_operations() {
         for (second, b) in OPERATIONS {
             for (third, c) in OPERATIONS {
                 count += 1;
-                // 31 shares no factor with the number of operations, so that all come everywhere.
+                // 31 shares no factor with the number of operations, so that each operation comes in each position.
                 if !all && !count.is_multiple_of(31) {
                     continue;
                 }
@@ -252,8 +251,8 @@ fn some_threes_of_operations() {
 
 #[test]
 fn compaction_of_the_journal_and_unmounting() {
-    // Zones of 1 MiB and blocks of 4 KiB: every synced file adds a block of journal, so that it is
-    // compacted after some 250; the power is cut around that, and around unmounting.
+    // With zones of 1 MiB and blocks of 4 KiB, every synced file adds a block to the journal, which is compacted after
+    // some 250. The power is cut around that and around an unmount.
     let (mut points, mut states) = (0, 0);
     for (conventional, active) in [(4, 0), (0, 0), (0, 6)] {
         let mut g = geometry(24, conventional, active);
@@ -265,7 +264,7 @@ fn compaction_of_the_journal_and_unmounting() {
             let mut pair = Pair::new(device.clone()).unwrap();
             pair.step(Create(0)).unwrap();
             let generation = pair.fs.info().generation;
-            // The superblock is the last thing of a compaction; the cut walks over all of it.
+            // A compaction writes the superblock last; the cut is tried at every command up to that.
             let mut cut = false;
             for i in 0..400usize {
                 if !cut && pair.fs.statistics().journal_bytes_written >= (1 << 20) - 4096 * 3 {

@@ -1,5 +1,5 @@
-//! Frames of the journal are damaged, one at a time. A repair carries out those behind it: what the damaged
-//! one held is lost, and nothing besides; what may have changed its owner in it is left alone.
+//! Journal frames are damaged, one at a time. A repair carries out the frames after it: only what the damaged frame
+//! held is lost, and zones that may have changed their owner in it are left alone.
 
 use crate::support::{assert_clean, format, geometry, mount, pool, put, read};
 use bluefs::format::journal::{MAGIC, decode_header};
@@ -18,7 +18,7 @@ fn drive(conventional: u32) -> Arc<MemoryDrive> {
     device
 }
 
-/// Where the frames of the newest epoch begin, by their numbers.
+/// Addresses of the frames of the newest epoch, by number.
 fn frames(device: &MemoryDrive) -> BTreeMap<u64, ZoneAddress> {
     let g = device.geometry();
     let mut found: BTreeMap<u64, BTreeMap<u64, ZoneAddress>> = BTreeMap::new();
@@ -36,7 +36,7 @@ fn frames(device: &MemoryDrive) -> BTreeMap<u64, ZoneAddress> {
     found.into_values().next_back().unwrap()
 }
 
-/// The drive with another byte behind the header of a frame.
+/// A copy of the drive with a byte changed after the header of a frame.
 fn damaged(device: &MemoryDrive, at: ZoneAddress) -> Arc<MemoryDrive> {
     let copy = device.snapshot();
     let g = copy.geometry().clone();
@@ -55,7 +55,7 @@ fn damaged(device: &MemoryDrive, at: ZoneAddress) -> Arc<MemoryDrive> {
     Arc::new(copy)
 }
 
-/// What a repair says that it loses, and the file system behind it.
+/// The losses that a repair reports, and the file system after it.
 fn repaired(device: &Arc<MemoryDrive>) -> (Vec<Loss>, BlueFs) {
     let options = |read_only| MountOptions {
         read_only,
@@ -123,7 +123,7 @@ fn what_a_damaged_frame_did_not_hold_is_there() {
             for (path, bytes) in &there {
                 let is_named = lost.iter().any(|loss| loss.path == *path);
                 match expected.get(path) {
-                    // Which of them has the name may be in what is damaged.
+                    // The damaged frame may be the rename that gave this file its name.
                     Some(right) if path == "/d/CURRENT" => assert_eq!(right.len(), bytes.len()),
                     Some(right) if is_named => assert!(right.starts_with(bytes), "{number} {path}"),
                     Some(right) => assert_eq!(right, bytes, "{number} {path} {lost:?}"),
@@ -144,7 +144,7 @@ fn what_a_damaged_frame_did_not_hold_is_there() {
     }
 }
 
-/// The damaged frame removed a file, and its zone holds another one by now.
+/// The damaged frame removed a file whose zone holds another file by now: the removed file must not come back.
 #[test]
 fn a_file_whose_zone_has_been_used_again_does_not_come_back() {
     let device = Arc::new(MemoryDrive::new(geometry(20, 0, 0)).unwrap());
@@ -154,7 +154,7 @@ fn a_file_whose_zone_has_been_used_again_does_not_come_back() {
     put(&fs, "/kept.sst", &[9; 600]);
     let zone = device.geometry().zone_capacity as usize;
     put(&fs, "/old.sst", &vec![1; 2 * zone]);
-    // The one that it fills.
+    // The zone that the file fills completely.
     let place = fs.extents("/old.sst").unwrap()[1].at.zone;
     fs.delete("/old.sst").unwrap();
     fs.sync_metadata().unwrap();
@@ -166,7 +166,7 @@ fn a_file_whose_zone_has_been_used_again_does_not_come_back() {
         block.windows(8).any(|window| window == b"/old.sst")
     };
     let held = frames(&device).into_values().rfind(names_it).unwrap();
-    // Until one lies where it lay.
+    // Writes files until one of them has an extent in that zone.
     for n in 0..40 {
         let path = format!("/{n:02}.sst");
         put(&fs, &path, &vec![2; zone]);
@@ -185,7 +185,7 @@ fn a_file_whose_zone_has_been_used_again_does_not_come_back() {
     assert!(lost.iter().any(|loss| loss.path == "/old.sst"), "{lost:?}");
 }
 
-/// Beside a store: a zone that a damaged frame gave away is somebody else's, with data in it.
+/// On a drive shared with a store: a zone that a damaged frame gave away holds the store's data by now.
 #[test]
 fn a_zone_that_was_given_away_is_left_alone() {
     let device = Arc::new(MemoryDrive::new(geometry(60, 0, 0)).unwrap());

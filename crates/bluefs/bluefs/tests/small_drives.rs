@@ -1,5 +1,5 @@
-//! Drives of all small shapes, filled, emptied and filled again, until metadata needs the last zones. A
-//! drive may refuse for want of space; it must not stop, lose a name, or stay full.
+//! Drives of all small shapes are filled, emptied and filled again, until metadata needs the last zones. A drive may
+//! refuse writes for lack of space; it must not stop, lose a name, or stay full.
 //!
 //! `ZONESTORE_SMALL_DRIVES=n` runs n of them.
 
@@ -15,7 +15,7 @@ const EACH_DAY: u64 = 60;
 fn shape(random: &mut Random) -> Geometry {
     let block_size: u32 = if random.below(2) == 0 { 512 } else { 4096 };
     let zone_size = (16 << 10) << random.below(7);
-    // At least three blocks, as a quarter less may be left.
+    // At least three blocks after the quarter that may be missing.
     let zone_capacity = match random.below(3) {
         0 => zone_size,
         _ => zone_size / 4 * 3,
@@ -39,7 +39,7 @@ fn shape(random: &mut Random) -> Geometry {
     }
 }
 
-/// What was synced.
+/// The files that were synced, and their contents.
 #[derive(Default)]
 struct Files(BTreeMap<String, Vec<u8>>);
 
@@ -53,7 +53,7 @@ impl Files {
         format!("{prefix}{number:06}.{ending}")
     }
 
-    /// Writes files until one finds no space, and answers how many bytes there was space for.
+    /// Writes files until one finds no space. Returns the bytes that were written.
     fn fill(&mut self, fs: &BlueFs, random: &mut Random, first: u64) -> u64 {
         let zone = fs.device().geometry().zone_capacity;
         // Mostly data, or mostly names.
@@ -71,7 +71,7 @@ impl Files {
             match written {
                 Ok(()) => bytes += data.len() as u64,
                 Err(Error::NoSpace { .. }) => {
-                    // It may have been refused its name.
+                    // The file may have found no space for its name.
                     if fs.exists(&name) {
                         fs.delete(&name).unwrap();
                     }
@@ -92,7 +92,7 @@ impl Files {
             }
             !goes
         });
-        // What is deleted is not all in the journal until there is room for that; but it is at last.
+        // The journal may have no space for all removals at first, but gets it in the end.
         match fs.sync_metadata() {
             Ok(()) | Err(Error::NoSpace { .. }) => {}
             Err(error) => panic!("{error}"),
@@ -146,7 +146,7 @@ fn live(seed: u64) {
     }
     files.delete(&fs, || true);
     fs.sync_metadata().unwrap();
-    // What is left is a drive nearly as good as new: a log may have had the last zone.
+    // The emptied drive has nearly as much space as a new one: a log may hold the last zone.
     let mut writer = fs.create("last.sst").unwrap();
     let mut room = 0;
     let piece = vec![1; g.block_size as usize];

@@ -1,5 +1,5 @@
-//! Histories on a drive that is nearly full: nothing is refused while what is live fits the
-//! capacity that the file system declares. `ZONESTORE_CASES=1000` runs a thousand of each kind.
+//! Histories on a drive that is nearly full: no write is refused as long as the live bytes fit the capacity that the
+//! file system declares. `ZONESTORE_CASES=1000` runs a thousand of each kind.
 
 use crate::support::{Random, assert_clean, format, geometry, mount};
 use bluefs::{BlueFs, Lifetime, Role};
@@ -9,7 +9,7 @@ use std::sync::Arc;
 struct History {
     fs: BlueFs,
     random: Random,
-    /// Names with whole blocks.
+    /// Names of files, and their bytes in whole blocks.
     files: Vec<(String, u64)>,
     live: u64,
     target: u64,
@@ -47,7 +47,7 @@ impl History {
         Ok(blocks)
     }
 
-    /// Several files become one; the inputs go when the output is durable.
+    /// Merges several files into one, and deletes them once that is durable.
     fn compact(&mut self) -> bluefs::Result<()> {
         let inputs = 2 + self.random.below(3) as usize;
         let size: u64 = self.files.iter().take(inputs).map(|(_, b)| b).sum();
@@ -62,7 +62,7 @@ impl History {
         Ok(())
     }
 
-    /// A file takes the place of another.
+    /// Replaces a file by a new one.
     fn replace(&mut self) -> bluefs::Result<()> {
         let size = self.random.size();
         if self.files.is_empty() || self.live + size.next_multiple_of(512) > self.target {

@@ -1,4 +1,4 @@
-//! A command of the drive that does not come back holds up no reader of anything else.
+//! A drive command that does not return delays only the callers that need it, and no reader of anything else.
 
 use crate::support;
 use crate::support::{format, geometry, pool, put, read};
@@ -11,7 +11,7 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 use zone::{ZoneCommand, ZoneId};
 
-/// Only a test that fails takes so long.
+/// Timeout; only a failing test waits this long.
 const FOR_EVER: Duration = Duration::from_secs(600);
 
 fn mounted(cache_bytes: u64) -> (Arc<Faults<MemoryDrive>>, BlueFs) {
@@ -104,7 +104,7 @@ fn a_stuck_reset_holds_up_no_read() {
     });
 }
 
-/// A log with a run of records, so that an append to it needs nothing of the journal.
+/// A log that has a run already, so that appending to it needs no journal frame.
 fn log(fs: &BlueFs) -> Writer {
     let mut log = fs.create("/000009.log").unwrap();
     log.append(&[5; 1000]).unwrap();
@@ -112,7 +112,8 @@ fn log(fs: &BlueFs) -> Writer {
     log
 }
 
-/// Whoever only looks goes on, names change, and logs are appended to.
+/// Asserts that reads, listings, renames and appends to a log succeed while the drive is stuck. `can_flush` says
+/// whether the log can be synced too.
 fn others_go_on(fs: &BlueFs, gate: &Gate, log: &mut Writer, can_flush: bool) {
     comes_back(gate, || {
         for name in fs.list("/").unwrap() {
@@ -150,7 +151,7 @@ fn journal_zone(fs: &BlueFs) -> ZoneId {
     journal.unwrap().0
 }
 
-/// Whatever the journal does.
+/// The stuck command is a journal write, a snapshot, a superblock, its copy, or the reset of an old journal.
 #[test]
 fn a_stuck_journal_holds_up_neither_readers_nor_logs() {
     type Where = fn(&BlueFs) -> ZoneId;
@@ -169,7 +170,7 @@ fn a_stuck_journal_holds_up_neither_readers_nor_logs() {
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let work = scope.spawn(|| {
-                // So many only if the test fails.
+                // The limit ends a failing test.
                 for _ in 0..10_000 {
                     if is_over.load(Ordering::Relaxed) {
                         break;
@@ -211,7 +212,7 @@ fn a_stuck_flush_holds_up_neither_readers_nor_appends() {
     });
 }
 
-/// Also those who ask for the file that is written, and those who choose a zone or what to clean.
+/// The same for readers of the file that is being written, for writers that need a zone, and for the cleaner.
 #[test]
 fn a_stuck_write_holds_up_neither_readers_nor_other_files() {
     for name in ["/w.sst", "/000011.log"] {

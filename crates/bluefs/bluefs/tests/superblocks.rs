@@ -1,5 +1,5 @@
-//! The loss of a superblock zone: what was synced is there, the copy is made anew, and nobody takes a
-//! drive with data for an empty one.
+//! The loss of superblock zones: synced data is there, the lost copy is rewritten, and a drive with data is never taken
+//! for an empty one.
 
 use crate::support::Step::*;
 use crate::support::{Pair, assert_clean, format, geometry, mount, mount_in, pool, read};
@@ -9,7 +9,7 @@ use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
 use zone::{ByteOffset, Geometry, ZoneAddress, ZoneCondition, ZoneId, ZoneKind};
 
-/// Without conventional zones, with some, with nothing else, and with few active zones.
+/// Drives without conventional zones, with some, with conventional zones only, and with few active zones.
 fn geometries() -> [Geometry; 4] {
     [(0, 0), (4, 0), (40, 0), (0, 6)]
         .map(|(conventional, active)| geometry(40, conventional, active))
@@ -26,7 +26,7 @@ enum Loss {
     ReadOnly,
     Zeroed,
     Reset,
-    /// One bit of every block.
+    /// A flipped bit in every block.
     Flipped,
 }
 
@@ -71,7 +71,7 @@ fn put(fs: &BlueFs, path: &str, content: &[u8]) {
     fs.sync_metadata().unwrap();
 }
 
-/// A drive with two files, after so many mounts that the rings stand anywhere.
+/// A drive with two files, after `mounts` mounts, which determine how far the rings are filled.
 fn with_files(g: &Geometry, mounts: u32) -> MemoryDrive {
     let drive = Arc::new(MemoryDrive::new(g.clone()).unwrap());
     format(&*drive, Role::Alone);
@@ -93,7 +93,8 @@ fn has_files(fs: &BlueFs, round: u32) {
 #[test]
 fn the_loss_of_any_superblock_zone_loses_nothing() {
     for g in geometries() {
-        // With 48 superblocks to a zone, or 16, the last is in the first or the second zone.
+        // A zone holds 48 superblocks, a conventional one 16, so the last superblock is in the first or in the second
+        // zone of a ring.
         for mounts in [0, 5, 11, 23, 24, 30] {
             let good = with_files(&g, mounts);
             for zone in rings(&g).concat() {
@@ -110,7 +111,7 @@ fn the_loss_of_any_superblock_zone_loses_nothing() {
                     assert_clean(&fs);
                     put(&fs, "/b", b"more");
                     fs.unmount().unwrap();
-                    // What was lost has been made anew: now the other ring may go.
+                    // The lost ring has been rewritten, so the other ring may be lost now.
                     let [first, second] = rings(&g);
                     let other = if first.contains(&zone) { second } else { first };
                     for zone in other {
@@ -120,11 +121,12 @@ fn the_loss_of_any_superblock_zone_loses_nothing() {
                     has_files(&fs, mounts);
                     assert_eq!(read(&fs, "/b").unwrap(), b"more");
                     if g.max_active_zones > 0 && [Loss::Offline, Loss::ReadOnly].contains(&loss) {
-                        // One zone of four is left, and the only superblock in it: for reading only.
+                        // One superblock zone of four is left, with the only superblock in it: read-only mounts work,
+                        // others do not.
                         continue;
                     }
                     let fs = mount(drive.clone()).unwrap();
-                    // One ring is enough to go on with.
+                    // One ring is enough to continue.
                     put(&fs, "/c", b"and more");
                     fs.unmount().unwrap();
                     assert_eq!(read(&mount(drive).unwrap(), "/c").unwrap(), b"and more");
@@ -134,14 +136,14 @@ fn the_loss_of_any_superblock_zone_loses_nothing() {
     }
 }
 
-/// What a zone that can only be read keeps is older than a new file system.
+/// A superblock zone that can only be read keeps old superblocks; the new file system must count as newer.
 #[test]
 fn a_superblock_that_cannot_be_erased_does_not_come_back() {
     for g in geometries() {
         for mounts in [0, 11, 24] {
             let good = with_files(&g, mounts);
             for zone in rings(&g).concat() {
-                // A conventional one is overwritten, or there is no new file system.
+                // Formatting overwrites a conventional zone, or fails.
                 if g.kind(zone) == ZoneKind::Conventional {
                     continue;
                 }
@@ -178,8 +180,8 @@ const LIMITS: CrashLimits = CrashLimits {
 
 #[test]
 fn a_power_cut_during_an_update_and_the_loss_of_a_zone() {
-    // A superblock at the begin of a mount and one at its end: the rings turn in the 24th mount, the
-    // conventional ones after eight.
+    // A mount writes a superblock at its beginning and one at its end: rings change zones in the 24th mount, those in
+    // conventional zones after eight.
     let mut states = 0;
     for g in geometries() {
         for mounts in [0, 7, 23] {
@@ -261,7 +263,7 @@ fn only_an_empty_drive_is_formatted_without_force() {
     for g in geometries() {
         let empty = MemoryDrive::new(g.clone()).unwrap();
         assert!(BlueFs::contents(&empty).unwrap().is_empty());
-        // Somebody's data in any one zone.
+        // Data of another program in any one zone.
         for zone in g.zones() {
             let drive = empty.snapshot();
             let at = match g.kind(zone) {
@@ -282,7 +284,7 @@ fn only_an_empty_drive_is_formatted_without_force() {
             let refused = BlueFs::format(&drive, &options(false));
             assert!(matches!(refused, Err(Error::NotEmpty { .. })), "{zone}");
         }
-        // An offline zone elsewhere holds nothing that could be lost.
+        // An offline zone elsewhere has no data that formatting could destroy.
         let drive = empty.snapshot();
         drive
             .set_condition(ZoneId(2), ZoneCondition::Offline)
@@ -294,7 +296,7 @@ fn only_an_empty_drive_is_formatted_without_force() {
 
 #[test]
 fn an_older_superblock_never_passes_for_the_newest() {
-    // Both rings have lost what was written last: an older one is left, whose journal is gone.
+    // Both rings have lost their latest superblocks, so an older one is left, whose journal is gone.
     for g in geometries() {
         let good = with_files(&g, 4);
         for keep in 1..5 {
@@ -310,7 +312,7 @@ fn an_older_superblock_never_passes_for_the_newest() {
                     generation == keep as u64 && lost > 0,
                     "{generation} of {keep}"
                 ),
-                // Where nothing is reset, only frames behind the snapshot tell of its superblock.
+                // Where nothing is reset, only frames after the snapshot tell which superblock is theirs.
                 Err(Error::JournalDamaged { .. }) if g.conventional_zones > 0 => {}
                 Err(error) => panic!("{keep}: {error}"),
             }
@@ -318,7 +320,7 @@ fn an_older_superblock_never_passes_for_the_newest() {
     }
 }
 
-/// Keeps the first `keep` superblocks of a zone only.
+/// Keeps only the first `keep` superblocks of a zone.
 fn cut_off(drive: &MemoryDrive, zone: ZoneId, keep: usize) {
     let g = drive.geometry();
     let mut bytes = vec![0; 16 * 512];
@@ -339,8 +341,8 @@ fn cut_off(drive: &MemoryDrive, zone: ZoneId, keep: usize) {
     }
 }
 
-/// Zones that another part has open leave too few active ones for a mount: it fails, as often as it is tried,
-/// and goes well when they have been finished.
+/// Active zones of another user of the drive leave too few for a mount: it fails, however often it is tried, and
+/// succeeds once these zones have been reset.
 #[test]
 fn too_many_active_zones_erase_no_superblock() {
     for conventional in [0, 1] {

@@ -1,4 +1,4 @@
-//! Resets that fail for a while, of zones that the drive lets be written.
+//! Resets that fail for a while: the zones are not used meanwhile, and come back into use when resets succeed again.
 
 use crate::support::*;
 use bluefs::{BlueFs, Cleaning, Error, MountOptions, Role};
@@ -12,7 +12,7 @@ use zone::{ZoneCommand, ZoneCondition, ZoneDescriptor, ZoneId};
 
 type Drive = Faults<MemoryDrive>;
 
-/// There is a store beside it, so that BlueFS resets only what is its own.
+/// A drive shared with a store, so that BlueFS resets only its own zones.
 const ROLE: Role = Role::Shared;
 const PATIENCE: Duration = Duration::from_secs(120);
 const COPIES: [u32; 2] = [1, 2];
@@ -38,7 +38,8 @@ fn fail_resets(device: &Drive) {
     device.add(Plan::from(ZoneCommand::Reset, 1, fault));
 }
 
-/// Writes files of two blocks more than a zone and removes them, until there is no space. Answers how many there were.
+/// Writes and replaces files of two blocks more than a zone, until there is no space or `at_most` were written. Returns
+/// the number of files.
 fn churn(fs: &BlueFs, at_most: usize) -> usize {
     let file = [7; (24 << 10) + 1024];
     for n in 0..at_most {
@@ -55,7 +56,7 @@ fn churn(fs: &BlueFs, at_most: usize) -> usize {
     at_most
 }
 
-/// Bytes that fit in a file, all of which are given back.
+/// Bytes that fit in a file; the file is removed again.
 fn room(fs: &BlueFs) -> usize {
     let mut writer = fs.create("/room.sst").unwrap();
     let mut blocks = 0;
@@ -72,7 +73,8 @@ fn room(fs: &BlueFs) -> usize {
     blocks * 512
 }
 
-/// A file, and no space any more because all resets fail; answers the room that there was behind the file.
+/// A file system with one file and no space, because all resets fail; and the space that there was after writing the
+/// file.
 fn without_resets(device: &Arc<Drive>, clock: &Arc<SimulatedClock>) -> (BlueFs, usize) {
     let fs = mount_at(device.clone(), clock);
     put(&fs, "/kept.sst", &[5; 50_000]);
@@ -89,7 +91,7 @@ fn zones_that_could_not_be_reset_come_back() {
         let (fs, before) = without_resets(&device, &clock);
         assert!(room(&fs) < before / 3);
         device.clear();
-        // As soon as somebody needs them, but for the time that a failed one has to be old.
+        // They are reset as soon as a writer needs space, once some time has passed since the failure.
         clock.advance(Duration::from_secs(1));
         assert_eq!(churn(&fs, 400), 400);
         fs.delete("/last.sst").unwrap();
@@ -99,7 +101,7 @@ fn zones_that_could_not_be_reset_come_back() {
     }
 }
 
-/// No time goes by behind the last failure.
+/// A writer that finds no space tries pending resets at once, without waiting for time to pass since the last failure.
 #[test]
 fn who_finds_no_space_tries_them_at_once() {
     for copies in COPIES {
@@ -111,7 +113,7 @@ fn who_finds_no_space_tries_them_at_once() {
     }
 }
 
-/// Nobody commits anything meanwhile.
+/// The background thread resets the zones while no caller writes or commits anything.
 #[test]
 fn they_come_back_while_nobody_does_anything() {
     let (device, _) = formatted(1);
@@ -142,7 +144,7 @@ fn they_come_back_while_nobody_does_anything() {
     }
 }
 
-/// Nobody else has to be asked which zones are whose before they are reset.
+/// A mount resets BlueFS's own zones before the store has to say which zones are the store's.
 #[test]
 fn the_next_mount_resets_them_first() {
     for copies in COPIES {
@@ -159,7 +161,7 @@ fn the_next_mount_resets_them_first() {
     }
 }
 
-/// One zone that never takes a reset is tried seldom, and costs nothing else.
+/// A zone whose resets always fail is tried at growing intervals, and costs nothing else.
 #[test]
 fn one_that_never_can_be_reset_is_tried_less_and_less() {
     let (device, clock) = formatted(1);
@@ -174,12 +176,12 @@ fn one_that_never_can_be_reset_is_tried_less_and_less() {
     for _ in 0..100 {
         assert_eq!(churn(&fs, 10), 10);
         clock.advance(Duration::from_secs(10));
-        // Somebody needs space.
+        // A writer needs space, which makes BlueFS try the reset.
         room(&fs);
     }
     let tried = device.struck();
     assert!((20..=220).contains(&tried), "{tried}");
-    // It turns out to be broken: nothing is tried any more.
+    // Once the zone is read-only, it is given up and not tried again.
     device.clear();
     device.break_zone(zone, ZoneCondition::ReadOnly);
     clock.advance(Duration::from_secs(100));

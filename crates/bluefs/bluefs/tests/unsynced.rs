@@ -1,5 +1,5 @@
-//! What of logs was not synced and survives the process: on a drive in a file what was flushed, elsewhere
-//! what has an age.
+//! Unsynced data of logs that survives the end of the process: on a drive file everything flushed, which is noted in a
+//! file beside it; on other drives data of a given age.
 
 use crate::support::*;
 use bluefs::unsynced::{self, Noted};
@@ -21,7 +21,7 @@ struct Files {
 }
 
 impl Files {
-    /// A header alone says that the host runs.
+    /// Whether the file beside the drive has notes; a header alone only proves that the host has not restarted.
     fn has_notes(&self) -> bool {
         std::fs::metadata(&self.beside).is_ok_and(|told| told.len() > 64)
     }
@@ -50,7 +50,7 @@ fn keeping(path: &Path) -> BlueFs {
     BlueFs::mount(device.clone(), pool(&*device), options).unwrap()
 }
 
-/// As `zonestore fs` does.
+/// Mounts without keeping notes, as `zonestore fs` does.
 fn plain(path: &Path) -> BlueFs {
     mount(Arc::new(FileDrive::open(path).unwrap())).unwrap()
 }
@@ -59,7 +59,7 @@ fn bytes(from: usize, to: usize) -> Vec<u8> {
     (from..to).map(|n| (n / 7 % 251) as u8).collect()
 }
 
-/// Appends up to `to` bytes, in parts that nothing is a multiple of.
+/// Appends up to `to` bytes, in parts of `part` bytes, and flushes after each.
 fn grow(log: &mut bluefs::Writer, to: usize, part: usize) {
     let mut from = log.size() as usize;
     while from < to {
@@ -70,8 +70,8 @@ fn grow(log: &mut bluefs::Writer, to: usize, part: usize) {
     }
 }
 
-/// The tables of the document are looked for in what a mount has written: in each the offset of a field,
-/// its size, and its name.
+/// Compares the format document with the file that a mount has written: each row of the tables has the offset of a
+/// field, its size, and its name.
 #[test]
 fn the_document_says_what_is_in_the_file() {
     const DOCUMENT: &str = include_str!("../../../../docs/format/unsynced.md");
@@ -126,7 +126,7 @@ fn the_document_says_what_is_in_the_file() {
         0x544f_4e55
     );
     assert_eq!(field(header, 0, "UUID"), info.uuid);
-    // The mount has begun one.
+    // The mount has begun a new epoch.
     let epochs = ["epoch of the journal", "epoch that was about"];
     let epochs = epochs.map(|epoch| number(&field(header, 0, epoch)));
     assert_eq!(epochs, [info.journal_epoch - 1, info.journal_epoch]);
@@ -138,7 +138,7 @@ fn the_document_says_what_is_in_the_file() {
         .unwrap();
     let sum = crc_fast::checksum(crc_fast::CrcAlgorithm::Crc32Iscsi, &found[end - 36..end]);
     assert_eq!(number(&field(header, 0, "crc32c of the 36 bytes")), sum);
-    // Header of the file, and of the notes: nothing lies between what the table names.
+    // The fields of the file's header and of a note follow each other without gaps.
     let ends = header.windows(2).map(|rows| {
         (
             rows[0][0].parse::<usize>().unwrap() + rows[0][1].parse::<usize>().unwrap(),
@@ -182,7 +182,7 @@ fn the_document_says_what_is_in_the_file() {
     assert!(rounds[0] != rounds[1] && rounds[1] == rounds[2]);
 }
 
-/// Nobody unmounts: to the file system that is a `kill -9`.
+/// Dropped without an unmount, which is a `kill -9` for the file system.
 #[test]
 fn what_was_flushed_survives_the_process() {
     let files = files();
@@ -194,7 +194,7 @@ fn what_was_flushed_survives_the_process() {
             log.sync().unwrap();
             grow(&mut log, size + 5000, 333);
         }
-        // Another one, and one that LevelDB would have let go of unclosed.
+        // Another open log, and one that LevelDB would have closed.
         let name = format!("/{:06}.log", n + 10);
         let mut other = fs.create(&name).unwrap();
         grow(&mut other, 3000, 100);
@@ -215,14 +215,15 @@ fn what_was_flushed_survives_the_process() {
         assert!(read(&fs, &name).unwrap() == bytes(0, 3000));
         assert!(read(&fs, "/000002.log").unwrap() == bytes(0, 2000));
         assert_clean(&fs);
-        // It is durable before its copy goes, and then needs no copy.
+        // The next mount makes the data durable before it deletes the notes.
         assert!(!files.has_notes());
         drop(fs);
         assert!(read(&plain(&files.drive), LOG).unwrap() == bytes(0, size));
     }
 }
 
-/// After a power loss of the host a store has a log of its own to go through before anything on the drive is believed.
+/// After a power loss of the host, a store has to replay its own log before anything on the drive can be trusted. So
+/// beside a store, BlueFS notes that the host runs only after the store has called `vouch`.
 #[test]
 fn a_file_system_beside_a_store_does_not_say_that_the_host_runs() {
     for (role, says) in [(Role::Alone, true), (Role::Shared, false)] {
@@ -267,7 +268,7 @@ fn after_an_unmount_nothing_is_beside_the_drive() {
     assert!(read(&plain(&files.drive), LOG).unwrap() == bytes(0, 1000));
 }
 
-/// The drive was moved away and back: somebody has gone on without what was not synced.
+/// Notes of an earlier mount do not count: without them, another mount has continued from the synced data.
 #[test]
 fn what_is_of_another_time_does_not_count() {
     let files = files();
@@ -285,7 +286,7 @@ fn what_is_of_another_time_does_not_count() {
     assert!(!files.has_notes());
 }
 
-/// After a restart of the host the page cache is not what it was.
+/// Notes from before a restart of the host do not count, for the page cache is lost.
 #[test]
 fn what_is_of_before_the_hosts_start_does_not_count() {
     let files = files();
@@ -299,12 +300,12 @@ fn what_is_of_before_the_hosts_start_does_not_count() {
     assert_eq!(read(&plain(&files.drive), LOG).unwrap().len(), 0);
 }
 
-/// On a drive of the host, and for mounts that keep nothing.
+/// On drives without notes, `write_out_logs` writes data of a given age, which survives the process.
 #[test]
 fn what_has_an_age_survives_the_process() {
     let device = Arc::new(MemoryDrive::new(geometry(40, 2, 8)).unwrap());
     format(&*device, Role::Alone);
-    // Each question takes a microsecond of it.
+    // Each query advances the clock by a microsecond.
     let clock = Arc::new(SimulatedClock::default());
     let options = MountOptions {
         keep_unsynced: true,
@@ -323,7 +324,7 @@ fn what_has_an_age_survives_the_process() {
         .unwrap();
     assert!(written.write_pointer > 0);
     assert!(fs.extents("/000002.log").unwrap().is_empty());
-    // The same writer goes on in the same run.
+    // The writer continues in the same run.
     grow(&mut log, 900, 100);
     clock.advance(Duration::from_micros(500));
     fs.write_out_logs(500).unwrap();
@@ -340,7 +341,7 @@ proptest! {
     #[test]
     fn any_bytes_beside_a_drive_are_decoded(mut left in proptest::collection::vec(any::<u8>(), 0..9000), at in 0..9000usize) {
         unsynced::decode(&left, &[0; 16], 0);
-        // With notes of which one byte differs.
+        // Notes with one changed byte.
         let files = files();
         let fs = keeping(&files.drive);
         let mut log = fs.create(LOG).unwrap();

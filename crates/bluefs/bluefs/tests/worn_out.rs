@@ -1,5 +1,5 @@
-//! A zone that takes what is written and gives nothing back: a scrub finds it, and neither the journal nor the superblock is
-//! put there again.
+//! A worn-out zone, which takes writes and cannot be read: a scrub finds it, and neither the journal nor the superblock
+//! is written there again.
 
 use crate::support::{assert_clean, format_copies, geometry, mount, put, read};
 use bluefs::{BlueFs, Role, ZonePurpose};
@@ -25,7 +25,7 @@ fn formatted(conventional: u32, copies: u32) -> (Arc<Drive>, BlueFs) {
     (drive, fs)
 }
 
-/// Nothing can be read of the zone any more, whatever is written to it.
+/// Makes all reads of the zone fail, whatever is written to it.
 fn wear_out(drive: &Drive, zone: ZoneId) {
     let fault = Fault::Io(ErrorKind::Other);
     drive.add(Plan::from(ZoneCommand::Read, 1, fault).in_zone(zone));
@@ -41,7 +41,7 @@ fn purpose(fs: &BlueFs, zone: ZoneId) -> Option<ZonePurpose> {
     zones.find(|(z, _)| *z == zone).map(|(_, purpose)| purpose)
 }
 
-/// Begins journal after journal.
+/// Writes files, so that one journal after another begins, and calls `each` after each new journal.
 fn go_on(fs: &BlueFs, files: usize, each: &mut dyn FnMut(&BlueFs)) {
     let mut epoch = fs.info().journal_epoch;
     for number in 0..files {
@@ -94,7 +94,7 @@ fn the_journal_keeps_out_of_it() {
             if drive.geometry().kind(zone) == ZoneKind::Conventional {
                 continue;
             }
-            // It tells by itself.
+            // The next mount finds the zone by itself.
             let fs = mount(drive.clone()).unwrap();
             assert!(fs.pool().unusable().contains(&zone), "{what}");
             go_on(&fs, 2000, &mut |fs| {
@@ -106,7 +106,7 @@ fn the_journal_keeps_out_of_it() {
     }
 }
 
-/// Blocks that cannot be read, by their places on the drive.
+/// Addresses of blocks that cannot be read.
 #[derive(Default)]
 struct BadBlocks(Mutex<Vec<u64>>);
 
@@ -124,7 +124,7 @@ impl Change<MemoryDrive> for BadBlocks {
     }
 }
 
-/// A few sectors are no zone: the drive puts them elsewhere when they are written again.
+/// A zone with a few bad sectors stays in use, for the drive remaps sectors when they are written again.
 #[test]
 fn a_zone_with_a_few_bad_places_is_used_again() {
     for (bad, is_worn_out) in [(3, false), (4, true)] {
@@ -138,7 +138,7 @@ fn a_zone_with_a_few_bad_places_is_used_again() {
         }
         let (zone, g) = (fs.info().journal_zone, drive.geometry());
         let block = u64::from(g.block_size);
-        // Every second one from the second on.
+        // Every second block, from the second on.
         let places = (0..bad).map(|n| g.start(zone).0 + (1 + 2 * n) * block);
         *drive.change.0.lock().unwrap() = places.collect();
         scrub(&fs);
@@ -156,7 +156,7 @@ fn superblocks_go_to_the_other_zone_of_their_end() {
             let what = format!("{conventional} conventional, zone {bad}");
             wear_out(&drive, bad);
             let other = ZoneId(bad.0 ^ 1);
-            // It is known once a scrub has found some superblocks in it.
+            // The zone is known as worn out once a scrub has found some unreadable superblocks in it.
             for _ in 0..40 {
                 scrub(&fs);
                 go_on(&fs, 150, &mut |_| {});
@@ -169,7 +169,7 @@ fn superblocks_go_to_the_other_zone_of_their_end() {
             assert_eq!(ends, Some(generation), "{what}");
             all_there(&fs);
             fs.unmount().unwrap();
-            // The other end is lost then.
+            // Then the other ring is lost.
             let far = if bad.0 < 2 { [118, 119] } else { [0, 1] };
             far.into_iter()
                 .for_each(|zone| wear_out(&drive, ZoneId(zone)));
@@ -179,7 +179,7 @@ fn superblocks_go_to_the_other_zone_of_their_end() {
     }
 }
 
-/// The newest superblock of a zone, by its generation.
+/// The generation of the newest superblock in a zone.
 fn newest_in(drive: &Drive, zone: ZoneId) -> Option<u64> {
     let g = drive.geometry();
     let mut bytes = vec![0; g.capacity(zone) as usize];

@@ -1,4 +1,4 @@
-//! What is moved, and what the allowance permits.
+//! Which zones are cleaned ahead of need, and how many bytes the budget allows to be moved.
 
 use super::*;
 
@@ -34,7 +34,7 @@ fn nothing_is_moved_with_zones_to_spare_or_without_an_allowance() {
         };
         let fs = mount_with(formatted(), Some(cleaning));
         mostly_dead(&fs);
-        // A zone is allowed from the start, whatever the share of what users write.
+        // The budget allows one zone from the start, even with a share of 0 % of the bytes written.
         assert_eq!(fs.clean_ahead().unwrap(), begin_below.is_some());
         for i in 0..12 {
             write(&fs, &format!("/a{i}.sst"), &[1; 6000]).unwrap();
@@ -47,7 +47,7 @@ fn nothing_is_moved_with_zones_to_spare_or_without_an_allowance() {
         while fs.clean_ahead().unwrap() {
             cleaned += 1;
         }
-        // The first left some of its allowance.
+        // The first zone has left some of the budget.
         assert!(cleaned <= if begin_below.is_some() { 4 } else { 0 });
         assert!(fs.statistics().moved_ahead_bytes_written <= (24 << 10) + 24_000);
     }

@@ -1,10 +1,10 @@
-//! What cleaning ahead of need costs, and saves.
+//! What cleaning ahead of need costs in bytes moved, and how many waits it saves.
 
 use super::*;
 
-/// What a history of files costs, of which most that go are young.
+/// Cost of a history in which most of the deleted files are young.
 struct Cost {
-    /// Files for which something had to be moved first.
+    /// Number of files whose write had to wait until data had been moved.
     waits: u64,
     moved: u64,
     amplification: f64,

@@ -1,4 +1,4 @@
-//! What cannot be read or written.
+//! Cleaning of zones that cannot be read or written: nothing is lost, and other zones are cleaned.
 
 use super::*;
 
@@ -44,7 +44,7 @@ fn what_cannot_be_read_stays_where_it_is_and_is_not_tried_again() {
     fs.clean_ahead().unwrap();
     assert_eq!(zone_of(&fs, "/old.sst"), zone);
     assert!(!fs.clean_ahead().unwrap());
-    // Nor does it keep others from finding space.
+    // The unreadable zone does not keep writers from finding space either, and is not read again.
     let before = device.struck();
     write(&fs, "/new.sst", &[3; 600_000]).unwrap();
     while write(&fs, &format!("/{}.sst", fs.usage().files), &[4; 20_000]).is_ok() {}

@@ -1,4 +1,4 @@
-//! Old parts of logs.
+//! Cleaning of logs: old records of an open log are moved together, and the log continues after a mount.
 
 use super::*;
 
@@ -14,12 +14,12 @@ fn a_manifest_that_is_open_does_not_keep_its_old_zones() {
         logs.count()
     };
     assert_eq!(zones(&fs), 11);
-    // What is allowed follows from what is written.
+    // The budget grows with the bytes written.
     for _ in 0..2 {
         while fs.clean_ahead().unwrap() {}
         append(&mut log, 10);
     }
-    // 43,200 bytes of old records fit two zones; the third is being written.
+    // 43,200 bytes of old records fit into two zones; the third is being written.
     assert_eq!(zones(&fs), 3);
     has(&fs, "/MANIFEST-000001", 46_800);
     assert_clean(&fs);
@@ -39,7 +39,7 @@ fn a_manifest_that_is_open_does_not_keep_its_old_zones() {
         let fs = mount(device.clone()).unwrap();
         has(&fs, "/MANIFEST-000002", 18_000);
         assert_clean(&fs);
-        // It goes on behind what was moved, and that is moved again.
+        // The log continues after the moved records, which are then moved again.
         while fs.clean_ahead().unwrap() {}
         let mut log = fs.reopen("/MANIFEST-000002").unwrap();
         append(&mut log, 100);
@@ -80,8 +80,8 @@ fn logs_that_share_zones_are_moved_one_by_one() {
     assert!(fs.usage().live_bytes < s.log_bytes_written / 2, "{s:?}");
 }
 
-/// Both write to one zone where few may be active. What is moved of a log has no place in the segment that its writer begins
-/// meanwhile: the next mount would take the segment to end there.
+/// With few active zones, the mover and the log's writer write to the same zone. Moved records must not get into the
+/// segment that the writer begins meanwhile: the next mount would take the segment to end there.
 #[test]
 fn a_log_goes_on_behind_what_is_moved_of_it_into_its_own_run() {
     let device = Arc::new(Faults::new(support::formatted(geometry(60, 0, 4))));
@@ -96,7 +96,7 @@ fn a_log_goes_on_behind_what_is_moved_of_it_into_its_own_run() {
     for _ in 0..10 {
         go_on(&mut log, 1);
     }
-    // A run of which nobody knows yet that the log is in it.
+    // A run in which the journal does not name the log yet.
     fs.close_sequential_zones().unwrap();
     let gate = Gate::new();
     device.add(Plan::at(ZoneCommand::Write, 1, Fault::Stuck(gate.clone())));

@@ -1,8 +1,8 @@
-//! What others do while a zone is copied.
+//! Files that are changed while the cleaner copies them: the copy is used only if it is still right.
 
 use super::*;
 
-/// The same of `/old.sst`.
+/// Calls [`held_up_in`] with the zone of `/old.sst`.
 fn held_up(meanwhile: impl FnOnce(&BlueFs)) -> (BlueFs, ZoneId) {
     held_up_in(mostly_dead, meanwhile)
 }
@@ -18,7 +18,7 @@ fn everybody_goes_on_while_a_zone_is_copied() {
         fs.rename("/old.sst", "/renamed.sst").unwrap();
         fs.sync_metadata().unwrap();
     });
-    // None of that has touched the piece.
+    // The append and the rename have not changed the extent that is being copied.
     assert_ne!(zone_of(&fs, "/renamed.sst"), zone);
     let data = read(&fs, "/renamed.sst").unwrap();
     assert!(data[..5000] == [1; 5000] && data[5000..] == [5; 700]);

@@ -1,4 +1,4 @@
-//! Cleaning ahead of need: what it moves, under which budget, and that nobody waits for it.
+//! Cleaning ahead of need: the data it moves, its budget, and that no caller waits for it.
 
 mod budget;
 mod cost;
@@ -29,8 +29,7 @@ fn mount_with(device: Arc<dyn ZonedDevice>, cleaning: Option<Cleaning>) -> BlueF
     BlueFs::mount(device, pool, options).unwrap()
 }
 
-/// A zone of `/old.sst`, of which a fifth is live: the rest of it was another file's. Answers where
-/// it begins.
+/// Returns the first zone of `/old.sst`, a fifth of which is live; the rest was a deleted file's.
 fn mostly_dead(fs: &BlueFs) -> ZoneId {
     write(fs, "/old.sst", &[1; 5000]).unwrap();
     write(fs, "/gone.sst", &[2; 30_000]).unwrap();
@@ -43,7 +42,8 @@ fn zone_of(fs: &BlueFs, path: &str) -> ZoneId {
     fs.extents(path).unwrap()[0].at.zone
 }
 
-/// Runs `meanwhile` while a copy of what `before` left in a zone waits in the middle of a read.
+/// Runs `meanwhile` while the cleaner is stuck in the read of a zone that `before` has filled. Returns the file system
+/// and the zone.
 fn held_up_in(
     before: impl FnOnce(&BlueFs) -> ZoneId,
     meanwhile: impl FnOnce(&BlueFs),
@@ -83,7 +83,7 @@ fn byte(i: usize) -> u8 {
     (i * 7 + i / 251) as u8
 }
 
-/// Appends and syncs little at a time, so that a log takes much more room than it holds.
+/// Appends and syncs 90 bytes at a time, so that a log takes much more space than it holds.
 fn append(log: &mut Writer, count: usize) {
     for _ in 0..count {
         let from = log.size() as usize;

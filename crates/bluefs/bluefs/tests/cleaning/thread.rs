@@ -1,4 +1,4 @@
-//! The thread.
+//! The background thread of the cleaner.
 
 use super::*;
 
@@ -35,7 +35,7 @@ fn a_thread_cleans_before_it_is_urgent_and_ends_with_the_file_system() {
             assert_eq!(before, device.report(ZoneId(0), 60).unwrap());
         }
         drop(clone);
-        // The reader has the drive, and nobody else.
+        // The reader alone still holds the drive.
         let held = Arc::strong_count(&device);
         drop(reader);
         assert_eq!((held, Arc::strong_count(&device)), (by_a_mount, 1));

@@ -1,4 +1,4 @@
-//! Logs and tables.
+//! Power cuts while logs and SSTs are written.
 
 use super::*;
 

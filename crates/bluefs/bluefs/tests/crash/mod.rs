@@ -1,6 +1,6 @@
-//! Every state-changing command of short histories is a crash point, and every state that a power
-//! cut there may leave is mounted and checked: what was synced is there, names change atomically
-//! and in order, the check is clean, and the file system can be written to.
+//! Every state-changing command of short histories is a crash point, and every state that a power cut there may leave
+//! is mounted and checked: synced data is there, names change atomically and in order, the check is clean, and the file
+//! system can be written to.
 
 mod files;
 mod mounting;
@@ -27,7 +27,7 @@ fn limits() -> CrashLimits {
     }
 }
 
-/// A flush covers both copies: whichever zones of all pairs cannot be read behind it, what was synced is in the others.
+/// A flush covers both copies: whichever half of all pairs cannot be read after it, the other half has all synced data.
 fn examine_halves(image: &MemoryDrive, pair: &Pair<PowerCut>, told: &dyn Fn(&str) -> String) {
     let report = image
         .report(ZoneId(0), image.geometry().zone_count)
@@ -52,10 +52,10 @@ fn examine_halves(image: &MemoryDrive, pair: &Pair<PowerCut>, told: &dyn Fn(&str
     }
 }
 
-/// Mounts what is left, compares it with the model, and goes on with it a little.
+/// Mounts each state that the cut may leave, compares it with the model, and writes more. Returns the number of states.
 fn examine(device: &PowerCut, pair: &Pair<PowerCut>, point: u64) -> u64 {
     let told = |what: &str| format!("{what}, cut at command {point}, nothing left");
-    // What was synced only: the rest is in one of two copies or the other, as it happened.
+    // The state without any unflushed write: unflushed data may be in either copy only.
     let nothing = device.image(&CrashState::default());
     examine_halves(&nothing, pair, &told);
     let mut states = 0;
@@ -69,8 +69,8 @@ fn examine(device: &PowerCut, pair: &Pair<PowerCut>, point: u64) -> u64 {
         }
         let mut found = fs.check(true).unwrap().details;
         if !found.is_empty() {
-            // With all active zones in use one copy stays shorter than the other. That is known, and a scrub mends it
-            // once one is free.
+            // If no further zone may be active, one copy stays shorter than the other. That is counted, and a scrub
+            // repairs it once a zone is free.
             let known = fs.usage().damaged_copies > 0;
             assert!(known, "{}", told(&format!("{found:?}")));
             found.retain(|what| !what.starts_with("one of two copies is damaged"));
@@ -98,7 +98,7 @@ fn examine(device: &PowerCut, pair: &Pair<PowerCut>, point: u64) -> u64 {
     states
 }
 
-/// Runs `steps` once for each command they make, the power cut at that command.
+/// Runs `steps` once for each command they cause, with the power cut at that command. Returns the number of states.
 fn enumerate(g: &Geometry, copies: u32, before: &[Step], steps: &[Step]) -> u64 {
     let mut states = 0;
     for point in 1.. {
@@ -110,7 +110,7 @@ fn enumerate(g: &Geometry, copies: u32, before: &[Step], steps: &[Step]) -> u64 
         }
         device.cut_after(point);
         let through = steps.iter().all(|step| pair.step(*step).is_ok());
-        // Also when all is done: what was not flushed may be lost.
+        // Also when all steps are done: data that was not flushed may be lost.
         states += examine(&device, &pair, point);
         if through && !device.is_cut() {
             return states;
@@ -119,7 +119,7 @@ fn enumerate(g: &Geometry, copies: u32, before: &[Step], steps: &[Step]) -> u64 
     states
 }
 
-/// Drives, and how many copies of everything are on them.
+/// Kinds of drives, each with its number of copies.
 fn geometries() -> [(Geometry, u32); 7] {
     [
         (geometry(40, 0, 0), 1),

@@ -1,10 +1,10 @@
-//! Mounts, over and over, and none.
+//! Power cuts during mounts, many in succession, and mounts after failed writes.
 
 use super::*;
 
 #[test]
 fn mounting() {
-    // A power cut while a mount begins its new journal, over and over.
+    // Cuts the power while a mount begins its new journal, then mounts the state left, twelve times in succession.
     for (g, copies) in geometries() {
         let mut states = 0;
         for point in 1..20 {
@@ -43,8 +43,8 @@ fn mounting() {
     }
 }
 
-/// Writes or flushes fail from anywhere on, a mount comes behind that, and the power is cut in it: what it has replayed may have
-/// been in the drive's cache alone, and then the journal in front of that counts again.
+/// Writes or flushes fail from some command on, then a mount follows, and the power is cut in it. The frames that this
+/// mount has replayed may have been in the drive's cache only, and then the journal before it counts again.
 #[test]
 fn a_mount_behind_one_that_failed() {
     let mut states = 0;

@@ -1,11 +1,10 @@
-//! Moves ahead of need.
+//! Power cuts while live data is moved ahead of need.
 
 use super::*;
 
 #[test]
 fn moving_ahead_of_need() {
-    // A file shares a zone with one that goes. What is left is moved, then written on, cut, and moved
-    // once more from where it went.
+    // A file shares a zone with one that is deleted. Its data is moved, then appended to, truncated, and moved again.
     let before = [
         Create(2),
         Append(2, 2000),
@@ -36,7 +35,7 @@ fn moving_ahead_of_need() {
     moves(&before, &steps);
 }
 
-/// Without a power cut, the steps move something on every drive, and it is all there.
+/// Asserts that without a power cut, the steps move something on every kind of drive, and lose nothing.
 fn moves(before: &[Step], steps: &[Step]) {
     for (g, copies) in geometries() {
         let device = Arc::new(PowerCut::new(g).unwrap());
@@ -54,7 +53,7 @@ fn moves(before: &[Step], steps: &[Step]) {
 
 #[test]
 fn moving_logs_ahead_of_need() {
-    // A manifest that is open, of many synced records, and one that was cut and closed.
+    // An open manifest with many synced records, and a closed one that was truncated.
     let mut before = vec![Create(4)];
     before.extend([Append(4, 90), Sync(4)].repeat(60));
     before.extend([Create(3), Append(3, 40_000), Sync(3), Truncate(3, 3000)]);

@@ -1,4 +1,4 @@
-//! Names.
+//! Power cuts while names change.
 
 use super::*;
 

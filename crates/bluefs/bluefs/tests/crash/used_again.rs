@@ -1,10 +1,10 @@
-//! Places that held something else before.
+//! Power cuts while zones and places that held other data are written.
 
 use super::*;
 
 #[test]
 fn zones_that_are_used_again() {
-    // Each file fills zones that an earlier one left; their resets may be lost.
+    // Each file fills zones that an earlier one left; the resets of these zones may be lost.
     let mut steps = Vec::new();
     for round in 0..4 {
         let file = [0, 1][round % 2];
@@ -29,8 +29,8 @@ fn zones_that_are_used_again() {
 
 #[test]
 fn records_and_frames_that_no_flush_has_parted() {
-    // Of two that were written one behind the other, a conventional zone may lose the first. The
-    // second must not have covered it.
+    // Of two records that were written one after the other without a flush, a conventional zone may lose the first. The
+    // mark of the second must not say that it was durable.
     let closed = [Append(1, 450), Close(1)];
     let mut steps = vec![Create(1), Append(1, 450), Sync(1)];
     for _ in 0..3 {
@@ -48,7 +48,7 @@ fn records_and_frames_that_no_flush_has_parted() {
 
 #[test]
 fn records_that_an_earlier_log_of_the_same_mount_left() {
-    // Logs of many records come and go; in a conventional zone a longer one lies under each.
+    // Many logs, one after another; in a conventional zone there are bytes of a longer log under each.
     let mut steps = Vec::new();
     for round in 0..18 {
         let appends = [6, 2][usize::from(round > 9)];

@@ -1,13 +1,13 @@
-//! Damage that is accepted.
+//! Mounts that accept damage: what they report, and what is there afterwards.
 
 use super::*;
 
-/// What a repair names when it cannot know all that a damaged frame held.
+/// The path under which a repair reports that a damaged frame may have held more than it can name.
 const NOT_ALL_IS_KNOWN: &str = "the file system";
 
 impl Past {
-    /// A damaged drive can be read and is reported; damage that is accepted once is forgotten. What is not
-    /// named as lost is there, apart from what only the damaged frame knew of.
+    /// A damaged drive can be read, and the damage is reported; once a mount for writing has accepted it, the check is
+    /// clean. All files that are not reported as lost are there, except those that only the damaged frame named.
     pub(super) fn accept(
         &self,
         damaged: &Arc<MemoryDrive>,
@@ -58,7 +58,7 @@ impl Past {
         for path in NAMES {
             let found = fs.exists(path).then(|| read(fs, path));
             if let Some(Err(error)) = &found {
-                // Bytes of a table; a check that reads says so.
+                // Damaged data of an SST; a deep check reports it.
                 assert!(matches!(error, Error::Corrupt { .. }), "{told}: {error}");
                 assert!(!fs.check(true).unwrap().is_clean(), "{told}");
                 continue;
@@ -68,7 +68,7 @@ impl Past {
                 continue;
             }
             if let Some(found) = &found {
-                // Under this name or an earlier one.
+                // The content is a prefix of what this file had, under this name or an earlier one.
                 let mut was = states().flat_map(BTreeMap::values);
                 assert!(was.any(|was| was.starts_with(found)), "{told}: {path}");
             }
@@ -77,7 +77,7 @@ impl Past {
             if is_named(path) || last.is_some_and(|last| last.get(path) == found.as_ref()) {
                 continue;
             }
-            // Records of a log tell of it without the journal.
+            // The records of a log prove that it exists, without the journal.
             let is_known_of = |loss: &Loss| loss.path.contains("whose name is");
             let is_log = !path.ends_with("sst") && !path.ends_with("CURRENT");
             let was_shorter = found.is_some() && self.all.contains_key(path);

@@ -1,4 +1,4 @@
-//! Frames of the journal that both copies have lost.
+//! Frames of the journal that are damaged in both copies.
 
 use super::journal_counted::{flip, frames};
 use super::*;
@@ -6,7 +6,7 @@ use crate::support::Random;
 
 const FILES: usize = 40;
 
-/// A drive with two copies of its metadata, unmounted, and the epoch of its journal.
+/// A drive with two copies of its metadata and an unmounted file system; and the epoch of its journal.
 fn unmounted(conventional: u32) -> (Arc<MemoryDrive>, u64) {
     let device = Arc::new(MemoryDrive::new(geometry(200, conventional, 0)).unwrap());
     format_copies(&*device, Role::Alone, 2);
@@ -19,7 +19,7 @@ fn unmounted(conventional: u32) -> (Arc<MemoryDrive>, u64) {
     (device, epoch)
 }
 
-/// Behind a frame that is lost, others are damaged in one copy each: in whichever.
+/// After a frame that is lost in both copies, frames that are damaged in one copy each are read from the other.
 #[test]
 fn what_one_copy_has_lost_behind_damage_the_other_one_has() {
     for conventional in [0, 16] {
@@ -42,7 +42,8 @@ fn what_one_copy_has_lost_behind_damage_the_other_one_has() {
     }
 }
 
-/// Whatever is in the frame, the pair that something lies in among it: who only reads gets all that is left.
+/// Whichever frame is lost, even one that names a pair: a read-only mount that accepts damage reads all files but those
+/// of the frame.
 #[test]
 fn a_lost_frame_refuses_nobody_who_reads_and_accepts_it() {
     for conventional in [0, 16] {

@@ -1,15 +1,15 @@
-//! With two copies one damage takes nothing: the drive mounts, and every byte is there.
+//! With two copies, damage to one of them loses nothing: the drive mounts, and all files are whole.
 
 use super::*;
 use device::ZonedDevice;
 use std::cell::Cell;
 use zone::ZoneCondition;
 
-/// Drives by their conventional zones and their limit of active zones.
+/// Drives by their number of conventional zones and their limit of active zones.
 const DRIVES: [(u32, u32); 3] = [(0, 0), (12, 10), (40, 0)];
 
 impl Past {
-    /// Mounted for writing, written to and mounted again, everything is there.
+    /// Asserts that all files are there, also after a mount for writing, a write and another mount.
     fn all_is_there(&self, damaged: Arc<dyn ZonedDevice>, what: &str) {
         let told = format!("{}: {what}", self.name);
         for _ in 0..2 {
@@ -76,7 +76,7 @@ fn what_is_damaged_in_one_copy_is_written_anew() {
             if is_left {
                 continue;
             }
-            // Now each copy is enough, whichever is lost.
+            // Once repaired, each copy alone is enough, whichever other zone is lost.
             let broken: Vec<ZoneId> = fs.zones().into_iter().map(|(zone, _)| zone).collect();
             let fs = mount(damaged.clone()).unwrap();
             let found = readable(&fs).unwrap();
@@ -164,7 +164,7 @@ fn a_zone_that_went_back_is_made_whole_before_the_other_copy_goes() {
     }
 }
 
-/// A zone holds what it held on another drive.
+/// Gives a zone the content and write pointer that it had on the drive `earlier`.
 fn put_back(device: &MemoryDrive, earlier: &MemoryDrive, zone: ZoneId) {
     let g = device.geometry();
     let told = earlier.report_zone(zone).unwrap();
@@ -182,7 +182,8 @@ fn put_back(device: &MemoryDrive, earlier: &MemoryDrive, zone: ZoneId) {
     }
 }
 
-/// Two blocks of a table exchanged between its copies, or damaged in one each: both copies are wrong, and everything is there.
+/// Different blocks of an SST are exchanged between its copies or damaged in one copy each: both copies are wrong, and
+/// the file is still put together from them.
 #[test]
 fn different_blocks_damaged_in_both_copies_are_put_together() {
     let content: Vec<u8> = (0..20_000_u32).map(|i| (i * i % 251) as u8).collect();
@@ -228,7 +229,7 @@ fn different_blocks_damaged_in_both_copies_are_put_together() {
             support::assert_clean(&fs);
             assert_eq!(fs.scrub(&mut |_| true).unwrap().unwrap().repaired, 0);
             drop(fs);
-            // The same block in both: nothing right is left of it, and that is said.
+            // With the same block damaged in both copies, the loss is reported.
             let copy = drive.snapshot();
             for zone in [zone, twin] {
                 copy.decay(at(zone, one), BLOCK, |bytes| bytes[0] ^= 1 << (zone.0 % 8));

@@ -1,13 +1,13 @@
-//! A deep check counts each extent that is damaged in one of its two copies, once, and none that a scrub has written anew.
+//! A deep check counts each extent that is damaged in one of its two copies once, and none that a scrub has repaired.
 
 use super::*;
 use crate::support::Random;
 
 const FILES: usize = 24;
-/// Bytes at the end of a file, in its last extent.
+/// Bytes at the end of a file that are searched for, within its last block.
 const PART: usize = 64;
 
-/// The places with these bytes.
+/// The addresses at which these bytes are on the drive.
 fn places(device: &MemoryDrive, bytes: &[u8]) -> Vec<ZoneAddress> {
     let mut found = Vec::new();
     for (zone, all) in device.geometry().zones().zip(image(device)) {
@@ -30,7 +30,7 @@ fn damaged_copies_are_counted_exactly() {
         let device = Arc::new(MemoryDrive::new(geometry(200, 0, 0)).unwrap());
         format_copies(&*device, Role::Alone, 2);
         let fs = mount(device.clone()).unwrap();
-        // Tables, a quarter of which are an extent each of one block, and logs; no two blocks are the same.
+        // SSTs, a quarter of them with an extent of one block, and logs; no two blocks are the same.
         let name = |number: usize| match number % 3 {
             0 => format!("/{number}.log"),
             _ => format!("/{number}.sst"),
@@ -55,7 +55,7 @@ fn damaged_copies_are_counted_exactly() {
             assert_eq!(copies.len(), 2, "{number}: {copies:?}");
             let at = copies[random.below(2) as usize];
             flip(&device, at, &mut random);
-            // Twice in an extent is one damaged copy.
+            // Damage to two blocks of an extent is one damaged copy.
             if data.len() > BLOCK && number % 3 > 0 && random.below(2) == 0 {
                 let before = ZoneAddress::new(at.zone, at.offset - BLOCK as u64);
                 flip(&device, before, &mut random);
@@ -70,7 +70,7 @@ fn damaged_copies_are_counted_exactly() {
             assert_eq!(report.errors.len(), usize::from(expected > 0));
         };
         check(&fs, planted);
-        // That it was looked at changes nothing.
+        // The check itself changes nothing.
         check(&fs, planted);
         fs.scrub(&mut |_| true).unwrap().unwrap();
         check(&fs, 0);

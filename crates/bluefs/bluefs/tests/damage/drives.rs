@@ -1,8 +1,8 @@
-//! Drives, block by block.
+//! Blocks of drives: reading and replacing them.
 
 use super::*;
 
-/// Bytes of a block of these drives.
+/// Bytes of a block of the drives of these tests.
 pub(super) const BLOCK: usize = 512;
 
 pub(super) fn block(device: &MemoryDrive, at: ZoneAddress) -> Vec<u8> {
@@ -13,7 +13,7 @@ pub(super) fn block(device: &MemoryDrive, at: ZoneAddress) -> Vec<u8> {
     bytes
 }
 
-/// The drive with other bytes in some of its blocks.
+/// A copy of the drive with other bytes in some of its blocks.
 pub(super) fn changed(device: &MemoryDrive, blocks: &[(ZoneAddress, Vec<u8>)]) -> Arc<MemoryDrive> {
     let copy = device.snapshot();
     let g = copy.geometry().clone();

@@ -1,4 +1,4 @@
-//! A history, and what has to be right of it after damage.
+//! Runs a history, and checks what must hold after damage.
 
 use super::*;
 
@@ -7,7 +7,7 @@ impl Past {
         Self::in_copies(1, history, conventional, active, clean)
     }
 
-    /// With so many copies of everything.
+    /// Runs the history on a drive with `copies` copies.
     pub(super) fn in_copies(
         copies: u32,
         history: History<'_>,
@@ -54,7 +54,7 @@ impl Past {
         }
     }
 
-    /// What is left after damage is right, or damage is said.
+    /// Asserts that after damage all files are right, or the damage is reported.
     pub(super) fn examine(&self, what: &str, blocks: &[(ZoneAddress, Vec<u8>)], seen: &mut Seen) {
         let damaged = changed(&self.device, blocks);
         let told = format!("{}: {what}", self.name);
@@ -70,7 +70,7 @@ impl Past {
         };
         let found = match readable(&fs) {
             Ok(found) => found,
-            // A table that is read whole is compared with its checksum.
+            // Reading a whole SST compares its checksum.
             Err(Error::Corrupt { .. }) => {
                 seen.reported += 1;
                 assert!(!fs.check(true).unwrap().is_clean(), "{told}");
@@ -90,8 +90,8 @@ impl Past {
                     .map(|(n, f)| (n.to_string(), f.len()))
                     .collect()
             };
-            // No mark covers the last step. Where it is damaged as well, nothing may be left that
-            // covers the one before.
+            // No mark covers the last step. If the damage hits that step too, there may be no mark left that covers the
+            // step before.
             let earlier = &self.snapshots[self.snapshots.len() - 2];
             let is_last = |at: &ZoneAddress| block(earlier, *at) != block(&self.device, *at);
             let may_miss = blocks

@@ -1,5 +1,5 @@
-//! A deep check counts damaged copies of the journal's frames and of the superblock, each once, mounted as it is or after an
-//! unmount, and a scrub makes all of them whole.
+//! A deep check counts damaged copies of journal frames and of the superblock once each, while mounted and after an
+//! unmount, and a scrub repairs all of them.
 
 use super::*;
 use crate::support::Random;
@@ -9,7 +9,7 @@ const IN_ONE: &str = "one of two copies of a journal frame is damaged";
 const IN_ALL: &str = "journal frame is damaged";
 const SUPERBLOCK: &str = "a copy of the superblock is lost";
 
-/// Places of what begins with `magic` at a block, if `which` takes its block; by the number that this answers.
+/// Addresses of the blocks that begin with `magic` and for which `which` returns a number, by that number.
 fn blocks(
     device: &MemoryDrive,
     magic: &[u8],
@@ -31,7 +31,7 @@ fn u64_at(block: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(*block[at..].first_chunk().unwrap())
 }
 
-/// Frames of an epoch by their numbers.
+/// Addresses of the copies of each frame of an epoch, by the frame's number.
 pub(super) fn frames(device: &MemoryDrive, epoch: u64) -> BTreeMap<u64, Vec<ZoneAddress>> {
     let which = |block: &[u8]| (u64_at(block, 8) == epoch).then(|| u64_at(block, 16));
     blocks(device, b"BFJL", &which)
@@ -44,12 +44,13 @@ fn superblocks(device: &MemoryDrive) -> Vec<ZoneAddress> {
 }
 
 pub(super) fn flip(device: &MemoryDrive, at: ZoneAddress, random: &mut Random) {
-    // In a header.
+    // Flips a bit of the header.
     let at = ZoneAddress::new(at.zone, at.offset + random.below(40));
     device.decay(at, 1, |bytes| bytes[0] ^= 1 << random.below(8));
 }
 
-/// Damages what it counts: frames in those of [one copy, all copies] that are wished.
+/// Damages random frames and superblocks, and returns the counts that a check has to find. `wished` says whether frames
+/// are damaged in one copy and in all copies.
 fn plant(
     device: &MemoryDrive,
     epoch: u64,
@@ -119,7 +120,7 @@ fn damaged_frames_and_superblocks_are_counted_exactly() {
             &mut random,
         );
         check(&planted);
-        // That it was looked at changes nothing.
+        // The check itself changes nothing.
         check(&planted);
         let scrubbed = fs.scrub(&mut |_| true).unwrap().unwrap();
         assert_eq!(u64::from(scrubbed.repaired), planted.values().sum::<u64>());
@@ -157,7 +158,8 @@ fn frames_and_superblocks_are_counted_by_whoever_only_reads() {
         let reading =
             |device: &Arc<MemoryDrive>| mount_in(device.clone(), pool_of(&**device), true).unwrap();
         support::assert_clean(&reading(&device));
-        // A mount with pairs finds less behind a frame that both copies have lost, for that may have named a pair.
+        // After a frame lost in both copies, a mount with pairs finds less, for that frame may have named a pair. So
+        // each round damages frames in one copy or in all copies only.
         let in_all = round % 4 < 2;
         let planted = plant(&device, epoch, [!in_all, in_all], 1, &mut random);
         let report = reading(&device).check(true).unwrap();

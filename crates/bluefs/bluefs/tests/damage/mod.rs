@@ -1,8 +1,7 @@
-//! Every block of short histories is damaged: a bit is changed, the block is zeroed, swapped with
-//! another one, overwritten with a copy of another one, or goes back to what it held before. What was
-//! acknowledged is there, or a writable mount is refused without a write, and a check says why. Only
-//! after an unclean stop may the very last step be missing where no write pointer tells of it: nothing
-//! behind it says that it was durable.
+//! Every block of short histories is damaged: a bit is flipped, the block is zeroed, exchanged with another,
+//! overwritten with a copy of another, or gets back its earlier content. Then all acknowledged data is there, or a
+//! mount for writing is refused without a write, and a check says why. Only the very last step before an unclean stop
+//! may be missing, and only where no write pointer proves it: no later mark says that it was durable.
 
 mod accept;
 mod both_copies;
@@ -26,7 +25,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use zone::{ZoneAddress, ZoneId, ZoneKind};
 
-/// Steps, each durable at its end.
+/// Groups of steps, each durable at its end.
 type History<'a> = &'a [&'a [Step]];
 
 const LOGS: History<'static> = &[
@@ -40,7 +39,7 @@ const LOGS: History<'static> = &[
     &[Append(1, 30), Sync(1)],
 ];
 
-/// A log goes on in other zones, and is cut; another one takes over; an SST is written and moved.
+/// A log continues in other zones and is truncated; another log takes over; an SST is written and moved.
 const ZONES: History<'static> = &[
     &[Create(1), Append(1, 20_000), Sync(1)],
     &[Append(1, 15_000), Sync(1)],
@@ -54,7 +53,7 @@ const ZONES: History<'static> = &[
     &[Append(3, 100), Sync(3)],
 ];
 
-/// Names and SSTs, the journal last.
+/// Changes of names and SSTs, with the journal written last.
 const NAMES_AND_TABLES: History<'static> = &[
     &[Create(1), Append(1, 3000), Sync(1)],
     &[Create(2), Append(2, 16), Sync(2)],
@@ -65,7 +64,7 @@ const NAMES_AND_TABLES: History<'static> = &[
     &[Link(5, 0), SyncNames],
 ];
 
-/// Over a mount, a clean and an unclean one.
+/// A clean and an unclean mount.
 const MOUNTS: History<'static> = &[
     &[Create(1), Append(1, 3000), Sync(1)],
     &[Remount],
@@ -76,12 +75,12 @@ const MOUNTS: History<'static> = &[
     &[Append(1, 600), Sync(1)],
 ];
 
-/// All files, with what is in them.
+/// All files and their contents.
 fn contents(fs: &BlueFs) -> BTreeMap<&'static str, Vec<u8>> {
     readable(fs).unwrap()
 }
 
-/// All files, or why one of them cannot be read.
+/// All files and their contents, or the error of the first that cannot be read.
 fn readable(fs: &BlueFs) -> Result<BTreeMap<&'static str, Vec<u8>>, Error> {
     let there = NAMES.into_iter().filter(|name| fs.exists(name));
     there.map(|name| Ok((name, read(fs, name)?))).collect()
@@ -95,19 +94,19 @@ struct Seen {
     all_there: u32,
     reported: u32,
     last_step_missing: u32,
-    /// Files that a repair lost without naming them.
+    /// Number of files that a repair lost without naming them.
     named_by_nothing: u32,
 }
 
-/// A history that came to its end.
+/// A history that was carried out completely.
 struct Past {
     device: Arc<MemoryDrive>,
     /// The drive after each step.
     snapshots: Vec<MemoryDrive>,
-    /// All files at the end, and after each step but the last, the newest first.
+    /// All files at the end. `before`: the files after each earlier step, the latest first.
     all: BTreeMap<&'static str, Vec<u8>>,
     before: Vec<BTreeMap<&'static str, Vec<u8>>>,
-    /// All blocks that anything was written to.
+    /// All blocks that were ever written.
     blocks: Vec<ZoneAddress>,
     clean: bool,
     name: String,
@@ -124,7 +123,7 @@ fn everywhere(name: &str, history: History<'_>) {
                 "{name}, {conventional} conventional, clean {clean}: {damaged:?}, {misplaced:?}"
             );
             assert!(damaged.refused > 0 && misplaced.refused > 0);
-            // One record or frame of a few blocks.
+            // The last step is a record or frame of a few blocks.
             assert!(
                 clean || conventional == 0 || damaged.last_step_missing > 0,
                 "the last step is covered by no mark"

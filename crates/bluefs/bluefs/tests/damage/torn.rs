@@ -1,10 +1,11 @@
-//! Where every zone has a write pointer, damage to the very last step before an unclean stop is told from a tear:
-//! a power cut takes the end of a write, and the write pointer with it.
+//! On drives whose zones all have write pointers, damage to the very last step before an unclean stop is told from a
+//! torn write: a power cut that takes the end of a write takes the write pointer back too.
 
 use super::*;
 use device::FileDrive;
 
-/// What else changes an undamaged last record or frame: its header names another place, its content is another.
+/// Offsets at which the last record or frame is changed: in its header, so that it names another place, and in its
+/// content.
 const CHANGED: [usize; 4] = [5, 73, 80, 300];
 
 fn past(history: History<'_>, copies: u32) -> Past {
@@ -28,7 +29,8 @@ fn damage_to_the_very_last_step_is_no_tear() {
     }
 }
 
-/// Everything behind some place of one copy, while the other one went back: no mark is left that covers it.
+/// One copy is zeroed from some place on, and the other went back to there, so no mark is left that covers the missing
+/// data. The write pointer of the zeroed copy still proves that it was written.
 #[test]
 fn what_both_copies_lack_and_one_was_written_for_is_no_tear() {
     for history in HISTORIES {
@@ -61,7 +63,7 @@ fn what_both_copies_lack_and_one_was_written_for_is_no_tear() {
     }
 }
 
-/// One copy is of an earlier life of its zone, and longer than the other one ever was in this.
+/// One copy has bytes of an earlier life of its zone, more than the other copy has ever had in this life.
 #[test]
 fn a_copy_of_an_earlier_life_tells_nothing() {
     for history in HISTORIES {
@@ -82,7 +84,8 @@ fn a_copy_of_an_earlier_life_tells_nothing() {
     }
 }
 
-/// A power loss of the host leaves zeros below a write pointer, so these are no reason to refuse a mount.
+/// A power loss of the host may leave zeros below a write pointer, so these are no reason to refuse a mount of a drive
+/// file.
 #[test]
 fn a_drive_in_a_file_may_end_in_zeros() {
     let folder = tempfile::tempdir().unwrap();
@@ -95,14 +98,14 @@ fn a_drive_in_a_file_may_end_in_zeros() {
         log.append(&part).unwrap();
         log.sync().unwrap();
     }
-    // A kill.
+    // Dropped without an unmount, like a kill.
     drop((log, fs, device));
     let mut bytes = std::fs::read(&path).unwrap();
     let last = bytes.windows(4).rposition(|window| window == b"BFWR");
     bytes[last.unwrap()..][..BLOCK].fill(0);
     std::fs::write(&path, bytes).unwrap();
     let open = || Arc::new(FileDrive::open(&path).unwrap());
-    // As long as the host runs, it is as good as a drive.
+    // As long as the host has run since, a drive file is as reliable as a drive.
     let refused = mount(open()).map(drop).unwrap_err();
     assert!(matches!(refused, Error::LogDamaged { .. }), "{refused}");
     std::fs::remove_file(folder.path().join("drive.zoned.unsynced")).unwrap();
@@ -110,8 +113,8 @@ fn a_drive_in_a_file_may_end_in_zeros() {
     assert_eq!(read(&fs, "/1.log").unwrap(), [1; 300]);
 }
 
-/// Where nothing says how far a zone is written, a drive in a file takes its last byte that is not zero for that. What is
-/// damaged behind the end is no record that is missing: of one copy a byte, of two whatever it is.
+/// If nothing says how far a zone is written, a drive file takes the last byte that is not zero as its end. Bytes after
+/// the written end are not taken for a missing record: one byte if there is one copy, up to a block if there are two.
 #[test]
 fn damage_behind_the_end_of_a_drive_in_a_file_is_no_record() {
     for (copies, size) in [(1, 1), (2, 1), (2, BLOCK)] {
@@ -156,7 +159,8 @@ fn damage_behind_the_end_of_a_drive_in_a_file_is_no_record() {
     }
 }
 
-/// A process was killed while the last record was on its way to both copies. What a later record covers was in both.
+/// A process was killed while the last record was being written to both copies, so one copy may lack it. A record that
+/// a later one covers must be in both.
 #[test]
 fn a_check_takes_the_last_write_in_one_copy_for_no_damage() {
     let device = Arc::new(MemoryDrive::new(geometry(40, 0, 0)).unwrap());

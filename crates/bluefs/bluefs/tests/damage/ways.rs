@@ -1,4 +1,4 @@
-//! The ways in which blocks are damaged.
+//! The ways in which blocks are damaged: flipped and zeroed, and replaced by other blocks.
 
 use super::*;
 
@@ -20,8 +20,8 @@ impl Past {
         }
     }
 
-    /// Blocks in the places of others, those of logs, of the journal and of SSTs alike, and blocks
-    /// as they were earlier.
+    /// Replaces each block by others, of logs, of the journal and of SSTs alike, exchanges them, and puts earlier
+    /// contents back.
     pub(super) fn misplace(&self, seed: u64, seen: &mut Seen) {
         let mut random = seed + 2 * support::seed();
         for (index, at) in self.blocks.iter().enumerate() {
@@ -38,7 +38,7 @@ impl Past {
                 }
                 let copied = [(*at, bytes.clone())];
                 self.examine(&format!("{other} copied over {at}"), &copied, seen);
-                // Without the superblock of an epoch, only its second frame tells of it.
+                // Without the superblock of an epoch, only the epoch's second frame proves that it existed.
                 if [&good, &bytes].iter().any(|b| b.starts_with(b"ZSBL")) {
                     continue;
                 }

@@ -1,4 +1,4 @@
-//! What is in a file after a crash, a cut and a removal.
+//! The content of files after a crash, a truncation and a removal.
 
 use super::*;
 

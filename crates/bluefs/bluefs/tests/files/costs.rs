@@ -25,7 +25,7 @@ fn a_directory_that_has_not_changed_since_a_flush_costs_none() {
     let mut w = fs.create("/MANIFEST-000001").unwrap();
     w.append(b"first").unwrap();
     let before = flushes();
-    // Also the first record of a run: the frame that names it needs no flush of its own.
+    // Also for the first record of a run: the frame that names the run needs no flush of its own.
     w.sync().unwrap();
     assert_eq!(flushes(), before + 1);
     put(&fs, "/000002.sst", &bytes(1, 3000));

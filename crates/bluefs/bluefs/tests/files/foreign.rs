@@ -1,4 +1,4 @@
-//! Drives that hold nothing, something else, or another version.
+//! Drives that are empty, hold other data, or have a file system of another version.
 
 use super::*;
 
@@ -58,7 +58,7 @@ fn parts_that_cannot_be_are_refused() {
     let g = device.geometry().clone();
     let good = BlueFs::probe(&*device).unwrap();
     let blocks = (g.zone_size / u64::from(g.block_size)) as u32;
-    // Of one and two blocks, of none, no power of two, and more than can be counted.
+    // Parts of one block and of two, then none at all, no power of two, and more parts than can be counted.
     for parts in [blocks, blocks / 2, 2 * blocks, 3, 1 << 31, u32::MAX] {
         let forged = SuperblockInfo {
             conventional_parts: parts,

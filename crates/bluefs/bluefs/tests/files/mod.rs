@@ -1,4 +1,4 @@
-//! Files and names, one behaviour at a time, on a drive in memory.
+//! Files and names, one behavior per test, on a drive in memory.
 
 mod contents;
 mod costs;

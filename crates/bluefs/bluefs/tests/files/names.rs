@@ -1,4 +1,4 @@
-//! Names of files and directories.
+//! Names of files and directories: creation, rename, link, listing and removal.
 
 use super::*;
 

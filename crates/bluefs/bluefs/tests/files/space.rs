@@ -1,4 +1,4 @@
-//! Space that is used up and comes back.
+//! Space that is used up and freed: the journal's zones and those of deleted files.
 
 use super::*;
 

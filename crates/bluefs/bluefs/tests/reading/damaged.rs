@@ -1,4 +1,4 @@
-//! Damage in what is read.
+//! Damage in a file: a whole read finds it by the file's checksum.
 
 use super::*;
 

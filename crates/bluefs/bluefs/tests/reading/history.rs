@@ -1,13 +1,13 @@
-//! A long history of files, read in all ways all the time.
+//! A long history of files whose contents are read all the time: in order, at random, and many ranges at once.
 
 use super::*;
 
-/// A file, by the name that it had last, and what is in it.
+/// A file with an open reader, its last name, and its expected content.
 struct File {
     name: String,
     content: Vec<u8>,
     reader: Reader,
-    /// Where it is read on in order.
+    /// Offset of the next read in order.
     next: usize,
 }
 
@@ -53,8 +53,8 @@ fn compare(file: &mut File, numbers: &mut Numbers) {
     }
 }
 
-/// Creates, appends, cuts, removes, renames and makes anew under old names, on a drive that is so
-/// small that its zones are used again and again; with open readers of what has lost its name.
+/// Creates, appends, truncates, removes, renames and recreates files under old names, on a drive so small that its
+/// zones are reused again and again. Files that have lost their names keep open readers.
 fn history(device: Arc<impl ZonedDevice + 'static>, cache_bytes: u64, steps: usize) {
     history_on(&mounted(device, cache_bytes), cache_bytes, steps);
 }

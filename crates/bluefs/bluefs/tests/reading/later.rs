@@ -1,4 +1,4 @@
-//! Reads that are begun and waited for later.
+//! Reads that are started now and waited for later.
 
 use super::*;
 
@@ -20,7 +20,7 @@ fn reads_that_are_waited_for_later_are_what_was_written_whatever_files_they_are_
                 writer.append(&content).unwrap();
                 writer.sync().unwrap();
                 let path = format!("/{i}.sst");
-                // Two readers of one file each.
+                // Each file has two readers.
                 ([fs.open(&path).unwrap(), fs.open(&path).unwrap()], content)
             })
             .collect();
@@ -36,7 +36,7 @@ fn reads_that_are_waited_for_later_are_what_was_written_whatever_files_they_are_
                 })
                 .collect();
             for (n, (read, expected)) in pending.into_iter().enumerate() {
-                // Some that nobody waits for.
+                // Some reads are dropped without a wait.
                 if (n + round) % 7 > 0 {
                     assert!(read.wait().unwrap() == expected);
                 }
@@ -45,7 +45,7 @@ fn reads_that_are_waited_for_later_are_what_was_written_whatever_files_they_are_
         let late = files[0].0[0].read_later(0, 40_000);
         drop((files, fs));
         assert_eq!(late.wait().unwrap().len(), 40_000);
-        // The thread has let go of the drive before it answered.
+        // The thread releases the drive before it answers the read.
         assert_eq!(Arc::strong_count(&device), 1);
     }
 }
@@ -62,7 +62,7 @@ fn a_read_that_fails_fails_where_it_is_waited_for() {
     device.add(Plan::at(ZoneCommand::Read, 1, error));
     let pending = [0, 50_000, 200_000].map(|at| reader.read_later(at, 100));
     let [first, second, behind] = pending.map(|read| read.wait());
-    // Those that were handed over together with the one that failed are tried again.
+    // Reads in the same batch as the failed one are tried again.
     assert!(
         [&first, &second]
             .iter()

@@ -1,8 +1,8 @@
-//! Readers of a file that is cut and written again.
+//! Readers of a file that is truncated to nothing and written again: each read sees bytes of one life of the file only.
 
 use super::*;
 
-/// Ends the readers, also if the writer fails.
+/// Ends the readers when the writer ends or panics.
 struct End<'a>(&'a AtomicU64);
 
 impl Drop for End<'_> {
@@ -17,7 +17,7 @@ fn readers_of_a_file_that_is_cut_and_written_again_see_one_life_of_it() {
     let device = Arc::new(MemoryDrive::new(geometry()).unwrap());
     let fs = mounted(device, BUDGET);
     fs.create("/a.sst").unwrap().close().unwrap();
-    // Lives that have begun, and whose predecessors are gone.
+    // The number of the latest life that has begun, and of the latest one whose predecessors are truncated.
     let (begun, alone) = (AtomicU64::new(0), AtomicU64::new(0));
     let byte = |life: u64, at: usize| (life * 31 + at as u64 * 7 + at as u64 / 256) as u8;
     let over = AtomicU64::new(0);

@@ -1,5 +1,5 @@
-//! What is read through the cache, the readahead and many reads at once is what was written, in
-//! every life of a file and of a zone.
+//! Reads through the cache, with readahead and of many ranges at once return the bytes that were written, in every life
+//! of a file and of a zone.
 
 mod damaged;
 mod history;
@@ -53,7 +53,7 @@ fn mounted_with<D: ZonedDevice + 'static>(
     BlueFs::mount(device, pool, options).unwrap()
 }
 
-/// Numbers that are the same every time.
+/// A xorshift generator: the same seed gives the same numbers.
 struct Numbers(u64);
 
 impl Numbers {

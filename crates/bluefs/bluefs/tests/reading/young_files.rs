@@ -1,4 +1,4 @@
-//! What is written to young files is kept in the cache, if asked for.
+//! Data written to files of short lifetime is put into the cache, if asked for.
 
 use super::*;
 
@@ -17,7 +17,7 @@ fn young_files_are_read_from_memory_if_what_is_written_is_kept() {
     ] {
         let mut writer = fs.create("/a.sst").unwrap();
         writer.set_lifetime(lifetime);
-        // The second part begins in the middle of a run, which is then not there.
+        // The second part begins in the middle of a cached run, which is therefore not in the cache.
         let (first, second) = content.split_at(290_000);
         writer.append(first).unwrap();
         writer.sync().unwrap();

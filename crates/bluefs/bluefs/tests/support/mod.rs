@@ -1,4 +1,4 @@
-//! Small drives with a file system, and the model that histories of files are compared with.
+//! Small drives with a file system, and the model with which histories of files are compared.
 
 #![allow(dead_code, unreachable_pub, unused_imports, clippy::unwrap_used)]
 
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use zone::{Geometry, ZoneId, ZoneKind};
 use zone_alloc::ZonePool;
 
-/// Small zones and blocks, so that zones change often.
+/// Small zones and blocks, so that files spread over many zones.
 pub fn geometry(zone_count: u32, conventional_zones: u32, max_active_zones: u32) -> Geometry {
     Geometry {
         block_size: 512,
@@ -38,7 +38,7 @@ pub fn format(device: &dyn ZonedDevice, role: Role) {
     format_copies(device, role, 1);
 }
 
-/// With so many copies of everything.
+/// Formats the drive with `copies` copies of all files and metadata.
 pub fn format_copies(device: &dyn ZonedDevice, role: Role, copies: u32) {
     let options = FormatOptions {
         uuid: [3; 16],
@@ -62,7 +62,7 @@ pub fn pool(device: &dyn ZonedDevice) -> Arc<ZonePool> {
     Arc::new(ZonePool::new(g.clone(), &report))
 }
 
-/// A step of cleaning ahead of need moves whatever is worth it, when it is asked to.
+/// Each step of cleaning moves whatever is worth it, without a background thread or a budget.
 pub const ALWAYS: Cleaning = Cleaning {
     in_background: false,
     percent: 100_000,

@@ -1,9 +1,7 @@
-//! A plain model of the file system, driven side by side with the real one, and what may be left
-//! of it after a crash.
+//! A model of the file system that takes the same steps, and what a crash may leave of it.
 //!
-//! Names change in order: what a crash leaves is the namespace after some step between the last
-//! barrier and the last step. A file's content is a prefix of what it was, not shorter than it
-//! was at any time since its last sync.
+//! Names change in order: a crash leaves the names after some step between the last barrier and the last step. A file's
+//! content is a prefix of one of its earlier contents, not shorter than at any time since its last sync.
 
 use super::read;
 use super::step::NAMES;
@@ -12,17 +10,16 @@ use std::collections::BTreeMap;
 
 #[derive(Clone, Default, Debug)]
 pub(super) struct File {
-    /// The content after each change since (and including) the last sync.
+    /// The content at the last sync and after each change since then.
     pub versions: Vec<Vec<u8>>,
     pub created_at: usize,
     /// Distinguishes the bytes of this file from those of all others.
     pub stream: u64,
 }
 
-/// The model.
 #[derive(Default)]
 pub struct Model {
-    /// Names after each step.
+    /// The names, with indices into `files`, after each step.
     pub(super) names: Vec<BTreeMap<String, usize>>,
     pub(super) files: Vec<File>,
     pub(super) barrier: usize,
@@ -45,7 +42,7 @@ impl Model {
         self.files[file].versions.last().unwrap()
     }
 
-    /// Why `fs` is nothing that a crash now may leave.
+    /// Why `fs` cannot be what a crash now leaves; `None` if it can.
     pub fn contradiction(&self, fs: &BlueFs) -> Option<String> {
         let mut found: BTreeMap<String, Vec<u8>> = BTreeMap::new();
         for (directory, prefix) in [("/", "/"), ("/d", "/d/")] {
@@ -99,10 +96,10 @@ impl Model {
         None
     }
 
-    /// Takes over what a crash left: it is durable now.
+    /// Makes the model equal to what a crash left, which is durable from then on.
     pub(super) fn adopt(&mut self, fs: &BlueFs) {
         let mut names = BTreeMap::new();
-        // Links stay links: told apart by inode.
+        // Hard links are recognized by their inode.
         let mut by_inode = BTreeMap::new();
         let mut files = Vec::new();
         for path in NAMES {
@@ -126,7 +123,7 @@ impl Model {
     }
 }
 
-/// The byte at `offset` of stream `stream`.
+/// Bytes of stream `stream` from `offset` on.
 pub(super) fn bytes(stream: u64, offset: usize, length: usize) -> Vec<u8> {
     (offset..offset + length)
         .map(|i| {

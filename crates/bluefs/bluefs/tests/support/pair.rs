@@ -1,4 +1,4 @@
-//! The real file system and its model, step by step.
+//! The file system and its model, which take the same steps.
 
 use super::model::{File, Model, bytes};
 use super::step::{NAMES, Step};
@@ -8,7 +8,7 @@ use device::ZonedDevice;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The real file system and its model, step by step.
+/// The file system and its model, side by side.
 pub struct Pair<D> {
     pub device: Arc<D>,
     pub fs: BlueFs,
@@ -17,7 +17,7 @@ pub struct Pair<D> {
 }
 
 impl<D: ZonedDevice + 'static> Pair<D> {
-    /// On a drive that has been formatted.
+    /// Mounts a formatted drive.
     pub fn new(device: Arc<D>) -> Result<Self, Error> {
         let fs = mount(device.clone())?;
         if !fs.exists("/d") {
@@ -40,7 +40,7 @@ impl<D: ZonedDevice + 'static> Pair<D> {
         Ok(self.writers.get_mut(&file).unwrap())
     }
 
-    /// Takes a step in both. The model is ahead if the step fails: it may have happened.
+    /// Takes a step in both. If it fails, the model has it nevertheless, for it may have happened.
     pub fn step(&mut self, step: Step) -> Result<(), Error> {
         let at = self.model.names.len();
         let mut names = self.model.now().clone();
@@ -193,14 +193,14 @@ impl<D: ZonedDevice + 'static> Pair<D> {
         Ok(())
     }
 
-    /// The whole namespace and all contents, and the check.
+    /// Compares all names and contents with the model, and checks the file system.
     #[track_caller]
     pub fn verify(&self) {
         assert_eq!(self.model.contradiction(&self.fs), None);
         assert_clean(&self.fs);
     }
 
-    /// What is there now is exactly what the model says.
+    /// Asserts that names and contents are exactly those of the model.
     #[track_caller]
     pub fn verify_exactly(&self) {
         for path in NAMES {

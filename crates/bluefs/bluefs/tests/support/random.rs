@@ -1,12 +1,12 @@
-//! Numbers that a seed gives.
+//! Random numbers from a seed.
 
-/// 0, or what `ZONESTORE_SEED` says: other states, cases and histories.
+/// Seed of random cases and histories, from `ZONESTORE_SEED`; 0 by default.
 pub fn seed() -> u64 {
     let given = std::env::var("ZONESTORE_SEED").ok();
     given.map_or(0, |seed| seed.parse().unwrap())
 }
 
-/// A small generator, so that a seed is a history.
+/// A small generator: the same seed gives the same history.
 pub struct Random(pub u64);
 
 impl Random {
@@ -18,7 +18,7 @@ impl Random {
         (self.0 >> 33) % end
     }
 
-    /// Manifests and info logs, upper levels, tables of more than half a zone and more than one.
+    /// Random size of a file: of manifests and info logs, of SSTs in upper levels, and of SSTs of half a zone and more.
     pub fn size(&mut self) -> u64 {
         1 + match self.below(10) {
             0..=4 => self.below(3_000),

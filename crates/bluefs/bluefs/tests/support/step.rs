@@ -22,12 +22,12 @@ pub enum Step {
     Link(usize, usize),
     Truncate(usize, usize),
     SyncNames,
-    /// Reads a random part of a file that is perhaps being written.
+    /// Reads a random part of a file, which may be open for writing.
     Read(usize, usize),
-    /// Moves what is live in one zone elsewhere, if that is worth it.
+    /// Moves the live data out of one zone, if that is worth it.
     Clean,
-    /// Unmount and mount.
+    /// Unmounts and mounts.
     Remount,
-    /// Mount again without having unmounted; nothing is lost of what the drive was told.
+    /// Mounts again without an unmount; the drive loses nothing.
     Kill,
 }

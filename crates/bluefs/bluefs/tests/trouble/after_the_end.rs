@@ -1,4 +1,4 @@
-//! After an unmount, a failed flush, and without power.
+//! Calls after an unmount, after a failed flush, and after a power loss.
 
 use super::*;
 
@@ -47,7 +47,7 @@ fn a_failed_flush_is_never_made_good_by_the_next() {
 
 #[test]
 fn a_log_of_messages_goes_on_when_the_drive_does_not() {
-    // RocksDB appends to its info log after everything else has failed, and aborts if that fails.
+    // RocksDB appends to its info log after all other writes have failed, and aborts if that fails.
     let device = Arc::new(PowerCut::new(geometry(40, 0, 0)).unwrap());
     format(&*device, Role::Alone);
     let fs = mount(device.clone()).unwrap();

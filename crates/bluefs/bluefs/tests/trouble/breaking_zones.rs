@@ -1,4 +1,4 @@
-//! Zones that break under a write.
+//! Zones that become read-only or offline at a write: writers and the journal continue in other zones.
 
 use super::*;
 
@@ -6,8 +6,7 @@ use super::*;
 fn writers_and_journal_go_on_elsewhere_when_a_zone_breaks() {
     for kth in 1..25 {
         for condition in [ZoneCondition::ReadOnly, ZoneCondition::Offline] {
-            // Two zones break in a row. What lay in an offline zone is gone, and that is not
-            // what this test is about.
+            // Two zones break in succession. Data in an offline zone is lost, which is not what this test is about.
             let device = Arc::new(Faults::new(formatted(geometry(60, 0, 0))));
             let fs = mount(device.clone()).unwrap();
             let fault = || Fault::Break(condition);
@@ -18,7 +17,7 @@ fn writers_and_journal_go_on_elsewhere_when_a_zone_breaks() {
             for i in 0..6 {
                 match log.append(&[i; 700]).and_then(|()| log.sync()) {
                     Ok(()) => {}
-                    // Behind what is lost nothing counts; another log does.
+                    // A log that has lost bytes takes no more appends; a new log does.
                     Err(Error::ZoneLost { .. }) if condition == ZoneCondition::Offline => {
                         log = fs.create(&format!("/00002{i}.log")).unwrap();
                     }

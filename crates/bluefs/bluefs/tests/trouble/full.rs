@@ -1,4 +1,4 @@
-//! A drive that is full.
+//! A full drive can be mounted, and space can be freed by removals and cleaning.
 
 use super::*;
 
@@ -44,7 +44,7 @@ fn a_full_drive_can_be_mounted_again_and_again() {
                 device.cut_after(point);
                 let _ = mount(device.clone());
                 let left = device.crash_states(CrashLimits::default());
-                // Mostly everything was kept: what an aborted mount wrote is in the way.
+                // Mostly the state in which everything was kept, so that blocks of the aborted mount take space.
                 let choice = usize::from(round % 4 != 3) % left.len();
                 device = Arc::new(device.restart(&left[choice]));
             }

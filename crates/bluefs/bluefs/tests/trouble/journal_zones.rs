@@ -1,4 +1,4 @@
-//! Zones of the journal, where writes fail.
+//! Zones taken for the journal in which the first write fails are given back.
 
 use super::*;
 use bluefs::ZonePurpose;

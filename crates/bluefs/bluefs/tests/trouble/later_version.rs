@@ -1,4 +1,4 @@
-//! A journal that a later version has written to.
+//! A journal with an operation of a later version is refused by name.
 
 use super::*;
 use bluefs::format::journal::{DecodedFrame, Place, decode_frame, decode_header, encode_frame};

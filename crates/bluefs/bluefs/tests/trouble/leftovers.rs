@@ -1,4 +1,4 @@
-//! What an earlier file system or file has left on the drive.
+//! Bytes of an earlier file system or file on the drive never appear in new files.
 
 use super::*;
 
@@ -32,8 +32,8 @@ fn formatting_twice_with_one_uuid_brings_nothing_back() {
 
 #[test]
 fn a_log_never_shows_what_an_earlier_file_left_in_a_conventional_zone() {
-    // The first log writes two whole records and is never journalled, so that the second gets its
-    // number and, after a few mounts, its place; its first record is as long as the stale one.
+    // The first log writes two whole records and is never journaled, so that the second log gets its inode and, after a
+    // few mounts, its place. The first record of the second log is as long as the stale one.
     let mut g = geometry(12, 12, 0);
     g.zone_size = 4 << 20;
     g.zone_capacity = 4 << 20;

@@ -1,4 +1,4 @@
-//! A file of very many pieces.
+//! A file with very many extents can be truncated and mounted.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! Drives that fail, drives that are shared, full drives, many threads: what the file system owes
-//! its users when things go wrong, one small story each.
+//! Failing drives, shared drives, full drives and many threads: the guarantees of the file system when something goes
+//! wrong, one small test each.
 
 mod after_the_end;
 mod breaking_zones;

@@ -1,14 +1,16 @@
-//! A store beside BlueFS that always has as many zones active as it may.
+//! A store beside BlueFS that always has as many active zones as its quota: after a power cut it still finds them, and
+//! BlueFS can work.
 
 use super::*;
 
-/// A store beside BlueFS that always has as many zones active as it may.
+/// The store's active zones, each with its write pointer.
 struct Neighbour {
     zones: Vec<(ZoneId, u64)>,
 }
 
 impl Neighbour {
-    /// After BlueFS has mounted and worked: claims what is its own, resets what is nobody's.
+    /// Claims the zones of `known` that are still active, and resets all zones that neither owns. Called after BlueFS
+    /// has mounted.
     fn mount(device: &dyn ZonedDevice, pool: &ZonePool, known: &[ZoneId]) -> Self {
         let mut zones = Vec::new();
         for zone in known {
@@ -83,7 +85,7 @@ fn a_neighbour_always_finds_its_active_zones() {
     println!("beside a neighbour: {states} states after power cuts");
 }
 
-/// Logs and SSTs, several open at once, deleted again.
+/// Writes logs and SSTs, several at once, and deletes them.
 fn work(fs: &BlueFs) -> Result<(), Error> {
     let names = [
         "/000001.log",

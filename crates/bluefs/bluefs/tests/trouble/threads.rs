@@ -1,4 +1,4 @@
-//! Many threads at once.
+//! Many threads that read, write, sync and delete at once.
 
 use super::*;
 
