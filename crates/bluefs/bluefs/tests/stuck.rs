@@ -104,7 +104,7 @@ fn a_stuck_reset_holds_up_no_read() {
     });
 }
 
-/// A log that has a run already, so that appending to it needs no journal frame.
+/// A log with a run, to which appends need no journal frame.
 fn log(fs: &BlueFs) -> Writer {
     let mut log = fs.create("/000009.log").unwrap();
     log.append(&[5; 1000]).unwrap();
@@ -112,8 +112,7 @@ fn log(fs: &BlueFs) -> Writer {
     log
 }
 
-/// Asserts that reads, listings, renames and appends to a log succeed while the drive is stuck. `can_flush` says
-/// whether the log can be synced too.
+/// Reads, renames and appends to a log succeed. `can_flush`: whether a sync of the log does too.
 fn others_go_on(fs: &BlueFs, gate: &Gate, log: &mut Writer, can_flush: bool) {
     comes_back(gate, || {
         for name in fs.list("/").unwrap() {
@@ -151,7 +150,7 @@ fn journal_zone(fs: &BlueFs) -> ZoneId {
     journal.unwrap().0
 }
 
-/// The stuck command is a journal write, a snapshot, a superblock, its copy, or the reset of an old journal.
+/// In each write or reset that the journal makes.
 #[test]
 fn a_stuck_journal_holds_up_neither_readers_nor_logs() {
     type Where = fn(&BlueFs) -> ZoneId;
@@ -212,7 +211,7 @@ fn a_stuck_flush_holds_up_neither_readers_nor_appends() {
     });
 }
 
-/// The same for readers of the file that is being written, for writers that need a zone, and for the cleaner.
+/// Also readers of the file being written, writers that need a zone, and the cleaner.
 #[test]
 fn a_stuck_write_holds_up_neither_readers_nor_other_files() {
     for name in ["/w.sst", "/000011.log"] {

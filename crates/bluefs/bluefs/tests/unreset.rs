@@ -1,4 +1,4 @@
-//! Resets that fail for a while: the zones are not used meanwhile, and come back into use when resets succeed again.
+//! Resets that fail for a while: zones come back into use when resets succeed again.
 
 use crate::support::*;
 use bluefs::{BlueFs, Cleaning, Error, MountOptions, Role};
@@ -12,7 +12,7 @@ use zone::{ZoneCommand, ZoneCondition, ZoneDescriptor, ZoneId};
 
 type Drive = Faults<MemoryDrive>;
 
-/// A drive shared with a store, so that BlueFS resets only its own zones.
+/// Shared with a store, so that BlueFS resets only its own zones.
 const ROLE: Role = Role::Shared;
 const PATIENCE: Duration = Duration::from_secs(120);
 const COPIES: [u32; 2] = [1, 2];
@@ -73,8 +73,7 @@ fn room(fs: &BlueFs) -> usize {
     blocks * 512
 }
 
-/// A file system with one file and no space, because all resets fail; and the space that there was after writing the
-/// file.
+/// A file system without space, for all resets fail, and the space after its file before that.
 fn without_resets(device: &Arc<Drive>, clock: &Arc<SimulatedClock>) -> (BlueFs, usize) {
     let fs = mount_at(device.clone(), clock);
     put(&fs, "/kept.sst", &[5; 50_000]);
@@ -91,7 +90,7 @@ fn zones_that_could_not_be_reset_come_back() {
         let (fs, before) = without_resets(&device, &clock);
         assert!(room(&fs) < before / 3);
         device.clear();
-        // They are reset as soon as a writer needs space, once some time has passed since the failure.
+        // Reset as soon as a writer needs space, some time after the failure.
         clock.advance(Duration::from_secs(1));
         assert_eq!(churn(&fs, 400), 400);
         fs.delete("/last.sst").unwrap();
@@ -101,7 +100,7 @@ fn zones_that_could_not_be_reset_come_back() {
     }
 }
 
-/// A writer that finds no space tries pending resets at once, without waiting for time to pass since the last failure.
+/// A writer that finds no space tries them at once, without any delay after the last failure.
 #[test]
 fn who_finds_no_space_tries_them_at_once() {
     for copies in COPIES {
@@ -113,7 +112,7 @@ fn who_finds_no_space_tries_them_at_once() {
     }
 }
 
-/// The background thread resets the zones while no caller writes or commits anything.
+/// The background thread resets them without any commit.
 #[test]
 fn they_come_back_while_nobody_does_anything() {
     let (device, _) = formatted(1);
@@ -144,7 +143,7 @@ fn they_come_back_while_nobody_does_anything() {
     }
 }
 
-/// A mount resets BlueFS's own zones before the store has to say which zones are the store's.
+/// A mount resets BlueFS's zones before the store says which zones are its own.
 #[test]
 fn the_next_mount_resets_them_first() {
     for copies in COPIES {
@@ -176,7 +175,7 @@ fn one_that_never_can_be_reset_is_tried_less_and_less() {
     for _ in 0..100 {
         assert_eq!(churn(&fs, 10), 10);
         clock.advance(Duration::from_secs(10));
-        // A writer needs space, which makes BlueFS try the reset.
+        // A writer that needs space.
         room(&fs);
     }
     let tried = device.struck();

@@ -194,7 +194,7 @@ fn what_was_flushed_survives_the_process() {
             log.sync().unwrap();
             grow(&mut log, size + 5000, 333);
         }
-        // Another open log, and one that LevelDB would have closed.
+        // Another open log, and one that LevelDB would have let go of unclosed.
         let name = format!("/{:06}.log", n + 10);
         let mut other = fs.create(&name).unwrap();
         grow(&mut other, 3000, 100);

@@ -1,4 +1,4 @@
-//! Which zones are cleaned ahead of need, and how many bytes the budget allows to be moved.
+//! What is cleaned ahead of need, and how many bytes the budget allows.
 
 use super::*;
 
@@ -34,7 +34,7 @@ fn nothing_is_moved_with_zones_to_spare_or_without_an_allowance() {
         };
         let fs = mount_with(formatted(), Some(cleaning));
         mostly_dead(&fs);
-        // The budget allows one zone from the start, even with a share of 0 % of the bytes written.
+        // One zone is allowed from the start, even with a share of 0 %.
         assert_eq!(fs.clean_ahead().unwrap(), begin_below.is_some());
         for i in 0..12 {
             write(&fs, &format!("/a{i}.sst"), &[1; 6000]).unwrap();

@@ -1,4 +1,4 @@
-//! Cleaning of zones that cannot be read or written: nothing is lost, and other zones are cleaned.
+//! Zones that cannot be read or written.
 
 use super::*;
 
@@ -44,7 +44,7 @@ fn what_cannot_be_read_stays_where_it_is_and_is_not_tried_again() {
     fs.clean_ahead().unwrap();
     assert_eq!(zone_of(&fs, "/old.sst"), zone);
     assert!(!fs.clean_ahead().unwrap());
-    // The unreadable zone does not keep writers from finding space either, and is not read again.
+    // Nor is it read again when writers need space.
     let before = device.struck();
     write(&fs, "/new.sst", &[3; 600_000]).unwrap();
     while write(&fs, &format!("/{}.sst", fs.usage().files), &[4; 20_000]).is_ok() {}

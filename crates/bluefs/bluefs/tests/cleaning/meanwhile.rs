@@ -1,8 +1,8 @@
-//! Files that are changed while the cleaner copies them: the copy is used only if it is still right.
+//! Changes to files while they are copied.
 
 use super::*;
 
-/// Calls [`held_up_in`] with the zone of `/old.sst`.
+/// With the zone of `/old.sst`.
 fn held_up(meanwhile: impl FnOnce(&BlueFs)) -> (BlueFs, ZoneId) {
     held_up_in(mostly_dead, meanwhile)
 }
@@ -18,7 +18,7 @@ fn everybody_goes_on_while_a_zone_is_copied() {
         fs.rename("/old.sst", "/renamed.sst").unwrap();
         fs.sync_metadata().unwrap();
     });
-    // The append and the rename have not changed the extent that is being copied.
+    // None of that changes the copied extent.
     assert_ne!(zone_of(&fs, "/renamed.sst"), zone);
     let data = read(&fs, "/renamed.sst").unwrap();
     assert!(data[..5000] == [1; 5000] && data[5000..] == [5; 700]);

@@ -1,13 +1,13 @@
-//! Mounts that accept damage: what they report, and what is there afterwards.
+//! Mounts that accept damage.
 
 use super::*;
 
-/// The path under which a repair reports that a damaged frame may have held more than it can name.
+/// Reported as lost when a damaged frame may have held more than is known.
 const NOT_ALL_IS_KNOWN: &str = "the file system";
 
 impl Past {
-    /// A damaged drive can be read, and the damage is reported; once a mount for writing has accepted it, the check is
-    /// clean. All files that are not reported as lost are there, except those that only the damaged frame named.
+    /// A damaged drive can be read, and the damage is reported until a mount accepts it. All files not reported as lost
+    /// are there, except those that only the damaged frame named.
     pub(super) fn accept(
         &self,
         damaged: &Arc<MemoryDrive>,
@@ -68,7 +68,7 @@ impl Past {
                 continue;
             }
             if let Some(found) = &found {
-                // The content is a prefix of what this file had, under this name or an earlier one.
+                // Content of this file, under this name or an earlier one.
                 let mut was = states().flat_map(BTreeMap::values);
                 assert!(was.any(|was| was.starts_with(found)), "{told}: {path}");
             }
@@ -77,7 +77,7 @@ impl Past {
             if is_named(path) || last.is_some_and(|last| last.get(path) == found.as_ref()) {
                 continue;
             }
-            // The records of a log prove that it exists, without the journal.
+            // The records of a log prove that it exists.
             let is_known_of = |loss: &Loss| loss.path.contains("whose name is");
             let is_log = !path.ends_with("sst") && !path.ends_with("CURRENT");
             let was_shorter = found.is_some() && self.all.contains_key(path);

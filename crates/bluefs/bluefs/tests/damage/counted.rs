@@ -4,7 +4,7 @@ use super::*;
 use crate::support::Random;
 
 const FILES: usize = 24;
-/// Bytes at the end of a file that are searched for, within its last block.
+/// Bytes at the end of a file, in its last extent, by which its copies are found.
 const PART: usize = 64;
 
 /// The addresses at which these bytes are on the drive.

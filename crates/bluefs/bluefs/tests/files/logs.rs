@@ -1,4 +1,4 @@
-//! Logs: appends, mounts, and several logs in one zone.
+//! Logs, also several in one zone.
 
 use super::*;
 
@@ -30,7 +30,7 @@ fn many_small_synced_appends_are_one_log() {
     let fs = mount(&device);
     assert!(read(&fs, "/000007.log") == model);
     assert_clean(&fs);
-    // Appends continue after the mount.
+    // Appends continue.
     let mut w = fs.reopen("/000007.log").unwrap();
     w.append(b"more").unwrap();
     w.sync().unwrap();
@@ -41,8 +41,7 @@ fn many_small_synced_appends_are_one_log() {
 
 #[test]
 fn two_logs_in_one_zone_are_told_apart() {
-    // Six active zones, two of them the store's: that leaves one for superblocks, one for the journal, and two for
-    // data.
+    // Six active zones, two of them the store's: ring, journal, and two for data.
     let device = formatted(geometry(0, 6));
     let fs = mount(&device);
     let mut a = fs.create("/000001.log").unwrap();

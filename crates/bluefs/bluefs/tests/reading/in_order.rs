@@ -1,4 +1,4 @@
-//! Reads in order use readahead: they need few commands and do not fill the cache.
+//! Reads in order: few commands, and no space in the cache.
 
 use super::*;
 
@@ -21,10 +21,10 @@ fn reads_in_order_leave_the_cache_to_others_and_need_few_commands() {
         assert!(buffer == content[at..at + 4096]);
     }
     let commands = device.snapshot().read.operations - commands;
-    // Readahead fetches 256 KiB at most, the size of a zone, each from up to two zones.
+    // Each of 256 KiB at most, the zone size, from up to two zones.
     assert!(commands < 20, "{commands}");
     assert!(fs.statistics().cache.held_bytes < 40 << 10);
-    // Uncached reads do not fill the cache either.
+    // Nor do uncached reads.
     let direct = reader.uncached();
     let before = fs.statistics().cache.held_bytes;
     for at in [900_000, 100_000, 500_000, 300_000] {

@@ -1,4 +1,4 @@
-//! Readers of a file that is truncated to nothing and written again: each read sees bytes of one life of the file only.
+//! Readers of a file that is truncated and written again see one life of it.
 
 use super::*;
 
@@ -17,7 +17,7 @@ fn readers_of_a_file_that_is_cut_and_written_again_see_one_life_of_it() {
     let device = Arc::new(MemoryDrive::new(geometry()).unwrap());
     let fs = mounted(device, BUDGET);
     fs.create("/a.sst").unwrap().close().unwrap();
-    // The number of the latest life that has begun, and of the latest one whose predecessors are truncated.
+    // The latest life that has begun, and the latest whose predecessors are gone.
     let (begun, alone) = (AtomicU64::new(0), AtomicU64::new(0));
     let byte = |life: u64, at: usize| (life * 31 + at as u64 * 7 + at as u64 / 256) as u8;
     let over = AtomicU64::new(0);

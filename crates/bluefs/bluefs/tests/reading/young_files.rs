@@ -17,7 +17,7 @@ fn young_files_are_read_from_memory_if_what_is_written_is_kept() {
     ] {
         let mut writer = fs.create("/a.sst").unwrap();
         writer.set_lifetime(lifetime);
-        // The second part begins in the middle of a cached run, which is therefore not in the cache.
+        // The second part begins in the middle of a run, so that run is not cached.
         let (first, second) = content.split_at(290_000);
         writer.append(first).unwrap();
         writer.sync().unwrap();

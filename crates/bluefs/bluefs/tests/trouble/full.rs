@@ -1,4 +1,4 @@
-//! A full drive can be mounted, and space can be freed by removals and cleaning.
+//! A full drive can be mounted, and removals free space.
 
 use super::*;
 

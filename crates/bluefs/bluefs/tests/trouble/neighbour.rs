@@ -1,16 +1,14 @@
-//! A store beside BlueFS that always has as many active zones as its quota: after a power cut it still finds them, and
-//! BlueFS can work.
+//! A store beside BlueFS that always has as many active zones as it may.
 
 use super::*;
 
-/// The store's active zones, each with its write pointer.
+/// Its zones, each with its write pointer.
 struct Neighbour {
     zones: Vec<(ZoneId, u64)>,
 }
 
 impl Neighbour {
-    /// Claims the zones of `known` that are still active, and resets all zones that neither owns. Called after BlueFS
-    /// has mounted.
+    /// After BlueFS has mounted: claims its own active zones, and resets all unclaimed ones.
     fn mount(device: &dyn ZonedDevice, pool: &ZonePool, known: &[ZoneId]) -> Self {
         let mut zones = Vec::new();
         for zone in known {
