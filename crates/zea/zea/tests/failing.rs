@@ -1,4 +1,4 @@
-//! A drive that fails a write: every extent whose put succeeded stays readable, whatever failed before or after it.
+//! A drive that fails a write: every extent whose put succeeded is there.
 
 use crate::support::{Model, assert_same, bytes, format, geometry, put};
 use device::faults::{Fault, Faults, Plan};
@@ -8,11 +8,11 @@ use std::sync::Arc;
 use zea::{Error, Instance, LogicalAddress, Sequence};
 use zone::{ZoneCommand, ZoneCondition, ZoneId, ZoneKind};
 
-/// Puts three extents, one that fails, and two more. `happened` says whether the failed one was written nevertheless.
+/// Three puts, one that fails, and two more. `happened`: the failed one was written nevertheless.
 fn run(fault: Fault, back_pointers: u32, happened: bool) {
     let g = geometry(ZoneKind::SequentialWriteRequired);
     let drive = Arc::new(MemoryDrive::new(g).unwrap());
-    // The first write was the label's, so the fifth is that of the fourth put.
+    // The first write was the label's.
     let plan = Plan::at(ZoneCommand::Write, 5, fault);
     let faults = Faults::new(drive.clone());
     faults.add(plan);
@@ -29,7 +29,7 @@ fn run(fault: Fault, back_pointers: u32, happened: bool) {
     for n in 4..6 {
         let placed = instance.put(LogicalAddress(n), &bytes(n, 900)).unwrap();
         if happened && n == 4 {
-            // The failed put was written completely, so the iterator finds its extent.
+            // The failed put was written.
             let found = instance.forward().nth(3).unwrap().unwrap();
             assert_eq!(found.address, LogicalAddress(3));
             model.extents.push((found, data.clone()));
@@ -50,7 +50,7 @@ fn a_write_that_fails_or_is_torn() {
             let bytes = blocks * 512;
             run(Fault::Torn { bytes }, back_pointers, false);
         }
-        // The whole extent was written, and the answer was an error.
+        // All was written, and the answer was an error.
         run(Fault::Torn { bytes: 2048 }, back_pointers, true);
     }
 }

@@ -1,5 +1,5 @@
-//! Random histories on several instances of one drive, compared with a model after each step: on drives in memory, with
-//! either kind of sequential zones, and in a file. `ZONESTORE_ZEA_STEPS=n` sets the number of steps.
+//! Random histories on several instances of one drive, beside a model: on drives in memory, with either kind of
+//! sequential zones, and in a file. `ZONESTORE_ZEA_STEPS=n` takes more steps.
 
 use crate::support::{Model, assert_same, bytes, format, geometry, number, put};
 use device::{FileDrive, MemoryDrive, ZonedDevice};
@@ -41,8 +41,7 @@ fn run(device: Arc<dyn ZonedDevice>, seed: u64) {
                     let refused = instance.put(LogicalAddress(0), &data);
                     let told = matches!(refused, Err(Error::NoRoom { room: r, .. }) if r == room);
                     assert!(told, "{refused:?}");
-                    // An extent that does not fit leaves the zone unchanged. A caller would finish the zone then; so
-                    // does the test, half of the time.
+                    // An extent that does not fit changes nothing; a caller would finish the zone then.
                     assert_same(&instance, &model);
                     if random.bool() {
                         instance.finish().unwrap();
@@ -152,7 +151,7 @@ fn what_cannot_be_is_refused() {
     assert!(matches!(open(3), Err(Error::NotFormatted { .. })));
 }
 
-/// Fills zones with the smallest extents, with few and many back pointers, so that every pointer is used.
+/// Fills zones with the smallest extents, so that every back pointer is used.
 #[test]
 fn a_full_zone_with_many_pointers() {
     let g = geometry(ZoneKind::SequentialWriteRequired);

@@ -1,4 +1,4 @@
-//! Small drives, and a model of the extents that were put in a zone.
+//! Small drives, and a model of a zone's extents.
 
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use zea::{Error, Instance, LogicalAddress, Options, Placed, Sequence};
 use zone::{Geometry, ZoneId, ZoneKind};
 
-/// Zones of 64 KiB with a capacity of 48 KiB, in blocks of 512 bytes; the first zone is conventional.
+/// Zones of 64 KiB, capacity 48 KiB, in blocks of 512 bytes; the first zone is conventional.
 pub fn geometry(sequential_kind: ZoneKind) -> Geometry {
     Geometry {
         block_size: 512,
@@ -24,7 +24,7 @@ pub fn geometry(sequential_kind: ZoneKind) -> Geometry {
     }
 }
 
-/// The number in the environment variable `name`, or `default`.
+/// A number from the environment.
 pub fn number(name: &str, default: u64) -> u64 {
     std::env::var(name)
         .ok()
@@ -40,7 +40,7 @@ pub fn bytes(seed: u64, length: usize) -> Vec<u8> {
     bytes
 }
 
-/// The extents that were put in a zone, in order, and their bytes.
+/// The extents of a zone, in order.
 #[derive(Clone, Default, Debug)]
 pub struct Model {
     pub extents: Vec<(Placed, Vec<u8>)>,
@@ -76,7 +76,7 @@ pub fn put(instance: &Instance, model: &mut Model, address: u64, data: Vec<u8>) 
     placed
 }
 
-/// Asserts that both iterators find the extents of the model, and that each extent's bytes are right.
+/// Both iterators find the model's extents, and each has its bytes.
 #[track_caller]
 pub fn assert_same(instance: &Instance, model: &Model) {
     let forward: Vec<Placed> = instance.forward().map(Result::unwrap).collect();
