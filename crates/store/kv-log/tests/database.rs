@@ -1,4 +1,4 @@
-//! The operations of an open database, and what is there when it is opened again.
+//! A database while it is open, and when it is opened again.
 
 use crate::moment;
 use crate::support::*;
@@ -38,7 +38,7 @@ fn a_batch_happens_in_order_and_rows_come_back() {
         assert_eq!(kv.get(b"#").unwrap(), Some(counters(&[7, -1])));
     };
     check(&kv);
-    // First opened with rows in the log, then with rows in a snapshot.
+    // From the log, and from a snapshot.
     kv.close().unwrap();
     let kv = open(&fs).unwrap();
     check(&kv);
@@ -89,7 +89,7 @@ fn a_filter_stops_the_replay_for_good() {
     assert_eq!(replayed(&read_only, Some(4)), (until(4), until(5)));
     assert_eq!(replayed(&read_only, None), (until(9), until(9)));
     assert_eq!(replayed(&options(), Some(6)), (until(6), until(7)));
-    // The replay wrote a snapshot, so the log is empty.
+    // The log is empty now.
     assert_eq!(replayed(&options(), None), (until(6), vec![]));
 }
 

@@ -1,4 +1,4 @@
-//! RocksDB's block cache: its statistics, and that a scan does not evict blocks that are looked up often.
+//! RocksDB's block cache: its statistics, and that a scan does not flush it.
 
 // Tests may panic: a failed `unwrap` is a failed test.
 #![allow(clippy::unwrap_used)]
@@ -31,7 +31,7 @@ fn a_scan_leaves_what_is_looked_up_again_and_again() {
             .unwrap();
     }
     kv.compact().unwrap();
-    // One row in each of 32 blocks, which take half of the cache.
+    // 32 blocks: half of the cache.
     let working = || (0..32).map(|block| block * 17 * BLOCK);
     let (_, misses) = read(&kv, working());
     assert!(misses >= 32, "{misses}");

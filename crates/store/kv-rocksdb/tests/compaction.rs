@@ -1,4 +1,4 @@
-//! How many bytes a compaction may take: level 0 and the level above the last stay within the bound.
+//! How many bytes a compaction may take.
 
 #![allow(clippy::unwrap_used)]
 
@@ -27,7 +27,7 @@ fn open(fs: &BlueFs) -> Kv {
     Kv::open(&RocksDb, fs, "/db", &options, None).unwrap()
 }
 
-/// Level 0 is compacted as a whole, so writers wait before it exceeds the bound.
+/// Level 0 is compacted as a whole.
 #[test]
 fn writers_wait_before_level_0_comes_to_more_than_a_compaction_may_take() {
     let drive = formatted();

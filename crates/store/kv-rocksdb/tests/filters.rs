@@ -91,7 +91,7 @@ fn a_look_for_what_is_not_there_reads_little_of_a_filter() {
     };
     let fs = mount(&formatted());
     let kv = open(&fs, 64 << 20);
-    // A few groups of two keys among those of one, for RocksDB counts the entries of a filter in two ways.
+    // A few groups of two keys among those of one: RocksDB counts entries of a filter by ones and by twos.
     let rows = 300_000;
     let second = (0..rows)
         .step_by(10_001)

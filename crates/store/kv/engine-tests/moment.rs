@@ -1,10 +1,9 @@
-//! What every engine has to guarantee for a moment (a consistent view of the rows): writes, flushes and compactions
-//! after it was taken do not change it. The tests of each engine include this file.
+//! What every engine guarantees for a moment: later writes do not change it. The tests of each engine include this
+//! file.
 
 use kv::{Batch, Durability, Kv, View};
 
-/// Reads a moment while all its rows are overwritten or deleted. `keeps_files` says whether the engine has files that
-/// compactions replace, which the moment must keep.
+/// Reads a moment while all its rows change; `keeps_files` says whether the engine has files that compactions replace.
 pub fn is_what_there_was_whatever_is_written_meanwhile(kv: &Kv, keeps_files: bool) {
     let put = |from: u8, value: &[u8]| {
         let mut batch = Batch::default();

@@ -1,4 +1,4 @@
-//! A small drive with a file system and the small database on it.
+//! A small drive with the small database on it.
 
 #![allow(dead_code, clippy::unwrap_used)]
 
@@ -91,7 +91,7 @@ pub fn numbers(kv: &Kv) -> Vec<u32> {
     .collect()
 }
 
-/// A filter that stops the replay at a number, and sends each number that it is shown.
+/// A filter that stops at a number, and sends the numbers it sees.
 pub struct StopAt(pub Option<u32>, pub std::sync::mpsc::Sender<u32>);
 
 impl ReplayFilter for StopAt {
