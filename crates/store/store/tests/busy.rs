@@ -1,5 +1,5 @@
-//! A database that refuses batches for a while, because it has to compact and finds no space for that: the store
-//! retries, reports `NoMetadataSpace` if that does not end, and never fails for good.
+//! A database that refuses batches for a while, for it finds no space to compact: the store tries again and never
+//! fails.
 
 use crate::common::*;
 use bluefs::BlueFs;
@@ -94,14 +94,14 @@ fn what_the_database_does_not_take_is_tried_again_and_stops_no_store() {
     };
     let store = Store::mount(device, mounted).unwrap();
     create_collection(&store);
-    // Takes a batch of map numbers now, so that the next put writes one batch only.
+    // Takes map numbers, which come many at a time, so that the next put writes one batch.
     put(&store, "first", &pattern(0, 100_000)).unwrap();
 
     refuse.store(2, Ordering::Relaxed);
     put(&store, "later", &pattern(1, 100_000)).unwrap();
     assert_eq!(refuse.load(Ordering::Relaxed), 0);
 
-    // While every batch is refused, a put and a removal fail and change nothing.
+    // While all batches are refused, a put and a removal change nothing.
     refuse.store(u32::MAX, Ordering::Relaxed);
     let live = store.statfs().live_bytes;
     let refused = put(&store, "never", &pattern(2, 100_000)).unwrap_err();

@@ -1,5 +1,4 @@
-//! The background cleaner keeps the pace, the hours and the stop requests that it is given, and a writer that needs a
-//! zone never waits for the pace.
+//! The background cleaner keeps its pace and hours, and a writer that needs a zone never waits for them.
 
 use crate::common::*;
 use runtime::SimulatedClock;
@@ -10,8 +9,7 @@ use store::{CleanerChange, FreeZones, MountOptions, Pace, Reason, Store, Waterma
 const OBJECT: usize = 128 << 10;
 const MIB: u64 = 1 << 20;
 
-/// A store with a simulated clock that only the test and the cleaner's pauses advance; every second of `objects`
-/// objects is removed.
+/// A store on a simulated clock, half of whose objects are dead.
 fn half_dead(objects: u64, options: MountOptions) -> (Store, Arc<SimulatedClock>) {
     let (store, clock) = on_a_still_clock(options);
     for name in 0..objects {
@@ -75,7 +73,7 @@ fn it_gives_way_between_pieces_of_half_a_mib_and_says_how_far_it_is() {
             assert!(zone.moved_bytes - last <= 512 << 10, "{zone:?}");
             assert!(zone.moved_bytes <= zone.live_bytes);
             last = zone.moved_bytes;
-            // A reader is not blocked while the cleaner pauses between pieces.
+            // A reader is not blocked.
             read(&store, "1").unwrap();
             calls += 1;
         })
@@ -97,8 +95,7 @@ fn an_idle_pace_waits_for_users_and_a_new_pace_counts_at_once() {
             }
             waited += 1;
             if reads < 50 {
-                // Reads arrive every 100 ms for five seconds, so the drive is never idle for the 200 ms that the pace
-                // asks for.
+                // A read every 100 ms for five seconds: never idle for 200 ms.
                 clock.advance(Duration::from_millis(100));
                 read(&store, "1").unwrap();
                 reads += 1;
@@ -131,7 +128,7 @@ fn a_stop_leaves_the_zone_in_hand_behind_what_was_copied() {
     assert!(stopped.bytes_moved > 0 && stopped.in_hand.is_none());
     assert!(!store.tend().unwrap());
     assert_clean(&store);
-    // The objects that were moved before the stop are not moved again.
+    // Objects that were moved are not moved again.
     store.clean_start().unwrap();
     while store.tend().unwrap() {}
     let moved = store.clean_status().bytes_moved;
@@ -141,8 +138,7 @@ fn a_stop_leaves_the_zone_in_hand_behind_what_was_copied() {
 
 #[test]
 fn whoever_needs_a_zone_does_not_wait_for_the_pace() {
-    // The drive is never idle for an hour, and with watermarks 0 and 2 cleaning is never urgent: the thread has chosen
-    // a zone and waits.
+    // Never idle for an hour, and never urgent: the thread has chosen a zone and waits.
     let options = MountOptions {
         background: true,
         free_zones: "0..2".parse().unwrap(),
@@ -188,7 +184,7 @@ fn outside_of_its_hours_only_what_is_urgent_is_cleaned() {
         .tend_with(&mut |_| why = store.clean_status().in_hand.map(|zone| zone.why))
         .unwrap();
     assert_eq!(why, Some(Reason::Ahead));
-    // A requested cleaning run is not bound to the hours.
+    // A requested run is not bound to the hours.
     clock.advance(Duration::from_secs(12 * 3600));
     assert!(!store.tend().unwrap());
     store.clean_start().unwrap();

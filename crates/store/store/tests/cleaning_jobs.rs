@@ -1,5 +1,5 @@
-//! A client's cleaning job: its report counts what was cleaned for the job, the job ends when another client stops the
-//! cleaner, and it does not delay other clients' requests.
+//! A client's cleaning job: it is told what was done for it, ends when another client stops the cleaner, and does not
+//! delay other jobs.
 
 use crate::common::*;
 use device::wrap::faults::{Fault, Gate, Plan};
@@ -8,7 +8,7 @@ use zone::ZoneCommand;
 
 const OBJECT: usize = 300_000;
 
-/// A store of objects `0..objects`, of which those that `goes` selects are removed again.
+/// A store of objects `0..objects` without those that `goes` selects.
 fn with_dead(objects: u64, goes: impl Fn(u64) -> bool) -> (FailingDrive, Store) {
     let (drive, store) = on_failing_drive(96);
     for i in 0..objects {
@@ -30,7 +30,7 @@ fn each_zone_counts_for_whoever_asked_for_it() {
     let mut report = CleaningReport::default();
     assert!(report.add(store.clean_step(job).unwrap()));
     assert_eq!(report.did.zones_cleaned, 1);
-    // Meanwhile the cleaner cleans a zone for another client's request.
+    // Another client's request, in between.
     store.clean_start().unwrap();
     assert!(store.tend().unwrap());
     assert!(report.add(store.clean_step(job).unwrap()));
@@ -95,7 +95,7 @@ fn where_zones_are_short_that_is_the_reason_whatever_was_asked_for() {
         .tend_with(&mut |_| {
             let status = store.clean_status();
             seen.extend(status.in_hand.map(|zone| zone.why));
-            // A target of more free zones than the drive has.
+            // More free zones than the drive has.
             store.clean_change(CleanerChange {
                 free_zones: Some("5000..5000".parse().unwrap()),
                 ..CleanerChange::default()

@@ -1,4 +1,4 @@
-//! Clones share blobs: what a clone costs in space and writes, and when the shared blobs are freed.
+//! Clones share blobs: what a clone costs, and when shared blobs are freed.
 
 use crate::common::*;
 use device::{MemoryDrive, ZonedDevice};
@@ -129,7 +129,7 @@ fn a_missing_row_is_damage_and_no_hole() {
     commit(&store, |tx| _ = tx.punch("c", "o", 65_536, 65_536));
     store.unmount().unwrap();
     drop(store);
-    // The rows of the hole and of the data after it; a row's key ends with the end offset of its extent.
+    // The rows of the hole and of the data after it: a key ends with its extent's end.
     for end in [131_072, SIZE as u64] {
         let (fs, kv) = database(&device);
         let rows: Vec<_> = kv.scan(b"X", Some(b"Y")).map(Result::unwrap).collect();
@@ -195,7 +195,7 @@ fn an_object_says_where_it_has_data_and_where_holes() {
     };
     let size = SIZE as u64;
     assert_eq!(ranges(0, u64::MAX), [(0, size)]);
-    // Data, a hole, a cloned range of data, and a hole that makes the object larger.
+    // Data, a hole, cloned data, and a hole that makes the object larger.
     commit(&store, |tx| {
         tx.punch("c", "o", 70_000, 60_000)
             .clone_range(("c", "o"), 0..10_000, ("c", "o"), 100_000)

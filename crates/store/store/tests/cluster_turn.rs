@@ -1,4 +1,4 @@
-//! A [`ClusterTurn`] holds the background cleaner back for a limited time, and never a writer that needs a zone.
+//! A cluster holds the background cleaner back, for a limited time, and never a writer that needs a zone.
 
 use crate::common::*;
 use runtime::SimulatedClock;
@@ -10,7 +10,7 @@ use store::{
 
 const OBJECT: usize = 128 << 10;
 
-/// A store with a simulated clock and many half-dead zones that are worth cleaning ahead of need.
+/// A store on a simulated clock, with a lot to clean ahead of need.
 fn untidy(options: MountOptions) -> (Store, Arc<SimulatedClock>) {
     let (store, clock) = on_a_still_clock(options);
     half_dead(&store);
@@ -74,7 +74,7 @@ fn a_held_cleaner_says_that_it_waits_and_a_turn_or_silence_lets_it_go_on() {
     let status = store.clean_status();
     assert!(!status.waits_for_turn && !status.is_held());
     assert!(store.tend().unwrap());
-    // The turn ends after 5 s; the hold then lasts for the rest of its 20 s and can be renewed before it ends.
+    // The turn ends after 5 s, and the hold of 20 s is renewed before it ends.
     clock.advance(seconds(5));
     assert!(held(&store).waits_for_turn);
     clock.advance(seconds(14));
@@ -82,7 +82,7 @@ fn a_held_cleaner_says_that_it_waits_and_a_turn_or_silence_lets_it_go_on() {
     clock.advance(seconds(9));
     assert!(held(&store).waits_for_turn);
 
-    // Without a renewal, the hold ends after its 10 s.
+    // Without a renewal, the hold ends.
     clock.advance(seconds(1));
     assert!(store.tend().unwrap());
     assert_eq!(store.clean_status().hold_seconds, 0);
@@ -180,7 +180,7 @@ fn overwritten(background: bool, hold_seconds: u32) -> u64 {
     say(&store, 0, hold_seconds);
     for round in 0..10 {
         for name in 0..objects {
-            // The clock stands still, so the hold never ends; the `unwrap` in `put` proves that no writer is refused.
+            // Every put succeeds, although the hold never ends: the clock stands still.
             put(&store, &format!("again {name}"), &pattern(round, OBJECT)).unwrap();
         }
     }

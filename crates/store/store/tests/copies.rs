@@ -1,5 +1,4 @@
-//! A store with two copies of its metadata: the space it declares, the bytes it writes, and the damage to one copy that
-//! it survives and repairs.
+//! A store with two copies of its metadata: the space it declares, the bytes it writes, and the damage it survives.
 
 use crate::common;
 use crate::common::{contents, create_collection, geometry, options, pattern, put};
@@ -67,11 +66,11 @@ fn a_second_copy_costs_bytes_and_no_flush() {
         cost
     };
     let (one, two) = (load(1), load(2));
-    // Both flush once for each put; the few other flushes depend on when zones become full.
+    // One flush for each put; the number of others depends on when zones are full.
     let flushes = one.flush.operations.abs_diff(two.flush.operations);
     assert!(flushes < 10, "{one:?}, {two:?}");
     assert!(two.bytes_written() > one.bytes_written());
-    // Object data is written once, so the difference is at most the metadata.
+    // Objects are in one copy.
     let metadata = one.bytes_written() - 3000 * 4096;
     assert!(two.bytes_written() - one.bytes_written() < metadata + metadata / 8);
 }
@@ -123,8 +122,7 @@ fn any_zone_of_metadata_may_go_offline() {
     assert!(lost > 0, "a conventional zone among them");
 }
 
-/// Damages 80 random blocks of the metadata, one at a time, and reads all objects. SSTs are among them, of which BlueFS
-/// keeps only one checksum for the whole file.
+/// Damages 80 random blocks, one at a time. Of SSTs, BlueFS has only one checksum for the whole file.
 #[test]
 fn any_block_of_metadata_may_be_damaged() {
     let (drive, all) = in_two_copies(|number| 300 * (1 + number % 17));
@@ -170,8 +168,7 @@ fn any_block_of_metadata_may_be_damaged() {
     }
 }
 
-/// For each metadata zone in turn: a repair clears every difference between the copies that fsck counts, also in places
-/// that a mount for writing would not check.
+/// A repair removes all differences of copies that a check counts, also where a mount for writing does not look.
 #[test]
 fn a_repair_ends_what_a_check_finds_of_copies() {
     let (drive, all) = in_two_copies(|number| 300 * (1 + number % 17));
@@ -216,7 +213,7 @@ fn a_repair_ends_what_a_check_finds_of_copies() {
             "zone {zone}: {report:?} {:?}",
             after.details
         );
-        // A mount for writing may have rewritten the damaged zone already, so not every repair finds something to mend.
+        // A mount for writing may have rewritten the damaged zone already.
         let mended = report.repaired.get("copies of metadata that differ");
         told += u32::from(mended.is_some());
     }

@@ -1,5 +1,4 @@
-//! The data cache: bytes that were read before come from memory, and are never those of another object or of an earlier
-//! life of the zone.
+//! The data cache: bytes read before come from memory, and are right whatever became of their place.
 
 use crate::common::{create_collection, geometry, mkfs, options, pattern, put, read, taken_in};
 use bytes::Bytes;
@@ -52,7 +51,7 @@ fn what_was_read_is_read_from_memory_at_any_place_and_length() {
             let read = reader.read_at(at as u64, &mut target).unwrap();
             assert!(target[..read] == bytes[at..(at + length).min(bytes.len())]);
         };
-        // First a range in the middle, then ranges that reach beyond it on both sides.
+        // A range in the middle, then beyond it on both sides.
         assert!(from_drive(&drive, || read_at(100_000, 50_000)) > 0);
         assert_eq!(from_drive(&drive, || read_at(140_000, 20)), 0);
         assert!(from_drive(&drive, || read_at(3, 300_000)) > 0);
@@ -105,8 +104,7 @@ fn what_is_cached_is_taken_without_a_copy_as_far_as_it_goes() {
     assert_eq!(read, 0);
     let before = store.caches().unwrap().data;
     assert!(take(1_000_000, 400_000).is_none());
-    // A lookup that ends in a read counts as one miss for each checksum block, however often the block is looked up
-    // meanwhile.
+    // Each of the 7 checksum blocks is one miss, however often it is looked up before the read.
     assert_eq!(store.caches().unwrap().data.misses, before.misses + 7);
     // Shared bytes stay valid while the object is replaced and its zones are reset.
     let parts = take(200_000, 50_000).unwrap();
@@ -157,8 +155,7 @@ fn a_hot_object_stays_when_others_are_read_once() {
     assert!(store.caches().unwrap().data.left_bytes() > 8 * BUDGET);
 }
 
-/// Written without checksums, which would otherwise be part of the cache key, so that only the reset keeps old bytes
-/// from being found.
+/// Without checksums, which would be part of the cache key.
 #[test]
 fn what_is_kept_of_a_zone_is_not_found_after_its_reset() {
     let mut options = cached();

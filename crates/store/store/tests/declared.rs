@@ -1,5 +1,4 @@
-//! The available space that an empty drive declares can be stored, whatever was on the drive before, while RocksDB
-//! compacts.
+//! The space that an empty drive declares can be filled, whatever was on it before, while RocksDB compacts.
 
 use crate::common::{create_collection, geometry, mkfs, options, put};
 use device::{MemoryDrive, ZonedDevice};
@@ -25,14 +24,14 @@ fn on_drive(zone_mib: u64, zones: u32, conventional_zones: u32) -> Store {
     store
 }
 
-/// An object name of 300 bytes, so that rows are as long as those of S3.
+/// A name of 300 bytes, for rows as long as S3's.
 fn name(number: u64) -> String {
     format!("{number:0>300}")
 }
 
-/// Puts objects until one is refused, at most `at_most`. Returns how many were stored.
+/// Puts objects until one is refused, at most `at_most`; returns their number.
 fn fill(store: &Store, size: usize, at_most: u64) -> u64 {
-    // Zeros cost no memory in a `MemoryDrive`.
+    // Zeros cost no memory.
     let data = vec![0; size];
     for number in 0..at_most {
         match put(store, &name(number), &data) {
@@ -61,7 +60,7 @@ fn fill_again_and_again(store: &Store) {
         assert!(stored * 100 >= declared * 99, "{stored} of {declared}");
         remove(store, large);
         assert_eq!(store.statfs().available_bytes, declared);
-        // Metadata of small objects grows into zones that data had before.
+        // Metadata grows into zones that were left to data.
         let small = fill(store, 2000, declared / 8 / 2000);
         remove(store, small);
         assert_eq!(store.statfs().available_bytes, declared);

@@ -1,4 +1,4 @@
-//! Draining: live data is moved out of zones that the drive has made read-only, while it can still be read.
+//! Zones that the drive makes read-only are drained while they can be read.
 
 use crate::common::{
     assert_clean, contents, create_collection, geometry, mkfs, mount, pattern, put,
@@ -22,7 +22,7 @@ fn filled(objects: u64) -> (Arc<MemoryDrive>, Store) {
     (drive, store)
 }
 
-/// Makes the zone with the most live bytes read-only and returns these bytes.
+/// Makes the zone with the most live bytes read-only, and returns these.
 fn wear_out(drive: &MemoryDrive, store: &Store) -> u64 {
     let zones = store.zones().into_iter();
     let worn = zones.max_by_key(|zone| zone.live_bytes).unwrap();
@@ -75,7 +75,7 @@ fn a_full_drive_leaves_it_as_it_is() {
     }
     assert!(contents(&store) == all);
     assert_eq!(store.health().unwrap().zones.len(), 1);
-    // As soon as removals free some space, the zone is drained.
+    // Once there is space, the zone is drained.
     for gone in 0..number / 3 {
         let mut tx = store::Transaction::new();
         tx.remove("c", gone.to_string());
@@ -91,8 +91,7 @@ fn a_full_drive_leaves_it_as_it_is() {
     assert_clean(&store);
 }
 
-/// `store clean --all` in a process without the server's threads: the cleaning job drains read-only zones too, and ends
-/// after that.
+/// `store clean --all`, without the threads of a server: read-only zones are drained too, after which the job ends.
 #[test]
 fn cleaning_all_empties_zones_that_can_only_be_read() {
     let (drive, store) = filled(60);
@@ -122,8 +121,8 @@ fn cleaning_all_empties_zones_that_can_only_be_read() {
     assert_clean(&store);
 }
 
-/// All objects of an offline and of a read-only zone are stored again. From then on both zones count as unusable in
-/// health, in `statfs` and in the cleaner's status, before and after the cleaner has run.
+/// An offline and a read-only zone whose objects are stored again count as unusable from then on, in all reports,
+/// before and after the cleaner has run.
 #[test]
 fn emptied_zones_that_take_nothing_are_out_of_use_for_everybody() {
     let (drive, store) = filled(40);
@@ -164,7 +163,7 @@ fn emptied_zones_that_take_nothing_are_out_of_use_for_everybody() {
     assert_clean(&store);
 }
 
-/// A zone that holds only segment summaries counts as unusable as soon as it is offline, for no reset of it is awaited.
+/// A zone with segment summaries only is unusable as soon as it is offline, for no reset is awaited.
 #[test]
 fn a_zone_with_nothing_but_summaries_is_out_of_use_as_well() {
     let (drive, store) = filled(0);

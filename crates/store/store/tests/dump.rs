@@ -50,7 +50,7 @@ fn every_record_makes_sense_and_is_met_once() {
         .clone_object(("c", "o1"), ("c", "clone"))
         .omap_set("c", "small", [(b"k".to_vec(), b"v".to_vec())].into());
     store.commit(transaction).unwrap();
-    // An unmount writes a segment summary, which adds records.
+    // An unmount writes a segment summary.
     store.unmount().unwrap();
     let store = mount(&device);
     let (kinds, damaged) = dump(&store, &Dump::default());

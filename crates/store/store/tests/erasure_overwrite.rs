@@ -1,5 +1,5 @@
-//! The erasure-coding example's overwrite of a stripe over three shards, with the power of each shard cut at every
-//! command: afterwards all shards have the new bytes or all have the old ones, and the parity fits.
+//! The example's overwrite of a stripe over three shards, with each shard's power cut at every command: afterwards all
+//! shards have the new bytes or all the old ones, and the parity fits.
 
 #[path = "../examples/erasure_overwrite.rs"]
 mod example;
@@ -18,7 +18,7 @@ fn mounted(drive: &Arc<PowerCut>) -> Store {
     mount(&(drive.clone() as Arc<dyn ZonedDevice>))
 }
 
-/// The drive after a restart, in a state that a power cut now may leave.
+/// The drive after a power cut and a restart.
 fn restarted(drive: &PowerCut, seed: u64) -> Arc<PowerCut> {
     let limits = CrashLimits {
         max_states: 3,
@@ -70,7 +70,7 @@ fn a_stripe_is_old_or_new_wherever_a_shard_stops() {
             assert!((0..3).all(|lost| stripe.read(Some(lost)).unwrap() == found));
             for shard in &stripe.0 {
                 assert_clean(shard);
-                // The clone that could restore the old bytes is removed.
+                // The rollback object is removed.
                 assert_eq!(shard.list("shards", "", "", 9).unwrap().len(), 1);
             }
             *(if found == old { &mut olds } else { &mut news }) += 1;
@@ -83,7 +83,7 @@ fn a_stripe_is_old_or_new_wherever_a_shard_stops() {
     assert!(live < 2 * CHUNK as u64);
 }
 
-/// The clones that could restore the old bytes cost metadata only.
+/// Rollback objects cost metadata only.
 #[test]
 fn the_old_bytes_are_kept_without_a_copy() {
     let drives = [0; 3].map(|_| {

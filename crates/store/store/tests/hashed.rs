@@ -1,5 +1,5 @@
 //! Hashed collections against a plain model: objects with hostile names, splits, merges, renames and clones between
-//! collections, in transactions that are applied whole or not at all, through restarts.
+//! collections, in whole transactions, through restarts.
 
 use crate::common;
 use crate::common::*;
@@ -11,8 +11,7 @@ use std::sync::Arc;
 use store::{Attributes, Error, HashPrefix, HashSource, Hashed, Store, Transaction};
 
 type Objects = BTreeMap<(u32, Vec<u8>), Vec<u8>>;
-/// Hash range and objects of each collection, by its name. `None` is a collection in order of names, whose objects have
-/// the hash 0 here.
+/// By name: hash range and objects. `None` is a collection in order of names, whose objects have the hash 0 here.
 type Model = BTreeMap<String, (Option<Hashed>, Objects)>;
 
 /// Two names with the same hash, found by trying.
@@ -67,7 +66,7 @@ struct Case {
 }
 
 impl Case {
-    /// A random name, mostly one whose hash the collection covers.
+    /// Mostly a name that the collection covers.
     fn name(&mut self, model: &Model, collection: &str) -> Vec<u8> {
         let kind = model.get(collection).and_then(|(kind, _)| *kind);
         let mut name = self.random.choice(&self.names).unwrap();
@@ -80,7 +79,7 @@ impl Case {
         name.clone()
     }
 
-    /// A random name, mostly of an object that the collection has.
+    /// Mostly a name of an object that is there.
     fn present(&mut self, model: &Model, collection: &str) -> Vec<u8> {
         let objects = model.get(collection).map(|(_, objects)| objects);
         let there = objects.and_then(|objects| self.random.choice(objects.keys()));
@@ -91,11 +90,11 @@ impl Case {
     }
 
     fn collection(&mut self) -> String {
-        // "c" is a collection in order of names; of the hashed ones, "0" to "4", mostly some are absent.
+        // "c" is in order of names; of the others, mostly some do not exist.
         ["c", "0", "1", "2", "3", "4"][self.random.usize(..6)].to_owned()
     }
 
-    /// Adds a random operation to the transaction and applies it to the model; `None` if the commit has to fail.
+    /// A random operation, in the transaction and in the model; `None` if it has to fail.
     fn step(&mut self, store: &Store, tx: &mut Transaction, model: &mut Model) -> Option<()> {
         let (a, b) = (self.collection(), self.collection());
         let kind = self.random.u8(..16);
@@ -177,7 +176,7 @@ impl Case {
     }
 }
 
-/// All collections and objects of the store, listed in pages of three.
+/// Everything, listed in pages of three.
 fn found(store: &Store) -> Model {
     let mut model = Model::new();
     for collection in store.collections().unwrap() {
@@ -290,7 +289,7 @@ fn errors_say_what_is_wrong() {
     assert!(matches!(merge, Err(Error::CannotMerge { .. })));
     let error = put_in(&store, "low", [b'x'; 4097], b"x").unwrap_err();
     assert!(error.to_string().len() < 300, "{error}");
-    // An object that one operation of a transaction creates is visible to the next operation.
+    // A later operation sees what an earlier one of the transaction creates.
     let remove = commit(&|tx| _ = tx.touch("low", "a").remove_collection("low"));
     assert!(matches!(remove, Err(Error::CollectionNotEmpty { .. })));
 }
@@ -312,8 +311,7 @@ fn a_check_finds_what_cannot_be_in_a_family() {
     let mut batch = Batch::default();
     batch.put(b"Clow", &record(1, 0));
     batch.put(b"Cquarter", &record(2, 1 << 30));
-    // Rows in turn: where it belongs, under another hash, in a hash range that no collection covers, in no family, and
-    // without a name.
+    // In its place, under another hash, covered by no collection, in no family, and without a name.
     batch.put(&hashed(7, b"\x01a\0\0", b"\x01a"), &onode);
     batch.put(&hashed(7, b"\x02a\0\0", b"\x01a"), &onode);
     batch.put(&hashed(7, b"\xffa\0\0", b"\xffa"), &onode);

@@ -1,5 +1,4 @@
-//! Listings of all names with a given prefix, as Swift's drive daemon makes for each request: a prefix without names
-//! costs no read of other objects' rows.
+//! Listings by a prefix, as Swift's drive daemon makes for each request: a prefix without names costs no reads.
 
 use crate::common::*;
 use device::stats::Stats;
@@ -11,7 +10,7 @@ use zone::Geometry;
 
 const GROUPS: u64 = 30_000;
 
-/// The common prefix of a group's names, in the shape [`LISTED_NAME`]; prefixes are not in order of `number`.
+/// The prefix that the names of a group share, in no order.
 fn group(number: u64) -> Vec<u8> {
     let mut name = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
     name[0] = 0x61;
@@ -70,7 +69,7 @@ fn what_is_not_there_is_listed_without_a_read_of_what_is() {
     let store = Store::mount(device, options()).unwrap();
     check(&store);
 
-    // The block cache is too small to hold the rows.
+    // The block cache holds almost nothing.
     let reads = |numbers: std::ops::Range<u64>| {
         let before = drive.snapshot();
         for number in numbers {

@@ -145,7 +145,7 @@ fn append_truncate_rename_assemble() {
     let mut whole = parts.concat();
     assert!(read(&store, "whole").unwrap() == whole);
     assert!(store.stat("c", "part1").unwrap().is_none());
-    // A write that spans all three segments and reaches beyond the end.
+    // A write over all three segments and beyond the end.
     let new = pattern(10, 150_000);
     let data = written(&store, &new).unwrap();
     let mut tx = Transaction::new();
@@ -162,8 +162,7 @@ fn append_truncate_rename_assemble() {
     assert_clean(&store);
 }
 
-/// Attribute names that are too long for a record, and an object whose size overflows, are refused; otherwise they
-/// could be written and not be read again.
+/// Attribute names too long for a record, and a size that overflows, are refused.
 #[test]
 fn what_no_record_can_hold_is_refused() {
     let (device, store) = fresh(128);
@@ -195,11 +194,11 @@ fn what_no_record_can_hold_is_refused() {
     drop(store);
     let store = mount(&device);
     assert_eq!(store.list("c", "", "", 9).unwrap().len(), 2);
-    // The sum of the two sizes overflows, and the check copes with that.
+    // The sum of their sizes overflows.
     assert_clean(&store);
 }
 
-/// Data written by another store, or before the last mount, is refused: the store holds no zones for it.
+/// The store does not hold the zones of data written by another store or before the last mount.
 #[test]
 fn data_of_another_store_is_refused() {
     let ((device, store), (_, other)) = (fresh(128), fresh(128));
@@ -335,8 +334,7 @@ fn an_abandoned_upload_costs_nothing_for_long() {
     assert_clean(&store);
 }
 
-/// For each number of copies, conventional zones and active zones: the smallest drive that mkfs accepts. Puts as much
-/// as it declares, removes it, and puts it again.
+/// Of each shape, the smallest drive that mkfs accepts is filled with what it declares, emptied, and filled again.
 #[test]
 fn the_smallest_drives_that_mkfs_takes_hold_what_they_declare() {
     const PIECE: u64 = 64 << 10;
@@ -420,7 +418,7 @@ fn mkfs_refuses_a_drive_with_a_store_and_a_small_one() {
     )
     .unwrap();
     for name in fs.list("/db").unwrap() {
-        // All times come from the given clock, none from the host's.
+        // All times are of the given clock.
         let file = fs.metadata(&format!("/db/{name}")).unwrap();
         assert!((77..1_000).contains(&file.modified_micros), "{name}");
     }
@@ -458,7 +456,7 @@ fn files_of_the_metadata_have_the_times_of_the_stores_clock() {
         &report,
     ));
     let fs = bluefs::BlueFs::mount(device, pool, bluefs::MountOptions::default()).unwrap();
-    // Files that the mount created; mkfs ran with the host's clock.
+    // Files of the mount: the clock of mkfs is the host's.
     let of_the_test = 1_700_000_000_000_000..1_700_000_001_000_000;
     let files = fs.list("/db").unwrap();
     let times = files

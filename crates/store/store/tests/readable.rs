@@ -1,5 +1,4 @@
-//! The two moments of a commit, readable and durable: of commits that are readable and not yet durable, a power cut
-//! takes back only the last ones.
+//! A commit is readable first, and durable later: until then, a power cut takes commits from the end only.
 
 use crate::common::*;
 use device::power_cut::{CrashLimits, PowerCut};
@@ -45,8 +44,7 @@ fn what_is_readable_becomes_durable_by_a_wait_a_later_commit_or_an_unmount() {
     last.wait().unwrap();
 }
 
-/// A commit that only checks a condition must wait until what it has read is durable, or a power cut could take that
-/// back after the answer.
+/// A condition's answer must not be taken back by a power cut, so the commit waits for what it has read.
 #[test]
 fn a_commit_that_changes_nothing_waits_for_what_it_saw() {
     let (_, store) = on_memory();
@@ -68,7 +66,7 @@ fn not_more_waits_than_the_log_keeps_in_order() {
     let puts = (0..400).map(|n| put_readable(&store, &n.to_string(), &[7; 2000]).unwrap());
     let puts: Vec<_> = puts.collect();
     let waiting = puts.iter().filter(|put| !put.is_durable()).count();
-    // At most 512 KiB of log records wait: 262 puts of 2,000 bytes.
+    // 512 KiB of log records.
     assert!((1..=262).contains(&waiting), "{waiting}");
     assert!(puts.iter().is_sorted_by_key(|put| !put.is_durable()));
 }
@@ -98,7 +96,7 @@ fn run(drive: &Arc<PowerCut>, checksum: ChecksumKind) -> (Vec<Model>, usize) {
             let pending = store.commit_readable(tx)?;
             assert!(contents(&store) == models[models.len() - 1]);
             match step {
-                // Zones of the objects removed before are empty now and are reset here.
+                // Zones of removed objects are empty and are reset.
                 2 | 5 => {
                     store.seal_open_zones()?;
                     while store.clean_one()? {}
@@ -112,7 +110,7 @@ fn run(drive: &Arc<PowerCut>, checksum: ChecksumKind) -> (Vec<Model>, usize) {
         }
         Ok(())
     };
-    // An error means that the power was cut.
+    // An error is the power cut.
     let _ = history();
     (models, durable)
 }

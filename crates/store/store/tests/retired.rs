@@ -1,4 +1,4 @@
-//! A zone that can be written and not be read is retired once it is empty: neither the store nor BlueFS uses it again.
+//! A zone that can be written and not be read: once empty, it is retired, whether the store's or BlueFS's.
 
 use crate::common::*;
 use device::ZonedDevice;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use store::{Store, Transaction};
 use zone::ZoneCommand;
 
-/// Bytes of an object, less than a checksum block, so that each is one damaged place.
+/// Less than a checksum block, so one damaged place.
 const OBJECT: usize = 60_000;
 
 fn put_some(store: &Store, from: u64, count: u64) {
@@ -60,7 +60,7 @@ fn a_zone_that_cannot_be_read_in_many_places_is_used_no_more() {
         store.unmount().unwrap();
         let device: Arc<dyn ZonedDevice> = drive.clone();
         Store::repair(device.clone(), &options(), &mut |_| true).unwrap();
-        // After a repair and a mount the zone is still retired.
+        // Also after a repair and a mount.
         let store = mount(&device);
         check(&store);
         if is_retired {

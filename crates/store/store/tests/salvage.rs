@@ -1,4 +1,4 @@
-//! Salvage: objects are recovered from data zones alone when all metadata is lost.
+//! Salvage: objects are recovered from data zones alone.
 
 use crate::common;
 use crate::common::{
@@ -24,7 +24,7 @@ fn on_drive(zones: u32) -> (Arc<dyn ZonedDevice>, Store) {
     (device, store)
 }
 
-/// A mounted empty store on another drive, to salvage to.
+/// An empty store on another drive.
 fn other() -> Store {
     let device = drive(160);
     mkfs(&device);
@@ -60,7 +60,7 @@ fn salvage(device: &Arc<dyn ZonedDevice>, to: &Store, damaged: bool) -> SalvageR
     scan(device).copy(options, &mut |_, _| {}).unwrap()
 }
 
-/// Unmounts the store and returns its contents and its data zones.
+/// Unmounts, and returns the contents and the data zones.
 fn end(store: Store) -> (BTreeMap<String, Vec<u8>>, Vec<ZoneId>) {
     let expected = contents(&store);
     let device_zones = store.zones();
@@ -71,8 +71,7 @@ fn end(store: Store) -> (BTreeMap<String, Vec<u8>>, Vec<ZoneId>) {
     )
 }
 
-/// Inline data is not in data zones and so is lost. The report names the objects that it belonged to, whether it came
-/// in the same commit or in a later one, in a clone or in an assembled object.
+/// Inline data is lost and reported, whether it came in the same commit or later, in a clone or in an assembled object.
 #[test]
 fn an_object_with_an_inline_end_comes_back_without_it_and_is_named() {
     let (device, store) = on_drive(64);
@@ -211,7 +210,7 @@ fn damage_costs_the_bytes_it_hit_and_is_told() {
     let found = contents(&to);
     assert!(!found.contains_key("o7"));
     assert!(found.iter().all(|(name, bytes)| expected[name] == *bytes));
-    // The damaged object is stored apart from the whole ones, with a hole.
+    // It is stored apart from whole objects, with a hole.
     let mut rest = expected["o7"].clone();
     rest[range].fill(0);
     assert!(common::read_in(&to, "salvaged-damaged", "c/o7").unwrap() == rest);
@@ -229,7 +228,7 @@ fn after_a_kill_every_object_is_one_that_was_there() {
         versions.entry(name).or_default().push(data);
     }
     let data: Vec<_> = store.zones().iter().map(|used| used.zone).collect();
-    // Dropped without an unmount, so rows that waited for a summary are in none.
+    // Rows that waited for a summary are in none.
     drop(store);
     lose_metadata(&device, &data);
     let to = other();
@@ -304,8 +303,7 @@ fn a_drive_without_summaries_says_so() {
     assert!(matches!(scanned, Err(Error::NothingToSalvage)));
 }
 
-/// Zones are reused, and rows from an earlier life of a zone name places in it where summaries are now. Salvage must
-/// read these summaries too.
+/// Rows of an earlier life of a zone may name places where summaries are now; these are found nevertheless.
 #[test]
 fn summaries_where_an_old_row_had_data_count() {
     for seed in 0..6 {
@@ -333,7 +331,7 @@ fn summaries_where_an_old_row_had_data_count() {
         let current = found
             .iter()
             .filter(|(name, bytes)| expected[*name] == **bytes);
-        // Rows stay without a copy when summaries have used up their share of space.
+        // Summaries take a limited share of the space, so some rows have no copy.
         assert!(current.count() as u64 + checked.rows_without_copy >= expected.len() as u64);
     }
 }

@@ -34,8 +34,7 @@ fn kept() -> impl Iterator<Item = u64> {
     (1..OBJECTS).step_by(2)
 }
 
-/// Runs `what` in another thread and asserts that it returns while the drive is stuck. After [`FOR_EVER`], releases the
-/// drive so that the test can end.
+/// Asserts that `what` returns while the drive is stuck; if it does not, releases the drive.
 fn comes_back(gate: &Gate, what: impl FnOnce() + Send) {
     let (done, is_done) = mpsc::channel();
     std::thread::scope(|scope| {
@@ -89,7 +88,7 @@ fn zone_of(store: &Store, drive: &Faults<MemoryDrive>, name: &str) -> ZoneId {
         failed
     };
     let found = tried.into_iter().find(broken).unwrap();
-    // The failed reads have set zones aside; a requested cleaning run tries them again.
+    // The reads have set zones aside, which this ends.
     store.clean_start().unwrap();
     found
 }
@@ -104,7 +103,7 @@ fn a_stuck_read_holds_up_the_reset_of_its_zone_and_no_other_read() {
     std::thread::scope(|scope| {
         let reading = scope.spawn(|| read(&store, "1"));
         gate.wait_until_stuck(1);
-        // Moves the objects of the zone, and waits for the reader before the reset.
+        // Moves the zone's objects, and waits for the reader.
         let cleaning = scope.spawn(|| while store.clean_one().unwrap() {});
         comes_back(&gate, || all_can_be_read(&store));
         comes_back(&gate, || put(&store, "new", &pattern(99, OBJECT)).unwrap());
@@ -132,7 +131,7 @@ fn a_stuck_flush_holds_up_no_read() {
             tx.create_collection("d", Attributes::new());
             store.commit(tx)
         });
-        // The object that is being replaced can be read too: it has its old bytes until the commit is durable.
+        // The object that is being replaced still has its old bytes.
         let mut old = None;
         comes_back(&gate, || all_can_be_read(&store));
         comes_back(&gate, || old = Some(store.open("c", "1").unwrap()));

@@ -1,5 +1,4 @@
-//! How object data is written: compression, codecs and checksums. Data is readable whatever the options of the mount
-//! are.
+//! How data is stored: compression, codecs and checksums; every mount can read all of it.
 
 use crate::common;
 use crate::common::{
@@ -61,7 +60,7 @@ fn compressed_objects_take_less_and_read_the_same_at_every_place() {
         put(&store, "noise", &noise).unwrap();
         assert_eq!(live(&store) - before, 1 << 20);
         store.unmount().unwrap();
-        // Reading needs no options: the data itself says how it was written.
+        // Reading needs no options.
         let store = mounted(&device, DataOptions::default());
         assert!(read(&store, "text").unwrap() == bytes);
         let reader = store.open("c", "text").unwrap();
@@ -139,7 +138,7 @@ fn a_drive_takes_more_than_fits_if_it_can_be_compressed() {
     for n in 0..count {
         put(&store, &format!("text {n}"), &bytes).unwrap();
     }
-    // With compression, a declared size larger than the free space is no reason to refuse an upload.
+    // An upload larger than all free space is not refused at once.
     let mut writer = store.writer(Some(1 << 40)).unwrap();
     writer.write(&bytes).unwrap();
     drop(writer);
@@ -202,8 +201,7 @@ fn damage_is_found_by_every_kind_of_checksum_and_by_none_where_there_is_none() {
     }
 }
 
-/// Damage to compressed data without a checksum is an error or yields bytes of the same length; it never crashes the
-/// process.
+/// Damage without a checksum is an error or gives bytes of the same length; it crashes nothing.
 #[test]
 fn damaged_compressed_bytes_without_a_checksum_are_an_error_or_other_bytes_of_the_same_length() {
     for codec in [Codec::Zstd, Codec::Lz4] {
@@ -229,7 +227,7 @@ fn damaged_compressed_bytes_without_a_checksum_are_an_error_or_other_bytes_of_th
     }
 }
 
-/// Flips a bit in a zone that is not full by writing the zone again.
+/// Flips a bit of a zone that is not full by writing it again.
 fn flip(device: &dyn ZonedDevice, zone: ZoneId, byte: usize) {
     let start = device.geometry().start(zone);
     let mut bytes = vec![0; device.report_zone(zone).unwrap().write_pointer as usize];

@@ -1,5 +1,5 @@
-//! Shared by the store's tests: small drives, mount options without background threads or host clock, and helpers that
-//! write, read and compare objects.
+//! Shared by the store's tests: small drives, options without threads or the host's clock, and helpers that write, read
+//! and compare objects.
 
 #![allow(dead_code)]
 
@@ -49,8 +49,7 @@ pub fn is_small() -> bool {
     env!("CARGO_CRATE_NAME") == "kv_log"
 }
 
-/// Options without background threads and with a seeded runtime instead of the host's clock, so that a run can be
-/// replayed.
+/// Without background threads and the host's clock, so that a run can be replayed.
 pub fn options() -> MountOptions {
     let defaults = if is_small() {
         MountOptions::new(KvLog)
@@ -61,7 +60,7 @@ pub fn options() -> MountOptions {
         background: false,
         runtime: Runtime::seeded(0),
         block_cache_bytes: 1 << 20,
-        // Tests that run with both databases have the data cache with one of them only.
+        // Tests that run with both databases have it with one of them.
         data_cache_bytes: if is_small() { 1 << 20 } else { 0 },
         ..defaults
     }
@@ -71,7 +70,7 @@ pub fn mkfs(device: &Arc<dyn ZonedDevice>) {
     mkfs_in_copies(device, None);
 }
 
-/// Formats the drive with `metadata_copies` copies of the metadata; `None` is the default of the drive.
+/// Formats with this number of copies of the metadata; `None` leaves the default.
 pub fn mkfs_in_copies(device: &Arc<dyn ZonedDevice>, metadata_copies: Option<u32>) {
     let made = MkfsOptions {
         engine: options().engine,
@@ -99,7 +98,7 @@ pub fn on_failing_drive(zones: u32) -> (FailingDrive, Store) {
     (drive, store)
 }
 
-/// Pseudo-random bytes that depend on the seed, so that bytes of another object or place do not compare equal.
+/// Pseudo-random bytes, different for each seed.
 pub fn pattern(seed: u64, length: usize) -> Vec<u8> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
@@ -172,7 +171,7 @@ pub fn read_in(store: &Store, collection: &str, name: impl AsRef<[u8]>) -> store
     Ok(data)
 }
 
-/// All bytes of an object, read with `take`: shared from the data cache where they are cached, else from the drive.
+/// All bytes of an object, read with `take`, which shares cached bytes.
 pub fn taken_in(store: &Store, collection: &str, name: impl AsRef<[u8]>) -> store::Result<Vec<u8>> {
     let reader = store.open(collection, name)?;
     let mut taken = Vec::new();
@@ -190,13 +189,13 @@ pub fn taken_in(store: &Store, collection: &str, name: impl AsRef<[u8]>) -> stor
     }
 }
 
-/// Names and bytes of all objects of collection `c`.
+/// All objects of collection `c`, by name.
 pub fn contents(store: &Store) -> BTreeMap<String, Vec<u8>> {
     let objects = contents_of(store, "c").into_iter();
     objects.map(|(n, bytes)| (n.to_string(), bytes)).collect()
 }
 
-/// Names and bytes of all objects of a collection, in the collection's order.
+/// All objects of a collection, in its order.
 pub fn contents_of(store: &Store, collection: &str) -> Vec<(Name, Vec<u8>)> {
     let objects = store.list(collection, "", "", usize::MAX).unwrap();
     let bytes = |o: ObjectInfo| (o.name.clone(), read_in(store, collection, &o.name).unwrap());
@@ -222,7 +221,7 @@ pub fn database(device: &Arc<dyn ZonedDevice>) -> (BlueFs, Kv) {
     (fs, kv)
 }
 
-/// Flips a bit in the block of the zone whose bytes are `wanted`; the write pointer stays.
+/// Flips a bit in the block of `zone` with these bytes.
 pub fn hit(device: &Arc<dyn ZonedDevice>, zone: ZoneId, wanted: &[u8]) {
     let start = device.geometry().start(zone);
     let end = device.report_zone(zone).unwrap().write_pointer;
@@ -234,7 +233,7 @@ pub fn hit(device: &Arc<dyn ZonedDevice>, zone: ZoneId, wanted: &[u8]) {
     device.write(start, &bytes).unwrap();
 }
 
-/// Sets the write pointer of the zone back to byte `to`; the bytes below are kept.
+/// Sets the write pointer back to byte `to` of the zone.
 pub fn set_back(drive: &MemoryDrive, zone: ZoneId, to: u64) {
     let mut bytes = vec![0; to as usize];
     let start = drive.geometry().start(zone);

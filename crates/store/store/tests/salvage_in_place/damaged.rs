@@ -1,4 +1,4 @@
-//! Builds stores, destroys their metadata, and compares what a salvage recovers.
+//! Stores that lose their metadata, and what a salvage recovers of them.
 
 use crate::common::*;
 use device::{MemoryDrive, ZonedDevice};
@@ -40,7 +40,7 @@ pub fn compressing() -> MountOptions {
     }
 }
 
-/// Writes objects of many sizes and changes them in every way. Returns the zones with their data.
+/// Writes and changes objects in every way; returns their zones.
 pub fn fill(device: &Drive, random: &mut fastrand::Rng, steps: u32) -> Vec<ZoneId> {
     let store = mount(device);
     create_collection(&store);
@@ -126,7 +126,7 @@ pub fn destroy(device: &Drive, data: &[ZoneId], random: &mut fastrand::Rng) {
     device.flush().unwrap();
 }
 
-/// Flips a bit in each run of `blocks` blocks: in each object, if objects of that size follow each other.
+/// Flips a bit in every `blocks` blocks: in each object, if all are of that size.
 pub fn damage_each(device: &Drive, data: &[ZoneId], blocks: usize) {
     for zone in data {
         let end = device.report_zone(*zone).unwrap().write_pointer;
@@ -143,7 +143,7 @@ pub fn damage_each(device: &Drive, data: &[ZoneId], blocks: usize) {
 
 pub type Everything = BTreeMap<String, (Attributes, Vec<(Name, Attributes, Vec<u8>)>)>;
 
-/// All collections and objects except the collection of unplaced bytes.
+/// Everything but the collection of unplaced bytes.
 pub fn everything(store: &Store) -> Everything {
     let own = |info: &CollectionInfo| info.name != UNPLACED;
     let all = store.collections().unwrap().into_iter().filter(own);
@@ -233,7 +233,7 @@ pub fn in_place(device: &Drive, drop: bool, damaged: bool, n: u8) -> store::Resu
     plan(device, drop, damaged, n)?.carry_out()
 }
 
-/// Asserts that the store is clean and stays so after random changes and a scrub.
+/// The store is clean, also after random changes.
 pub fn assert_usable(store: &Store) {
     assert_clean(store);
     let mut random = fastrand::Rng::with_seed(99);

@@ -1,5 +1,5 @@
-//! Salvage in place: the metadata of a store is rebuilt on the same drive from its data zones alone. The result equals
-//! that of a salvage to another drive, and a kill at any time leaves a state that the same command completes.
+//! Salvage in place: the metadata of a store is rebuilt on its own drive from the data zones. It finds what a salvage
+//! to another drive does, and after a kill the same command completes it.
 
 mod damaged;
 
@@ -21,7 +21,7 @@ fn it_gives_what_a_copy_gives() {
         let before = everything(&mount(&device));
         destroy(&device, &data, &mut random);
         let expected = salvage_to(&device);
-        // Rows that only the database had are lost to both kinds of salvage.
+        // Rows that were in the database alone are lost to both.
         let count = |all: &Everything| all.values().map(|(_, o)| o.len()).sum::<usize>();
         assert!(count(&expected) * 10 > count(&before) * 8);
         in_place(&device, round % 3 == 2, false, 100 + round).unwrap();
@@ -30,7 +30,7 @@ fn it_gives_what_a_copy_gives() {
         assert_eq!(store.uuid(), [7; 16]);
         assert_usable(&store);
         store.unmount().unwrap();
-        // The rebuilt store writes summaries as before, so its metadata can be lost and rebuilt again.
+        // The new summaries are this store's, so it can be salvaged again.
         let store = mount(&device);
         let data: Vec<_> = store.zones().iter().map(|used| used.zone).collect();
         store.unmount().unwrap();
@@ -70,13 +70,13 @@ fn a_kill_at_any_write_leaves_what_the_same_command_ends() {
         killed.cut_after(cut);
         let device: Drive = killed.clone();
         let ended = in_place(&device, false, false, 2);
-        // Background threads send their commands at other times in each run, so the last cuts may come after the end.
+        // Background threads send commands at other times in each run: the last cuts may come too late.
         assert_eq!(ended.is_err(), killed.is_cut(), "cut {cut}: {ended:?}");
         let again = restart(&killed, &killed.random_crash_state(cut));
         let device: Drive = again.clone();
         match in_place(&device, false, false, 3) {
             Ok(_) => {}
-            // The cut came after the salvage was complete.
+            // It was complete.
             Err(Error::StillOpens) => {}
             Err(error) => panic!("cut {cut}: {error}"),
         }
@@ -107,7 +107,7 @@ fn a_store_that_opens_is_refused_and_so_is_a_mount_of_half_of_one() {
     assert!(everything(&mount(&device)) == before);
 }
 
-/// The state after a repair of a damaged journal that has lost a file of the database.
+/// As a repair of a damaged journal leaves it.
 #[test]
 fn a_database_that_has_lost_a_file_is_missing_and_can_be_salvaged() {
     for file in ["CURRENT", "MANIFEST"] {
@@ -133,7 +133,7 @@ fn a_database_that_has_lost_a_file_is_missing_and_can_be_salvaged() {
         in_place(&device, false, false, 1).unwrap();
         let store = mount(&device);
         assert_same(&everything(&store), &expected, file);
-        // All old metadata zones were recognized as such and are free.
+        // All old metadata was recognized.
         assert_usable(&store);
     }
 }
@@ -173,10 +173,10 @@ fn what_is_not_placed_stays_on_the_drive_until_somebody_gives_it_up() {
         let wanted = newest.chunks(4096).filter(|wanted| has(wanted)).count();
         match drop_unplaced {
             false => assert_eq!(wanted, newest.len() / 4096),
-            // Unplaced blocks are kept only where they share a checksum block or zone with bytes that had to be copied.
+            // Only unplaced blocks beside bytes that had to be copied are kept.
             true => assert!(wanted < newest.len() / 8192, "{wanted}"),
         }
-        // Once the unplaced bytes are removed, their space is free.
+        // Once removed, their space is free.
         let mut tx = Transaction::new();
         for (name, _) in &kept {
             tx.remove(UNPLACED, name);
@@ -227,7 +227,7 @@ fn a_drive_without_room_for_new_metadata_is_left_as_it_is() {
     assert_clean(&store);
 }
 
-/// With offline zones, superblock zones among them, the salvage succeeds or has written nothing.
+/// With offline zones, superblock zones among them: it succeeds, or has written nothing.
 #[test]
 fn a_drive_that_cannot_be_formatted_is_left_as_it_is() {
     let mut refusals = 0;
@@ -276,7 +276,7 @@ fn a_drive_that_cannot_be_formatted_is_left_as_it_is() {
     assert!(refusals > 0);
 }
 
-/// Damaged objects whose readable bytes are not to be kept take no space.
+/// Damaged objects that are not to be kept take no space.
 #[test]
 fn damaged_objects_on_a_full_drive_are_in_nobodys_way() {
     let device: Drive = Arc::new(MemoryDrive::new(geometry(96)).unwrap());
@@ -303,8 +303,7 @@ fn damaged_objects_on_a_full_drive_are_in_nobodys_way() {
     assert_clean(&mount(&device));
 }
 
-/// The plan names the objects for which there is no room before the first write, and the final report names the same
-/// ones.
+/// The plan names the objects that find no room before the first write; the report names the same.
 #[test]
 fn what_does_not_fit_is_named_before_anything_is_written() {
     let mut all = Vec::new();

@@ -173,7 +173,7 @@ fn what_a_read_meets_is_known_at_the_next_mount() {
             assert_eq!(told, met.iter().collect::<Vec<_>>(), "{health:?}");
             assert!(damage_rows(&store) > 0);
             store.unmount().unwrap();
-            // Rows about removed objects are dropped, and a scrub finds no other losses.
+            // A scrub finds the same losses, and drops no row about them.
             let store = mount(&device);
             let before = damage_rows(&store);
             all(&store);

@@ -1,5 +1,4 @@
-//! The bytes reported as lost are exactly those that cannot be read, in every object that shares them: clones, parts,
-//! compressed objects.
+//! Reported losses are exactly the bytes that cannot be read, in every object that shares them.
 
 use super::{all, fresh};
 use crate::common::{options, pattern, put, seed};
@@ -17,7 +16,7 @@ fn flip(drive: &MemoryDrive, store: &Store, random: &mut fastrand::Rng) -> ZoneA
     at
 }
 
-/// For each object, the offsets of the 512-byte pieces that cannot be read; asserts that all other pieces are right.
+/// Offsets of the 512-byte pieces of each object that cannot be read; asserts that the others are right.
 fn unreadable(store: &Store, expected: &BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<u64>> {
     const STEP: usize = 512;
     let mut found = BTreeMap::new();
@@ -95,7 +94,7 @@ fn round(number: u64, compression: &str) {
     assert_eq!(report.unnamed, 0);
     all(&store);
     let lost = unreadable(&store, &expected);
-    // fsck names every object that refers to damaged bytes, and no other.
+    // Every object that shares damaged bytes, and no other.
     assert_eq!(
         named,
         lost.keys().cloned().collect::<Vec<_>>(),
@@ -115,7 +114,7 @@ fn round(number: u64, compression: &str) {
     assert_eq!(told, lost, "{number}: {health:#?}");
     assert_eq!(health.lost_objects, told.len() as u64);
     assert_eq!(health.is_healthy(), lost.is_empty(), "{health:?}");
-    // Removing the damaged objects removes the reported losses too.
+    // With the damaged objects, the losses are removed.
     for object in told.keys() {
         let mut tx = Transaction::new();
         tx.remove("c", object.strip_prefix("c/").unwrap());

@@ -1,5 +1,4 @@
-//! The scrub: the damage that it finds, the copies that it rewrites, where an interrupted pass resumes, and that the
-//! bytes reported as lost are exactly those that cannot be read.
+//! The scrub: the damage it finds and repairs, where an interrupted pass resumes, and that losses are reported exactly.
 
 mod damage;
 mod losses;
@@ -24,7 +23,7 @@ fn all(store: &Store) {
     assert!(store.scrub(true, |_| true).unwrap());
 }
 
-/// Polls the scrub's status until `is_so` holds. Only a failing test waits for the minute after which this panics.
+/// Waits until `is_so` holds; only a failing test waits for a minute.
 fn wait_for(store: &Store, is_so: impl Fn(&ScrubStatus) -> bool) -> ScrubStatus {
     for _ in 0..6000 {
         let status = store.scrub_status().unwrap();
@@ -52,7 +51,7 @@ fn with_plan(device: &Arc<dyn ZonedDevice>, scrub: ScrubPlan) -> Store {
     Store::mount(device.clone(), how).unwrap()
 }
 
-/// Number of rows about damage, including those about bytes that no object refers to.
+/// Number of rows about damage, also of bytes that no object has any more.
 fn damage_rows(store: &Store) -> usize {
     let mut rows = 0;
     let which = store::Dump {

@@ -1,5 +1,4 @@
-//! Passes of the scrub: where an interrupted pass resumes, what stops it, and which read errors it does not take for
-//! damage.
+//! Where an interrupted pass resumes, what stops it, and which read errors are no damage.
 
 use super::{all, fresh, wait_for, with_plan, with_thread};
 use crate::common::{assert_clean, mount, on_failing_drive, pattern, put};
@@ -45,7 +44,7 @@ fn a_pass_goes_on_where_it_was_left() {
     assert!(passes > 2, "{passes}");
     let status = store.scrub_status().unwrap();
     assert!(status.bytes_read >= live - live / 20, "{status:?}, {live}");
-    // A pass that is resumed reads the zone at which it was interrupted from its beginning again.
+    // A zone is read again from its start.
     assert!(asked < 2 * live, "{asked}, {live}");
     assert_clean(&store);
 }
@@ -69,7 +68,7 @@ fn a_running_scrub_is_stopped_and_goes_on_where_it_was() {
     assert_eq!(stopped.began_micros, running.began_micros);
     let read = stopped.bytes_read;
     assert!(0 < read && read < stopped.bytes_all / 2, "{stopped:?}");
-    // Another request continues the same pass.
+    // Requested again, it is the same pass.
     store.scrub_start(true).unwrap();
     let again = wait_for(&store, |status| status.zone.is_some());
     assert_eq!(again.began_micros, running.began_micros);
@@ -90,7 +89,7 @@ fn a_running_scrub_is_stopped_and_goes_on_where_it_was() {
         .unwrap();
     store.scrub_start(true).unwrap();
     let done = wait_for(&store, |status| status.data_micros.is_some());
-    // The resumed pass does not read the zones that it had read before, so it does not notice the offline one.
+    // Zones that it has read before are not read again.
     assert_eq!((done.damaged_places, done.began_micros), (0, None));
     assert!(done.bytes_read > read);
     store.scrub_start(true).unwrap();
@@ -99,8 +98,7 @@ fn a_running_scrub_is_stopped_and_goes_on_where_it_was() {
     store.unmount().unwrap();
 }
 
-/// A requested pass that was interrupted, as by a kill of the server, is resumed by the next mount, although no pass is
-/// due.
+/// A requested pass that a kill of the server has interrupted resumes after the mount, although none is due.
 #[test]
 fn a_pass_that_was_cut_short_goes_on_by_itself() {
     let (_, device, store) = fresh();
@@ -118,7 +116,7 @@ fn a_pass_that_was_cut_short_goes_on_by_itself() {
             },
         )
     };
-    // Without an interval for data, and then with one of a year, no pass is due.
+    // No pass is due.
     let store = with(None);
     all(&store);
     let last = store.scrub_status().unwrap().data_micros;
@@ -138,8 +136,8 @@ fn a_pass_that_was_cut_short_goes_on_by_itself() {
     store.unmount().unwrap();
 }
 
-/// A pass that a client has stopped is not resumed by a restart. It is resumed when a pass is due, counted from the
-/// stop, or when a client asks for it.
+/// A pass that was stopped is not resumed by a restart, but when the next pass is due, counted from the stop, or on
+/// request.
 #[test]
 fn a_pass_that_was_stopped_stays_so_over_restarts() {
     let (_, device, store) = fresh();
@@ -162,7 +160,7 @@ fn a_pass_that_was_stopped_stays_so_over_restarts() {
         };
         with_plan(&device, plan)
     };
-    // A hundred years, so that no pass is due.
+    // No pass is due.
     let year = 24 * 365 * 100;
     let store = with(year);
     assert_eq!(store.scrub_status().unwrap(), stopped);
@@ -194,7 +192,7 @@ fn a_pass_that_was_stopped_stays_so_over_restarts() {
     store.unmount().unwrap();
 }
 
-/// A read that fails once and then succeeds is repeated and is no damage.
+/// A read that fails once is repeated, and is no damage.
 #[test]
 fn a_read_that_fails_once_is_made_again() {
     let (drive, store) = on_failing_drive(96);
