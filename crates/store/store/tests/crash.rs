@@ -1,6 +1,6 @@
-//! Power cuts: every pair of operations, cut at every command that changes the drive, and every
-//! legal state that the cut may leave (as many a crash point as the budget allows) mounted and
-//! compared. `ZONESTORE_CRASH_STATES=n` sets the states a crash point.
+//! Power cuts: every pair of operations is cut at every command that changes the drive, and states that the cut may
+//! leave are mounted and compared with a model: acknowledged operations are there, and the one in flight is whole or
+//! absent. `ZONESTORE_CRASH_STATES=n` sets the number of states for each cut.
 
 use crate::common;
 use crate::common::*;
