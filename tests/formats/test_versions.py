@@ -4,8 +4,8 @@ import golden
 import pytest
 
 CASES = [
-    (["drive", "report"], "file-drive-2", 0, "version 2", 1),
-    (["drive", "report"], "file-drive-2", 3, "version 2", 1),
+    (["drive", "report"], "file-drive-2", 0, "versions 1 to 2", 1),
+    (["drive", "report"], "file-drive-2", 3, "versions 1 to 2", 1),
     (["fs", "ls"], "bluefs-6", 5, "versions 6 and 7", 1),
     (["fs", "ls"], "bluefs-6", 8, "versions 6 and 7", 1),
     (["fs", "mkfs"], "bluefs-6", 8, "", 8),
