@@ -12,8 +12,8 @@ pub struct ArchiveTarget {
     /// Replace an archive of that name
     #[arg(long)]
     pub force: bool,
-    /// Go on where an object cannot be read: what can be read of it is in the archive, for other programs, and a restore
-    /// leaves it out
+    /// Go on where an object, or rows of the database, cannot be read: what can be read of an object is in the archive,
+    /// for other programs, and a restore leaves it out
     #[arg(long)]
     pub skip_damaged: bool,
 }

@@ -2,7 +2,7 @@
 
 use crate::errors::{CommandResult, fail};
 use crate::output::Output;
-use archive::Restored;
+use archive::{Packed, Restored};
 use serde_json::json;
 use std::path::Path;
 use terminal::{count, human};
@@ -14,12 +14,16 @@ pub fn damage(damaged: &[String], out: &mut Output) -> CommandResult {
 }
 
 /// An error if a new archive or drive lacks parts that could not be read now.
-pub fn complete(to: &Path, damaged: &[String]) -> CommandResult {
-    if damaged.is_empty() {
+pub fn complete(to: &Path, packed: &Packed) -> CommandResult {
+    if packed.damaged.is_empty() {
         return Ok(());
     }
-    let objects = count(damaged.len() as u64, "object");
-    fail!(Damaged, "{}: without {objects} that cannot be read", to.display();
+    let objects = count(packed.damaged.len() as u64 - packed.ranges, "object");
+    let ranges = match packed.ranges {
+        0 => String::new(),
+        ranges => format!(" and {} of objects", count(ranges, "range")),
+    };
+    fail!(Damaged, "{}: without {objects}{ranges} that cannot be read", to.display();
         "a restore leaves out what is damaged; put it again from a copy, and the next backup has it")
 }
 

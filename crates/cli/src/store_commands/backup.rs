@@ -155,18 +155,9 @@ fn to_file(
 ) -> CommandResult {
     let mut file = local_file::new_archive(to, force)?;
     let target = BufWriter::with_capacity(1 << 20, local_file::target(&mut file, out));
-    let packed = source.pack(options, target).map_err(|error| {
-        if options.skip_damaged && error.exit == Exit::Damaged {
-            // Rows of the database, and not what they describe: what lies behind them is not found.
-            return error.hint(
-                "metadata is damaged that says which objects there are: write out what is in front of it and behind it \
-                 by names (`store export COLLECTION/PREFIX`, `store get`, or a server), before anything else is done",
-            );
-        }
-        error
-    })?;
+    let packed = source.pack(options, target)?;
     let Some(file) = file else {
-        return complete(to, &packed.damaged);
+        return complete(to, &packed);
     };
     file.publish_durably()?;
     let shown = to.display();
@@ -183,7 +174,7 @@ fn to_file(
     let mut value = serde_json::to_value(&packed)?;
     value["archive"] = json!(to);
     out.value(&value)?;
-    complete(to, &packed.damaged)
+    complete(to, &packed)
 }
 
 /// Adapts an error on the target drive. A full target is of no use any more.
@@ -235,5 +226,5 @@ fn to_drive(from: &Path, to: &Path, options: &PackOptions, out: &mut Output) -> 
         })
     })?;
     report(to, &restored, &packed.damaged, out)?;
-    complete(to, &packed.damaged)
+    complete(to, &packed)
 }

@@ -60,8 +60,12 @@ pub struct Packed {
     pub bytes: u64,
     /// Objects that have not changed since the earlier backup, and are only listed.
     pub unchanged: u64,
-    /// Objects that could not be read whole, with the reasons.
+    /// Objects that could not be read whole, and ranges of objects of which not even the names can be read, with the
+    /// reasons.
     pub damaged: Vec<String>,
+    /// Number of these ranges.
+    #[serde(default)]
+    pub ranges: u64,
 }
 
 /// Writes an archive to `target`, of the store as it is when this begins. A backup since an earlier one holds only what
@@ -183,29 +187,72 @@ impl<W: Write, R: Read + Seek> Packer<'_, '_, W, R> {
             Selection::Export(Some((_, prefix))) => prefix.clone(),
             _ => Name::default(),
         };
-        let mut last: Option<Name> = None;
+        let (mut from, mut packed) = (Name::default(), None);
+        let mut limit = PAGE;
         loop {
-            let from = last.clone().unwrap_or_default();
             let page = self
                 .moment
-                .list_damaged(&collection.name, &prefix, &from, PAGE);
-            let page = page.map_err(|source| unreadable(collection.name.clone(), source))?;
-            let is_last = page.len() < PAGE;
-            let next = page.last().map(|(name, _)| name.clone());
+                .list_damaged(&collection.name, &prefix, &from, limit);
+            let page = match page {
+                Ok(page) => page,
+                // With two, the damage is in the row after the one that has been packed.
+                Err(error) if self.skips(&error) && limit > 2 => {
+                    limit = (limit / 4).max(2);
+                    continue;
+                }
+                Err(error) => match self.skip_rows(collection, &prefix, &from, error)? {
+                    Some(next) => {
+                        (from, packed, limit) = (next, None, PAGE);
+                        continue;
+                    }
+                    None => return Ok(()),
+                },
+            };
+            let Some(last) = page.last().map(|(name, _)| name.clone()) else {
+                return Ok(());
+            };
+            if packed.as_ref() == Some(&last) {
+                return Ok(());
+            }
             for (name, info) in page
                 .into_iter()
-                .filter(|(name, _)| Some(name) != last.as_ref())
+                .filter(|(name, _)| Some(name) != packed.as_ref())
             {
                 match info.and_then(|_| self.moment.open(&collection.name, &name)) {
                     Ok(reader) => self.object(number, collection, &name, &reader)?,
                     Err(error) => self.skip(collection, &name, error)?,
                 }
             }
-            last = next;
-            if is_last {
-                return Ok(());
-            }
+            from.clone_from(&last);
+            packed = Some(last);
         }
+    }
+
+    /// Ends the packing with the error of a listing that failed at `from`, or reports it. Returns where the listing goes
+    /// on.
+    fn skip_rows(
+        &mut self,
+        collection: &Collection,
+        prefix: &Name,
+        from: &Name,
+        source: store::Error,
+    ) -> Result<Option<Name>> {
+        let name = &collection.name;
+        if !self.skips(&source) {
+            return Err(unreadable(name.clone(), source));
+        }
+        let Ok(next) = self.moment.after_damage(name, prefix, from) else {
+            return Err(unreadable(name.clone(), source));
+        };
+        let to = next.as_ref().map_or_else(
+            || "to the last one".to_owned(),
+            |next| format!("before {name}/{next}"),
+        );
+        self.packed.ranges += 1;
+        self.packed.damaged.push(format!(
+            "{name}: the objects after {name}/{from} and {to}: {source}"
+        ));
+        Ok(next)
     }
 
     /// Ends the packing with the error of an object, or reports the object and goes on.

@@ -65,6 +65,7 @@ mod opened;
 mod operations;
 mod options;
 mod owners;
+mod past_damage;
 mod pending;
 mod pieces;
 mod recent;

@@ -10,11 +10,11 @@ use crate::format::record::CollectionRecord;
 use crate::info::CollectionInfo;
 use crate::inner::Inner;
 use crate::moment_watch::MomentWatch;
-use crate::object_list::{Listed, list};
+use crate::object_list::{Listed, after_damage, list};
 use crate::omap;
 use crate::rows::{onode_key, read_onode};
 use crate::store::{info, object_info};
-use crate::{Error, Result, Store};
+use crate::{Error, Name, Result, Store};
 use kv::{Kv, View};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -105,6 +105,22 @@ impl<'a> Moment<'a> {
         self.lasts.watch.check()?;
         let kind = self.kind(collection)?;
         list(&self.rows, &kind, prefix.as_ref(), from.as_ref(), limit)
+    }
+
+    /// The name from which [`Self::list_damaged`] can go on after it has failed at `from`, because rows of the database
+    /// there cannot be read; `None` if there are no more rows.
+    ///
+    /// # Errors
+    /// Other rows of the database cannot be read either, as when the drive is gone.
+    pub fn after_damage(
+        &self,
+        collection: &str,
+        prefix: impl AsRef<[u8]>,
+        from: impl AsRef<[u8]>,
+    ) -> Result<Option<Name>> {
+        self.lasts.watch.check()?;
+        let kind = self.kind(collection)?;
+        after_damage(&self.rows, &kind, prefix.as_ref(), from.as_ref())
     }
 
     /// Whether the object existed at the moment.

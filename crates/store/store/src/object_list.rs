@@ -3,6 +3,7 @@
 use crate::format::key;
 use crate::format::kind::Kind;
 use crate::format::onode::Onode;
+use crate::past_damage::readable_after;
 use crate::rows::corrupt;
 use crate::store::object_info;
 use crate::{Name, ObjectInfo, Result, Store};
@@ -49,13 +50,7 @@ pub(crate) fn list(
     from: &[u8],
     limit: usize,
 ) -> Result<Vec<Listed>> {
-    let (lower, upper) = match kind {
-        Kind::ByName(_) => {
-            let all = kind.position(prefix);
-            (kind.position(from.max(prefix)), key::after_prefix(&all))
-        }
-        Kind::ByHash(_) => (kind.position(from), kind.end()),
-    };
+    let (lower, upper) = range(kind, prefix, from);
     if upper.as_ref().is_some_and(|upper| *upper <= lower) {
         return Ok(Vec::new());
     }
@@ -73,4 +68,31 @@ pub(crate) fn list(
         }
     }
     Ok(found)
+}
+
+/// The keys of the rows of a listing: from the first, and up to the second (exclusive), if any.
+fn range(kind: &Kind, prefix: &[u8], from: &[u8]) -> (Vec<u8>, Option<Vec<u8>>) {
+    match kind {
+        Kind::ByName(_) => {
+            let all = kind.position(prefix);
+            (kind.position(from.max(prefix)), key::after_prefix(&all))
+        }
+        Kind::ByHash(_) => (kind.position(from), kind.end()),
+    }
+}
+
+/// The first name in a listing after rows that cannot be read; `None` if there is none.
+pub(crate) fn after_damage(
+    kv: &dyn View,
+    kind: &Kind,
+    prefix: &[u8],
+    from: &[u8],
+) -> Result<Option<Name>> {
+    let (lower, upper) = range(kind, prefix, from);
+    let key = readable_after(kv, &lower, upper.as_deref())?;
+    key.map(|key| match key::parse_onode(&key) {
+        Some((_, name)) => Ok(name.into()),
+        None => Err(corrupt(&key, "no onode", 0)),
+    })
+    .transpose()
 }

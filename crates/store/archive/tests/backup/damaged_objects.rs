@@ -3,9 +3,14 @@
 use crate::common::{geometry, pattern, put_in, read_in};
 use crate::stores::{BACKUP, commit, fresh, mkfs, options, try_backup, try_restore};
 use archive::{Error, PackOptions, check};
+use bluefs::BlueFs;
 use device::{MemoryDrive, ZonedDevice};
+use kv_rocksdb::RocksDb;
+use runtime::Runtime;
 use std::sync::Arc;
-use store::{Attributes, Store};
+use store::{Attributes, MkfsOptions, MountOptions, Store};
+use zone::{ZoneAddress, ZoneId};
+use zone_alloc::ZonePool;
 
 /// The objects `a`, `hit` and `z`, of which the second one has a damaged byte in its second checksum block.
 fn damaged() -> Store {
@@ -76,4 +81,131 @@ fn a_damaged_object_ends_a_backup_or_is_named_in_it() {
     done.unwrap();
     assert!(restored.damaged.is_empty());
     assert_eq!(read_in(&copy, "c", "hit").unwrap(), b"whole");
+}
+
+const OBJECTS: u64 = 3000;
+
+fn name(number: u64) -> String {
+    format!(
+        "{number:05}-{:016x}",
+        fastrand::Rng::with_seed(number).u64(..)
+    )
+}
+
+/// Bytes that do not compress, so that an SST is too large to be read as a whole where it is opened.
+fn body(number: u64) -> Vec<u8> {
+    let mut bytes = vec![0; 900];
+    fastrand::Rng::with_seed(number).fill(&mut bytes);
+    bytes
+}
+
+fn mount(device: &Arc<MemoryDrive>) -> store::Result<Store> {
+    let options = MountOptions {
+        background: false,
+        ..MountOptions::new(RocksDb)
+    };
+    Store::mount(device.clone(), options)
+}
+
+/// A drive with a store of small objects and one copy of its metadata.
+fn with_small_objects() -> Arc<MemoryDrive> {
+    let device = Arc::new(MemoryDrive::new(geometry(64)).unwrap());
+    let made = MkfsOptions {
+        metadata_copies: Some(1),
+        runtime: Runtime::seeded(0),
+        ..MkfsOptions::new(RocksDb)
+    };
+    Store::mkfs(device.clone(), &made).unwrap();
+    let store = mount(&device).unwrap();
+    commit(&store, |tx| {
+        _ = tx.create_collection("c", Attributes::new());
+    });
+    for from in (0..OBJECTS).step_by(100) {
+        commit(&store, |tx| {
+            for number in from..from + 100 {
+                let mut writer = store.writer(Some(900)).unwrap();
+                writer.write(&body(number)).unwrap();
+                let data = writer.finish().unwrap();
+                tx.put("c", name(number), data, Attributes::new());
+            }
+        });
+    }
+    store.unmount().unwrap();
+    device
+}
+
+/// Every 16 KiB of all SSTs: a byte of each block.
+fn sst_blocks(device: &Arc<MemoryDrive>) -> Vec<ZoneAddress> {
+    let geometry = device.geometry().clone();
+    let report = device.report(ZoneId(0), geometry.zone_count).unwrap();
+    let pool = Arc::new(ZonePool::new(geometry, &report));
+    let options = bluefs::MountOptions {
+        read_only: true,
+        ..bluefs::MountOptions::default()
+    };
+    let fs = BlueFs::mount(device.clone(), pool, options).unwrap();
+    let tables = fs.list("/db").unwrap().into_iter();
+    let tables = tables.filter(|name| name.ends_with(".sst"));
+    let extents = tables.flat_map(|name| fs.extents(&format!("/db/{name}")).unwrap());
+    let blocks = extents.flat_map(|extent| {
+        let offsets = (0..extent.length).step_by(16 << 10);
+        offsets.map(move |at| ZoneAddress::new(extent.at.zone, extent.at.offset + at))
+    });
+    blocks.collect()
+}
+
+/// A drive with a damaged byte there.
+fn damaged_at(device: &MemoryDrive, at: ZoneAddress) -> Arc<MemoryDrive> {
+    let copy = device.snapshot();
+    copy.decay(at, 1, |byte| byte[0] ^= 1);
+    Arc::new(copy)
+}
+
+#[test]
+fn rows_that_cannot_be_read_end_a_backup_or_are_named_in_it_as_a_range() {
+    let device = with_small_objects();
+    let mut of_names = sst_blocks(&device);
+    // The database does not open without some of the blocks, and others have no names.
+    of_names.retain(|at| {
+        let store = mount(&damaged_at(&device, *at));
+        store.is_ok_and(|store| store.list("c", "", "", usize::MAX).is_err())
+    });
+    assert!(of_names.len() > 2, "{of_names:?}");
+    for at in [of_names[0], of_names[of_names.len() / 2]] {
+        let store = mount(&damaged_at(&device, at)).unwrap();
+        let error = try_backup(&store, &BACKUP, None).unwrap_err();
+        let of_collection =
+            matches!(&error, Error::Unreadable { object, .. } if object.starts_with('c'));
+        assert!(of_collection, "{error}");
+        let skip = PackOptions {
+            skip_damaged: true,
+            ..BACKUP
+        };
+        let (archive, packed) = try_backup(&store, &skip, None).unwrap();
+        assert_eq!(packed.ranges, 1, "{:?}", packed.damaged);
+        let (range, objects): (Vec<_>, Vec<_>) = packed
+            .damaged
+            .iter()
+            .partition(|line| line.starts_with("c: the objects after c/"));
+        let mut ends = range[0].split(" c/").skip(1);
+        let mut end = || &ends.next().unwrap()[..22];
+        let range = end()..end();
+        let (_, copy) = fresh(64, 8);
+        try_restore(&copy, &[&archive]).1.unwrap();
+        let mut lost = 0;
+        for number in 0..OBJECTS {
+            let name = name(number);
+            match read_in(&copy, "c", &name) {
+                Ok(found) => assert_eq!(found, body(number)),
+                Err(_) => {
+                    let named = format!("c/{name}: ");
+                    let is_named = objects.iter().any(|line| line.starts_with(&named));
+                    let is_in_range = name.as_str() > range.start && name.as_str() < range.end;
+                    assert!(is_named || is_in_range, "{name}: {:?}", packed.damaged);
+                    lost += 1;
+                }
+            }
+        }
+        assert!(lost < 500, "{lost}: {:?}", packed.damaged);
+    }
 }
