@@ -1,5 +1,5 @@
-//! How long a cluster of 10,000 drives takes to simulate, and what comes out: drives that have their turns as they come, and
-//! by shifts where the ring has zones. One of 8 drives beside it.
+//! Measures how long clusters of up to 10,000 drives take to simulate, and prints their results: with turns that
+//! drives have as they come, and with shifts where the ring has zones. Clusters of 8 and of 32 drives come first.
 //!
 //! `cargo run --release -p sim --example scale [NODES DRIVES ZONES TURN WARM_UP SECONDS]`
 

@@ -1,5 +1,5 @@
-//! Cleaning policies that nobody should use, but of which theory knows exactly what they cost. They take
-//! zones without a dead byte too, so they are for the simulator only.
+//! Cleaning policies whose cost theory knows exactly, for the simulator only: they also choose zones without a dead
+//! byte, so that no store should use them.
 
 use zone_alloc::{Candidate, CleaningPolicy, Pressure, ZoneView};
 
@@ -23,7 +23,7 @@ pub struct Random {
 
 impl CleaningPolicy for Random {
     fn choose(&self, view: ZoneView<'_>, _pressure: Pressure) -> Option<Candidate> {
-        // Seeds that are near each other draw alike at first.
+        // Seeds that are close to each other give similar first numbers, hence two generators.
         let seed = fastrand::Rng::with_seed(self.seed ^ view.now).u64(..);
         let mut random = fastrand::Rng::with_seed(seed);
         random.choice(view.zones).copied()

@@ -1,5 +1,5 @@
-//! What a cleaning policy costs: blocks of a device in front of zones are overwritten at random, and the
-//! blocks are counted that the policy makes a cleaner move.
+//! Measures the write amplification of a cleaning policy: blocks of a device that lies on zones are overwritten at
+//! random, and the blocks that the cleaner moves are counted.
 
 use crate::placement::Placement;
 use crate::placer::{Heat, Placer};
@@ -7,27 +7,27 @@ use crate::zones::Zones;
 use std::str::FromStr;
 use zone_alloc::{CleaningPolicy, Pressure, ZoneView};
 
-/// Overwrites of a device before anything is counted, in which the zones become as they stay.
+/// Overwrites of the whole device before counting begins, in which the zones reach a steady state.
 const SETTLING_OVERWRITES: u64 = 6;
 
-/// Blocks of the largest drive: some 16 bytes of memory each.
+/// Blocks of the largest drive; each takes some 16 bytes of memory.
 const MOST_BLOCKS: u64 = 1 << 28;
 
-/// A part of the blocks that gets another part of the writes.
+/// A share of the blocks (the hot ones) that gets another share of the writes.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Skew {
     /// Share of all blocks that are hot.
     pub data: f64,
-    /// Share of all writes that go to them.
+    /// Share of all writes that go to hot blocks.
     pub writes: f64,
-    /// After as many writes as there are blocks, the next blocks are the hot ones.
+    /// Whether the hot blocks change: after as many writes as there are blocks, the next blocks are hot.
     pub shifts: bool,
 }
 
 impl FromStr for Skew {
     type Err = &'static str;
 
-    /// `20/80`: per cent of the data that get other per cent of the writes.
+    /// `20/80`: 20 per cent of the data get 80 per cent of the writes.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let part = |text: &str| -> Option<f64> {
             let percent = text.trim().parse().ok();
@@ -45,12 +45,12 @@ impl FromStr for Skew {
     }
 }
 
-/// A load and the drive that bears it.
+/// A load and the drive that it runs on.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
-    /// Usable zones; those that are open or free are on top.
+    /// Usable zones; open and reserved ones are on top.
     pub zones: u32,
-    /// Blocks in each.
+    /// Blocks in each zone.
     pub blocks_per_zone: u32,
     /// Live data ÷ usable capacity.
     pub utilization: f64,
@@ -64,10 +64,10 @@ pub struct Load {
     pub seed: u64,
 }
 
-/// What a load cannot be.
+/// Why a load cannot be simulated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Impossible {
-    /// There is no block, or nowhere to move one.
+    /// There is no block, or no zone to move one to.
     #[error("utilization is above 0 and leaves a zone free")]
     Utilization,
     /// More than can be numbered.
@@ -75,19 +75,19 @@ pub enum Impossible {
         "zones times blocks are at least 1 and at most 256 million, which take 4 GiB of memory"
     )]
     Size,
-    /// One of its parts is not a part, or has no block.
+    /// A share is not above 0 and below 1, or there are fewer than two blocks.
     #[error("both shares of a skew are above 0 and below 1, and there are two blocks at least")]
     Skew,
 }
 
-/// What was counted.
+/// The counts of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Outcome {
     /// Blocks that the user wrote.
     pub written: u64,
     /// Blocks that the cleaner moved.
     pub moved: u64,
-    /// Zones that it emptied.
+    /// Zones that the cleaner emptied.
     pub cleaned: u64,
 }
 
@@ -99,11 +99,12 @@ impl Outcome {
 }
 
 impl Load {
-    /// Bears the load and cleans as `policy` says. `each` is told the writes done of all there are, now
-    /// and then.
+    /// Runs the load and cleans as `policy` says. `each` is called now and then with the number of writes done and of
+    /// all writes.
     ///
     /// # Errors
-    /// For a load that cannot be.
+    ///
+    /// The load cannot be simulated.
     pub fn run(
         &self,
         policy: &dyn CleaningPolicy,
@@ -141,12 +142,12 @@ struct SimulatedDrive<'a> {
     zones: Zones,
     policy: &'a dyn CleaningPolicy,
     placer: Box<dyn Placer>,
-    /// Zones that stay free for what is moved.
+    /// Zones that stay free for moved blocks.
     kept: usize,
     blocks: u32,
-    /// The hot ones begin with this one, and go on with the first behind the last.
+    /// The first hot block; the hot blocks go on at block 0 after the last block.
     first_hot: u32,
-    /// So many are hot.
+    /// Number of hot blocks.
     hot: u32,
     /// Blocks that the user has written so far.
     now: u64,
@@ -165,9 +166,9 @@ impl<'a> SimulatedDrive<'a> {
         let blocks = (capacity as f64 * load.utilization).round() as u64;
         let placer = load.placement.of(blocks as u32);
         let streams = placer.streams();
-        // What is moved begins as many zones at most as were emptied, and one of each stream.
+        // Moved blocks begin at most as many zones as were emptied, and one for each stream.
         let kept = 3 * streams;
-        // An open zone is half full, as time goes.
+        // An open zone is half full on average.
         let zones = u64::from(load.zones) + kept as u64 + streams.div_ceil(2) as u64;
         if capacity == 0 || zones * u64::from(load.blocks_per_zone) >= u64::from(u32::MAX) {
             return Err(Impossible::Size);
@@ -232,7 +233,7 @@ impl<'a> SimulatedDrive<'a> {
     fn write(&mut self, block: u32) {
         self.now += 1;
         let stream = self.placer.written(block, self.heat(block), self.now);
-        // A zone at a time, unless what was moved has begun zones of other streams.
+        // One zone is cleaned when another is needed; more if moved blocks have opened zones of other streams.
         while self.zones.free() <= self.kept
             && (self.zones.needs_a_zone(stream) || self.zones.free() <= self.kept / 3 * 2)
             && self.clean()

@@ -1,19 +1,21 @@
-//! Closed forms. Of write amplification, for overwrites of blocks at random: `utilization` is live data ÷
-//! usable capacity, between 0 and 1. Of queues: what requests that come at random moments wait.
+//! Closed forms to compare simulations with.
+//!
+//! Write amplification is that of blocks overwritten at random: `utilization` is live data ÷ usable capacity, between
+//! 0 and 1. Response times of queues are those of requests that arrive at random moments.
 
 use lambert_w::lambert_w0;
 
-/// The zone filled first is cleaned, whatever its size in blocks: α ÷ (α + W(−α·e^−α)) with α =
-/// 1 ÷ utilization (Desnoyers, *Analytic Modeling of SSD Write Performance*, SYSTOR 2012).
+/// Write amplification if the zone filled first is cleaned, whatever its size in blocks: α ÷ (α + W(−α·e^−α)) with α
+/// = 1 ÷ utilization (Desnoyers, *Analytic Modeling of SSD Write Performance*, SYSTOR 2012).
 pub fn fifo(utilization: f64) -> f64 {
     let alpha = utilization.recip();
     alpha / (alpha + lambert_w0(-alpha * (-alpha).exp()))
 }
 
-/// Blocks of a zone from which on [`greedy`] is right to some per cent.
+/// The least number of blocks in a zone for which [`greedy`] is right to some per cent.
 pub const GREEDY_LEAST_BLOCKS: u32 = 8;
 
-/// The emptiest zone of so many blocks is cleaned (Desnoyers, SYSTOR 2012).
+/// Write amplification if the emptiest zone of `blocks_per_zone` blocks is cleaned (Desnoyers, SYSTOR 2012).
 pub fn greedy(utilization: f64, blocks_per_zone: u32) -> f64 {
     let n = f64::from(blocks_per_zone);
     let alpha = utilization.recip();
@@ -22,14 +24,15 @@ pub fn greedy(utilization: f64, blocks_per_zone: u32) -> f64 {
     n / (n - (live - 1.0))
 }
 
-/// Any zone is cleaned: 1 ÷ (1 − utilization).
+/// Write amplification if any zone is cleaned, drawn at random: 1 ÷ (1 − utilization).
 pub fn random(utilization: f64) -> f64 {
     (1.0 - utilization).recip()
 }
 
-/// The least that two groups of blocks cost under [`fifo`], one of which is `data` of all blocks and gets `writes` of all
-/// writes, when each has zones of its own that are cleaned as by [`fifo`] and the spare capacity is
-/// divided between them in the best way.
+/// The least write amplification of two groups of blocks, each in zones of its own that are cleaned as by [`fifo`].
+///
+/// One group is the share `data` of all blocks and gets the share `writes` of all writes. The spare capacity is
+/// divided between the groups in the best way.
 pub fn two_groups(utilization: f64, data: f64, writes: f64) -> f64 {
     let spare = 1.0 - utilization;
     let cost = |share: f64| {
@@ -40,7 +43,7 @@ pub fn two_groups(utilization: f64, data: f64, writes: f64) -> f64 {
         writes * amplification(data, spare * share)
             + (1.0 - writes) * amplification(1.0 - data, spare * (1.0 - share))
     };
-    // The cost has one minimum: thirds of what is left close in on it.
+    // The cost has one minimum, which a ternary search finds.
     let (mut low, mut high) = (1e-6, 1.0 - 1e-6);
     for _ in 0..100 {
         let third = (high - low) / 3.0;
@@ -53,13 +56,13 @@ pub fn two_groups(utilization: f64, data: f64, writes: f64) -> f64 {
     cost(f64::midpoint(low, high))
 }
 
-/// The mean time from coming to leaving a single server that takes `service` for each of those who come at
-/// random moments and keep it busy for the part `busy` of the time (Pollaczek and Khinchine; M/D/1).
+/// The mean response time of a single server that takes `service` for each request. Requests arrive at random
+/// moments, and keep the server busy for the share `busy` of the time (Pollaczek and Khinchine; M/D/1).
 pub fn md1_response(service: f64, busy: f64) -> f64 {
     service + busy * service / (2.0 * (1.0 - busy))
 }
 
-/// The mean of the `nth` smallest of `count` exponential times, whose own mean is 1.
+/// The mean of the `nth` smallest of `count` independent exponential times of mean 1.
 pub fn order_statistic(count: u32, nth: u32) -> f64 {
     (0..nth).map(|n| f64::from(count - n).recip()).sum()
 }

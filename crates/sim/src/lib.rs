@@ -1,5 +1,5 @@
-//! Simulations of what ZoneStore decides, with the same result for the same seed: cleaning policies without a
-//! clock, and clusters of drives in virtual time.
+//! Simulations of ZoneStore's decisions, with the same result for the same seed: cleaning policies on counted blocks,
+//! without a clock, and clusters of drives in virtual time.
 
 pub mod baseline;
 pub mod cleaning;

@@ -1,4 +1,4 @@
-//! Which blocks share a zone.
+//! Placements: which blocks share a zone.
 
 use crate::placer::{Heat, Placer};
 use crate::sepbit::SepBit;
@@ -7,21 +7,21 @@ use zone_alloc::{ByLifetime, Clock, History};
 /// Which blocks share a zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Placement {
-    /// All.
+    /// All blocks.
     #[default]
     Mixed,
-    /// What the user writes, and what the cleaner moves.
+    /// Blocks that the user writes, apart from those that the cleaner moves.
     MovedApart,
-    /// The hot, and the cold, known beforehand: the ceiling for what infers it.
+    /// Hot blocks apart from cold ones, which are known beforehand: the upper bound for placements that infer them.
     ByHeat,
-    /// Those that will live about as long, as [`ByLifetime`] infers.
+    /// Blocks of about the same lifetime, as [`ByLifetime`] infers it.
     ByLifetime,
-    /// As [`SepBit`] infers.
+    /// Blocks of about the same lifetime, as [`SepBit`] infers it.
     SepBit,
 }
 
 impl Placement {
-    /// All, each with its name and what shares a zone.
+    /// Each variant with its name and a description.
     pub const ALL: [(&str, Self, &str); 5] = [
         ("mixed", Self::Mixed, "All"),
         (

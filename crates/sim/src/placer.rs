@@ -1,23 +1,23 @@
-//! What a placement is asked.
+//! The interface of a placement, which puts each block into a stream.
 
 /// Whether a block is one of those that get more writes than others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Heat {
-    /// It is.
+    /// It gets more writes than others.
     Hot,
-    /// It is not; without a skew, none is.
+    /// It does not; without a skew, this holds for all blocks.
     Cold,
 }
 
-/// A placement at work. Times are counts of blocks that the user wrote.
+/// Puts blocks into streams. Times are counts of blocks that the user has written.
 pub trait Placer {
-    /// Streams, each with an open zone.
+    /// The number of streams, each of which has an open zone.
     fn streams(&self) -> usize;
 
     /// The stream of a block that the user writes.
     fn written(&mut self, block: u32, heat: Heat, now: u64) -> usize;
 
-    /// The stream of a block that is moved out of a zone of `from`.
+    /// The stream of a block that is moved out of a zone of stream `from`.
     fn moved(&mut self, block: u32, heat: Heat, from: usize, now: u64) -> usize;
 
     /// A zone of `stream` was emptied, `age` after its first block was written.

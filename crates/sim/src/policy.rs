@@ -11,35 +11,35 @@ use zone_alloc::{CleaningPolicy, CostBenefit, Greedy};
 pub enum Policy {
     /// The one with the fewest live bytes.
     Greedy,
-    /// By free space, age and cost.
+    /// The one with the highest ratio of free space times age to cost.
     CostBenefit,
     /// The one that was filled first.
     Fifo,
-    /// Any.
+    /// Any zone.
     Random,
 }
 
-/// What a policy cost under a load.
+/// The measured cost of a policy under a load.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Cost {
     /// The policy's name.
     pub policy: &'static str,
-    /// By the user.
+    /// Blocks that the user wrote.
     pub blocks_written: u64,
-    /// By the cleaner.
+    /// Blocks that the cleaner moved.
     pub blocks_moved: u64,
-    /// Reset.
+    /// Zones that the cleaner reset.
     pub zones_cleaned: u64,
     /// Blocks written to the drive ÷ blocks that the user wrote.
     pub write_amplification: f64,
-    /// The same by a closed form, where one holds.
+    /// The write amplification by a closed form, where one holds.
     pub theory: Option<f64>,
-    /// What that form is of.
+    /// The name of that form.
     pub theory_of: Option<&'static str>,
 }
 
 impl Cost {
-    /// For people, the head in front.
+    /// A table for people, its head first.
     pub fn rows(costs: &[Self]) -> Vec<Vec<String>> {
         let head = [
             "policy",
@@ -64,7 +64,7 @@ impl Cost {
 }
 
 impl Policy {
-    /// All, each with its name and what it takes.
+    /// Each variant with its name and a description.
     pub const ALL: [(&str, Self, &str); 4] = [
         (
             "greedy",
@@ -80,13 +80,13 @@ impl Policy {
         ("random", Self::Random, "Any zone"),
     ];
 
-    /// What it is called.
+    /// The name in [`Self::ALL`].
     pub fn name(self) -> &'static str {
         let found = Self::ALL.into_iter().find(|(_, policy, _)| *policy == self);
         found.map_or("", |(name, ..)| name)
     }
 
-    /// What decides; a seed for the one that draws.
+    /// The policy itself; `seed` is used by [`Self::Random`] only.
     pub fn decides(self, seed: u64) -> Box<dyn CleaningPolicy> {
         match self {
             Self::Greedy => Box::new(Greedy),
@@ -96,10 +96,12 @@ impl Policy {
         }
     }
 
-    /// Bears `load` and cleans by this policy. `each` is told the writes done of all there are, now and then.
+    /// Runs `load` and cleans by this policy. `each` is called now and then with the number of writes done and of all
+    /// writes.
     ///
     /// # Errors
-    /// For a load that cannot be.
+    ///
+    /// The load cannot be simulated.
     pub fn measure(self, load: &Load, each: impl FnMut(u64, u64)) -> Result<Cost, Impossible> {
         let outcome = load.run(&*self.decides(load.seed), each)?;
         let (theory, theory_of) = self.theory(load).unzip();
@@ -114,8 +116,8 @@ impl Policy {
         })
     }
 
-    /// The closed form that this policy is set beside, and what it is of. Under a skew that is the same for all: no limit
-    /// for any, for cost-benefit with hot and cold blocks apart costs a little less.
+    /// The closed form to compare this policy with, and its name. Under a skew, it is the same for all policies and
+    /// no lower bound: cost-benefit with hot and cold blocks apart costs a little less.
     fn theory(self, load: &Load) -> Option<(f64, &'static str)> {
         let u = load.utilization;
         let (cost, of) = match (load.skew, self) {
@@ -123,7 +125,7 @@ impl Policy {
                 closed_form::two_groups(u, skew.data, skew.writes),
                 "fifo, hot and cold apart",
             ),
-            // It is of zones of many blocks: of few, it promises less than can be.
+            // The form holds for zones of many blocks: for few, it gives less than any policy reaches.
             (None, Self::Greedy) if load.blocks_per_zone >= closed_form::GREEDY_LEAST_BLOCKS => {
                 (closed_form::greedy(u, load.blocks_per_zone), "greedy")
             }
@@ -131,7 +133,7 @@ impl Policy {
             (None, Self::Random) => (closed_form::random(u), "random"),
             (None, Self::Greedy | Self::CostBenefit) => return None,
         };
-        // Nothing writes fewer blocks than the user does.
+        // A result below 1 is wrong: the drive writes at least the user's blocks.
         (cost >= 1.0).then_some((cost, of))
     }
 }

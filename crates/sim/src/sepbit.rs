@@ -1,25 +1,28 @@
-//! The policy to be better than: SepBIT (Wang et al., *Separating Data via Block Invalidation Time Inference
+//! SepBIT, the placement that ours has to beat (Wang et al., *Separating Data via Block Invalidation Time Inference
 //! for Write Amplification Reduction in Log-Structured Storage*, FAST 2022, algorithm 1).
 
 use crate::placer::{Heat, Placer};
 
-/// Zones of the short-lived stream whose ages are averaged.
+/// Number of emptied zones of stream 0 over whose ages the mean is taken.
 const AVERAGED: u32 = 16;
 
-/// See the head of this file. Streams: what replaces short-lived blocks, what replaces others, what is moved
-/// out of the first, and moved blocks by age, up to 4 and up to 16 mean lifetimes of zones of the first.
+/// SepBIT's state. It has six streams:
+///
+/// - 0: blocks that replace short-lived ones; 1: other blocks that the user writes;
+/// - 2: blocks moved out of stream 0;
+/// - 3 to 5: other moved blocks by age, below 4, below 16, and from 16 mean lifetimes of zones of stream 0 on.
 #[derive(Debug)]
 pub struct SepBit {
     /// When each block was last written by the user; 0: never.
     written_at: Vec<u64>,
-    /// The mean age at which zones of the first stream were emptied.
+    /// The mean age at which zones of stream 0 were emptied, in blocks written by the user.
     mean: f64,
     ages: u64,
     zones: u32,
 }
 
 impl SepBit {
-    /// For so many blocks.
+    /// For a device of this many blocks.
     pub fn new(blocks: u32) -> Self {
         Self {
             written_at: vec![0; blocks as usize],

@@ -1,19 +1,19 @@
-//! Zones of blocks, and which of the blocks in them are live.
+//! Zones of blocks, and the map from a device's blocks to the places in zones where they are live.
 
 use zone::ZoneId;
 use zone_alloc::Candidate;
 
-/// A place that holds nothing.
+/// Marks a place without a block, a block without a place, and a zone that is not full.
 const NOWHERE: u32 = u32::MAX;
 
-/// All zones of a drive, empty at first, and the blocks of a device in front of them.
+/// All zones of a drive, empty at first, and the blocks of the device that lies on them.
 pub struct Zones {
     blocks_per_zone: u32,
     /// For each place, which block was written there.
     blocks: Vec<u32>,
     /// For each block, its place.
     places: Vec<u32>,
-    /// Those that are full, in no order.
+    /// Full zones, in no order.
     full: Vec<Candidate>,
     /// For each zone, where it is in `full`; [`NOWHERE`] if it is not.
     index: Vec<u32>,
@@ -66,8 +66,8 @@ impl Zones {
         self.origin[zone.index()]
     }
 
-    /// Writes `block` to the end of `stream`; where it was is dead from now on. A zone that is opened for it
-    /// notes the time. False if that needs a zone and none is free.
+    /// Appends `block` to the open zone of `stream`; its old copy is dead from now on. A zone that is opened for it
+    /// records `now`. False if a zone is needed and none is free.
     pub fn write(&mut self, block: u32, stream: usize, now: u64) -> bool {
         let Some((zone, written)) = self.open[stream].or_else(|| Some((self.free.pop()?, 0)))
         else {
@@ -108,7 +108,7 @@ impl Zones {
         }
     }
 
-    /// The live blocks of a full zone, which from now on is not one of [`Self::full`].
+    /// Takes a full zone out of [`Self::full`], and returns its live blocks.
     pub fn empty(&mut self, zone: ZoneId) -> Vec<u32> {
         let index = std::mem::replace(&mut self.index[zone.index()], NOWHERE) as usize;
         self.full.swap_remove(index);

@@ -1,4 +1,4 @@
-//! How long jobs take on a model of a drive, one at a time.
+//! Measures how long jobs take on a model of a drive, one job at a time.
 
 use super::job::{Job, Owner, Work};
 use super::model_disk::{BackEnd, ModelDisk};
@@ -9,33 +9,33 @@ use drive_model::layer::LayerShape;
 use drive_model::{BLOCK_BYTES, Profile, ProfileError, Span, Time};
 use serde::Deserialize;
 
-/// Jobs of each kind.
+/// Jobs of each kind that are measured.
 const JOBS: u64 = 500;
 /// Zones that data lies in, spread over the drive.
 const ZONES: u64 = 128;
 
-/// What is calibrated.
+/// The sizes of the jobs.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
     /// Bytes of an object, or of a fragment.
     pub part: u64,
     /// Bytes that the cleaner moves at once.
     pub piece: u64,
-    /// Of what is written, the part of a band that is new when the drive's allocator has gone round: 1 while it is
+    /// The share of a band that new writes replace, once the drive's allocator has gone round: 1 while the drive is
     /// filled for the first time.
     pub band_part: f64,
 }
 
-/// Times that were measured elsewhere, such as in a real cluster whose drives had nothing else to do: in milliseconds,
-/// each as likely.
+/// Times of jobs in milliseconds that were measured elsewhere, as in a real cluster whose drives had nothing else to
+/// do. Each is as likely as the others.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Times {
-    /// Of an object or fragment that is read.
+    /// Times to read an object or fragment.
     pub read_ms: Vec<f64>,
-    /// That is written.
+    /// Times to write an object or fragment.
     pub write_ms: Vec<f64>,
-    /// A piece that the cleaner moves; none if nothing is cleaned.
+    /// Times to move a piece; none if nothing is cleaned.
     #[serde(default)]
     pub moved_ms: Vec<f64>,
 }
@@ -43,7 +43,7 @@ pub struct Times {
 impl From<Times> for Calibrated {
     fn from(times: Times) -> Self {
         let measured = |times: Vec<f64>| {
-            // Less than no time, and no number, is no time.
+            // Negative numbers and NaN count as 0.
             let span = |ms: f64| Span::from_millis(ms.clamp(0.0, 1e9));
             Service::measured(times.into_iter().map(span).collect())
         };
@@ -56,8 +56,8 @@ impl From<Times> for Calibrated {
     }
 }
 
-/// Measures each kind of job on a drive of the profile, each alone and with the arm elsewhere before, for data that
-/// lies all over the drive.
+/// Measures each kind of job on a drive of the profile, alone, with the arm elsewhere before. The data lies all over
+/// the drive.
 ///
 /// # Errors
 /// The profile cannot be built.
@@ -80,7 +80,7 @@ pub fn calibrate(
         from,
         to,
     };
-    // Where new data and moved data go to, in the middle of what is read.
+    // Where new data and moved data are written, in the middle of the data that is read.
     let mut next = [bytes / 2, bytes / 4];
     let is_written_to =
         |n: u64| (n % (ZONES / 4)) < ZONES / 8 && !(n / (ZONES / 4)).is_multiple_of(3);
@@ -100,7 +100,7 @@ pub fn calibrate(
     let mut took: [Vec<Span>; 3] = Default::default();
     let mut run = |disk: &mut ModelDisk, job: Job, times: &mut Vec<Span>| {
         let ended = disk.alone(job, now);
-        // The platters turn on for a while until the next comes.
+        // The platters turn for a random time before the next job.
         now = ended.at + Span::from_micros(random.f64() * 20_000.0);
         times.push(ended.took);
     };
@@ -133,7 +133,8 @@ pub fn calibrate(
     })
 }
 
-/// What is known of the persistent cache, and how long it took to clean what was written.
+/// The persistent cache of the profile, with the mean time that a band took when an idle hour cleaned what was
+/// written. `None` if the profile has no such cache, or nothing was cleaned.
 fn translation(
     profile: &Profile,
     disk: &mut ModelDisk,

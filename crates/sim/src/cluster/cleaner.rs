@@ -9,7 +9,7 @@ use zone_alloc::{CleaningPolicy, Pacer, Pressure, Requests, Watermarks};
 /// Bytes that are moved at once: a piece of I/O of the store's cleaner.
 pub const PIECE_BYTES: u64 = 512 << 10;
 
-/// Bytes of a piece where objects have parts of so many bytes: a piece of one, or several whole.
+/// Bytes of a piece of parts of `part_bytes`: a piece of a large one, or as many small ones as fit.
 pub const fn piece_bytes(part_bytes: u64) -> u64 {
     if part_bytes >= PIECE_BYTES {
         PIECE_BYTES
@@ -18,16 +18,16 @@ pub const fn piece_bytes(part_bytes: u64) -> u64 {
     }
 }
 
-/// How much a drive needs to clean.
+/// How urgently a drive needs to clean.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Need {
-    /// It would like to, and can wait.
+    /// It has something to clean, and can wait.
     Wants,
-    /// It has to: writes wait, or soon will.
+    /// Writes wait for a zone, or soon will.
     Must,
 }
 
-/// What is being moved.
+/// Bytes that are being moved: where from, where to, and how many are left.
 #[derive(Clone, Copy, Debug)]
 struct Moving {
     from: u64,
@@ -35,20 +35,20 @@ struct Moving {
     left: u64,
 }
 
-/// What to do next.
+/// The next step of a cleaner.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Next {
-    /// Move this.
+    /// Move this piece.
     Move(Job),
-    /// The zone that begins at this byte is empty.
+    /// Reset the zone that begins at this byte of the data: it is empty.
     Reset(u64),
-    /// Nothing before then.
+    /// Do nothing before this time.
     Wait(Time),
-    /// Nothing is worth it.
+    /// No zone is worth cleaning.
     Nothing,
 }
 
-/// What it did.
+/// The work that a cleaner has done.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Counts {
     /// Bytes moved.
@@ -59,16 +59,16 @@ pub struct Counts {
     pub cleaning: Span,
 }
 
-/// See the head of this file.
+/// The state of a drive's cleaner.
 #[derive(Clone, Debug)]
 pub struct Cleaner {
     pacer: Pacer,
     moving: Option<Moving>,
-    /// A piece is under way.
+    /// Whether a piece is being moved.
     pub has_piece: bool,
-    /// Since when it cleans.
+    /// When it began to clean, if it is cleaning.
     pub since: Option<Time>,
-    /// All zones with dead bytes are to be cleaned, however many are free.
+    /// Whether all zones with dead bytes are to be cleaned, however many are free.
     pub asked: bool,
     counts: Counts,
 }
@@ -78,7 +78,7 @@ fn clock(time: Time) -> Duration {
 }
 
 impl Cleaner {
-    /// One that does nothing.
+    /// A cleaner that is not cleaning.
     pub const fn new(pacer: Pacer) -> Self {
         Self {
             pacer,
@@ -94,14 +94,14 @@ impl Cleaner {
         }
     }
 
-    /// Whether a read that took so long is slow, by its pace.
+    /// Whether its pace counts a read that took this long as slow.
     pub fn is_slow(&self, took: Span) -> bool {
         let above = self.pacer.slow_above();
         above.is_some_and(|above| Duration::from_nanos(took.nanos()) > above)
     }
 
-    /// How much the drive needs to clean, and what a zone has to gain for it, where so many zones are to be free and so many
-    /// more will be filled until it may clean.
+    /// How urgently the drive needs to clean, and how much a zone has to gain. `free` has the watermarks, `filled`
+    /// the zones that will be filled before the drive may clean; `is_waited_for` says that writes wait for a zone.
     pub fn need(
         &self,
         space: &Space,
@@ -121,7 +121,7 @@ impl Cleaner {
         }
     }
 
-    /// What comes next at `now`, for a need.
+    /// The next step at `now`. The pace holds only for [`Need::Wants`].
     pub fn next(
         &mut self,
         space: &mut Space,
@@ -154,7 +154,7 @@ impl Cleaner {
             .take()
             .or_else(|| Self::begin(space, part_bytes))
         else {
-            // What was left has died meanwhile.
+            // The last live objects have died meanwhile: the next call resets the zone.
             return Next::Wait(now);
         };
         let bytes = moving.left.min(PIECE_BYTES);
@@ -176,8 +176,8 @@ impl Cleaner {
         })
     }
 
-    /// The next objects of the zone in hand that make a piece: one, or several that are small and come to lie in one
-    /// zone.
+    /// Takes the next piece out of the zone that is being cleaned: one object, or several small ones that come to lie
+    /// side by side in one zone.
     fn begin(space: &mut Space, part_bytes: u64) -> Option<Moving> {
         let (from, first) = space.zones_mut()?.move_one()?;
         let (mut last, mut left) = (first, part_bytes);
@@ -195,7 +195,7 @@ impl Cleaner {
         })
     }
 
-    /// It cleans from now on, or does not.
+    /// Begins or ends cleaning at `now`.
     pub fn set_cleaning(&mut self, is_so: bool, now: Time) {
         match (is_so, self.since) {
             (true, None) => self.since = Some(now),
@@ -207,7 +207,7 @@ impl Cleaner {
         }
     }
 
-    /// What it has done until `now`.
+    /// The work done until `now`.
     pub fn counts(&self, now: Time) -> Counts {
         let since = self.since.map_or(Span::ZERO, |since| now.since(since));
         Counts {

@@ -1,4 +1,4 @@
-//! Who cleans, as far as others know, and who may.
+//! Coordinates the cleaning of drives: which drives proxies know to be cleaning, and which have a turn ([`decide`]).
 
 use super::drive::Drive;
 use super::groups::Groups;
@@ -8,44 +8,45 @@ use drive_model::{Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
 use zone_alloc::Watermarks;
 
-/// How drives came to clean, and reads to drives that clean.
+/// How drives came to clean, and how many reads found their drive cleaning.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Counts {
     /// Times that a drive began to clean.
     pub begun: u64,
-    /// Of these, times that it must, and nobody had given it a turn.
+    /// Of these, times without a turn, because the drive had to clean.
     pub forced: u64,
-    /// Of those that were not forced, times that more such drives cleaned than may, of those with parts of an object.
+    /// Of those that were not forced, times that more drives with parts of one object were then cleaning than may at
+    /// once.
     pub beside: u64,
-    /// Turns that were taken back, for a drive with a replica that must.
+    /// Turns that were taken back for a drive with a replica that had to clean.
     pub yielded: u64,
-    /// Parts that were read from a drive that cleaned then.
+    /// Parts that users read from a drive that was cleaning.
     pub reads_beside: u64,
-    /// Parts that were read.
+    /// Parts that users read.
     pub reads: u64,
 }
 
-/// See the head of this file.
+/// The last table of turns and the state of all drives' cleaning.
 #[derive(Debug)]
 pub struct Coordinator {
     how: Coordination,
     groups: Groups,
     rules: Rules,
-    /// What was said last, and when.
+    /// The table that was decided last; `said_at` has the time.
     table: Table,
     said_at: Option<Time>,
-    /// By drive: what proxies know.
+    /// By drive: whether proxies have heard that it is cleaning.
     known: Vec<bool>,
-    /// By group: how many of its drives clean that were not forced.
+    /// By group: drives that are cleaning and were not forced.
     cleaning: Vec<u32>,
-    /// By drive: whether it cleans so.
+    /// By drive: whether it is counted in `cleaning`.
     counted: Vec<bool>,
-    /// What was counted.
+    /// The counts so far.
     pub counts: Counts,
 }
 
 impl Coordinator {
-    /// Nobody cleans.
+    /// A coordinator of drives none of which is cleaning.
     pub fn new(how: Coordination, groups: Groups, rules: Rules, drives: u32) -> Self {
         Self {
             how,
@@ -65,12 +66,12 @@ impl Coordinator {
         self.how == Coordination::Turns
     }
 
-    /// Whether reads go by the news.
+    /// Whether reads prefer drives that are not known to clean.
     pub fn orders_reads(&self) -> bool {
         self.how != Coordination::None
     }
 
-    /// In how many shifts drives clean, if they have their turns by shifts.
+    /// Number of shifts, if drives have their turns by shifts.
     pub fn shifts(&self) -> Option<u32> {
         self.groups.shift_count().filter(|_| self.gives_turns())
     }
@@ -80,19 +81,20 @@ impl Coordinator {
         self.known[drive as usize] = cleans;
     }
 
-    /// Whether it cleans or has a turn, as far as proxies know: they read what is said when the drives do.
+    /// Whether a drive cleans or has a turn, as far as proxies know. They read a table of turns at the same time as
+    /// drives.
     pub fn is_known_to_clean(&self, drive: u32, now: Time, drives: &[Drive]) -> bool {
         self.known[drive as usize] || drives[drive as usize].turn_until > now
     }
 
-    /// A drive has a part of a partition's objects from now on.
+    /// Puts a drive that gets a part of a partition into its group.
     pub fn join(&mut self, drive: u32, partition: u32) {
         let was_in = self.groups.of(drive).contains(&partition);
         self.groups.join(drive, partition);
         self.cleaning[partition as usize] += u32::from(!was_in && self.counted[drive as usize]);
     }
 
-    /// A drive begins to clean; `forced` if it was not given a turn and cannot wait.
+    /// Counts a drive that begins to clean; `forced` if it has no turn and cannot wait.
     pub fn begins(&mut self, drive: u32, forced: bool) {
         self.counts.begun += 1;
         self.counts.forced += u64::from(forced);
@@ -109,7 +111,7 @@ impl Coordinator {
         self.counts.beside += u64::from(is_beside);
     }
 
-    /// A drive does not clean any more.
+    /// Counts a drive that ends cleaning.
     pub fn ends(&mut self, drive: u32) {
         if std::mem::take(&mut self.counted[drive as usize]) {
             for group in self.groups.of(drive) {
@@ -118,7 +120,8 @@ impl Coordinator {
         }
     }
 
-    /// Drives hear what was said last; then they tell how they are, and of that follows what is said next.
+    /// A round of turns: drives and proxies follow the last table; then the drives report, and the next table is
+    /// decided.
     pub fn goes_on(&mut self, drives: &mut [Drive], free: Watermarks, now: Time) {
         if let Some(at) = self.said_at {
             for (number, drive) in (0..).zip(&mut *drives) {

@@ -1,16 +1,16 @@
-//! A drive as the cluster has it: a model, or times that were drawn.
+//! The disk of a drive: a model, or a queue with drawn times.
 
 use super::job::{Ended, Job};
 use super::model_disk::ModelDisk;
 use super::served_disk::ServedDisk;
 use drive_model::{Span, Time};
 
-/// See the head of this file.
+/// One of the two ways to time a drive's jobs.
 #[derive(Debug)]
 pub enum Disk {
-    /// One job after the other.
+    /// Does one job at a time, for drawn times.
     Served(Box<ServedDisk>),
-    /// All that comes goes to a model's queue.
+    /// Passes all jobs to the queue of a model.
     Model(Box<ModelDisk>),
 }
 
@@ -23,7 +23,7 @@ impl Disk {
         }
     }
 
-    /// When something may end, if nothing more comes.
+    /// When a job may end, if no other is taken.
     pub fn next_moment(&self) -> Option<Time> {
         match self {
             Self::Served(disk) => disk.next_moment(),
@@ -31,7 +31,7 @@ impl Disk {
         }
     }
 
-    /// A job that is done by `now`.
+    /// Takes out a job that is done by `now`.
     pub fn ended_by(&mut self, now: Time) -> Option<Ended> {
         match self {
             Self::Served(disk) => disk.ended_by(now),
@@ -39,14 +39,14 @@ impl Disk {
         }
     }
 
-    /// A zone of the data is reset, which begins at this byte.
+    /// Resets the zone that begins at byte `at` of the data.
     pub fn reset(&mut self, at: u64, now: Time) {
         if let Self::Model(disk) = self {
             disk.reset(at, now);
         }
     }
 
-    /// How long it has worked.
+    /// Time in which it was busy until `now`.
     pub fn busy(&self, now: Time) -> Span {
         match self {
             Self::Served(disk) => disk.busy(),
@@ -54,7 +54,7 @@ impl Disk {
         }
     }
 
-    /// Requests that a model refused.
+    /// Number of requests that a model refused.
     pub fn refused(&self) -> u64 {
         match self {
             Self::Served(_) => 0,

@@ -1,4 +1,4 @@
-//! A drive of the cluster: its disk, what lies on it, its cleaner, and who waits.
+//! A drive of the cluster: its disk, its objects, its cleaner, and the requests that wait on it.
 
 use super::cleaner::Cleaner;
 use super::cleaner::Need;
@@ -10,60 +10,60 @@ use std::collections::VecDeque;
 use std::time::Duration;
 use zone_alloc::{Filling, Pressure, Requests, Watermarks};
 
-/// So long a drive may have to wait for its turn.
+/// The longest time that a drive is expected to wait for its turn.
 const AHEAD: Duration = Duration::from_secs(60);
 
-/// See the head of this file.
+/// The state of one drive.
 #[derive(Debug)]
 pub struct Drive {
-    /// How long things take.
+    /// The disk, which times its jobs.
     pub disk: Disk,
-    /// What lies where.
+    /// The places of its objects.
     pub space: Space,
     /// Its cleaner.
     pub cleaner: Cleaner,
-    /// It may clean until then; behind that it is held back, until this other moment.
+    /// The end of its turn. After that it may not clean until `hold_until`, unless it must.
     pub turn_until: Time,
-    /// See above.
+    /// When it decides for itself, if it hears of no other turn.
     pub hold_until: Time,
-    /// Bytes of users.
+    /// Bytes written for users and rebuilds.
     pub written_bytes: u64,
-    /// How fast they fill zones, and how many they fill while a turn is waited for; none where there are no turns.
+    /// How fast writes fill its zones.
     pub filling: Filling,
-    /// See above.
+    /// Zones that will be filled while it waits for a turn; 0 where there are no turns.
     pub filled_before_turn: u32,
-    /// The last round of turns that it heard of.
+    /// Round of the last table of turns that it follows.
     pub followed: u64,
-    /// Writes that wait for a zone.
+    /// Writes that wait for a zone, by request, the oldest first.
     pub waiting: VecDeque<u32>,
-    /// What users do on it.
+    /// The requests under way and ended, for the pace of its cleaner.
     pub users: Requests,
-    /// It is lost: nobody asks it for anything new.
+    /// Whether it is lost: no new request is sent to it.
     pub is_lost: bool,
-    /// When it is looked at next, if that has been entered.
+    /// Time of its next `Wakes` event, if one has been entered.
     pub wakes_at: Option<Time>,
-    /// The same of its cleaner.
+    /// Time of its next `Clean` event, if one has been entered.
     pub cleans_at: Option<Time>,
-    /// Free zones when its cleaner looked last.
+    /// Free zones at the last call of [`Self::has_changed`].
     pub free_seen: u32,
-    /// Which places, which times.
+    /// Random numbers to draw objects with.
     pub random: fastrand::Rng,
 }
 
 impl Drive {
-    /// How much it needs to clean.
+    /// How urgently it needs to clean, and how much a zone has to gain.
     pub fn need(&self, free: Watermarks) -> Option<(Need, Pressure)> {
         let is_waited_for = !self.waiting.is_empty();
         self.cleaner
             .need(&self.space, (free, self.filled_before_turn), is_waited_for)
     }
 
-    /// Whether the cluster lets others clean.
+    /// Whether it may not clean at `now` because other drives have their turns.
     pub fn is_held(&self, now: Time) -> bool {
         self.turn_until <= now && now < self.hold_until
     }
 
-    /// Looks how much will be filled until its turn comes, as the store's cleaner does.
+    /// Estimates how many zones will be filled before its turn comes, as the store's cleaner does.
     pub fn looks_ahead(&mut self, now: Time) {
         let Some(zones) = self.space.zones() else {
             return;
@@ -75,7 +75,7 @@ impl Drive {
         self.filled_before_turn = self.filling.zones_in(AHEAD, looked, zones);
     }
 
-    /// What it tells whoever gives turns.
+    /// Its report to the coordinator.
     pub fn told(&self, free: Watermarks, now: Time) -> Told {
         let need = self.need(free).map(|(need, _)| need);
         let zones = self.space.zones();
@@ -95,7 +95,7 @@ impl Drive {
         }
     }
 
-    /// Free zones have changed since this was asked, so that its cleaner has something to think about.
+    /// Whether the number of free zones has changed since the last call, so that its cleaner has to decide again.
     pub fn has_changed(&mut self) -> bool {
         let free = self.space.zones().map_or(0, |zones| zones.free());
         std::mem::replace(&mut self.free_seen, free) != free

@@ -1,4 +1,4 @@
-//! What will happen, in the order in which it will.
+//! A queue of events in order of time, with the virtual clock that it drives.
 
 use drive_model::Time;
 use std::cmp::Ordering;
@@ -7,7 +7,8 @@ use std::collections::BinaryHeap;
 #[derive(Clone, Copy, Debug)]
 struct Entry<E> {
     at: Time,
-    /// Of two at one moment, the one that was entered first comes first: the order never depends on the heap.
+    /// Order of entry. Of two events at one time, the one entered first happens first: the order never depends on the
+    /// heap.
     number: u64,
     event: E,
 }
@@ -52,36 +53,36 @@ impl<E> Default for Events<E> {
 }
 
 impl<E> Events<E> {
-    /// When the last event happened.
+    /// The time of the last event.
     pub const fn now(&self) -> Time {
         self.now
     }
 
-    /// How many have been entered.
+    /// Number of events entered so far.
     pub const fn entered(&self) -> u64 {
         self.entered
     }
 
-    /// Enters one; what should have been before now is now.
+    /// Enters an event. One that should have happened before now happens now.
     pub fn at(&mut self, at: Time, event: E) {
         let (at, number) = (at.max(self.now), self.entered);
         self.entered += 1;
         self.heap.push(Entry { at, number, event });
     }
 
-    /// When the next one happens.
+    /// The time of the next event.
     pub fn next_at(&self) -> Option<Time> {
         self.heap.peek().map(|entry| entry.at)
     }
 
-    /// The next one; the clock shows its time then.
+    /// Takes the next event, and sets the clock to its time.
     pub fn next(&mut self) -> Option<E> {
         let entry = self.heap.pop()?;
         self.now = entry.at;
         Some(entry.event)
     }
 
-    /// Lets time pass in which nothing happens.
+    /// Sets the clock to `at`, before which no event is due.
     pub fn pass_until(&mut self, at: Time) {
         debug_assert!(self.next_at().is_none_or(|next| next >= at));
         self.now = self.now.max(at);

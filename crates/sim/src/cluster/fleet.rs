@@ -1,4 +1,4 @@
-//! Drives of one kind as a cluster has them: how long they take, and where data lies on them.
+//! The drives of a cluster, all of one kind: how they are timed, and where their data lies.
 
 use super::calibration::{Sizes, calibrate};
 use super::cleaner::piece_bytes;
@@ -10,11 +10,11 @@ use drive_model::layer::LayerShape;
 use std::sync::Arc;
 use zone_alloc::{Pace, Watermarks};
 
-/// A zone's worth on drives that have none, so that there is as much on all.
+/// Bytes for data in place of a zone on drives without zones, so that drives of all kinds hold as much.
 const UNIT_BYTES: u64 = 256 << 20;
 
-/// Why a cluster has no such drives, if so. Objects are read that were never written as requests, and are written over
-/// others.
+/// Why no cluster can have drives of this profile, if so. The simulation reads objects that no request has written,
+/// and writes over others.
 pub(super) fn why_not(profile: &Profile) -> Option<&'static str> {
     matches!(profile.layer, LayerShape::CaveatScriptor(_)).then_some(
         "on a Caveat-Scriptor disk a write damages what lies behind it, and what was never written cannot be \
@@ -22,36 +22,38 @@ pub(super) fn why_not(profile: &Profile) -> Option<&'static str> {
     )
 }
 
-/// See the head of this file.
+/// Drives of one profile, and how full they are.
 #[derive(Clone, Debug)]
 pub struct Fleet {
-    /// The kind of drive.
+    /// The profile of the drives.
     pub profile: Profile,
-    /// Whether each drive is a model; else its times are drawn from those of one.
+    /// Whether each drive is a model; else times are drawn from measurements on one.
     pub models: bool,
-    /// Zones for data of each, or as much on a drive without zones.
+    /// Zones for data of each drive; on drives without zones, units of 256 MiB.
     pub zones: u32,
     /// Live data ÷ zones for data.
     pub utilization: f64,
-    /// When it cleans.
+    /// Numbers of free zones at which cleaning begins and becomes urgent.
     pub free_zones: Watermarks,
-    /// How fast, unless it is urgent.
+    /// Limit on cleaning that is not urgent.
     pub pace: Pace,
-    /// Which zone.
+    /// Which zone is cleaned next.
     pub policy: Policy,
 }
 
 impl Fleet {
-    /// Whether the host cleans.
+    /// Whether the drives have zones, which the host cleans.
     pub const fn has_zones(&self) -> bool {
         self.profile.zones.is_some()
     }
 
-    /// Drives for parts of objects of so many bytes. A drive whose persistent cache is known begins with a full one if
-    /// it has data, as after a long load.
+    /// Timing and layout of drives for parts of `part_bytes`. A known persistent cache starts full if the drive has
+    /// data, as after a long load.
     ///
     /// # Errors
-    /// The profile cannot be built, or nothing lies on it.
+    ///
+    /// There are no zones, a part is empty or too large for a zone, or the profile cannot be built or simulated in a
+    /// cluster.
     pub fn build(&self, part_bytes: u64, seed: u64) -> Result<(Disks, Layout), Impossible> {
         if self.zones == 0 {
             return Err(Impossible::DriveSize);

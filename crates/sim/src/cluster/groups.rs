@@ -1,21 +1,21 @@
-//! Which drives have parts of the same objects, how many of each group may clean at once, and which drives clean
-//! together because they have nothing in common.
+//! Groups of drives with parts of the same objects: how many of each group may clean at once, and which drives form a
+//! shift and clean together because they have no object in common.
 
 use super::shifts;
 use std::collections::BTreeSet;
 
-/// See the head of this file. A group is a partition.
+/// The groups and shifts of all drives. A group is a partition.
 #[derive(Clone, Debug)]
 pub struct Groups {
     limits: Vec<u32>,
-    /// By drive.
+    /// By drive: its groups.
     of: Vec<Vec<u32>>,
     shifts: Option<Vec<u32>>,
 }
 
 impl Groups {
-    /// The drives of each group, and how many of them may clean at once; of so many drives in all. `tiers` are the
-    /// ways to divide all drives, as `shifts::find` has them.
+    /// `groups` has the drives of each group and how many of these may clean at once; there are `drives` in all.
+    /// `tiers` are the ways to divide all drives, as in `shifts::find`.
     pub fn new<'a>(
         drives: u32,
         groups: impl Iterator<Item = (&'a [u32], u32)> + Clone,
@@ -33,7 +33,7 @@ impl Groups {
         Self { limits, of, shifts }
     }
 
-    /// With these shifts in the place of those that were found.
+    /// The same groups with these shifts instead.
     #[must_use]
     pub fn with_shifts(self, shifts: Option<Vec<u32>>) -> Self {
         Self { shifts, ..self }
@@ -44,7 +44,7 @@ impl Groups {
         self.of.get(drive as usize).map_or(&[], Vec::as_slice)
     }
 
-    /// Whether the drive has anything in common with others.
+    /// Whether the drive is in any group.
     pub fn has(&self, drive: u32) -> bool {
         !self.of(drive).is_empty()
     }
@@ -65,7 +65,7 @@ impl Groups {
         count
     }
 
-    /// A drive has a part of this group's objects from now on.
+    /// Puts a drive that gets a part of the group's objects into the group.
     pub fn join(&mut self, drive: u32, group: u32) {
         let its = &mut self.of[drive as usize];
         if !its.contains(&group) {
@@ -78,7 +78,7 @@ impl Groups {
         self.shifts.is_some()
     }
 
-    /// How many shifts there are.
+    /// The number of shifts.
     pub fn shift_count(&self) -> Option<u32> {
         self.shifts.as_ref()?.iter().max().map(|last| last + 1)
     }

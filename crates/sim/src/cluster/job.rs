@@ -1,8 +1,8 @@
-//! What a drive is asked to do.
+//! Jobs: reads, writes and moves that a drive is asked to do.
 
 use drive_model::{Span, Time};
 
-/// Who waits for a job.
+/// The client of a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Owner {
     /// A request, by its number.
@@ -25,25 +25,25 @@ pub enum Work {
 /// A job. Places are bytes from the beginning of the drive's data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Job {
-    /// Who waits for it.
+    /// The client that waits for it.
     pub owner: Owner,
-    /// What it is.
+    /// The kind of job.
     pub work: Work,
-    /// How much is read, or written, or both.
+    /// Bytes that are read, written, or moved.
     pub bytes: u64,
-    /// What is read.
+    /// The first byte to read.
     pub from: u64,
-    /// What is written.
+    /// The first byte to write.
     pub to: u64,
 }
 
 /// The end of a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ended {
-    /// Who waited.
+    /// The client that waited for it.
     pub owner: Owner,
     /// When it was done.
     pub at: Time,
-    /// How long that was after it came.
+    /// Time from its arrival to its end.
     pub took: Span,
 }

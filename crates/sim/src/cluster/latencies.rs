@@ -1,4 +1,4 @@
-//! How long requests took: every one is kept, so that percentiles are exact.
+//! Latencies of requests. Every one is kept, so that percentiles are exact.
 
 use drive_model::Span;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use serde::Serialize;
 #[derive(Clone, Default, Debug)]
 pub struct Latencies(Vec<Span>);
 
-/// What is said of them, in milliseconds; all 0 if there is none.
+/// A summary of latencies in milliseconds; all 0 if there is none.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize)]
 pub struct Percentiles {
     /// Requests.
@@ -27,19 +27,19 @@ pub struct Percentiles {
 }
 
 impl Latencies {
-    /// One more.
+    /// Adds a latency.
     pub fn push(&mut self, latency: Span) {
         self.0.push(latency);
     }
 
-    /// All in one look; they are sorted for it.
+    /// All figures at once. Sorts the latencies.
     pub fn percentiles(&mut self) -> Percentiles {
         let all = &mut self.0;
         all.sort_unstable();
         let Some(most) = all.last() else {
             return Percentiles::default();
         };
-        // The least that so many are not above (nearest rank).
+        // The least latency that a share of `part` does not exceed (nearest rank).
         let at = |part: f64| {
             let rank = (part * all.len() as f64).ceil().max(1.0) as usize;
             all[rank.min(all.len()) - 1].millis()

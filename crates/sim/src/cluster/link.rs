@@ -1,4 +1,4 @@
-//! One direction of a network interface: what is sent first arrives first.
+//! One direction of a network interface: first in, first out.
 
 use drive_model::{Span, Time};
 
@@ -21,7 +21,7 @@ impl Link {
         }
     }
 
-    /// Sends at `now`, behind what is under way: when the last byte has passed.
+    /// Sends at `now`, after all that is still being sent. Returns when the last byte has passed.
     pub fn send(&mut self, bytes: u64, now: Time) -> Time {
         self.bytes += bytes;
         if self.rate == 0 {

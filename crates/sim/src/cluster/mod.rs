@@ -1,9 +1,8 @@
 //! A cluster in virtual time: proxies, nodes with a network, drives that take as long as the models of
 //! drives do, and cleaners that decide as those of the store do (`zone-alloc`).
 //!
-//! Objects have no names. Which drives have the replicas of one follows from its partition; where it lies on
-//! a drive is any live place there. Under a load that treats all objects alike, which is the only one that is
-//! simulated, that is what a table of all objects would give.
+//! Objects have no names. The partition of an object determines its drives; its place on a drive is drawn from the
+//! live places there. The simulated loads treat all objects alike, so a table of all objects would give the same.
 
 mod calibration;
 mod cleaner;

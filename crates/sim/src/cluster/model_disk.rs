@@ -1,15 +1,15 @@
-//! A drive that is a model (`drive-model`), and what a back end asks of it for an object: pieces of data, a record
-//! of its log, and flushes that all who wait share.
+//! A drive that is a model (`drive-model`), and the requests that a back end makes for an object: pieces of data, a
+//! record of its log, and flushes that all waiting jobs share.
 
 use super::job::{Ended, Job, Owner, Work};
 use drive_model::{BLOCK_BYTES, Lba, Model, Profile, ProfileError, Request, Span, Tag, Time};
 use runtime::HashMap;
 use std::collections::VecDeque;
 
-/// Bytes of a write and of a read that the host makes at most.
+/// The largest write and the largest read that the host makes, in bytes.
 const WRITE_BYTES: u64 = 512 << 10;
 const READ_BYTES: u64 = 1 << 20;
-/// The log goes round in so many blocks: 1 GiB.
+/// Blocks of the log, which is written cyclically: 1 GiB.
 const LOG_BLOCKS: u64 = (1 << 30) / BLOCK_BYTES;
 
 /// How a back end makes objects durable. The writes of a database's compactions are left out in both.
@@ -21,12 +21,12 @@ pub enum BackEnd {
     TwoFlushes,
 }
 
-/// Where data lies on the model.
+/// Where the bytes of the data lie on the model.
 #[derive(Clone, Copy, Debug)]
 enum Places {
-    /// In zones, of which each so-manyth is used.
+    /// In zones of `blocks` blocks, of which each `each`th is used, from zone `first` on.
     Zones { first: u64, blocks: u64, each: u64 },
-    /// From the beginning, with the log in the middle.
+    /// From the first block on; the log lies in between, at block `middle`.
     Blocks { middle: u64 },
 }
 
@@ -45,16 +45,16 @@ impl Places {
     }
 }
 
-/// What the end of a request means.
+/// What the completion of a request leads to.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// A part of a job.
+    /// A part of this job is done.
     Part(u64),
-    /// The data of those that commit is durable.
+    /// The data of the jobs that are being committed is durable: their log is written next.
     DataFlushed,
-    /// They are.
+    /// The jobs that are being committed are durable.
     Committed,
-    /// Nothing.
+    /// No job waits for it.
     Logged,
 }
 
@@ -62,13 +62,13 @@ enum Step {
 struct Open {
     job: Job,
     came: Time,
-    /// Requests that have not ended.
+    /// Requests of the job that have not completed.
     left: u32,
-    /// What is moved has been read.
+    /// For [`Work::Move`]: the data has been read, and is being written.
     is_read: bool,
 }
 
-/// See the head of this file.
+/// A model of a drive with the jobs that are under way on it.
 #[derive(Debug)]
 pub struct ModelDisk {
     model: Box<dyn Model>,
@@ -79,7 +79,7 @@ pub struct ModelDisk {
     steps: HashMap<Tag, Step>,
     open: HashMap<u64, Open>,
     taken: u64,
-    /// Written and not committed yet; being committed.
+    /// Jobs that are written and wait for a commit; `committing` has those of the commit under way.
     group: Vec<u64>,
     committing: Vec<u64>,
     ended: VecDeque<Ended>,
@@ -89,8 +89,8 @@ pub struct ModelDisk {
 }
 
 impl ModelDisk {
-    /// A drive of a profile that keeps `bytes` of data, on a drive with zones in `bytes` ÷ zone size of them:
-    /// side by side from the first on, or spread over the whole drive.
+    /// A drive of a profile that keeps `bytes` of data. On a drive with zones, these lie in `bytes` ÷ zone size of
+    /// them: side by side from the first sequential zone on, or with `spread` all over the drive.
     ///
     /// # Errors
     /// The profile cannot be built.
@@ -155,7 +155,7 @@ impl ModelDisk {
         self.refused
     }
 
-    /// Writes as if it had been written before, from the beginning of a zone: when that is done.
+    /// Writes the beginning of a zone before the simulation starts, and flushes. Returns when that is done.
     pub fn prefill(&mut self, at: u64, bytes: u64, now: Time) -> Time {
         let request = Request::write(self.places.lba(at), (bytes / BLOCK_BYTES) as u32);
         let written = self.model.submit(request, now).at;
@@ -172,7 +172,7 @@ impl ModelDisk {
         self.steps.insert(tag, step);
     }
 
-    /// Sends a part of a job in as many requests as it takes: how many.
+    /// Sends the requests that read or write `bytes` at `at` for a job. Returns their number.
     fn transfer(&mut self, (at, bytes): (u64, u64), is_write: bool, number: u64, now: Time) -> u32 {
         let most = if is_write { WRITE_BYTES } else { READ_BYTES };
         let (mut done, mut sent) = (0, 0);
@@ -219,13 +219,13 @@ impl ModelDisk {
         self.send(request, Step::Logged, now);
     }
 
-    /// When something may end, if nothing more comes.
+    /// When the next job may end, if no other is taken.
     pub fn next_moment(&self) -> Option<Time> {
         let ended = self.ended.front().map(|ended| ended.at);
         ended.into_iter().chain(self.model.next_moment()).min()
     }
 
-    /// A job that is done by `now`.
+    /// Takes out a job that has ended by `now`.
     pub fn ended_by(&mut self, now: Time) -> Option<Ended> {
         while self.ended.is_empty() {
             let done = self.model.completion_by(now)?;
@@ -289,7 +289,7 @@ impl ModelDisk {
         }
     }
 
-    /// Begins to commit those that wait for it, unless others are being committed.
+    /// Begins to commit the jobs that are written, unless a commit is under way.
     fn commit(&mut self, now: Time) {
         if !self.committing.is_empty() || self.group.is_empty() {
             return;
@@ -301,7 +301,7 @@ impl ModelDisk {
         }
     }
 
-    /// A block of the log for each object, and a flush.
+    /// Writes a block of the log for each job that is being committed, and flushes.
     fn write_log(&mut self, now: Time) {
         let blocks = self.committing.len() as u64;
         if self.logged + blocks > LOG_BLOCKS {
@@ -313,13 +313,13 @@ impl ModelDisk {
         self.send(Request::flush(), Step::Committed, now);
     }
 
-    /// How long it had anything to do.
+    /// Time in which any job was under way, until `now`.
     pub fn busy(&self, now: Time) -> Span {
         let since = self.busy_since.map_or(Span::ZERO, |since| now.since(since));
         self.busy + since
     }
 
-    /// Does one job with nothing else under way: when it is done.
+    /// Does one job with nothing else under way. Returns its end.
     pub fn alone(&mut self, job: Job, now: Time) -> Ended {
         self.take(job, now);
         let mut at = now;

@@ -1,4 +1,4 @@
-//! Who is connected with whom: each machine by a link in each direction, to a switch that is never the limit.
+//! The network of a cluster: each machine has a link in each direction to a switch that is never the bottleneck.
 
 use super::link::Link;
 use drive_model::{Span, Time};
@@ -6,25 +6,25 @@ use drive_model::{Span, Time};
 /// A machine's network interface.
 #[derive(Clone, Copy, Debug)]
 pub struct Interface {
-    /// What comes.
+    /// The link from the switch.
     pub receives: Link,
-    /// What goes.
+    /// The link to the switch.
     pub sends: Link,
 }
 
-/// See the head of this file.
+/// The interfaces of all machines, and the delay between two of them.
 #[derive(Clone, Debug)]
 pub struct Network {
-    /// Of the proxies.
+    /// The interfaces of the proxies.
     pub proxies: Vec<Interface>,
-    /// Of the nodes.
+    /// The interfaces of the nodes.
     pub nodes: Vec<Interface>,
     hop: Span,
     drives_per_node: u32,
 }
 
 impl Network {
-    /// So many machines with links of one rate.
+    /// A network with links of `rate` bytes a second, 0 for no limit, and the delay `hop` between two machines.
     pub fn new((proxies, nodes): (u32, u32), drives_per_node: u32, rate: u64, hop: Span) -> Self {
         let interface = Interface {
             receives: Link::new(rate),
@@ -38,12 +38,12 @@ impl Network {
         }
     }
 
-    /// From one machine to another.
+    /// The delay from one machine to another.
     pub const fn hop(&self) -> Span {
         self.hop
     }
 
-    /// A few bytes, such as a question or an answer: when they arrive.
+    /// When a message of a few bytes arrives, such as a question or an answer.
     pub fn message(&self, now: Time) -> Time {
         now + self.hop
     }

@@ -1,17 +1,17 @@
-//! What was on a lost drive, made again on the others: object by object, at a rate.
+//! The rebuild of a lost drive's data on the other drives: object by object, at a limited rate.
 
 use super::ring::{Part, Ring};
 use drive_model::{Span, Time};
 
-/// Objects that are made again at once at most.
+/// The most objects that are rebuilt at once.
 const AT_ONCE: u32 = 64;
 
-/// See the head of this file.
+/// Parts and objects that are still to be rebuilt, and those that have been.
 #[derive(Clone, Debug)]
 pub struct Rebuild {
-    /// Which part goes where, and how many of its objects have not been begun, or are not there.
+    /// For each part: its new drive, the objects that have not been begun, and those that have not been rebuilt.
     parts: Vec<(Part, u32, u64, u64)>,
-    /// The first that has any left.
+    /// The first part with objects that have not been begun.
     next: usize,
     objects: u64,
     part_bytes: u64,
@@ -20,21 +20,22 @@ pub struct Rebuild {
     done: u64,
     begun: Time,
     ended: Option<Time>,
-    /// It waits for one to end.
+    /// Whether it waits for an object to end, because `AT_ONCE` are under way.
     pub waits: bool,
 }
 
-/// One object of a part.
+/// An object that is to be rebuilt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step {
-    /// Which part.
+    /// The part that it belongs to.
     pub part: Part,
-    /// The drive that has it from now on.
+    /// The drive that gets it.
     pub to: u32,
 }
 
 impl Rebuild {
-    /// So many objects of these parts, each of which goes to a drive.
+    /// A rebuild of `objects` objects, spread evenly over `parts`, each of which has a new drive; at most `rate`
+    /// bytes a second.
     pub fn new(
         parts: Vec<(Part, u32)>,
         objects: u64,
@@ -61,7 +62,7 @@ impl Rebuild {
         }
     }
 
-    /// The next object, and when the one behind it may begin.
+    /// The next object, and when the one after it may begin. `None` if all have begun, or too many are under way.
     pub fn next(&mut self, now: Time) -> Option<(Step, Time)> {
         while self
             .parts
@@ -84,7 +85,7 @@ impl Rebuild {
         Some((step, now + self.each))
     }
 
-    /// An object is there again. Whether it was the last of its part.
+    /// Notes that an object has been rebuilt. Returns whether it was the last of its part.
     pub fn done(&mut self, part: Part, now: Time) -> bool {
         self.under_way -= 1;
         self.done += 1;
@@ -98,7 +99,7 @@ impl Rebuild {
         })
     }
 
-    /// Bytes that are there again, and bytes that there will be.
+    /// Bytes that have been rebuilt, and bytes in all.
     pub const fn bytes(&self) -> (u64, u64) {
         (self.done * self.part_bytes, self.objects * self.part_bytes)
     }
@@ -110,8 +111,8 @@ impl Rebuild {
     }
 }
 
-/// Where each part of a lost drive goes: to any drive that has none of its partition, on a node that has none
-/// where there is one.
+/// The new drive of each part of a lost drive, drawn from those that have no part of the same partition; on a node
+/// without such a part where possible.
 pub fn targets(
     ring: &Ring,
     lost: u32,

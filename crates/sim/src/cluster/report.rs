@@ -1,61 +1,61 @@
-//! What came out.
+//! The results of a load, as a structure and as the rows of a table.
 
 use super::latencies::Percentiles;
 use serde::Serialize;
 
-/// What the cleaners did.
+/// The cleaning of all drives in the counted time.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Serialize)]
 pub struct Cleaned {
-    /// Moved, on all drives.
+    /// Bytes moved.
     pub moved_bytes: u64,
     /// Bytes written to zones ÷ bytes that users wrote there.
     pub write_amplification: f64,
-    /// Reset.
+    /// Zones reset.
     pub zones: u64,
-    /// The part of the time that a drive cleaned, of all drives.
+    /// The share of the time in which a drive was cleaning, averaged over all drives.
     pub time_part: f64,
-    /// In how many shifts drives clean, if they have their turns by shifts.
+    /// Number of shifts; `None` if drives clean without shifts.
     pub shifts: Option<u32>,
-    /// Times that a drive began.
+    /// Times that a drive began to clean.
     pub begun: u64,
-    /// Of these, times that it had to, for it has hardly any zone, and had no turn.
+    /// Of these, times without a turn, because hardly any zone was free.
     pub forced: u64,
-    /// Of the others, times that it began beside more of them than may clean at once of those with parts of an object.
+    /// Of the others, times that more drives with parts of one object were then cleaning than may at once.
     pub beside: u64,
-    /// Turns that were taken back for a drive that must.
+    /// Turns that were taken back for a drive that had to clean.
     pub yielded: u64,
-    /// The part of what was read that came from a drive that cleaned.
+    /// The share of the parts read that came from a drive that was cleaning.
     pub reads_from_cleaning: f64,
     /// Writes that waited for a zone.
     pub writes_waited: u64,
-    /// Free zones of a drive when counting began, and when it ended: with fewer at the end, less was cleaned than has
-    /// to be in the long run.
+    /// Free zones of a drive when counting began, and when it ended. Fewer at the end mean that less was cleaned than
+    /// has to be in the long run.
     pub free_zones: [f64; 2],
 }
 
-/// What it took to make a lost drive's data again.
+/// The rebuild of a lost drive's data.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 pub struct Rebuilt {
-    /// Written to other drives.
+    /// Bytes written to other drives.
     pub bytes: u64,
-    /// Of so many.
+    /// Bytes to rebuild in all.
     pub of_bytes: u64,
-    /// From the loss to the last object, or to the end of the load.
+    /// Seconds from the loss to the last object, or to the end of the load.
     pub seconds: f64,
-    /// Whether everything was there again then.
+    /// Whether the rebuild was complete then.
     pub complete: bool,
-    /// Bytes a second.
+    /// Bytes rebuilt a second.
     pub bytes_per_second: f64,
-    /// All of it at that rate.
+    /// Seconds that all bytes take at that rate.
     pub seconds_for_all: f64,
     /// Bytes read on other drives for it.
     pub read_bytes: u64,
 }
 
-/// What a load came to.
+/// The results of a load.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Report {
-    /// Who knew what.
+    /// Name of the [`super::Coordination`].
     pub coordination: &'static str,
     /// Seconds that were counted.
     pub seconds: f64,
@@ -67,17 +67,17 @@ pub struct Report {
     pub read_bytes_per_second: f64,
     /// Bytes of objects written a second.
     pub written_bytes_per_second: f64,
-    /// How long reads took.
+    /// Latencies of reads.
     pub reads: Percentiles,
-    /// How long writes took until enough of their parts were durable.
+    /// Latencies of writes, until enough of their parts were durable.
     pub writes: Percentiles,
-    /// The part of the time that a drive worked, of all drives.
+    /// The share of the time in which a drive was busy, averaged over all drives.
     pub drives_busy: f64,
     /// Bytes in and out of all nodes a second.
     pub node_bytes_per_second: f64,
-    /// What the cleaners did; nothing on drives without zones.
+    /// The cleaning; `None` on drives without zones.
     pub cleaning: Option<Cleaned>,
-    /// The drive that was lost, if one was.
+    /// The rebuild; `None` if no drive was lost.
     pub rebuild: Option<Rebuilt>,
     /// Requests that began, counted or not.
     pub begun: u64,
@@ -90,7 +90,7 @@ pub struct Report {
 const MIB: f64 = (1 << 20) as f64;
 
 impl Report {
-    /// For people, the head in front: a column for each.
+    /// A table for people, its head first: a row for each figure, a column for each report.
     pub fn rows(reports: &[Self]) -> Vec<Vec<String>> {
         type Cell = (&'static str, fn(&Report) -> Option<String>);
         fn mib(bytes: f64) -> String {

@@ -3,58 +3,58 @@
 use super::ring::Part;
 use drive_model::Time;
 
-/// What is asked.
+/// The kinds of requests.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// Reads an object.
     Read,
-    /// Writes one.
+    /// Writes an object.
     Write,
-    /// Reads what makes a lost part again; then writes it to another drive.
+    /// Reads the parts that a lost one is rebuilt from, then writes it to another drive.
     Rebuild {
-        /// Where it is written.
+        /// The drive that it is written to.
         to: u32,
-        /// What is made again.
+        /// The part that is rebuilt.
         part: Part,
     },
 }
 
-/// A request.
+/// A request that is under way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
     /// What is asked.
     pub kind: Kind,
     /// When it began.
     pub begun: Time,
-    /// By which proxy.
+    /// The proxy that it goes through.
     pub proxy: u32,
-    /// Of which partition.
+    /// The partition of its object.
     pub partition: u32,
-    /// Who asks for the next one when this one has its answer.
+    /// The client that begins its next request after this one's answer.
     pub client: Option<u32>,
-    /// Parts that have to be there before it is answered.
+    /// Parts that have to be received or durable before it is answered.
     pub needed: u32,
-    /// Parts that are there.
+    /// Parts that have been received or are durable.
     pub there: u32,
-    /// Parts under way.
+    /// Parts that are still under way.
     pub under_way: u32,
-    /// Whether it is counted.
+    /// Whether its latency is counted.
     pub counts: bool,
-    /// Whether it has its answer.
+    /// Whether it has been answered.
     pub answered: bool,
 }
 
-/// Requests by their numbers, which are used again.
+/// The requests under way by number. Numbers are reused.
 #[derive(Clone, Default, Debug)]
 pub struct Requests {
     all: Vec<Option<Request>>,
     unused: Vec<u32>,
-    /// Of users.
+    /// How many of them are of users.
     users: usize,
 }
 
 impl Requests {
-    /// A new one: its number.
+    /// Adds a request, and returns its number.
     pub fn begin(&mut self, request: Request) -> u32 {
         self.users += usize::from(!matches!(request.kind, Kind::Rebuild { .. }));
         match self.unused.pop() {
@@ -69,12 +69,12 @@ impl Requests {
         }
     }
 
-    /// One that is under way.
+    /// The request with this number, if it is under way.
     pub fn get(&mut self, number: u32) -> Option<&mut Request> {
         self.all.get_mut(number as usize)?.as_mut()
     }
 
-    /// It has ended with all its parts.
+    /// Removes a request, all parts of which have ended.
     pub fn end(&mut self, number: u32) {
         if let Some(request) = self.all.get_mut(number as usize).and_then(Option::take) {
             self.users -= usize::from(!matches!(request.kind, Kind::Rebuild { .. }));
@@ -82,7 +82,7 @@ impl Requests {
         }
     }
 
-    /// Those of users that have not ended.
+    /// Number of users' requests under way.
     pub const fn of_users(&self) -> usize {
         self.users
     }

@@ -1,32 +1,32 @@
-//! Which drives have an object: partitions, as in a ring of OpenStack Swift.
+//! Which drives have the parts of an object: by partition, as in a ring of OpenStack Swift.
 
 use super::groups::Groups;
 
-/// See the head of this file.
+/// The drives of each partition.
 #[derive(Clone, Debug)]
 pub struct Ring {
     width: usize,
-    /// The drives of each partition, one partition behind the other.
+    /// `width` drives for each partition, one partition after the other.
     rows: Vec<u32>,
 }
 
-/// A part of a partition that was on a drive.
+/// One replica or fragment of all objects of a partition.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Part {
-    /// Of which partition.
+    /// Its partition.
     pub partition: u32,
-    /// Which of its replicas or fragments.
+    /// Its number among the replicas or fragments, from 0.
     pub index: u32,
 }
 
-/// Machines, their drives, and what may fail as a whole.
+/// Nodes, their drives, and the zones that may fail as a whole.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Places {
-    /// Machines.
+    /// Machines with drives.
     pub nodes: u32,
-    /// Drives of each.
+    /// Drives of each node.
     pub drives_per_node: u32,
-    /// Zones, such as racks, that the machines are in by turns.
+    /// Failure zones, such as racks, to which the nodes belong in turn.
     pub failure_zones: u32,
 }
 
@@ -36,18 +36,18 @@ impl Places {
         self.nodes * self.drives_per_node
     }
 
-    /// The machine of a drive.
+    /// The node of a drive.
     pub const fn node_of(self, drive: u32) -> u32 {
         drive / self.drives_per_node
     }
 
-    /// The zone of a drive.
+    /// The failure zone of a drive.
     pub const fn zone_of(self, drive: u32) -> u32 {
         self.node_of(drive) % self.failure_zones
     }
 }
 
-/// Things that are dealt out in turn, in an order of its own each time round.
+/// Deals out numbers evenly: each once a round, in an order of its own each round.
 struct Deck {
     all: std::ops::Range<u32>,
     step: usize,
@@ -63,7 +63,8 @@ impl Deck {
         }
     }
 
-    /// The next one that may be. Where there is none, what is left has its turn in the next round.
+    /// Deals the next number for which `may_be` holds. If none is left in this round, another round is shuffled, and
+    /// the rest of this one is dealt first.
     fn deal(&mut self, random: &mut fastrand::Rng, may_be: impl Fn(u32) -> bool) -> Option<u32> {
         let place = |left: &[u32]| left.iter().rposition(|each| may_be(*each));
         if place(&self.left).is_none() {
@@ -77,8 +78,10 @@ impl Deck {
 }
 
 impl Ring {
-    /// `width` drives for each partition, and so many partitions a drive at least: in different zones where there are so
-    /// many, else on different nodes, else different drives. All drives have as many partitions, but for a few.
+    /// Draws `width` drives for each partition, and at least `partitions_a_drive` partitions for each drive.
+    ///
+    /// The drives are in different zones where there are enough, else on different nodes, else merely different. All
+    /// drives have the same number of partitions, except for a few.
     pub fn new(
         places: Places,
         (width, partitions_a_drive): (u32, u32),
@@ -98,7 +101,7 @@ impl Ring {
         let mut rows = Vec::with_capacity((partitions * width) as usize);
         for _ in 0..partitions {
             let mut row: Vec<u32> = Vec::with_capacity(width as usize);
-            // As few as can be where others are.
+            // A zone or node gets another part only when the others have as many.
             let count = |row: &[u32], is_there: &dyn Fn(u32) -> bool| {
                 row.iter().filter(|drive| is_there(**drive)).count() as u32
             };
@@ -116,7 +119,7 @@ impl Ring {
                 };
                 match of_drives[node as usize].deal(random, |drive| !row.contains(&drive)) {
                     Some(drive) => row.push(drive),
-                    // All of its drives have one.
+                    // All drives of the node have a part.
                     None => match (0..places.drives()).find(|drive| !row.contains(drive)) {
                         Some(drive) => row.push(drive),
                         None => break,
@@ -142,7 +145,7 @@ impl Ring {
         &self.rows[first..first + self.width]
     }
 
-    /// What a drive has.
+    /// The parts on a drive.
     pub fn parts_of(&self, drive: u32) -> Vec<Part> {
         let all = self.rows.iter().enumerate();
         let its = all.filter(|(_, other)| **other == drive);
@@ -153,12 +156,12 @@ impl Ring {
         .collect()
     }
 
-    /// Another drive has this part from now on.
+    /// Gives a part to another drive.
     pub fn hand_over(&mut self, part: Part, to: u32) {
         self.rows[part.partition as usize * self.width + part.index as usize] = to;
     }
 
-    /// Who has parts of the same objects, and how many of each may clean at once.
+    /// The groups of drives with parts of the same objects, of each of which `limit` may clean at once.
     pub fn groups(&self, places: Places, limit: u32) -> Groups {
         let drives = places.drives();
         let tiers: [Vec<u32>; 2] = [

@@ -1,4 +1,4 @@
-//! A load while it is borne: what is still to begin, and what is counted.
+//! A load while it runs: whether more requests may begin, and the counts and latencies of which [`Report`] is made.
 
 use super::coordinator;
 use super::latencies::Latencies;
@@ -7,54 +7,54 @@ use super::report::{Cleaned, Rebuilt, Report};
 use super::scenario::{Layout, Load, Scenario, Until};
 use drive_model::{Span, Time};
 
-/// What all drives and links have done until a moment.
+/// Sums over all drives and links, from the start of the simulation to one moment.
 #[derive(Clone, Copy, PartialEq, Default, Debug)]
 pub struct Totals {
     /// The moment.
     pub at: Time,
-    /// Seconds that drives worked.
+    /// Seconds in which drives were busy.
     pub busy: f64,
-    /// Seconds that they cleaned.
+    /// Seconds in which drives were cleaning.
     pub cleaning: f64,
-    /// Moved by cleaners.
+    /// Bytes that cleaners moved.
     pub moved_bytes: u64,
-    /// Zones that they reset.
+    /// Zones that cleaners reset.
     pub zones: u64,
     /// Free zones of all drives.
     pub free_zones: u64,
-    /// Written to drives for users and rebuilds.
+    /// Bytes written to drives for users and rebuilds.
     pub written_bytes: u64,
     /// Writes that waited for a zone.
     pub waited: u64,
-    /// In and out of nodes.
+    /// Bytes that nodes have sent and received.
     pub node_bytes: u64,
-    /// In how many shifts drives clean; none without.
+    /// Number of shifts; `None` if drives clean without shifts.
     pub shifts: Option<u32>,
-    /// Who cleaned beside whom.
+    /// How drives came to clean, with a turn or without.
     pub turns: coordinator::Counts,
 }
 
-/// See the head of this file.
+/// A load, its requests and their latencies so far.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// What is asked for.
+    /// The load.
     pub load: Load,
     counted_from: Time,
     counted_to: Option<Time>,
-    /// What comes now may begin.
+    /// Whether requests that arrive now may begin.
     pub is_open: bool,
     has_begun_to_count: bool,
     begun: u64,
     ended: u64,
-    /// Those that the end of the load counts.
+    /// Requests begun, of the kind that [`Until::Requests`] counts.
     limit: u64,
     answered: [u64; 2],
     latencies: [Latencies; 2],
-    /// The last answer that was given.
+    /// When the last answer arrived.
     pub last_answer: Time,
-    /// When counting began, and ended.
+    /// Sums when counting began.
     pub at_first: Totals,
-    /// See above.
+    /// Sums when counting ended.
     pub at_last: Totals,
 }
 
@@ -83,7 +83,7 @@ impl Run {
         }
     }
 
-    /// No load at all.
+    /// A run without requests.
     pub fn nothing() -> Self {
         let load = Load {
             per_second: 0.0,
@@ -105,19 +105,19 @@ impl Run {
         self.counted_from
     }
 
-    /// When it ends, if that is known.
+    /// When counting ends; `None` if a number of requests decides.
     pub const fn counted_to(&self) -> Option<Time> {
         self.counted_to
     }
 
-    /// Whether counting begins with what happens at `at`: true once.
+    /// Whether counting begins with the event at `at`; true only once.
     pub fn is_counted_from(&mut self, at: Time) -> bool {
         let is_first = !self.has_begun_to_count && at >= self.counted_from;
         self.has_begun_to_count |= is_first;
         is_first
     }
 
-    /// Whether the load ends with what happens at `at`.
+    /// Whether the load ends with the event at `at`.
     pub fn is_over_at(&self, at: Time) -> bool {
         self.is_open && self.counted_to.is_some_and(|end| at >= end)
     }
@@ -127,7 +127,7 @@ impl Run {
         self.is_open
     }
 
-    /// Which part of the load is behind at `now`.
+    /// The share of the load that is done at `now`.
     pub fn progress(&self, now: Time) -> f64 {
         match self.load.until {
             Until::Seconds(seconds) => now.since(self.counted_from).seconds() / seconds,
@@ -135,7 +135,7 @@ impl Run {
         }
     }
 
-    /// A request begins; whether it is counted.
+    /// Counts a request that begins at `now`. Returns whether its latency is counted.
     pub fn begin(&mut self, is_read: bool, now: Time) -> bool {
         self.begun += 1;
         let writes = self.load.writers > 0 || (self.load.per_second > 0.0 && self.load.reads < 1.0);
@@ -148,7 +148,7 @@ impl Run {
         now >= self.counted_from
     }
 
-    /// A request that began at `begun` has its answer at `at`.
+    /// Counts the answer of a request that began at `begun` and was answered at `at`.
     pub fn answer(&mut self, is_read: bool, counts: bool, begun: Time, at: Time) {
         self.ended += 1;
         let kind = usize::from(!is_read);
@@ -160,7 +160,7 @@ impl Run {
         self.answered[kind] += u64::from(is_in_time);
     }
 
-    /// What it came to.
+    /// The report of the counted time.
     pub fn report(
         mut self,
         scenario: &Scenario,

@@ -1,4 +1,5 @@
-//! What is simulated: the cluster, its drives, and what is asked of it.
+//! The parameters of a simulation: the cluster, its drives, their data and the load. [`Scenario::check`] and
+//! [`Load::check`] tell which values are possible.
 
 use super::model_disk::BackEnd;
 use super::ring::Places;
@@ -10,26 +11,26 @@ use std::str::FromStr;
 use std::sync::Arc;
 use zone_alloc::{Pace, Watermarks};
 
-/// Drives at most.
+/// The most drives, and the most proxies.
 const MOST_DRIVES: u64 = 100_000;
-/// Replicas or fragments of an object at most.
+/// The most replicas or fragments of an object.
 const MOST_PARTS: u32 = 32;
-/// Bytes a second of a network at least: with fewer, nothing but waiting is simulated.
+/// The slowest network, in bytes a second: with a slower one, the simulation would be of nothing but waiting.
 const LEAST_NETWORK: u64 = 1_000_000;
-/// What may be live of the capacity, once a lost drive's data is on the others.
+/// The largest live data ÷ capacity, with a lost drive's data on the other drives.
 const MOST_LIVE: f64 = 0.95;
 
 /// How an object survives the loss of a drive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Redundancy {
-    /// So many whole copies. A write is done when more than half are durable; a read is of one.
+    /// This many whole copies. A write is done when more than half are durable; a read takes one.
     Replicas(u32),
-    /// Fragments, of which any `data` give the object. A write is done when one more than these is durable, as in
-    /// OpenStack Swift.
+    /// Fragments, any `data` of which give the object. A write is done when `data` + 1 are durable, as in OpenStack
+    /// Swift.
     Erasure {
-        /// Fragments that are needed.
+        /// Fragments that a read needs.
         data: u32,
-        /// Fragments besides.
+        /// Fragments beyond `data`.
         parity: u32,
     },
 }
@@ -59,8 +60,8 @@ impl Redundancy {
         }
     }
 
-    /// Drives with parts of one object that may clean at once: as in OpenStack Swift, all replicas but one stay, and of a
-    /// code as many fragments besides those that it needs as leave one for a drive that fails.
+    /// How many drives with parts of one object may clean at once, as in OpenStack Swift: one replica; of an erasure
+    /// code, `parity` − 1 fragments (at least 1), so that one is left for a drive that fails.
     pub const fn clean_at_once(self) -> u32 {
         match self {
             Self::Replicas(_) => 1,
@@ -99,7 +100,7 @@ impl FromStr for Redundancy {
     }
 }
 
-/// As it is read again.
+/// The form that [`FromStr`] reads.
 impl fmt::Display for Redundancy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -109,19 +110,19 @@ impl fmt::Display for Redundancy {
     }
 }
 
-/// What drives and proxies know of each other.
+/// How the cleaning of a drive is coordinated with other drives and with reads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Coordination {
     /// Nothing: drives clean when they like, reads go to any replica.
     None,
-    /// Reads go first to replicas on drives that do not clean, as far as is known.
+    /// Proxies hear which drives clean, and read from other drives first.
     News,
-    /// That, and at most one replica of an object cleans at once (`super::Turns`).
+    /// In addition, drives take turns (`super::turns`), so that at most one replica of an object cleans at once.
     Turns,
 }
 
 impl Coordination {
-    /// All, each with its name and what it takes.
+    /// Each variant with its name and a description.
     pub const ALL: [(&str, Self, &str); 3] = [
         (
             "none",
@@ -140,50 +141,50 @@ impl Coordination {
         ),
     ];
 
-    /// What it is called.
+    /// The name in [`Self::ALL`].
     pub fn name(self) -> &'static str {
         let found = Self::ALL.into_iter().find(|(_, other, _)| *other == self);
         found.map_or("", |(name, ..)| name)
     }
 }
 
-/// How long drives take.
+/// How the drives are timed.
 #[derive(Clone, Debug)]
 pub enum Disks {
-    /// As was measured of one kind of drive, job by job; or as a closed form wants it.
+    /// A queue with one job at a time, whose times were measured on one kind of drive or are those of a closed form.
     Served(Arc<Calibrated>),
-    /// Each is a model of this profile.
+    /// Each drive is a model of this profile.
     Models {
-        /// The drive.
+        /// The profile of the drives.
         profile: Box<Profile>,
-        /// What is asked of it for an object.
+        /// The requests that make an object durable.
         back_end: BackEnd,
     },
 }
 
-/// Where a drive's data lies, and what becomes of what is overwritten.
+/// Where a drive's data lies, and whether the space of overwritten data has to be cleaned.
 #[derive(Clone, Debug)]
 pub enum Layout {
     /// Anywhere: the drive takes any write, and nothing has to be cleaned by the host.
     Blocks {
         /// Bytes for data.
         bytes: u64,
-        /// The part of them that is live at the beginning.
+        /// The share of them that is live at the beginning.
         utilization: f64,
     },
     /// In zones, with ZoneStore's cleaner.
     Zones {
-        /// Zones for data of each drive; those of the cleaner are on top.
+        /// Zones for data of each drive; those reserved for the cleaner are on top.
         zones: u32,
         /// Bytes of a zone.
         zone_bytes: u64,
         /// Live data ÷ zones for data at the beginning; 0 for an empty drive.
         utilization: f64,
-        /// When it cleans.
+        /// Numbers of free zones at which cleaning begins and becomes urgent.
         free_zones: Watermarks,
-        /// How fast, unless it is urgent.
+        /// Limit on cleaning that is not urgent.
         pace: Pace,
-        /// Which zone.
+        /// Which zone is cleaned next.
         policy: Policy,
     },
 }
@@ -209,142 +210,144 @@ impl Layout {
     }
 }
 
-/// A drive that is lost, and whose data is made again on the others.
+/// The loss of a drive, whose data is rebuilt on the others.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Lost {
-    /// Seconds after the load began.
+    /// Seconds from the beginning of the load to the loss.
     pub after_seconds: f64,
-    /// Bytes a second that are written to the others, at most.
+    /// The most bytes a second that the rebuild writes to the other drives.
     pub bytes_per_second: u64,
 }
 
-/// A cluster.
+/// A cluster and its data.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// Another seed gives another run.
+    /// Seed of all random numbers.
     pub seed: u64,
     /// Machines with drives.
     pub nodes: u32,
-    /// Drives of each.
+    /// Drives of each node.
     pub drives_per_node: u32,
-    /// Zones, such as racks, that these machines are in by turns: the ring keeps parts of an object apart.
+    /// Failure zones, such as racks, to which the nodes belong in turn: the ring keeps parts of an object in
+    /// different ones.
     pub failure_zones: u32,
-    /// Machines in front of them.
+    /// Machines that take the users' requests and pass them on to nodes.
     pub proxies: u32,
-    /// Partitions of the ring that a drive has a part of, at least.
+    /// The least number of partitions of the ring that a drive has a part of.
     pub partitions_a_drive: u32,
-    /// How objects survive.
+    /// How an object survives the loss of a drive.
     pub redundancy: Redundancy,
     /// Bytes of an object.
     pub object_bytes: u64,
-    /// How long drives take.
+    /// How the drives are timed.
     pub disks: Disks,
-    /// Where their data lies.
+    /// Where the drives' data lies.
     pub layout: Layout,
     /// Bytes a second that a machine's network interface takes in, and gives out; 0 for no limit.
     pub link_bytes_per_second: u64,
-    /// From one machine to another, beside the time of the bytes.
+    /// Delay from one machine to another, on top of the time that the bytes take on the links.
     pub hop: Span,
     /// How long a proxy waits for the last parts of a write once enough are durable: half a second in OpenStack Swift.
     pub after_quorum: Span,
-    /// Who knows what.
+    /// How drives and proxies are coordinated.
     pub coordination: Coordination,
-    /// How long after a drive begins or ends to clean the proxies know; and how often turns are given.
+    /// Delay until proxies hear that a drive has begun or ended cleaning; also the time between two rounds of turns,
+    /// of which 100 ms is the least.
     pub news_delay: Span,
-    /// How long a turn is, and a shift while others wait.
+    /// Length of a turn, and of a shift while drives of other shifts wait: 2 to 240 seconds.
     pub turn: Span,
-    /// Drives that clean at once at most, of a hundred, but for those that must.
+    /// Drives that may clean at once, in per cent of all; drives that must clean do so beyond this.
     pub budget_percent: u32,
-    /// A drive that is lost, if one is.
+    /// The loss of a drive, if one is lost.
     pub lost: Option<Lost>,
 }
 
-/// Who asks, how much, for how long.
+/// The requests of users: arrivals at random moments, clients, or both.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Load {
-    /// Requests that come at random moments, a second.
+    /// Requests a second that arrive at random moments, whether or not earlier ones have been answered.
     pub per_second: f64,
-    /// The part of these that reads.
+    /// The share of these requests that are reads.
     pub reads: f64,
-    /// Clients that read, each one object after the other.
+    /// Clients that read one object after the other.
     pub readers: u32,
-    /// Clients that write.
+    /// Clients that write one object after the other.
     pub writers: u32,
-    /// Whether what is written takes the place of something, so that the drives stay as full.
+    /// Whether each write replaces an object, so that the utilization of the drives stays the same.
     pub overwrites: bool,
-    /// Seconds in which nothing is counted.
+    /// Seconds before counting begins.
     pub warm_up_seconds: f64,
-    /// How long after that.
+    /// When the load ends.
     pub until: Until,
 }
 
-/// The end of a load.
+/// The condition on which a load ends.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Until {
-    /// So many seconds.
+    /// This many seconds of counted time are over.
     Seconds(f64),
-    /// So many writes have been begun, or reads where nobody writes.
+    /// This many writes have begun; or reads, if the load has no writes.
     Requests(u64),
 }
 
-/// What a cluster cannot be.
+/// Why a cluster or a load cannot be simulated, or a run ended early.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum Impossible {
-    /// None, or more than can be numbered.
+    /// No drive or no proxy, or more than `MOST_DRIVES`.
     #[error("nodes times drives are 1 to {MOST_DRIVES}, and there are 1 to as many proxies")]
     Size,
-    /// Parts without a drive of their own.
+    /// Fewer drives than an object has parts.
     #[error(
         "a redundancy of {redundancy} takes {width} drives, and there are {drives}: add nodes or drives, or take fewer replicas or fragments"
     )]
     TooFewDrives {
-        /// What is wanted.
+        /// The redundancy asked for.
         redundancy: Redundancy,
-        /// Drives that it takes.
+        /// Drives that it needs: one more if a drive is lost.
         width: u32,
-        /// Drives that there are.
+        /// Drives of the cluster.
         drives: u32,
     },
-    /// An object that lies nowhere.
+    /// An object of 0 bytes, or with parts that are larger than a zone.
     #[error("an object has 1 byte to {most} bytes here: a part of it lies in one zone")]
     ObjectSize {
-        /// The most.
+        /// The largest size in bytes.
         most: u64,
     },
-    /// More zones or objects than memory.
+    /// Too few zones, or more zones or objects than fit into memory.
     #[error("a drive has 4 zones to 100,000 and 16 million objects at most")]
     DriveSize,
-    /// Nothing could be cleaned.
+    /// So much live data that cleaning could free no zone.
     #[error(
         "{live:.2} of the zones for data would be live{why}: at most {MOST_LIVE} can be, and a zone has to stay free"
     )]
     TooFull {
-        /// Live ÷ capacity.
+        /// Live data ÷ capacity.
         live: f64,
-        /// If a drive is lost.
+        /// Words for the message if a drive is lost; else empty.
         why: &'static str,
     },
-    /// A number that means nothing.
+    /// A parameter out of its range.
     #[error("{what} is {must}")]
     Number {
-        /// Which.
+        /// Name of the parameter.
         what: &'static str,
-        /// What it may be.
+        /// Its range, in words.
         must: &'static str,
     },
-    /// A drive without zones with zones, or the other way round; or of a kind whose reads fail.
+    /// The profile does not fit the layout, as zones on a drive without zones, or cannot be simulated in a cluster.
     #[error("{0}")]
     Drive(&'static str),
     /// A profile cannot be built.
     #[error(transparent)]
     Profile(#[from] ProfileError),
-    /// A write waits for room that no cleaning gives.
+    /// A write waits for a zone, and nothing is left to clean.
     #[error("the drives are full: a write waits for room, and nothing is left to clean")]
     Full,
-    /// A drive refused what it should have done.
+    /// Models of drives refused this many requests: a fault of the simulation.
     #[error("a model of a drive refused {0} requests: a fault of the simulation")]
     Refused(u64),
-    /// Somebody wanted it to stop.
+    /// The caller's `watch` returned false.
     #[error("interrupted")]
     Interrupted,
 }
@@ -358,12 +361,12 @@ fn number(is_so: bool, what: &'static str, must: &'static str) -> Result<(), Imp
 }
 
 impl Scenario {
-    /// Drives in all.
+    /// Number of drives in the cluster.
     pub const fn drives(&self) -> u32 {
         self.places().drives()
     }
 
-    /// Where the drives are.
+    /// Nodes, drives and failure zones.
     pub const fn places(&self) -> Places {
         Places {
             nodes: self.nodes,
@@ -372,15 +375,16 @@ impl Scenario {
         }
     }
 
-    /// Bytes of a part of an object.
+    /// Bytes of a replica or fragment.
     pub fn part_bytes(&self) -> u64 {
         self.redundancy.part_bytes(self.object_bytes)
     }
 
-    /// Says what is wrong with it.
+    /// Checks that the scenario can be simulated.
     ///
     /// # Errors
-    /// It cannot be simulated.
+    ///
+    /// A parameter is out of its range, or the layout does not fit the drives.
     pub fn check(&self) -> Result<(), Impossible> {
         let drives = u64::from(self.nodes) * u64::from(self.drives_per_node);
         let possible = 1..=MOST_DRIVES;
@@ -516,10 +520,11 @@ impl Scenario {
 }
 
 impl Load {
-    /// Says what is wrong with it.
+    /// Checks that the load can be simulated.
     ///
     /// # Errors
-    /// It cannot be simulated.
+    ///
+    /// A parameter is out of its range.
     pub fn check(&self) -> Result<(), Impossible> {
         number(
             (0.0..=1e9).contains(&self.per_second),

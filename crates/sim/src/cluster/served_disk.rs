@@ -1,4 +1,4 @@
-//! A drive that does one job at a time, in their order, each as long as was drawn for it.
+//! A drive that does one job at a time in order of arrival, each for a time drawn from a distribution.
 
 use super::job::{Ended, Job, Work};
 use super::service::Service;
@@ -7,26 +7,26 @@ use drive_model::{Span, Time};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// How long each kind of job takes on a kind of drive, all of a kind being of one size.
+/// How long each kind of job takes on a kind of drive; all jobs of a kind are of one size.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Calibrated {
-    /// Reading an object or a fragment.
+    /// Times to read an object or fragment.
     pub read: Service,
-    /// Writing one.
+    /// Times to write an object or fragment.
     pub write: Service,
-    /// Moving a piece.
+    /// Times to move a piece.
     pub moved: Service,
-    /// What comes on top, on a drive with a translation layer.
+    /// Delays of a translation layer on top of these times, on a drive that has one.
     pub translation: Option<Translation>,
 }
 
-/// See the head of this file.
+/// A queue of jobs, and the one that is being done.
 #[derive(Clone, Debug)]
 pub struct ServedDisk {
     times: Arc<Calibrated>,
     translation: Option<Translation>,
     waiting: VecDeque<(Job, Time)>,
-    /// What is being done, since when it waits, and when it is done.
+    /// The job that is being done, when it arrived, and when it will be done.
     serving: Option<(Job, Time, Time)>,
     free_at: Time,
     busy: Span,
@@ -34,7 +34,7 @@ pub struct ServedDisk {
 }
 
 impl ServedDisk {
-    /// One with nothing to do.
+    /// A drive with nothing to do.
     pub fn new(times: Arc<Calibrated>, random: fastrand::Rng) -> Self {
         Self {
             translation: times.translation.clone(),
@@ -78,12 +78,12 @@ impl ServedDisk {
         self.serving = Some((job, came, self.free_at));
     }
 
-    /// When the present job is done.
+    /// When the job under way is done.
     pub fn next_moment(&self) -> Option<Time> {
         self.serving.map(|(.., done)| done)
     }
 
-    /// A job that is done by `now`.
+    /// Takes out a job that is done by `now`.
     pub fn ended_by(&mut self, now: Time) -> Option<Ended> {
         let (job, came, at) = self.serving.take_if(|(.., done)| *done <= now)?;
         self.begin(at);
@@ -94,7 +94,7 @@ impl ServedDisk {
         })
     }
 
-    /// How long it has worked; what is under way counts as a whole.
+    /// Time in which it was busy; the job under way counts in full.
     pub const fn busy(&self) -> Span {
         self.busy
     }

@@ -2,19 +2,19 @@
 
 use drive_model::Span;
 
-/// Times of one kind of job.
+/// The distribution of the times of one kind of job.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Service {
-    /// Always as long.
+    /// Always the same time.
     Constant(Span),
     /// Exponential, with this mean.
     Exponential(Span),
-    /// As likely each: times that were measured, the shortest first.
+    /// Measured times, the shortest first, each of which is as likely.
     Measured(Vec<Span>),
 }
 
 impl Service {
-    /// Of times that were measured, in any order; no time at all if there is none.
+    /// The distribution of measured times, in any order; constant 0 if there is none.
     pub fn measured(mut times: Vec<Span>) -> Self {
         times.sort_unstable();
         match times.as_slice() {
@@ -23,7 +23,7 @@ impl Service {
         }
     }
 
-    /// One of them.
+    /// Draws a time.
     pub fn draw(&self, random: &mut fastrand::Rng) -> Span {
         match self {
             Self::Constant(span) => *span,
@@ -45,7 +45,7 @@ impl Service {
     }
 }
 
-/// Exponential with a mean in nanoseconds.
+/// Draws from the exponential distribution with this mean in nanoseconds.
 pub fn exponential(mean_nanos: f64, random: &mut fastrand::Rng) -> Span {
     // Never the logarithm of 0.
     let above_zero = 1.0 - random.f64();

@@ -1,17 +1,20 @@
-//! Which drives may clean together because no object has too many of its parts on them; `zonestore_swift/shifts.py`
-//! has the same, and says why. Pure.
+//! Finds shifts: sets of drives that may clean together because no object has too many of its parts on them.
+//! `zonestore_swift/shifts.py` is the same in Python, and gives the reasons. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// With more zones or machines than this it takes long until a shift comes again.
+/// The most zones or nodes that become shifts: with more, it takes too long until a shift comes again.
 const MOST: usize = 32;
-/// The part of all groups that may have more drives of a zone than may clean at once.
+/// The largest share of groups with more drives in one zone or node than may clean at once; these groups are left
+/// out.
 const ASTRAY: f64 = 0.05;
-/// Drives, at least, that are asked how many others they share with.
+/// The least number of drives for which [`as_they_come`] counts how many others they share groups with.
 const SOME: usize = 256;
 
-/// The shift of each drive; `None` if turns as they come are as good. `groups`: drives and how many of them may clean
-/// at once; `tiers`: for each way to divide the drives the part that each is in, such as its zone.
+/// The shift of each drive; `None` if at least as many drives can clean without shifts.
+///
+/// `groups` has the drives of each group and how many may clean at once; `tiers` has, for each way to divide the
+/// drives, the part that each drive is in, such as its zone.
 pub fn find<'a>(
     groups: impl Iterator<Item = (&'a [u32], u32)> + Clone,
     tiers: &[Vec<u32>],
@@ -22,10 +25,11 @@ pub fn find<'a>(
     (1.0 / f64::from(count(&best)) > as_they_come(groups)).then_some(best)
 }
 
-/// How many drives of each part are in a group, and how many may clean at once.
+/// Drives of a group by part, and how many of the group may clean at once.
 type Pattern = (BTreeMap<u32, u32>, u32);
 
-/// Shifts of whole parts, each part in the first one where it fits. `None` if a part by itself is too many.
+/// Puts whole parts into shifts, each into the first one where it fits. `None` if a part exceeds the limit of too
+/// many groups by itself, or there are too few or too many parts.
 fn of<'a>(groups: impl Iterator<Item = (&'a [u32], u32)>, parts: &[u32]) -> Option<Vec<u32>> {
     let names: BTreeSet<u32> = parts.iter().copied().collect();
     if !(2..=MOST).contains(&names.len()) {
@@ -70,7 +74,8 @@ fn of<'a>(groups: impl Iterator<Item = (&'a [u32], u32)>, parts: &[u32]) -> Opti
         .collect()
 }
 
-/// The share of all drives that has a turn then.
+/// The share of all drives that has a turn without shifts, estimated as ln(n) ÷ n for drives that share groups with n
+/// others on average.
 fn as_they_come<'a>(groups: impl Iterator<Item = (&'a [u32], u32)> + Clone) -> f64 {
     let all: BTreeSet<u32> = groups
         .clone()

@@ -1,4 +1,6 @@
-//! The cluster as it goes on, event by event.
+//! The simulation of a cluster: takes one event after the other, moves requests through proxies, network and drives,
+//! and runs the drives' cleaners. All random numbers come from [`Scenario::seed`], so that the same scenario and load
+//! give the same report.
 
 use super::cleaner::{Cleaner, Need, Next};
 use super::coordinator::Coordinator;
@@ -25,50 +27,52 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use zone_alloc::{CleaningPolicy, Filling, Pace, Pacer, Watermarks};
 
-/// Drives that are aged one by one; the others are like one of these, a little later.
+/// Number of drives that are aged one by one. Each of the others starts as a copy of one of these and is overwritten
+/// a little more.
 const AGED: u32 = 16;
-/// Turns are not given more often.
+/// The shortest time between two rounds of turns: 100 ms.
 const LEAST_BETWEEN_TURNS: Span = Span::from_nanos(100_000_000);
-/// Events between two looks at whether somebody wants it to stop.
+/// Events between two calls of the caller's `watch`.
 const EVENTS_AT_ONCE: u32 = 65_536;
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// A request comes at random.
+    /// A request arrives at a random moment ([`Load::per_second`]).
     Comes,
-    /// A client asks for the next one.
+    /// This client begins its next request.
     Client(u32),
-    /// A write has come to its proxy as a whole.
+    /// The proxy has received the whole object of this write.
     AtProxy(u32),
-    /// A part of a write has been sent to a node.
+    /// A part of this write arrives at the node of this drive.
     AtNode(u32, u32),
-    /// A part of a request is at a drive.
+    /// A part of this request arrives at this drive.
     AtDrive(u32, u32),
-    /// A drive may be done with something.
+    /// The disk of this drive may have ended a job.
     Wakes(u32),
-    /// A part of a read has been sent to its proxy.
+    /// A part of this read arrives at the network interface of its proxy.
     ToProxy(u32),
-    /// The proxy has it.
+    /// The proxy has received a part of this read.
     Received(u32),
-    /// A part of a write is durable, as its proxy knows.
+    /// The proxy hears that a part of this write is durable.
     Durable(u32),
-    /// The proxy does not wait any longer for the last parts of the write that began then.
+    /// The proxy no longer waits for the last parts of this write, which began at this time. As numbers are reused,
+    /// the time tells whether it is still the same request.
     Enough(u32, Time),
-    /// What a lost part is made of has been sent to the node that gets it.
+    /// A part that this rebuild reads arrives at the node that gets the lost part.
     Gathered(u32),
-    /// Proxies hear that a drive cleans, or does not.
+    /// The proxies hear whether this drive cleans.
     News(u32, bool),
-    /// Turns are given.
+    /// The next round of turns.
     Turns,
-    /// A drive's cleaner may go on.
+    /// The cleaner of this drive may go on.
     Clean(u32),
-    /// The next object of a lost drive is made again.
+    /// The rebuild begins its next object.
     Rebuild,
     /// A drive is lost.
     Lose,
 }
 
-/// See the head of this file.
+/// A cluster of proxies, nodes and drives in virtual time, under one load after another.
 #[derive(Debug)]
 pub struct Simulation {
     scenario: Scenario,
@@ -76,7 +80,7 @@ pub struct Simulation {
     free: Watermarks,
     part_bytes: u64,
     ring: Ring,
-    /// By partition: which part is not there yet, counted from 1; 0 if all are.
+    /// By partition: index + 1 of the part that is not rebuilt yet; 0 if none is missing.
     missing: Vec<u8>,
     drives: Vec<Drive>,
     network: Network,
@@ -93,10 +97,11 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// A cluster with nothing under way.
+    /// A cluster with filled and aged drives, and nothing under way.
     ///
     /// # Errors
-    /// It cannot be.
+    ///
+    /// [`Scenario::check`] fails, the profile of the drives cannot be built, or the data does not fit on a drive.
     pub fn new(scenario: &Scenario) -> Result<Self, Impossible> {
         scenario.check()?;
         let (drives, part_bytes) = (scenario.drives(), scenario.part_bytes());
@@ -177,7 +182,7 @@ impl Simulation {
             };
             let mut space = space;
             if let Some(zones) = space.zones_mut().filter(|zones| zones.live() > 0) {
-                // Drives are at different places of their rounds.
+                // Without this, all drives would reach their watermarks at the same moment.
                 let some = random.u64(..u64::from(zones.slots()));
                 zones.overwrite(some, (&*self.policy, self.free), &mut random);
                 if scenario.coordination == Coordination::Turns {
@@ -228,12 +233,12 @@ impl Simulation {
         Ok(())
     }
 
-    /// What is simulated.
+    /// The parameters of this simulation.
     pub const fn scenario(&self) -> &Scenario {
         &self.scenario
     }
 
-    /// Deletes this part of all objects, at once.
+    /// Deletes the share `part` of the live objects of each drive, in no virtual time.
     pub fn delete(&mut self, part: f64) {
         for drive in &mut self.drives {
             let dead = (drive.space.live() as f64 * part) as u64;
@@ -243,7 +248,7 @@ impl Simulation {
         }
     }
 
-    /// Has all zones with dead bytes of these nodes' drives cleaned from now on.
+    /// Has the drives of these nodes clean all zones with dead bytes from now on, however many zones are free.
     pub fn ask_to_clean(&mut self, nodes: Range<u32>) {
         let each = self.scenario.drives_per_node;
         for drive in nodes.start * each..nodes.end * each {
@@ -254,7 +259,7 @@ impl Simulation {
         }
     }
 
-    /// Lets time pass without a load.
+    /// Lets virtual time pass without new requests.
     pub fn pause(&mut self, seconds: f64) {
         let end = self.events.now() + Span::from_seconds(seconds);
         let mut run = Run::nothing();
@@ -264,11 +269,13 @@ impl Simulation {
         self.events.pass_until(end);
     }
 
-    /// Bears a load. `watch` is told now and then which part of the counted time has passed, and answers whether
-    /// to go on.
+    /// Runs a load until it ends. `watch` is called now and then with the share of the load that is done, and returns
+    /// whether to go on.
     ///
     /// # Errors
-    /// The load cannot be, or the drives fill up.
+    ///
+    /// [`Load::check`] fails, a write waits on a full drive, `watch` returned false, or a model of a drive refused a
+    /// request.
     pub fn run(
         &mut self,
         load: &Load,
@@ -414,7 +421,7 @@ impl Simulation {
         }
     }
 
-    /// A user asks.
+    /// Begins a request of a user for a random partition, at a random proxy.
     fn begin(&mut self, run: &mut Run, reads: bool, client: Option<u32>) {
         let now = self.events.now();
         let redundancy = self.scenario.redundancy;
@@ -449,7 +456,8 @@ impl Simulation {
         }
     }
 
-    /// The drives of a partition that a read is made of: any, those that do not clean first as far as is known.
+    /// The drives that a read of this partition takes its parts from, drawn at random; those that are not known to
+    /// clean come first.
     fn read_from(&mut self, partition: u32) -> Vec<u32> {
         let missing = usize::from(self.missing[partition as usize]);
         let all = (1..).zip(self.ring.drives(partition));
@@ -510,7 +518,7 @@ impl Simulation {
         }
         self.written_bytes += self.part_bytes;
         its.written_bytes += self.part_bytes;
-        // Nobody goes before those who wait.
+        // Writes are served in order of arrival: this one queues after those that wait for a zone.
         match its.waiting.is_empty().then(|| its.space.write()).flatten() {
             Some(to) => self.take(drive, number, Work::Write, (0, to)),
             None => {
@@ -597,7 +605,8 @@ impl Simulation {
         }
     }
 
-    /// A part of a request of users has come, or is durable.
+    /// Counts a part of a user's request that has been received (read) or is durable (write), and answers when enough
+    /// are.
     fn part_there(&mut self, run: &mut Run, number: u32) {
         let now = self.events.now();
         let Some(request) = self.requests.get(number) else {
@@ -622,7 +631,7 @@ impl Simulation {
         }
     }
 
-    /// The user hears how it ended.
+    /// Sends the answer to the user; a client begins its next request when it arrives.
     fn answer(&mut self, run: &mut Run, number: u32) {
         let now = self.events.now();
         let Some(request) = self.requests.get(number) else {
@@ -643,7 +652,7 @@ impl Simulation {
         }
     }
 
-    /// What was said a moment ago holds from now on; then the next is said.
+    /// A round of turns: the drives apply the table of the last round, and the next table is decided.
     fn give_turns(&mut self, run: &Run) {
         let now = self.events.now();
         self.coordinator.goes_on(&mut self.drives, self.free, now);
@@ -657,7 +666,7 @@ impl Simulation {
         }
     }
 
-    /// Has a drive's cleaner do what comes next.
+    /// Runs the cleaner of a drive until it moves a piece, has to wait, or has nothing to clean.
     fn clean(&mut self, drive: u32) {
         let now = self.events.now();
         loop {
@@ -675,7 +684,8 @@ impl Simulation {
                 let forced = need == Need::Must && its.is_held(now);
                 let its = &mut self.drives[drive as usize];
                 if !its.space.begin(&*self.policy, pressure) {
-                    // Nobody waits in vain where objects are overwritten.
+                    // A write waits and nothing can be cleaned: the drive is full. Where objects are overwritten,
+                    // this cannot happen.
                     self.is_full |= !its.waiting.is_empty();
                     return;
                 }
@@ -727,7 +737,7 @@ impl Simulation {
         }
     }
 
-    /// Writes that waited go on, as far as there is room.
+    /// Starts the writes that waited for a zone, the oldest first, while there is room.
     fn admit(&mut self, drive: u32) {
         loop {
             let its = &mut self.drives[drive as usize];
@@ -742,7 +752,8 @@ impl Simulation {
         }
     }
 
-    /// A drive is lost: others have its parts from now on, without what is in them. What is on its way to it still ends.
+    /// Loses the drive in the middle by number. The ring gives its parts to other drives, where they are missing
+    /// until they are rebuilt. Jobs that are on their way to the lost drive still end.
     fn lose(&mut self) {
         let now = self.events.now();
         let Some(lost) = self.scenario.lost else {

@@ -1,6 +1,6 @@
-//! Objects of one size on a drive that takes any write: each in the next free place, as an allocator goes round.
+//! Objects of one size on a drive that takes any write: each new one gets the next free slot, cyclically.
 
-/// See the head of this file.
+/// The live slots of such a drive, and where the search for a free one begins.
 #[derive(Clone, Debug)]
 pub struct Slots {
     is_live: Vec<bool>,
@@ -9,7 +9,7 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// Room for so many.
+    /// A drive with this many free slots.
     pub fn new(slots: u64) -> Self {
         Self {
             is_live: vec![false; slots as usize],
@@ -23,7 +23,7 @@ impl Slots {
         self.live as u64
     }
 
-    /// A place for one more object, if there is one.
+    /// Takes the next free slot; `None` if all are live.
     pub fn write(&mut self) -> Option<u64> {
         if self.live == self.is_live.len() {
             return None;
@@ -38,12 +38,12 @@ impl Slots {
         Some(place as u64)
     }
 
-    /// Where a live object lies; `None` if there is none.
+    /// A live slot, drawn at random; `None` if there is none.
     pub fn any_live(&self, random: &mut fastrand::Rng) -> Option<u64> {
         if self.live == 0 {
             return None;
         }
-        // What was written last is at `next`: before the first round, nothing lies behind it.
+        // Slots are drawn until a live one is found. There is one.
         loop {
             let place = random.usize(..self.is_live.len());
             if self.is_live[place] {
@@ -52,7 +52,7 @@ impl Slots {
         }
     }
 
-    /// Any live object is dead from now on.
+    /// Makes a live object dead, drawn at random.
     pub fn kill(&mut self, random: &mut fastrand::Rng) {
         if let Some(place) = self.any_live(random) {
             self.is_live[place as usize] = false;

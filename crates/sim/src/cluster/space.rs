@@ -1,17 +1,17 @@
-//! Where objects lie on a drive.
+//! The objects of a drive: where they lie, and how many are live.
 
 use super::scenario::Layout;
 use super::slots::Slots;
 use super::zone_slots::{Slot, Stream, ZoneSlots};
 use zone_alloc::{CleaningPolicy, Pressure};
 
-/// Overwrites of everything in which the zones become as they stay.
+/// Overwrites of all objects in which the zones reach a steady state.
 const OVERWRITES: u64 = 4;
 
-/// Which objects are where, as far as it matters.
+/// The places of objects, in the detail that the drive's timing needs.
 #[derive(Clone, Debug)]
 pub enum Places {
-    /// It does not.
+    /// Not tracked, as the timing does not depend on them.
     Anywhere,
     /// On a drive that takes any write.
     Blocks(Slots),
@@ -19,7 +19,7 @@ pub enum Places {
     Zones(ZoneSlots),
 }
 
-/// The data of a drive. Places are bytes from its beginning.
+/// The data of a drive. Places are byte offsets from its beginning.
 #[derive(Clone, Debug)]
 pub struct Space {
     places: Places,
@@ -28,7 +28,7 @@ pub struct Space {
 }
 
 impl Space {
-    /// An empty drive; `exact` if it matters where objects lie.
+    /// An empty drive; `exact` if the timing depends on where objects lie.
     pub fn new(layout: &Layout, part_bytes: u64, exact: bool) -> Self {
         let (places, zone_bytes) = match layout {
             Layout::Zones {
@@ -57,7 +57,7 @@ impl Space {
         }
     }
 
-    /// The same, to be changed.
+    /// Its zones, to be changed.
     pub const fn zones_mut(&mut self) -> Option<&mut ZoneSlots> {
         match &mut self.places {
             Places::Zones(zones) => Some(zones),
@@ -65,7 +65,7 @@ impl Space {
         }
     }
 
-    /// Bytes of a zone; 0 without.
+    /// Bytes of a zone; 0 on a drive without zones.
     pub const fn zone_bytes(&self) -> u64 {
         self.zone_bytes
     }
@@ -75,7 +75,7 @@ impl Space {
         u64::from(slot.zone) * self.zone_bytes + u64::from(slot.number) * self.part_bytes
     }
 
-    /// A place for a new object; `None` if it has to wait for one.
+    /// The place of a new object; `None` if it has to wait for room.
     pub fn write(&mut self) -> Option<u64> {
         match &mut self.places {
             Places::Anywhere => Some(0),
@@ -87,7 +87,7 @@ impl Space {
         }
     }
 
-    /// Where a live object lies, any of them.
+    /// The place of a live object, drawn at random.
     pub fn read(&self, random: &mut fastrand::Rng) -> u64 {
         match &self.places {
             Places::Anywhere => 0,
@@ -96,7 +96,7 @@ impl Space {
         }
     }
 
-    /// Any live object is dead from now on.
+    /// Makes a live object dead, drawn at random.
     pub fn kill(&mut self, random: &mut fastrand::Rng) {
         match &mut self.places {
             Places::Anywhere => {}
@@ -105,7 +105,7 @@ impl Space {
         }
     }
 
-    /// Live objects; 0 where nobody counts them.
+    /// Live objects; 0 if places are not tracked.
     pub const fn live(&self) -> u64 {
         match &self.places {
             Places::Anywhere => 0,
@@ -114,7 +114,7 @@ impl Space {
         }
     }
 
-    /// Fills it as the layout says. False if there is no room.
+    /// Fills the drive with the live data of the layout, and ages it. Returns whether there was room.
     pub fn fill(
         &mut self,
         layout: &Layout,
@@ -129,7 +129,8 @@ impl Space {
                 is_filled
             }
             (Places::Blocks(slots), _) => {
-                // Once round, and holes where what is dead was.
+                // Each slot is written once; then objects die until only the live ones are left, with holes in
+                // between.
                 while slots.write().is_some() {}
                 while slots.live() > objects {
                     slots.kill(random);
@@ -140,7 +141,7 @@ impl Space {
         }
     }
 
-    /// What has been written of each zone: from which byte on, and how much.
+    /// The written ranges, one for each zone: first byte and length in bytes.
     pub fn written(&self) -> Vec<(u64, u64)> {
         let zones = self.zones().map_or(&[][..], ZoneSlots::written);
         let all = (0..).zip(zones).filter(|(_, slots)| **slots > 0);
@@ -148,7 +149,7 @@ impl Space {
             .collect()
     }
 
-    /// Begins to clean a zone, if one is worth it; whether one is being cleaned.
+    /// Begins to clean a zone, if one is worth it. Returns whether one is being cleaned.
     pub fn begin(&mut self, policy: &dyn CleaningPolicy, pressure: Pressure) -> bool {
         self.zones_mut()
             .is_some_and(|zones| zones.begin(policy, pressure))

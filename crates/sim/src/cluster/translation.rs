@@ -1,26 +1,26 @@
-//! What a translation layer with a persistent cache does behind the host's back, as a few numbers: every write goes
-//! to the cache, a full cache has writes wait until a band is cleaned, and idle time is used to clean.
+//! The translation layer of a drive with a persistent cache, reduced to a few numbers: every write goes to the cache,
+//! a write to a full cache waits until a band is cleaned, and the drive cleans in idle time.
 
 use super::service::Service;
 use drive_model::{Span, Time};
 
-/// A persistent cache in front of bands.
+/// A persistent cache and the bands that it is cleaned into.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Translation {
-    /// Bytes of the host's that it takes until cleaning begins.
+    /// Bytes of the host's writes that it takes before cleaning begins.
     pub cache_bytes: u64,
-    /// Bytes of them that cleaning a band frees.
+    /// Bytes in the cache that cleaning one band frees.
     pub band_frees_bytes: u64,
-    /// How long that takes.
+    /// How long cleaning one band takes.
     pub band: Service,
-    /// Without a request for so long, the drive begins to clean.
+    /// The drive begins to clean after this long without a request.
     pub idle: Span,
     /// Bytes in the cache.
     pub cached_bytes: u64,
 }
 
 impl Translation {
-    /// So many bytes are written: how long the write waits for cleaning.
+    /// Writes `bytes` to the cache. Returns how long the write waits for cleaning.
     pub fn write(&mut self, bytes: u64, random: &mut fastrand::Rng) -> Span {
         let mut waits = Span::ZERO;
         while self.cached_bytes > 0 && self.cached_bytes + bytes > self.cache_bytes {
@@ -36,8 +36,8 @@ impl Translation {
         self.band.draw(random)
     }
 
-    /// Nothing was asked since `from`; something comes at `until`: when the drive can begin with it. A band that
-    /// it has begun to clean, it cleans.
+    /// Cleans between `from`, when the last request ended, and `until`, when the next arrives. Returns when the drive
+    /// can begin that request: it first finishes a band that it has begun.
     pub fn idle(&mut self, from: Time, until: Time, random: &mut fastrand::Rng) -> Time {
         let mut at = from + self.idle;
         while at < until && self.cached_bytes > 0 {

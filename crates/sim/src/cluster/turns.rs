@@ -1,32 +1,32 @@
-//! Whose turn it is to clean: the rule that the coordinator of a real cluster follows (`zonestore_swift/turns.py`),
-//! which says why. `tests/swift/turns.json` has what both must say.
+//! Decides which drives have their turn to clean. The coordinator of a real cluster follows the same rule:
+//! `zonestore_swift/turns.py` gives the reasons, and `tests/swift/turns.json` has cases that both must pass.
 //!
-//! Pure: of what drives tell and of what was said before follows what is said now.
+//! Pure: the next table follows from the drives' reports, the last table and the time since.
 
 use super::groups::Groups;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A table of turns that nobody renewed for so many seconds is not believed by the drives' nodes.
+/// Nodes ignore a table of turns that has not been renewed for this many seconds.
 pub const BELIEVED_SECONDS: f64 = 5.0;
-/// So much later than it was said a turn may end at its drive.
+/// A turn may end at its drive this many seconds later than in the table.
 const LATE_SECONDS: f64 = BELIEVED_SECONDS + 1.0;
-/// A drive that nobody tells anything any more decides for itself after so many seconds.
+/// A drive that gets no more tables decides for itself after this many seconds.
 pub const HOLD_SECONDS: f64 = 15.0;
-/// A shift that is over sooner gives no turn any more.
+/// A shift with fewer seconds left than this gives no more turns.
 const LEAST_SECONDS: f64 = 2.0;
 
-/// How many drives have a turn at once; one at least.
+/// How many drives may have a turn at once; at least one.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum AtOnce {
-    /// So many.
+    /// This many.
     Count(u32),
-    /// So many of a hundred that tell something.
+    /// This many per cent of the drives that report.
     Percent(f64),
 }
 
 impl AtOnce {
-    /// Of so many drives.
+    /// The number of turns at once while `drives` drives report.
     pub fn of(self, drives: usize) -> usize {
         let share = match self {
             Self::Count(count) => count as usize,
@@ -36,14 +36,14 @@ impl AtOnce {
     }
 }
 
-/// What is the same for all.
+/// The parameters of [`decide`].
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Rules {
     /// How long a turn is.
     pub turn_seconds: f64,
-    /// A turn in which nothing was cleaned for so long ends.
+    /// A turn ends after this many seconds without cleaning.
     pub idle_seconds: f64,
-    /// Who has waited longer goes first, and is not held up by drives that clean because they must.
+    /// A drive that has waited this long comes first, and is not held up by drives that clean because they must.
     pub patience_seconds: f64,
     /// How many drives have a turn at once.
     pub at_once: AtOnce,
@@ -60,21 +60,21 @@ impl Default for Rules {
     }
 }
 
-/// What is heard of a drive.
+/// A drive's report to the coordinator.
 #[derive(Clone, Copy, PartialEq, Default, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Told {
-    /// The last round that it had followed.
+    /// Round of the last table that the drive followed.
     pub followed: u64,
-    /// There is a zone that it would clean.
+    /// Whether it waits for a turn to clean a zone.
     pub waits: bool,
-    /// It has a zone in hand.
+    /// Whether it is cleaning a zone.
     pub cleans: bool,
-    /// It cleans whatever is said, for hardly any zone is free.
+    /// Whether it cleans even without a turn, because hardly any zone is free.
     pub urgent: bool,
-    /// Zones that may be filled until that is so.
+    /// Zones that may be filled before it is urgent.
     pub spare: u32,
-    /// Seconds that it believes to be left of its turn.
+    /// Seconds left of its turn, as far as the drive knows.
     pub turn: f64,
 }
 
@@ -82,48 +82,48 @@ pub struct Told {
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Turn {
-    /// When it was given.
+    /// Round in which it was given.
     pub round: u64,
-    /// Seconds.
+    /// Seconds left.
     pub left: f64,
-    /// Seconds that were waited for it.
+    /// Seconds that the drive waited for it.
     pub waited: f64,
-    /// Seconds since anything was cleaned in it.
+    /// Seconds since the drive last cleaned in it.
     pub idle: f64,
 }
 
-/// A turn that its drive may not have seen the end of.
+/// A turn that has ended, of which the drive may not have heard yet.
 #[derive(Clone, Copy, PartialEq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ending {
-    /// When that was said.
+    /// Round in which it was ended.
     pub round: u64,
-    /// Seconds until it counts no more in any case.
+    /// Seconds until it no longer counts, even if the drive has not confirmed its end.
     pub left: f64,
 }
 
-/// What is said.
+/// The table of turns that the coordinator publishes to drives and proxies.
 #[derive(Clone, PartialEq, Default, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
-    /// How often something was said.
+    /// Number of this table; above that of each table before it.
     pub round: u64,
-    /// Whose turn it is.
+    /// Turns that go on, by drive.
     pub turns: BTreeMap<u32, Turn>,
-    /// Whose turn ends.
+    /// Turns whose end the drive has not confirmed, by drive.
     pub ending: BTreeMap<u32, Ending>,
-    /// How many seconds the others have waited.
+    /// Seconds that each of the other drives has waited for a turn.
     pub waiting: BTreeMap<u32, f64>,
-    /// For so many seconds nobody is given a turn.
+    /// Seconds from now on in which no turn is given.
     pub quiet: f64,
-    /// Whose turns they are.
+    /// The shift whose drives are given turns now.
     pub shift: u32,
-    /// For how many seconds, if others wait.
+    /// Seconds left of this shift, if drives of other shifts wait.
     pub shift_left: f64,
 }
 
 impl Table {
-    /// The seconds of a drive's turn, as they are told it.
+    /// Seconds left of a drive's turn, rounded down, as the table tells the drive.
     pub fn turn_of(&self, drive: u32) -> Option<f64> {
         self.turns.get(&drive).map(|turn| turn.left.floor())
     }
@@ -131,7 +131,7 @@ impl Table {
 
 type Heard = BTreeMap<u32, Told>;
 
-/// The next table: of what fresh news say, of the last table, and of the seconds since then.
+/// The next table. `told` has the drives that reported lately; `elapsed` is the time since `before`, in seconds.
 pub fn decide(groups: &Groups, told: &Heard, before: &Table, elapsed: f64, rules: &Rules) -> Table {
     let followed = told.values().map(|told| told.followed).max();
     let round = 1 + before.round.max(followed.unwrap_or(0));
@@ -142,7 +142,7 @@ pub fn decide(groups: &Groups, told: &Heard, before: &Table, elapsed: f64, rules
         .iter()
         .filter(|(drive, told)| told.cleans && !has_place(&table, drive));
     let unasked: BTreeSet<u32> = unasked.map(|(drive, _)| *drive).collect();
-    // Whoever is not heard of, or is on the way out, keeps its place.
+    // A drive that did not report, or whose turn is ending, keeps the time that it has waited.
     let kept = before.waiting.iter().filter(|(drive, _)| {
         table.ending.contains_key(drive) || !told.contains_key(drive) && groups.has(**drive)
     });
@@ -184,7 +184,7 @@ pub fn decide(groups: &Groups, told: &Heard, before: &Table, elapsed: f64, rules
     table
 }
 
-/// Turns that go on, and those that end.
+/// Carries over the turns of the last table: those that go on, and those that end.
 fn go_on(told: &Heard, before: &Table, elapsed: f64, round: u64, rules: &Rules) -> Table {
     let mut table = Table {
         round,
@@ -220,7 +220,8 @@ fn go_on(told: &Heard, before: &Table, elapsed: f64, round: u64, rules: &Rules) 
         }
     }
     for (drive, told) in told {
-        // A table was lost, or another one was believed.
+        // The coordinator has lost its table, or the drive followed another coordinator's: the turn counts until it
+        // is over.
         let is_known = table.turns.contains_key(drive) || table.ending.contains_key(drive);
         if told.turn > 0.0 && !is_known {
             let left = told.turn + LATE_SECONDS;
@@ -230,7 +231,8 @@ fn go_on(told: &Heard, before: &Table, elapsed: f64, round: u64, rules: &Rules) 
     table
 }
 
-/// Whose turn ends because a drive cleans that must. Who has waited long goes on.
+/// The drives whose turns are taken back because a drive of their group cleans without a turn (`unasked`). A drive
+/// that is urgent, or that had waited as long as `patience_seconds`, keeps its turn.
 fn giving_way(
     groups: &Groups,
     told: &Heard,
@@ -264,8 +266,8 @@ fn giving_way(
     found
 }
 
-/// Which shift it is, and how long it goes on. It ends when its time is over, or nobody of it has anything to clean;
-/// not while nobody else waits.
+/// The present shift and the seconds that it goes on. It ends when its time is over or none of its drives cleans or
+/// waits; but it goes on while no drive of another shift waits.
 fn shift(
     groups: &Groups,
     told: &Heard,
@@ -297,9 +299,11 @@ fn shift(
     (*next, rules.turn_seconds)
 }
 
-/// Who has a turn from now on. Who has waited long goes first, the longest before the others; then who has the fewest
-/// spare zones, of the shift that it is. A drive that has waited long and cannot go yet keeps the place free that it
-/// needs.
+/// The drives that are given a turn now. Those that have waited as long as `patience_seconds` come first, the longest
+/// wait before the others; then those of the present shift, the fewest spare zones first.
+///
+/// A drive that has waited so long but cannot have its turn yet reserves its place in its groups, so that no other
+/// drive takes it.
 fn next(
     groups: &Groups,
     told: &Heard,

@@ -1,21 +1,22 @@
-//! Objects of one size in the zones of a drive, counted: which of them die is drawn.
+//! Objects of one size in the zones of a drive. Only the live objects of each zone are counted: which object dies, is
+//! read or is moved is drawn at random.
 
 use zone::ZoneId;
 use zone_alloc::{Candidate, CleaningPolicy, Pressure, Watermarks, ZoneView};
 
 const NOWHERE: u32 = u32::MAX;
-/// Zones that only the cleaner takes.
+/// Free zones that are reserved for the cleaner.
 const KEPT: usize = 2;
-/// Zones besides those that data may fill: those of the cleaner, and one for each of two streams, half full as
-/// time goes.
+/// Zones besides those that data may fill: those of the cleaner, and one for the open zones of two streams, each of
+/// which is half full on average.
 pub const BESIDE: u32 = KEPT as u32 + 1;
 
-/// Who writes.
+/// Streams of writes, each with its own open zone.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stream {
-    /// Users.
+    /// Objects of users.
     New = 0,
-    /// The cleaner.
+    /// Objects that the cleaner moves.
     Moved = 1,
 }
 
@@ -24,23 +25,23 @@ pub enum Stream {
 pub struct Slot {
     /// Its zone.
     pub zone: u32,
-    /// Which of the zone's.
+    /// Its number in the zone, from 0.
     pub number: u32,
 }
 
-/// See the head of this file.
+/// Live and written slots by zone, free and open zones, and the zone that is being cleaned.
 #[derive(Clone, Debug)]
 pub struct ZoneSlots {
-    /// Of each zone.
+    /// Slots of each zone.
     slots: u32,
     live: Vec<u32>,
     written: Vec<u32>,
     free: Vec<u32>,
     /// By [`Stream`].
     open: [Option<u32>; 2],
-    /// Zones that are full, but for the one that is being cleaned, in units of slots.
+    /// Full zones without the one that is being cleaned, measured in slots.
     full: Vec<Candidate>,
-    /// By zone: where it is in `full`.
+    /// By zone: its index in `full`; `NOWHERE` if it is not there.
     index: Vec<u32>,
     victim: Option<u32>,
     all_live: u64,
@@ -48,7 +49,7 @@ pub struct ZoneSlots {
 }
 
 impl ZoneSlots {
-    /// So many zones for data, all empty, of so many slots each.
+    /// A drive with `zones` empty zones for data, of `slots` slots each.
     pub fn new(zones: u32, slots: u32) -> Self {
         let all = (zones + BESIDE) as usize;
         Self {
@@ -90,7 +91,7 @@ impl ZoneSlots {
         self.open[Stream::New as usize].is_some() || self.free() > 0
     }
 
-    /// A place for one more object, if there is one.
+    /// Appends an object to the open zone of a stream. `None` if that needs a zone and none is free for it.
     pub fn write(&mut self, stream: Stream) -> Option<Slot> {
         let open = self.open[stream as usize];
         let zone = match open {
@@ -117,7 +118,7 @@ impl ZoneSlots {
         Some(Slot { zone, number })
     }
 
-    /// A zone by its share of what is live; `None` if nothing is.
+    /// Draws a zone, with a probability in proportion to its live objects; `None` if nothing is live.
     fn any_live_zone(&self, random: &mut fastrand::Rng) -> Option<u32> {
         if self.all_live == 0 {
             return None;
@@ -130,14 +131,14 @@ impl ZoneSlots {
         }
     }
 
-    /// Where a live object may lie; `None` if there is none.
+    /// A slot that may hold a live object: any written one of a zone that [`Self::any_live_zone`] draws.
     pub fn any_live(&self, random: &mut fastrand::Rng) -> Option<Slot> {
         let zone = self.any_live_zone(random)?;
         let number = random.u32(..self.written[zone as usize].max(1));
         Some(Slot { zone, number })
     }
 
-    /// Any live object is dead from now on.
+    /// Makes a live object dead, drawn at random.
     pub fn kill(&mut self, random: &mut fastrand::Rng) {
         if let Some(zone) = self.any_live_zone(random) {
             self.dies(zone);
@@ -172,7 +173,7 @@ impl ZoneSlots {
         self.victim.is_some()
     }
 
-    /// Begins to clean the zone that the policy chooses, unless one is being cleaned; whether one is.
+    /// Begins to clean the zone that the policy chooses, unless one is being cleaned. Returns whether one is.
     pub fn begin(&mut self, policy: &dyn CleaningPolicy, pressure: Pressure) -> bool {
         if self.victim.is_some() {
             return true;
@@ -194,7 +195,8 @@ impl ZoneSlots {
         true
     }
 
-    /// Moves an object of the zone that is being cleaned: from where to where. `None` if none is left there.
+    /// Moves an object out of the zone that is being cleaned. Returns its old and its new slot; `None` if none is
+    /// left.
     pub fn move_one(&mut self) -> Option<(Slot, Slot)> {
         let zone = self.victim.filter(|zone| self.live[*zone as usize] > 0)?;
         let to = self.write(Stream::Moved)?;
@@ -203,7 +205,7 @@ impl ZoneSlots {
         Some((Slot { zone, number }, to))
     }
 
-    /// Resets the zone that is being cleaned, if nothing in it is live: which one.
+    /// Resets the zone that is being cleaned, if nothing in it is live. Returns its number.
     pub fn reset(&mut self) -> Option<u32> {
         let zone = self.victim.take_if(|zone| self.live[*zone as usize] == 0)?;
         self.written[zone as usize] = 0;
@@ -211,12 +213,13 @@ impl ZoneSlots {
         Some(zone)
     }
 
-    /// Fills it with so many objects. False if there is no room for them.
+    /// Fills the zones with this many objects. Returns whether there was room.
     pub fn fill(&mut self, objects: u64) -> bool {
         (0..objects).all(|_| self.write(Stream::New).is_some())
     }
 
-    /// Overwrites so many objects, and cleans on the way in no time, also at the end: the zones become as they stay.
+    /// Overwrites this many random objects and cleans in between and at the end, in no virtual time, so that the
+    /// zones reach a steady state.
     pub fn overwrite(
         &mut self,
         objects: u64,
@@ -241,7 +244,7 @@ impl ZoneSlots {
         }
     }
 
-    /// Overwrites without cleaning until so many zones are free: as on a drive that waits for a turn.
+    /// Overwrites without cleaning until only `free` zones are free, as on a drive that waits for its turn.
     pub fn use_up(&mut self, free: u32, random: &mut fastrand::Rng) {
         while self.free() > free && self.all_live > 0 {
             self.kill(random);
