@@ -1,7 +1,7 @@
-//! Puts by several writers at once, on a drive that has zone append and on one that has not.
+//! Compares puts by several writers on a drive with zone append and on one without.
 //!
-//! Both are in memory, and each write, append and flush takes as long as is asked for. So what is measured is how
-//! many commands the store keeps under way, not what a lock costs.
+//! Both drives are in memory, and each write, append and flush takes a given time. So the figures depend on how many
+//! commands the store keeps under way, not on the cost of a lock.
 
 use crate::error::Result;
 use crate::median::median;
@@ -19,13 +19,13 @@ use store::{Attributes, MkfsOptions, MountOptions, Store, Transaction};
 use zone::{Geometry, ZoneKind};
 
 const COLLECTION: &str = "append";
-/// What a drive may allow at least.
+/// Limit of one zone append in bytes: the least that a drive may have.
 const MAX_APPEND_BYTES: u32 = 128 << 10;
 
-/// What is measured.
+/// The parameters of the benchmark.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How many write at the same time, from 1 on.
+    /// Numbers of writers at the same time; each is measured.
     pub writers: Vec<u32>,
     /// Bytes of an object.
     pub object_bytes: u64,
@@ -37,20 +37,20 @@ pub struct Options {
     pub latency: Duration,
 }
 
-/// What so many writers reach.
+/// The rates of a number of writers.
 #[derive(Debug, Serialize)]
 pub struct Figures {
-    /// Who write at the same time.
+    /// Writers at the same time.
     pub writers: u32,
-    /// Objects a second, where a lock keeps the writes to a zone in order.
+    /// Objects a second without zone append: a lock keeps the writes to a zone in order.
     pub locked_objects_per_second: f64,
-    /// Objects a second by zone append.
+    /// Objects a second with zone append.
     pub append_objects_per_second: f64,
     /// Append ÷ locked.
     pub ratio: f64,
 }
 
-/// A table for people, its head in front.
+/// A table for people, its head first.
 pub fn rows(figures: &[Figures]) -> Vec<Vec<String>> {
     let head = ["writers", "writes in order", "zone append", "ratio"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
@@ -68,7 +68,7 @@ pub fn rows(figures: &[Figures]) -> Vec<Vec<String>> {
 /// Runs the benchmark, on a fresh drive for each round.
 ///
 /// # Errors
-/// Of the store, and that it was interrupted.
+/// The store fails, or the watch has stopped the benchmark.
 pub fn run(options: &Options, watch: &dyn Watch) -> Result<Vec<Figures>> {
     watch.steps(2 * u64::from(options.rounds) * options.writers.len() as u64);
     let figures = |&writers: &u32| {

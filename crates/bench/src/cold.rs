@@ -1,26 +1,26 @@
-//! Files as nobody has read them yet, and an order of reads that nobody foresees.
+//! Cold reads: drops a file from the page cache, and gives an order of reads that read-ahead does not help.
 
 use crate::error::{Error, Result};
 use rustix::fs::{Advice, fadvise};
 use std::fs::File;
 use std::path::Path;
 
-/// Has the host forget what it has in memory of a file; what is not on its disk stays. Of a device, or where the
-/// host does not do it, nothing happens.
+/// Has the host drop the clean pages of a file from its page cache. On a device, or where the host does not support
+/// this, nothing happens.
 ///
 /// # Errors
 /// The file cannot be opened.
 pub fn forget(path: &Path) -> Result<()> {
     let file = File::open(path).map_err(|error| Error::file(path, error))?;
-    // Without it the figures are of reads from memory, on both sides.
+    // If this fails, both sides are measured with reads from memory.
     let _ = fadvise(&file, 0, None, Advice::DontNeed);
     Ok(())
 }
 
-/// The number of the piece that is read as the `nth` of `count`: all of them, each far from the one before, so that the
-/// host has not read it ahead. Who asks for objects does so in no order of theirs.
+/// The piece that is read as the `nth` of `count`: each piece once, far from the one before, so that the host has not
+/// read it ahead. Clients ask for objects in such an order, too.
 pub const fn scattered(nth: u64, count: u64) -> u64 {
-    // The golden section of them, or the next number that has no factor in common with theirs.
+    // The golden section of `count`, or the next number that has no factor in common with it.
     let mut step = (count as u128 * 618 / 1000) as u64 + 1;
     while common_factor(step, count) != 1 {
         step += 1;

@@ -1,15 +1,15 @@
-//! How much processor time this process has used.
+//! CPU time of this process.
 
-/// The kernel's clock ticks a second in what it tells programs, on all machines (`USER_HZ`).
+/// Clock ticks a second in the kernel's answers to programs, on all machines (`USER_HZ`).
 const TICKS: f64 = 100.0;
 
-/// Seconds of all threads in the program and in the kernel; 0 where the kernel does not say.
+/// CPU time of all threads in seconds, of the program and of the kernel for it; 0 where the kernel does not tell.
 pub fn seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     parse(&stat).unwrap_or(0) as f64 / TICKS
 }
 
-/// The 14th and 15th field; the second one is a name in brackets, with any characters in it.
+/// Clock ticks: the sum of fields 14 and 15. Field 2 is a name in brackets that may contain any character.
 fn parse(stat: &str) -> Option<u64> {
     let (_, behind) = stat.rsplit_once(')')?;
     let mut fields = behind.split_whitespace().skip(11);

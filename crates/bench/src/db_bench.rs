@@ -1,11 +1,11 @@
-//! What Debian's db_bench says of a run.
+//! Runs Debian's db_bench and reads its output.
 
 use crate::error::{Error, Result};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-/// What db_bench says of one benchmark.
+/// The figures of one benchmark of db_bench.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Measured {
     /// Operations a second.
@@ -14,10 +14,10 @@ pub struct Measured {
     pub p999_micros: Option<f64>,
 }
 
-/// By the name of the benchmark.
+/// The figures by name of the benchmark.
 pub type Measurements = BTreeMap<String, Measured>;
 
-/// Bytes and operations of one run, by the plug-in's own count.
+/// Bytes and operations of one run, as counted by the plug-in.
 #[derive(Clone, Debug, Default)]
 pub struct BenchStatistics(pub serde_json::Value);
 
@@ -31,7 +31,7 @@ impl BenchStatistics {
     }
 }
 
-/// Runs db_bench and reads what it says of these benchmarks.
+/// Runs db_bench and reads the figures of the benchmarks `names`.
 pub fn measure(command: &mut Command, names: &[&str]) -> Result<Measurements> {
     let output = command.output().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => Error::NoDbBench,
@@ -63,8 +63,8 @@ pub fn measure(command: &mut Command, names: &[&str]) -> Result<Measurements> {
     Ok(all)
 }
 
-/// What is said of a benchmark: a line such as `fillrandom   :       3.123 micros/op 320102 ops/sec
-/// 3.124 seconds …`, and perhaps a histogram behind it with `Percentiles: P50: 1.2 … P99.9: 34.5 …`.
+/// Finds the figures of a benchmark: a line such as `fillrandom   :       3.123 micros/op 320102 ops/sec 3.124
+/// seconds …`, and a histogram with `Percentiles: P50: 1.2 … P99.9: 34.5 …`, if one follows.
 fn parse(text: &str, name: &str) -> Option<Measured> {
     let is_result = |line: &str| {
         line.split_once(':')

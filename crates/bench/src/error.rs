@@ -1,4 +1,4 @@
-//! Why there are no figures.
+//! Why a benchmark has no results.
 
 use device::profile::ProfileError;
 use device::{DriveError, FileDriveError};
@@ -9,23 +9,23 @@ use std::process::ExitStatus;
 use thiserror::Error;
 use zone::{Bytes, GeometryError, ZoneError};
 
-/// Why there are no figures.
+/// Why a benchmark has no results.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// Somebody wanted it to end.
+    /// The watch has stopped the benchmark.
     #[error("interrupted; what the benchmark had made is removed")]
     Interrupted,
-    /// A round has room for no object.
+    /// A round is smaller than one object.
     #[error("{option} {}: less than one object of {}", Bytes(*total), Bytes(*size))]
     LessThanOne {
-        /// Which round.
+        /// The option that sets the bytes of a round.
         option: &'static str,
-        /// Bytes of it.
+        /// Bytes of the round.
         total: u64,
         /// Bytes of an object.
         size: u64,
     },
-    /// All that could be measured is left out.
+    /// All sizes of objects are left out.
     #[error(
         "--large-total, --medium-total, --small-total and --tiny-total are all 0: there is nothing to measure"
     )]
@@ -38,7 +38,7 @@ pub enum Error {
         /// Bytes that the store can take.
         available: u64,
     },
-    /// Somebody else's collection has the benchmark's name.
+    /// A collection that no benchmark made has the name of the benchmark's.
     #[error("the store holds a collection {collection:?} already")]
     Taken {
         /// The store's drive.
@@ -46,10 +46,10 @@ pub enum Error {
         /// The collection.
         collection: &'static str,
     },
-    /// Something is where the benchmark would make its own.
+    /// A file exists where the benchmark would make one.
     #[error("{}: exists already", path.display())]
     Exists {
-        /// What.
+        /// The file.
         path: PathBuf,
     },
     /// db_bench is not installed.
@@ -58,59 +58,59 @@ pub enum Error {
     /// db_bench failed.
     #[error("db_bench ended with {status}: {last}")]
     DbBench {
-        /// How it ended.
+        /// Exit status of db_bench.
         status: ExitStatus,
-        /// The line that says why.
+        /// The line of its output that says why.
         last: String,
     },
-    /// Its output lacks what was measured.
+    /// The output of db_bench lacks a workload.
     #[error("db_bench did not report {name}")]
     NotReported {
         /// The workload.
         name: String,
     },
-    /// A file or a program of the host's.
+    /// An error of a file or program of the host.
     #[error("{}: {source}", path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: io::Error,
     },
     /// The drive that was made cannot be opened.
     #[error(transparent)]
     Drive(#[from] DriveError),
-    /// There is no drive of that size.
+    /// The profile is unknown, or has no drive of that size.
     #[error(transparent)]
     Profile(#[from] ProfileError),
-    /// There is no such drive.
+    /// A geometry is not possible.
     #[error(transparent)]
     Geometry(#[from] GeometryError),
-    /// A drive cannot be made.
+    /// A drive file cannot be made.
     #[error(transparent)]
     FileDrive(#[from] FileDriveError),
-    /// Of a drive.
+    /// An error of a drive.
     #[error(transparent)]
     Zone(#[from] ZoneError),
-    /// Of the store.
+    /// An error of the store.
     #[error(transparent)]
     Store(#[from] store::Error),
-    /// Of the file system.
+    /// An error of BlueFS.
     #[error(transparent)]
     BlueFs(#[from] bluefs::Error),
-    /// The drive cannot be looked at.
+    /// No snapshot of the drive can be taken.
     #[error(transparent)]
     Look(#[from] LookError),
-    /// db_bench is not started on the drive.
+    /// db_bench cannot be started on the drive.
     #[error(transparent)]
     Launch(#[from] launch::Error),
 }
 
-/// Of a benchmark.
+/// The result of a benchmark.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// The error of a file.
+    /// An error of the file at `path`.
     pub(crate) fn file(path: &Path, source: io::Error) -> Self {
         let path = path.to_owned();
         Self::File { path, source }

@@ -1,8 +1,8 @@
-//! Objects through the store, and the same bytes straight to a device, in rounds
-//! that alternate; then both are read again.
+//! Compares the store with a plain drive: writes and reads objects through the store, and the same bytes straight to
+//! a drive file, in alternating rounds.
 //!
-//! An object counts when it is durable. What is read, the host does not have in memory, nor does it see what is asked
-//! for next. Between rounds, outside of the measured time, the objects are removed and their zones cleaned, so that
+//! An object counts when it is durable. For reads, the host has nothing in its page cache and cannot predict the next
+//! request. Between rounds, outside of the measured time, the objects are removed and their zones cleaned, so that
 //! every round finds the drive as the first one did.
 
 use crate::cold;
@@ -28,34 +28,34 @@ use zone::Bytes;
 
 /// Bytes of a large object.
 pub const LARGE: u64 = 4 << 20;
-/// Bytes of one of medium size.
+/// Bytes of a medium object.
 pub const MEDIUM: u64 = 1 << 20;
-/// Bytes of a small one.
+/// Bytes of a small object.
 pub const SMALL: u64 = 64 << 10;
-/// Bytes of a tiny one: a block. The device is flushed behind each of them.
+/// Bytes of a tiny object: one block. The plain drive is flushed after each of them.
 pub const TINY: u64 = 4 << 10;
 const COLLECTION: &str = "zonestore-bench";
 /// An attribute that only the benchmark's own collection has.
 const MARK: &str = "zonestore-bench";
 const REMOVED_TOGETHER: u64 = 500;
 
-/// What is measured.
+/// The parameters of the benchmark.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Bytes of an object, and of all of them in a round.
+    /// Bytes of an object, and of all objects of a round, for each size that is measured.
     pub sizes: Vec<(u64, u64)>,
     /// Objects written at the same time.
     pub concurrency: u32,
     /// Rounds of each kind, after one to warm up.
     pub rounds: u32,
-    /// Bytes that either drive reads and writes a second at most.
+    /// The most bytes that either drive reads and writes a second; `None` for no limit.
     pub bytes_per_second: Option<u64>,
 }
 
-/// Bytes of an object and of a round of them, for rounds of so many bytes; 0 leaves objects of a size out.
+/// The pairs for [`Options::sizes`], from the bytes of a round of each size; 0 leaves a size out.
 ///
 /// # Errors
-/// A round is less than an object, or all are left out.
+/// A round is smaller than one object, or all sizes are left out.
 pub fn sizes(large: u64, medium: u64, small: u64, tiny: u64) -> Result<Vec<(u64, u64)>> {
     let mut sizes = Vec::new();
     for (option, size, total) in [
@@ -81,7 +81,7 @@ pub fn sizes(large: u64, medium: u64, small: u64, tiny: u64) -> Result<Vec<(u64,
     }
 }
 
-/// What was measured.
+/// The results.
 #[derive(Debug, Serialize)]
 pub struct Report {
     /// Objects written at the same time.
@@ -90,12 +90,12 @@ pub struct Report {
     pub rounds: u32,
     /// For each size of object.
     pub results: Vec<SizeResult>,
-    /// The process's memory at its peak, where the kernel says it.
+    /// Peak memory of this process in bytes; `None` where the kernel does not tell.
     pub peak_memory_bytes: Option<u64>,
 }
 
 impl Report {
-    /// What the figures hold for, in a line below the table.
+    /// The conditions of the figures, for a line below the table.
     pub fn conditions(&self) -> String {
         let peak = self.peak_memory_bytes.map(|bytes| Bytes(bytes).to_string());
         format!(
@@ -106,7 +106,7 @@ impl Report {
         )
     }
 
-    /// The reads as a table for people, its head in front.
+    /// The reads as a table for people, its head first.
     pub fn read_rows(&self) -> Vec<Vec<String>> {
         let head = ["objects", "store, read", "device, read", "ratio"];
         let mut rows = vec![head.map(str::to_owned).to_vec()];
@@ -121,7 +121,7 @@ impl Report {
         rows
     }
 
-    /// The writes as a table for people, its head in front.
+    /// The writes as a table for people, its head first.
     pub fn rows(&self) -> Vec<Vec<String>> {
         let head = ["objects", "store", "", "device, one flush", "ratio"];
         let group = ["device, flush every", "", "ratio"];
@@ -150,33 +150,33 @@ fn rate(bytes_per_second: f64) -> String {
     format!("{:.0} MiB/s", bytes_per_second / f64::from(1 << 20))
 }
 
-/// What was measured for one size of object; rates are medians over the rounds.
+/// The results for one size of object; rates are medians over the rounds.
 #[derive(Debug, Serialize)]
 pub struct SizeResult {
     /// Bytes of an object.
     pub object_bytes: u64,
     /// Objects of a round.
     pub objects_per_round: u64,
-    /// Through the store.
+    /// Bytes written through the store a second.
     pub store_bytes_per_second: f64,
-    /// The same in objects.
+    /// Objects written through the store a second.
     pub store_objects_per_second: f64,
-    /// Straight to a drive, with a flush at the end.
+    /// Bytes written straight to the plain drive a second, with one flush at the end.
     pub device_one_flush_bytes_per_second: f64,
-    /// Straight to a drive, with a flush for as many objects as the store acknowledges together, or for each
-    /// tiny one.
+    /// Bytes written straight to the plain drive a second, with a flush after every [`Self::flush_every_objects`].
     pub device_group_flush_bytes_per_second: f64,
-    /// How many these are.
+    /// Objects between two flushes of the plain drive: as many as the store may acknowledge together, 1 for tiny
+    /// ones.
     pub flush_every_objects: u64,
-    /// Store ÷ device.
+    /// Store ÷ plain drive with one flush.
     pub ratio_one_flush: f64,
-    /// Store ÷ device.
+    /// Store ÷ plain drive with regular flushes.
     pub ratio_group_flush: f64,
-    /// All objects from the store, so many at a time.
+    /// Bytes read from the store a second, several objects at a time.
     pub store_read_bytes_per_second: f64,
-    /// The same bytes from a drive, as many at a time.
+    /// The same bytes read from the plain drive, as many at a time.
     pub device_read_bytes_per_second: f64,
-    /// Store ÷ device.
+    /// Store ÷ plain drive, for reads.
     pub ratio_read: f64,
     /// Bytes written to the store's drive for each byte of an object, compactions included.
     pub drive_bytes_per_object_byte: f64,
@@ -197,7 +197,7 @@ struct Round {
 /// Runs the benchmark in the store on `drive`, and on a drive file beside it.
 ///
 /// # Errors
-/// Also that there is no space for a round. What was made is removed.
+/// Among others, that there is no space for a round. Everything that was made is removed.
 pub fn run(drive: Drive, options: &Options, watch: &dyn Watch) -> Result<Report> {
     let path = drive.path().to_owned();
     let (geometry, profile) = (drive.geometry().clone(), drive.profile_name().to_owned());
@@ -218,7 +218,7 @@ pub fn run(drive: Drive, options: &Options, watch: &dyn Watch) -> Result<Report>
                     collection: COLLECTION,
                 });
             }
-            // Nobody else has this drive open, so whoever made it is dead.
+            // This process has the drive locked: the benchmark that made the collection was killed.
             tracing::warn!("objects of a benchmark that was killed are removed");
             remove_collection(&store)?;
         }
@@ -241,7 +241,7 @@ pub fn run(drive: Drive, options: &Options, watch: &dyn Watch) -> Result<Report>
         let results: Result<Vec<_>> = sizes
             .map(|(size, total)| bench.size(*size, *total))
             .collect();
-        // Whether it went well or not.
+        // Removed after an error, too.
         let removed = remove_collection(&store);
         let results = results?;
         removed?;
@@ -317,7 +317,7 @@ impl Bench<'_> {
             self.watch.step();
             let before = self.device.snapshot();
             let store = self.put_all(&piece, count)?;
-            // What is in memory only has its writes still to come.
+            // Data that is in memory only has yet to be written: this belongs to the cost.
             self.store.flush()?;
             let done = self.device.snapshot().since(&before);
             self.watch.step();
@@ -369,8 +369,8 @@ impl Bench<'_> {
         })
     }
 
-    /// Puts `count` objects, so many at a time as asked for, each durable before the next one of
-    /// its thread.
+    /// Puts `count` objects, [`Options::concurrency`] at a time, each of which is durable before its thread begins
+    /// the next. Returns the time taken.
     fn put_all(&self, piece: &[u8], count: u64) -> Result<Duration> {
         let start = self.clock.now();
         together(self.options.concurrency, count, self.watch, |number| {
@@ -384,7 +384,8 @@ impl Bench<'_> {
         Ok(self.clock.now() - start)
     }
 
-    /// Reads `count` objects, in no order and none of which the host has in memory, so many at a time as asked for.
+    /// Reads `count` objects in scattered order with an empty page cache, [`Options::concurrency`] at a time. Returns
+    /// the time taken.
     fn get_all(&self, size: u64, count: u64) -> Result<Duration> {
         cold::forget(self.path)?;
         let start = self.clock.now();
@@ -424,7 +425,7 @@ fn name(number: u64) -> String {
     format!("object-{number:08}")
 }
 
-/// Bytes from a fixed seed (xorshift64*) that no layer below could compress or recognise.
+/// Pseudo-random bytes from a fixed seed (xorshift64*), which no layer below can compress or deduplicate.
 fn bytes_that_do_not_repeat(length: u64) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let mut bytes = Vec::with_capacity(length as usize);

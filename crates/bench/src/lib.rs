@@ -1,7 +1,7 @@
 //! Benchmarks: the store beside a plain drive, and BlueFS beside the host's file system.
 //!
-//! Each alternates between the two in many short rounds, because the speed of a shared disk varies more
-//! between minutes than between these; what is answered is a median of the rounds' ratios.
+//! Each alternates between the two in many short rounds, because the speed of a shared disk varies more over minutes
+//! than between such rounds. The results are medians of the rounds' ratios.
 
 pub mod append;
 pub mod bluefs;

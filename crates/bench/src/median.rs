@@ -1,6 +1,6 @@
 //! The median, which one slow round does not move.
 
-/// The middle one; of an even number the mean of the two in the middle; 0 of none.
+/// The middle value; of an even number, the mean of the two in the middle; 0 if there is none.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

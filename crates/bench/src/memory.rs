@@ -1,4 +1,4 @@
-//! How much memory this process has used at the most.
+//! Peak memory of this process.
 
 /// The peak of the resident set in bytes, as the kernel counts it; `None` where it does not say.
 pub fn peak_bytes() -> Option<u64> {

@@ -1,4 +1,4 @@
-//! A drive whose commands take as long as is asked for.
+//! A wrapper of a drive whose commands take at least a given time.
 
 use device::ZonedDevice;
 use device::changed::Change;
@@ -7,19 +7,20 @@ use runtime::sync::Mutex;
 use std::time::Duration;
 use zone::{ByteOffset, ZoneId, ZoneResult};
 
-/// The host wakes a thread this much late. A medium is not idle for as long, so where bytes take time that is waited for awake.
+/// A sleeping thread may wake this much late. With a byte rate, the medium would be idle meanwhile, so the last part
+/// of the time is a busy loop.
 const SLACK: Duration = Duration::from_micros(100);
 
-/// How long commands take at least.
+/// The least times of commands.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pace {
-    /// A write, an append or a flush, whatever else is under way.
+    /// Time of a write, an append or a flush, independent of other commands.
     pub command: Duration,
-    /// Bytes that are read and written a second, one command after the other; none: as many as can be.
+    /// Bytes that are read and written a second, one command after the other; `None` for no limit.
     pub bytes_per_second: Option<u64>,
 }
 
-/// Waits behind each command until it has taken so long.
+/// Waits after each command until it has taken its time.
 pub struct Paced {
     clock: Runtime,
     pace: Pace,
@@ -36,7 +37,7 @@ impl Paced {
         }
     }
 
-    /// Does what a command of so many bytes does, and comes back when it has taken as long as it takes.
+    /// Does a command of `bytes` bytes with `does`, and returns when it has taken its time.
     fn take<T>(&self, command: Duration, bytes: usize, does: impl FnOnce() -> T) -> T {
         let mut end = self.clock.now() + command;
         if let Some(rate) = self.pace.bytes_per_second {

@@ -1,4 +1,4 @@
-//! Where a benchmark with db_bench happens: a fresh drive with BlueFS, or a fresh directory beside it.
+//! The place where db_bench runs: a fresh drive with BlueFS, or a fresh directory beside it.
 
 use crate::db_bench::{BenchStatistics, Measurements, measure};
 use crate::error::{Error, Result};
@@ -10,18 +10,18 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use zone::Geometry;
 
-/// What drives are made for a benchmark.
+/// Geometry and profile of the drives that a benchmark makes.
 #[derive(Clone, Debug)]
 pub struct Shape {
-    /// Their shape.
+    /// Zones and limits of the drives.
     pub geometry: Geometry,
     /// The name of their profile.
     pub profile: String,
 }
 
-/// Where a benchmark happens; all that it makes is removed in the end.
+/// Paths of a benchmark's files, all of which are removed on drop.
 pub struct Place {
-    /// The drive.
+    /// Path of the drive file.
     pub drive: PathBuf,
     folder: PathBuf,
     statistics: PathBuf,
@@ -29,7 +29,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// At a path where nothing is yet, for drives of this shape.
+    /// A place for drives of this shape. Fails if a file exists at one of its paths.
     pub fn at(drive: &Path, shape: Shape) -> Result<Self> {
         let beside = |suffix: &str| {
             let mut name = drive.as_os_str().to_owned();
@@ -51,7 +51,7 @@ impl Place {
         })
     }
 
-    /// Makes the drive, with an empty file system on it.
+    /// Makes the drive, with an empty BlueFS on it.
     pub fn make_drive(&self) -> Result<()> {
         let Shape { geometry, profile } = &self.shape;
         let drive = FileDrive::create(&self.drive, geometry, profile)?;
@@ -70,7 +70,7 @@ impl Place {
         std::fs::remove_file(&self.drive).map_err(|e| Error::file(&self.drive, e))
     }
 
-    /// Runs db_bench on the drive, which is there.
+    /// Runs db_bench on the drive, which has been made before.
     pub fn on_drive(
         &self,
         names: &[&str],
@@ -119,7 +119,7 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.drive);
-        // A program that was killed leaves it (docs/format/unsynced.md).
+        // A killed program leaves this file (docs/format/unsynced.md).
         let _ = std::fs::remove_file(self.drive.with_added_extension("unsynced"));
         let _ = std::fs::remove_file(&self.statistics);
         let _ = std::fs::remove_dir_all(&self.folder);

@@ -1,5 +1,4 @@
-//! The yardstick: the same bytes straight to a drive file, zone by zone, with
-//! nothing in between.
+//! The baseline for benchmarks: the same bytes straight to a drive file, zone after zone, with nothing in between.
 
 use crate::cold;
 use crate::error::{Error, Result};
@@ -14,10 +13,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use zone::{ByteOffset, Geometry, ZoneAddress, ZoneId};
 
-/// Between the store's drive and the number of the process that measures.
+/// Stands between the name of the store's drive and the process id.
 const SUFFIX: &str = ".bench-";
 
-/// A drive file of the same shape beside the store's; the file is removed in the end.
+/// A drive file of the same shape beside the store's drive; it is removed on drop.
 pub struct RawDrive {
     drive: Changed<FileDrive, Paced>,
     path: PathBuf,
@@ -42,8 +41,8 @@ impl RawDrive {
         Ok(Self { drive, path })
     }
 
-    /// Writes `count` pieces of the bytes in `piece`, with a flush after every `flush_every` of
-    /// them and one at the end, and answers how long that took. Everything is erased first.
+    /// Writes `count` copies of `piece`, with a flush after every `flush_every` of them and one at the end. Returns
+    /// the time taken. All zones are reset first.
     pub fn write(
         &self,
         piece: &[u8],
@@ -70,8 +69,8 @@ impl RawDrive {
         Ok(clock.now() - start)
     }
 
-    /// Reads the pieces of so many bytes that [`Self::write`] wrote, in no order and none of which the host has in
-    /// memory, so many at a time, and answers how long that took.
+    /// Reads the `count` pieces that [`Self::write`] wrote, in scattered order and with an empty page cache, by
+    /// `threads` threads. Returns the time taken.
     pub fn read(
         &self,
         piece_bytes: u64,
@@ -103,7 +102,7 @@ impl RawDrive {
         Ok(clock.now() - start)
     }
 
-    /// One piece at `at`, over the end of a zone if need be.
+    /// Writes one piece at `at`, across the end of a zone if necessary.
     fn write_piece(
         &self,
         geometry: &Geometry,
@@ -126,8 +125,8 @@ impl RawDrive {
     }
 }
 
-/// Removes the files of benchmarks that were killed: of ours by their name, drives by their content,
-/// and nobody has them open.
+/// Removes drive files that killed benchmarks have left: they have the name of such a file, are drives, and no other
+/// process has them open.
 fn remove_left_overs(store_drive: &Path) {
     let (Some(folder), Some(name)) = (store_drive.parent(), store_drive.file_name()) else {
         return;

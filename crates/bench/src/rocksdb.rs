@@ -1,7 +1,7 @@
 //! Debian's db_bench on BlueFS and on the host's own file system, in alternation.
 //!
-//! Every round has a fresh drive and a fresh directory, on the same disk, with the same settings of
-//! RocksDB; who goes first changes from round to round. A figure is the median of the rounds' ratios.
+//! Every round has a fresh drive and a fresh directory, on the same disk, with the same settings of RocksDB; BlueFS
+//! and the host go first in turn. A figure is the median of the rounds' ratios.
 
 use crate::db_bench::{BenchStatistics, Measured, Measurements};
 use crate::error::Result;
@@ -11,23 +11,23 @@ use crate::watch::Watch;
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// What can be measured.
+/// Benchmarks of db_bench that can be run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Workload {
-    /// Random keys into an empty database.
+    /// Writes random keys into an empty database.
     Fillrandom,
-    /// Random keys into one that has them already.
+    /// Writes random keys into a database that has them already.
     Overwrite,
-    /// Random keys out of it.
+    /// Reads random keys.
     Readrandom,
-    /// The same while somebody writes.
+    /// Reads random keys while another thread writes.
     Readwhilewriting,
-    /// Puts that are synced one by one.
+    /// Puts, each of which is synced.
     Fillsync,
 }
 
 impl Workload {
-    /// All, each with its name and what it does.
+    /// Each variant with its name and a description.
     pub const ALL: [(&str, Self, &str); 5] = [
         (
             "fillrandom",
@@ -53,54 +53,54 @@ impl Workload {
     ];
 }
 
-/// What is measured, and how.
+/// The parameters of the benchmark.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where drives are made.
+    /// Path of the drive file, which is made for each run.
     pub drive: PathBuf,
-    /// What drives.
+    /// Geometry and profile of the drive.
     pub shape: Shape,
-    /// What is measured.
+    /// The workloads to run.
     pub wanted: Vec<Workload>,
     /// Keys of the database.
     pub keys: u64,
     /// Reads of each reader.
     pub reads: u64,
-    /// Readers.
+    /// Threads that read.
     pub threads: u32,
-    /// Bytes a second that readwhilewriting writes; 0: as many as it can.
+    /// Bytes a second that readwhilewriting writes; 0 for no limit.
     pub write_rate: u64,
-    /// Keys of fillsync.
+    /// Puts of fillsync.
     pub sync_keys: u64,
     /// Bytes of RocksDB's block cache.
     pub cache_bytes: u64,
-    /// Without direct I/O.
+    /// Whether RocksDB uses the page cache instead of direct I/O for flushes and compactions.
     pub buffered: bool,
-    /// Rounds on each.
+    /// Rounds on BlueFS, and as many on the host's file system.
     pub rounds: u32,
 }
 
-/// What was measured.
+/// The results.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// Rounds on each.
+    /// Rounds on BlueFS, and as many on the host's file system.
     pub rounds: u32,
     /// Keys of the database.
     pub keys: u64,
-    /// Keys of fillsync.
+    /// Puts of fillsync.
     pub sync_keys: u64,
-    /// A figure or two of each workload.
+    /// One or two figures of each workload.
     pub results: Vec<Figure>,
     /// Bytes written to the drive, over all rounds.
     pub drive_bytes_written: u64,
     /// Bytes that RocksDB asked BlueFS to write, over all rounds.
     pub bluefs_bytes_asked: u64,
-    /// The one for each of the other.
+    /// Bytes written to the drive ÷ bytes asked of BlueFS; `None` if none were asked.
     pub drive_bytes_per_byte_asked: Option<f64>,
 }
 
 impl Report {
-    /// What the table does not say, a line each.
+    /// Conditions and write amplification, which the table does not contain; one line each.
     pub fn lines(&self, options: &Options) -> Vec<String> {
         let asked = self
             .drive_bytes_per_byte_asked
@@ -120,7 +120,7 @@ impl Report {
         asked.into_iter().chain([conditions]).collect()
     }
 
-    /// A table for people, its head in front.
+    /// A table for people, its head first.
     pub fn rows(&self) -> Vec<Vec<String>> {
         let head = ["", "BlueFS", "host", "ratio", "target"];
         let mut rows = vec![head.map(str::to_owned).to_vec()];
@@ -140,9 +140,9 @@ impl Report {
 /// One number of a workload: medians of the rounds and of their ratios.
 #[derive(Debug, Serialize)]
 pub struct Figure {
-    /// The workload, and what of it.
+    /// The workload, with the percentile if the figure is a latency.
     pub name: String,
-    /// Behind the numbers.
+    /// Unit that follows the numbers.
     pub unit: &'static str,
     /// On BlueFS.
     pub bluefs: f64,
@@ -150,7 +150,7 @@ pub struct Figure {
     pub host: f64,
     /// BlueFS ÷ host.
     pub ratio: f64,
-    /// What the ratio should be.
+    /// The range that the ratio should be in, in words.
     pub target: String,
     bluefs_rounds: Vec<f64>,
     host_rounds: Vec<f64>,
@@ -158,7 +158,7 @@ pub struct Figure {
 
 /// One call of db_bench.
 struct Call {
-    /// What is measured in it, in order.
+    /// Workloads that are measured in this call, in order.
     names: Vec<&'static str>,
     arguments: Vec<String>,
 }
@@ -174,7 +174,7 @@ impl Workload {
         }
     }
 
-    /// The least that BlueFS ÷ host should be.
+    /// The least ratio BlueFS ÷ host that is wanted.
     const fn target(self) -> f64 {
         match self {
             Self::Fillsync => 1.5,
@@ -183,7 +183,7 @@ impl Workload {
     }
 }
 
-/// Calls for what is wanted: one that writes, one that reads what a fill left, one that syncs.
+/// The calls that cover the wanted workloads: one that writes, one that fills and then reads, one that syncs.
 fn calls(options: &Options) -> Vec<Call> {
     let mut common = vec![
         "--key_size=20".to_owned(),
@@ -229,7 +229,7 @@ fn calls(options: &Options) -> Vec<Call> {
     let syncs = names(&[Workload::Fillsync]);
     if !syncs.is_empty() {
         calls.push(Call {
-            // Its keys are out of a thousandth of `num`, but it writes `num` of them unless told.
+            // Keys of fillsync are below `num` ÷ 1000, but it would write `num` of them without `--writes`.
             arguments: with(&[
                 "--benchmarks=fillsync".to_owned(),
                 format!("--num={}", options.sync_keys.saturating_mul(1000)),
@@ -244,7 +244,7 @@ fn calls(options: &Options) -> Vec<Call> {
 /// Runs the benchmark.
 ///
 /// # Errors
-/// Also that something is there already where the drive would be. What was made is removed.
+/// Among others, that a file exists where the drive would be made. Everything that was made is removed.
 pub fn run(options: &Options, watch: &dyn Watch) -> Result<Report> {
     let place = Place::at(&options.drive, options.shape.clone())?;
     let calls = calls(options);
@@ -259,7 +259,8 @@ pub fn run(options: &Options, watch: &dyn Watch) -> Result<Report> {
                 let bluefs_now = (round + turn) % 2 == 0;
                 let side = if bluefs_now { "BlueFS" } else { "the host" };
                 watch.measures(format!("round {}: {what} on {side}", round + 1));
-                // A terminal sends Ctrl-C to db_bench as well: then this is why it failed.
+                // Ctrl-C at a terminal also ends db_bench: the interruption is reported then, not the failure of
+                // db_bench.
                 if bluefs_now {
                     let measured = place.on_bluefs(&call.names, &call.arguments);
                     watch.check()?;

@@ -1,12 +1,12 @@
-//! What a put, a look-up and a mount cost while the objects of a store become more.
+//! Measures the cost of a put, a look-up and a mount while the number of objects in a store grows.
 //!
-//! The drive is in memory, where zeros take no room, and large objects are zeros: so the data of millions
-//! fits, and what is measured is the program's work, not a disk's. All costs are counts: CPU time of the
-//! process (compactions included), bytes and reads of the drive. Each stage ends with the memtable written
-//! out and the compactions done.
+//! The drive is in memory, where zeros take no room, and large objects are zeros: so the data of millions of objects
+//! fits, and the program's work is measured, not a disk's. All costs of operations are counts: CPU time of the
+//! process (compactions included), bytes and reads of the drive. Each stage ends with the memtable written out and
+//! the compactions done.
 //!
-//! Writes and flushes take `COMMAND`. If they took no time, no put would wait for another's flush, and each would fill
-//! blocks of the log alone: chance would say how many bytes that is.
+//! Writes and flushes take `COMMAND`. If they took no time, no put would share another's flush: each would fill
+//! blocks of the log alone, and the number of bytes would depend on chance.
 
 use crate::cpu;
 use crate::error::Result;
@@ -30,43 +30,43 @@ const SIZE: u64 = 14 << 40;
 const COLLECTION: &str = "scale";
 /// How long a write or a flush takes: as on fast flash, where puts share the fewest flushes.
 const COMMAND: Duration = Duration::from_micros(100);
-/// How long compactions may take at the end of a stage.
+/// The longest time that compactions may take at the end of a stage.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// They are over when the drive was left alone for so long.
+/// Compactions are over when the drive has had no command for this long.
 const QUIET: Duration = Duration::from_millis(300);
-/// Look-ups of a stage, and the fewest overwrites.
+/// Look-ups of a stage, and the least number of overwrites.
 const PROBES: u64 = 100_000;
-/// Of the objects, one in so many is overwritten: enough that compactions have the part that they have in the long run, and
-/// not what the puts in front left of them.
+/// At least one in this many objects is overwritten. With so many, compactions have their long-term share of the
+/// cost, and not one that depends on the puts before.
 const OVERWRITTEN: u64 = 5;
 
-/// What is measured.
+/// The parameters of the benchmark.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// How many objects there are when something is measured; from 1 on.
+    /// Numbers of objects at which costs are measured, from 1 on.
     pub stages: Vec<u64>,
-    /// Bytes of an object.
+    /// Bytes of an object; each size is measured on a store of its own.
     pub object_bytes: Vec<u64>,
     /// Objects written at the same time.
     pub concurrency: u32,
 }
 
-/// What was measured with so many objects of one size.
+/// The costs in a store with a number of objects of one size.
 #[derive(Debug, Serialize)]
 pub struct Stage {
     /// Bytes of an object.
     pub object_bytes: u64,
-    /// Names come in their order.
+    /// Whether names come in order; else they are random.
     pub ordered: bool,
-    /// Objects that there are.
+    /// Objects in the store.
     pub objects: u64,
-    /// Of those that came with this stage.
+    /// Puts of the objects that were added in this stage.
     pub puts: Cost,
-    /// Of puts that replace one of them.
+    /// Puts that replace an object.
     pub overwrites: Cost,
-    /// Of reads of a whole object.
+    /// Reads of a whole object.
     pub gets: Cost,
-    /// Of looking for an object that is not there.
+    /// Look-ups of an object that does not exist.
     pub misses: Cost,
     /// Seconds of a mount after an unmount.
     pub mount_clean_seconds: f64,
@@ -74,20 +74,20 @@ pub struct Stage {
     pub mount_killed_seconds: f64,
 }
 
-/// Of one operation.
+/// The mean cost of one operation.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct Cost {
-    /// CPU time of the process.
+    /// CPU time of the process, in microseconds.
     pub cpu_micros: f64,
     /// Bytes written to the drive.
     pub bytes_written: f64,
-    /// Reads of the drive, and their bytes.
+    /// Reads of the drive.
     pub reads: f64,
-    /// Bytes of these.
+    /// Bytes that these read.
     pub bytes_read: f64,
 }
 
-/// A table for people, its head in front.
+/// A table for people, its head first.
 pub fn rows(stages: &[Stage]) -> Vec<Vec<String>> {
     let head = [
         "objects of",
@@ -129,7 +129,7 @@ pub fn rows(stages: &[Stage]) -> Vec<Vec<String>> {
 /// Runs the benchmark.
 ///
 /// # Errors
-/// Of the store, and that it was interrupted.
+/// The store fails, or the watch has stopped the benchmark.
 pub fn run(options: &Options, watch: &dyn Watch) -> Result<Vec<Stage>> {
     let mut done = Vec::new();
     let stages: BTreeSet<u64> = options.stages.iter().copied().collect();
@@ -146,7 +146,7 @@ pub fn run(options: &Options, watch: &dyn Watch) -> Result<Vec<Stage>> {
     Ok(done)
 }
 
-/// A store while it grows.
+/// A store that grows from stage to stage.
 struct Scale<'a> {
     options: &'a Options,
     watch: &'a dyn Watch,
@@ -178,7 +178,7 @@ impl<'a> Scale<'a> {
     }
 
     fn store(&self) -> &Store {
-        // It is away during a mount only.
+        // It is `None` only during a mount.
         self.store.as_ref().unwrap_or_else(|| unreachable!())
     }
 
@@ -201,10 +201,10 @@ impl<'a> Scale<'a> {
         store.as_ref().map_or(Ok(()), Store::unmount)?;
         drop(store);
         let mount_clean_seconds = self.mount()?;
-        // Log records that the next mount replays.
+        // Leaves log records for the next mount to replay.
         let (threads, logged) = (self.options.concurrency, probes.min(objects / 10));
         together(threads, logged, self.watch, |number| self.put(any(number)))?;
-        // Nothing is unmounted: this is how a process dies.
+        // Dropped without an unmount, as when the process is killed.
         self.store = None;
         let mount_killed_seconds = self.mount()?;
         Ok(Stage {
@@ -249,8 +249,8 @@ impl<'a> Scale<'a> {
         Ok(())
     }
 
-    /// Does `count` operations, until the database has done all that follows from them, and answers what
-    /// one of them cost.
+    /// Does `count` operations, waits until the compactions that follow from them are done, and returns the mean cost
+    /// of one.
     fn cost(&self, count: u64, operation: impl Fn(u64) -> Result<()> + Sync) -> Result<Cost> {
         let (drive, cpu) = (self.drive.snapshot(), cpu::seconds());
         together(self.options.concurrency, count, self.watch, operation)?;
@@ -266,7 +266,7 @@ impl<'a> Scale<'a> {
         })
     }
 
-    /// Waits until the drive has been left alone for a while.
+    /// Waits until the drive has had no command for [`QUIET`], or [`PATIENCE`] is over.
     fn settle(&self) {
         let clock = Runtime::system();
         let mut before = StatsSnapshot::default();
@@ -291,7 +291,7 @@ fn mount(drive: &Arc<Stats<MemoryDrive>>) -> Result<Store> {
     Ok(Store::mount(device, MountOptions::new(RocksDb))?)
 }
 
-/// Bytes that nothing can compress where they may go to the metadata, and zeros where not.
+/// Bytes that cannot be compressed for sizes that may be kept in the metadata, and zeros for larger ones.
 fn object(bytes: u64) -> Vec<u8> {
     let random = |number| (mixed(number) >> 56) as u8;
     match bytes {
@@ -300,7 +300,7 @@ fn object(bytes: u64) -> Vec<u8> {
     }
 }
 
-/// A number of its own for each number, in no order (the finalizer of splitmix64).
+/// A different number for each number, in an order that looks random (the finalizer of splitmix64).
 fn mixed(number: u64) -> u64 {
     let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

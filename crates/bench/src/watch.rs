@@ -1,23 +1,23 @@
-//! Who watches a benchmark, and may end it.
+//! Shows the progress of a benchmark, and may stop it.
 
 use crate::error::{Error, Result};
 use terminal::{Interrupt, Progress};
 
-/// Is told how far a benchmark is, and asked whether it goes on.
+/// Receives the progress of a benchmark, and decides whether it goes on.
 pub trait Watch: Sync {
-    /// There are so many steps.
+    /// The benchmark has this many steps in all.
     fn steps(&self, count: u64);
-    /// What is being measured.
+    /// The benchmark measures `what` from now on.
     fn measures(&self, what: String);
     /// A step is over.
     fn step(&self);
-    /// Whether somebody wants it to end.
+    /// Whether the benchmark is to stop.
     fn is_stopped(&self) -> bool;
 
-    /// An error once somebody wants it to end.
+    /// Checks whether the benchmark is to stop.
     ///
     /// # Errors
-    /// That.
+    /// [`Error::Interrupted`] if it is.
     fn check(&self) -> Result<()> {
         if self.is_stopped() {
             return Err(Error::Interrupted);
@@ -26,7 +26,7 @@ pub trait Watch: Sync {
     }
 }
 
-/// For tests: watches nothing.
+/// A watch for tests, which shows nothing and never stops.
 #[cfg(test)]
 pub struct Nobody;
 
@@ -40,16 +40,16 @@ impl Watch for Nobody {
     }
 }
 
-/// Somebody at a terminal, who may press Ctrl-C.
+/// Shows progress on a terminal, and stops at Ctrl-C.
 pub struct Terminal(Progress, Interrupt);
 
 impl Terminal {
-    /// Of a benchmark that says how many steps there are.
+    /// For a benchmark that tells the number of its steps.
     pub fn steps(interrupt: Interrupt) -> Self {
         Self(Progress::steps("measuring", Some(0)), interrupt)
     }
 
-    /// Of one that does not.
+    /// For a benchmark that does not tell the number of its steps.
     pub fn parts(interrupt: Interrupt) -> Self {
         Self(Progress::steps("measuring", None), interrupt)
     }

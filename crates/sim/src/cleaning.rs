@@ -103,7 +103,6 @@ impl Load {
     /// all writes.
     ///
     /// # Errors
-    ///
     /// The load cannot be simulated.
     pub fn run(
         &self,

@@ -100,7 +100,6 @@ impl Policy {
     /// writes.
     ///
     /// # Errors
-    ///
     /// The load cannot be simulated.
     pub fn measure(self, load: &Load, each: impl FnMut(u64, u64)) -> Result<Cost, Impossible> {
         let outcome = load.run(&*self.decides(load.seed), each)?;

@@ -1,5 +1,5 @@
-//! Bytes that go to the drive for each byte asked, space taken for each live byte, flushes for each
-//! synced put: counted by BlueFS while db_bench runs on it, and seen on the drive meanwhile.
+//! Bytes written to the drive for each byte asked, space taken for each live byte, and flushes for each synced put.
+//! BlueFS counts them while db_bench runs on it; the space is observed on the drive meanwhile.
 
 use super::{Bench, Figure};
 use crate::error::Result;
@@ -11,18 +11,18 @@ use std::time::Duration;
 
 /// Bytes of a key and its value in an SST.
 const PER_KEY: f64 = 428.0;
-/// Between two looks at the drive.
+/// The time between two observations of the drive.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// How a look found the drive.
+/// An observation of the drive.
 #[derive(Clone, Copy)]
 struct Seen {
     live_bytes: u64,
-    /// Written and named bytes for each live one.
+    /// Live and dead bytes ÷ live bytes.
     amplification: f64,
 }
 
-/// A fill and two overwrites.
+/// Runs a fill and two overwrites.
 pub fn amplification(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     let (size, zone) = (bench.options.size, bench.options.zone_size);
     let table = bench.options.table_size.unwrap_or(2 * zone);
@@ -50,7 +50,7 @@ pub fn amplification(bench: &Bench<'_>) -> Result<Vec<Figure>> {
         format!("--max_compaction_bytes={level}"),
         // On a small drive RocksDB's LOG would be a good part of what is stored.
         "--use_stderr_info_logger=true".to_owned(),
-        // Writers wait for compactions, which otherwise take as much space as they are late.
+        // Writers wait for compactions: space would be taken for as long as these are late.
         "--level0_file_num_compaction_trigger=2".to_owned(),
         "--level0_slowdown_writes_trigger=4".to_owned(),
         "--level0_stop_writes_trigger=6".to_owned(),
@@ -63,7 +63,7 @@ pub fn amplification(bench: &Bench<'_>) -> Result<Vec<Figure>> {
             let mut seen = Vec::new();
             let mut source = Source::<Nobody>::alone(&place.drive, Runtime::system());
             while !done.load(Ordering::Relaxed) {
-                // A look that fails is one less.
+                // A failed observation is left out.
                 seen.extend(source.look().ok().and_then(|look| of(&look)));
                 thread::sleep(LOOK);
             }
@@ -77,7 +77,7 @@ pub fn amplification(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     let (_, statistics) = ran?;
     let at_rest = of(&Source::<Nobody>::alone(&place.drive, Runtime::system()).look()?);
     let fullest = seen.iter().chain(&at_rest).map(|s| s.live_bytes).max();
-    // The second overwrite: the last third, as far as time goes.
+    // The second overwrite: the last third of the observations.
     let late: Vec<f64> = seen
         .split_off(seen.len() - seen.len() / 3)
         .iter()
@@ -115,7 +115,7 @@ pub fn amplification(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     ])
 }
 
-/// What a look says; nothing as long as there is nothing.
+/// The sizes in a snapshot; `None` while nothing is live.
 fn of(look: &Snapshot) -> Option<Seen> {
     let (live, dead) = (look.totals.live_bytes, look.totals.dead_bytes);
     (live > 0).then(|| Seen {
@@ -124,7 +124,7 @@ fn of(look: &Snapshot) -> Option<Seen> {
     })
 }
 
-/// Puts that are synced one by one.
+/// Runs puts that are synced one by one.
 pub fn flushes(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     let puts = bench.options.sync_keys;
     let place = bench.place(16 << 30, None)?;

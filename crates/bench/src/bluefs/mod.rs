@@ -1,5 +1,5 @@
-//! What the file system costs on a drive: bytes, space, flushes, the speed of one table, and the time that a
-//! mount takes.
+//! Measures BlueFS on a drive: bytes written, space taken, flushes, the speed of writing one SST, and the time of a
+//! mount.
 
 mod amplification;
 mod mount;
@@ -15,21 +15,21 @@ use std::path::PathBuf;
 
 const PROFILE: &str = "hm-smr-14tb";
 
-/// What can be measured.
+/// The parts of the benchmark.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Part {
     /// Bytes written and space taken over a fill and two overwrites of a drive that is nearly full.
     Amplification,
     /// Flushes of the drive for each synced put.
     Flushes,
-    /// One table, against the same bytes straight to a drive of the same shape.
+    /// One SST, compared with the same bytes straight to a drive of the same shape.
     Stream,
     /// Mounts of a drive with many zones and files.
     Mount,
 }
 
 impl Part {
-    /// All, each with its name and what it measures.
+    /// Each variant with its name and a description.
     pub const ALL: [(&str, Self, &str); 4] = [
         (
             "amplification",
@@ -54,54 +54,54 @@ impl Part {
     ];
 }
 
-/// What is measured, and how.
+/// The parameters of the benchmark.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where drives are made.
+    /// Path of the drive file, which is made for each part.
     pub drive: PathBuf,
-    /// What is measured.
+    /// The parts to run.
     pub wanted: Vec<Part>,
-    /// How much of the first part's drive all its keys take once, in percent.
+    /// [`Part::Amplification`]: per cent of the drive that all keys take once.
     pub fill_percent: u8,
-    /// Bytes of that drive.
+    /// [`Part::Amplification`]: bytes of the drive.
     pub size: u64,
-    /// Bytes of its zones.
+    /// [`Part::Amplification`]: bytes of a zone.
     pub zone_size: u64,
-    /// Bytes of RocksDB's tables there; two zones unless given.
+    /// [`Part::Amplification`]: bytes of RocksDB's SSTs; `None` for two zones.
     pub table_size: Option<u64>,
-    /// Synced puts.
+    /// [`Part::Flushes`]: synced puts.
     pub sync_keys: u64,
-    /// Bytes of a table of the third part.
+    /// [`Part::Stream`]: bytes of an SST.
     pub stream_bytes: u64,
-    /// Rounds of the third and fourth part.
+    /// [`Part::Stream`] and [`Part::Mount`]: rounds.
     pub rounds: u32,
-    /// Zones of the drive that is mounted.
+    /// [`Part::Mount`]: zones of the drive.
     pub zones: u32,
-    /// Files on it.
+    /// [`Part::Mount`]: files on the drive.
     pub files: u32,
 }
 
-/// A figure and what it should be.
+/// A figure and its target.
 #[derive(Debug, Serialize)]
 pub struct Figure {
-    /// What it is.
+    /// Name of the figure.
     pub name: &'static str,
     /// The median of the rounds.
     pub value: f64,
-    /// Behind the number.
+    /// Unit that follows the number.
     pub unit: &'static str,
-    /// What it should be.
+    /// The range that the value should be in, in words.
     pub target: Option<String>,
     rounds: Vec<f64>,
 }
 
 impl Figure {
-    /// Of one run.
+    /// The figure of a single run.
     fn one(name: &'static str, value: f64, target: Option<&str>) -> Self {
         Self::median(name, "", vec![value], target)
     }
 
-    /// The median of several.
+    /// The median of several rounds.
     fn median(
         name: &'static str,
         unit: &'static str,
@@ -118,7 +118,7 @@ impl Figure {
     }
 }
 
-/// A table for people, its head in front.
+/// A table for people, its head first.
 pub fn rows(figures: &[Figure]) -> Vec<Vec<String>> {
     let mut rows = vec![["", "", "target"].map(str::to_owned).to_vec()];
     rows.extend(figures.iter().map(|figure| {
@@ -131,14 +131,14 @@ pub fn rows(figures: &[Figure]) -> Vec<Vec<String>> {
     rows
 }
 
-/// What every part needs.
+/// What all parts need: the parameters and the watch.
 struct Bench<'a> {
     options: &'a Options,
     watch: &'a dyn Watch,
 }
 
 impl Bench<'_> {
-    /// A place for drives of the usual profile.
+    /// A place for drives of [`PROFILE`].
     fn place(&self, size: u64, zone_size: Option<u64>) -> Result<Place> {
         let shape = Shape {
             geometry: profile::by_name(PROFILE)?.geometry(size, zone_size)?,
@@ -151,7 +151,7 @@ impl Bench<'_> {
 /// Runs the benchmark.
 ///
 /// # Errors
-/// Also that something is there already where the drive would be. What was made is removed.
+/// Among others, that a file exists where the drive would be made. Everything that was made is removed.
 pub fn run(options: &Options, watch: &dyn Watch) -> Result<Vec<Figure>> {
     let bench = Bench { options, watch };
     let mut figures = Vec::new();

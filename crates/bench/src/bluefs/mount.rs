@@ -1,4 +1,4 @@
-//! How long a mount of a large drive with many files takes, and a look at it.
+//! Measures how long a mount of a large drive with many files takes, and a snapshot of it by `inspect`.
 
 use super::{Bench, Figure};
 use crate::error::Result;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 const ZONE: u64 = 16 << 20;
 /// Bytes of a file.
 const FILE: usize = 16 << 10;
-/// Bytes that a log has when the process dies, and those of one of its synced records.
+/// Bytes of the log when the process dies, and of each of its records.
 const LOG: usize = 64 << 20;
 const RECORD: usize = 64 << 10;
 
@@ -49,7 +49,7 @@ pub fn run(bench: &Bench<'_>) -> Result<Vec<Figure>> {
         let start = clock.now();
         source.look()?;
         looks.push((clock.now() - start).as_secs_f64());
-        // A log that nobody closes, and files that are renamed and removed.
+        // A log that is not closed, and files that are renamed and renamed back.
         let mut log = fs.create("/db/000001.log")?;
         for _ in 0..LOG / RECORD {
             log.append(&vec![round as u8; RECORD])?;
@@ -62,7 +62,7 @@ pub fn run(bench: &Bench<'_>) -> Result<Vec<Figure>> {
             fs.rename("/db/x", &name)?;
         }
         fs.sync_metadata()?;
-        // Nothing is unmounted: this is how a process dies.
+        // Dropped without an unmount, as when the process is killed.
         drop((log, fs));
         let (fs, seconds) = mount(&place.drive)?;
         crashed.push(seconds);
@@ -76,7 +76,7 @@ pub fn run(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     ])
 }
 
-/// Opens the drive and mounts the file system, and how many seconds that took.
+/// Opens the drive and mounts the file system. Returns it with the seconds that this took.
 fn mount(path: &Path) -> Result<(BlueFs, f64)> {
     let clock = Runtime::system();
     let start = clock.now();

@@ -1,4 +1,4 @@
-//! One SST through BlueFS, and the same bytes straight to a drive of the same shape.
+//! Compares one SST through BlueFS with the same bytes straight to a drive of the same shape.
 
 use super::{Bench, Figure};
 use crate::error::Result;
@@ -10,14 +10,14 @@ use runtime::Runtime;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What RocksDB hands over at once.
+/// Bytes that RocksDB appends at once.
 const PIECE: usize = 1 << 20;
 
 /// Runs the rounds.
 pub fn run(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     let pieces = bench.options.stream_bytes.div_ceil(PIECE as u64).max(1);
     let bytes = pieces * PIECE as u64;
-    // Room for the SST, the last one and what belongs to the file system.
+    // Room for the SST, the one before it and BlueFS's metadata.
     let place = bench.place((bytes * 4).max(16 << 30), None)?;
     place.make_drive()?;
     let drive = Drive::open(&place.drive)?;
@@ -64,7 +64,7 @@ pub fn run(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     ])
 }
 
-/// Writes an SST as RocksDB does, and takes it away again while nobody looks at the clock.
+/// Writes an SST as RocksDB does, and removes it again outside of the measured time. Returns the time taken.
 fn table(fs: &BlueFs, piece: &[u8], pieces: u64) -> Result<Duration> {
     const PATH: &str = "/000001.sst";
     let clock = Runtime::system();

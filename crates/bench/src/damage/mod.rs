@@ -1,8 +1,8 @@
-//! What a store loses to one damage, or two: random damages to stores with two copies of their metadata, each
-//! followed by a mount, a look at every byte, a scrub, a check and another mount.
+//! Measures what a store loses to one damage, or to two: random damages to stores with two copies of their metadata,
+//! each followed by a mount, a read of every byte, a scrub, another mount and a check.
 //!
-//! Drives are in memory, so a flush has nothing to do: what was acknowledged is there. Every damage follows from the seed
-//! and its number, so one can be tried again.
+//! Drives are in memory, where a flush has nothing to do: acknowledged data is there. Every damage follows from the
+//! seed and its number, so that a single one can be repeated.
 
 mod report;
 mod strike;
@@ -17,25 +17,26 @@ use crate::watch::Watch;
 use runtime::sync::Mutex;
 use world::World;
 
-/// What is tried.
+/// The parameters of the trials.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// How many damages.
+    /// Number of trials.
     pub damages: u64,
-    /// What they follow from.
+    /// Seed of the stores and the damages.
     pub seed: u64,
-    /// The first one's number.
+    /// Number of the first trial.
     pub first: u64,
-    /// Two at a time: nothing may be silent then, but a mount may be refused and objects lost.
+    /// Whether a trial has two damages: then a mount may be refused and objects may be lost, but no data may be
+    /// wrong.
     pub two: bool,
-    /// How many are tried side by side.
+    /// Trials at the same time.
     pub threads: u32,
 }
 
-/// Tries all.
+/// Runs all trials.
 ///
 /// # Errors
-/// Of making the stores, and that it was interrupted.
+/// A store cannot be made, or the watch has stopped the benchmark.
 pub fn run(options: &Options, watch: &dyn Watch) -> Result<Report> {
     watch.steps(options.damages);
     watch.measures("stores to damage".to_owned());

@@ -1,25 +1,25 @@
-//! What became of damaged stores, by the kind of the damage.
+//! The outcomes of trials, by kind of damage.
 
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// Most failures that are named.
+/// The most failures that are listed.
 const MAX_NAMED: usize = 50;
 
-/// What became of one. Each of these but `lost_bytes` is a failure.
+/// The outcome of one trial. Everything in it but `lost_bytes` is a failure.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Outcome {
-    /// The mount was refused, and why.
+    /// Why the mount was refused.
     pub refused: Option<String>,
-    /// Bytes that are not, and were perhaps never, the object's.
+    /// Objects with wrong content, in words.
     pub wrong: Vec<String>,
-    /// Objects of which more is gone than was damaged.
+    /// Data that is lost beyond what was damaged, in words.
     pub lost: Vec<String>,
-    /// What a scrub has left wrong.
+    /// What is wrong after a scrub, in words.
     pub left: Vec<String>,
-    /// A panic.
+    /// The message of a panic.
     pub aborted: Option<String>,
-    /// Bytes of objects that cannot be read: those that were damaged.
+    /// Bytes of objects that cannot be read.
     pub lost_bytes: u64,
 }
 
@@ -36,23 +36,23 @@ impl Outcome {
     }
 }
 
-/// How many of a kind.
+/// The outcomes of one kind of damage.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Kind {
-    /// Tried.
+    /// Damages tried.
     pub damages: u64,
-    /// Of which so many had this failure.
+    /// Damages with each failure, by its name.
     pub failures: BTreeMap<&'static str, u64>,
     /// Bytes of objects that could not be read, in all.
     pub lost_bytes: u64,
 }
 
-/// What became of all.
+/// The outcomes of all damages.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
-    /// By the kind of damage.
+    /// The outcomes by kind of damage.
     pub kinds: BTreeMap<&'static str, Kind>,
-    /// The first failures: number, damage, what happened.
+    /// The first failures: number, damage, and what happened.
     pub named: Vec<String>,
 }
 
@@ -72,13 +72,13 @@ impl Report {
         }
     }
 
-    /// How many failed.
+    /// Number of failures of all kinds.
     pub fn failures(&self) -> u64 {
         let failures = self.kinds.values().flat_map(|kind| kind.failures.values());
         failures.sum()
     }
 
-    /// A table for people, its head in front.
+    /// A table for people, its head first.
     pub fn rows(&self) -> Vec<Vec<String>> {
         let names = Outcome::default().failures().map(|(name, _)| name);
         let head = ["damage", "tried"].into_iter().chain(names);

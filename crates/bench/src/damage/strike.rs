@@ -1,4 +1,4 @@
-//! One damage: what happens to which bytes or zone.
+//! One damage to a drive: its place and its kind.
 
 use super::world::World;
 use device::faults::{Fault, Faults, Plan};
@@ -7,20 +7,20 @@ use std::io;
 use std::sync::Arc;
 use zone::{ZoneAddress, ZoneCommand, ZoneCondition, ZoneId, ZoneKind};
 
-/// What happens to bytes.
+/// Kinds of damage to bytes.
 #[derive(Clone, Copy, Debug)]
 enum ToBytes {
     Bit,
     Byte,
     Zeroed,
     Stale,
-    /// What belongs elsewhere is here too.
+    /// This block holds what was written to another one, which has it as well.
     Misdirected(ZoneAddress),
-    /// What belongs elsewhere is here, and what belongs here is there.
+    /// This block and another one hold each other's bytes.
     Swapped(ZoneAddress),
 }
 
-/// What happens to a zone.
+/// Kinds of damage to a zone.
 #[derive(Clone, Copy, Debug)]
 enum ToZone {
     Offline,
@@ -34,7 +34,7 @@ enum What {
     Zone(ToZone),
 }
 
-/// A damage.
+/// A damage to a drive.
 #[derive(Clone, Copy, Debug)]
 pub struct Strike {
     at: ZoneAddress,
@@ -44,12 +44,12 @@ pub struct Strike {
 const BLOCK: u64 = 4096;
 const MEGABYTE: u64 = 1 << 20;
 
-/// So many, at random places where something is, more often in metadata than its share.
+/// Draws `count` damages to written places; metadata is hit more often than its share of the bytes.
 pub fn strikes(world: &World, count: usize, random: &mut fastrand::Rng) -> Vec<Strike> {
     (0..count).map(|_| strike(world, random)).collect()
 }
 
-/// In words.
+/// The damages in words.
 pub fn words(strikes: &[Strike]) -> String {
     let each = strikes.iter().map(|s| match s.what {
         What::Bytes(what, length) => format!("{what:?} of {length} at {}", s.at),
@@ -66,7 +66,7 @@ fn place(world: &World, random: &mut fastrand::Rng) -> ZoneAddress {
     loop {
         let zone = zones[random.usize(..zones.len())];
         let at = ZoneAddress::new(zone, random.u64(..world.written(zone)));
-        // Conventional zones are mostly empty.
+        // Conventional zones are mostly empty: blocks of zeros are chosen less often there.
         let is_worth_it = world.now.geometry().kind(zone) != ZoneKind::Conventional
             || block_at(&world.now, at).iter().any(|byte| *byte != 0)
             || random.u8(..20) == 0;
@@ -119,7 +119,7 @@ fn strike(world: &World, random: &mut fastrand::Rng) -> Strike {
 }
 
 impl Strike {
-    /// Of what kind.
+    /// The kind of damage in words.
     pub fn kind(&self) -> &'static str {
         match self.what {
             What::Bytes(ToBytes::Bit, _) => "bit",
@@ -136,7 +136,7 @@ impl Strike {
         }
     }
 
-    /// Bytes that it may cost of data, and whether it touches any.
+    /// Bytes of data that it may destroy; 0 if it hits metadata only.
     pub fn data_bytes(&self, world: &World) -> u64 {
         let of_data = |zone: ZoneId| !world.metadata.contains(&zone);
         let here = of_data(self.at.zone);
@@ -150,12 +150,12 @@ impl Strike {
         }
     }
 
-    /// Whether it is a zone that can be written to and never be read.
+    /// Whether it leaves a zone that takes writes but can never be read.
     pub fn stays_unreadable(&self) -> bool {
         matches!(self.what, What::Zone(ToZone::Unreadable))
     }
 
-    /// Does it to the drive.
+    /// Does the damage to a copy of the world's drive.
     pub fn hit(&self, world: &World, drive: &MemoryDrive, faults: &Faults<Arc<MemoryDrive>>) {
         let zone = self.at.zone;
         match self.what {
@@ -196,7 +196,7 @@ impl Strike {
     }
 }
 
-/// The zone holds again what it did half-way.
+/// Gives the zone the state that it had in the middle of the history.
 fn roll_back(zone: ZoneId, world: &World, drive: &MemoryDrive) {
     let geometry = drive.geometry();
     let all = geometry.capacity(zone);

@@ -1,4 +1,4 @@
-//! A damaged store is mounted, read, scrubbed, checked, written to and mounted again.
+//! One trial: a damaged store is mounted, read, scrubbed, written to, mounted again, read and checked.
 
 use super::report::Outcome;
 use super::strike::Strike;
@@ -12,12 +12,13 @@ use store::{Attributes, Store, Transaction};
 
 /// Bytes that are read at once.
 const STEP: usize = 64 << 10;
-/// An object may lose so much beside a damaged byte: what is under the same checksum, or a compressed blob.
+/// Bytes that an object may lose on either side of damaged ones: the rest of a checksum block or of a compressed
+/// blob.
 const BESIDE: u64 = 512 << 10;
-/// So many objects may show the same bytes.
+/// The most objects that may share the same bytes.
 const CLONES: u64 = 16;
 
-/// What becomes of it.
+/// Applies the damages to a copy of the world's drive, and reports what its store does. A panic is an outcome, too.
 pub fn outcome(world: &World, strikes: &[Strike], two: bool) -> Outcome {
     let tried = catch_unwind(AssertUnwindSafe(|| Trial::new(world, strikes, two).run()));
     tried.unwrap_or_else(|panic| {
@@ -36,7 +37,7 @@ struct Trial<'a> {
     /// Bytes of data that were damaged.
     damaged: u64,
     two: bool,
-    /// A zone that can be written to and never be read.
+    /// Whether a damaged zone takes writes but can never be read.
     stays_unreadable: bool,
     outcome: Outcome,
 }
@@ -64,7 +65,7 @@ impl<'a> Trial<'a> {
         };
         let before = self.read_all(&store);
         if self.two {
-            // What is answered is right; more is not asked for.
+            // With two damages, data may be lost, but not be wrong.
             return self.outcome;
         }
         self.scrub(&store);
@@ -97,7 +98,7 @@ impl<'a> Trial<'a> {
         match Store::mount(self.device.clone(), mount_options(false)) {
             Ok(store) => Some(store),
             Err(error) => {
-                // Of two damages the mount may say so.
+                // With two damages, the mount may be refused.
                 if !self.two {
                     self.outcome.refused = Some(error.to_string());
                 }
@@ -106,7 +107,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Compares everything with what it has to be. Answers how many bytes cannot be read.
+    /// Compares all objects with what they should be. Returns how many bytes cannot be read.
     fn read_all(&mut self, store: &Store) -> u64 {
         let mut lost = 0;
         let names = match store.list(COLLECTION, "", "", usize::MAX) {
@@ -147,7 +148,7 @@ impl<'a> Trial<'a> {
         lost
     }
 
-    /// Answers how many bytes of it cannot be read.
+    /// Compares one object with what it should be. Returns how many of its bytes cannot be read.
     fn read_object(&mut self, store: &Store, name: &str, expected: &Object) -> store::Result<u64> {
         let object = store.open(COLLECTION, name)?;
         let info = object.info();
@@ -177,7 +178,7 @@ impl<'a> Trial<'a> {
         Ok(lost)
     }
 
-    /// Everything that has another copy is right afterwards.
+    /// Scrubs the store, which has to repair everything that has another copy.
     fn scrub(&mut self, store: &Store) {
         match store.scrub(true, |_| true) {
             Ok(true) => {}
@@ -197,13 +198,13 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// A check finds nothing but damaged bytes of objects.
+    /// Runs fsck, which may find nothing but damaged bytes of objects.
     fn check(&mut self, store: &Store) {
         let report = match store.fsck(true, &mut |_, _| {}) {
             Ok(report) => report,
             Err(error) => return self.outcome.left.push(format!("the check: {error}")),
         };
-        // What stays unreadable wherever it is written again is found damaged each time.
+        // A zone that stays unreadable is found damaged again after each repair.
         let of_data = ["checksum mismatch", "unreadable extent"];
         let of_copy = "file system: one of two copies is damaged";
         let mut others = report.errors.keys();

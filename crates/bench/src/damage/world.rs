@@ -1,4 +1,5 @@
-//! A store with a history: what its drive held half-way and holds now, and what it has to answer.
+//! A store with a history: the state of its drive in the middle and at the end, and the objects that it has to
+//! return.
 
 use crate::error::Result;
 use bluefs::BlueFs;
@@ -13,10 +14,10 @@ use store::{
 use zone::{Geometry, ZoneId, ZoneKind};
 
 pub const COLLECTION: &str = "damage";
-/// Operations of a history, and between two mounts of it.
+/// Operations of a history, and operations between two mounts.
 const STEPS: (usize, usize) = (400, 90);
 
-/// What an object has to be.
+/// The expected content of an object.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Object {
     pub data: Vec<u8>,
@@ -24,12 +25,12 @@ pub struct Object {
     pub omap: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
-/// See the head of this file.
+/// A store with a history.
 pub struct World {
     pub earlier: MemoryDrive,
     pub now: MemoryDrive,
     pub objects: BTreeMap<String, Object>,
-    /// Zones of the metadata, those without anything in them among them.
+    /// Zones of the metadata, empty ones included.
     pub metadata: BTreeSet<ZoneId>,
 }
 
@@ -65,7 +66,7 @@ fn geometry(conventional_zones: u32) -> Geometry {
 }
 
 impl World {
-    /// So many different ones.
+    /// Number of different worlds.
     pub const COUNT: u64 = 8;
 
     pub fn new(seed: u64, number: u64) -> Result<Self> {
@@ -101,8 +102,8 @@ impl World {
         if is_clean {
             store.unmount()?;
         } else {
-            // Damage to the last commit in front of a kill is one that was never acknowledged, as far as anybody can
-            // tell; this one has no data.
+            // If the last commit before a kill is damaged, it cannot be told from one that was never acknowledged. So
+            // the last one has no data.
             let mut tx = Transaction::new();
             tx.set_collection_attributes(COLLECTION, Attributes::new());
             store.commit(tx)?;
@@ -118,7 +119,7 @@ impl World {
         })
     }
 
-    /// Bytes of a zone in which something may have been written.
+    /// Bytes of a zone that may have been written: all of a conventional zone, else those below the write pointer.
     pub fn written(&self, zone: ZoneId) -> u64 {
         let geometry = self.now.geometry();
         match geometry.kind(zone) {
@@ -172,7 +173,7 @@ fn change(
             let attributes =
                 Attributes::from([("step".to_owned(), attribute.clone().into_bytes())]);
             tx.put(COLLECTION, &one, writer.finish()?, attributes);
-            // An object that is replaced is another one.
+            // A put replaces the whole object, its omap included.
             let object = Object {
                 data,
                 attribute,

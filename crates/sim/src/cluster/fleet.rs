@@ -51,7 +51,6 @@ impl Fleet {
     /// data, as after a long load.
     ///
     /// # Errors
-    ///
     /// There are no zones, a part is empty or too large for a zone, or the profile cannot be built or simulated in a
     /// cluster.
     pub fn build(&self, part_bytes: u64, seed: u64) -> Result<(Disks, Layout), Impossible> {

@@ -383,7 +383,6 @@ impl Scenario {
     /// Checks that the scenario can be simulated.
     ///
     /// # Errors
-    ///
     /// A parameter is out of its range, or the layout does not fit the drives.
     pub fn check(&self) -> Result<(), Impossible> {
         let drives = u64::from(self.nodes) * u64::from(self.drives_per_node);
@@ -523,7 +522,6 @@ impl Load {
     /// Checks that the load can be simulated.
     ///
     /// # Errors
-    ///
     /// A parameter is out of its range.
     pub fn check(&self) -> Result<(), Impossible> {
         number(

@@ -100,7 +100,6 @@ impl Simulation {
     /// A cluster with filled and aged drives, and nothing under way.
     ///
     /// # Errors
-    ///
     /// [`Scenario::check`] fails, the profile of the drives cannot be built, or the data does not fit on a drive.
     pub fn new(scenario: &Scenario) -> Result<Self, Impossible> {
         scenario.check()?;
@@ -273,7 +272,6 @@ impl Simulation {
     /// whether to go on.
     ///
     /// # Errors
-    ///
     /// [`Load::check`] fails, a write waits on a full drive, `watch` returned false, or a model of a drive refused a
     /// request.
     pub fn run(
