@@ -12,7 +12,7 @@ pub enum Placement {
     Mixed,
     /// Blocks that the user writes, apart from those that the cleaner moves.
     MovedApart,
-    /// Hot blocks apart from cold ones, which are known beforehand: the upper bound for placements that infer them.
+    /// Hot blocks apart from cold ones, with the heat known beforehand: the upper bound for placements that infer it.
     ByHeat,
     /// Blocks of about the same lifetime, as [`ByLifetime`] infers it.
     ByLifetime,

@@ -1,4 +1,4 @@
-//! Simulated clusters beside closed forms of queues, and what never happens in one.
+//! Simulated clusters compared with closed forms of queues, and properties that always hold.
 
 use drive_model::layer::LayerShape;
 use drive_model::{Profile, Span, profile};
@@ -99,7 +99,7 @@ fn one_drive_with_exponential_times_answers_as_mm1() {
         let disks = served(Service::Exponential(ms(10.0)), Service::Constant(ms(10.0)));
         let report = run(&single(disks), &open(utilization * 100.0, 1.0, 4_000.0));
         let mean = 10.0 / (1.0 - utilization);
-        // The response is exponential itself.
+        // The response time is exponential, too.
         near(report.reads.mean_ms, mean, 0.03);
         near(report.reads.p50_ms, mean * 2f64.ln(), 0.03);
         near(report.reads.p99_ms, mean * 100f64.ln(), 0.05);
@@ -115,13 +115,13 @@ fn a_quorum_is_the_order_statistic_of_its_parts() {
         )
     };
     for (redundancy, write, read) in [
-        // The second of three: 1/3 + 1/2. Any one.
+        // Write: the second of three, 1/3 + 1/2. Read: any one.
         (
             Redundancy::Replicas(3),
             closed_form::order_statistic(3, 2),
             1.0,
         ),
-        // The fifth of six; all of four.
+        // Write: the fifth of six. Read: all of four.
         (
             Redundancy::Erasure { data: 4, parity: 2 },
             closed_form::order_statistic(6, 5),
@@ -133,11 +133,11 @@ fn a_quorum_is_the_order_statistic_of_its_parts() {
             redundancy,
             ..single(disks())
         };
-        // A drive is asked so seldom that nothing waits.
+        // So few requests come that none waits for a drive.
         let report = run(&scenario, &open(5.0, 0.5, 8_000.0));
         near(report.writes.mean_ms, 10.0 * write, 0.03);
         near(report.reads.mean_ms, 10.0 * read, 0.03);
-        // Who waits long for the last parts has all of them; who waits for a moment has some.
+        // With a long wait for the last parts all of them count, with a short one only some.
         let of = |after: f64| {
             let scenario = Scenario {
                 after_quorum: ms(after),
@@ -179,7 +179,7 @@ fn throughput_reaches_what_links_and_drives_give_and_no_more() {
         writers,
         ..open(0.0, 0.0, 60.0)
     };
-    // Of two proxies, each sends three copies of what is written.
+    // Each of two proxies sends three copies of what is written.
     let fast = || served(Service::Constant(ms(0.1)), Service::Constant(ms(0.1)));
     let network = Scenario {
         nodes: 8,
@@ -207,7 +207,7 @@ fn throughput_reaches_what_links_and_drives_give_and_no_more() {
     near(report.writes_per_second, 8.0 * 50.0 / 3.0, 0.02);
 }
 
-/// Drives with zones under writes that make them clean.
+/// Drives with zones, under writes that make them clean.
 fn zoned(coordination: Coordination, nodes: u32) -> Scenario {
     Scenario {
         nodes,
@@ -234,7 +234,7 @@ fn zoned(coordination: Coordination, nodes: u32) -> Scenario {
 
 #[test]
 fn with_turns_no_replica_is_cleaned_beside_another_unless_it_is_forced() {
-    // One of nine drives at once is as much as they need to clean.
+    // One of nine drives at a time is as much as they need to clean.
     let load = open(200.0, 0.97, 300.0);
     let of = |coordination| run(&zoned(coordination, 9), &load);
     let [none, news, turns] = [Coordination::None, Coordination::News, Coordination::Turns].map(of);
@@ -248,7 +248,7 @@ fn with_turns_no_replica_is_cleaned_beside_another_unless_it_is_forced() {
     for better in [&news, &turns] {
         assert!(cleaned(better).reads_from_cleaning < cleaned(&none).reads_from_cleaning / 2.0);
     }
-    // What is cleaned follows from what is written.
+    // The amount of cleaning depends on what is written, not on the coordination.
     for other in [&news, &turns] {
         near(
             cleaned(other).write_amplification,
@@ -268,7 +268,7 @@ fn the_budget_holds_but_for_those_that_are_forced() {
     let cleaned = report.cleaning.unwrap();
     assert_eq!(cleaned.beside, 0);
     assert!(cleaned.begun > 0);
-    // One of thirty, and who is forced.
+    // One of thirty, unless drives are forced.
     assert!(
         cleaned.forced > 0 || cleaned.time_part <= 1.0 / 30.0 + 1e-9,
         "{cleaned:?}"
@@ -495,7 +495,7 @@ fn what_cannot_be_is_refused() {
 #[test]
 fn a_kind_of_drive_whose_reads_fail_is_refused_and_every_other_one_is_read() {
     for name in profile::all_names() {
-        // Flash is no disk.
+        // Flash has no disk profile.
         let Ok(profile) = Profile::named(name) else {
             continue;
         };

@@ -1,4 +1,5 @@
-//! The rule of turns says what the one of a real cluster says: one table for both (`tests/swift/turns_table.py`).
+//! The rule of turns gives the same tables as that of a real cluster: both are tested with the same cases
+//! (`tests/swift/turns_table.py`).
 
 use serde::Deserialize;
 use sim::cluster::{AtOnce, Groups, Rules, Table, Told, decide};

@@ -1,4 +1,4 @@
-//! Looks into a profile: `cargo run --release -p skylight --example look st5000as0011`
+//! Examines the drives of profiles: `cargo run --release -p skylight --example look st5000as0011`
 
 #![allow(clippy::expect_used)]
 

@@ -1,37 +1,37 @@
-//! Strokes: what lies on one surface in one piece, and how many surfaces there must be for the
-//! strokes to follow each other as they do.
+//! Finds strokes, which are runs of blocks on one surface, in the times of sequential reads, and infers the number of
+//! surfaces from the order in which strokes follow each other. Pure.
 
 use crate::finding::Finding;
 use crate::statistics::{mean, median};
 
-/// Sequential reads that went to one surface.
+/// Sequential reads of one surface.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Stroke {
-    /// The first of them.
+    /// Index of the first read.
     pub first: usize,
-    /// How many.
+    /// Number of reads.
     pub reads: usize,
-    /// The logarithm of their rate, whatever its unit.
+    /// Logarithm of the rate of the reads, in any unit.
     pub rate: f64,
-    /// Whether a turn was missed in front of it: the arm had to go far.
+    /// Whether a turn was missed before the first read, because the arm had to go far.
     pub missed: bool,
 }
 
-/// A read with a change of the track takes so much longer than one without, at least: a part of it, or so
-/// many milliseconds where it is itself long. What surfaces and places differ by is less than either.
+/// A read with a track change takes at least this much longer than one without: a share of it, or this many
+/// milliseconds if that is less. Surfaces and places differ by less than either.
 const SWITCH: f64 = 0.35;
 const SWITCH_MS: f64 = 0.3;
-/// Reads to either side that say how long one takes without a change: few of them have one.
+/// Reads on either side whose median is the time without a track change; few of them have one.
 const BESIDE: usize = 4;
-/// Going to another surface takes so much longer than going to the next track, at least.
+/// A change to another surface takes at least this many times as long as one to the next track.
 const OTHER_HEAD: f64 = 1.12;
 
-/// Strokes of tens of tracks, from reads of a small part of a track each: those that take longer change
-/// the track, and the slower of these the surface.
+/// Strokes of tens of tracks, from the times in milliseconds of reads of a small part of a track each. The reads that
+/// take longer change the track, and the slower of these the surface.
 pub fn narrow(fine: &[f64], turn_ms: f64) -> Vec<Stroke> {
     let all = median(fine);
     let switch = (SWITCH * all).min(SWITCH_MS);
-    // Longer than those beside it: how long one takes without a change is a surface's own.
+    // The difference to the neighbours: the time without a track change differs between surfaces.
     let longer: Vec<f64> = (0..fine.len())
         .map(|n| {
             fine[n] - median(&fine[n.saturating_sub(BESIDE)..(n + BESIDE + 1).min(fine.len())])
@@ -40,7 +40,7 @@ pub fn narrow(fine: &[f64], turn_ms: f64) -> Vec<Stroke> {
     let switches: Vec<f64> = (longer.iter().copied())
         .filter(|ms| (switch..turn_ms * 0.9).contains(ms))
         .collect();
-    // Most changes are those to the next track.
+    // Most changes are to the next track.
     let next_track = median(&switches);
     let other = |ms: f64| ms > OTHER_HEAD * next_track + 0.02;
     let edges: Vec<usize> = (1..fine.len()).filter(|n| other(longer[*n])).collect();
@@ -61,7 +61,7 @@ pub fn narrow(fine: &[f64], turn_ms: f64) -> Vec<Stroke> {
         }
         first = end;
     }
-    // What is cut into pieces is a surface as well: without it the others look like all.
+    // Reads that are cut into short pieces belong to surfaces, too: without these, the others would look like all.
     let seen: usize = strokes.iter().map(|stroke| stroke.reads).sum();
     if seen * 10 < fine.len() * 9 {
         return Vec::new();
@@ -69,15 +69,15 @@ pub fn narrow(fine: &[f64], turn_ms: f64) -> Vec<Stroke> {
     strokes
 }
 
-/// Reads whose mean is looked at: 128 of a mebibyte each.
+/// Reads in a window, of a mebibyte each, whose mean is compared.
 const WINDOW: usize = 128;
-/// Two windows in a row that are off by so much are on another surface.
+/// Two windows in a row whose logarithmic rate is off by this much are on another surface.
 const STEP: f64 = 0.0035;
 
-/// Strokes of gigabytes, from reads of a mebibyte each: the rate is steady on one and changes between
-/// them, or the arm goes far and misses a turn.
+/// Strokes of gigabytes, from the times in milliseconds of reads of a mebibyte each. Within a stroke the rate is
+/// steady; between strokes it changes, or the arm goes far and misses a turn.
 pub fn plateaus(coarse: &[f64], turn_ms: f64) -> Vec<Stroke> {
-    // A read that misses a turn takes half of one longer than its neighbours, at least.
+    // A read that misses a turn takes at least half a turn longer than its neighbours.
     let usual: Vec<f64> = coarse.chunks(WINDOW).map(median).collect();
     let at = |n: usize| usual[n / WINDOW];
     let missed = |n: usize| n > 0 && coarse[n] > at(n) + turn_ms * 0.5;
@@ -90,19 +90,19 @@ pub fn plateaus(coarse: &[f64], turn_ms: f64) -> Vec<Stroke> {
     }
     all.retain(|stroke: &Stroke| stroke.reads > WINDOW / 2);
     let lengths: Vec<f64> = all.iter().map(|stroke| stroke.reads as f64).collect();
-    // Windows that are hardly shorter are of several strokes each, and beat against them.
+    // Windows that are hardly shorter than strokes cover several each, and their means beat.
     if median(&lengths) < (SHORTEST * WINDOW) as f64 {
         return Vec::new();
     }
     split(&all)
 }
 
-/// Windows of a stroke, at least.
+/// The least number of windows in a stroke.
 const SHORTEST: usize = 4;
 
-/// Cuts reads without a missed turn where the rate changes.
+/// Splits reads without a missed turn where the rate changes.
 fn steady(coarse: &[f64], first: usize, end: usize, all: &mut Vec<Stroke>) {
-    // The read that missed a turn says nothing of the rate.
+    // The read that missed a turn does not show the rate.
     let body = (first + usize::from(first > 0)).min(end);
     let rates: Vec<f64> = coarse[body..end]
         .chunks_exact(WINDOW)
@@ -117,7 +117,7 @@ fn steady(coarse: &[f64], first: usize, end: usize, all: &mut Vec<Stroke>) {
         let off = |rate: f64| (rate - here).abs() > STEP && (rate - here).abs() < 0.5;
         let same_side = (rates[n] - here) * (rates[n + 1] - here) > 0.0;
         if off(rates[n]) && off(rates[n + 1]) && same_side {
-            // The edge may lie within this window: it says nothing of what follows.
+            // The edge may lie within this window, which then does not show the rate that follows.
             edges.push(n);
             begin = n + 1;
             sum = rates[n + 1];
@@ -130,7 +130,7 @@ fn steady(coarse: &[f64], first: usize, end: usize, all: &mut Vec<Stroke>) {
     let mut from = 0;
     for to in edges.into_iter().chain([rates.len()]) {
         let inside = &rates[from..to];
-        // A window over the edge belongs to neither.
+        // A window across the edge shows the rate of neither stroke.
         let rate = median(if inside.len() > 3 {
             &inside[1..inside.len() - 1]
         } else {
@@ -158,10 +158,10 @@ fn steady(coarse: &[f64], first: usize, end: usize, all: &mut Vec<Stroke>) {
     }
 }
 
-/// So many strokes to either side have nearly as many tracks, though there may be fewer and fewer.
+/// Strokes on either side with nearly as many tracks, even if the number falls steadily.
 const NEAR: usize = 24;
 
-/// Tracks of a stroke, from those of all that look like one: a quarter of all tracks are in shorter ones.
+/// Tracks of one stroke, from those of all that look like one: a quarter of all tracks are in shorter ones.
 fn unit(lengths: &[f64]) -> f64 {
     let mut sorted = lengths.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -173,15 +173,15 @@ fn unit(lengths: &[f64]) -> f64 {
     unit.unwrap_or(0.0)
 }
 
-/// Strokes beside each other that are equally dense look like one. All around have as many tracks, so one
-/// that has several times as many is several.
+/// Splits what looks like one stroke. Adjacent strokes of equal density do; as all strokes around have about as many
+/// tracks, one with several times as many is several.
 fn split(strokes: &[Stroke]) -> Vec<Stroke> {
     let tracks = |stroke: &Stroke| stroke.reads as f64 * (-stroke.rate).exp();
     let inside = strokes.get(1..strokes.len().saturating_sub(1));
     let lengths: Vec<f64> = inside.unwrap_or_default().iter().map(tracks).collect();
     let mut all = Vec::new();
     for (n, stroke) in strokes.iter().enumerate() {
-        // The first of them is not one of the lengths.
+        // `lengths` leaves out the first stroke.
         let around = n.saturating_sub(NEAR + 1)..(n + NEAR).min(lengths.len());
         let unit = unit(lengths.get(around).unwrap_or_default());
         let count = if unit > 0.0 {
@@ -203,21 +203,20 @@ fn split(strokes: &[Stroke]) -> Vec<Stroke> {
 
 /// More surfaces than any disk has.
 const MOST_SURFACES: usize = 24;
-/// With more strokes than that, any number of surfaces could have been counted.
+/// With more strokes than this, any number of surfaces can be counted.
 pub const ENOUGH: usize = MOST_SURFACES * 5 / 2 + 2;
-/// Surfaces whose rates differ by less, as a part, cannot be told apart.
+/// The least spread of the surfaces' logarithmic rates with which they can be told apart.
 const LEAST_SPREAD: f64 = 0.002;
-/// What is left of the differences where the number of surfaces is right, at most.
+/// The largest residual with the right number of surfaces, as a share of their spread.
 const UNEXPLAINED: f64 = 0.08;
 
-/// Strokes beyond those that surfaces and groups can be fitted to, at least.
+/// The least number of strokes beyond the parameters for surfaces and groups.
 const LEAST_FREE: f64 = 5.0;
 
-/// How many surfaces there are: down through all of them in one group of strokes, up again in the next,
-/// and the rate of a stroke is its surface's, less what the group lies further in. The fewest with which
-/// that leaves nothing unexplained; none if the surfaces are equally dense, or too few strokes were seen
-/// to be sure. Where the arm has to go back to begin the next stroke, except between two groups, missed
-/// turns say it too.
+///
+/// The strokes of a group go down through all surfaces, and those of the next group up again. The rate of a stroke is
+/// that of its surface, less what the group lies further in. Where the arm has to go back to begin the next stroke,
+/// except between two groups, missed turns give the number, too.
 pub fn surfaces(strokes: &[Stroke], short: bool) -> Option<Finding<u32>> {
     // The last one was cut off.
     let strokes = &strokes[..strokes.len().saturating_sub(1)];
@@ -229,7 +228,7 @@ pub fn surfaces(strokes: &[Stroke], short: bool) -> Option<Finding<u32>> {
         return Some(two);
     }
     let by_rate = (2..=MOST_SURFACES).find_map(|count| {
-        // Two groups and a half, so that one of them is a test of what the others say.
+        // Two groups and a half, so that one of them tests what the others show.
         if rates.len() * 2 < count * 5 {
             return None;
         }
@@ -251,13 +250,13 @@ pub fn surfaces(strokes: &[Stroke], short: bool) -> Option<Finding<u32>> {
     same.then(|| Finding::new(count as u32, BY_TURNS))
 }
 
-/// A row of surfaces and the same from behind differ by less than that part of how far surfaces are apart.
+/// Surfaces are mirrored if their rates and the same in reverse order differ by less than this share of their spread.
 const MIRRORED: f64 = 0.15;
-/// More strokes for each cut than that, or what begins another stroke cannot be told.
+/// With fewer strokes than this for each cut, the beginnings of strokes cannot be told.
 const MOST_CUTS: usize = 32;
 
-/// Whether turns are missed in the middle of strokes, such as over spare bands that hold no blocks: it is as
-/// fast in front of them as behind, for another time.
+/// Whether turns are missed in the middle of strokes, as over spare bands that hold no blocks: the rate is the same
+/// before and after the turn, but the two runs are not equally long.
 pub fn in_pieces(strokes: &[Stroke]) -> bool {
     let cut = |pair: &&[Stroke]| {
         let same = (pair[0].rate - pair[1].rate).abs() < STEP / 2.0;
@@ -267,14 +266,14 @@ pub fn in_pieces(strokes: &[Stroke]) -> bool {
     strokes.windows(2).filter(cut).count() * MOST_CUTS > strokes.len()
 }
 
-/// How sure a number of surfaces is that rests on missed turns alone.
+/// Confidence of a number of surfaces that rests on missed turns alone.
 const BY_TURNS: f64 = 0.75;
-/// Of all strokes, at least so many are as fast as the last but one, by a small part of the difference
-/// to the last.
+/// Two surfaces take turns if at least the first share of the strokes have the rate of the last but one, to within
+/// the second share of the difference to the last.
 const IN_TURN: (f64, f64) = (0.85, 0.15);
 
-/// With two surfaces, the two strokes that lie beside each other between groups may look like one, and
-/// no others are there that would tell that it is two.
+/// Finds two surfaces, by rates that alternate. With two, the adjacent strokes between groups may look like one, and
+/// no other strokes show that these are two.
 fn two(rates: &[f64]) -> Option<Finding<u32>> {
     let near = |triple: &&[f64]| {
         let step = (triple[0] - triple[1]).abs();
@@ -285,8 +284,8 @@ fn two(rates: &[f64]) -> Option<Finding<u32>> {
     (all >= 10 && in_turn > IN_TURN.0).then(|| Finding::new(2, in_turn))
 }
 
-/// What is left of the rates, and how far those of the surfaces are apart, with `count` surfaces and the
-/// first stroke in place `phase` of two groups.
+/// Fits `count` surfaces to the rates, with the first stroke in place `phase` of two groups. Returns the residual,
+/// and the spread of the surfaces' rates; `None` if they do not fit.
 fn fit(rates: &[f64], count: usize, phase: usize) -> Option<(f64, f64)> {
     let place = |n: usize| {
         let (group, at) = ((n + phase) / count, (n + phase) % count);
@@ -303,7 +302,7 @@ fn fit(rates: &[f64], count: usize, phase: usize) -> Option<(f64, f64)> {
         return None;
     }
     let (mut heads, mut levels) = (vec![0.0; count], vec![0.0; groups]);
-    // Means of one in turn with means of the other: the least squares.
+    // Alternating means of surfaces and of groups converge to the least squares.
     for _ in 0..40 {
         let mut sums = vec![(0.0, 0u32); count];
         for (n, rate) in rates.iter().enumerate() {
@@ -339,14 +338,14 @@ fn fit(rates: &[f64], count: usize, phase: usize) -> Option<(f64, f64)> {
         .sum::<f64>()
         / count as f64;
     let spread = spread.sqrt();
-    // Tracks further in are not longer.
+    // Tracks do not become longer inwards, so the rate must not rise.
     let rises = levels.windows(2).map(|pair| pair[1] - pair[0]);
     let rise = rises.fold(0.0, f64::max);
     let falls = rise <= STEP / 2.0 + UNEXPLAINED * spread;
     (falls && !is_mirrored(&heads, spread)).then_some((left, spread))
 }
 
-/// Surfaces that are the same from behind are a way down and up again through half as many.
+/// Whether the surfaces are the same in reverse order: then they are a way down and up again through half as many.
 fn is_mirrored(heads: &[f64], spread: f64) -> bool {
     let squares = heads.iter().zip(heads.iter().rev());
     let squares: Vec<f64> = squares.map(|(a, b)| (a - b).powi(2)).collect();

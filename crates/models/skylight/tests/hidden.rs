@@ -1,5 +1,5 @@
-//! Random drives that Skylight knows nothing of. The seed of a failing one is printed;
-//! `SKYLIGHT_DRIVES` says how many there are (12), `SKYLIGHT_SEED` where they begin.
+//! Random drives that Skylight knows nothing of. The seed of a drive that fails is printed; `SKYLIGHT_DRIVES` sets
+//! their number (12), and `SKYLIGHT_SEED` the first seed.
 
 use crate::drives::judge::Record;
 use crate::drives::uneven::{self, Uneven};
@@ -35,7 +35,7 @@ fn hidden_drives_are_found_out() {
         let found = examined(&mut model, seed);
         record.add(seed, &found, &hidden);
         if hidden.kind == DriveType::DriveManaged {
-            // Kind, cache and cleaning are said of all.
+            // Kind, cache and cleaning have to be found on all.
             for (what, said) in [
                 ("kind", found.drive_type.is_some()),
                 ("cache", found.cache_type.is_some()),
@@ -52,7 +52,7 @@ fn hidden_drives_are_found_out() {
         ("more of a band takes longer", 0.5),
     ] {
         let (said, of) = record.said(what);
-        // Fewer by two standard deviations are chance.
+        // Up to two standard deviations fewer are chance.
         let (said, of) = (said as f64, of as f64);
         let chance = 2.0 * (of * part * (1.0 - part)).sqrt();
         assert!(said + chance >= part * of, "{what}: {said} of {of}");
@@ -72,8 +72,8 @@ fn drives_with_zones_and_flash_are_never_called_drive_managed() {
     assert_none(&record.verdict());
 }
 
-/// Looks into noisy drives: what noise hides is not said, and what is said is right. Seeds of drives of which kind,
-/// cache, mapping or cleaning is not said.
+/// Examines noisy drives: noise may hide a property, but what is found has to be right. Returns the seeds of the
+/// drives on which kind, cache, mapping or cleaning was not found.
 fn noisy(drives: u64, model: impl Fn(u64, Profile, &mut Hidden) -> Model) -> Vec<u64> {
     let (mut record, mut silent) = (Record::default(), Vec::new());
     for seed in seeds(drives) {
@@ -102,7 +102,7 @@ fn noisy(drives: u64, model: impl Fn(u64, Profile, &mut Hidden) -> Model) -> Vec
     silent
 }
 
-/// Answers up to half a millisecond late, and a thousandth of the requests held up by 10 to 100 ms.
+/// Answers are up to half a millisecond late, and a thousandth of the requests takes 10 to 100 ms longer.
 #[test]
 fn noise_hides_little_and_makes_nothing_wrong() {
     let noise = NoiseShape {
@@ -120,7 +120,7 @@ fn noise_hides_little_and_makes_nothing_wrong() {
     assert!(silent.len() as u64 * 20 <= drives, "{silent:?}");
 }
 
-/// Noise of other kinds than the models', one after the other.
+/// Kinds of noise that the models do not have, one for each drive in turn.
 #[test]
 fn noise_of_another_kind_makes_nothing_wrong() {
     noisy(8, |seed, profile, hidden| {
@@ -128,7 +128,7 @@ fn noise_of_another_kind_makes_nothing_wrong() {
         let rpm = profile.shape.rpm;
         let kind = uneven::ALL.get((seed % kinds) as usize).copied();
         if kind == Some(uneven::Noise::Bursts) {
-            // Not solved: edges that are looked at in such a second are wrong (docs/skylight.md).
+            // Not solved: edges that are examined in such a second are wrong (docs/skylight.md).
             hidden.bands.clear();
         }
         let mut noise = NoiseShape::default();

@@ -33,12 +33,12 @@ fn the_seagate_drives_page_has_every_figure() {
     for elsewhere in ["<script", "<link", "<img", "src=", "url(", "@import"] {
         assert!(!page.contains(elsewhere), "{elsewhere}");
     }
-    // Names of the format, not places to go to.
+    // Namespaces of the format are allowed; links are not.
     assert_eq!(
         page.matches("http").count(),
         page.matches("xmlns=\"http://www.w3.org/2000/svg\"").count()
     );
-    // Every axis says what it is in.
+    // Every axis has a unit.
     assert_eq!(page.matches("NaN").count(), 0);
     for unit in [
         "latency (ms)",
@@ -50,7 +50,7 @@ fn the_seagate_drives_page_has_every_figure() {
     }
 }
 
-/// What figures take on top changes nothing of what is found.
+/// The additional requests for figures change no finding.
 #[test]
 fn figures_change_no_finding() {
     let look = |figures: bool| {
@@ -69,7 +69,7 @@ fn figures_change_no_finding() {
     assert_eq!(shown(&with.1), ["2.4", "2.22", "2.26"]);
 }
 
-/// A model, stopped by its own clock or by somebody, keeps what was found, and its page says so in front.
+/// A model that is stopped, by its own clock or from outside, keeps its findings, and its page says so at the top.
 #[test]
 fn a_page_says_that_a_look_ended_early_and_what_is_missing() {
     let limits = Limits {

@@ -1,4 +1,4 @@
-//! What reading tells of a drive, against what its profile says.
+//! Findings from reads, compared with the profile of the drive.
 
 use drive_model::Profile;
 use skylight::finding::DriveType;

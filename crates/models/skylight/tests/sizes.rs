@@ -1,4 +1,4 @@
-//! Sizes that something else ends before they are reached, and caches whose bands are shared.
+//! Sizes that are not reached because another limit comes first, and caches whose bands are shared.
 
 use drive_model::profile::LayerShape;
 use drive_model::{BLOCK_BYTES, Profile};
@@ -7,7 +7,7 @@ use skylight::{Findings, Model, Options, examine};
 
 const MIB: u64 = 256;
 
-/// A drive as of a profile, with less room and another layer.
+/// Examines a drive of a profile, with a tenth of its capacity and another layer.
 fn found(name: &str, change: impl FnOnce(&mut LayerShape)) -> Findings {
     let mut profile = Profile::named(name).unwrap();
     profile.capacity_bytes /= 10;
@@ -78,7 +78,7 @@ fn shared_cache_bands_are_counted_whatever_the_remainder() {
     }
 }
 
-/// Two bands were cleaned in the time by which a pause grew, and looked like one.
+/// Two bands that were cleaned in the time by which a pause grew looked like one.
 #[test]
 fn bands_that_are_cleaned_sooner_than_a_pause_grows_are_told_apart() {
     let found = found("emulated-smr-2", |layer| {

@@ -2,7 +2,7 @@
 
 use drive_model::{Span, Time};
 
-/// The client of a job.
+/// The request or cleaner that waits for a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Owner {
     /// A request, by its number.
@@ -25,7 +25,7 @@ pub enum Work {
 /// A job. Places are bytes from the beginning of the drive's data.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Job {
-    /// The client that waits for it.
+    /// The request or cleaner that waits for it.
     pub owner: Owner,
     /// The kind of job.
     pub work: Work,
@@ -40,7 +40,7 @@ pub struct Job {
 /// The end of a job.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Ended {
-    /// The client that waited for it.
+    /// The request or cleaner that waited for it.
     pub owner: Owner,
     /// When it was done.
     pub at: Time,

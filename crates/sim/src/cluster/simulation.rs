@@ -181,7 +181,7 @@ impl Simulation {
             };
             let mut space = space;
             if let Some(zones) = space.zones_mut().filter(|zones| zones.live() > 0) {
-                // Without this, all drives would reach their watermarks at the same moment.
+                // Up to a zone's worth of overwrites puts each drive at a different point of filling its zones.
                 let some = random.u64(..u64::from(zones.slots()));
                 zones.overwrite(some, (&*self.policy, self.free), &mut random);
                 if scenario.coordination == Coordination::Turns {

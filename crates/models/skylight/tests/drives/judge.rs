@@ -1,22 +1,22 @@
-//! What was said of a drive beside what it is, and of many drives how often it was right.
+//! Compares findings with the properties of a drive, and counts over many drives how often they are right.
 
 use super::Hidden;
 use skylight::Findings;
 use skylight::finding::{DriveType, Finding, Size};
 
-/// One thing that was said, or not.
+/// A property that was found, or not.
 #[derive(Debug)]
 pub struct Said {
     pub what: &'static str,
-    /// Nothing if it was not said.
+    /// `None` if it was not found.
     pub right: Option<bool>,
-    /// Of findings that have one.
+    /// Confidence of the finding, if it has one.
     pub confidence: Option<f64>,
-    /// By how much a size is off, as a part.
+    /// Relative error of a size.
     pub off: f64,
 }
 
-/// What was said beside what is so: nothing (`None`) of a drive that has none, and then nothing should be said.
+/// Judges a finding. If the drive does not have the property, nothing should be found: then the answer is `None`.
 fn said<T: PartialEq>(
     what: &'static str,
     said: Option<Finding<T>>,
@@ -32,7 +32,7 @@ fn said<T: PartialEq>(
     })
 }
 
-/// The same of what is only known of some drives.
+/// The same for a property that is known of some drives only; `None` for the others.
 fn known<T: PartialEq>(
     what: &'static str,
     found: Option<Finding<T>>,
@@ -51,7 +51,7 @@ fn size(what: &'static str, found: Option<f64>, is: f64, most: f64) -> Said {
     }
 }
 
-/// A size that is said as such, or one that is at least so much and not too large.
+/// Judges a size that was found, or a lower limit, which must not be too large.
 fn limit(names: [&'static str; 2], found: Option<Size>, unit: u64, is: u64) -> Said {
     let value = found.map(|size| (size.value / unit) as f64);
     if found.is_some_and(|size| size.at_least.is_some()) {
@@ -65,7 +65,7 @@ fn limit(names: [&'static str; 2], found: Option<Size>, unit: u64, is: u64) -> S
     size(names[0], value, is as f64, 0.01)
 }
 
-/// All that was said of a drive.
+/// Judges all findings on a drive.
 pub fn judge(found: &Findings, hidden: &Hidden) -> Vec<Said> {
     let mut all: Vec<Option<Said>> = vec![
         said("drive type", found.drive_type, &Some(hidden.kind)),
@@ -87,7 +87,7 @@ fn managed(found: &Findings, hidden: &Hidden) -> Vec<Option<Said>> {
         known("order of cleaning", found.fifo, &hidden.fifo),
         said("torn writes", found.torn_writes, &Some(hidden.torn)),
         known("strokes at the MD", serpentine, &hidden.serpentine),
-        // Where strokes run to and fro everywhere there is none.
+        // Where strokes run to and fro everywhere, there is no direction.
         said("direction", found.shingling, &hidden.shingling),
     ];
     if let Some(entries) = hidden.map_entries {
@@ -116,7 +116,7 @@ fn managed(found: &Findings, hidden: &Hidden) -> Vec<Option<Said>> {
         )));
     }
     if let Some(ms) = hidden.band_ms {
-        // Bands further in take up to twice as long, and those that are cleaned first say it.
+        // Bands further in take up to twice as long, and only those that are cleaned first are timed.
         all.push(Some(size(
             "time of a band",
             found.band_cleaning_ms,
@@ -135,7 +135,7 @@ fn managed(found: &Findings, hidden: &Hidden) -> Vec<Option<Said>> {
     all
 }
 
-/// What was said of many drives.
+/// The judged findings on many drives.
 #[derive(Default)]
 pub struct Record {
     said: Vec<Said>,
@@ -143,7 +143,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Adds what was said of the drive with a seed.
+    /// Adds the findings on the drive of this seed.
     pub fn add(&mut self, seed: u64, found: &Findings, hidden: &Hidden) {
         for said in judge(found, hidden) {
             if said.right == Some(false) {
@@ -153,7 +153,7 @@ impl Record {
         }
     }
 
-    /// Adds one finding of a drive.
+    /// Adds one finding on a drive.
     pub fn add_one<T: PartialEq>(
         &mut self,
         seed: u64,
@@ -180,7 +180,7 @@ impl Record {
         self.said.push(said);
     }
 
-    /// Of so many drives that have it, how often it was said.
+    /// On how many drives the property was found, and how many drives have it.
     pub fn said(&self, what: &str) -> (usize, usize) {
         let of = |said: &&Said| said.what == what || said.what.starts_with(&format!("{what}, "));
         let all = self.said.iter().filter(of);
@@ -191,8 +191,8 @@ impl Record {
         (said.count(), all.count())
     }
 
-    /// Prints how often each was said and right, and is a list of what is wrong: what was, and findings of which
-    /// fewer are right than the confidences that they were said with come to, by more than two standard deviations.
+    /// Prints how often each property was found, and how often rightly. Returns what is wrong: wrong findings, and
+    /// properties of which fewer are right than their confidences add up to, by more than two standard deviations.
     pub fn verdict(&self) -> Vec<String> {
         let mut names: Vec<&str> = self.said.iter().map(|said| said.what).collect();
         names.sort_unstable();

@@ -1,4 +1,4 @@
-//! Random drives that Skylight knows nothing of, and what is hidden in them.
+//! Random drives that Skylight knows nothing of, and their hidden properties.
 #![allow(clippy::unwrap_used, dead_code, reason = "each test has a part of it")]
 
 pub mod judge;
@@ -20,42 +20,42 @@ use zone::ZoneKind;
 const MIB: u64 = 256;
 const GIB: u64 = 1024 * MIB;
 
-/// What is hidden in a drive, as far as it can be found.
+/// The properties of a drive, as far as they can be found.
 #[derive(Debug)]
 pub struct Hidden {
     pub kind: DriveType,
     pub cache: Option<CacheType>,
     pub place: Option<CachePlace>,
-    /// Blocks that it takes until it cleans, of a set-associative one all that it has.
+    /// Blocks that the cache takes before cleaning; of a set-associative one, all that it has.
     pub cache_blocks: u64,
     /// Blocks of a band at the beginning, in the middle and at the end of the drive.
     pub bands: Vec<u64>,
     pub mapping: Option<Mapping>,
     pub cleaning: Option<CleaningType>,
     pub map_entries: Option<u64>,
-    /// Whether bands are cleaned in the order of writing, if that is so or not for all of the drive.
+    /// Whether bands are cleaned in the order of writing; `None` if this differs within the drive.
     pub fifo: Option<bool>,
     pub torn: bool,
     pub heads: u32,
     pub shingling: Option<Shingling>,
-    /// Whether strokes at the middle diameter run to and fro, if that is so or not for all that lie there.
+    /// Whether strokes at the middle diameter run to and fro; `None` if this differs among those that lie there.
     pub serpentine: Option<bool>,
-    /// Milliseconds that a band of which one block was written takes to be cleaned when it is idle.
+    /// Milliseconds that an idle drive takes to clean a band of which one block was written.
     pub band_ms: Option<f64>,
 }
 
-/// One of two numbers or between them.
+/// A random number from `low` to `high`, both included.
 pub fn between(random: &mut Random, low: u64, high: u64) -> u64 {
     low + random.below(high - low + 1)
 }
 
-/// A number between two, as likely to be of one magnitude as of another.
+/// A random number from `low` to `high`, each magnitude as likely as another.
 fn magnitude(random: &mut Random, low: u64, high: u64) -> u64 {
     let part = random.below(1 << 20) as f64 / f64::from(1 << 20);
     (low as f64 * (high as f64 / low as f64).powf(part)) as u64
 }
 
-/// A drive, and what is in it.
+/// A random drive and its properties.
 pub fn hidden(seed: u64) -> (Profile, Hidden) {
     let mut random = Random::new(seed * 2 + 1);
     let r = &mut random;
@@ -68,10 +68,9 @@ pub fn hidden(seed: u64) -> (Profile, Hidden) {
     let mean_track = u64::from(outer + inner) / 2;
     let class = r.below(5);
     let band = magnitude(r, 8 * MIB, 300 * MIB);
-    // As much as a tenth of the drive, and for bands of data no more than a hundred times as many as of the
-    // cache.
+    // At most a tenth of the drive, and at least a hundredth: no more than a hundred data bands for each cache band.
     let cache = magnitude(r, GIB, 280 * GIB).clamp(blocks / 100, blocks / 10);
-    // At least eight bands of each zone.
+    // At least eight cache bands for each zone.
     let zones = magnitude(r, 1, 150).min(cache / band / 8).max(1);
     let entries = magnitude(r, 5_000, 40_000) as u32;
     let extra = match class {
@@ -167,10 +166,10 @@ pub fn hidden(seed: u64) -> (Profile, Hidden) {
         }
         3 => {
             let zone_data_bands = (blocks / band / zones) as u32;
-            // A cache that is emptied only where there is need is filled again and again to find its bands.
+            // A cache that is emptied only when necessary is filled again and again to find its bands.
             let most = if idle.is_none() { 12 * GIB } else { cache };
             let zone_cache_bands = ((cache / zones).min(most) / band).max(8) as u32;
-            // A zone's cache lies behind its data.
+            // A zone's cache lies after its data.
             expected.place = Some(if zones == 1 {
                 CachePlace::Inner
             } else {
@@ -198,8 +197,8 @@ pub fn hidden(seed: u64) -> (Profile, Hidden) {
             let map = between(r, 50_000, 600_000) as u32;
             let band_tracks = between(r, 10, 30) as u32;
             let half_track = u64::from(outer) * 45 / 100;
-            // Six half tracks of ten are the host's if entries are as long as they can be; some journals have
-            // no room for all that the cache would take.
+            // If entries are as long as possible, six half tracks of ten are the host's. Some journals have no room
+            // for all that the cache would take.
             let most = u64::from(entries) * 5 * half_track * 6 / 10;
             let payload = (most * between(r, 15, 105) / 100) as u32;
             expected.fifo = Some(true);
@@ -208,7 +207,7 @@ pub fn hidden(seed: u64) -> (Profile, Hidden) {
             expected.cache_blocks = u64::from(payload);
             expected.cleaning = Some(CleaningType::Aggressive);
             expected.map_entries = Some(u64::from(map));
-            // Of the recording zone that the middle of each of the tested regions is in.
+            // Bands differ between recording zones: their sizes are not judged.
             expected.bands = Vec::new();
             LayerShape::Seagate(SeagateShape {
                 cache_half_tracks: entries * 5,
@@ -263,7 +262,7 @@ pub fn hidden(seed: u64) -> (Profile, Hidden) {
         zones: None,
         noise: None,
     };
-    // What a layer has to itself may need a little more room than was thought.
+    // The layer may need a little more room for itself than was estimated.
     while profile.drive(seed).is_err() {
         profile.shape.cylinders += profile.shape.cylinders / 100;
     }
@@ -276,7 +275,7 @@ pub fn hidden(seed: u64) -> (Profile, Hidden) {
     (profile, expected)
 }
 
-/// Milliseconds that the drive takes for a band with one new block, by its own count: the mean of many.
+/// Milliseconds that the drive takes for a band with one new block, by its own statistics: the mean over [`BANDS`].
 fn band_ms(profile: &Profile, seed: u64) -> Option<f64> {
     let mut drive = profile.drive(seed).unwrap();
     drive.set_volatile_cache(false);
@@ -293,8 +292,8 @@ fn band_ms(profile: &Profile, seed: u64) -> Option<f64> {
 
 const BANDS: u64 = 96;
 
-/// Whether strokes run to and fro, in each of the recording zones around the middle of the cylinders that
-/// blocks lie on: the second of a group begins where the first does not.
+/// Whether strokes run to and fro, for each of the recording zones around the middle of the cylinders that hold
+/// blocks: then the second stroke of a group begins on another cylinder than the first.
 pub fn serpentine_middle(shape: &Shape, blocks: u64) -> Vec<bool> {
     let geometry = Geometry::new(shape).unwrap();
     let cylinders = geometry.place(Pba(blocks - 1)).track.cylinder;
@@ -312,7 +311,7 @@ pub fn serpentine_middle(shape: &Shape, blocks: u64) -> Vec<bool> {
         .collect()
 }
 
-/// A number of the environment.
+/// A number from an environment variable.
 pub fn number(name: &str, default: u64) -> u64 {
     let set = std::env::var(name).ok();
     set.and_then(|n| n.parse().ok()).unwrap_or(default)
@@ -343,7 +342,7 @@ pub fn other(seed: u64) -> (Model, DriveType) {
         let model = Model::of(move || Ok(Box::new(profile.drive()?)));
         return (model.unwrap(), kind);
     }
-    // Of a host-managed disk the tracks, of a host-aware one the translation layer too.
+    // A host-managed disk has the tracks of a hidden drive; a host-aware one has its translation layer, too.
     let managed = kind == DriveType::HostManaged;
     let (mut profile, _) = (seed..)
         .map(hidden)

@@ -1,22 +1,22 @@
-//! Noise that the models do not have: of a host, a controller, a drive that is busy with itself or reads bad places
-//! again. What platters do goes on meanwhile.
+//! Noise that the models do not have: that of a host, of a controller, or of a drive that is busy internally or reads
+//! bad places again. The platters turn on meanwhile.
 
 use drive_model::{Completion, Lba, Model, ModelStatistics, Request, RequestKind, Span, Tag, Time};
 use skylight::Random;
 use std::collections::{BTreeMap, HashMap};
 
-/// What makes answers late.
+/// The cause of late answers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Noise {
-    /// To and fro around a millisecond, by a fifth of one.
+    /// A bell curve around 1 ms, with a standard deviation of 0.2 ms.
     Bell,
-    /// Most by little, few by far: a fifth of a millisecond in the mean.
+    /// Mostly little and seldom much: exponential with a mean of 0.2 ms.
     Tail,
-    /// Any time up to 15 ms, for a second of every twenty.
+    /// Any time up to 15 ms, in one second of every twenty.
     Bursts,
-    /// Busy with itself for 50 ms of every two seconds.
+    /// The drive is busy internally for 50 ms of every two seconds.
     Busy,
-    /// One to four turns in one place of fifty, always the same ones.
+    /// One to four turns for reads in one place of fifty, always the same ones.
     BadPlaces,
     /// Half a second to a second, once in some minutes.
     Recalibration,
@@ -31,7 +31,7 @@ pub const ALL: [Noise; 6] = [
     Noise::Recalibration,
 ];
 
-/// A drive whose answers are late.
+/// A drive whose answers are late by one kind of noise.
 #[derive(Debug)]
 pub struct Uneven {
     drive: Box<dyn Model>,
@@ -40,7 +40,7 @@ pub struct Uneven {
     random: Random,
     requests: HashMap<Tag, Request>,
     late: BTreeMap<(Time, Tag), Completion>,
-    /// When it recalibrates next.
+    /// The time of the next recalibration.
     next: Time,
 }
 
@@ -61,7 +61,7 @@ impl Uneven {
         (self.random.below(1 << 30) + 1) as f64 / f64::from(1 << 30)
     }
 
-    /// Milliseconds by which an answer is late.
+    /// Milliseconds by which the answer to a request is late.
     fn late(&mut self, at: Time, request: Request) -> f64 {
         let turn = self.turn.millis();
         match self.noise {
@@ -73,7 +73,7 @@ impl Uneven {
             Noise::Bursts if at.seconds() % 20.0 < 1.0 => 15.0 * self.part(),
             Noise::Busy => {
                 let left = 50.0 - at.seconds() * 1e3 % 2_000.0;
-                // What was about to pass under the head does so some turns later.
+                // The head has to wait whole turns for its blocks to come round again.
                 if left > 0.0 {
                     (left / turn).ceil() * turn
                 } else {

@@ -29,7 +29,7 @@ fn caches_that_cannot_be_switched_deceive_nobody() {
         ("hm-smr-14tb", DriveType::HostManaged),
         ("ha-smr-8tb", DriveType::HostAware),
     ] {
-        // Zones that nobody has written are read without a look at the medium: as if it were flash.
+        // Zones that have never been written are read without the medium, as fast as flash.
         for fault in [Fault::Stubborn, Fault::None] {
             let (found, result) = look(name, fault, Delay::None, QUICK);
             assert_eq!(result, Ok(()), "{name}");

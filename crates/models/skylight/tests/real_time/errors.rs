@@ -26,7 +26,7 @@ fn a_drive_that_is_smaller_than_it_says_is_told() {
 
 #[test]
 fn the_systems_own_error_is_passed_on() {
-    // Nothing can be read: that says nothing of the size.
+    // Nothing can be read, which does not show the size.
     let (_, result) = look(
         "seagate-cmr",
         Fault::Error(0, Errno::NOENT),
@@ -39,7 +39,7 @@ fn the_systems_own_error_is_passed_on() {
         "{error}"
     );
     assert!(error.to_string().contains("No such file"), "{error}");
-    // A write that fails is not only «refused».
+    // The error of a failed write names the cause, and is more than «refused».
     let (_, result) = look(
         "seagate-cmr",
         Fault::Error(300, Errno::IO),
@@ -102,7 +102,7 @@ fn what_was_found_before_an_error_is_kept() {
         assert!(expected, "{fault:?}: {error}");
         assert_eq!(kind(&found), Some(DriveType::DriveManaged), "{fault:?}");
         assert!(found.turn_ms.is_some() && found.cache_type.is_some());
-        // Nothing is asked any more of one that is gone or stuck.
+        // A drive that is gone or stuck gets no more requests.
         if matches!(error, TargetError::Gone { .. } | TargetError::Stuck { .. }) {
             let again = skylight::target::gather(&mut target, 1, [drive_model::Request::flush()]);
             assert_eq!(again, Err(error));

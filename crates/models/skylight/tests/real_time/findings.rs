@@ -11,7 +11,7 @@ fn the_seagate_drive_is_found_out_as_in_virtual_time() {
     let mut virtually = Model::named(name, 1).unwrap();
     let (expected, _, result) = examine(&mut virtually, FULL, &mut |_| {});
     assert_eq!(result, Ok(()));
-    // It cannot be erased, so it is left alone until it has cleaned; nor can its caches be switched.
+    // The drive cannot be erased, so Skylight waits until it has cleaned; nor can its caches be switched.
     let (found, result) = look(name, Fault::Stubborn, Delay::None, FULL);
     assert_eq!(result, Ok(()));
     assert_eq!(kind(&found), kind(&expected));

@@ -1,6 +1,6 @@
-//! The path of a device of the host (threads, watchdog, limits), with a model and a clock from outside:
-//! what is found is what is found in virtual time, and whatever goes wrong ends in an error that says
-//! so, with what was found until then.
+//! The code path of a host's device (threads, watchdog, limits), with a model and its clock in place of the device:
+//! findings are those in virtual time, and every failure ends in an error that names it, with the findings until
+//! then.
 
 mod deceptions;
 mod errors;

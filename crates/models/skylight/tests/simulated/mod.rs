@@ -1,7 +1,7 @@
-//! A model behind calls that block, and its clock: a device of the host in a time that tests command.
+//! A model behind blocking calls, with its clock: a device of the host in a time that tests control.
 //!
-//! It is deterministic with any number of threads: the clock stands still until every request that is
-//! under way has reached the model, and then goes on to the next one that is done.
+//! It is deterministic with any number of threads: the clock stands still until every request that is under way has
+//! reached the model, and then advances to the next completion.
 
 use drive_model::{BLOCK_BYTES, Completion, Failure, Model, Request, RequestKind, Span, Tag, Time};
 use rustix::io::Errno;
@@ -15,37 +15,37 @@ use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
-/// How it misbehaves.
+/// How the drive misbehaves.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum Fault {
     #[default]
     None,
-    /// Requests fail with this from the so many-th on.
+    /// Requests fail with this error from this request on.
     Error(u64, Errno),
-    /// The so many-th request fails with this, and no other.
+    /// This request fails with this error, and no other.
     Once(u64, Errno),
-    /// The so many-th request, and all behind it, are never answered.
+    /// This request, and all after it, are never answered.
     Stuck(u64),
-    /// Requests of more than a block are cut short from the so many-th on.
+    /// Requests of more than a block are cut short from this request on.
     Short(u64),
-    /// It ends at this byte, whatever it says.
+    /// The drive ends at this byte, whatever size it reports.
     Ends(u64),
-    /// It begins again at this byte.
+    /// The drive begins again at this byte.
     Wraps(u64),
-    /// It keeps nothing from this byte on.
+    /// The drive keeps nothing from this byte on.
     Forgets(u64),
-    /// Its caches cannot be switched, and its volatile one is on.
+    /// The caches of the drive cannot be switched, and its volatile one is on.
     Stubborn,
 }
 
-/// What is added to the model's times.
+/// A delay on top of the model's times.
 #[derive(Clone, Default, Debug)]
 pub enum Delay {
     #[default]
     None,
-    /// Anything up to so many milliseconds.
+    /// A random time up to this many milliseconds.
     Noise(Random, f64),
-    /// What is missing to so many milliseconds.
+    /// As much as a request lacks to take this many milliseconds.
     Throttle(f64),
 }
 
@@ -55,11 +55,11 @@ struct State {
     model: Box<dyn Model>,
     arrived: BTreeMap<(u64, u64), (Request, Sender<Completion>)>,
     under_way: HashMap<Tag, Sender<Completion>>,
-    /// Done, but not yet.
+    /// The next completion, if the clock has not reached it.
     next: Option<Completion>,
-    /// Failed without having come to the model.
+    /// Requests that failed without reaching the model, and were not collected yet.
     failed: usize,
-    /// Never answered.
+    /// Requests that are never answered.
     stuck: usize,
     count: u64,
     contents: HashMap<u64, [u8; 16]>,
@@ -75,7 +75,7 @@ pub struct Simulated {
     told: Told,
 }
 
-/// A drive that misbehaves.
+/// A drive with this fault and this delay.
 pub fn with(model: Box<dyn Model>, fault: Fault, delay: Delay, told: Told) -> Arc<Simulated> {
     Arc::new(Simulated {
         blocks: model.blocks(),
@@ -97,12 +97,12 @@ pub fn with(model: Box<dyn Model>, fault: Fault, delay: Delay, told: Told) -> Ar
     })
 }
 
-/// A target in real time, so to speak.
+/// A target that runs on this drive and its clock as on a real device.
 pub fn target(drive: &Arc<Simulated>, limits: Limits) -> Real {
     Real::new(drive.clone(), drive.clone(), limits)
 }
 
-/// A built-in profile's.
+/// The model of a built-in profile.
 pub fn model(name: &str) -> Box<dyn Model> {
     drive_model::profile::model(name, 1).unwrap()
 }
@@ -161,14 +161,14 @@ impl Simulated {
                 Err(Failure::Unsupported) => Err(io::ErrorKind::Unsupported.into()),
                 Err(_) => Err(Errno::IO.into()),
             },
-            // The sender was dropped: never answered.
+            // The sender was dropped: this request is never answered.
             Err(_) => loop {
                 std::thread::park();
             },
         }
     }
 
-    /// Where a block's contents are.
+    /// Where the contents of the block at `at` are kept; `None` if they are not.
     fn place(&self, at: u64) -> Option<u64> {
         match self.fault {
             Fault::Wraps(size) => Some(at % size),

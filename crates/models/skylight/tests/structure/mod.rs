@@ -1,4 +1,4 @@
-//! What lies under the blocks, found out by tests 13 and 14: surfaces, strokes, direction, torn writes.
+//! What tests 13 and 14 find below the blocks: surfaces, strokes, direction, torn writes.
 
 mod surfaces;
 mod torn_writes;

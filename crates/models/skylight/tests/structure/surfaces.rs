@@ -10,7 +10,7 @@ fn structure(profile: Profile, seed: u64) -> Found {
     t14_zone_structure::infer(&seen)
 }
 
-/// A disk of random geometry under one of the layers, with surfaces that differ or not.
+/// A disk of random geometry under one of the layers, and whether its surfaces differ.
 fn disk(seed: u64) -> (Profile, bool) {
     let mut random = Random::new(seed * 2 + 1);
     let r = &mut random;
@@ -40,13 +40,13 @@ fn disk(seed: u64) -> (Profile, bool) {
     shape.head_skew_us = 1_600.0;
     let density = |_| 0.95 + r.below(1_000) as f64 / 10_000.0;
     shape.head_density = (0..shape.heads).map(density).collect();
-    // So that the mean is what it was.
+    // The mean density stays 1.
     let mean = shape.head_density.iter().sum::<f64>() / f64::from(shape.heads);
     shape.head_density.iter_mut().for_each(|d| *d /= mean);
     if !differ {
         shape.head_density = Vec::new();
     }
-    // All alike, narrower inwards, or that and all of one a stroke.
+    // All zones of the same width, or narrower inwards, or narrower with one stroke each.
     let narrowing = r.below(3);
     if narrowing > 0 {
         shape.innermost_zone_width = between(r, 30, 100) as f64 / 100.0;
@@ -96,8 +96,8 @@ fn surfaces_and_directions_are_told_right_or_not_at_all() {
     assert!(told * 10 > could * 7, "{told} of {could}");
 }
 
-/// Of a small part of a short track a read takes longer than going to the next track; what was not seen as
-/// strokes there was averaged over many of them, and then looked like two surfaces.
+/// On short tracks, a read of a part takes longer than a change to the next track. Strokes that were not seen for
+/// that reason were averaged, and then looked like two surfaces.
 #[test]
 fn surfaces_under_short_tracks_are_counted_or_not_said() {
     let mut told = 0;

@@ -1,7 +1,7 @@
 use super::*;
 
-/// Test 13: every overwriting in place is torn sooner or later, dynamic mapping never; without a switch
-/// there is no test.
+/// Test 13: static mapping that streams is torn sooner or later, and other drives never are. Without a switch for the
+/// power there is no test.
 #[test]
 fn only_static_mapping_that_streams_is_torn() {
     let torn = |name: &str| {
@@ -26,7 +26,7 @@ fn a_small_drive_is_torn_within_its_size() {
         let seen = t13_torn_writes::workload(&mut model).unwrap().unwrap();
         assert!(t13_torn_writes::infer(&seen).unwrap().value, "{gigabytes}");
     }
-    // One that never is: all twelve cuts.
+    // A drive that is never torn takes all twelve cuts.
     let mut profile = Profile::named("emulated-smr-1").unwrap();
     profile.capacity_bytes = 20_000_000_000;
     let mut model = Model::new(profile, 3).unwrap();
@@ -34,7 +34,7 @@ fn a_small_drive_is_torn_within_its_size() {
     assert_eq!(seen.cuts.len(), 12);
 }
 
-/// A drive whose power nobody can switch, and which counts what it is asked.
+/// A drive whose power cannot be switched, which counts the requests that it gets.
 struct Wired(Model, u64);
 
 impl Target for Wired {
