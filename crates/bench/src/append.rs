@@ -19,7 +19,7 @@ use store::{Attributes, MkfsOptions, MountOptions, Store, Transaction};
 use zone::{Geometry, ZoneKind};
 
 const COLLECTION: &str = "append";
-/// Limit of one zone append in bytes: the least that a drive may have.
+/// Limit of one zone append in bytes: the lowest that a drive may have.
 const MAX_APPEND_BYTES: u32 = 128 << 10;
 
 /// The parameters of the benchmark.

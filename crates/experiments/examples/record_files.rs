@@ -1,5 +1,5 @@
-//! Runs a load of the Caveat-Scriptor thesis on a directory of any file system, each part with a cold cache, and says in a
-//! file, the kernel's `trace_marker`, when a part begins, when its work is done, and when all is written.
+//! Runs a load of the Caveat-Scriptor thesis on a directory of any file system, each part with a cold cache. Marks in
+//! a file, the kernel's `trace_marker`, when a part begins, when its work is done, and when all is written.
 //!
 //!     record_files LOAD DIRECTORY MARKER SEED
 //!
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 struct Directory {
     path: PathBuf,
     marker: PathBuf,
-    /// The last one stays open, for the kernel reads ahead in an open file.
+    /// The last file stays open, because the kernel reads ahead only within an open file.
     open: Option<(Name, File)>,
     buffer: Vec<u8>,
 }

@@ -1,8 +1,8 @@
-//! What an LSM tree costs a drive with a translation layer, and what with zones.
+//! Compares the cost of an LSM tree on a drive with a translation layer with that on a drive with zones.
 //!
-//! The scale is 1 to 1,024: 3.75 GB for 3.84 TB, tables of 512 KiB for 512 MiB, superblocks of 2 MiB for
-//! 2 GiB; a piece is a block, for 4 MiB. The tree of `lsm.rs` is filled in order to 80 % of the drive,
-//! then overwritten with eight merges at a time.
+//! The scale is 1 to 1,024: 3.75 GB for 3.84 TB, SSTs of 512 KiB for 512 MiB, flash superblocks of 2 MiB for 2 GiB,
+//! and a piece of one block for 4 MiB. The tree of `lsm.rs` is filled in order to 80 % of the drive, then overwritten
+//! with eight merges at a time.
 
 use crate::expected::Expected;
 use crate::experiment::{Experiment, Outcome, Run, Stopped};
@@ -14,7 +14,7 @@ use runtime::HashMap;
 
 const TABLE: u32 = 128;
 const MERGES: usize = 8;
-/// Overwrites, of half the drive each.
+/// Overwrites of half the drive each: without discard, with discard, and in zones.
 const ROUNDS: usize = 26;
 const ROUNDS_WITH_DISCARD: usize = 16;
 const ROUNDS_IN_ZONES: usize = 6;
@@ -36,7 +36,7 @@ pub const FIGURE_5_11: Experiment = Experiment {
     },
     measure: |run| {
         let without = conventional(run, false, ROUNDS)?;
-        // What a table's removal would have told the drive.
+        // With discard, the drive is told of each SST that is removed.
         let told = conventional(run, true, ROUNDS_WITH_DISCARD)?;
         let each = &without.each;
         let late = each[20..].iter().copied();
@@ -64,7 +64,7 @@ pub const FIGURE_5_12: Experiment = Experiment {
     title: "Zones cost an LSM tree next to nothing",
     source: "CMU-CS-20-130, section 5.6.3",
     expected: || {
-        // Small tables leave zones that are finished.
+        // SSTs that are smaller than a zone leave zones that are finished before they are full.
         vec![
             Expected::value("fillseq: write amplification", "", 1.0),
             Expected::range("overwrites: least", "", 1.01, 1.25).ours(),
@@ -103,11 +103,11 @@ fn figure(number: &'static str, title: &'static str, panel: Panel) -> Figure {
     }
 }
 
-/// Write amplification of the fill, and of each half of the drive that is written then.
+/// Write amplification of the fill, and of each following write of half the drive.
 struct Costs {
     fill: f64,
     each: Vec<f64>,
-    /// The largest part of the drive that was live.
+    /// The largest share of the drive that was live.
     live: f64,
 }
 
@@ -120,7 +120,7 @@ impl Costs {
     }
 }
 
-/// Refusals of a drive: the first, if there is one.
+/// The first refusal of a drive, if there is one.
 #[derive(Default)]
 struct Refusals(Option<Stopped>);
 
@@ -135,8 +135,8 @@ impl Refusals {
     }
 }
 
-/// A file system like XFS: extents of the size of a table, from free space in turn; freed space is not
-/// told to the drive unless it is asked to.
+/// A file system like XFS: extents of the size of an SST, taken from free space cyclically. The drive is told of
+/// freed space only with `discards`.
 struct Xfs {
     drive: FlashDrive,
     now: Time,
@@ -165,7 +165,7 @@ impl Xfs {
 impl Files for Xfs {
     fn create(&mut self, number: u32) {
         let all = self.free.len();
-        // The tree keeps below nine tenths of the drive.
+        // There is a free extent: the tree stays below nine tenths of the drive.
         let found = (self.next..self.next + all).find(|extent| self.free[extent % all]);
         let extent = found.unwrap_or(self.next) % all;
         self.free[extent] = false;
@@ -193,8 +193,8 @@ impl Files for Xfs {
     }
 }
 
-/// BlueFS as the main document ran it (section 5.3.2): a table has a zone of its own, which is finished
-/// when the table is closed and reset when it is removed; logs follow on each other in zones.
+/// BlueFS as the thesis CMU-CS-20-130 ran it (section 5.3.2): an SST has a zone of its own, which is finished when
+/// the SST is closed and reset when it is removed. Here, so has a log.
 struct Zones {
     drive: FlashDrive,
     now: Time,
@@ -252,7 +252,7 @@ impl Files for Zones {
     }
 }
 
-/// Files on a drive that counts what it programs.
+/// Files on a flash drive, which counts the blocks that it programs.
 trait OnFlash: Files {
     fn flash(&self) -> &FlashDrive;
     fn refused(&mut self) -> &mut Refusals;
@@ -278,7 +278,7 @@ impl OnFlash for Zones {
     }
 }
 
-/// Fills and overwrites.
+/// Fills the tree, then overwrites it in `rounds` rounds of half the drive each.
 fn costs(
     run: &mut Run<'_>,
     what: &str,

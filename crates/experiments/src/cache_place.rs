@@ -13,7 +13,7 @@ const DRIVES: [&str; 4] = [
     "emulated-smr-2",
 ];
 
-/// Every other block of a region is in flash, the others cost a turn of 10.17 ms each.
+/// The mean read of a region with every other block in flash, in ms: each of the others takes a turn of 10.17 ms.
 const HALF_A_TURN: f64 = 10.17 / 2.0;
 
 pub const FIGURE_2_8: Experiment = Experiment {
@@ -67,8 +67,8 @@ fn measure(run: &mut Run<'_>) -> Result<Outcome, Stopped> {
     Ok(measured.into())
 }
 
-/// The mean latency, in milliseconds, of fragmented reads at the outer diameter (0), in the middle, at the
-/// inner one (2). Where cache and data are at what angle to each other is chance: the mean of nine regions.
+/// The mean latency, in milliseconds, of fragmented reads at the outer diameter (0), in the middle (1), or at the
+/// inner one (2). The angle between cache and data is a matter of chance, so nine regions are read.
 fn fragmented(run: &Run<'_>, name: &str, part: u64) -> Result<f64, Stopped> {
     let mut drive = run.disk(name)?;
     let mut now = Time::START;

@@ -1,4 +1,4 @@
-//! How much more drive than data a Caveat-Scriptor file system needs when it ages, by allocator.
+//! Measures how much more space than data a Caveat-Scriptor file system needs when it ages, by allocator.
 
 use crate::expected::Expected;
 use crate::experiment::{Experiment, Outcome, Run, Stopped};
@@ -6,13 +6,13 @@ use caveat::{Aging, Fit};
 
 const SOURCE: &str = "Caveat-Scriptor (thesis, Carnegie Mellon, 2014), section 5.3";
 
-/// What is printed of an allocator: more blocks than data, and blocks that cannot be used, in percent.
+/// The printed numbers by allocator, in per cent: blocks beyond the data, and blocks that cannot be used.
 struct Printed {
     more: [f64; 5],
     unusable: [f64; 5],
 }
 
-/// In the order of [`Fit::ALL`]; of the totals, not as they are rounded there.
+/// In the order of [`Fit::ALL`]; from the printed totals, not from the printed percentages, which are rounded.
 const AT_16: Printed = Printed {
     more: [4.0, 5.0, 2.0, 2.0, 5.0],
     unusable: [3.04, 3.06, 0.35, 0.44, 0.30],
@@ -56,7 +56,7 @@ fn measure(run: &mut Run<'_>, distance: u64) -> Result<Outcome, Stopped> {
     let mut measured = Vec::new();
     for fit in Fit::ALL {
         run.next(fit.name())?;
-        // Less of it would measure something else: holes come with age.
+        // A shorter run would measure something else: holes form with age.
         let found = aging.least(fit, 1).map_err(Stopped::store)?;
         let (more, unusable) = found.map_or((f64::NAN, f64::NAN), |(_, aged)| {
             let total = aged.total_blocks as f64;

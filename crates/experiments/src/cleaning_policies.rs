@@ -1,5 +1,5 @@
-//! What cleaning policies cost, beside closed forms and published simulations: both would have to be wrong
-//! alike.
+//! Compares the simulated cost of cleaning policies with closed forms and published simulations: an error would have
+//! to be the same in both.
 
 use crate::expected::Expected;
 use crate::experiment::{Experiment, Outcome, Run, Stopped};
@@ -83,7 +83,8 @@ pub const UNIFORM: Experiment = Experiment {
     },
 };
 
-/// Part of the data, part of the writes it gets, utilization; cost-benefit with hot and cold apart, greedy mixed.
+/// Share of the data, share of the writes that it gets, utilization; the published write amplification of
+/// cost-benefit with hot and cold blocks apart, and of greedy with all mixed.
 const SKEWED: [(f64, f64, f64, f64, f64); 4] = [
     (0.2, 0.8, 0.8, 1.978, 2.971),
     (0.2, 0.8, 0.9, 3.454, 5.254),
@@ -111,7 +112,7 @@ pub const SEPARATED: Experiment = Experiment {
         let mut measured = Vec::new();
         for (data, writes, utilization, ..) in SKEWED {
             let mut load = load(run, utilization);
-            // Within 2 % of what others measured comes what is counted for longer.
+            // Only longer runs come within 2 % of the published results.
             load.writes = run.scaled(5_000_000, 1_000_000);
             load.skew = Some(Skew {
                 data,
@@ -126,8 +127,8 @@ pub const SEPARATED: Experiment = Experiment {
     },
 };
 
-/// Part of the data, part of the writes it gets, whether it shifts, utilization, and how many times the closed form
-/// of FIFO with both parts in zones of their own may be used.
+/// Share of the data, share of the writes that it gets, whether it shifts, utilization; the largest ratio allowed to
+/// the closed form of FIFO with both parts in zones of their own.
 const INFERRED: [(f64, f64, bool, f64, f64); 6] = [
     (0.2, 0.8, false, 0.8, 1.10),
     (0.2, 0.8, false, 0.9, 1.10),

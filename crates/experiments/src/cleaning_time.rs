@@ -1,4 +1,4 @@
-//! When bands are cleaned, and how long that takes.
+//! Measures when bands are cleaned, and how long that takes.
 
 use crate::expected::Expected;
 use crate::experiment::{Experiment, Outcome, Run, Stopped};
@@ -26,7 +26,7 @@ pub const FIGURE_2_10: Experiment = Experiment {
         for (name, _) in PAUSES {
             run.next(name)?;
             let mut drive = run.disk(name)?;
-            // The middle, at the beginning of a band in all of them.
+            // The middle of the drive, where a band begins on all of them.
             let writes = (0..512).map(|n| Request::write(Lba(10_240_000 + 2 * n), 1));
             let written = run.ask(&mut drive, Time::START, 31, writes)?;
             drive.idle_until(after(&written, 3_000.0));
@@ -59,7 +59,7 @@ pub const SECTION_2_4_9: Experiment = Experiment {
     measure: section_2_4_9,
 };
 
-/// Bands that are cleaned after random writes of `writes`, so many at a time, and seconds of each.
+/// Bands cleaned within `seconds` after random writes at queue depth `depth`, and the mean seconds of each.
 fn cleaned(
     run: &Run<'_>,
     depth: usize,
@@ -80,8 +80,8 @@ fn section_2_4_9(run: &mut Run<'_>) -> Result<Outcome, Stopped> {
     let mut random = run.random(8);
     let (bands, each) = cleaned(run, 1, 400.0, random_writes(&mut random, blocks, 400))?;
     run.next("512 blocks of a band")?;
-    // 31 at a time, so 17 entries. One at a time they would be 512, and reading those takes 2.6 s alone, at
-    // the 5 ms that section 2.4.3 measured: more than what is printed.
+    // 31 at a time give 17 entries. One at a time would give 512, and reading those alone takes 2.6 s at the 5 ms
+    // that section 2.4.3 measured: more than is printed.
     let writes = (0..512).map(|n| Request::write(Lba(blocks / 2 + 2 * n), 1));
     let (_, many) = cleaned(run, 31, 30.0, writes)?;
     run.next("blocks in nearly all entries")?;

@@ -1,4 +1,5 @@
-//! The cliff that every drive-managed drive comes to, and where that leaves it beside a conventional one.
+//! The cliff in random writes that every drive-managed drive comes to, and its rate then, compared with a
+//! conventional drive's.
 
 use crate::expected::Expected;
 use crate::experiment::{Experiment, Outcome, Run, Stopped};
@@ -8,10 +9,10 @@ use skylight::{Model, Target};
 
 const CONVENTIONAL: &str = "wd5000ys";
 const SEAGATES: [&str; 3] = ["st5000as0011", "st8000as0002", "st4000lm016"];
-/// It mixes cleaning with work.
+/// A drive that cleans while it is written to.
 const MIXED: &str = "wd40nmzw";
 
-/// Seconds that the figure shows.
+/// Seconds of virtual time that the figure shows.
 const SHOWN_SECONDS: f64 = 4_000.0;
 
 pub const FIGURE_3_1: Experiment = Experiment {
@@ -45,7 +46,7 @@ pub const FIGURE_3_1: Experiment = Experiment {
             Expected::at_most(mixed("its fall ÷ Seagate's"), "", 1.0 / 3.0),
             Expected::at_least("conventional: volatile cache on ÷ off", "", 0.97),
         ]);
-        // The print has a figure and words; what they come to is for us to say.
+        // The paper prints a figure and words; the numbers for them are ours.
         all.into_iter().map(Expected::ours).collect()
     },
     measure,

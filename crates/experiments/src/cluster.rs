@@ -1,14 +1,15 @@
-//! The cluster of the main document's section 5.8, simulated: eight nodes with a drive each, in three
+//! Simulates the cluster of the thesis CMU-CS-20-130, section 5.8: eight nodes with a drive each, in three
 //! configurations, and 128 clients.
 //!
-//! Simulated, not real: drives are models with their queues, the network is links, nobody spends processor time, and
-//! of a back end there are the data, a record of its log and the flushes; a database's compactions are left out. It
-//! is Swift's way to the drives, by way of proxies and with two of three replicas for a write, not Ceph's. The
-//! drive-managed model is a Seagate's, which streams at the rate that is printed (186 MiB/s); the cluster in print had
-//! three kinds of another maker's, of which no model is known.
+//! Drives are models with their queues and the network is links, but CPU time is left out. Of a back end there are
+//! the data, a record of its log and the flushes; the compactions of a database are left out. Requests reach the
+//! drives as in Swift, not as in Ceph: by way of proxies, and a write is answered when two of three replicas are
+//! durable. The drive-managed model is a Seagate's, which streams at the printed rate (186 MiB/s); the printed
+//! cluster had three kinds of another maker's, of which no model is known.
 //!
-//! Data is a 16th of what is printed at the full scale (8 GiB a drive for 125), side by side, so that arms have less far
-//! to go. The persistent cache is scaled alike, so that as much of the data does not fit.
+//! At the full scale, data is a 16th of what is printed (8 GiB a drive for 125). It lies side by side, so that arms
+//! have less far to go. The persistent cache is scaled in proportion, so that the same share of the data does not
+//! fit.
 
 use crate::expected::Expected;
 use crate::experiment::{Experiment, Outcome, Run, Stopped};
@@ -26,7 +27,7 @@ const NODES: u32 = 8;
 const CLIENTS: u32 = 128;
 const REPLICAS: u64 = 3;
 const ZONE: u64 = 256 * MIB;
-/// On each drive, as printed; of that at the full scale; the least, in which the caches still fill up.
+/// Bytes of data on each drive: as printed, at the full scale, and the least with which the caches still fill up.
 const PRINTED_BYTES: u64 = 125 * GIB;
 const FULL_BYTES: u64 = 8 * GIB;
 const LEAST_BYTES: u64 = 2 * GIB;
@@ -51,7 +52,7 @@ impl Kind {
         }
     }
 
-    /// The drive, with a persistent cache for so many bytes of data.
+    /// The profile of the drive, with its persistent cache scaled for `bytes` of data.
     fn profile(self, bytes: u64) -> Result<Profile, Stopped> {
         let mut profile = Profile::named(match self {
             Self::Cmr => "hua72303",
@@ -72,7 +73,7 @@ fn bytes(run: &Run<'_>) -> u64 {
     run.scaled(FULL_BYTES, LEAST_BYTES).next_multiple_of(ZONE)
 }
 
-/// Empty drives with room for `bytes` of data, an eighth more, and what partitions are uneven.
+/// A cluster of empty drives, with room for an eighth more than the data because partitions are uneven.
 fn cluster(
     run: &Run<'_>,
     kind: Kind,
@@ -87,7 +88,7 @@ fn cluster(
                 zones: room.div_ceil(ZONE) as u32,
                 zone_bytes: ZONE,
                 utilization: 0.0,
-                // It cleans when it is asked to.
+                // It cleans only when it is asked to.
                 free_zones: "0..0".parse().unwrap_or_default(),
                 pace: Pace::Full,
                 policy: Policy::Greedy,
@@ -128,7 +129,7 @@ fn cluster(
     Ok(Simulation::new(&scenario)?)
 }
 
-/// Objects of which each drive gets this part of its data.
+/// The number of objects with which each drive gets the share `part` of its data.
 fn objects(run: &Run<'_>, object_bytes: u64, part: f64) -> u64 {
     (bytes(run) as f64 * part) as u64 * u64::from(NODES) / REPLICAS / object_bytes
 }
@@ -153,7 +154,7 @@ fn bear(
 
 const SIZES: [u64; 3] = [1, 2, 4];
 
-/// Objects written a second and read a second, by kind and size.
+/// Objects written a second, or read a second, by size of object and kind of drive.
 fn rates(run: &mut Run<'_>, reads: bool) -> Result<Vec<[f64; 3]>, Stopped> {
     let mut all = Vec::new();
     for size in SIZES {
@@ -166,7 +167,7 @@ fn rates(run: &mut Run<'_>, reads: bool) -> Result<Vec<[f64; 3]>, Stopped> {
             let written = bear(run, &mut simulation, (0, CLIENTS), count)?;
             *rate = written.writes_per_second;
             if reads {
-                // A few hours in print; the translation layer has nothing left to clean after one.
+                // In print, a few hours; after one, the translation layer has nothing left to clean.
                 simulation.pause(3_600.0);
                 let read = bear(run, &mut simulation, (CLIENTS, 0), count / 2)?;
                 *rate = read.reads_per_second;
@@ -183,15 +184,15 @@ fn ratios(rates: &[[f64; 3]]) -> Vec<f64> {
         .collect()
 }
 
-/// What is printed of HM-SMR ÷ CMR.
+/// The printed HM-SMR ÷ CMR.
 #[derive(Clone, Copy)]
 enum HostManaged {
     Number(f64),
-    /// In words that mean 1, or little more than it.
+    /// Words that mean 1, or little more.
     Words(&'static str),
 }
 
-/// Rows for each size: DM-SMR and HM-SMR beside CMR.
+/// Rows for each size: DM-SMR ÷ CMR and HM-SMR ÷ CMR.
 fn expected(managed: [f64; 3], zoned: [HostManaged; 3]) -> Vec<Expected> {
     let each = SIZES.into_iter().zip(managed.into_iter().zip(zoned));
     let rows = each.flat_map(|(size, (managed, zoned))| {
@@ -262,7 +263,7 @@ pub const FIGURE_5_14: Experiment = Experiment {
             bear(run, &mut simulation, (0, CLIENTS), objects(run, MIB, 1.0))?;
             simulation.delete(0.5);
             simulation.ask_to_clean(0..nodes);
-            // Until proxies have heard of it.
+            // By then, proxies have heard which drives clean.
             simulation.pause(2.0);
             bear(run, &mut simulation, (CLIENTS, 0), objects(run, MIB, 0.5))
         };

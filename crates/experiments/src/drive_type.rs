@@ -58,7 +58,7 @@ fn figure_2_4(run: &mut Run<'_>) -> Result<Outcome, Stopped> {
     measured.push(median(&latencies("emulated-smr-2")?));
     measured.push(spread(&latencies("seagate-cmr")?));
     let seagate = latencies("st5000as0011")?;
-    // The map is merged in front of the 240th, and the next entry lies elsewhere.
+    // The map is merged before the 240th write, and the next entry lies elsewhere.
     let others = [&seagate[1..239], &seagate[241..]].concat();
     let typical = 25.4;
     let off = |ms: &f64| (ms - typical).abs();
@@ -103,8 +103,8 @@ pub const FIGURE_2_6: Experiment = Experiment {
     },
 };
 
-/// Blocks of a write, and half tracks of the entries that hold 31 of them. In print they grow between 26 and
-/// 28, 54 and 56, 82 and 84 KiB; in blocks of 4 KiB, behind 24, 52 and 80.
+/// Blocks of a write, and half tracks of the entries that hold 31 of them. In print, entries grow between 26 and 28,
+/// 54 and 56, 82 and 84 KiB; in blocks of 4 KiB, that is after 24, 52 and 80.
 const HALF_TRACKS: [(u32, f64); 7] = [
     (1, 5.0),
     (6, 5.0),

@@ -1,42 +1,42 @@
-//! A number in print, and how far from it a measurement may be.
+//! An expected number or range, and how far from it a measurement may be.
 
 use serde::Serialize;
 
-/// How far from what is printed.
+/// How far a measurement may be from the expected range.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tolerance {
-    /// Of the printed number: 0.05 is 5 %.
+    /// A share of the printed number: 0.05 is 5 %.
     Part(f64),
-    /// In the unit of the printed number.
+    /// A distance in the unit of the printed number.
     By(f64),
 }
 
-/// What a measurement is held to.
+/// Where an expected number comes from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Origin {
     /// A printed number or range.
     Printed,
-    /// Words are printed, such as “about 1”; which numbers they mean is for us to say.
+    /// Printed words, such as “about 1”, for which we have chosen the range.
     Words(&'static str),
-    /// Nothing is printed of it: what the model was made with, or what we ask of it.
+    /// Nothing is printed: the number is a parameter of the model, or our own requirement.
     Ours,
 }
 
-/// A number or range that is expected. A limit in one direction has no end in the other.
+/// A number or range that is expected. A limit in one direction is infinite in the other.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Expected {
-    /// What is measured, on which drive.
+    /// The quantity and the drive.
     pub what: String,
-    /// `yes` for what is so (1) or not (0).
+    /// Unit of the numbers; `yes` for a statement that holds (1) or not (0).
     pub unit: &'static str,
-    /// Inclusive.
+    /// The lower bound, inclusive.
     pub low: f64,
-    /// Inclusive.
+    /// The upper bound, inclusive.
     pub high: f64,
-    /// Outside of low to high.
+    /// The allowed distance from the range.
     pub tolerance: Tolerance,
-    /// Whether they are printed.
+    /// Whether the range is printed.
     pub origin: Origin,
 }
 
@@ -68,55 +68,55 @@ impl Expected {
         Self::range(what, unit, f64::NEG_INFINITY, high)
     }
 
-    /// What is so.
+    /// A statement that has to hold.
     pub fn yes(what: impl Into<String>) -> Self {
         Self::value(what, "yes", 1.0)
     }
 
-    /// What is not so.
+    /// A statement that must not hold.
     pub fn no(what: impl Into<String>) -> Self {
         Self::value(what, "yes", 0.0)
     }
 
-    /// With a tolerance that is a part of the printed number.
+    /// Sets a tolerance that is a share of the printed number.
     #[must_use]
     pub fn part(self, part: f64) -> Self {
         let tolerance = Tolerance::Part(part);
         Self { tolerance, ..self }
     }
 
-    /// With a tolerance in the printed number's unit.
+    /// Sets a tolerance in the unit of the printed number.
     #[must_use]
     pub fn by(self, by: f64) -> Self {
         let tolerance = Tolerance::By(by);
         Self { tolerance, ..self }
     }
 
-    /// Printed in these words instead of numbers.
+    /// Marks the range as our reading of these printed words.
     #[must_use]
     pub fn words(self, words: &'static str) -> Self {
         let origin = Origin::Words(words);
         Self { origin, ..self }
     }
 
-    /// Not printed anywhere.
+    /// Marks the range as not printed.
     #[must_use]
     pub fn ours(self) -> Self {
         let origin = Origin::Ours;
         Self { origin, ..self }
     }
 
-    /// The number that is expected, if it is one.
+    /// The expected number, unless it is a range.
     pub fn single(&self) -> Option<f64> {
         (self.low == self.high).then_some(self.low)
     }
 
-    /// How far `measured` lies below (negative) or above what is expected, in its unit.
+    /// Distance of `measured` below (negative) or above the expected range, in its unit.
     pub fn off(&self, measured: f64) -> f64 {
         (measured - self.high).max(0.0) + (measured - self.low).min(0.0)
     }
 
-    /// Whether that is within the tolerance. What is no number is not.
+    /// Whether `measured` is within the tolerance; NaN and infinities are not.
     pub fn is_met_by(&self, measured: f64) -> bool {
         let off = self.off(measured);
         let bound = if off < 0.0 { self.low } else { self.high };

@@ -1,4 +1,4 @@
-//! What an experiment is, and what it is told when it runs.
+//! The interface of an experiment: its definition, the parameters of a run, and its outcome.
 
 use crate::expected::Expected;
 use crate::table::Table;
@@ -8,27 +8,27 @@ use skylight::TargetError;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Something in print that can be measured again.
+/// A printed table, figure or claim that can be measured again.
 #[derive(Clone, Copy, Debug)]
 pub struct Experiment {
-    /// The table, figure or section, or a word: what it is called on the command line.
+    /// Name on the command line: that of the table, figure or section, or a word.
     pub id: &'static str,
     /// What it shows.
     pub title: &'static str,
-    /// Where it is printed: paper, and section.
+    /// Where it is printed: paper and section.
     pub source: &'static str,
-    /// What is printed, row by row.
+    /// The printed numbers, row by row.
     pub expected: fn() -> Vec<Expected>,
     /// Measures the rows of `expected`, in their order.
     pub measure: fn(&mut Run<'_>) -> Result<Outcome, Stopped>,
 }
 
-/// What was measured.
+/// The measurements of one run.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub struct Outcome {
-    /// A number for each expected one.
+    /// A number for each row of [`Experiment::expected`].
     pub measured: Vec<f64>,
-    /// By file name without its ending.
+    /// The figures, each with its file name without extension.
     pub figures: Vec<(String, Figure)>,
 }
 
@@ -42,7 +42,7 @@ impl From<Vec<f64>> for Outcome {
 }
 
 impl Outcome {
-    /// With a figure that is called by its number.
+    /// Adds a figure, whose file name is its number.
     #[must_use]
     pub fn with(mut self, figure: Figure) -> Self {
         self.figures.push((figure.number.to_owned(), figure));
@@ -50,22 +50,22 @@ impl Outcome {
     }
 }
 
-/// How much work an experiment is, of what it takes to draw a whole figure. Where less work would
-/// measure something else, it stays the same.
+/// The amount of work, as a share of what it takes to draw a whole figure. Where less work would measure something
+/// else, an experiment keeps it the same.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Scale(pub f64);
 
 impl Scale {
-    /// What tests run.
+    /// The scale of tests.
     pub const SMALL: Self = Self(0.1);
-    /// Whole figures.
+    /// The scale of whole figures.
     pub const FULL: Self = Self(1.0);
 }
 
 /// Why an experiment has no result.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
 pub enum Stopped {
-    /// Somebody wanted it to stop.
+    /// The run was interrupted.
     #[error("interrupted")]
     Interrupted,
     /// A model's profile cannot be used.
@@ -77,7 +77,7 @@ pub enum Stopped {
     /// A drive refused a request that it should have carried out.
     #[error("{request} was refused: {reason}")]
     Refused {
-        /// What was asked for.
+        /// The request.
         request: String,
         /// The drive's answer.
         reason: String,
@@ -91,13 +91,13 @@ pub enum Stopped {
     /// A trace that is built in cannot be read.
     #[error("{reason}")]
     Trace {
-        /// Which, and why.
+        /// The trace and the reason.
         reason: String,
     },
     /// The store or its drive failed.
     #[error("{reason}")]
     Store {
-        /// What it said.
+        /// The message of its error.
         reason: String,
     },
 }
@@ -140,22 +140,22 @@ impl From<TargetError> for Stopped {
     }
 }
 
-/// One run of an experiment.
+/// The parameters of one run of an experiment.
 pub struct Run<'a> {
-    /// Another one gives other places and other angles of the platters.
+    /// Seed of random numbers, and so of places and of the platters' angles.
     pub seed: u64,
-    /// How much work.
+    /// The amount of work.
     pub scale: Scale,
     /// Whether figures are wanted that take more requests than the table does.
     pub figures: bool,
-    /// Set once somebody wants it to stop.
+    /// Set when the run is to stop.
     pub interrupted: Arc<AtomicBool>,
-    /// Told what is measured next.
+    /// Called with the name of each part that is measured next.
     pub progress: &'a mut dyn FnMut(&str),
 }
 
 impl Run<'_> {
-    /// Says what is measured next.
+    /// Reports the part that is measured next.
     ///
     /// # Errors
     /// [`Stopped::Interrupted`].
@@ -167,12 +167,12 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Whether somebody wants it to stop.
+    /// Whether the run is to stop.
     pub fn is_interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
     }
 
-    /// A count at this scale, `least` at least.
+    /// The count `full` at this scale, but at least `least`.
     pub fn scaled(&self, full: u64, least: u64) -> u64 {
         ((full as f64 * self.scale.0) as u64).max(least)
     }
@@ -182,11 +182,8 @@ impl Run<'_> {
         Random::new(self.seed.wrapping_mul(1_000).wrapping_add(purpose))
     }
 
-    /// A disk as the main document measured it unless it says otherwise (section 2.4.2): volatile cache
-    /// and reading ahead off.
     ///
-    /// # Errors
-    /// There is none of the name.
+    /// There is no profile of this name.
     pub fn disk(&self, name: &str) -> Result<DiskDrive, ProfileError> {
         let mut drive = Profile::named(name)?.drive(self.seed)?;
         drive.set_volatile_cache(false);
@@ -194,7 +191,7 @@ impl Run<'_> {
         Ok(drive)
     }
 
-    /// Asks for all `requests`, `depth` at a time: the answers, in the order of the requests.
+    /// Submits all `requests`, `depth` at a time. Returns their completions in the order of the requests.
     ///
     /// # Errors
     /// [`Stopped::Interrupted`].
@@ -216,9 +213,7 @@ impl Run<'_> {
 }
 
 impl Experiment {
-    /// Measures it: the table, and the figures by file name without ending.
     ///
-    /// # Errors
     /// It could not be measured to the end.
     pub fn run(&self, run: &mut Run<'_>) -> Result<(Table, Vec<(String, Figure)>), Stopped> {
         let outcome = (self.measure)(run)?;

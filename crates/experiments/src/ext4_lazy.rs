@@ -1,6 +1,5 @@
-//! Lazy writeback for ext4: what trees of directories and files cost a drive with it and without it.
 //!
-//! The requests are those of user-mode Linux with the patches in kernel/ext4-lazy, recorded once; the drives are models.
+//! The requests were recorded once from user-mode Linux with the patches in kernel/ext4-lazy; the drives are models.
 
 use crate::expected::Expected;
 use crate::experiment::{Experiment, Outcome, Run, Stopped};
@@ -11,7 +10,7 @@ use plot::{Figure, Panel, thinned};
 const CMR: &str = "wd5000ys";
 const DM_SMR: &str = "st8000as0002";
 
-/// A trace that is built in.
+/// The name and the bytes of a trace in `traces/`.
 macro_rules! trace {
     ($name:literal) => {
         ($name, include_bytes!(concat!("../traces/", $name, ".zst")))
@@ -19,7 +18,7 @@ macro_rules! trace {
 }
 pub(crate) use trace;
 
-/// A source, and where the traces are from.
+/// A source, followed by the origin of the traces.
 macro_rules! traced {
     ($source:literal) => {
         concat!(
@@ -30,13 +29,13 @@ macro_rules! traced {
 }
 pub(crate) use traced;
 
-/// A trace without and one with lazy writeback.
+/// A trace of stock ext4, and one with lazy writeback.
 pub(crate) type Pair = [(&'static str, &'static [u8]); 2];
 
 const DIRECTORIES: Pair = [trace!("directories-stock"), trace!("directories-lazy")];
 const FILES: Pair = [trace!("files-stock"), trace!("files-lazy")];
 
-/// Reads both, and says where they are from.
+/// Decodes both traces, and reports where they come from.
 pub(crate) fn decode(run: &mut Run<'_>, pair: Pair) -> Result<[GuestTrace; 2], Stopped> {
     let mut read = |(name, packed)| -> Result<GuestTrace, Stopped> {
         let trace = GuestTrace::decode(name, packed)?;
@@ -93,7 +92,7 @@ pub const TABLE_3_2: Experiment = Experiment {
     },
 };
 
-/// The places of a stage's requests, in their order.
+/// The places of a stage's requests in the order of arrival.
 fn offsets(stage: &Stage, file_system: &str) -> Panel {
     let mut panel = Panel::new(
         format!("{}, {file_system}", stage.name),
@@ -119,7 +118,7 @@ fn offsets(stage: &Stage, file_system: &str) -> Panel {
     panel
 }
 
-/// Journals of a tenth of 128 MiB and of 10 GiB.
+/// Journals of a tenth of 128 MiB and of a tenth of 10 GiB.
 const JOURNALS: Pair = [trace!("journal-128m-stock"), trace!("journal-10g-stock")];
 
 pub const FIGURE_3_5: Experiment = Experiment {
@@ -139,7 +138,7 @@ pub const FIGURE_3_5: Experiment = Experiment {
         for trace in &traces {
             let stage = trace.stage("Create")?;
             let work = &stage.requests[..stage.work];
-            // What creating waits for is room in the journal, and so what is written home for it.
+            // Creating waits for room in the journal, and so for metadata that is written home to free it.
             let home: Vec<_> = work.iter().filter(|t| is_home(t)).copied().collect();
             let blocks: u64 = home.iter().map(|t| u64::from(t.request.blocks)).sum();
             homes.push(blocks as f64 / 256.0);
@@ -155,7 +154,7 @@ fn is_home(traced: &Traced) -> bool {
     traced.content == Some(Content::Metadata) && traced.request.operation.is_write()
 }
 
-/// Seconds of each stage, and what the drive cleaned after it, stock and lazy.
+/// Seconds of a stage, and seconds that the drive then cleaned; stock and lazy.
 struct Times {
     stage: &'static str,
     run: [f64; 2],
@@ -286,7 +285,7 @@ pub const SECTION_3_4_4: Experiment = Experiment {
     },
 };
 
-/// Seconds of the host's processor for one load, run in turns; `boot` is without any.
+/// CPU seconds of the host for one load, in several runs; `boot` is without a load.
 #[derive(serde::Deserialize)]
 struct Processor {
     kernel: String,

@@ -9,11 +9,11 @@ use drive_model::layer::LayerShape;
 use drive_model::{DiskDrive, Profile};
 use runtime::HashSet;
 
-/// A tenth of the printed partitions: 400 GB, 4 and 5 TB, 8 TB.
+/// Traces on a tenth of the printed partitions: 400 GB, 4 and 5 TB, 8 TB.
 const SMALL: Pair = [trace!("postmark-400g-stock"), trace!("postmark-400g-lazy")];
 const HALF: Pair = [trace!("postmark-4t-stock"), trace!("postmark-4t-lazy")];
 const LARGE: Pair = [trace!("postmark-8t-stock"), trace!("postmark-8t-lazy")];
-/// Of the printed load, and so of the persistent caches.
+/// The printed load ÷ the recorded one; persistent caches are scaled in the same way.
 const SCALE: u32 = 10;
 
 const STAGES: [&str; 2] = ["WorkingSet", "Transactions"];
@@ -27,7 +27,7 @@ fn mib(trace: &GuestTrace, content: Content) -> f64 {
         .sum()
 }
 
-/// The part of metadata writes that goes to a block for the first time.
+/// The share of metadata writes that go to a block for the first time.
 fn unique(trace: &GuestTrace) -> f64 {
     let (mut places, mut all) = (HashSet::default(), 0);
     for traced in trace.stages.iter().flat_map(|stage| &stage.requests) {
@@ -40,7 +40,7 @@ fn unique(trace: &GuestTrace) -> f64 {
     places.len() as f64 / all as f64
 }
 
-/// What a table prints of the same load.
+/// The printed numbers of one table, all of the same load.
 struct Written {
     table: &'static str,
     /// MiB of data, metadata and journal.
@@ -50,7 +50,7 @@ struct Written {
     unique: f64,
 }
 
-/// On the conventional WD5000YS, and on the ST8000AS0002.
+/// The tables of the conventional WD5000YS and of the ST8000AS0002.
 const PRINTED: [Written; 2] = [
     Written {
         table: "3.3",
@@ -112,7 +112,7 @@ pub const TABLE_3_3: Experiment = Experiment {
         measured.push(100.0 * stock[1] / stock.iter().sum::<f64>());
         measured.push(unique(&traces[0]));
         measured.extend(lazy.iter().map(|mib| mib * scale));
-        // The guest wrote the same for each of the printed drives.
+        // The guest writes the same for both printed drives.
         let measured = measured.repeat(PRINTED.len());
         Ok(measured.into())
     },

@@ -1,17 +1,16 @@
-//! The loads of the Caveat-Scriptor thesis's figures 5.1 to 5.7, for any file system: ours in virtual time, and those of a
-//! kernel, of which `scripts/record-files` records the requests. The same seed gives the same operations in the same order.
+//! The loads of the Caveat-Scriptor thesis's figures 5.1 to 5.7, for any file system: ours in virtual time, and those
+//! of a kernel, whose requests `scripts/record-files` records. The same seed gives the same operations in the same
+//! order.
 
-/// Where a load's files are.
+/// The file system that a load runs on.
 pub trait Files {
-    /// Why something went wrong.
+    /// Error of the file system.
     type Error;
 
-    /// A part of the load begins; nothing is in a cache.
     ///
-    /// # Errors
-    /// As of the file system; so for all of them.
+    /// Those of the file system, as for all methods.
     fn begin(&mut self, part: &'static str) -> Result<(), Self::Error>;
-    /// The part is over: all of it is made durable, which counts too.
+    /// Ends the part: makes all of it durable, the time of which counts.
     fn end(&mut self) -> Result<(), Self::Error>;
     /// Makes a directory in the root.
     fn make_dir(&mut self, dir: u64) -> Result<(), Self::Error>;
@@ -21,15 +20,15 @@ pub trait Files {
     fn write(&mut self, file: Name, at: u64, data: &[u8]) -> Result<(), Self::Error>;
     /// Writes at a file's end.
     fn append(&mut self, file: Name, data: &[u8]) -> Result<(), Self::Error>;
-    /// Reads what the file has there, no more than `most` bytes; how many there are.
+    /// Reads at most `most` bytes of a file at `at`. Returns their number.
     fn read(&mut self, file: Name, at: u64, most: usize) -> Result<usize, Self::Error>;
     /// Removes a file.
     fn remove(&mut self, file: Name) -> Result<(), Self::Error>;
-    /// Makes durable what was done.
+    /// Makes all that was done durable.
     fn sync(&mut self) -> Result<(), Self::Error>;
 }
 
-/// A file: its directory, the root if it has none, and its name there.
+/// A file: its directory, or `None` for the root, and its number there.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Name {
     /// The directory.
@@ -39,7 +38,7 @@ pub struct Name {
 }
 
 impl Name {
-    /// In the root.
+    /// A file in the root.
     const fn root(file: u64) -> Self {
         Self { dir: None, file }
     }
@@ -47,24 +46,24 @@ impl Name {
 
 /// Bytes of one request of a program to a large file.
 const REQUEST: u64 = 64 << 10;
-/// More than any request has.
+/// At least the bytes of any request.
 const MOST_BYTES: usize = 128 << 10;
 
-/// What is done to a file system that is new.
+/// The loads, each for a new file system.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Load {
-    /// One file of so many megabytes (section 5.2.1).
+    /// One file of this many megabytes (section 5.2.1).
     Large(u64),
-    /// Vdbench (section 5.2.2).
+    /// Many small files, as of Vdbench (section 5.2.2).
     Small,
-    /// Section 5.2.3.
+    /// Mails in a pool of files (section 5.2.3).
     PostMark,
-    /// Section 5.2.4.
+    /// The accesses of a compiler (section 5.2.4).
     Compiling,
 }
 
 impl Load {
-    /// In the order of the figures.
+    /// All loads in the order of the figures.
     pub const ALL: [Self; 5] = [
         Self::Large(100),
         Self::Large(500),
@@ -73,7 +72,7 @@ impl Load {
         Self::Compiling,
     ];
 
-    /// One word.
+    /// Name in one word, for traces and files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Large(100) => "large-100",
@@ -84,7 +83,7 @@ impl Load {
         }
     }
 
-    /// The parts, in their order.
+    /// The names of the parts, in order.
     pub const fn parts(self) -> &'static [&'static str] {
         match self {
             Self::Large(_) => &["write", "read", "random-read", "random-write"],
@@ -92,7 +91,7 @@ impl Load {
         }
     }
 
-    /// How much each part is: megabytes of a large file, otherwise operations on files.
+    /// The work of each part: megabytes of a large file, else operations on files.
     pub const fn work(self) -> u64 {
         match self {
             Self::Large(megabytes) => megabytes,
@@ -102,10 +101,8 @@ impl Load {
         }
     }
 
-    /// Does it all.
     ///
-    /// # Errors
-    /// The file system's.
+    /// Those of the file system.
     pub fn run<F: Files>(self, files: &mut F, seed: u64) -> Result<(), F::Error> {
         let random = fastrand::Rng::with_seed(seed);
         match self {
@@ -153,7 +150,7 @@ fn large<F: Files>(
 
 const SMALL_FILES: u64 = 10_000;
 
-/// 10,000 files, 1.2 GB together, in 110 directories; made, then read or overwritten.
+/// Makes 10,000 files, 1.2 GB in all, in 110 directories; then reads or overwrites random ones.
 fn small<F: Files>(files: &mut F, mut random: fastrand::Rng) -> Result<(), F::Error> {
     let name = |file| Name {
         dir: Some(file % 110),
@@ -178,7 +175,7 @@ fn small<F: Files>(files: &mut F, mut random: fastrand::Rng) -> Result<(), F::Er
 const MAILS: u64 = 5_000;
 const TRANSACTIONS: u64 = 20_000;
 
-/// A pool of mails of 0.5 to 10 KB; one is read or added to, and one is made or removed.
+/// Makes a pool of mails of 0.5 to 10 KB; each transaction reads or extends one, and makes or removes one.
 fn postmark<F: Files>(files: &mut F, mut random: fastrand::Rng) -> Result<(), F::Error> {
     let data = [3; 10_000];
     let (mut pool, mut next) = (Vec::new(), 0);
@@ -213,8 +210,8 @@ fn postmark<F: Files>(files: &mut F, mut random: fastrand::Rng) -> Result<(), F:
 
 const SOURCES: u64 = 2_000;
 
-/// A compiler's accesses, without its thinking: a tree of sources is unpacked; each is read with some headers, and an object is
-/// written; all objects are read and one file is written.
+/// The accesses of a compiler, without its CPU time: sources are unpacked; each is read with some headers, and its
+/// object file is written; all object files are read, and one file is written.
 fn compiling<F: Files>(files: &mut F, mut random: fastrand::Rng) -> Result<(), F::Error> {
     let data = [1; 60_000];
     for n in 0..SOURCES {

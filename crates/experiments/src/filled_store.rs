@@ -1,5 +1,5 @@
-//! A store without threads on a drive in memory or of a model, filled and overwritten: after each object comes what the cleaner's
-//! thread would do then, so that a seed gives one figure.
+//! A store without threads, on a drive in memory or on a model, that is filled and overwritten: after each object it
+//! does what the cleaner's thread would do then, so that a seed gives one figure.
 
 use crate::experiment::{Run, Stopped};
 use device::stats::Stats;
@@ -13,7 +13,7 @@ use zone::Geometry;
 
 const COLLECTION: &str = "overwritten";
 
-/// A store, and the drive that counts for it.
+/// A store, and its drive, which counts the bytes written to it.
 pub struct FilledStore {
     drive: Arc<Stats<Arc<dyn ZonedDevice>>>,
     pub store: Store,
@@ -22,13 +22,13 @@ pub struct FilledStore {
 }
 
 impl FilledStore {
-    /// An empty one on a drive in memory; its objects will be of `object_bytes` bytes.
+    /// An empty store on a drive in memory, for objects of `object_bytes` bytes.
     pub fn new(geometry: Geometry, object_bytes: u64, seed: u64) -> Result<Self, Stopped> {
         let memory = MemoryDrive::new(geometry).map_err(Stopped::store)?;
         Self::on(Arc::new(memory), object_bytes, Runtime::seeded(seed))
     }
 
-    /// An empty one on a drive of which nothing else knows.
+    /// An empty store on a drive that nothing else uses.
     pub fn on(
         drive: Arc<dyn ZonedDevice>,
         object_bytes: u64,
@@ -58,8 +58,8 @@ impl FilledStore {
         })
     }
 
-    /// Adds or removes objects until so much of the declared capacity is live: what metadata needs, and so
-    /// what is left for data, follows from the objects and from what was done to them.
+    /// Adds or removes objects until the share `utilization` of the declared capacity is live. The space that
+    /// metadata needs, and so the rest for data, depends on the objects and on their history.
     pub fn level(&mut self, utilization: f64) -> Result<(), Stopped> {
         while self.live_share() < utilization {
             self.add()?;
@@ -105,7 +105,7 @@ impl FilledStore {
             .store
             .writer(Some(self.object_bytes))?
             .replacing(COLLECTION, &name);
-        // Drives in memory keep no zeros.
+        // Drives in memory take no room for zeros.
         writer.write(&vec![0; self.object_bytes as usize])?;
         let data = writer.finish()?;
         let mut transaction = Transaction::new();
@@ -115,7 +115,8 @@ impl FilledStore {
         Ok(())
     }
 
-    /// So many objects are written again; those that are `hot`, if some are, get the rest of the writes.
+    /// Overwrites `count` objects, drawn at random. If a share `hot` of the objects is hot, these get 1 − `hot` of
+    /// the writes.
     pub fn overwrite(
         &self,
         run: &Run<'_>,
@@ -139,12 +140,12 @@ impl FilledStore {
         Ok(())
     }
 
-    /// Bytes of data that went to the drive.
+    /// Bytes of data written to the drive.
     pub fn data_written(&self) -> u64 {
         self.written() - self.store.bluefs().statistics().bytes_written()
     }
 
-    /// All bytes that went to the drive.
+    /// Bytes of data and metadata written to the drive.
     pub fn written(&self) -> u64 {
         self.drive.snapshot().bytes_written()
     }

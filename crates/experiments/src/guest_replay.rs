@@ -1,15 +1,15 @@
-//! A drive's time for what a guest asked of its drive.
+//! Replays the requests of a guest on a model of a drive, and measures the time.
 
 use crate::experiment::{Run, Stopped};
 use crate::guest_trace::Traced;
 use drive_model::{DiskDrive, Request, RequestKind, Span, Tag, Time};
 
-/// Writes and reads ahead that are under way at most: SATA's.
+/// The most writes and reads ahead under way: SATA's queue depth.
 const DEPTH: usize = 31;
-/// How long the drive may clean after a stage.
+/// The longest time that the drive may clean after a stage.
 const MOST_CLEANING_HOURS: f64 = 24.0;
 
-/// A drive as it comes, caches on, whose clock goes on from one stage to the next.
+/// A drive with its default settings and its caches on, whose clock goes on from one stage to the next.
 pub struct Player {
     drive: DiskDrive,
     has_zones: bool,
@@ -18,7 +18,7 @@ pub struct Player {
 }
 
 impl Player {
-    /// The partition is at the beginning of the drive.
+    /// A player for a drive, at the beginning of which the guest's partition is.
     pub fn new(mut drive: DiskDrive) -> Self {
         drive.set_volatile_cache(true);
         drive.set_look_ahead(true);
@@ -31,12 +31,9 @@ impl Player {
         }
     }
 
-    /// Seconds until all of it was done. The guest takes no time between its requests: it sends the next one unless it
-    /// waits, for a read, for all that is under way before a flush, or for one of those that are under way. A write to a zone
-    /// is waited for, for its order counts; a drive without zones is told of none.
     ///
-    /// # Errors
-    /// The drive refused one, or somebody wants it to stop.
+    ///
+    /// The drive refused a request, or the run is interrupted.
     pub fn play(&mut self, run: &Run<'_>, requests: &[Traced]) -> Result<f64, Stopped> {
         let begin = self.now;
         for (number, traced) in requests.iter().enumerate() {
@@ -66,7 +63,7 @@ impl Player {
         Ok(self.now.since(begin).seconds())
     }
 
-    /// Seconds that the drive cleans by itself if nothing comes.
+    /// Lets the drive clean without requests. Returns the seconds that it cleaned.
     pub fn clean(&mut self) -> f64 {
         let before = self.drive.statistics().cleaning.nanos;
         let mut hours = 0.0;
@@ -94,7 +91,7 @@ impl Player {
         Ok(())
     }
 
-    /// The next answer.
+    /// Waits for the next completion; `None` if nothing is under way.
     fn take(&mut self) -> Result<Option<Tag>, Stopped> {
         let Some(done) = self.drive.next_completion() else {
             self.under_way = 0;

@@ -1,4 +1,4 @@
-//! Requests of a guest's ext4 to its drive, as `kernel/ext4-lazy/record` wrote them down: text, compressed. The lines are
+//! Traces of a guest's requests to its drive, recorded by `kernel/ext4-lazy/record`: compressed text, whose lines are
 //! described in docs/ext4-lazy.md.
 
 use crate::experiment::Stopped;
@@ -6,12 +6,12 @@ use drive_model::{Lba, Request, RequestKind};
 use serde::Deserialize;
 use std::str::FromStr;
 
-/// What is in a block.
+/// The content of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Content {
-    /// Of files.
+    /// Data of files.
     Data,
-    /// Of the file system, at home.
+    /// Metadata of the file system, in its home place.
     Metadata,
     /// The journal.
     Journal,
@@ -19,45 +19,45 @@ pub enum Content {
     Superblock,
 }
 
-/// A request, and what it is about; a flush is about nothing.
+/// A request, and the content of its blocks; `None` for a flush.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Traced {
     pub request: Request,
     pub content: Option<Content>,
-    /// Nobody waited for this read.
+    /// Whether it is a read ahead, which no process waited for.
     pub ahead: bool,
 }
 
-/// A part of a load, which began with a cold cache.
+/// A part of a load, which begins with a cold cache.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Stage {
     pub name: String,
-    /// That it took in the guest, without what came after the work.
+    /// Seconds that the work took in the guest, without the sync after it.
     pub seconds: f64,
-    /// Of those, seconds in which the guest's processor had work.
+    /// Of these, seconds in which the guest's processor was busy.
     pub processor: f64,
     pub requests: Vec<Traced>,
-    /// How many requests there were when the work was done; the others are of the sync after it.
+    /// Number of requests when the work was done; the later ones belong to the sync.
     pub work: usize,
 }
 
-/// Where a trace comes from.
+/// The origin of a trace.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct Head {
     /// The version of the format.
     pub trace: u32,
     pub load: String,
     pub file_system: String,
-    /// What part of the printed load it is: 40 for a fortieth.
+    /// The printed load ÷ this one: 40 for a fortieth.
     pub scale: u32,
     pub kernel: String,
     pub date: String,
     pub seed: u64,
     pub partition_blocks: u64,
-    /// Of ext4-lazy and what it is compared with, as what follows.
+    /// Size of the journal. This field and the next two are in traces of ext4-lazy and of what it is compared with.
     #[serde(default)]
     pub journal_mib: u64,
-    /// Entries of the map at the end, and blocks of the journal between its tail and its head.
+    /// Entries of the map at the end; `log_used` has the blocks of the journal between its tail and its head.
     #[serde(default)]
     pub mapped: u64,
     #[serde(default)]
@@ -70,15 +70,13 @@ pub struct GuestTrace {
     pub stages: Vec<Stage>,
 }
 
-/// More than any trace has, so that what is not one cannot fill the memory.
+/// The most bytes of an unpacked trace, so that other data cannot fill the memory.
 const MOST_BYTES: usize = 64 << 20;
 const VERSION: u32 = 1;
 
 impl GuestTrace {
-    /// Unpacks and reads one.
     ///
-    /// # Errors
-    /// It is none, or of another version.
+    /// The bytes are no trace, or one of another version.
     pub fn decode(name: &str, packed: &[u8]) -> Result<Self, Stopped> {
         let text = zstd::bulk::decompress(packed, MOST_BYTES)
             .ok()
@@ -120,16 +118,14 @@ impl GuestTrace {
         Ok(Self { head, stages })
     }
 
-    /// A stage by its name.
     ///
-    /// # Errors
-    /// There is none.
+    /// The trace has none of this name.
     pub fn stage(&self, name: &str) -> Result<&Stage, Stopped> {
         let found = self.stages.iter().find(|stage| stage.name == name);
         found.ok_or_else(|| wrong(&self.head.load, 0, &format!("has no stage {name}")))
     }
 
-    /// One line for people.
+    /// The origin in one line for people.
     pub fn origin(&self) -> String {
         let h = &self.head;
         format!(
@@ -140,7 +136,7 @@ impl GuestTrace {
 }
 
 impl Stage {
-    /// Blocks that were read (`false`) or written of something.
+    /// Blocks of this content that were written, or read if `written` is false.
     pub fn blocks(&self, content: Content, written: bool) -> u64 {
         let of =
             |t: &&Traced| t.content == Some(content) && t.request.operation.is_write() == written;
@@ -148,13 +144,13 @@ impl Stage {
         all.map(|t| u64::from(t.request.blocks)).sum()
     }
 
-    /// Those in MiB.
+    /// The same in MiB.
     pub fn mib(&self, content: Content, written: bool) -> f64 {
         self.blocks(content, written) as f64 / 256.0
     }
 }
 
-/// `NAME SECONDS PROCESSOR`.
+/// Parses `NAME SECONDS PROCESSOR`.
 fn stage(words: &str) -> Option<Stage> {
     let mut words = words.split(' ');
     Some(Stage {
@@ -166,7 +162,8 @@ fn stage(words: &str) -> Option<Stage> {
     })
 }
 
-/// `f`, or the kind, the distance from the end of the request before, and blocks; milliseconds behind it.
+/// Parses `f`, or kind and content, the distance from the end of the previous request, and blocks. Milliseconds at
+/// the end of a line are ignored.
 fn request(line: &str, end: u64) -> Option<Traced> {
     let mut words = line.split(' ');
     let mut letters = words.next()?.chars();

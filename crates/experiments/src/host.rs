@@ -1,24 +1,24 @@
-//! What a host sees of answers.
+//! What a host sees of completions: end and latencies.
 
 use drive_model::{Completion, Lba, Random, Request, Span, Time};
 
-/// When the last was given; the start for none.
+/// When the last request completed; [`Time::START`] if there is none.
 pub fn end(completions: &[Completion]) -> Time {
     let all = completions.iter().map(|c| c.at);
     all.max().unwrap_or(Time::START)
 }
 
-/// So many milliseconds after the last.
+/// The time `millis` milliseconds after the last completion.
 pub fn after(completions: &[Completion], millis: f64) -> Time {
     end(completions) + Span::from_millis(millis)
 }
 
-/// Latencies.
+/// Latencies in milliseconds.
 pub fn millis(completions: &[Completion]) -> Vec<f64> {
     completions.iter().map(|c| c.latency().millis()).collect()
 }
 
-/// Random single-block writes across a drive of so many blocks.
+/// Single-block writes at random places of a drive of `blocks` blocks.
 pub fn random_writes(
     random: &mut Random,
     blocks: u64,

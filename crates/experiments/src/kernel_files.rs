@@ -1,5 +1,5 @@
-//! Linux's file systems on the disk of the two file systems of the Caveat-Scriptor thesis: their requests, recorded once by
-//! `scripts/record-files`.
+//! Linux's file systems on the disk of the Caveat-Scriptor thesis, for comparison with the thesis's two file systems:
+//! their requests were recorded once by `scripts/record-files`.
 
 use crate::experiment::{Run, Stopped};
 use crate::ext4_lazy::trace;
@@ -9,7 +9,7 @@ use crate::guest_trace::GuestTrace;
 use crate::smrfs_bed::DISK;
 use drive_model::Profile;
 
-/// One of them.
+/// A file system of Linux, of which there is a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum KernelFiles {
     Ext4,
@@ -38,7 +38,7 @@ impl KernelFiles {
     }
 }
 
-/// Seconds of each part of a load on a new disk, until what it did is durable.
+/// Replays a load on a new disk. Returns the seconds of each of its parts, until its writes are durable.
 pub(crate) fn seconds(run: &Run<'_>, trace: &GuestTrace, load: Load) -> Result<Vec<f64>, Stopped> {
     let mut profile = Profile::named(DISK)?;
     profile.zones = None;

@@ -1,9 +1,10 @@
-//! What LevelDB's file systems asked of their drives, as `scripts/record-leveldb` wrote it down: text, compressed.
+//! Traces of the requests of LevelDB's file systems to their drives, recorded by `scripts/record-leveldb`: compressed
+//! text.
 //!
-//! The first line is JSON and says where it comes from. `= BYTES async|sync fill|read MOVED` begins a stage: with values of
-//! so many bytes, MOVED bytes of them. A line behind it is a request: `r`, `w` or `a` (a read ahead), the distance in
-//! blocks of 4 KiB from the end of the request before, and blocks; `f`; `z` and `e` with that distance: a zone is reset,
-//! or made full.
+//! The first line is JSON and gives the origin. `= BYTES async|sync fill|read MOVED` begins a stage with values of
+//! BYTES bytes, MOVED bytes in all. Each line after it is a request: `r`, `w` or `a` (a read ahead), the distance in
+//! blocks of 4 KiB from the end of the previous request, and blocks; `f` is a flush; `z` (a zone is reset) and `e` (a
+//! zone is finished) have that distance.
 
 use crate::experiment::Stopped;
 use crate::guest_trace::Traced;
@@ -11,12 +12,12 @@ use drive_model::{Lba, Request, RequestKind};
 use serde::Deserialize;
 use std::str::FromStr;
 
-/// Which load a stage is of.
+/// The load of a stage.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Load {
     /// Bytes of a value.
     pub value: u64,
-    /// Each put waits for its sync.
+    /// Whether each put waits for its sync.
     pub synced: bool,
 }
 
@@ -24,14 +25,14 @@ pub struct Load {
 #[derive(Clone, PartialEq, Debug)]
 pub struct Stage {
     pub load: Load,
-    /// Values are read, not put.
+    /// Whether values are read instead of put.
     pub reads: bool,
-    /// Bytes of values.
+    /// Bytes of all values.
     pub moved: u64,
     pub requests: Vec<Traced>,
 }
 
-/// Where a trace comes from.
+/// The origin of a trace.
 #[derive(Clone, PartialEq, Debug, Deserialize)]
 pub struct Head {
     /// The version of the format.
@@ -48,15 +49,13 @@ pub struct LevelDbTrace {
     pub stages: Vec<Stage>,
 }
 
-/// More than any trace has, so that what is not one cannot fill the memory.
+/// The most bytes of an unpacked trace, so that other data cannot fill the memory.
 const MOST_BYTES: usize = 64 << 20;
 const VERSION: u32 = 1;
 
 impl LevelDbTrace {
-    /// Unpacks and reads one.
     ///
-    /// # Errors
-    /// It is none, or of another version.
+    /// The bytes are no trace, or one of another version.
     pub fn decode(packed: &[u8]) -> Result<Self, Stopped> {
         let unpacked = zstd::bulk::decompress(packed, MOST_BYTES).map_err(Stopped::store)?;
         let text = String::from_utf8(unpacked).map_err(Stopped::store)?;
@@ -83,10 +82,8 @@ impl LevelDbTrace {
         Ok(Self { head, stages })
     }
 
-    /// The part of a load.
     ///
-    /// # Errors
-    /// There is none.
+    /// The trace has no such stage.
     pub fn stage(&self, load: Load, reads: bool) -> Result<&Stage, Stopped> {
         let is_it = |stage: &&Stage| (stage.load, stage.reads) == (load, reads);
         let found = self.stages.iter().find(is_it);
@@ -131,7 +128,7 @@ fn request(line: &str, end: &mut u64) -> Option<Traced> {
         }
         *end = request.lba.0.checked_add(u64::from(request.blocks))?;
     }
-    // What is in the blocks is LevelDB's.
+    // The trace does not tell what LevelDB wrote into the blocks.
     let (content, ahead) = (None, kind == "a");
     Some(Traced {
         request,

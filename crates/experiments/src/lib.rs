@@ -1,7 +1,7 @@
 //! Experiments: what papers and data sheets printed, measured again on models of the same drives.
 //!
-//! An experiment says what is expected and how far off it may be, apart from how it is measured; a
-//! table sets one beside the other. Runs with the same seed and scale give the same table.
+//! An experiment keeps the expected numbers and their tolerances apart from the measurement; a table compares them.
+//! Runs with the same seed and scale give the same table.
 
 mod block_interface_tax;
 mod cache_place;

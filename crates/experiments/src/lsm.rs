@@ -1,30 +1,29 @@
-//! An LSM tree as a drive sees it: which tables are written at the same time, and which go together.
 //!
-//! Levels of tables of one size, each ten times as large as the one above, in the order of their keys.
-//! A write-ahead log and memtables feed level 0; four of its tables are merged with all of level 1,
-//! and a table of any other level with those of the next that its keys overlap. The tables merged go
-//! when the last of the new ones is written. Several merges run at a time, at the levels that exceed
-//! their sizes most; each writes a piece, then another does.
+//! Levels of SSTs of one size, each level ten times as large as the one above, in the order of their keys. A
+//! write-ahead log and memtables feed level 0; four of its SSTs are merged with all of level 1, and an SST of any
+//! other level with those of the next that its keys overlap. The merged SSTs are removed when the last of the new
+//! ones is written. Several merges run at a time, at the levels that exceed their sizes most; they write single
+//! blocks in random turns.
 
 use drive_model::Random;
 use std::collections::VecDeque;
 
-/// A file: its number, and how many blocks it has.
+/// The number of a file, and its blocks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct File {
     pub number: u32,
     pub blocks: u32,
 }
 
-/// Where files go.
+/// The file system that a tree writes to.
 pub trait Files {
-    /// A file is begun.
+    /// Begins a file.
     fn create(&mut self, number: u32);
-    /// Its next piece is written.
+    /// Writes the next blocks of a file.
     fn append(&mut self, number: u32, blocks: u32);
-    /// It is closed and stays as it is.
+    /// Closes a file, which is not written to any more.
     fn close(&mut self, number: u32);
-    /// It is gone.
+    /// Removes a file.
     fn remove(&mut self, number: u32);
 }
 
@@ -39,7 +38,7 @@ struct Table {
 struct Job {
     to: usize,
     inputs: Vec<(usize, u32)>,
-    /// Where in its level the tables go.
+    /// Index in level `to` at which the new SSTs are inserted.
     place: usize,
     outputs: VecDeque<u32>,
     done: Vec<File>,
@@ -49,9 +48,9 @@ struct Job {
 pub struct Tree<F> {
     pub files: F,
     random: Random,
-    /// Blocks of a table, and of a memtable and its log.
+    /// Blocks of an SST, and of a memtable and its log.
     table_blocks: u32,
-    /// Tables of a level from the first on.
+    /// The number of SSTs that each level should have, from level 0 on.
     targets: Vec<usize>,
     levels: Vec<Vec<Table>>,
     jobs: Vec<Job>,
@@ -60,12 +59,12 @@ pub struct Tree<F> {
     next_number: u32,
 }
 
-/// Tables of level 0 before it is merged, and before the user has to wait.
+/// SSTs of level 0 at which it is merged, and at which the user's writes stall.
 const LEVEL_0: usize = 4;
 const STALL: usize = 12;
 
 impl<F: Files> Tree<F> {
-    /// An empty tree that is to have so many tables, with so many merges at a time.
+    /// An empty tree that will have `tables` SSTs, with at most `merges` merges at a time.
     pub fn new(files: F, table_blocks: u32, tables: usize, merges: usize, random: Random) -> Self {
         let upper = [LEVEL_0, 4, 40, 400];
         let last = tables - upper.iter().skip(1).sum::<usize>();
@@ -90,7 +89,7 @@ impl<F: Files> Tree<F> {
         number
     }
 
-    /// Keys in order: one table after another, which are moved down without being written again.
+    /// Writes keys in order: one SST after the other, which move to the last level without being rewritten.
     pub fn fill(&mut self, tables: usize) {
         for _ in 0..tables {
             let number = self.create();
@@ -108,7 +107,7 @@ impl<F: Files> Tree<F> {
         }
     }
 
-    /// Writes one block of whatever is under way.
+    /// Writes one block of a merge, a memtable or the log, drawn at random.
     pub fn step(&mut self) {
         while self.merging() < self.merges && self.begin_merge() {}
         let streams = self.jobs.len() + 1;
@@ -137,7 +136,7 @@ impl<F: Files> Tree<F> {
             self.log = Some((number, blocks + 1));
             return;
         }
-        // The memtable is full: it is written out, and then its log goes.
+        // The memtable is full: it is written out, and then its log is removed.
         self.files.close(number);
         self.jobs.push(Job {
             to: 0,
@@ -213,11 +212,11 @@ impl<F: Files> Tree<F> {
                 continue;
             }
             let blocks = |tables: &[Table]| tables.iter().map(|t| t.file.blocks).sum::<u32>();
-            // In the last level, once it has all keys, what is new takes the place of what is old.
+            // Once the last level has all keys, new entries replace old ones there.
             let grows = level + 2 < self.levels.len() || below < self.targets[level + 1];
             let mut left = blocks(lower);
             if grows {
-                // Keys that were in both leave a last table that is smaller.
+                // Keys that are in both levels make the last SST smaller.
                 let twice = self.random.below(u64::from(self.table_blocks)) as u32;
                 left += blocks(upper).saturating_sub(twice);
             }
@@ -249,7 +248,7 @@ impl<F: Files> Tree<F> {
         false
     }
 
-    /// Tables and logs that there are, in blocks.
+    /// Blocks of the SSTs in all levels.
     pub fn live_blocks(&self) -> u64 {
         let tables = self.levels.iter().flatten();
         tables.map(|table| u64::from(table.file.blocks)).sum()

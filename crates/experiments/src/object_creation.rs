@@ -1,10 +1,10 @@
-//! Objects as files of XFS with a database beside them, and in the store: what a disk takes for both.
+//! Measures the time of a disk for objects as files of XFS with a database beside them, and for objects in the store.
 //!
-//! The requests of XFS are those of Linux, recorded once by `scripts/record-leveldb`: for each object a file of 512 KiB that is written and
-//! synced, then a synced put of 500 bytes into LevelDB, in RocksDB's place. The raw disk gets what is printed: data and a flush, a block
-//! of a log that has its place and a flush. The store's requests come from the store on a drive in memory, with its small database: its log
-//! says what data it is about, so that one flush is enough for both. All are sent to the same disk, which is told of no zones. Nothing is
-//! counted of the host's own time.
+//!
+//! The raw disk gets what is printed: data and a flush, then a block of a preallocated log and a flush. The store's
+//! requests come from the store on a drive in memory, with its small database: its log names the data that it refers
+//! to, so that one flush is enough for both. All are sent to the same disk, without zones. The host's own time is not
+//! counted.
 
 use crate::expected::Expected;
 use crate::experiment::{Experiment, Outcome, Run, Stopped};
@@ -64,7 +64,7 @@ pub const FIGURE_4_3: Experiment = Experiment {
     },
 };
 
-/// What an object takes.
+/// The cost of one object.
 struct Taken {
     flushes: f64,
     seconds: f64,
@@ -80,7 +80,8 @@ fn played(run: &Run<'_>, requests: &[Traced], objects: u64) -> Result<Taken, Sto
     })
 }
 
-/// What the printed benchmark asks of a raw disk. Its log is as far from the data as that of XFS, in the middle of the disk.
+/// The requests of the printed benchmark to a raw disk. Its log is as far from the data as that of XFS: in the middle
+/// of the disk.
 fn in_print(objects: u64) -> Result<Vec<Traced>, Stopped> {
     let blocks = OBJECT / BLOCK;
     let log = Profile::named(DISK)?.capacity_bytes / 2 / BLOCK;
@@ -95,7 +96,7 @@ fn in_print(objects: u64) -> Result<Vec<Traced>, Stopped> {
     Ok(requests.map(traced).collect())
 }
 
-/// What the store asks of a new drive for so many objects, one after the other.
+/// The requests of the store to a new drive for this many objects, one after the other.
 fn of_the_store(run: &Run<'_>, objects: u64) -> Result<Vec<Traced>, Stopped> {
     let geometry = Geometry {
         block_size: BLOCK as u32,
@@ -125,7 +126,7 @@ fn of_the_store(run: &Run<'_>, objects: u64) -> Result<Vec<Traced>, Stopped> {
     Ok(asked)
 }
 
-/// What a disk without zones is asked for a command that came back.
+/// The request to a disk without zones for a completed command; `None` for commands on zones.
 fn request(event: &Event) -> Option<Traced> {
     let mut request = Request::flush();
     request.operation = match event.command {

@@ -1,4 +1,4 @@
-//! How much a persistent cache takes before it is cleaned, and that it is a circular log.
+//! Measures how much a persistent cache takes before it is cleaned, and shows that it is a circular log.
 
 use crate::expected::Expected;
 use crate::experiment::{Experiment, Outcome, Run, Stopped};
@@ -10,7 +10,7 @@ use skylight::statistics::mean;
 
 const DRIVE: &str = "st5000as0011";
 
-/// Blocks of a write, how many at a time, and operations until cleaning begins.
+/// Blocks of a write, queue depth, and writes until cleaning begins.
 const UNTIL_CLEANING: [(u32, usize, f64); 5] = [
     (1, 1, 22_800.0),
     (1, 31, 182_270.0),
@@ -19,15 +19,15 @@ const UNTIL_CLEANING: [(u32, usize, f64); 5] = [
     (64, 31, 67_830.0),
 ];
 
-/// Operations of one block until cleaning begins, of the emulated drives.
+/// Writes of one block until cleaning begins, for the emulated drives.
 const EMULATED: [(&str, f64); 3] = [
     ("emulated-smr-1", 9_175_056.0),
     ("emulated-smr-2", 2_464_153.0),
     ("emulated-smr-3", 9_175_056.0),
 ];
 
-/// An emulated drive with about `part` of its cache, and which part that is. A set-associative one has fewer bands
-/// of it, a fully associative one as much of the whole drive.
+/// An emulated drive with about the share `part` of its cache, and the exact share. A set-associative drive has fewer
+/// cache bands; a fully associative one keeps that share of the whole drive.
 fn emulated(run: &Run<'_>, name: &str, part: f64) -> Result<(DiskDrive, f64), Stopped> {
     let mut profile = Profile::named(name)?;
     let part = match &mut profile.layer {
@@ -51,7 +51,7 @@ fn emulated(run: &Run<'_>, name: &str, part: f64) -> Result<(DiskDrive, f64), St
     Ok((drive, part))
 }
 
-/// Random writes until the drive begins to clean.
+/// Counts random writes until the drive begins to clean.
 fn until_cleaning(
     run: &Run<'_>,
     drive: &mut DiskDrive,
@@ -92,7 +92,7 @@ pub const TABLE_2_2: Experiment = Experiment {
             let mut drive = run.disk(DRIVE)?;
             measured.push(until_cleaning(run, &mut drive, (blocks, depth), depth)?);
         }
-        // Their maps are of blocks: of a part of the cache, the same part is written.
+        // Their maps are of blocks: a share of the cache takes the same share of the writes.
         let part = run.scale.0.clamp(0.05, 1.0);
         for (name, _) in EMULATED {
             run.next(name)?;
@@ -104,10 +104,10 @@ pub const TABLE_2_2: Experiment = Experiment {
     },
 };
 
-/// Writes, and blocks of a pool that they come from.
+/// Number of writes, and number of blocks in the pool that they are drawn from.
 const WRITES: u64 = 26_000;
 const POOL: u64 = 10_000;
-/// Cleaning has begun by then.
+/// Writes by which cleaning has begun.
 const CLEANS: usize = 23_000;
 
 pub const FIGURE_2_16: Experiment = Experiment {

@@ -1,4 +1,4 @@
-//! All experiments.
+//! The list of all experiments, and the lookup by id.
 
 use crate::experiment::Experiment;
 use crate::{
@@ -9,20 +9,20 @@ use crate::{
 };
 use serde::Serialize;
 
-/// An experiment as a list has it.
+/// An experiment in a list.
 #[derive(Debug, Serialize)]
 pub struct Listed {
-    /// What it is called.
+    /// Name on the command line.
     pub id: &'static str,
-    /// What it measures.
+    /// What it shows.
     pub title: &'static str,
-    /// Where it is printed.
+    /// Where it is printed: paper and section.
     pub source: &'static str,
-    /// The numbers that are measured again.
+    /// The quantities that are measured again.
     pub numbers: Vec<String>,
 }
 
-/// All of them.
+/// All experiments for a list.
 pub fn listed() -> Vec<Listed> {
     let listed = |experiment: &Experiment| Listed {
         id: experiment.id,
@@ -36,7 +36,7 @@ pub fn listed() -> Vec<Listed> {
     ALL.iter().map(listed).collect()
 }
 
-/// In the order of the main document, then by what they are of.
+/// All experiments: those of the thesis CMU-CS-20-130 in its order, then the others by subject.
 pub const ALL: &[Experiment] = &[
     skylight_tables::TABLE_2_1,
     drive_type::FIGURE_2_4,
@@ -92,19 +92,17 @@ pub fn find(id: &str) -> Option<&'static Experiment> {
     ALL.iter().find(|experiment| experiment.id == id)
 }
 
-/// There is no such experiment.
+/// No experiment has this id.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unknown {
-    /// What was asked for.
+    /// The unknown id.
     pub id: String,
-    /// What may have been meant.
+    /// A known id that is similar, if there is one.
     pub meant: Option<&'static str>,
 }
 
-/// The experiments of these ids; all if there are none.
 ///
-/// # Errors
-/// One is unknown.
+/// An id is unknown.
 pub fn chosen(ids: &[String]) -> Result<Vec<&'static Experiment>, Unknown> {
     if ids.is_empty() {
         return Ok(ALL.iter().collect());
@@ -118,7 +116,7 @@ pub fn chosen(ids: &[String]) -> Result<Vec<&'static Experiment>, Unknown> {
     ids.iter().map(known).collect()
 }
 
-/// The id that somebody may have meant who wrote `id`.
+/// The known id that is most similar to `id`, if it is similar enough.
 fn nearest(id: &str) -> Option<&'static str> {
     let like = |e: &Experiment| strsim::jaro_winkler(e.id, id);
     let nearest = ALL.iter().max_by(|a, b| like(a).total_cmp(&like(b)));

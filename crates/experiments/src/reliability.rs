@@ -1,4 +1,4 @@
-//! What bypasses the cache, and what a power cut tears.
+//! Long sequential writes that bypass the persistent cache, and blocks that a power cut tears.
 
 use crate::expected::Expected;
 use crate::experiment::{Experiment, Outcome, Run, Stopped};
@@ -15,7 +15,7 @@ pub const STREAMING: Experiment = Experiment {
         vec![
             Expected::at_least("2,000 MiB: bands streamed", "", 50.0).ours(),
             Expected::at_least("2,000 MiB: rate", "MB/s", 120.0).words("full throughput"),
-            // Entries of half tracks, two of each not the host's.
+            // Entries are of half tracks, two of which hold nothing of the host's.
             Expected::at_least("7 MiB: blocks written besides the host's", "", 513.0)
                 .words("not streamed"),
             Expected::value("8 MiB: blocks written besides the host's", "", 0.0).words("streamed"),
@@ -35,7 +35,7 @@ pub const STREAMING: Experiment = Experiment {
     },
 };
 
-/// Writes so much with the volatile cache on: what the drive did for it, and when all was on the medium.
+/// Writes `mib` MiB with the volatile cache on. Returns the statistics of the drive, and when all was on the medium.
 fn sequential(run: &Run<'_>, mib: u32) -> Result<(ModelStatistics, Time), Stopped> {
     let mut drive = run.disk(DRIVE)?;
     drive.set_volatile_cache(true);
@@ -69,7 +69,7 @@ pub const TORN_WRITES: Experiment = Experiment {
     },
 };
 
-/// Cuts with blocks behind them that cannot be read, and such blocks that an overwrite does not mend.
+/// Counts the cuts after which blocks cannot be read, and the blocks that cannot even after an overwrite.
 fn torn(run: &mut Run<'_>, name: &str) -> Result<(f64, f64), Stopped> {
     let mut drive = run.disk(name)?;
     let mut now = Time::START;

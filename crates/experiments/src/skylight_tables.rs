@@ -1,4 +1,5 @@
-//! Skylight's tests on the models of the drives that the main document looked into.
+//! Skylight's tests on models of the drives of the thesis CMU-CS-20-130, chapter 2 (tables 2.1 and 2.3), and of
+//! others.
 
 use crate::expected::Expected;
 use crate::experiment::{Experiment, Outcome, Run, Stopped};
@@ -11,7 +12,7 @@ const GIB: f64 = 1_073_741_824.0;
 const MIB: f64 = 1_048_576.0;
 const HOURS: &str = "h of the drive's time";
 
-/// Figures that the paper has of the emulated drives, of conventional ones, and of the Seagate.
+/// Figures that the paper shows of emulated drives, of conventional ones, and of the Seagate.
 const OF_EMULATED: &[&str] = &["2.4", "2.8", "2.10", "2.19", "2.21"];
 const OF_CONVENTIONAL: &[&str] = &["2.4", "2.26"];
 const OF_SEAGATE: &[&str] = &[
@@ -19,7 +20,7 @@ const OF_SEAGATE: &[&str] = &[
     "2.22", "2.26",
 ];
 
-/// Examines a drive; of what was seen, draws the figures that are named.
+/// Examines a drive, and draws the figures in `shown` from the samples.
 fn look(
     run: &mut Run<'_>,
     outcome: &mut Outcome,
@@ -54,7 +55,7 @@ fn look(
     Ok(findings)
 }
 
-/// 1 if it was found, and is this.
+/// 1 if a finding exists and is the expected one, else 0.
 fn is<T: PartialEq>(found: Option<T>, expected: T) -> f64 {
     f64::from(found == Some(expected))
 }
@@ -73,8 +74,8 @@ struct Emulated {
     name: &'static str,
     cache_type: CacheType,
     place: Option<CachePlace>,
-    /// GiB, and the part that a test may miss: a cache in parts begins to clean in the last quarter of a
-    /// band of the last one.
+    /// Size in GiB, and the share that a test may miss: a cache in several places begins to clean in the last quarter
+    /// of a band of its last place.
     cache: (f64, f64),
     band_mib: f64,
     cleaning: CleaningType,
@@ -167,8 +168,8 @@ pub const TABLE_2_1: Experiment = Experiment {
     },
 };
 
-/// Parts of the persistent cache and of its map that are written until cleaning begins: 16.8 of the printed 20 GiB,
-/// and 182,200 of 200,000 entries.
+/// The shares of the persistent cache and of its map that are filled when cleaning begins: 16.8 of the printed 20
+/// GiB, and 182,200 of 200,000 entries.
 const CACHE_LOW_WATERMARK: f64 = 0.84;
 const MAP_LOW_WATERMARK: f64 = 0.911;
 
@@ -212,7 +213,8 @@ pub const TABLE_2_3: Experiment = Experiment {
         let mut all = Vec::new();
         for drive in &SEAGATES {
             let row = |what: &str| format!("{}: {what}", drive.name);
-            // Of the drive that was on loan nobody has seen the head, cut the power or counted what streams.
+            // The second drive was on loan: its head was not observed, its power not cut, and its streaming not
+            // measured.
             let of_first = |expected: Expected| {
                 if drive.name == SEAGATES[0].name {
                     expected
@@ -224,7 +226,8 @@ pub const TABLE_2_3: Experiment = Experiment {
                 Expected::yes(row("drive-managed")),
                 Expected::yes(row("cache on the disk")),
                 Expected::yes(row("cache at the outer diameter")),
-                // What is printed is what the cache and the map have, more than is written until cleaning.
+                // The printed numbers are all of the cache and the map, which is more than can be written before
+                // cleaning.
                 Expected::value(
                     row("persistent cache (written ÷ 0.84)"),
                     "GiB",
@@ -301,7 +304,7 @@ pub const WD40NMZW: Experiment = Experiment {
     expected: || {
         vec![
             Expected::yes("dynamic mapping"),
-            // Its map has more entries than test 7 writes: small writes in test 8 meet its end.
+            // Its map has more entries than test 7 writes; the small writes of test 8 fill it.
             Expected::value("map", "entries", 500_000.0)
                 .part(0.01)
                 .ours(),
@@ -337,7 +340,7 @@ pub const WD40NMZW: Experiment = Experiment {
     },
 };
 
-/// Drives that have no persistent cache, and what they are.
+/// Drives without a persistent cache, with their kinds.
 const OTHERS: [(&str, DriveType, &[&str]); 6] = [
     ("seagate-cmr", DriveType::Conventional, OF_CONVENTIONAL),
     ("wd5000ys", DriveType::Conventional, &[]),

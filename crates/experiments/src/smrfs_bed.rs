@@ -29,14 +29,14 @@ impl Kind {
     }
 }
 
-/// A file system on a new disk that takes no time but its own.
+/// A file system on a new disk, in virtual time that only the disk takes.
 pub(crate) struct Bed {
     pub(crate) fs: FileSystem,
     clock: Arc<SimulatedClock>,
 }
 
 impl Bed {
-    /// On 64 zones of a disk.
+    /// Makes and mounts a file system on 64 zones of a disk.
     pub(crate) fn new(
         run: &Run<'_>,
         kind: Kind,
@@ -45,7 +45,7 @@ impl Bed {
     ) -> Result<Self, Stopped> {
         let clock = Arc::new(SimulatedClock::default());
         let runtime = Runtime::seeded(run.seed).with_clock(clock.clone());
-        // The same mechanics for both: addresses lie on the platters in their order.
+        // Both have the same mechanics: addresses lie on the platters in order.
         let mut profile = Profile::named(DISK)?;
         profile.zones = None;
         let (zones, conventional) = (64, 4);
@@ -70,7 +70,7 @@ impl Bed {
         let medium = match kind {
             Kind::Bands => Medium::Bands(timed),
             Kind::Caveat => {
-                // As in section 5.2.
+                // The distances of the thesis, section 5.2.
                 let shape = CaveatShape {
                     block_size: 4096,
                     isolation_distance: 16,
@@ -86,12 +86,12 @@ impl Bed {
         Ok(Self { fs, clock })
     }
 
-    /// Time of the disk.
+    /// The virtual time.
     pub(crate) fn now(&self) -> Duration {
         self.clock.now()
     }
 
-    /// Makes a directory or a file.
+    /// Makes a directory or a file. Returns its inode number.
     pub(crate) fn make(&self, dir: u64, name: u64, kind: u32) -> Result<u64, Error> {
         let new = NewInode {
             mode: kind | 0o755,

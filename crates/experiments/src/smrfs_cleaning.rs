@@ -1,4 +1,4 @@
-//! What cleaning costs the two file systems of the Caveat-Scriptor thesis.
+//! Measures what cleaning costs the two file systems of the Caveat-Scriptor thesis.
 
 use crate::expected::Expected;
 use crate::experiment::{Experiment, Run, Stopped};
@@ -27,7 +27,7 @@ pub const CLEANING: Experiment = Experiment {
     },
     measure: |run| {
         let mut measured = Vec::new();
-        // As in table 5.1, where that fits without cleaning; and as it does not.
+        // As in table 5.1, where Caveat-Scriptor fits without cleaning; and then so that it does not.
         for (percent, clean_when_full) in [(5, false), (100, true)] {
             for kind in Kind::BOTH {
                 run.next(&format!("{}, {percent} % of any age", kind.name()))?;
@@ -39,7 +39,8 @@ pub const CLEANING: Experiment = Experiment {
     },
 };
 
-/// Bytes to the drive for each of users', behind the first fill: files of the thesis's sizes, 80 % of the drive.
+/// Bytes written to the drive ÷ bytes of users, after the first fill with files of the thesis's sizes to 80 % of the
+/// drive.
 fn aging(
     run: &mut Run<'_>,
     kind: Kind,

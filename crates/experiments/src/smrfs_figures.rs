@@ -1,7 +1,8 @@
-//! The two file systems of the Caveat-Scriptor thesis beside each other and beside Linux's, on one disk in virtual time.
+//! Compares the two file systems of the Caveat-Scriptor thesis with each other and with Linux's, on one disk in
+//! virtual time.
 //!
-//! The thesis prints its figures 5.1 to 5.7 as pictures, and says what they show. Our file systems are not behind FUSE, nor does a
-//! processor take time: what is compared is what each asks of the disk. F2FS is not in print.
+//! The thesis prints its figures 5.1 to 5.7 as pictures and describes them. Our file systems run without FUSE and
+//! take no CPU time: the comparison is of the requests that each sends to the disk. F2FS is not in print.
 
 use crate::expected::Expected;
 use crate::experiment::{Experiment, Outcome, Run, Stopped};
@@ -12,10 +13,10 @@ use crate::smrfs_load;
 use plot::{Figure, Panel};
 use smrfs::MkfsOptions;
 
-/// What is "similar" in the thesis's words.
+/// The tolerance for "similar" in the thesis.
 const ALIKE: f64 = 0.2;
 
-/// In the order of the rates.
+/// Indices of the file systems in the rates.
 const STRICT_APPEND: usize = 0;
 const CAVEAT: usize = 1;
 const EXT4: usize = 2;
@@ -63,7 +64,7 @@ pub const LARGE_FILES: Experiment = Experiment {
     },
 };
 
-/// And the first of their two figures.
+/// Loads, each with the number of the first of its two figures.
 const LARGE: [(Load, u32); 2] = [(Load::Large(100), 1), (Load::Large(500), 3)];
 
 fn large_rows() -> impl Iterator<Item = (usize, usize)> {
@@ -100,7 +101,7 @@ pub const SMALL_FILES: Experiment = Experiment {
             rates.map_or(f64::NAN, |rates| rates[*one][0] / rates[*other][0])
         });
         let measured = measured.collect();
-        // Beside each other: the loads are the parts of one picture.
+        // The loads become the parts of one picture.
         let by_system: Vec<Vec<f64>> = (0..all[0].len())
             .map(|system| all.iter().map(|rates| rates[system][0]).collect())
             .collect();
@@ -111,7 +112,7 @@ pub const SMALL_FILES: Experiment = Experiment {
     },
 };
 
-/// What is printed of which two.
+/// A load and the two file systems of which the thesis prints a comparison.
 const SMALL: [(Load, usize, usize); 8] = [
     (Load::Small, CAVEAT, STRICT_APPEND),
     (Load::Small, CAVEAT, EXT4),
@@ -130,7 +131,7 @@ fn name(system: usize) -> &'static str {
     }
 }
 
-/// Work a second of each part, by file system. Loads are as large as those recorded, at each scale.
+/// Work a second for each part, by file system. Loads have the size of the recorded ones at each scale.
 fn rates(run: &mut Run<'_>, load: Load) -> Result<Vec<Vec<f64>>, Stopped> {
     let mut all = Vec::new();
     for kind in Kind::BOTH {

@@ -1,4 +1,5 @@
-//! A load on one of the two file systems, behind a page cache as FUSE's files have one.
+//! Runs a load on one of the two file systems of the Caveat-Scriptor thesis, through a page cache as FUSE's files
+//! have one.
 
 use crate::file_loads::{Files, Load, Name};
 use crate::smrfs_bed::Bed;
@@ -9,18 +10,18 @@ use std::time::Duration;
 /// Bytes of a page.
 const PAGE: u64 = 4096;
 
-/// Seconds of each part of a load, until what it did is durable.
+/// Runs a load. Returns the seconds of each of its parts, until its writes are durable.
 pub(crate) fn seconds(bed: &Bed, load: Load, seed: u64) -> Result<Vec<f64>, Error> {
     let mut behind = PageCache::new(bed);
     load.run(&mut behind, seed)?;
     Ok(behind.seconds)
 }
 
-/// It has what was written and read in a part, and loses nothing; what is written goes through it at once.
+/// A write-through page cache. It holds all that was written and read in a part, and never evicts.
 struct PageCache<'a> {
     bed: &'a Bed,
     dirs: HashMap<u64, u64>,
-    /// Inode and length.
+    /// Inode and length of each file.
     files: HashMap<Name, (u64, u64)>,
     pages: HashSet<(u64, u64)>,
     buffer: Vec<u8>,
@@ -69,7 +70,7 @@ impl Files for PageCache<'_> {
     }
 
     fn make_dir(&mut self, dir: u64) -> Result<(), Error> {
-        // Its name is none of a file.
+        // Directories are named from the largest number down, so that no file has the same name.
         let ino = self.bed.make(ROOT, u64::MAX - dir, libc::S_IFDIR)?;
         self.dirs.insert(dir, ino);
         Ok(())

@@ -1,5 +1,5 @@
-//! How much of a drive a store declares, whether that can be stored, and what overwriting costs then; beside what
-//! Linux's zoned XFS declared on drives of the same shapes.
+//! Measures how much of a drive a store declares, whether that can be stored, and what overwriting then costs, beside
+//! what Linux's zoned XFS declared on drives of the same shapes.
 
 use crate::expected::Expected;
 use crate::experiment::{Experiment, Outcome, Run, Stopped};
@@ -8,17 +8,18 @@ use zone::{Geometry, ZoneKind};
 
 const MIB: u64 = 1 << 20;
 
-/// Name; zones of 256 MiB, conventional ones first; what zoned XFS declares of the raw bytes, in percent.
+/// Name; zones of 256 MiB; how many of these are conventional, which come first; per cent of the raw bytes that zoned
+/// XFS declares.
 const SHAPES: [(&str, u32, u32, f64); 3] = [
     ("64 GiB", 256, 3, 96.9),
     ("256 GiB", 1024, 10, 98.6),
     ("2 TiB", 8192, 82, 98.95),
 ];
 
-/// The drive that is filled: 1.4 GiB.
+/// Zone size, zones and conventional zones of the drive that is filled: 1.4 GiB.
 const SMALL: (u64, u32, u32) = (16 * MIB, 88, 24);
 const OBJECTS: u64 = 600;
-/// What zoned XFS wrote to hold these objects on this drive, durable or not.
+/// Bytes that zoned XFS wrote to this drive for each byte of these objects, durable or not.
 const XFS_COST: f64 = 1.8;
 
 pub const CAPACITY: Experiment = Experiment {
@@ -27,7 +28,7 @@ pub const CAPACITY: Experiment = Experiment {
     source: "Linux's zoned XFS (kernel 7.2) on emulated drives of the same shapes",
     expected: || {
         let declared = SHAPES.map(|(name, .., xfs)| {
-            // A thousandth is kept for segment summaries, which XFS has not.
+            // The store keeps a thousandth for segment summaries, which XFS does not have.
             Expected::at_least(format!("declared of {name}, zones of 256 MiB"), "%", xfs).by(0.1)
         });
         let stored = "1.4 GiB filled with 128 KiB objects: stored ÷ declared";
@@ -69,7 +70,7 @@ fn drive(zone: u64, zone_count: u32, conventional_zones: u32) -> Geometry {
     }
 }
 
-/// Bytes of objects when the first is refused ÷ what was declared at first.
+/// Objects that are stored when there is no more room ÷ objects that fit into the capacity declared at first.
 fn stored(run: &Run<'_>) -> Result<f64, Stopped> {
     let (zone, zones, conventional) = SMALL;
     let object = 128 << 10;

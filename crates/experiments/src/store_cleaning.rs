@@ -1,6 +1,6 @@
-//! What cleaning costs the store itself, beside closed forms and the simulator.
+//! Compares the cost of cleaning in the store itself with closed forms and the simulator.
 //!
-//! The store runs on a drive in memory with the small database, without threads: after each object comes what
+//! The store runs on a drive in memory, with the small database and without threads: after each object it does what
 //! the cleaner's thread would do then, so that a seed gives one figure. Metadata is counted apart.
 
 use crate::expected::Expected;
@@ -12,26 +12,26 @@ use sim::placement::Placement;
 use zone::{Geometry, ZoneKind};
 use zone_alloc::CostBenefit;
 
-/// Overwrites of everything before anything is counted, in which the zones become as they stay.
+/// Overwrites of all objects before counting begins, in which the zones reach a steady state.
 const SETTLING: u64 = 5;
-/// At the small scale.
+/// The same at the small scale.
 const FEW_SETTLING: u64 = 2;
 
 #[derive(Clone, Copy)]
 struct Case {
     zones: u32,
-    /// At the small scale.
+    /// Zones at the small scale.
     few_zones: u32,
     zone_bytes: u64,
     objects_per_zone: u32,
     /// Live ÷ declared capacity.
     utilization: f64,
-    /// The part of the objects that gets the rest of the writes.
+    /// The share of the objects that is hot; they get 1 − this share of the writes.
     hot: Option<f64>,
 }
 
-/// Objects of 64 KiB, so that the small database's snapshots are small beside what is spare: the room that they
-/// need is kept free, and cleaned for. Of 1,024 zones, six that are open or free are felt: they are spare and never full.
+///
+/// Of 1,024 zones, six that are open or free make a difference: they are spare and never full.
 const SMALL: Case = Case {
     zones: 1024,
     few_zones: 1024,
@@ -41,7 +41,7 @@ const SMALL: Case = Case {
     hot: None,
 };
 
-/// As many as a drive of a TB has.
+/// As many zones as a drive of a TB has.
 const LARGE: Case = Case {
     zones: 4096,
     few_zones: 256,
@@ -95,9 +95,9 @@ pub const STORE: Experiment = Experiment {
     expected: || {
         let rows = CASES.iter().flat_map(|case| {
             let what = format!("{}: data written ÷ user bytes", case.name());
-            // Cost-benefit, which is for skewed loads, costs 1 to 4 % where all objects are alike.
+            // Cost-benefit is for skewed loads, and costs 1 to 4 % more where all objects are alike.
             let cost = Expected::value(what, "", case.least()).part(0.12);
-            // The simulator knows the history of each block, and has seven streams for four.
+            // The simulator knows the history of each block, and has seven streams where the store has four.
             let simulated = format!("{}: ÷ simulated", case.name());
             [cost, Expected::at_most(simulated, "", 1.3)]
         });
@@ -132,7 +132,7 @@ fn simulated_cost(run: &Run<'_>, case: &Case, zones: u32) -> Result<f64, Stopped
     Ok(load.run(&CostBenefit, |_, _| {})?.write_amplification())
 }
 
-/// Data written ÷ user bytes, and the zones of the declared capacity.
+/// Measures data written ÷ user bytes. Returns it with the number of zones of the declared capacity.
 fn measured_cost(run: &Run<'_>, case: &Case) -> Result<(f64, u32), Stopped> {
     let object_bytes = case.zone_bytes / u64::from(case.objects_per_zone);
     let geometry = Geometry {

@@ -1,8 +1,8 @@
-//! What the store's cleaner costs those who read meanwhile, on a host-managed disk.
+//! Measures how much the store's cleaner delays reads on a host-managed disk.
 //!
-//! The model's mechanics are those of a whole disk, on few tracks, so that heads travel as far as on all of them.
-//! One request after the other is served: readers who come while the cleaner has a piece of I/O under way wait for
-//! its end, and go before the next one.
+//! The model has the mechanics of a whole disk on few tracks, so that heads travel as far as on all tracks. One
+//! request is served after the other: reads that arrive while the cleaner has a piece of I/O under way wait for its
+//! end, and are served before the next piece.
 
 use crate::expected::Expected;
 use crate::experiment::{Experiment, Outcome, Run, Stopped};
@@ -19,26 +19,24 @@ const DISK: &str = "hm-smr-14tb";
 const DISK_BYTES: u64 = 4 << 30;
 const ZONE: u64 = 16 * MIB;
 const OBJECT: u64 = MIB;
-/// Of the declared capacity.
+/// Live share of the declared capacity.
 const LIVE: f64 = 0.7;
-/// Reads between two changes of who has the disk.
+/// Reads before cleaning is switched on or off.
 const TURN: u64 = 2_000;
 
-/// Who reads, 64 KiB to 1 MiB at a time.
+/// The arrival of reads of 64 KiB to 1 MiB.
 #[derive(Clone, Copy)]
 enum Load {
-    /// So many read all the time, each one request after the other.
+    /// This many readers, each of which reads one range after the other.
     AtOnce(usize),
-    /// So many come a second, whatever the disk is doing.
+    /// This many reads a second, whatever the disk is doing.
     ASecond(f64),
 }
 
-/// How much longer the 99th of 100 reads may take while the cleaner works at full pace, and at a pace that gives
-/// way.
+/// p99 of reads ÷ p99 without cleaning, at most: with the cleaner at full pace, and at a pace that gives way.
 const TARGETS: [f64; 2] = [1.5, 1.1];
-/// What reads are called, who reads, how far from the targets that may be, and the pace that gives way. Where the disk
-/// is idle for most of the time, a read waits for hardly anything but the cleaner's last piece, so that both targets
-/// are missed there.
+/// The name of a load, the load, its tolerance for both targets, and the pace that gives way. Where the disk is
+/// mostly idle, a read waits for hardly anything but the cleaner's last piece, so that both targets are missed there.
 const CASES: [(&str, Load, f64, &str); 2] = [
     ("8 readers at once", Load::AtOnce(8), 0.05, "1MiB/s"),
     ("20 reads a second", Load::ASecond(20.0), 0.25, "1MiB/s"),
@@ -76,18 +74,18 @@ pub const LATENCY: Experiment = Experiment {
     },
 };
 
-/// A disk with a store, and its time.
+/// A disk with a store, in virtual time.
 struct Disk {
     clock: Arc<SimulatedClock>,
     filled: FilledStore,
     random: Random,
 }
 
-/// Readers who come one by one, and how long they waited.
+/// A series of reads, and their latencies in seconds.
 struct Arrivals {
     load: Load,
     random: Random,
-    /// When those who wait have come, or when they will, in that order.
+    /// Times at which reads have arrived or will arrive, in order.
     next: VecDeque<Duration>,
     left: u64,
     latencies: Vec<f64>,
@@ -100,9 +98,9 @@ impl Disk {
         let parts = profile.capacity_bytes / DISK_BYTES;
         profile.capacity_bytes = DISK_BYTES;
         profile.shape.heads = 1;
-        // One surface instead of sixteen.
+        // One head instead of sixteen.
         profile.shape.cylinders = (profile.shape.cylinders as u64 * 16 / parts) as u32 + 8;
-        // The next track is a larger part of the way across.
+        // With few tracks, the next one is a larger part of the way across.
         profile.shape.track_skew_us = 1_000.0;
         if let Some(zones) = &mut profile.zones {
             zones.zone_size_bytes = ZONE;
@@ -124,14 +122,14 @@ impl Disk {
         Ok(disk)
     }
 
-    /// Writes a third of the objects again: these are dead where they were.
+    /// Overwrites a third of the objects, whose old copies are dead from then on.
     fn overwrite(&mut self, run: &Run<'_>) -> Result<(), Stopped> {
         let third = self.filled.objects / 3;
         self.filled.overwrite(run, third, None, &mut self.random)
     }
 
-    /// Lets readers come while the cleaner works at a pace, and as many while it does not, in turns: how many
-    /// times as long the 99th of 100 takes, and the MiB that are moved a second.
+    /// Compares reads while the cleaner works at a pace with as many reads while it does not, in turns. Returns p99 ÷
+    /// p99 without cleaning, and the MiB moved a second.
     fn compared(
         &mut self,
         run: &Run<'_>,
@@ -156,7 +154,7 @@ impl Disk {
             self.filled.store.clean_start()?;
             let waits = &mut |moment| beside.until(self, moment);
             while self.filled.store.tend_with(waits)? {}
-            // Nothing is left to clean, or nobody to read.
+            // Nothing is left to clean, or all reads are done.
             self.filled.store.clean_stop();
             moved += self.filled.store.clean_status().bytes_moved - before.bytes_moved;
             time += self.clock.now() - began;
@@ -189,7 +187,7 @@ impl Arrivals {
         self.latencies.len() as u64
     }
 
-    /// So many come from a moment on; nobody has waited before.
+    /// Has `left` reads arrive from `moment` on, none of which has waited before.
     fn come(&mut self, moment: Duration, left: u64) {
         self.left = left;
         self.next = match self.load {
@@ -198,7 +196,7 @@ impl Arrivals {
         };
     }
 
-    /// When the next one comes after one who came at `came` and was served at `served`.
+    /// When the next read arrives, after one that arrived at `came` and was served at `served`.
     fn after(&mut self, came: Duration, served: Duration) -> Duration {
         match self.load {
             Load::AtOnce(_) => served,
@@ -209,7 +207,7 @@ impl Arrivals {
         }
     }
 
-    /// Lets the disk serve who comes until `moment`, and who has come until now.
+    /// Serves the reads that arrive until `moment`, and at least those that have arrived by now.
     fn until(&mut self, disk: &Disk, moment: Duration) {
         let until = moment.max(disk.clock.now());
         while self.left > 0

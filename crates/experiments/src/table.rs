@@ -1,43 +1,43 @@
-//! What was measured beside what is printed.
+//! The table of an experiment: measured numbers beside printed ones.
 
 use crate::expected::{Expected, Origin, Tolerance};
 use serde::Serialize;
 
-/// A number in print and the one measured.
+/// A printed number or range, and the measurement.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Row {
-    /// What is measured, on which drive.
+    /// The quantity and the drive.
     pub what: String,
-    /// `yes` for what is so (1) or not (0).
+    /// Unit of the numbers; `yes` for a statement that holds (1) or not (0).
     pub unit: &'static str,
-    /// Least and most in print; `None` for no limit, both if no numbers are printed.
+    /// Printed minimum and maximum; `None` for no limit, both if no numbers are printed.
     pub printed: (Option<f64>, Option<f64>),
-    /// What is printed if it is no number.
+    /// The printed words, where no number is printed.
     pub printed_words: Option<&'static str>,
-    /// Least and most that are asked for where no numbers are printed.
+    /// Minimum and maximum that are asked for, where no numbers are printed.
     pub asked: (Option<f64>, Option<f64>),
     /// The measurement.
     pub measured: f64,
-    /// Measured ÷ expected, where that is one number and not 0.
+    /// Measured ÷ expected, if one number other than 0 is expected.
     pub ratio: Option<f64>,
-    /// How far below (negative) or above what is expected, in its unit.
+    /// Distance below (negative) or above the expected range, in its unit.
     pub off: f64,
-    /// How far it may be.
+    /// The largest allowed distance.
     pub tolerance: Tolerance,
-    /// Whether it is no farther.
+    /// Whether the distance is within the tolerance.
     pub within: bool,
 }
 
 /// An experiment's result.
 #[derive(Clone, PartialEq, Debug, Serialize)]
 pub struct Table {
-    /// Of the experiment.
+    /// Id of the experiment.
     pub id: &'static str,
-    /// Of the experiment.
+    /// Title of the experiment.
     pub title: &'static str,
-    /// Where the numbers are printed.
+    /// Where the numbers are printed: paper and section.
     pub source: &'static str,
-    /// In the order of the print.
+    /// The rows in the order of the print.
     pub rows: Vec<Row>,
 }
 
@@ -65,8 +65,8 @@ impl Row {
         }
     }
 
-    /// For people: what, printed, measured, ratio, tolerance, and whether it is out of that. What is asked for without
-    /// being printed stands with what it is of.
+    /// The row for people: quantity, printed, measured, ratio, tolerance, and whether it is out of tolerance. A range
+    /// that is asked for without being printed stands with the quantity.
     fn cells(&self) -> Vec<String> {
         let answer = self.unit == "yes";
         let value = |value: f64| match value {
@@ -109,7 +109,7 @@ impl Row {
 }
 
 impl Table {
-    /// What has not been measured is no number, and so not within any tolerance.
+    /// Rows without a measurement are NaN, and so out of tolerance.
     pub(crate) fn new(
         (id, title, source): (&'static str, &'static str, &'static str),
         expected: Vec<Expected>,
@@ -128,7 +128,7 @@ impl Table {
         }
     }
 
-    /// For people, the head in front.
+    /// The table for people, its head first.
     pub fn in_words(&self) -> Vec<Vec<String>> {
         let head = ["", "printed", "measured", "ratio", "tolerance", ""];
         let head = head.map(str::to_owned).to_vec();
@@ -136,13 +136,13 @@ impl Table {
         std::iter::once(head).chain(rows).collect()
     }
 
-    /// Rows that are farther from the print than they may be.
+    /// Rows that are out of tolerance.
     pub fn contradictions(&self) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(|row| !row.within)
     }
 }
 
-/// No more digits than tell it from its neighbours.
+/// Formats a number with no more digits than are needed to compare it.
 fn number(value: f64) -> String {
     if value.is_nan() {
         return "–".into();

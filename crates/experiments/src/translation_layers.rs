@@ -1,4 +1,4 @@
-//! Translation layers beside their closed forms: random writes of a block for each band that is cleaned.
+//! Compares translation layers with their closed forms: random writes of one block for each band that is cleaned.
 
 use crate::expected::Expected;
 use crate::experiment::{Experiment, Outcome, Run, Stopped};
@@ -6,11 +6,11 @@ use crate::host::{end, random_writes};
 use drive_model::profile::LayerShape;
 use drive_model::{DiskDrive, Profile, ProfileError, Time};
 
-/// Associated data bands of each cache band, blocks of a band.
+/// Set-associative layers: data bands for each cache band, blocks of a band.
 const SETS: [(u64, u32); 4] = [(10, 64), (10, 256), (40, 256), (100, 128)];
-/// Data bands, cache bands, blocks of a band.
+/// Fully associative layers: data bands, cache bands, blocks of a band.
 const FULLY: [(u32, u32, u32); 2] = [(6_000, 61, 512), (8_000, 81, 256)];
-/// Entries of one block, tracks of a band.
+/// Circular logs: entries of one block, tracks of a band.
 const LOGS: [(u32, u32); 3] = [(500, 40), (2_000, 40), (2_000, 10)];
 
 pub const CLOSED_FORMS: Experiment = Experiment {
@@ -25,9 +25,8 @@ pub const CLOSED_FORMS: Experiment = Experiment {
             let what = format!("set-associative, A {a}, K {k}: ÷ closed form of {form:.2}");
             all.push(what);
         }
-        // A cache band is given back as a whole, while the last one fills: C is what the others hold. The
-        // form knows nothing of blocks that are written again while they are in the cache, so the cache has
-        // to be small.
+        // A cache band is freed as a whole, while the last one fills: so C is the content of the others. The form
+        // ignores blocks that are written again while they are in the cache, so the cache has to be small.
         for (bands, cache_bands, blocks) in FULLY {
             all.push(format!(
                 "fully associative, {bands} bands, {cache_bands} of {blocks} blocks as cache: ÷ closed form"
@@ -52,7 +51,8 @@ fn small(name: &str, bands: u64, band_blocks: u64) -> Result<Profile, ProfileErr
     Ok(profile)
 }
 
-/// Writes one at a time for `warm` cleanings of a band, then writes for each of the next `count`.
+/// Writes single blocks until `warm` bands have been cleaned, then until `count` more have been. Returns the writes
+/// for each of these.
 fn writes_per_band(
     run: &Run<'_>,
     mut drive: DiskDrive,

@@ -1,7 +1,7 @@
-//! What an extent allocator on a zone costs beside the plain drive.
+//! Compares an extent allocator on zones (ZEA) with the plain drive.
 //!
-//! The paper prints curves without numbers, and says what they show; these sentences are what is measured. Its disk
-//! masked the write of metadata by the time that the head takes to settle, so the volatile write cache is off here.
+//! The paper prints curves without numbers and describes them; the experiments measure its statements. Its disk
+//! masked the write of metadata by the time in which the head settles, so the volatile write cache is off here.
 
 use crate::expected::Expected;
 use crate::experiment::{Experiment, Outcome, Run, Stopped};
@@ -15,7 +15,7 @@ use zea_bench::{Bed, Error, StartUp, Work, start_ups, transfers};
 const DISK: &str = "hm-smr-14tb";
 const EXTENT: u64 = 4096;
 const BACK_POINTERS: [u32; 4] = [1, 4, 16, 64];
-/// 4 KiB to 2 MiB.
+/// Sizes in KiB: 4 KiB to 2 MiB.
 const SIZES: [u64; 10] = [4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048];
 
 pub const FIGURE_2A: Experiment = Experiment {
@@ -75,7 +75,7 @@ pub const FIGURE_2BC: Experiment = Experiment {
         SIZES.into_iter().flat_map(row).collect()
     },
     measure: |run| {
-        // Few small ones would measure at what angle the platter stands.
+        // With few small extents, the angle of the platter would decide the result.
         let work = |extents| Work {
             extents,
             get_bytes: 1 << 30,
@@ -114,7 +114,7 @@ pub const FIGURE_2BC: Experiment = Experiment {
     },
 };
 
-/// New disks, one after the other, on one clock.
+/// Makes new disks, one after the other, on one virtual clock.
 struct Disks<'a, 'b> {
     run: &'a mut Run<'b>,
     clock: Arc<SimulatedClock>,

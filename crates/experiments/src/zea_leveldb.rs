@@ -1,7 +1,7 @@
 //! LevelDB on ZEAFS, on ext4 and on BlueFS, on the models of a host-managed and of a drive-managed disk.
 //!
-//! The requests are those of Debian's LevelDB, recorded once, a quarter of the printed load; the drives are models, caches on. Nothing
-//! is counted of the host's own time.
+//! The requests of Debian's LevelDB were recorded once, at a quarter of the printed load. The drives are models with
+//! their caches on; the host's own time is not counted.
 
 use crate::expected::Expected;
 use crate::experiment::{Experiment, Outcome, Run, Stopped};
@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 
 /// The host-managed disk: more tracks than the paper's HDA, and younger.
 const HDA: &str = "hm-smr-14tb";
-/// The drive-managed one of 8 TB.
+/// The drive-managed disk, of 8 TB.
 const HDB: &str = "st8000as0002";
 /// Bytes of values.
 const SIZES: [u64; 4] = [4 << 10, 32 << 10, 256 << 10, 2 << 20];
@@ -25,8 +25,8 @@ const TRACES: [&[u8]; 3] = [
     include_bytes!("../traces/leveldb-bluefs.zst"),
 ];
 
-/// A file system on a drive: which trace, the drive, words for both, and whether the host's page cache is in front of the
-/// drive. In the paper it was where zones were emulated on HDB; what was recorded of ext4 has been through it. Below ext4, HDA
+///
+/// In the paper they do where zones are emulated on HDB; the requests of ext4 were recorded below it. Under ext4, HDA
 /// has no zones, as with its own firmware.
 const BEDS: [(usize, &str, &str, bool); 5] = [
     (0, HDB, "ext4 on HDB", false),
@@ -35,13 +35,13 @@ const BEDS: [(usize, &str, &str, bool); 5] = [
     (1, HDA, "ZEAFS on HDA", false),
     (2, HDA, "BlueFS on HDA", false),
 ];
-/// Those of ext4, behind which ZEAFS is on the same drive.
+/// Index in [`BEDS`] of ext4 on each drive; the next one is ZEAFS on the same drive.
 const OF_EXT4: [(usize, &str); 2] = [(0, "HDB"), (2, "HDA")];
 
-/// Blocks that the page cache reads at least: Linux's 128 KiB.
+/// The least number of blocks that the page cache reads: Linux's 128 KiB.
 const READ_AHEAD: u32 = 32;
 
-/// Puts that are not synced, puts that are, and gets.
+/// Kinds of operations: name, whether they are synced, and whether they read.
 const KINDS: [(&str, bool, bool); 3] = [
     ("puts", false, false),
     ("synced puts", true, false),
@@ -57,7 +57,7 @@ pub const FIGURE_4: Experiment = Experiment {
             let (words, _, reads) = KINDS[kind];
             let row = move |size: u64| {
                 let what = format!("{words} of {} KiB on {disk}: ZEAFS ÷ ext4", size >> 10);
-                // There ZEAFS has nobody who reads ahead, but for one size.
+                // There, nothing reads ahead for ZEAFS: its gets are not as fast, except for one size.
                 if reads && disk == "HDA" && size != 256 << 10 {
                     Expected::at_most(what, "", 1.0).by(0.05)
                 } else {
@@ -115,13 +115,13 @@ pub const FIGURE_4: Experiment = Experiment {
     },
 };
 
-/// Kinds on disks, in the order of the rows.
+/// Kinds of operations with drives, in the order of the rows.
 fn compared() -> impl Iterator<Item = (usize, &'static str)> {
     let of = |(_, disk)| (0..KINDS.len()).map(move |kind| (kind, disk));
     OF_EXT4.into_iter().flat_map(of)
 }
 
-/// MiB/s of values, for each kind and size.
+/// MiB/s of values, by kind of operation and size.
 fn measured(
     run: &mut Run<'_>,
     trace: &LevelDbTrace,
@@ -147,8 +147,8 @@ fn measured(
     Ok(rates)
 }
 
-/// What is left of requests behind a page cache that is empty at first and loses nothing: it has what was written and read,
-/// and reads more than it is asked for.
+/// The requests that remain behind a page cache which is empty at first and never evicts: blocks that were written or
+/// read are not read again, and each read is of at least [`READ_AHEAD`] blocks.
 fn through_page_cache(requests: &[Traced]) -> Vec<Traced> {
     let mut held = BTreeSet::new();
     let mut left = Vec::new();

@@ -35,7 +35,7 @@ fn on_zone(
     ask(drive, Request::on_zone(operation, start(zone)), now)
 }
 
-/// Writes so many blocks into a zone, from its start, and then lets the drive come to rest.
+/// Writes `blocks` blocks from the start of a zone, and then lets the drive rest for a second.
 fn write(drive: &mut FlashDrive, zone: u64, blocks: u32, now: Time) -> Result<Time, Stopped> {
     let (mut now, mut next) = (now, 0);
     while next < blocks {
@@ -47,7 +47,7 @@ fn write(drive: &mut FlashDrive, zone: u64, blocks: u32, now: Time) -> Result<Ti
     Ok(now + Span::from_seconds(1.0))
 }
 
-/// What was written before, in blocks, and milliseconds that finishing and resetting took.
+/// Blocks written before, and milliseconds that a finish and a reset then took on the real drive.
 const FRACTIONS: [(&str, u32, f64, f64); 7] = [
     ("nothing", 0, 0.013, 1.62),
     ("one page", 1, 907.4, 1.70),
@@ -96,7 +96,7 @@ pub const FINISH: Experiment = Experiment {
     },
 };
 
-/// Sixteenths of a zone that are written before it is finished and reset.
+/// Sixteenths of a zone that are written before it is finished and then reset.
 const SIXTEENTHS: [u32; 6] = [0, 1, 2, 4, 8, 16];
 
 pub const RESET: Experiment = Experiment {
@@ -148,7 +148,7 @@ fn reset(run: &mut Run<'_>) -> Result<Outcome, Stopped> {
     Ok(measured.into())
 }
 
-/// Requests a second with `depth` of them under way.
+/// Requests a second at queue depth `depth`.
 fn rate(
     run: &Run<'_>,
     drive: &mut FlashDrive,
@@ -206,7 +206,7 @@ fn rates(run: &mut Run<'_>) -> Result<Outcome, Stopped> {
         let zone = random.below(4);
         Request::read(Lba(zone * ZONE + random.below(CAPACITY.into())), 1)
     };
-    // The depths between are ours; measured was the first, and the data sheet has the last.
+    // The first depth was measured and the last is in the data sheet; those between are ours.
     let mut all = Vec::new();
     for depth in [1, 2, 4, 8, 16, 32, 64, 128] {
         all.push(rate(run, &mut drive.clone(), depth, 40_000, &mut read)?);

@@ -1,4 +1,4 @@
-//! Strokes of gigabytes on one surface, smaller and smaller inwards.
+//! Strokes of gigabytes on one surface, which become smaller inwards.
 
 use crate::expected::Expected;
 use crate::experiment::{Experiment, Outcome, Run, Stopped};
@@ -41,11 +41,11 @@ pub const FIGURE_2_25: Experiment = Experiment {
     measure,
 };
 
-/// What the heads do in one recording zone.
+/// The strokes of one recording zone.
 struct Zone {
-    /// In GiB, by stroke.
+    /// Size of each stroke in GiB.
     sizes: Vec<f64>,
-    /// By stroke, whether it runs from the rim to the hub.
+    /// For each stroke, whether it runs from the rim to the hub.
     inwards: Vec<bool>,
     is_in_the_middle: bool,
     /// Whether no stroke changes the surface.

@@ -19,7 +19,7 @@ pub enum Owner {
     Sst,
     /// BlueFS: several files, SSTs among them.
     SharedSsts,
-    /// BlueFS: several files, including SSTs.
+    /// BlueFS: plain files that are no SSTs.
     OtherFiles,
     /// BlueFS: written, but the journal names no file in it, either not yet or no longer.
     Unnamed,

@@ -50,7 +50,7 @@ pub fn amplification(bench: &Bench<'_>) -> Result<Vec<Figure>> {
         format!("--max_compaction_bytes={level}"),
         // On a small drive RocksDB's LOG would be a good part of what is stored.
         "--use_stderr_info_logger=true".to_owned(),
-        // Writers wait for compactions: space would be taken for as long as these are late.
+        // Writers wait for compactions, or the space taken would grow with the backlog of these.
         "--level0_file_num_compaction_trigger=2".to_owned(),
         "--level0_slowdown_writes_trigger=4".to_owned(),
         "--level0_stop_writes_trigger=6".to_owned(),
