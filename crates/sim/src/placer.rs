@@ -3,9 +3,9 @@
 /// Whether a block is one of those that get more writes than others.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Heat {
-    /// It gets more writes than others.
+    /// A block that gets more writes than others.
     Hot,
-    /// It does not; without a skew, this holds for all blocks.
+    /// Any other block; without a skew, each block.
     Cold,
 }
 

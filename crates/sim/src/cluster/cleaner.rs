@@ -21,7 +21,7 @@ pub const fn piece_bytes(part_bytes: u64) -> u64 {
 /// How urgently a drive needs to clean.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Need {
-    /// It has something to clean, and can wait.
+    /// The drive has something to clean, and can wait.
     Wants,
     /// Writes wait for a zone, or soon will.
     Must,

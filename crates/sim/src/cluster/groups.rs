@@ -54,7 +54,7 @@ impl Groups {
         self.limits[group]
     }
 
-    /// By group: how many of these drives are in it.
+    /// By group: how many of `drives` are in it.
     pub fn count<'a>(&self, drives: impl IntoIterator<Item = &'a u32>) -> Vec<u32> {
         let mut count = vec![0; self.limits.len()];
         for drive in drives {

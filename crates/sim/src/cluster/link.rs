@@ -12,7 +12,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// A link of so many bytes a second; 0 for no limit.
+    /// A link of `rate` bytes a second; 0 for no limit.
     pub const fn new(rate: u64) -> Self {
         Self {
             rate,

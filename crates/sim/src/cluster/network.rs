@@ -12,19 +12,19 @@ pub struct Interface {
     pub sends: Link,
 }
 
-/// The interfaces of all machines, and the delay between two of them.
+/// The interfaces of all machines.
 #[derive(Clone, Debug)]
 pub struct Network {
-    /// The interfaces of the proxies.
+    /// The proxies' interfaces.
     pub proxies: Vec<Interface>,
-    /// The interfaces of the nodes.
+    /// The nodes' interfaces.
     pub nodes: Vec<Interface>,
     hop: Span,
     drives_per_node: u32,
 }
 
 impl Network {
-    /// A network with links of `rate` bytes a second, 0 for no limit, and the delay `hop` between two machines.
+    /// A network with links of `rate` bytes a second (0 for no limit) and the delay `hop`.
     pub fn new((proxies, nodes): (u32, u32), drives_per_node: u32, rate: u64, hop: Span) -> Self {
         let interface = Interface {
             receives: Link::new(rate),

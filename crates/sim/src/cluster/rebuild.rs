@@ -1,4 +1,4 @@
-//! The rebuild of a lost drive's data on the other drives: object by object, at a limited rate.
+//! The rebuild of a lost drive's data on the others: object by object, at a limited rate.
 
 use super::ring::{Part, Ring};
 use drive_model::{Span, Time};
@@ -6,12 +6,12 @@ use drive_model::{Span, Time};
 /// The most objects that are rebuilt at once.
 const AT_ONCE: u32 = 64;
 
-/// Parts and objects that are still to be rebuilt, and those that have been.
+/// The progress of a rebuild, by part.
 #[derive(Clone, Debug)]
 pub struct Rebuild {
-    /// For each part: its new drive, the objects that have not been begun, and those that have not been rebuilt.
+    /// For each part: its new drive, objects not begun, and objects not rebuilt.
     parts: Vec<(Part, u32, u64, u64)>,
-    /// The first part with objects that have not been begun.
+    /// The first part with objects not begun.
     next: usize,
     objects: u64,
     part_bytes: u64,
@@ -20,7 +20,7 @@ pub struct Rebuild {
     done: u64,
     begun: Time,
     ended: Option<Time>,
-    /// Whether it waits for an object to end, because `AT_ONCE` are under way.
+    /// Whether it waits because `AT_ONCE` objects are under way.
     pub waits: bool,
 }
 
@@ -34,8 +34,7 @@ pub struct Step {
 }
 
 impl Rebuild {
-    /// A rebuild of `objects` objects, spread evenly over `parts`, each of which has a new drive; at most `rate`
-    /// bytes a second.
+    /// A rebuild of `objects` objects, spread evenly over `parts` with their new drives, at `rate` bytes a second.
     pub fn new(
         parts: Vec<(Part, u32)>,
         objects: u64,
@@ -62,7 +61,7 @@ impl Rebuild {
         }
     }
 
-    /// The next object, and when the one after it may begin. `None` if all have begun, or too many are under way.
+    /// The next object, and when the one after it may begin. `None` if none is left, or too many are under way.
     pub fn next(&mut self, now: Time) -> Option<(Step, Time)> {
         while self
             .parts
@@ -99,7 +98,7 @@ impl Rebuild {
         })
     }
 
-    /// Bytes that have been rebuilt, and bytes in all.
+    /// Bytes rebuilt, and bytes in all.
     pub const fn bytes(&self) -> (u64, u64) {
         (self.done * self.part_bytes, self.objects * self.part_bytes)
     }
@@ -111,8 +110,8 @@ impl Rebuild {
     }
 }
 
-/// The new drive of each part of a lost drive, drawn from those that have no part of the same partition; on a node
-/// without such a part where possible.
+/// The new drive of each part of a lost drive: a random one without a part of the same partition, on a node without
+/// one where possible.
 pub fn targets(
     ring: &Ring,
     lost: u32,

@@ -10,9 +10,9 @@ pub enum Kind {
     Read,
     /// Writes an object.
     Write,
-    /// Reads the parts that a lost one is rebuilt from, then writes it to another drive.
+    /// Reads what a lost part is rebuilt from, then writes it to another drive.
     Rebuild {
-        /// The drive that it is written to.
+        /// The drive that gets it.
         to: u32,
         /// The part that is rebuilt.
         part: Part,
@@ -22,7 +22,7 @@ pub enum Kind {
 /// A request that is under way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    /// What is asked.
+    /// Whether it reads, writes or rebuilds.
     pub kind: Kind,
     /// When it began.
     pub begun: Time,
@@ -30,13 +30,13 @@ pub struct Request {
     pub proxy: u32,
     /// The partition of its object.
     pub partition: u32,
-    /// The client that begins its next request after this one's answer.
+    /// The client that waits for the answer.
     pub client: Option<u32>,
-    /// Parts that have to be received or durable before it is answered.
+    /// Parts that it needs for its answer.
     pub needed: u32,
-    /// Parts that have been received or are durable.
+    /// Parts received, or durable.
     pub there: u32,
-    /// Parts that are still under way.
+    /// Parts under way.
     pub under_way: u32,
     /// Whether its latency is counted.
     pub counts: bool,
@@ -44,12 +44,12 @@ pub struct Request {
     pub answered: bool,
 }
 
-/// The requests under way by number. Numbers are reused.
+/// Requests under way by number; numbers are reused.
 #[derive(Clone, Default, Debug)]
 pub struct Requests {
     all: Vec<Option<Request>>,
     unused: Vec<u32>,
-    /// How many of them are of users.
+    /// Users' requests among them.
     users: usize,
 }
 
@@ -69,7 +69,7 @@ impl Requests {
         }
     }
 
-    /// The request with this number, if it is under way.
+    /// The request of this number.
     pub fn get(&mut self, number: u32) -> Option<&mut Request> {
         self.all.get_mut(number as usize)?.as_mut()
     }
@@ -82,7 +82,7 @@ impl Requests {
         }
     }
 
-    /// Number of users' requests under way.
+    /// Users' requests under way.
     pub const fn of_users(&self) -> usize {
         self.users
     }

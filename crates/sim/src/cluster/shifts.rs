@@ -3,12 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The most zones or nodes that become shifts: with more, it takes too long until a shift comes again.
+/// The most zones or nodes to make shifts of: with more, it takes too long until a shift comes again.
 const MOST: usize = 32;
-/// The largest share of groups with more drives in one zone or node than may clean at once; these groups are left
-/// out.
+/// The largest share of groups that may be left out, as they have too many drives in one zone or node.
 const ASTRAY: f64 = 0.05;
-/// The least number of drives for which [`as_they_come`] counts how many others they share groups with.
+/// The least number of drives that [`as_they_come`] examines.
 const SOME: usize = 256;
 
 /// The shift of each drive; `None` if at least as many drives can clean without shifts.
@@ -28,8 +27,8 @@ pub fn find<'a>(
 /// Drives of a group by part, and how many of the group may clean at once.
 type Pattern = (BTreeMap<u32, u32>, u32);
 
-/// Puts whole parts into shifts, each into the first one where it fits. `None` if a part exceeds the limit of too
-/// many groups by itself, or there are too few or too many parts.
+/// Puts each part into the first shift where it fits. `None` if too many groups have too many drives in one part, or
+/// the number of parts is unsuitable.
 fn of<'a>(groups: impl Iterator<Item = (&'a [u32], u32)>, parts: &[u32]) -> Option<Vec<u32>> {
     let names: BTreeSet<u32> = parts.iter().copied().collect();
     if !(2..=MOST).contains(&names.len()) {
@@ -74,8 +73,8 @@ fn of<'a>(groups: impl Iterator<Item = (&'a [u32], u32)>, parts: &[u32]) -> Opti
         .collect()
 }
 
-/// The share of all drives that has a turn without shifts, estimated as ln(n) ÷ n for drives that share groups with n
-/// others on average.
+/// The share of all drives that has a turn without shifts, estimated as ln(n) ÷ n if a drive shares groups with n
+/// others.
 fn as_they_come<'a>(groups: impl Iterator<Item = (&'a [u32], u32)> + Clone) -> f64 {
     let all: BTreeSet<u32> = groups
         .clone()

@@ -1,6 +1,5 @@
-//! The simulation of a cluster: takes one event after the other, moves requests through proxies, network and drives,
-//! and runs the drives' cleaners. All random numbers come from [`Scenario::seed`], so that the same scenario and load
-//! give the same report.
+//! The simulation of a cluster, event by event. All random numbers come from [`Scenario::seed`]: the same scenario
+//! and loads give the same reports.
 
 use super::cleaner::{Cleaner, Need, Next};
 use super::coordinator::Coordinator;
@@ -27,44 +26,43 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use zone_alloc::{CleaningPolicy, Filling, Pace, Pacer, Watermarks};
 
-/// Number of drives that are aged one by one. Each of the others starts as a copy of one of these and is overwritten
-/// a little more.
+/// Drives that are aged one by one; each of the others is a copy of one, overwritten a little more.
 const AGED: u32 = 16;
-/// The shortest time between two rounds of turns: 100 ms.
+/// The shortest time between two rounds of turns.
 const LEAST_BETWEEN_TURNS: Span = Span::from_nanos(100_000_000);
-/// Events between two calls of the caller's `watch`.
+/// Events between two calls of `watch`.
 const EVENTS_AT_ONCE: u32 = 65_536;
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// A request arrives at a random moment ([`Load::per_second`]).
+    /// A request arrives at random ([`Load::per_second`]).
     Comes,
-    /// This client begins its next request.
+    /// A client begins its next request.
     Client(u32),
-    /// The proxy has received the whole object of this write.
+    /// The proxy has received the whole of a write.
     AtProxy(u32),
-    /// A part of this write arrives at the node of this drive.
+    /// A part of a write arrives at the node of this drive.
     AtNode(u32, u32),
-    /// A part of this request arrives at this drive.
+    /// A part of a request arrives at this drive.
     AtDrive(u32, u32),
-    /// The disk of this drive may have ended a job.
+    /// The disk of a drive may have ended a job.
     Wakes(u32),
-    /// A part of this read arrives at the network interface of its proxy.
+    /// A part of a read arrives at its proxy's interface.
     ToProxy(u32),
-    /// The proxy has received a part of this read.
+    /// The proxy has received a part of a read.
     Received(u32),
-    /// The proxy hears that a part of this write is durable.
+    /// The proxy hears that a part of a write is durable.
     Durable(u32),
-    /// The proxy no longer waits for the last parts of this write, which began at this time. As numbers are reused,
-    /// the time tells whether it is still the same request.
+    /// The proxy no longer waits for the last parts of a write. The time is when the write began, as numbers are
+    /// reused.
     Enough(u32, Time),
-    /// A part that this rebuild reads arrives at the node that gets the lost part.
+    /// A part for a rebuild arrives at the node that gets the lost part.
     Gathered(u32),
-    /// The proxies hear whether this drive cleans.
+    /// The proxies hear whether a drive cleans.
     News(u32, bool),
     /// The next round of turns.
     Turns,
-    /// The cleaner of this drive may go on.
+    /// The cleaner of a drive may go on.
     Clean(u32),
     /// The rebuild begins its next object.
     Rebuild,
@@ -72,7 +70,7 @@ enum Event {
     Lose,
 }
 
-/// A cluster of proxies, nodes and drives in virtual time, under one load after another.
+/// A cluster in virtual time, for one load after another.
 #[derive(Debug)]
 pub struct Simulation {
     scenario: Scenario,
@@ -97,10 +95,8 @@ pub struct Simulation {
 }
 
 impl Simulation {
-    /// A cluster with filled and aged drives, and nothing under way.
     ///
-    /// # Errors
-    /// [`Scenario::check`] fails, the profile of the drives cannot be built, or the data does not fit on a drive.
+    /// [`Scenario::check`] fails, the profile cannot be built, or the data does not fit on a drive.
     pub fn new(scenario: &Scenario) -> Result<Self, Impossible> {
         scenario.check()?;
         let (drives, part_bytes) = (scenario.drives(), scenario.part_bytes());
@@ -181,7 +177,7 @@ impl Simulation {
             };
             let mut space = space;
             if let Some(zones) = space.zones_mut().filter(|zones| zones.live() > 0) {
-                // Up to a zone's worth of overwrites puts each drive at a different point of filling its zones.
+                // Drives are to be at different points of filling their zones.
                 let some = random.u64(..u64::from(zones.slots()));
                 zones.overwrite(some, (&*self.policy, self.free), &mut random);
                 if scenario.coordination == Coordination::Turns {
@@ -237,7 +233,7 @@ impl Simulation {
         &self.scenario
     }
 
-    /// Deletes the share `part` of the live objects of each drive, in no virtual time.
+    /// Deletes the share `part` of each drive's live objects, in no virtual time.
     pub fn delete(&mut self, part: f64) {
         for drive in &mut self.drives {
             let dead = (drive.space.live() as f64 * part) as u64;
@@ -247,7 +243,7 @@ impl Simulation {
         }
     }
 
-    /// Has the drives of these nodes clean all zones with dead bytes from now on, however many zones are free.
+    /// Has the drives of these nodes clean all zones with dead bytes from now on.
     pub fn ask_to_clean(&mut self, nodes: Range<u32>) {
         let each = self.scenario.drives_per_node;
         for drive in nodes.start * each..nodes.end * each {
@@ -268,12 +264,8 @@ impl Simulation {
         self.events.pass_until(end);
     }
 
-    /// Runs a load until it ends. `watch` is called now and then with the share of the load that is done, and returns
-    /// whether to go on.
     ///
-    /// # Errors
-    /// [`Load::check`] fails, a write waits on a full drive, `watch` returned false, or a model of a drive refused a
-    /// request.
+    /// [`Load::check`] fails, a drive is full, `watch` returned false, or a model refused a request.
     pub fn run(
         &mut self,
         load: &Load,
@@ -419,7 +411,7 @@ impl Simulation {
         }
     }
 
-    /// Begins a request of a user for a random partition, at a random proxy.
+    /// Begins a user's request, for a random partition.
     fn begin(&mut self, run: &mut Run, reads: bool, client: Option<u32>) {
         let now = self.events.now();
         let redundancy = self.scenario.redundancy;
@@ -454,8 +446,7 @@ impl Simulation {
         }
     }
 
-    /// The drives that a read of this partition takes its parts from, drawn at random; those that are not known to
-    /// clean come first.
+    /// The drives that a read takes its parts from, at random; those that are known to clean come last.
     fn read_from(&mut self, partition: u32) -> Vec<u32> {
         let missing = usize::from(self.missing[partition as usize]);
         let all = (1..).zip(self.ring.drives(partition));
@@ -516,7 +507,7 @@ impl Simulation {
         }
         self.written_bytes += self.part_bytes;
         its.written_bytes += self.part_bytes;
-        // Writes are served in order of arrival: this one queues after those that wait for a zone.
+        // A write queues after those that wait for a zone.
         match its.waiting.is_empty().then(|| its.space.write()).flatten() {
             Some(to) => self.take(drive, number, Work::Write, (0, to)),
             None => {
@@ -603,8 +594,7 @@ impl Simulation {
         }
     }
 
-    /// Counts a part of a user's request that has been received (read) or is durable (write), and answers when enough
-    /// are.
+    /// Counts a part of a user's request that is received or durable; answers when enough are.
     fn part_there(&mut self, run: &mut Run, number: u32) {
         let now = self.events.now();
         let Some(request) = self.requests.get(number) else {
@@ -629,7 +619,7 @@ impl Simulation {
         }
     }
 
-    /// Sends the answer to the user; a client begins its next request when it arrives.
+    /// Sends the answer, after which a client begins its next request.
     fn answer(&mut self, run: &mut Run, number: u32) {
         let now = self.events.now();
         let Some(request) = self.requests.get(number) else {
@@ -650,7 +640,7 @@ impl Simulation {
         }
     }
 
-    /// A round of turns: the drives apply the table of the last round, and the next table is decided.
+    /// The drives apply the last table of turns, and the next one is decided.
     fn give_turns(&mut self, run: &Run) {
         let now = self.events.now();
         self.coordinator.goes_on(&mut self.drives, self.free, now);
@@ -664,7 +654,7 @@ impl Simulation {
         }
     }
 
-    /// Runs the cleaner of a drive until it moves a piece, has to wait, or has nothing to clean.
+    /// Runs a drive's cleaner until it moves a piece, has to wait, or is done.
     fn clean(&mut self, drive: u32) {
         let now = self.events.now();
         loop {
@@ -682,8 +672,7 @@ impl Simulation {
                 let forced = need == Need::Must && its.is_held(now);
                 let its = &mut self.drives[drive as usize];
                 if !its.space.begin(&*self.policy, pressure) {
-                    // A write waits and nothing can be cleaned: the drive is full. Where objects are overwritten,
-                    // this cannot happen.
+                    // The drive is full. This cannot happen where objects are overwritten.
                     self.is_full |= !its.waiting.is_empty();
                     return;
                 }
@@ -735,7 +724,7 @@ impl Simulation {
         }
     }
 
-    /// Starts the writes that waited for a zone, the oldest first, while there is room.
+    /// Starts waiting writes, the oldest first, while there is room.
     fn admit(&mut self, drive: u32) {
         loop {
             let its = &mut self.drives[drive as usize];
@@ -750,8 +739,8 @@ impl Simulation {
         }
     }
 
-    /// Loses the drive in the middle by number. The ring gives its parts to other drives, where they are missing
-    /// until they are rebuilt. Jobs that are on their way to the lost drive still end.
+    /// Loses a drive, the middle one by number. Other drives get its parts, which are missing there until they are
+    /// rebuilt. Jobs on their way to the lost drive still end.
     fn lose(&mut self) {
         let now = self.events.now();
         let Some(lost) = self.scenario.lost else {

@@ -37,7 +37,7 @@ pub struct ZoneSlots {
     live: Vec<u32>,
     written: Vec<u32>,
     free: Vec<u32>,
-    /// By [`Stream`].
+    /// By [`Stream`]: its open zone.
     open: [Option<u32>; 2],
     /// Full zones without the one that is being cleaned, measured in slots.
     full: Vec<Candidate>,
