@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Experiment {
     /// Name on the command line: that of the table, figure or section, or a word.
     pub id: &'static str,
-    /// What it shows.
+    /// The result that it shows, in a sentence.
     pub title: &'static str,
     /// Where it is printed: paper and section.
     pub source: &'static str,

@@ -8,7 +8,7 @@ pub trait Files {
     type Error;
 
     ///
-    /// Those of the file system, as for all methods.
+    /// Errors of the file system, as in all methods.
     fn begin(&mut self, part: &'static str) -> Result<(), Self::Error>;
     /// Ends the part: makes all of it durable, the time of which counts.
     fn end(&mut self) -> Result<(), Self::Error>;
@@ -102,7 +102,7 @@ impl Load {
     }
 
     ///
-    /// Those of the file system.
+    /// Errors of the file system.
     pub fn run<F: Files>(self, files: &mut F, seed: u64) -> Result<(), F::Error> {
         let random = fastrand::Rng::with_seed(seed);
         match self {

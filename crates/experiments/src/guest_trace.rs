@@ -144,7 +144,7 @@ impl Stage {
         all.map(|t| u64::from(t.request.blocks)).sum()
     }
 
-    /// The same in MiB.
+    /// [`Self::blocks`] in MiB.
     pub fn mib(&self, content: Content, written: bool) -> f64 {
         self.blocks(content, written) as f64 / 256.0
     }

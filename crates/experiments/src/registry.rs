@@ -14,7 +14,7 @@ use serde::Serialize;
 pub struct Listed {
     /// Name on the command line.
     pub id: &'static str,
-    /// What it shows.
+    /// The result that it shows, in a sentence.
     pub title: &'static str,
     /// Where it is printed: paper and section.
     pub source: &'static str,

@@ -14,7 +14,7 @@ use zone_alloc::CostBenefit;
 
 /// Overwrites of all objects before counting begins, in which the zones reach a steady state.
 const SETTLING: u64 = 5;
-/// The same at the small scale.
+/// Overwrites before counting begins, at the small scale.
 const FEW_SETTLING: u64 = 2;
 
 #[derive(Clone, Copy)]
