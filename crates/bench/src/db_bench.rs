@@ -22,7 +22,7 @@ pub type Measurements = BTreeMap<String, Measured>;
 pub struct BenchStatistics(pub serde_json::Value);
 
 impl BenchStatistics {
-    /// One of its numbers; 0 if it is not there.
+    /// The number of this name; 0 if it is not there.
     pub fn number(&self, name: &str) -> u64 {
         self.0
             .get(name)
