@@ -182,7 +182,10 @@ impl Run<'_> {
         Random::new(self.seed.wrapping_mul(1_000).wrapping_add(purpose))
     }
 
+    /// A model of a disk with volatile cache and read-ahead off, as the thesis CMU-CS-20-130 measured disks unless it
+    /// says otherwise (section 2.4.2).
     ///
+    /// # Errors
     /// There is no profile of this name.
     pub fn disk(&self, name: &str) -> Result<DiskDrive, ProfileError> {
         let mut drive = Profile::named(name)?.drive(self.seed)?;
@@ -213,7 +216,9 @@ impl Run<'_> {
 }
 
 impl Experiment {
+    /// Measures the experiment. Returns the table, and the figures with their file names without extension.
     ///
+    /// # Errors
     /// It could not be measured to the end.
     pub fn run(&self, run: &mut Run<'_>) -> Result<(Table, Vec<(String, Figure)>), Stopped> {
         let outcome = (self.measure)(run)?;

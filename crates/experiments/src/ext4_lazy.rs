@@ -1,3 +1,4 @@
+//! Lazy writeback for ext4: trees of directories and files on drives, with it and without it.
 //!
 //! The requests were recorded once from user-mode Linux with the patches in kernel/ext4-lazy; the drives are models.
 

@@ -7,7 +7,9 @@ pub trait Files {
     /// Error of the file system.
     type Error;
 
+    /// Begins a part of the load, with cold caches.
     ///
+    /// # Errors
     /// Errors of the file system, as in all methods.
     fn begin(&mut self, part: &'static str) -> Result<(), Self::Error>;
     /// Ends the part: makes all of it durable, the time of which counts.
@@ -101,7 +103,9 @@ impl Load {
         }
     }
 
+    /// Runs all parts of the load.
     ///
+    /// # Errors
     /// Errors of the file system.
     pub fn run<F: Files>(self, files: &mut F, seed: u64) -> Result<(), F::Error> {
         let random = fastrand::Rng::with_seed(seed);

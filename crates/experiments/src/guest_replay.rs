@@ -31,8 +31,13 @@ impl Player {
         }
     }
 
+    /// Replays the requests and a flush. Returns the seconds until all are done.
     ///
+    /// The guest takes no time between its requests. It waits only for a read, for all that is under way before a
+    /// flush, and for room in the queue. On a drive with zones it also waits for each write, as their order counts;
+    /// on one without, commands on zones are left out.
     ///
+    /// # Errors
     /// The drive refused a request, or the run is interrupted.
     pub fn play(&mut self, run: &Run<'_>, requests: &[Traced]) -> Result<f64, Stopped> {
         let begin = self.now;

@@ -75,7 +75,9 @@ const MOST_BYTES: usize = 64 << 20;
 const VERSION: u32 = 1;
 
 impl GuestTrace {
+    /// Unpacks and parses a trace.
     ///
+    /// # Errors
     /// The bytes are no trace, or one of another version.
     pub fn decode(name: &str, packed: &[u8]) -> Result<Self, Stopped> {
         let text = zstd::bulk::decompress(packed, MOST_BYTES)
@@ -118,7 +120,9 @@ impl GuestTrace {
         Ok(Self { head, stages })
     }
 
+    /// The stage of this name.
     ///
+    /// # Errors
     /// The trace has none of this name.
     pub fn stage(&self, name: &str) -> Result<&Stage, Stopped> {
         let found = self.stages.iter().find(|stage| stage.name == name);

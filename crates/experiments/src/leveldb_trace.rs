@@ -54,7 +54,9 @@ const MOST_BYTES: usize = 64 << 20;
 const VERSION: u32 = 1;
 
 impl LevelDbTrace {
+    /// Unpacks and parses a trace.
     ///
+    /// # Errors
     /// The bytes are no trace, or one of another version.
     pub fn decode(packed: &[u8]) -> Result<Self, Stopped> {
         let unpacked = zstd::bulk::decompress(packed, MOST_BYTES).map_err(Stopped::store)?;
@@ -82,7 +84,9 @@ impl LevelDbTrace {
         Ok(Self { head, stages })
     }
 
+    /// The stage of a load that reads, or puts if `reads` is false.
     ///
+    /// # Errors
     /// The trace has no such stage.
     pub fn stage(&self, load: Load, reads: bool) -> Result<&Stage, Stopped> {
         let is_it = |stage: &&Stage| (stage.load, stage.reads) == (load, reads);

@@ -1,3 +1,4 @@
+//! The requests of an LSM tree: which SSTs are written at the same time, and which are removed together.
 //!
 //! Levels of SSTs of one size, each level ten times as large as the one above, in the order of their keys. A
 //! write-ahead log and memtables feed level 0; four of its SSTs are merged with all of level 1, and an SST of any

@@ -1,5 +1,7 @@
 //! Measures the time of a disk for objects as files of XFS with a database beside them, and for objects in the store.
 //!
+//! The requests of XFS were recorded once from Linux by `scripts/record-leveldb`: for each object a file of 512 KiB
+//! that is written and synced, then a synced put of 500 bytes into LevelDB, in RocksDB's place.
 //!
 //! The raw disk gets what is printed: data and a flush, then a block of a preallocated log and a flush. The store's
 //! requests come from the store on a drive in memory, with its small database: its log names the data that it refers

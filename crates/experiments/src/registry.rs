@@ -101,7 +101,9 @@ pub struct Unknown {
     pub meant: Option<&'static str>,
 }
 
+/// The experiments of these ids; all if `ids` is empty.
 ///
+/// # Errors
 /// An id is unknown.
 pub fn chosen(ids: &[String]) -> Result<Vec<&'static Experiment>, Unknown> {
     if ids.is_empty() {

@@ -30,6 +30,8 @@ struct Case {
     hot: Option<f64>,
 }
 
+/// Objects of 64 KiB, so that the small database's snapshots are small compared with the spare space: their room is
+/// kept free, and cleaned for.
 ///
 /// Of 1,024 zones, six that are open or free make a difference: they are spare and never full.
 const SMALL: Case = Case {

@@ -25,6 +25,8 @@ const TRACES: [&[u8]; 3] = [
     include_bytes!("../traces/leveldb-bluefs.zst"),
 ];
 
+/// A file system on a drive: index in [`TRACES`], the drive, words for both, and whether the requests go through a
+/// page cache of the host.
 ///
 /// In the paper they do where zones are emulated on HDB; the requests of ext4 were recorded below it. Under ext4, HDA
 /// has no zones, as with its own firmware.

@@ -213,6 +213,8 @@ const UNEXPLAINED: f64 = 0.08;
 /// The least number of strokes beyond the parameters for surfaces and groups.
 const LEAST_FREE: f64 = 5.0;
 
+/// The number of surfaces: the least with which the rates of the strokes are explained. `None` if the surfaces are
+/// equally dense, or too few strokes were seen to be sure.
 ///
 /// The strokes of a group go down through all surfaces, and those of the next group up again. The rate of a stroke is
 /// that of its surface, less what the group lies further in. Where the arm has to go back to begin the next stroke,

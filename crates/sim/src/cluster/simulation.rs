@@ -95,7 +95,9 @@ pub struct Simulation {
 }
 
 impl Simulation {
+    /// A cluster with aged drives, and nothing under way.
     ///
+    /// # Errors
     /// [`Scenario::check`] fails, the profile cannot be built, or the data does not fit on a drive.
     pub fn new(scenario: &Scenario) -> Result<Self, Impossible> {
         scenario.check()?;
@@ -264,7 +266,9 @@ impl Simulation {
         self.events.pass_until(end);
     }
 
+    /// Runs a load. `watch` is called now and then with the share that is done, and returns whether to go on.
     ///
+    /// # Errors
     /// [`Load::check`] fails, a drive is full, `watch` returned false, or a model refused a request.
     pub fn run(
         &mut self,

@@ -131,7 +131,7 @@ impl ZoneSlots {
         }
     }
 
-    /// A slot that may hold a live object: any written one of a zone that [`Self::any_live_zone`] draws.
+    /// A slot that may hold a live object: any written one of a zone that `any_live_zone` draws.
     pub fn any_live(&self, random: &mut fastrand::Rng) -> Option<Slot> {
         let zone = self.any_live_zone(random)?;
         let number = random.u32(..self.written[zone as usize].max(1));
