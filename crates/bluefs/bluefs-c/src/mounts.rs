@@ -59,9 +59,23 @@ pub(crate) struct Mount {
     stopped: AtomicBool,
     writes_out: Option<WritesOut>,
     _mounted: Mounted,
+    /// Dropped last, when the drive is closed.
+    _listed: Listed,
+}
+
+/// The entry of a mount in [`MOUNTS`], which is removed when this is dropped.
+struct Listed(PathBuf);
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        MOUNTS.lock().remove(&self.0);
+        ENDED.notify_all();
+    }
 }
 
 static MOUNTS: LazyLock<Mutex<BTreeMap<PathBuf, Weak<Mount>>>> = LazyLock::new(Mutex::default);
+/// Notified when a mount has ended.
+static ENDED: LazyLock<Condvar> = LazyLock::new(Condvar::default);
 
 /// Mounts the drive whose address [`URI`] has.
 pub(crate) fn open_named() -> Result<Arc<Mount>, String> {
@@ -89,8 +103,12 @@ pub(crate) fn open(path: &Path, kind: Kind) -> Result<Arc<Mount>, String> {
         _ => format!("drive {shown}: {error}"),
     })?;
     let mut mounts = MOUNTS.lock();
-    if let Some(mount) = mounts.get(&path).and_then(Weak::upgrade) {
-        return Ok(mount);
+    while let Some(listed) = mounts.get(&path) {
+        match listed.upgrade() {
+            Some(mount) => return Ok(mount),
+            // It is just ending: its drive is in use until then.
+            None => ENDED.wait(&mut mounts),
+        }
     }
     let log_age = match std::env::var_os(LOG_AGE) {
         Some(found) => milliseconds(&found)?,
@@ -107,6 +125,7 @@ pub(crate) fn open(path: &Path, kind: Kind) -> Result<Arc<Mount>, String> {
         writes_out: writes_out.flatten(),
         stopped: AtomicBool::new(false),
         _mounted: Mounted::new(),
+        _listed: Listed(path.clone()),
     });
     mounts.insert(path, Arc::downgrade(&mount));
     Ok(mount)
@@ -266,13 +285,6 @@ impl WritesOut {
 impl Drop for Mount {
     fn drop(&mut self) {
         self.stop();
-        let mut mounts = MOUNTS.lock();
-        if mounts
-            .get(&self.path)
-            .is_some_and(|m| m.strong_count() == 0)
-        {
-            mounts.remove(&self.path);
-        }
     }
 }
 

@@ -130,6 +130,12 @@ impl BlueFs {
         tails.iter_mut().try_for_each(Writer::close)
     }
 
+    /// Flushes the drive, together with other threads that wait for a flush: the host reports a failed write of a drive file
+    /// to one flush only, and all that depend on it have to hear of it.
+    pub fn flush(&self) -> Result<()> {
+        self.shared.flush()
+    }
+
     /// Writes out the tails of logs that are at least `age_micros` old by the mount's clock, and the journal frames
     /// that name them. The bytes are not durable, but they survive the process. The caller calls this from a thread of
     /// its own.

@@ -18,7 +18,10 @@ impl BlueFs {
     /// Creates an empty file; a file of that name is replaced.
     pub fn create(&self, path: &str) -> Result<Writer> {
         let path = normal(path)?;
-        let mut state = self.growable()?;
+        self.create_in(self.growable()?, path)
+    }
+
+    fn create_in(&self, mut state: MutexGuard<'_, State>, path: String) -> Result<Writer> {
         require_parent(&state, &path)?;
         if state.names.is_directory(&path) {
             return Err(Error::IsDirectory { path });
@@ -49,19 +52,30 @@ impl BlueFs {
 
     /// Opens a file for appending; creates it if it does not exist.
     pub fn reopen(&self, path: &str) -> Result<Writer> {
+        match self.existing(path) {
+            Err(Error::NotFound { .. }) => {}
+            opened => return opened,
+        }
         let path = normal(path)?;
-        let state = self.writable()?;
+        let state = self.growable()?;
+        // Another thread may have created it meanwhile.
         match self.handle(&state, &path) {
-            Ok(handle) => {
+            Err(Error::NotFound { .. }) => self.create_in(state, path),
+            found => {
+                let handle = found?;
                 drop(state);
                 Ok(Writer::new(handle, path))
             }
-            Err(Error::NotFound { .. }) => {
-                drop(state);
-                self.create(&path)
-            }
-            Err(error) => Err(error),
         }
+    }
+
+    /// Opens an existing file for appending.
+    fn existing(&self, path: &str) -> Result<Writer> {
+        let path = normal(path)?;
+        let state = self.writable()?;
+        let handle = self.handle(&state, &path)?;
+        drop(state);
+        Ok(Writer::new(handle, path))
     }
 
     /// Opens a file for reading.
@@ -204,12 +218,7 @@ impl BlueFs {
 
     /// Truncates a file to `size` bytes.
     pub fn truncate(&self, path: &str, size: u64) -> Result<()> {
-        if !self.exists(path) {
-            return Err(Error::NotFound {
-                path: path.to_owned(),
-            });
-        }
-        self.reopen(path)?.truncate(size)
+        self.existing(path)?.truncate(size)
     }
 
     /// The places of a file's bytes, in order, except those that are only buffered.

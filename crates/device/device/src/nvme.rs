@@ -190,18 +190,22 @@ impl NvmeDrive {
                     at: ZoneAddress::new(zone, at % self.geometry.zone_size),
                     length,
                 };
-                self.failed(refusal, failure)
+                self.failed(refusal, failure, false)
             })?;
         }
         Ok(())
     }
 
-    /// Determines the error of a failed command from a new report of the zone, and caches that.
-    fn failed(&self, refusal: Refusal, failure: Failure) -> ZoneError {
+    /// Determines the error of a failed command from a new report of the zone, and caches that. Only the holder of the
+    /// zone's exclusive lock may take the write pointer back: since the report, an append may have advanced it.
+    fn failed(&self, refusal: Refusal, failure: Failure, is_alone: bool) -> ZoneError {
         let zone = refusal.at.zone;
         let told = self.report_zone(zone).ok();
-        if let Some(told) = &told {
-            self.zones[zone.index()].correct(told);
+        let memory = &self.zones[zone.index()];
+        match &told {
+            Some(told) if is_alone => memory.correct(told),
+            Some(told) if told.write_pointer_valid() => memory.reach(told.write_pointer),
+            _ => {}
         }
         explain(refusal, &self.geometry, failure, told)
     }
@@ -223,7 +227,7 @@ impl NvmeDrive {
                 at: ZoneAddress::new(zone, 0),
                 length: 0,
             };
-            self.failed(refusal, failure)
+            self.failed(refusal, failure, true)
         })?;
         match action {
             RESET => memory.set(0),
@@ -309,7 +313,7 @@ impl ZonedDevice for NvmeDrive {
                     at: place,
                     length: end - offset,
                 };
-                self.failed(refusal, failure)
+                self.failed(refusal, failure, true)
             })?;
             offset += part.len() as u64;
             memory.set(offset);
@@ -335,7 +339,7 @@ impl ZonedDevice for NvmeDrive {
                 at: ZoneAddress::new(zone, memory.get()),
                 length,
             };
-            self.failed(refusal, failure)
+            self.failed(refusal, failure, false)
         })?;
         let place = ByteOffset(block.saturating_mul(self.geometry.block_size.into()));
         let end = place.0.saturating_add(length).checked_sub(start.0);

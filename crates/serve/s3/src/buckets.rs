@@ -57,6 +57,9 @@ pub async fn create(
     }))
 }
 
+/// How often DeleteBucket removes uploads that clients go on creating.
+const ROUNDS: u32 = 16;
+
 /// DeleteBucket. Unfinished uploads do not prevent it; they are removed with the bucket.
 pub async fn delete(
     gateway: &Gateway,
@@ -74,7 +77,10 @@ fn remove(store: &Store, locks: &Locks, bucket: &str) -> S3Result<()> {
     require(store, bucket)?;
     let uploads = uploads_of(bucket);
     let versions = versions_of(bucket);
-    loop {
+    // While this is held, no object is put, so that uploads do not end without their bucket, and no request turns
+    // versioning on.
+    let _held = locks.hold();
+    for _ in 0..ROUNDS {
         // Uploads end with their bucket, so not before it is known to be empty.
         for collection in [bucket, &versions] {
             if !is_empty(store, collection).map_err(of_store)? {
@@ -87,8 +93,6 @@ fn remove(store: &Store, locks: &Locks, bucket: &str) -> S3Result<()> {
         transaction
             .remove_collection(bucket)
             .remove_collection(&uploads);
-        // While this is held, no request turns versioning on.
-        let _held = locks.hold();
         if store.collection(&versions).map_err(of_store)?.is_some() {
             transaction.remove_collection(&versions);
         }
@@ -98,6 +102,10 @@ fn remove(store: &Store, locks: &Locks, bucket: &str) -> S3Result<()> {
             result => return result.map_err(of_store),
         }
     }
+    Err(s3_error!(
+        OperationAborted,
+        "Parts of uploads keep arriving in this bucket; try again when they have ended."
+    ))
 }
 
 /// HeadBucket.

@@ -89,6 +89,8 @@ struct State {
     did: CleaningWork,
     /// Work since the last [`Cleaner::start`].
     started: CleaningWork,
+    /// How often [`Cleaner::start`] was called.
+    starts: u64,
     /// How often [`Cleaner::stop`] was called.
     stops: u64,
     recent: Recent,
@@ -119,6 +121,8 @@ impl State {
 pub(crate) struct Asked {
     /// [`Cleaner::start`] asked for everything to be cleaned.
     pub requested: bool,
+    /// How often it did.
+    pub starts: u64,
     pub automatic: bool,
     /// The clock is within [`CleanerChange::hours`], so that cleaning ahead may start.
     pub in_hours: bool,
@@ -184,6 +188,7 @@ impl Cleaner {
             doomed: false,
             did: CleaningWork::default(),
             started: CleaningWork::default(),
+            starts: 0,
             stops: 0,
             recent: Recent::default(),
             gains: Gains::default(),
@@ -269,6 +274,7 @@ impl Cleaner {
         if !std::mem::replace(&mut state.requested, true) {
             state.started = CleaningWork::default();
         }
+        state.starts += 1;
         state.automatic = true;
         state.gains = Gains::default();
         self.wake.notify_all();
@@ -394,6 +400,7 @@ impl Cleaner {
         state.was_held = held;
         Asked {
             requested: state.requested,
+            starts: state.starts,
             automatic: state.automatic,
             in_hours: state.in_hours,
             held,
@@ -420,7 +427,7 @@ impl Cleaner {
     /// Records that a round found no zone worth cleaning under `asked`.
     pub fn found_nothing(&self, asked: Asked) {
         let mut state = self.state.lock();
-        state.requested &= !asked.requested;
+        state.requested &= !asked.requested || state.starts != asked.starts;
         state.waits_for_turn = false;
         // Another round may have counted the same bytes: that of `Store::tend`, or one that failed.
         state.died = state.died.saturating_sub(asked.died);

@@ -174,7 +174,7 @@ impl Inner {
         kv: &Kv,
         staging: &Staging<'_>,
         mut batch: Batch,
-        holds: Vec<Hold>,
+        mut holds: Vec<Hold>,
         durability: Durability,
         change: Change,
     ) -> Result<Option<u64>> {
@@ -227,7 +227,9 @@ impl Inner {
         }
         self.summaries.note(number, &batch);
         let inline = staging.rows.accounts.inline.growth();
-        self.freelist.apply(&staging.rows.accounts.deltas, inline);
+        let reserved = holds.iter_mut().map(Hold::take_reserved).sum();
+        let deltas = &staging.rows.accounts.deltas;
+        self.freelist.apply(deltas, inline, reserved);
         if staging.changes_who_shows() {
             self.shows.fetch_add(1, Ordering::Release);
         }
@@ -241,7 +243,7 @@ impl Inner {
     /// batch, what the zone held before its reset would otherwise pass for it.
     fn flush_unguarded(&self, staging: &Staging<'_>) -> Result<()> {
         if staging.has_unguarded() {
-            self.device.flush()?;
+            self.fs.flush()?;
         }
         Ok(())
     }

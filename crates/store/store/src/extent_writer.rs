@@ -269,7 +269,7 @@ pub(crate) fn append<'a>(
         if stored.codec != Codec::None && length < blocks.len() as u64 {
             // The zone's rest is too short: compressed data lies in one zone, so it is written again in the next. A
             // full drive may have nothing but such rests.
-            store.hold().add(at.zone, length, |_| {});
+            store.freelist.unpin(at.zone);
             ends += 1;
             if ends > MOST_ENDS {
                 return Err(store.no_space(blocks.len() as u64));

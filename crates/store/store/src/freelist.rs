@@ -246,9 +246,11 @@ impl Freelist {
         totals.in_flight = totals.in_flight.saturating_sub(bytes);
     }
 
-    /// Applies a durable commit: live bytes by zone, and `inline`, the growth of the objects' bytes in the metadata.
-    pub fn apply(&self, deltas: &BTreeMap<ZoneId, Delta>, inline: i64) {
+    /// Applies a durable commit: live bytes by zone, and `inline`, the growth of the objects' bytes in the metadata. Gives
+    /// back `reserved` bytes of its writers, which would count twice otherwise.
+    pub fn apply(&self, deltas: &BTreeMap<ZoneId, Delta>, inline: i64, reserved: u64) {
         let mut table = self.table.lock();
+        table.totals.in_flight = table.totals.in_flight.saturating_sub(reserved);
         table.totals.inline = table.totals.inline.saturating_add_signed(inline);
         for (zone, delta) in deltas {
             table.change(*zone, |zone| {
@@ -290,6 +292,12 @@ impl Freelist {
     /// Whether a moment holds the zone, so that it must not be reset.
     pub fn is_held(&self, zone: ZoneId) -> bool {
         self.table.lock().holds().has(zone)
+    }
+
+    /// Whether a stream appends to the zone, or a write to it is under way.
+    pub fn is_written(&self, zone: ZoneId) -> bool {
+        let now = self.table.lock().zone(zone).now;
+        now.open || now.pins > 0
     }
 
     /// Whether cleaning zones that moments hold would free space.

@@ -230,13 +230,15 @@ impl Inner {
     /// the zone. Everything that was live in it must be durable elsewhere.
     pub fn reset_zone(&self, zone: ZoneId) -> Result<bool> {
         // A moment that begins after this check holds only zones that have live data then, so not this one.
-        if self.freelist.is_held(zone) {
+        if self.freelist.is_held(zone) || self.freelist.is_written(zone) {
             return Ok(false);
         }
         // Synced only if rows of a summary were copied or commits without a flush have emptied the zone. Otherwise the
         // batch may be lost: the next mount then finds a zone without live bytes, and any later use of the zone follows
         // this batch in the log.
         let has_kept = self.keep_summaries_of(zone)?;
+        // A scrub that drops damaged summaries from the row must not write it again after this batch.
+        let writing = self.summaries.writing.lock();
         let mut batch = Batch::default();
         batch.delete(&key::freelist(zone));
         batch.delete(&key::summaries(zone));
@@ -256,7 +258,7 @@ impl Inner {
         } else {
             kv.write(&batch, Durability::Buffered)?;
         }
-        drop((kv, list));
+        drop((kv, list, writing));
         self.pool.claim_next(zone, None);
         if self.pool.owner(zone) != Some(Owner::Store) {
             // The drive had lost the zone's data, and BlueFS has taken the empty zone.

@@ -115,9 +115,6 @@ impl Inner {
 
 /// The entries in the file; none if there is no file.
 fn read(fs: &BlueFs) -> Result<Vec<Entry>, String> {
-    if !fs.exists(FILE) {
-        return Ok(Vec::new());
-    }
     let read = || {
         let file = fs.open(FILE)?;
         let mut bytes = vec![0; file.size() as usize];
@@ -125,6 +122,9 @@ fn read(fs: &BlueFs) -> Result<Vec<Entry>, String> {
         bytes.truncate(length);
         Ok(bytes)
     };
-    let bytes = read().map_err(|error: bluefs::Error| error.to_string())?;
-    decode(&bytes).ok_or_else(|| "it cannot be decoded".to_owned())
+    match read() {
+        Ok(bytes) => decode(&bytes).ok_or_else(|| "it cannot be decoded".to_owned()),
+        Err(bluefs::Error::NotFound { .. }) => Ok(Vec::new()),
+        Err(error) => Err(error.to_string()),
+    }
 }

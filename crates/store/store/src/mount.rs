@@ -70,7 +70,7 @@ pub(crate) fn mount_opened(
     let freelist = Arc::new(Freelist::new(geometry.zone_count, geometry.zone_capacity));
     let ZonesFound { partly, lost } = load_freelist(&kv, &report, &pool, &freelist)?;
     let retired = Retired::load(&kv, &fs, &pool)?;
-    freelist.apply(&BTreeMap::new(), inline_bytes(&kv)?.cast_signed());
+    freelist.apply(&BTreeMap::new(), inline_bytes(&kv)?.cast_signed(), 0);
     let stream = |purpose| Stream::new(device.clone(), pool.clone(), freelist.clone(), purpose);
     let streams = ByLifetime::within(pool.store_streams());
     let data = Streams::new(streams.user_streams(), || stream(Purpose::Data));

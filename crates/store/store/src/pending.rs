@@ -36,6 +36,8 @@ impl Pending {
         }
         self.store.check_writable()?;
         let kv = self.store.kv()?;
+        // As every batch: none begins while another thread records that everything is copied.
+        let _no_moves = self.store.mutators.read();
         let nothing = Staging::new(&self.store, &kv);
         let (batch, holds) = (Batch::default(), Vec::new());
         let synced = self.store.write_batch(

@@ -54,8 +54,9 @@ impl Store {
 impl Inner {
     fn release_scrub(&self) -> Result<()> {
         let _alone = self.scrubber.changing.lock();
-        if self.scrubber.release() {
+        if self.scrubber.status().stopped_micros.is_some() {
             self.set_scrub_stopped(|batch, key| batch.delete(key))?;
+            self.scrubber.release();
         }
         Ok(())
     }

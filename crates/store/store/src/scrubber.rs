@@ -182,9 +182,9 @@ impl Scrubber {
         change(&mut self.state.lock().status);
     }
 
-    /// Ends a stop; true if it was stopped.
-    pub fn release(&self) -> bool {
-        std::mem::take(&mut self.state.lock().stopped_micros) > 0
+    /// Ends a stop.
+    pub fn release(&self) {
+        self.state.lock().stopped_micros = 0;
     }
 
     /// Requests a pass over the metadata and, if `deep`, over the data.

@@ -128,7 +128,7 @@ impl Inner {
             return Ok(());
         }
         // Removed objects may wait for the purge, and their rows for compaction.
-        self.purge_in_need(|| !fits(self.data_capacity()))?;
+        self.purge_in_need(|| !self.freelist.fits(bytes, self.data_capacity()))?;
         let mut has_waited = false;
         loop {
             let capacity = self.data_capacity();
@@ -353,8 +353,9 @@ impl Inner {
             };
             make_zones()?;
             if is_due() {
+                let taken = self.taken.load(Ordering::Relaxed);
                 self.settle_metadata(&mut false)?;
-                self.taken.store(0, Ordering::Relaxed);
+                self.taken.fetch_sub(taken, Ordering::Relaxed);
                 make_zones()?;
             }
         }

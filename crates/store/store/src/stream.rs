@@ -68,11 +68,10 @@ struct Room<'a> {
 
 impl Drop for Room<'_> {
     fn drop(&mut self) {
-        drop(self.order.take());
         let (stream, zone) = (self.stream, self.at.zone);
+        let order = self.order.take();
         if !self.is_filled {
-            stream.leave(zone);
-            stream.freelist.seal(zone);
+            stream.leave_under(order, zone);
             stream.freelist.unpin(zone);
         }
         if stream.appends() {
@@ -101,12 +100,17 @@ impl<'a> Zones for Appending<'a> {
     }
 
     fn leave(&mut self, mut room: Room<'a>, why: Left<'_>) -> Result<(), AppendError> {
-        drop(room.order.take());
         let (stream, zone) = (self.stream, room.at.zone);
-        stream.leave(zone);
-        // An error about too many open or active zones is not this zone's fault.
+        let was_open = stream.leave_under(room.order.take(), zone);
+        let has_finished = || {
+            let report = stream.device.report_zone(zone);
+            report.is_ok_and(|zone| zone.condition == ZoneCondition::Full)
+        };
+        // An error about too many open or active zones is not this zone's fault, nor one of an append to a zone that
+        // another thread has finished meanwhile.
         if let Left::Failed(error) = why
             && !appender::is_of_limit(error)
+            && (was_open || !stream.appends() || !has_finished())
         {
             stream.freelist.failed(zone);
             judge(&*stream.device, &stream.freelist, zone, error);
@@ -222,15 +226,21 @@ impl Stream {
 
     /// Stops using `zone` after a failure, if it is the open one, and finishes it. Committed data in it stays.
     pub fn leave(&self, zone: ZoneId) {
-        {
-            let mut state = self.state.lock();
-            if state.open.is_none_or(|open| open.zone != zone) {
-                return;
-            }
-            state.open = None;
+        self.leave_under(None, zone);
+    }
+
+    /// As [`Self::leave`], under the stream's lock if the caller has it: otherwise, the zone could be handed over to
+    /// another stream before it is left. True if it was the open one.
+    fn leave_under(&self, order: Option<MutexGuard<'_, State>>, zone: ZoneId) -> bool {
+        let mut state = order.unwrap_or_else(|| self.state.lock());
+        let was_open = state.open.take_if(|open| open.zone == zone).is_some();
+        drop(state);
+        if was_open {
+            appender::finish(&*self.device, zone);
+            // Only now: from here on, the zone may be reset and used by another stream.
+            self.freelist.seal(zone);
         }
-        self.freelist.seal(zone);
-        appender::finish(&*self.device, zone);
+        was_open
     }
 
     /// Whether the stream can take data without a new zone.
@@ -243,6 +253,10 @@ impl Stream {
     pub fn hand_over(&self, to: &Self) -> bool {
         // Under both locks: meanwhile neither stream opens another zone. No thread takes them the other way round.
         let mut ours = self.state.lock();
+        // An append that fails leaves and seals the zone.
+        while ours.under_way > 0 {
+            self.idle.wait(&mut ours);
+        }
         if ours.open.is_none() {
             return false;
         }
@@ -258,9 +272,11 @@ impl Stream {
         let Some(OpenZone { zone, .. }) = self.state.lock().open.take() else {
             return Ok(());
         };
-        // Whether it can be finished or not, nothing is appended to it any more.
+        let finished = self.device.finish(zone);
+        // Whether it can be finished or not, nothing is appended to it any more. Only now: from here on, the zone may be
+        // reset and used by another stream.
         self.freelist.seal(zone);
-        match self.device.finish(zone) {
+        match finished {
             Ok(()) => Ok(()),
             Err(error) if appender::is_of_zone(&error) => {
                 tracing::warn!(%error, %zone, "a zone cannot be finished");

@@ -40,7 +40,14 @@ impl Inner {
                 return Ok(());
             }
             let kv = self.kv()?;
-            let _alone = self.summaries.writing.lock();
+            // A commit waits for no other thread's write: that thread takes these rows too.
+            let alone = match why {
+                Why::Enough => self.summaries.writing.try_lock(),
+                Why::All | Why::Reset(_) => Some(self.summaries.writing.lock()),
+            };
+            let Some(_alone) = alone else {
+                return Ok(());
+            };
             let number = || self.numbers.take(&kv);
             let Some(taken) = self.summaries.take((size, all), self.uuid, number)? else {
                 return Ok(());
@@ -68,7 +75,7 @@ impl Inner {
             return Ok(());
         };
         // A power cut must not leave the record without the summaries that it counts.
-        self.device.flush()?;
+        self.fs.flush()?;
         let mut batch = Batch::default();
         batch.put(key::SUPER_SUMMARIES, &record.encode());
         // The log has it after the places of these summaries.
@@ -97,7 +104,7 @@ impl Inner {
             // The zone stays pinned until its summary is in the index.
             let entered = (there == length).then(|| self.enter_summary(kv, at, bytes.len()));
             // No object shows these bytes, so no commit will take them: they are given up at once.
-            self.hold().add(at.zone, there, |_| {});
+            self.freelist.unpin(at.zone);
             if let Some(entered) = entered {
                 return entered.map(|()| true);
             }
@@ -122,6 +129,8 @@ impl Inner {
     /// The readable summaries in `zone`, and the number of unreadable ones.
     pub(crate) fn summaries_in(&self, kv: &Kv, zone: ZoneId) -> Result<(Vec<Summary>, usize)> {
         let (mut found, mut unreadable) = (Vec::new(), 0);
+        // The zone is not reset while its summaries are read.
+        let _reading = self.gate.enter_in([zone]);
         for place in read_places(kv, zone)? {
             match self.read_summary(zone, place)? {
                 Some(summary) => found.push(summary),

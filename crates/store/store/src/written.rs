@@ -186,6 +186,11 @@ impl Hold {
         std::mem::take(&mut self.pieces.lock().list)
     }
 
+    /// Hands the reservation over to the caller.
+    pub fn take_reserved(&mut self) -> u64 {
+        std::mem::take(&mut self.reserved)
+    }
+
     /// Keeps the zones for good: whether a failed commit points to them is unknown.
     pub fn leak(mut self) {
         self.pieces.lock().bytes.clear();

@@ -329,3 +329,29 @@ fn a_power_cut_at_any_moment_takes_nothing_that_was_acknowledged() {
         }
     });
 }
+
+/// Two puts for both of which there is room: what one of them commits must not count twice meanwhile.
+#[test]
+fn what_is_free_for_two_puts_is_refused_to_neither() {
+    explore(100, 30_000_000, || {
+        let large = Geometry {
+            zone_size: 1 << 20,
+            zone_capacity: 1 << 20,
+            ..geometry()
+        };
+        let drive: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(large).unwrap());
+        let store = made(&drive, false, 0);
+        let mut count = 0;
+        while store.statfs().available_bytes > 2_400_000 {
+            put_bytes(&store, &format!("n{count}"), &vec![7; 1_000_000]).unwrap();
+            count += 1;
+        }
+        let each = store.statfs().available_bytes as usize * 2 / 5 / 4096 * 4096;
+        let puts = ["a", "b"].map(|name| {
+            let store = store.clone();
+            spawn(move || put_bytes(&store, name, &vec![7; each]))
+        });
+        puts.into_iter()
+            .for_each(|put| put.join().unwrap().unwrap());
+    });
+}

@@ -374,3 +374,19 @@ fn a_slow_upload_does_not_keep_the_zones_that_it_touches() {
     }
     assert_clean(&store);
 }
+
+/// An object that was removed while it was read waits for the purge. The put that has it purged reserves its space once.
+#[test]
+fn a_put_for_which_something_is_purged_reserves_once() {
+    let (_, store) = fresh(40);
+    let mut count = 0;
+    while put(&store, &format!("n{count}"), &pattern(count, 500_000)).is_ok() {
+        count += 1;
+    }
+    assert_eq!(store.statfs().pinned_bytes, 0);
+    let reader = store.open("c", "n0").unwrap();
+    remove(&store, "n0");
+    drop(reader);
+    put(&store, "again", &pattern(0, 300_000)).unwrap();
+    assert_eq!(store.statfs().pinned_bytes, 0);
+}

@@ -324,3 +324,23 @@ fn a_log_goes_on_beside_what_is_moved_of_it() {
         machine.survives();
     });
 }
+
+/// Two threads open a log for appending that does not exist yet: neither replaces what the other has synced.
+#[test]
+fn a_log_that_two_threads_reopen_is_created_once() {
+    explore(100, 3_000_000, || {
+        let machine = Machine::new(40, 6);
+        let threads = [b"a", b"b"].map(|text| {
+            let fs = machine.fs.clone();
+            spawn(move || {
+                let mut log = fs.reopen("/1.log").unwrap();
+                log.append(text).unwrap();
+                log.sync().unwrap();
+            })
+        });
+        threads
+            .into_iter()
+            .for_each(|thread| thread.join().unwrap());
+        assert_eq!(machine.fs.metadata("/1.log").unwrap().size, 2);
+    });
+}

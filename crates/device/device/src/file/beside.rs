@@ -10,6 +10,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 const MAGIC: [u8; 8] = *b"ZSUNSYNC";
 const VERSION: u32 = 1;
@@ -23,6 +24,8 @@ pub struct HostMemory {
     path: PathBuf,
     drive: PathBuf,
     open: Mutex<Option<MappedFile>>,
+    /// Nothing is written any more ([`Self::give_up`]).
+    is_over: AtomicBool,
 }
 
 impl HostMemory {
@@ -34,6 +37,7 @@ impl HostMemory {
             path: path.into(),
             drive,
             open: Mutex::new(None),
+            is_over: AtomicBool::new(false),
         }
     }
 
@@ -71,6 +75,9 @@ impl HostMemory {
     /// Writes bytes at an offset; gaps between writes read as zeros.
     pub fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         let mut open = self.open.lock();
+        if self.is_over.load(Ordering::Acquire) {
+            return Err(io::Error::other("a flush of the drive has failed"));
+        }
         let file = match &mut *open {
             Some(file) => file,
             None => open.insert(self.create()?),
@@ -94,6 +101,13 @@ impl HostMemory {
                 .map(drop),
             _ => Ok(()),
         }
+    }
+
+    /// Removes the file for good: after a failed flush the host may have dropped writes to the drive, and nothing may
+    /// record that they survive.
+    pub(super) fn give_up(&self) -> io::Result<()> {
+        self.is_over.store(true, Ordering::Release);
+        self.clear()
     }
 
     /// Opens or creates the file. Contents from this boot are kept.
@@ -120,4 +134,26 @@ fn header() -> io::Result<[u8; HEADER]> {
     let length = boot.len().min(room.len());
     room[..length].copy_from_slice(&boot[..length]);
     Ok(header)
+}
+
+#[cfg(test)]
+// A failed unwrap is a failed test.
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_given_up_is_never_made_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let drive = folder.path().join("d.zoned");
+        std::fs::write(&drive, []).unwrap();
+        let memory = HostMemory::new(&drive);
+        memory.vouch().unwrap();
+        memory.write(10, b"bytes").unwrap();
+        assert!(memory.is_of_this_boot());
+        memory.give_up().unwrap();
+        memory.vouch().unwrap_err();
+        memory.write(10, b"bytes").unwrap_err();
+        assert!(!memory.is_of_this_boot() && !memory.path.exists());
+    }
 }

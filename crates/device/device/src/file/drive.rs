@@ -547,7 +547,7 @@ impl ZonedDevice for FileDrive {
             .map_err(|source| {
                 // The host may have dropped any dirty blocks, and returns others once they have left its page
                 // cache.
-                let _ = self.beside.clear();
+                let _ = self.beside.give_up();
                 flush_failed(source)
             })?;
         // The file's name, and with it the file beside it, may belong to another drive by now.

@@ -19,6 +19,10 @@ pub trait Change<D: ZonedDevice>: Send + Sync {
     fn append(&self, drive: &D, zone: ZoneId, data: &[u8]) -> ZoneResult<ByteOffset> {
         drive.append(zone, data)
     }
+    /// Replaces a finish.
+    fn finish(&self, drive: &D, zone: ZoneId) -> ZoneResult<()> {
+        drive.finish(zone)
+    }
     /// Replaces a flush.
     fn flush(&self, drive: &D) -> ZoneResult<()> {
         drive.flush()
@@ -64,7 +68,7 @@ impl<D: ZonedDevice, C: Change<D>> ZonedDevice for Changed<D, C> {
         self.drive.close(zone)
     }
     fn finish(&self, zone: ZoneId) -> ZoneResult<()> {
-        self.drive.finish(zone)
+        self.change.finish(&self.drive, zone)
     }
     fn reset(&self, zone: ZoneId) -> ZoneResult<()> {
         self.drive.reset(zone)

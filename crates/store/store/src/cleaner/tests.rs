@@ -46,3 +46,17 @@ fn what_dies_adds_up_until_all_zones_have_been_looked_at() {
     assert!(cleaner.wait_for_work());
     assert_eq!(cleaner.asked().died, 6);
 }
+
+/// A round finds nothing; before it records that, a user removes objects and asks again.
+#[test]
+fn a_start_is_not_forgotten_with_the_one_before() {
+    let cleaner = cleaner();
+    cleaner.start();
+    let asked = cleaner.asked();
+    cleaner.start();
+    cleaner.found_nothing(asked);
+    assert!(cleaner.asked().requested);
+    let asked = cleaner.asked();
+    cleaner.found_nothing(asked);
+    assert!(!cleaner.asked().requested);
+}

@@ -319,12 +319,15 @@ impl Table {
     /// A zone to drain: read-only with data that could be moved, or set aside with nothing in it.
     pub fn to_drain(&self) -> Option<Candidate> {
         let zones = self.failures.all_set_aside();
-        let mut zones = zones.filter_map(|(zone, why, _)| Some((self.movable(zone)?, why)));
-        let found = zones.find(|(zone, why)| {
+        let zones = zones.filter_map(|(zone, why, _)| Some((self.movable(zone)?, why)));
+        let zones = zones.filter(|(zone, why)| {
             let is_held = self.holds.has(zone.zone);
             *why == SetAside::ReadOnly && zone.live > 0 || zone.live == 0 && !is_held
         });
-        found.map(|(zone, _)| zone)
+        // A reader may keep an empty one from being reset for long.
+        zones
+            .map(|(zone, _)| zone)
+            .min_by_key(|zone| zone.live == 0)
     }
 
     /// The zone, if it is sealed and without writes under way, whether set aside or not.

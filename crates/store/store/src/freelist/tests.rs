@@ -14,7 +14,7 @@ fn a_zone_is_no_candidate_while_it_is_written_to() {
         written: 60,
         dead: 20,
     };
-    list.apply(&BTreeMap::from([(ZoneId(2), delta)]), 7);
+    list.apply(&BTreeMap::from([(ZoneId(2), delta)]), 7, 0);
     assert_eq!(list.totals().inline, 7);
     list.drop_uncommitted(ZoneId(2), 60);
     let candidates = list.candidates();
@@ -58,7 +58,7 @@ fn sums_and_victims_follow_every_change() {
             _ => {
                 let dead = (live / 2).cast_signed();
                 let delta = Delta { written: 0, dead };
-                list.apply(&BTreeMap::from([(zone, delta)]), 0);
+                list.apply(&BTreeMap::from([(zone, delta)]), 0, 0);
             }
         }
         let (kept, counted) = list.audit();

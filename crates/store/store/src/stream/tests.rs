@@ -144,3 +144,108 @@ fn appends_at_once_have_one_zone_active() {
     });
     assert_eq!(cleanable(&stream), (0..10).map(ZoneId).collect::<Vec<_>>());
 }
+
+type Hook = Box<dyn FnOnce() + Send>;
+
+/// Calls a hook once during an append, which fails then, and one before a finish.
+#[derive(Default)]
+struct Meanwhile {
+    append: Mutex<Option<(bool, Hook)>>,
+    finish: Mutex<Option<Hook>>,
+}
+
+impl Change<MemoryDrive> for Meanwhile {
+    fn append(&self, drive: &MemoryDrive, zone: ZoneId, data: &[u8]) -> ZoneResult<ByteOffset> {
+        let hook = self.append.lock().take();
+        let fails = hook.is_some_and(|(fails, hook)| {
+            hook();
+            fails
+        });
+        if fails {
+            let source = Arc::new(io::ErrorKind::StorageFull.into());
+            let (command, at) = (ZoneCommand::Append, drive.geometry().start(zone));
+            return Err(ZoneError::Io {
+                command,
+                at,
+                source,
+            });
+        }
+        drive.append(zone, data)
+    }
+
+    fn finish(&self, drive: &MemoryDrive, zone: ZoneId) -> ZoneResult<()> {
+        let hook = self.finish.lock().take();
+        hook.into_iter().for_each(|hook| hook());
+        drive.finish(zone)
+    }
+}
+
+fn meanwhile(max_append_bytes: u32) -> (Arc<Changed<MemoryDrive, Meanwhile>>, Arc<Stream>) {
+    let device = Arc::new(Changed {
+        drive: MemoryDrive::new(geometry(max_append_bytes)).unwrap(),
+        change: Meanwhile::default(),
+    });
+    let stream = Arc::new(stream(device.clone()));
+    (device, stream)
+}
+
+/// Sealed before, it could be reset and be another stream's when the command comes to the drive.
+#[test]
+fn a_zone_is_finished_before_it_can_be_cleaned() {
+    let (device, stream) = meanwhile(0);
+    let zone = append(&stream).unwrap();
+    let (seen, told) = (stream.clone(), Arc::new(AtomicBool::new(false)));
+    let tells = told.clone();
+    *device.change.finish.lock() = Some(Box::new(move || {
+        tells.store(cleanable(&seen).is_empty(), Ordering::Relaxed);
+    }));
+    stream.seal().unwrap();
+    assert!(told.load(Ordering::Relaxed));
+    assert_eq!(cleanable(&stream), [zone]);
+}
+
+#[test]
+fn an_append_to_a_zone_that_the_store_has_finished_is_no_failure_of_it() {
+    let (device, stream) = meanwhile(BLOCK as u32);
+    let first = append(&stream).unwrap();
+    let seals = stream.clone();
+    let hook = Box::new(move || seals.seal().unwrap());
+    *device.change.append.lock() = Some((false, hook));
+    assert_ne!(append(&stream), Some(first));
+    assert_eq!(stream.freelist.failures(first), 0);
+}
+
+/// The append may still fail, and seal the zone.
+#[test]
+fn a_zone_is_not_handed_over_during_an_append() {
+    let (device, moved) = meanwhile(BLOCK as u32);
+    let data = Arc::new(Stream {
+        device: device.clone(),
+        pool: moved.pool.clone(),
+        freelist: moved.freelist.clone(),
+        purpose: Purpose::Data,
+        state: Mutex::default(),
+        idle: Condvar::new(),
+    });
+    let (from, to) = (moved.clone(), data.clone());
+    let (began, thread) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(None)));
+    let (begins, started) = (began.clone(), thread.clone());
+    let hook: Hook = Box::new(move || {
+        let hands = std::thread::spawn(move || {
+            begins.store(true, Ordering::Release);
+            from.hand_over(&to)
+        });
+        while !began.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        *started.lock() = Some(hands);
+    });
+    *device.change.append.lock() = Some((true, hook));
+    assert_eq!(append(&moved), None);
+    let hands = thread.lock().take().unwrap();
+    assert!(!hands.join().unwrap(), "the zone has been left");
+    let zone = append(&data).unwrap();
+    let candidates = data.freelist.candidates();
+    assert!(candidates.iter().all(|c| c.zone != zone));
+}
