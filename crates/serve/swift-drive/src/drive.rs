@@ -39,7 +39,11 @@ impl SwiftDrive {
     pub fn add_policy(&self, policy: u32, kind: PolicyKind) -> Result<()> {
         let _alone = self.locks.first().map(Mutex::lock);
         match self.kind(policy) {
-            Ok(found) if found == kind => Ok(()),
+            Ok(found) if found == kind => {
+                let mut transaction = Transaction::new();
+                self.make_quarantine(&mut transaction, policy)?;
+                Ok(self.store.commit(transaction)?)
+            }
             Ok(found) => Err(other(policy, found.to_string(), kind)),
             Err(Error::OtherPolicy { found, .. }) => Err(other(policy, found, kind)),
             Err(Error::NoPolicy { .. }) => {
@@ -176,6 +180,7 @@ impl SwiftDrive {
             Address::quarantined(address.policy),
         );
         let mut transaction = Transaction::new();
+        self.make_quarantine(&mut transaction, address.policy)?;
         for file in files {
             let name = address.file(file);
             transaction.remove_if_present(&to, &name);
@@ -183,6 +188,38 @@ impl SwiftDrive {
         }
         self.mark_again(&mut transaction, address)?;
         Ok(self.store.commit(transaction)?)
+    }
+
+    /// Removes all quarantined objects of a policy, whose space is free then; returns the number of their files.
+    pub fn empty_quarantine(&self, policy: u32) -> Result<u64> {
+        const AT_ONCE: usize = 256;
+        self.kind(policy)?;
+        let collection = Address::quarantined(policy);
+        let mut removed = 0;
+        loop {
+            let page = match self.store.list_damaged(&collection, "", "", AT_ONCE) {
+                Err(store::Error::NoCollection { .. }) => return Ok(removed),
+                page => page?,
+            };
+            if page.is_empty() {
+                return Ok(removed);
+            }
+            let mut transaction = Transaction::new();
+            for (name, _) in &page {
+                transaction.remove_if_present(&collection, name);
+            }
+            self.store.commit(transaction)?;
+            removed += page.len() as u64;
+        }
+    }
+
+    /// Creates the collection of a policy's quarantined files if somebody has removed it.
+    fn make_quarantine(&self, transaction: &mut Transaction, policy: u32) -> Result<()> {
+        let collection = Address::quarantined(policy);
+        if self.store.collection(&collection)?.is_none() {
+            transaction.create_collection(&collection, Attributes::new());
+        }
+        Ok(())
     }
 
     /// Like [`mark`], for an object with files, whose suffix exists. It needs no space, so that a full drive allows

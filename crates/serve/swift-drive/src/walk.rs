@@ -33,6 +33,10 @@ impl SwiftDrive {
     /// At most `limit` quarantined objects, each with its files, in order.
     pub fn quarantined(&self, policy: u32, limit: usize) -> Result<Vec<(Address, Vec<FileName>)>> {
         let collection = Address::quarantined(policy);
+        self.kind(policy)?;
+        if self.store.collection(&collection)?.is_none() {
+            return Ok(Vec::new());
+        }
         let mut found: Vec<(Address, Vec<FileName>)> = Vec::new();
         let mut from = Vec::new();
         loop {

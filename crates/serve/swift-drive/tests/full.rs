@@ -1,6 +1,7 @@
 //! A drive that has no room left: what takes objects away is done all the same.
 
 use crate::support::{formatted, mount};
+use store::Transaction;
 use swift_drive::{Address, Ages, Error, ObjectHash, PolicyKind, Put, SwiftDrive};
 use swift_files::{FileName, Kind, Reclaim, Timestamp};
 
@@ -89,4 +90,39 @@ fn a_fragment_on_a_full_drive_is_made_durable() {
     }
     let first = swift.files(address(0)).unwrap();
     assert_eq!(first, [file(1, named(true))]);
+}
+
+/// What is quarantined takes space until it is removed, and its collection is made again wherever it is needed.
+#[test]
+fn quarantined_objects_are_removed_and_their_collection_is_not_missed() {
+    let drive = formatted();
+    let store = mount(&drive);
+    let swift = SwiftDrive::new(store.clone());
+    swift.add_policy(0, PolicyKind::Replication).unwrap();
+    let count = fill(&swift, Kind::Data);
+    let all = |swift: &SwiftDrive| swift.quarantined(0, 100_000).unwrap().len();
+    for number in 0..count / 2 {
+        swift.quarantine(address(number)).unwrap();
+    }
+    assert_eq!(all(&swift), (count / 2) as usize);
+    assert_eq!(swift.empty_quarantine(0).unwrap(), count / 2);
+    assert_eq!((all(&swift), swift.empty_quarantine(0).unwrap()), (0, 0));
+    for number in 0..count / 4 {
+        swift
+            .put(address(number), file(3, Kind::Data), None, vec![1; 8 << 10])
+            .unwrap();
+    }
+    let remove = || {
+        let mut transaction = Transaction::new();
+        transaction.remove_collection("swift-0-quarantined");
+        store.commit(transaction).unwrap();
+    };
+    remove();
+    assert_eq!((all(&swift), swift.empty_quarantine(0).unwrap()), (0, 0));
+    swift.quarantine(address(0)).unwrap();
+    assert_eq!((all(&swift), swift.empty_quarantine(0).unwrap()), (1, 1));
+    remove();
+    swift.add_policy(0, PolicyKind::Replication).unwrap();
+    assert!(store.collection("swift-0-quarantined").unwrap().is_some());
+    assert!(swift.quarantined(1, 9).is_err() && swift.empty_quarantine(1).is_err());
 }

@@ -182,6 +182,12 @@ pub struct Quarantined {
     pub files: Vec<String>,
 }
 
+/// Number of quarantined files that were removed.
+#[derive(Serialize)]
+pub struct Emptied {
+    pub files: u64,
+}
+
 /// Suffixes to hash again in any case, and ages in seconds beyond which files are removed.
 #[derive(Deserialize)]
 #[serde(default)]

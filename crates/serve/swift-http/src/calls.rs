@@ -1,6 +1,6 @@
 //! Routes of all calls of one drive, and the handlers of short ones.
 
-use crate::api::{Done, Kind, NewPolicy, Policy, Purging};
+use crate::api::{Done, Emptied, Kind, NewPolicy, Policy, Purging};
 use crate::failure::{invalid, of_drive};
 use crate::path::Named;
 use crate::state::{Answer, Calls, SwiftCalls};
@@ -24,7 +24,10 @@ impl SwiftCalls {
             .route("/staged/{id}", delete(data::forget_staged))
             .route("/opened/{id}", get(data::read).delete(data::close))
             .route("/{policy}/partitions", get(listings::partitions))
-            .route("/{policy}/quarantined", get(listings::quarantined))
+            .route(
+                "/{policy}/quarantined",
+                get(listings::quarantined).delete(empty_quarantine),
+            )
             .route("/{policy}/{partition}/hashes", post(listings::hashes))
             .route("/{policy}/{partition}/suffixes", get(listings::suffixes))
             .route(
@@ -69,6 +72,15 @@ async fn quarantine(State(calls): Calls, named: Named) -> Answer<Done> {
     let done = calls.change(move |drive| drive.quarantine(address)).await?;
     tracing::warn!(?address, "an object was put aside");
     Ok(done)
+}
+
+async fn empty_quarantine(State(calls): Calls, named: Named) -> Answer<Emptied> {
+    let policy = named.policy()?;
+    let files = calls
+        .call(move |calls| calls.drive.empty_quarantine(policy).map_err(of_drive))
+        .await?;
+    tracing::warn!(policy, files, "quarantined objects were removed");
+    Ok(Json(Emptied { files }))
 }
 
 async fn purge(

@@ -18,6 +18,7 @@ use axum::response::{IntoResponse, Response};
 use control::Failure;
 use control::api::Kind;
 use futures::StreamExt;
+use http_range_header::StartPosition;
 use objects::digest::Algorithm;
 use objects::{Download, Expected, ReceiveError, read_piece, receive, take_piece};
 use std::ops::Range;
@@ -322,6 +323,14 @@ pub async fn read(
 
 fn one_range(asked: &str, size: u64) -> Option<Range<u64>> {
     let ranges = http_range_header::parse_range_header(asked).ok()?;
+    // A suffix longer than the data is all of it (RFC 9110, section 14.1.3), which the library refuses.
+    if let [range] = ranges.ranges.as_slice()
+        && let StartPosition::FromLast(length) = range.start
+        && length > size
+        && size > 0
+    {
+        return Some(0..size);
+    }
     let ranges = ranges.validate(size).ok()?;
     match ranges.as_slice() {
         [range] => Some(*range.start()..*range.end() + 1),
