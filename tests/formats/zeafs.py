@@ -81,7 +81,7 @@ class ZeaFs:
         conventional = drive.conventional_zones > 0
         uuid = self._head() if conventional else None
         areas = list(self._areas(conventional))
-        if conventional and uuid is None and not self._begins(*areas[0]) and not self._has_extent(areas[1]):
+        if conventional and uuid is None and not self._has_magic() and not any(self._has_extent(area) for area in areas):
             raise Refused("none")
         found = []
         for area in areas:
@@ -164,9 +164,8 @@ class ZeaFs:
             for zone in (0, 1):
                 yield zone, 0, self.drive.zones[zone].readable_to
 
-    def _begins(self, zone, at, end):
-        copies = [self.drive.read(zone, copy * self.block, 8) for copy in range(2)]
-        return MAGIC in (self.drive.read(zone, at, 8), *copies)
+    def _has_magic(self):
+        return MAGIC in [self.drive.read(0, copy * self.block, 8) for copy in range(2)]
 
     def _has_extent(self, area):
         """Whether an extent that the area names is there: the drive has not been erased since."""

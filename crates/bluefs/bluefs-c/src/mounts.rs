@@ -58,9 +58,9 @@ pub(crate) struct Mount {
     pub fs: Arc<dyn FileSystem>,
     stopped: AtomicBool,
     writes_out: Option<WritesOut>,
-    _mounted: Mounted,
-    /// Dropped last, when the drive is closed.
+    /// Dropped when the drive is closed, and before a child that is forked can take the process for one without mounts.
     _listed: Listed,
+    _mounted: Mounted,
 }
 
 /// The entry of a mount in [`MOUNTS`], which is removed when this is dropped.
@@ -124,8 +124,8 @@ pub(crate) fn open(path: &Path, kind: Kind) -> Result<Arc<Mount>, String> {
         fs,
         writes_out: writes_out.flatten(),
         stopped: AtomicBool::new(false),
-        _mounted: Mounted::new(),
         _listed: Listed(path.clone()),
+        _mounted: Mounted::new(),
     });
     mounts.insert(path, Arc::downgrade(&mount));
     Ok(mount)

@@ -46,11 +46,13 @@ impl DriveCalls {
     pub async fn close(&self) {
         self.stop();
         let daemon = &self.daemon;
-        drop(daemon.questions.acquire_many(QUESTIONS).await);
+        // Given back only when no waiting call can get them any more.
+        let questions = daemon.questions.acquire_many(QUESTIONS).await;
         daemon.questions.close();
-        drop(daemon.backups.acquire().await);
+        let backup = daemon.backups.acquire().await;
         daemon.backups.close();
-        drop(daemon.cleaning.acquire().await);
+        let cleaning = daemon.cleaning.acquire().await;
         daemon.cleaning.close();
+        drop((questions, backup, cleaning));
     }
 }

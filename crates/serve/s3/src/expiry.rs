@@ -126,6 +126,7 @@ pub struct Walk {
 /// What the next version of a key needs to know of the one before.
 struct Newer {
     key: String,
+    id: String,
     modified_micros: u64,
     /// Noncurrent versions of the key, including this one.
     earlier: usize,
@@ -137,6 +138,8 @@ struct Due {
     /// Id of the version; `None` for the current one.
     version: Option<String>,
     is_marker: bool,
+    /// Id of the version before an earlier one, as of which that has been noncurrent.
+    newer: Option<String>,
     requires: Vec<Condition>,
 }
 
@@ -228,6 +231,7 @@ impl Walk {
         let modified_micros = entry.info.modified_micros;
         self.newer = Some(Newer {
             key: entry.key.clone(),
+            id: entry.version.id().to_owned(),
             modified_micros,
             earlier: earlier + usize::from(!entry.is_latest),
         });
@@ -239,7 +243,10 @@ impl Walk {
             (true, Some(object)) => What::Current(object),
             (true, None) if is_alone => What::LoneMarker,
             (true, None) => return None,
-            (false, object) => What::Earlier(object, newer?.modified_micros, earlier),
+            (false, object) => {
+                let since = newer.as_ref()?.modified_micros;
+                What::Earlier(object, since, earlier)
+            }
         };
         let seen = Seen {
             key: &entry.plain,
@@ -258,6 +265,7 @@ impl Walk {
             key: entry.plain.clone(),
             version: (!is_current).then(|| entry.version.id().to_owned()),
             is_marker: entry.is_latest,
+            newer: newer.filter(|_| !entry.is_latest).map(|newer| newer.id),
             requires: [modified].into_iter().chain(tags).collect(),
         })
     }
@@ -266,6 +274,15 @@ impl Walk {
         let mut last: Option<Pending> = None;
         for one in due {
             let change = locks.change(store, &self.bucket, &one.key)?;
+            // Since the listing, a client may have removed the newer version, or added one.
+            let is_as_listed = match (&one.version, &one.newer) {
+                (Some(version), Some(newer)) => newer != version && change.has(newer)?,
+                (Some(version), None) => change.is_alone(version)?,
+                (None, _) => true,
+            };
+            if !is_as_listed {
+                continue;
+            }
             let removed = match &one.version {
                 None => change
                     .delete(&one.requires, Store::commit_readable)

@@ -221,7 +221,15 @@ pub fn entries(
             Entry::earlier,
         )?);
     }
-    found.sort_unstable_by(|a, b| a.place.cmp(&b.place));
+    found.sort_by(|a, b| a.place.cmp(&b.place));
+    // A version that has been overwritten between the two listings is in both: the second one counts.
+    found.dedup_by(|later, before| {
+        let is_same = later.place == before.place;
+        if is_same {
+            std::mem::swap(later, before);
+        }
+        is_same
+    });
     found.truncate(limit);
     // Without a current version, the newest of the others is the latest, if the page includes it.
     let mut key = None;

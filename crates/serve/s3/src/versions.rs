@@ -759,6 +759,29 @@ impl<'a> Change<'a> {
         Ok((Deleted { marker, id }, done))
     }
 
+    /// Whether the key has a version with this id.
+    pub fn has(&self, id: &str) -> S3Result<bool> {
+        let Earlier { store, bucket, key } = self.earlier;
+        let current = store.stat(bucket, key).map_err(of_store)?;
+        if current.is_some_and(|info| Version::of(&info.attributes).id() == id) {
+            return Ok(true);
+        }
+        let found = self
+            .earlier
+            .name(id)?
+            .map(|name| store.stat(&versions_of(bucket), &name));
+        let found = found.transpose().map_err(of_store)?;
+        Ok(found.flatten().is_some())
+    }
+
+    /// Whether the version with this id, which is not in the bucket, is the only one of the key.
+    pub fn is_alone(&self, id: &str) -> S3Result<bool> {
+        let Earlier { store, bucket, key } = self.earlier;
+        let others = self.earlier.list("", 2).map_err(of_store)?;
+        let is_it = matches!(&others[..], [(version, _)] if version.id() == id);
+        Ok(is_it && store.stat(bucket, key).map_err(of_store)?.is_none())
+    }
+
     /// Deletes a version permanently, unless it is locked; `bypass` is true if the caller may bypass governance and
     /// asks for it. After the current version, the newest of the others becomes current.
     pub fn delete_version<P>(

@@ -39,11 +39,7 @@ impl SwiftDrive {
     pub fn add_policy(&self, policy: u32, kind: PolicyKind) -> Result<()> {
         let _alone = self.locks.first().map(Mutex::lock);
         match self.kind(policy) {
-            Ok(found) if found == kind => {
-                let mut transaction = Transaction::new();
-                self.make_quarantine(&mut transaction, policy)?;
-                Ok(self.store.commit(transaction)?)
-            }
+            Ok(found) if found == kind => self.make_quarantine(policy),
             Ok(found) => Err(other(policy, found.to_string(), kind)),
             Err(Error::OtherPolicy { found, .. }) => Err(other(policy, found, kind)),
             Err(Error::NoPolicy { .. }) => {
@@ -179,8 +175,8 @@ impl SwiftDrive {
             Address::collection(address.policy),
             Address::quarantined(address.policy),
         );
+        self.make_quarantine(address.policy)?;
         let mut transaction = Transaction::new();
-        self.make_quarantine(&mut transaction, address.policy)?;
         for file in files {
             let name = address.file(file);
             transaction.remove_if_present(&to, &name);
@@ -214,12 +210,18 @@ impl SwiftDrive {
     }
 
     /// Creates the collection of a policy's quarantined files if somebody has removed it.
-    fn make_quarantine(&self, transaction: &mut Transaction, policy: u32) -> Result<()> {
+    fn make_quarantine(&self, policy: u32) -> Result<()> {
         let collection = Address::quarantined(policy);
-        if self.store.collection(&collection)?.is_none() {
-            transaction.create_collection(&collection, Attributes::new());
+        if self.store.collection(&collection)?.is_some() {
+            return Ok(());
         }
-        Ok(())
+        let mut transaction = Transaction::new();
+        transaction.create_collection(&collection, Attributes::new());
+        match self.store.commit(transaction) {
+            // Another call has.
+            Err(store::Error::CollectionExists { .. }) => Ok(()),
+            made => Ok(made?),
+        }
     }
 
     /// Like [`mark`], for an object with files, whose suffix exists. It needs no space, so that a full drive allows

@@ -190,14 +190,15 @@ impl<W: Write, R: Read + Seek> Packer<'_, '_, W, R> {
         let (mut from, mut packed) = (Name::default(), None);
         let mut limit = PAGE;
         loop {
+            // A page of so many that cannot be read has the damage in the first row that has not been packed.
+            let least = if packed.is_some() { 2 } else { 1 };
             let page = self
                 .moment
                 .list_damaged(&collection.name, &prefix, &from, limit);
             let page = match page {
                 Ok(page) => page,
-                // With two, the damage is in the row after the one that has been packed.
-                Err(error) if self.skips(&error) && limit > 2 => {
-                    limit = (limit / 4).max(2);
+                Err(error) if self.skips(&error) && limit > least => {
+                    limit = (limit / 4).max(least);
                     continue;
                 }
                 Err(error) => match self.skip_rows(collection, &prefix, &from, error)? {
@@ -225,6 +226,7 @@ impl<W: Write, R: Read + Seek> Packer<'_, '_, W, R> {
             }
             from.clone_from(&last);
             packed = Some(last);
+            limit = limit.max(2);
         }
     }
 

@@ -91,6 +91,8 @@ struct State {
     started: CleaningWork,
     /// How often [`Cleaner::start`] was called.
     starts: u64,
+    /// [`Self::starts`] as of the last [`Cleaner::asked`].
+    starts_asked: u64,
     /// How often [`Cleaner::stop`] was called.
     stops: u64,
     recent: Recent,
@@ -189,6 +191,7 @@ impl Cleaner {
             did: CleaningWork::default(),
             started: CleaningWork::default(),
             starts: 0,
+            starts_asked: 0,
             stops: 0,
             recent: Recent::default(),
             gains: Gains::default(),
@@ -398,6 +401,7 @@ impl Cleaner {
         state.in_hours = self.is_one_of(state.hours);
         let held = state.cluster.holds(self.runtime.now());
         state.was_held = held;
+        state.starts_asked = state.starts;
         Asked {
             requested: state.requested,
             starts: state.starts,
@@ -437,7 +441,7 @@ impl Cleaner {
     /// Records that a round failed: the next one starts when cleaning is requested again or more bytes die.
     pub fn failed(&self) {
         let mut state = self.state.lock();
-        state.requested = false;
+        state.requested &= state.starts != state.starts_asked;
         (state.died, state.heard) = (0, 0);
     }
 

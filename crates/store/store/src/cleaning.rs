@@ -139,10 +139,7 @@ impl Inner {
         if self.check_writable().is_err() {
             return Ok(None);
         }
-        let next = || {
-            let zone = self.freelist.to_drain();
-            zone.filter(|z| z.live == 0 || self.has_room(z.live))
-        };
+        let next = || self.freelist.to_drain(|live| self.has_room(live));
         let Some(_turn) = self.cleaner.turn(|| next().is_some()) else {
             return Ok(None);
         };

@@ -2,14 +2,13 @@
 //! that cannot be read, and cannot tell where the next block begins.
 
 use crate::Result;
-use crate::format::key;
 use kv::View;
 
 /// The key of the first row after `from` that can be read, before `upper`; `None` if there is none. `from` lies in or
 /// before the damage.
 ///
 /// The keys of a damaged block are one range. Its end is found by bisection, with a seek for each step: of the longest
-/// prefix of `from` after which rows can be read again, then of the bytes that follow.
+/// prefix of `from` after which rows can be read again with the next possible byte, then of the bytes that follow.
 ///
 /// # Errors
 /// Rows after `upper` cannot be read either, as when the drive is gone.
@@ -24,16 +23,19 @@ pub(crate) fn readable_after(
         row.map(|row| row.map(|(key, _)| key))
     };
     let (mut fails, mut reads) = (from.to_vec(), upper.map(<[u8]>::to_vec));
-    for length in (0..=from.len()).rev() {
-        let next = key::after_prefix(&from[..length]);
-        let Some(next) = next.filter(|next| upper.is_none_or(|upper| &next[..] < upper)) else {
-            break;
-        };
-        if first(&next, upper).is_ok() {
-            reads = Some(next);
-            break;
+    // Other damage may lie after this one.
+    'prefixes: for length in (0..from.len()).rev() {
+        for byte in from[length]..u8::MAX {
+            let next = [&from[..length], &[byte + 1]].concat();
+            if upper.is_some_and(|upper| next[..] >= *upper) {
+                break 'prefixes;
+            }
+            if first(&next, upper).is_ok() {
+                reads = Some(next);
+                break 'prefixes;
+            }
+            fails = next;
         }
-        fails = next;
     }
     let Some(mut reads) = reads else {
         return Ok(None);

@@ -102,18 +102,20 @@ impl<'a> Zones for Appending<'a> {
     fn leave(&mut self, mut room: Room<'a>, why: Left<'_>) -> Result<(), AppendError> {
         let (stream, zone) = (self.stream, room.at.zone);
         let was_open = stream.leave_under(room.order.take(), zone);
-        let has_finished = || {
+        if let Left::Failed(error) = why {
             let report = stream.device.report_zone(zone);
-            report.is_ok_and(|zone| zone.condition == ZoneCondition::Full)
-        };
-        // An error about too many open or active zones is not this zone's fault, nor one of an append to a zone that
-        // another thread has finished meanwhile.
-        if let Left::Failed(error) = why
-            && !appender::is_of_limit(error)
-            && (was_open || !stream.appends() || !has_finished())
-        {
-            stream.freelist.failed(zone);
-            judge(&*stream.device, &stream.freelist, zone, error);
+            let is_full = report.is_ok_and(|zone| zone.condition == ZoneCondition::Full);
+            if !was_open && !is_full {
+                // The write would have filled it.
+                appender::finish(&*stream.device, zone);
+            }
+            // An error about too many open or active zones is not this zone's fault, nor one of an append to a zone
+            // that another thread has finished meanwhile.
+            let was_finished = !was_open && is_full && stream.appends();
+            if !appender::is_of_limit(error) && !was_finished {
+                stream.freelist.failed(zone);
+                judge(&*stream.device, &stream.freelist, zone, error);
+            }
         }
         Ok(())
     }

@@ -106,8 +106,10 @@ impl ZeaFs {
         }
         let has_head = areas[0].is_sequential || head::uuid(&*device)?.is_some();
         if inner.stopped.is_none() && !has_head {
-            tracing::warn!("the head was damaged, and is written again");
-            head::write(&*device, inner.log.uuid())?;
+            match head::write(&*device, inner.log.uuid()) {
+                Ok(()) => tracing::warn!("the head was damaged, and has been written again"),
+                Err(error) => tracing::warn!(%error, "the head is damaged, and cannot be written"),
+            }
             device.flush()?;
         }
         Ok(Self {

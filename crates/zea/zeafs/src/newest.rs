@@ -22,8 +22,9 @@ pub(crate) struct Newest {
 impl Newest {
     /// Reads the metadata areas and replays the newest.
     ///
-    /// Erasing a drive wipes the head and the start of the first area. If both are gone, the second area counts only if
-    /// an extent that it names is on the drive.
+    /// Without a copy of the head, an area counts only if an extent that it names is on the drive: another program may have
+    /// made something else of the drive since. Erasing it wipes the head and the start of the first area, so that nothing
+    /// is there then.
     ///
     /// # Errors
     /// There is no file system, or one of another version or shape; it is damaged; or the drive's error.
@@ -34,15 +35,21 @@ impl Newest {
             return Self::of(device, areas, zones, None);
         }
         let uuid = head::uuid(device)?;
-        let is_there = uuid.is_some() || head::is_there(device)? || areas[0].begins(device)?;
-        if !is_there && !areas[1].has_extent(device, &zones)? {
-            return Err(Error::NotFormatted);
+        let has_head = uuid.is_some() || head::is_there(device)?;
+        let is_there = has_head || areas[0].begins(device)?;
+        let mut is_proven = has_head;
+        for area in areas.iter().filter(|_| !has_head) {
+            is_proven = is_proven || area.has_extent(device, &zones)?;
         }
         let at = areas[0].address(0);
-        Self::of(device, areas, zones, uuid).map_err(|error| match error {
-            Error::NotFormatted => Error::Corrupt {
+        let found = match is_proven {
+            true => Self::of(device, areas, zones, uuid),
+            false => Err(Error::NotFormatted),
+        };
+        found.map_err(|error| match error {
+            Error::NotFormatted if is_there => Error::Corrupt {
                 at,
-                what: "checkpoints behind the head",
+                what: "heads or extents of the file system",
                 expected: 1,
                 found: 0,
             },

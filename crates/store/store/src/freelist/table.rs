@@ -316,13 +316,17 @@ impl Table {
         self.movable(id).filter(|zone| zone.live == 0 || !set_aside)
     }
 
-    /// A zone to drain: read-only with data that could be moved, or set aside with nothing in it.
-    pub fn to_drain(&self) -> Option<Candidate> {
+    /// A zone to drain: read-only with data that could be moved and for which there is room, or set aside with nothing in
+    /// it.
+    pub fn to_drain(&self, has_room: impl Fn(u64) -> bool) -> Option<Candidate> {
         let zones = self.failures.all_set_aside();
         let zones = zones.filter_map(|(zone, why, _)| Some((self.movable(zone)?, why)));
         let zones = zones.filter(|(zone, why)| {
             let is_held = self.holds.has(zone.zone);
-            *why == SetAside::ReadOnly && zone.live > 0 || zone.live == 0 && !is_held
+            match zone.live {
+                0 => !is_held,
+                live => *why == SetAside::ReadOnly && has_room(live),
+            }
         });
         // A reader may keep an empty one from being reset for long.
         zones
