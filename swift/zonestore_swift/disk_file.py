@@ -3,6 +3,7 @@
 `_datadir` and `_data_file` are the paths that Swift would use. Nothing lies there; they name the object in logs and in calls.
 """
 
+import functools
 import os
 import time
 
@@ -40,15 +41,16 @@ class ZonedDiskFile(diskfile.BaseDiskFile):
         with self._open(current_time, 0, False):
             return self.get_metadata()
 
-    def _ask(self, first_bytes, hold):
-        return self.drive_object.open(first_bytes, hold, *self._preferences())
+    def _opening(self, first_bytes, hold):
+        """A call that asks the daemon, and keeps nothing of this object."""
+        return functools.partial(self.drive_object.open, first_bytes, hold, *self._preferences())
 
     def _preferences(self):
         return ()
 
     def _open(self, current_time, first_bytes, hold):
         try:
-            self._opened = self._ask(first_bytes, hold)
+            self._opened = self._opening(first_bytes, hold)()
         except Damaged as error:
             raise self._quarantine_dir(self._datadir, error.message)
         try:
@@ -56,7 +58,7 @@ class ZonedDiskFile(diskfile.BaseDiskFile):
             self._data_file = info.get("data_file")
             if not self._data_file:
                 raise self._construct_exception_from_ts_file(**info)
-            self._fp = HeldData(self.drive, self._opened, lambda: self._ask(0, True))
+            self._fp = HeldData(self.drive, self._opened, self._opening(0, True))
             # Swift opens a file here to read metadata from it, which we have; what it makes of them is its own.
             nothing = self._construct_from_data_file(**{**info, "data_file": os.devnull}, current_time=current_time)
             nothing.close()

@@ -3,17 +3,27 @@
 The first bytes came with `open`; the rest is streamed, from the position of the first read until the bound. A stream that breaks is
 begun anew from a newly opened object, as long as that has the same data file: so a restart of the daemon does not end a download, and
 damage is told apart from a lost connection.
+
+Whoever drops it without `close` gives the data up all the same, as an open file would be closed: Swift's ssync receiver opens objects only
+to look at them (`_check_local`).
 """
 
 import errno
+import sys
+
+from swift.common.concurrency import spawn_n
 
 from zonestore_swift.errors import Damaged, Gone, Refused, Unavailable
 from zonestore_swift.streams import Broken
 
 
 class HeldData:
+    # Where `__init__` has not come to its end.
+    _held = _stream = None
+
     def __init__(self, drive, opened, reopen):
-        """`reopen` gives the object's present state as an `Opened` that holds its data, or raises a `Refused`."""
+        """`reopen` gives the object's present state as an `Opened` that holds its data, or raises a `Refused`. It must know nothing of who
+        owns this, or both would stay until the next collection of cycles."""
         self._drive = drive
         self._reopen = reopen
         self._name = opened.data_file
@@ -104,12 +114,22 @@ class HeldData:
     def _forget(self):
         held, self._held = self._held, None
         if held is not None:
-            try:
-                self._drive.forget_opened(held)
-            except Refused:
-                # The daemon forgets by itself what nobody reads.
-                pass
+            _forget(self._drive, held)
 
     def close(self):
         self._end_stream()
         self._forget()
+
+    def __del__(self):
+        self._end_stream()
+        if self._held is not None and not sys.is_finalizing():
+            # This may run anywhere, in eventlet's hub too, where nothing may wait for an answer: a green thread does.
+            spawn_n(_forget, self._drive, self._held)
+
+
+def _forget(drive, held):
+    try:
+        drive.forget_opened(held)
+    except Refused:
+        # The daemon forgets by itself what nobody reads.
+        pass

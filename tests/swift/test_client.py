@@ -1,14 +1,16 @@
 """The client of the daemon: pooled connections, restarts, threads, green threads, streams that break."""
 
+import gc
 import os
 import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 
 import pytest
-from swift.common.concurrency import GreenPool, tpool
+from swift.common.concurrency import GreenPool, hubs, sleep, tpool
 from swift.common.exceptions import DiskFileDeviceUnavailable
 
 from backends import DEVICE, DaemonProcess, Zoned
@@ -75,6 +77,40 @@ def test_a_download_of_what_was_replaced_meanwhile_fails_and_quarantines_nothing
     with pytest.raises(OSError):
         b"".join(pieces)
     assert own.read() == b"new"
+
+
+@pytest.mark.parametrize("begun", [False, True])
+@pytest.mark.parametrize("where", ["here", "in the hub", "in a cycle"])
+def test_what_is_dropped_without_a_close_is_given_up(zoned, plain, where, begun):
+    """As an open file is closed. Swift's ssync receiver opens objects only to look at them."""
+    objects = Objects(zoned, plain)
+    objects.put(data=os.urandom(4_000_000))
+    held = [objects.file().open()]
+    if begun:
+        held[0] = iter(held[0].reader())
+        next(held[0]), next(held[0])
+    objects.delete(at=1)
+    live = live_bytes(objects)
+    if where == "here":
+        held.clear()
+    elif where == "in the hub":
+        hubs.get_hub().schedule_call_global(0, held.clear)
+    else:
+        held.append(held)
+        del held
+        gc.collect()
+    assert until(lambda: live_bytes(objects) < live - 3_900_000)
+
+
+def live_bytes(objects):
+    return objects.manager.drive(DEVICE).store("space")["live_bytes"]
+
+
+def until(condition, seconds=10):
+    end = time.monotonic() + seconds
+    while not (found := condition()) and time.monotonic() < end:
+        sleep(0.01)
+    return found
 
 
 def test_without_a_daemon_there_is_no_device(own, plain):

@@ -153,6 +153,25 @@ def test_homes_are_brought_up_to_date(pair, monkeypatch):
     assert pair.replicate().total_stats.hashmatch == 1
 
 
+@pytest.mark.parametrize("pair", ["zoned to zoned"], indirect=True)
+def test_what_was_replaced_takes_no_space(pair, monkeypatch):
+    """The receiver opens what it has, to compare it, and does not close it."""
+    def live():
+        return pair.there.manager.drive(DEVICE).store("space")["live_bytes"]
+
+    pair.ring(monkeypatch, [0, 1])
+    pair.there.put(data=bytes(4_000_000), at=0)
+    pair.here.put(data=b"new", at=1)
+    before = live()
+    assert pair.replicate().total_stats.failure == 0
+    assert pair.there.read() == b"new"
+    for _ in range(500):
+        if live() < before - 3_900_000:
+            return
+        sleep(0.01)
+    raise AssertionError(f"{before} bytes were live, and {live()} are")
+
+
 def test_a_handoff_goes_home_and_is_empty_then(pair, monkeypatch):
     pair.ring(monkeypatch, [1, 2])
     data = fill(pair.here)
