@@ -73,7 +73,7 @@ class Drive:
         try:
             answer = self._transport.ask("POST", f"{self._root}/{int(policy)}/{int(partition)}/hashes", {
                 "recalculate": list(recalculate), "reclaim_age": reclaim_age, "commit_window": commit_window})
-        except (NoPolicy, NotFound):
+        except NoPolicy:
             return 0, {}
         return answer["computed"], answer["hashes"]
 
@@ -83,7 +83,7 @@ class Drive:
     def _nothing_without_policy(self, target, nothing):
         try:
             return self._transport.ask("GET", f"{self._root}/{target}")
-        except (NoPolicy, NotFound):
+        except NoPolicy:
             return nothing
 
 
@@ -117,21 +117,26 @@ class DriveObject:
         """Unless it was written less than so many seconds ago."""
         try:
             self._transport.call("DELETE", self._file(name) + (f"?older_than={older_than}" if older_than > 0 else ""))
-        except (NoPolicy, NotFound):
+        except NoPolicy:
             pass
 
     def quarantine(self):
-        """False if there was nothing to put aside."""
+        """False if there was nothing to put aside. Raises a `Refused` if it is still where it was."""
         try:
             self._transport.call("POST", f"{self._root}/quarantine")
-        except (NoPolicy, NotFound):
+        except NoPolicy:
+            return False
+        except NotFound:
+            # The object may be missing, or the place that it should go to.
+            if self.files():
+                raise
             return False
         return True
 
     def files(self):
         try:
             return sorted(self._transport.ask("GET", self._root)["files"], reverse=True)
-        except (NoPolicy, NotFound):
+        except NoPolicy:
             return []
 
     def open(self, first_bytes, hold, frag_index=None, frag_prefs=None):

@@ -8,6 +8,8 @@ from swift.obj import diskfile
 
 from backends import DEVICE, DaemonProcess, Zoned, hash_of
 from objects import Objects
+from zonestore_swift.drive import Drive
+from zonestore_swift.errors import NotFound
 
 
 def test_data_that_do_not_match_their_etag(plain_objects):
@@ -73,6 +75,38 @@ def test_what_was_put_aside_can_come_back(plain_objects):
     plain_objects.put(data=b"abcd", at=1, etag="no")
     plain_objects.read()
     assert not plain_objects.exists()
+
+
+class Answers:
+    """A daemon that says that something is not there, of an object with these files."""
+
+    def __init__(self, files):
+        self.files = files
+
+    def call(self, method, target, *_args, **_options):
+        raise NotFound("not_found", 'no collection "swift-0-quarantined"', 404)
+
+    def ask(self, method, target, *_args):
+        if method == "GET" and target.endswith("/" + hash_of("o")):
+            return {"files": self.files}
+        self.call(method, target)
+
+
+def test_what_cannot_be_put_aside_is_no_missing_object(plain):
+    there = Drive(Answers(["1700000000.00000.data"]), DEVICE).object(plain, 1, hash_of("o"))
+    with pytest.raises(NotFound):
+        there.quarantine()
+    assert not Drive(Answers([]), DEVICE).object(plain, 1, hash_of("o")).quarantine()
+
+
+def test_nothing_counts_as_empty_because_something_of_it_is_missing(plain):
+    drive = Drive(Answers([]), DEVICE)
+    for call in (lambda: drive.suffixes(plain, 1), lambda: drive.objects(plain, 1, "abc"), lambda: list(drive.partitions(plain)),
+                 lambda: drive.quarantined(plain), lambda: drive.hashes(plain, 1, [], 1, 1),
+                 lambda: drive.object(plain, 1, hash_of("o")).remove("1700000000.00000.ts"),
+                 lambda: drive.object(plain, 1, hash_of("other")).files()):
+        with pytest.raises(NotFound):
+            call()
 
 
 @pytest.mark.parametrize("size", [5_000, 3_000_000])
