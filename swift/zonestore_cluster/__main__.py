@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from zonestore_cluster import host
-from zonestore_cluster.cluster import PLAN, Cluster, default_folder
+from zonestore_cluster.cluster import PLAN, Cluster, clear, is_remainder
 from zonestore_cluster.node import MOST_DRIVES
 from zonestore_cluster.processes import Failed
 
@@ -69,16 +69,23 @@ def show_endpoints(cluster, arguments):
 
 
 def down(arguments):
-    if not (arguments.folder / PLAN).exists() and Cluster.end_left(arguments.folder):
-        say("stopped; its folder has another name or is gone")
-        return
-    cluster = Cluster.found(arguments.folder)
+    folder = arguments.folder
+    if not (folder / PLAN).exists():
+        ended = Cluster.end_left(folder)
+        if arguments.remove and is_remainder(folder):
+            clear(folder.resolve())
+            say(f"{folder} is removed: it had what was left of a cluster")
+            return
+        if ended:
+            say("stopped; its folder has another name or is gone")
+            return
+    cluster = Cluster.found(folder)
     if arguments.remove:
         cluster.remove()
-        say(f"stopped, and {arguments.folder} is removed with all objects")
+        say(f"stopped, and {folder} is removed with all objects")
     else:
         cluster.stop()
-        say("stopped; `up` goes on with the same objects")
+        say(f"stopped; `{host.command(folder, 'up')}` goes on with the same objects")
 
 
 def status(arguments):
@@ -110,16 +117,17 @@ def of_drive(drive):
 
 def kill(arguments):
     cluster = Cluster.found(arguments.folder)
+    heals = f"`{host.command(arguments.folder, 'heal')}`"
     if arguments.what == "node":
         cluster.node(arguments.which).kill()
-        say(f"{arguments.which}: all its processes are gone; `heal` starts them again")
+        say(f"{arguments.which}: all its processes are gone; {heals} starts them again")
     elif arguments.what == "network":
         host.connect(cluster.folder, cluster.node(arguments.which).number, False)
-        say(f"{arguments.which} is cut off; `heal` lets it back")
+        say(f"{arguments.which} is cut off; {heals} lets it back")
     else:
         cluster.of_device(arguments.which).kill_drive(arguments.which, arguments.lose)
         after = "an empty one takes its place" if arguments.lose else "it is served again"
-        say(f"{arguments.which} is gone; with `heal`, {after}")
+        say(f"{arguments.which} is gone; with {heals}, {after}")
 
 
 def heal(arguments):
@@ -139,7 +147,7 @@ def main():
     parser = argparse.ArgumentParser(
         prog="scripts/cluster", description="A Swift cluster of zoned drives on this machine, in network namespaces.",
         epilog="Objects stay in the folder until `down --remove`.")
-    parser.add_argument("--folder", type=Path, default=default_folder(), help="where all of it is [target/cluster]")
+    parser.add_argument("--folder", type=Path, default=host.default_folder(), help="where all of it is [target/cluster]")
     parser.add_argument("--json", action="store_true", help="answer in JSON")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     command = commands.add_parser("up", help="make a cluster, or go on with the one that there is")

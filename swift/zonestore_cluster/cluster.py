@@ -1,5 +1,6 @@
 """The whole cluster, as a folder describes it."""
 
+import contextlib
 import json
 import os
 import re
@@ -17,6 +18,8 @@ FORMAT = 1
 PLAN = "cluster.json"
 # The plan's name until all that it says is there.
 UNFINISHED = "cluster.new"
+# What a node's folder has.
+OF_NODE = re.compile(r"etc|log|cache|devices|rsync\.pid|(account|container|object)\.lock|d\d+[a-z]\.(new|lost|sock|zoned)(\..*)?")
 FOLDER = re.compile(r"[A-Za-z0-9_./-]+")
 # unix(7)
 LONGEST_SOCKET = 107
@@ -37,7 +40,9 @@ class Cluster:
         try:
             kept = json.loads((Path(folder) / PLAN).read_text())
         except (FileNotFoundError, NotADirectoryError):
-            raise Failed(f"there is no cluster in {folder}", "make one: scripts/cluster up") from None
+            if is_remainder(folder):
+                raise _remainder(folder) from None
+            raise Failed(f"there is no cluster in {folder}", f"make one: {host.command(folder, 'up')}") from None
         except ValueError as error:
             raise Failed(f"{Path(folder) / PLAN} is damaged: {error}", "its objects are in the drives, node*/*.zoned there; if nobody needs them, remove the folder") from None
         if kept.get("format") != FORMAT:
@@ -69,7 +74,7 @@ class Cluster:
         for node, found in self.devices():
             if found == device:
                 return node
-        raise Failed(f"there is no drive {device}", "scripts/cluster status lists them")
+        raise Failed(f"there is no drive {device}", f"{host.command(self.folder, 'status')} lists them")
 
     def make(self):
         """Folders, configuration, rings, empty drives. All of it or nothing: what an attempt leaves that was killed, the next one clears."""
@@ -80,7 +85,9 @@ class Cluster:
         if default not in [policy["name"] for policy in settings.policies(count)]:
             raise Failed(f"there is no policy {default} with {count} drives: it takes {settings.LEAST_CODED}", "ask for more: --nodes, --drives")
         if (self.folder / UNFINISHED).exists():
-            shutil.rmtree(self.folder)
+            clear(self.folder)
+        if is_remainder(self.folder):
+            raise _remainder(self.folder)
         if self.folder.exists() and any(self.folder.iterdir()):
             raise Failed(f"{self.folder} is not empty and no cluster", "name another folder: --folder")
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -89,8 +96,8 @@ class Cluster:
         try:
             self._make()
         except BaseException:
-            # A folder that is a mount point stays, empty.
-            shutil.rmtree(self.folder, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                clear(self.folder)
             raise
         (self.folder / UNFINISHED).rename(self.folder / PLAN)
 
@@ -143,7 +150,9 @@ class Cluster:
 
     def remove(self):
         self.stop()
-        shutil.rmtree(self.folder)
+        # From here on it is none that could go on.
+        (self.folder / PLAN).rename(self.folder / UNFINISHED)
+        clear(self.folder)
 
     def endpoints(self):
         ip = self.nodes[0].ip
@@ -183,6 +192,42 @@ class Cluster:
                 for path in (node.folder / "devices" / device / folder).rglob("*") if path.is_file() and path.suffix in (".data", ".ts", ".meta")]
 
 
+def is_remainder(folder):
+    """Whether a folder has what is left of a cluster that was not made or not removed to the end, and nothing else."""
+    folder = Path(folder)
+    if not folder.is_dir() or (folder / PLAN).exists():
+        return False
+    there = list(folder.iterdir())
+    return (folder / UNFINISHED) in there or bool(there) and all(_is_part(entry) for entry in there)
+
+
+def _is_part(entry):
+    """Of a cluster's folder: its rings, or a node with nothing in it that no node has."""
+    if not entry.is_dir():
+        return False
+    if entry.name == "rings":
+        return all(file.suffix in (".gz", ".builder") for file in entry.iterdir())
+    return bool(re.fullmatch(r"node\d+", entry.name)) and all(OF_NODE.fullmatch(found.name) for found in entry.iterdir())
+
+
+def _remainder(folder):
+    return Failed(f"{folder} has what is left of a cluster that was not made or not removed to the end",
+                  f"remove it: {host.command(folder, 'down --remove')}")
+
+
+def clear(folder):
+    """Removes a folder with all that is in it. What says of which kind it is goes last, so that it can be done again if it is interrupted.
+    A mount point stays, empty."""
+    for entry in folder.iterdir():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        elif entry.name != UNFINISHED:
+            entry.unlink()
+    (folder / UNFINISHED).unlink(missing_ok=True)
+    if not folder.is_mount():
+        folder.rmdir()
+
+
 def _turn(cleaner):
     """What a drive has been told of its turn to clean, and what it makes of it."""
     if cleaner["turn_seconds"]:
@@ -190,7 +235,3 @@ def _turn(cleaner):
     if cleaner["is_urgent"] or not cleaner["hold_seconds"]:
         return "must" if cleaner["is_urgent"] else "decides for itself"
     return "waits for its turn" if cleaner["waits_for_turn"] else "held back"
-
-
-def default_folder():
-    return Path(os.environ.get("CLUSTER") or Path(__file__).resolve().parents[2] / "target" / "cluster")

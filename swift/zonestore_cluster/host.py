@@ -28,11 +28,21 @@ def address(number):
     return f"{SUBNET}.{number}"
 
 
-def run(*command):
+def default_folder():
+    return Path(os.environ.get("CLUSTER") or Path(__file__).resolve().parents[2] / "target" / "cluster")
+
+
+def command(folder, words):
+    """What to type for a cluster."""
+    folder = Path(folder).resolve()
+    return f"scripts/cluster {words}" if folder == default_folder().resolve() else f"scripts/cluster --folder {shlex.quote(str(folder))} {words}"
+
+
+def run(*words):
     # In a session of its own: Ctrl-C ends the command that asks between two steps, not in one.
-    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, start_new_session=True)
+    done = subprocess.run([str(part) for part in words], capture_output=True, text=True, start_new_session=True)
     if done.returncode:
-        words = " ".join(str(part) for part in command)
+        words = " ".join(str(part) for part in words)
         raise Failed(f"{words}: {done.stderr.strip() or done.returncode}")
     return done.stdout
 
@@ -95,7 +105,7 @@ def check_free(folder):
     if owner not in (None, _label(folder)):
         other = owner.removeprefix(MARK)
         raise Failed(f"the cluster in {other} runs on this machine, which has a network for one",
-                     f"stop it: scripts/cluster --folder {shlex.quote(other)} down")
+                     f"stop it: {command(other, 'down')}")
     for route in json.loads(run("ip", "-json", "-4", "route", "show", "table", "all", "to", "root", f"{SUBNET}.0/24") or "[]"):
         if route.get("dev") != BRIDGE:
             raise Failed(f"this machine has a way to {route['dst']} already, by {route.get('dev', 'a route of its own')}: "
@@ -174,7 +184,7 @@ def connect(folder, number, connected):
     """Cuts a node off from all others, or lets it back."""
     check_free(folder)
     if not _interface(_link(number)).exists():
-        raise Failed(f"node{number} is down and has no network", f"zonestore cluster heal node{number} starts it")
+        raise Failed(f"node{number} is down and has no network", f"{command(folder, 'heal')} starts it")
     run("ip", "link", "set", _link(number), "up" if connected else "down")
 
 

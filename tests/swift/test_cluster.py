@@ -19,7 +19,7 @@ from swift.common.memcached import MemcacheRing
 from swift.common.utils import get_logger
 from trial import Trial
 from zonestore_cluster import host, processes, settings
-from zonestore_cluster.cluster import Cluster
+from zonestore_cluster.cluster import Cluster, clear, is_remainder
 from zonestore_cluster.processes import Failed, Process, start
 from zonestore_swift import news
 
@@ -251,6 +251,73 @@ def test_up_can_be_interrupted_anywhere(tmp_path, how):
         assert not node["not_running"] and node["drives"][0]["served"]
     finally:
         command(other, "down", "--remove")
+
+
+def a_cluster_that_never_ran(folder):
+    """Its folders, with something in each."""
+    plan = {"nodes": 2, "drives": 1, "shape": [], "zonestore": "zonestore", "background": True, "interval": 10, "workers": 0, "default": "zoned"}
+    cluster = Cluster(folder, plan)
+    (cluster.folder / "rings").mkdir(parents=True)
+    (cluster.folder / "rings" / "object.ring.gz").touch()
+    for node in cluster.nodes:
+        node.configure(cluster.nodes, settings.policies(2), 10, 0)
+        for device in node.devices:
+            node.drive(device).touch()
+    (cluster.folder / "cluster.json").write_text(json.dumps({"format": 1, "plan": plan}))
+    return cluster
+
+
+@pytest.mark.usefixtures("stopped")
+def test_a_removal_can_be_interrupted_anywhere(tmp_path, monkeypatch):
+    """With all that is removed as the last, and before `cluster.json` was the last to go."""
+    other = tmp_path / "other"
+    removed = [0]
+    for name in ("unlink", "rmdir", "rename"):
+        def some(*arguments, _real=getattr(os, name), **options):
+            removed[0] -= 1
+            if removed[0] < 0:
+                raise KeyboardInterrupt
+            return _real(*arguments, **options)
+        monkeypatch.setattr(os, name, some)
+    for step in range(1000):
+        removed[0] = 10 ** 9
+        cluster = a_cluster_that_never_ran(other)
+        removed[0] = step
+        try:
+            cluster.remove()
+            break
+        except KeyboardInterrupt:
+            removed[0] = 10 ** 9
+            if not any(other.iterdir()):
+                other.rmdir()
+                continue
+            assert (other / "cluster.json").exists() or is_remainder(other), step
+            if step % 16 == 2:
+                heal = command(other, "heal")
+                assert heal.returncode == 1 and f"--folder {other} down --remove" in heal.stderr, heal.stderr
+                run = command(other, "down", "--remove")
+                assert run.returncode == 0, run.stderr
+            else:
+                Cluster(other, cluster.plan).remove() if (other / "cluster.json").exists() else clear(other)
+    assert step > 20 and not other.exists()
+
+
+@pytest.mark.usefixtures("stopped")
+def test_what_an_older_removal_left_is_removed_and_nothing_else(tmp_path):
+    other = tmp_path / "other"
+    cluster = a_cluster_that_never_ran(other)
+    (other / "cluster.json").unlink()
+    shutil.rmtree(cluster.nodes[0].folder)
+    run = command(other, "up", *SMALL)
+    assert run.returncode == 1 and f"scripts/cluster --folder {other} down --remove" in run.stderr, run.stderr
+    for stranger in (other / "mine", other / "node2" / "mine", other / "rings" / "mine"):
+        stranger.touch()
+        for words in (["down", "--remove"], ["up", *SMALL]):
+            run = command(other, *words)
+            assert run.returncode == 1 and "down --remove" not in run.stderr, run.stderr
+        stranger.unlink()
+    assert command(other, "down").returncode == 1 and (other / "rings").exists()
+    assert command(other, "down", "--remove").returncode == 0 and not other.exists()
 
 
 def marked(other):
