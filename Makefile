@@ -16,7 +16,7 @@ run: ## Serve S3 on 127.0.0.1:9000 from an emulated drive; Ctrl-C stops
 	@scripts/setup && exec scripts/run
 
 cluster: ## A Swift cluster of zoned drives on this machine (NODES=4 DRIVES=2); scripts/cluster says more
-	@scripts/setup && cargo build --release --quiet && scripts/cluster up --nodes $${NODES:-4} --drives $${DRIVES:-2}
+	@scripts/setup && cargo build --release --quiet && scripts/cluster up $${NODES:+--nodes $$NODES} $${DRIVES:+--drives $$DRIVES}
 
 test: ## Set up and run every check and test
 	@scripts/setup --test && exec scripts/test

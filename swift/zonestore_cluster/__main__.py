@@ -22,6 +22,9 @@ from zonestore_cluster.node import MOST_DRIVES
 from zonestore_cluster.processes import Failed
 
 ROOT = Path(__file__).resolve().parents[2]
+# What options of `up` are if they are not given.
+SHAPE = {"nodes": 4, "drives": 2, "profile": "hm-smr-14tb", "size": "64GiB", "zone-size": "64MiB", "default-policy": "zoned",
+         "workers": 0, "interval": 10, "quiet": False}
 
 
 def binary():
@@ -43,19 +46,35 @@ def say(line):
 def up(arguments):
     folder = arguments.folder
     begun = time.monotonic()
+    asked = {option: value for option in SHAPE if (value := getattr(arguments, option.replace("-", "_"))) is not None}
     if (folder / PLAN).exists():
         cluster = Cluster.found(folder)
+        refuse_change(cluster, asked)
         say(f"the cluster in {folder} goes on; its shape stays as it was made")
     else:
-        plan = {"nodes": arguments.nodes, "drives": arguments.drives, "zonestore": binary(),
-                "shape": ["--profile", arguments.profile, "--size", arguments.size, "--zone-size", arguments.zone_size],
-                "background": not arguments.quiet, "interval": arguments.interval, "workers": arguments.workers,
-                "default": arguments.default_policy}
+        shape = {**SHAPE, **asked}
+        plan = {"nodes": shape["nodes"], "drives": shape["drives"], "zonestore": binary(),
+                "shape": ["--profile", shape["profile"], "--size", shape["size"], "--zone-size", shape["zone-size"]],
+                "background": not shape["quiet"], "interval": shape["interval"], "workers": shape["workers"],
+                "default": shape["default-policy"]}
         cluster = Cluster(folder, plan)
         cluster.make()
     cluster.start(say)
     say(f"up in {time.monotonic() - begun:.0f} s")
     show_endpoints(cluster, arguments)
+
+
+def refuse_change(cluster, asked):
+    """A cluster that exists keeps what it was made with."""
+    different = cluster.different(asked)
+    if different:
+        words = ", ".join(f"--{option}" if asked[option] is True else f"--{option} {asked[option]} (it has {has})" for option, has in different.items())
+        up, remove = (host.command(cluster.folder, words) for words in ("up", "down --remove"))
+        raise Failed(f"the cluster in {cluster.folder} keeps the shape it was made with; it cannot have {words}",
+                     f"`{up}` alone goes on with it; for another one, `{remove}` first, which forgets all its objects", code=2)
+    named = os.environ.get("ZONESTORE_BIN")
+    if named and (served := cluster.plan["zonestore"]) != str(Path(named).resolve()):
+        say(f"its drives are served by {served}, with which it was made, and not by ZONESTORE_BIN")
 
 
 def show_endpoints(cluster, arguments):
@@ -151,16 +170,16 @@ def main():
     parser.add_argument("--json", action="store_true", help="answer in JSON")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     command = commands.add_parser("up", help="make a cluster, or go on with the one that there is")
-    command.add_argument("--nodes", type=whole(1, host.MOST_NODES), default=4)
-    command.add_argument("--drives", type=whole(1, MOST_DRIVES), default=2, help="of each node [2]")
-    command.add_argument("--profile", default="hm-smr-14tb", help="what the drives are like (`zonestore help drive create`)")
-    command.add_argument("--size", default="64GiB", help="of each drive, which takes only what is written [64GiB]")
-    command.add_argument("--zone-size", default="64MiB")
-    command.add_argument("--default-policy", default="zoned", choices=["zoned", "zoned-ec", "files"])
-    command.add_argument("--workers", type=whole(0, 1000), default=0, help="processes of each server, replicator and reconstructor, for object "
+    command.add_argument("--nodes", type=whole(1, host.MOST_NODES), help="[4]")
+    command.add_argument("--drives", type=whole(1, MOST_DRIVES), help="of each node [2]")
+    command.add_argument("--profile", help="what the drives are like [hm-smr-14tb] (`zonestore help drive create`)")
+    command.add_argument("--size", help="of each drive, which takes only what is written [64GiB]")
+    command.add_argument("--zone-size", help="[64MiB]")
+    command.add_argument("--default-policy", choices=["zoned", "zoned-ec", "files"], help="[zoned]")
+    command.add_argument("--workers", type=whole(0, 1000), help="processes of each server, replicator and reconstructor, for object "
                          "servers of each port [one, without a parent]")
-    command.add_argument("--interval", type=whole(1, 1_000_000), default=10, help="seconds between two rounds of replicators and the like [10]")
-    command.add_argument("--quiet", action="store_true", help="only servers: no replicator, auditor, updater, expirer")
+    command.add_argument("--interval", type=whole(1, 1_000_000), help="seconds between two rounds of replicators and the like [10]")
+    command.add_argument("--quiet", action="store_true", default=None, help="only servers: no replicator, auditor, updater, expirer")
     command.set_defaults(run=up)
     command = commands.add_parser("down", help="stop everything")
     command.add_argument("--remove", action="store_true", help="and remove the folder with all objects")
@@ -187,7 +206,7 @@ def main():
         print(f"cluster: {failed}", file=sys.stderr)
         if failed.hint:
             print(f"hint: {failed.hint}", file=sys.stderr)
-        return 1
+        return failed.code
     except OSError as error:
         print(f"cluster: {error}", file=sys.stderr)
         return 1

@@ -143,6 +143,14 @@ class Cluster:
             node.wait()
             say(f"{node.name}: ready")
 
+    def different(self, wanted):
+        """What was asked for, by option, and is not as the cluster has it: option, what it has."""
+        plan = self.plan
+        has = {name: plan[name] for name in ("nodes", "drives", "interval", "workers")}
+        has["default-policy"], has["quiet"] = plan["default"], not plan["background"]
+        has.update(zip((option.removeprefix("--") for option in plan["shape"][::2]), plan["shape"][1::2]))
+        return {option: has.get(option) for option, value in wanted.items() if value != has.get(option)}
+
     def stop(self):
         with ThreadPoolExecutor(4) as threads:
             list(threads.map(Node.stop, self.nodes))

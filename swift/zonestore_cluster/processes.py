@@ -13,11 +13,12 @@ MARK = "ZONESTORE_PROCESS_LOG"
 
 
 class Failed(Exception):
-    """What went wrong, and what to do about it."""
+    """What went wrong, what to do about it, and the code that the command ends with: 2 if it was called wrongly."""
 
-    def __init__(self, message, hint=None):
+    def __init__(self, message, hint=None, code=1):
         super().__init__(message)
         self.hint = hint
+        self.code = code
 
 
 def last_words(log):

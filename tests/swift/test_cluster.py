@@ -150,6 +150,16 @@ def test_status_tells_what_does_not_run(folder):
     assert not cluster.data_files()
 
 
+def test_options_that_an_existing_cluster_does_not_have_are_refused(folder):
+    for words, why in ((["--nodes", "3"], "--nodes 3 (it has 2)"), (["--drives", "1", "--size", "1TiB"], "--drives 1 (it has 2), --size 1TiB (it has"),
+                       (["--default-policy", "files"], "--default-policy files (it has zoned)"), (["--quiet"], "--quiet"),
+                       (["--interval", "4"], "--interval 4 (it has 3)"), (["--workers", "1"], "--workers 1 (it has 0)")):
+        run = command(folder, "up", *words)
+        assert run.returncode == 2 and why in run.stderr and f"scripts/cluster --folder {folder} down --remove` first" in run.stderr, run.stderr
+    run = command(folder, "up", "--nodes", "2", "--zone-size", SHAPE[5], "--default-policy", "zoned")
+    assert run.returncode == 0, run.stderr
+
+
 def test_another_cluster_is_refused_and_takes_nothing(folder, tmp_path):
     other = tmp_path / "other"
     run = command(other, "up", "--nodes", "1")
