@@ -80,10 +80,12 @@ def refuse_change(cluster, asked):
 def show_endpoints(cluster, arguments):
     ends = cluster.endpoints()
     if arguments.json:
-        print(json.dumps(ends))
+        print(json.dumps({**ends, "drives_to_lose": cluster.drives_to_lose()}))
         return
     print(f"Swift: {ends['swift']}  user {ends['user']}  key {ends['key']}")
     print(f"S3:    {ends['s3']}  access key {ends['user']}  secret key {ends['key']}")
+    lost = ", ".join(f"{name} {count}" for name, count in cluster.drives_to_lose().items())
+    print(f"Writes go on with so many drives lost: {lost}")
     print(f"Try:   curl -i -H 'X-Auth-User: {ends['user']}' -H 'X-Auth-Key: {ends['key']}' {ends['swift']}")
 
 
@@ -121,6 +123,8 @@ def status(arguments):
             print("  " + of_drive(drive))
     ends = cluster.endpoints()
     print(f"Swift: {ends['swift']}   S3: {ends['s3']}")
+    if not all(node["connected"] and not node["not_running"] and all(drive["served"] for drive in node["drives"]) for node in found):
+        say(f"hint: `{host.command(cluster.folder, 'heal')}` starts what does not run and connects what is cut off")
 
 
 def of_drive(drive):

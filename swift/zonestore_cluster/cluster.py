@@ -167,6 +167,11 @@ class Cluster:
         return {"swift": f"http://{ip}:{settings.PORTS['proxy']}/auth/v1.0", "s3": f"http://{ip}:{settings.PORTS['proxy']}",
                 "user": "test:tester", "key": settings.USERS["test:tester"][0]}
 
+    def drives_to_lose(self):
+        """Of each zoned policy, how many lost drives its writes go on without."""
+        count = len(self.devices())
+        return {policy["name"]: settings.drives_to_lose(policy, count) for policy in settings.policies(count) if "diskfile_module" in policy}
+
     def status(self):
         """Of each node what runs and what does not, and of each drive what its daemon says."""
         found = []
@@ -175,6 +180,9 @@ class Cluster:
             drives = list(threads.map(lambda place: self._drive(*place), self.devices()))
         for node in self.nodes:
             wanted, dead = node.wanted(), node.missing()
+            for drive in drives:
+                if not drive["served"] and f"daemon-{drive['drive']}" in dead:
+                    drive["why"] = "its daemon does not run"
             found.append({
                 "node": node.name, "address": node.ip, "connected": host.is_connected(self.folder, node.number), "running": len(wanted) - len(dead),
                 "not_running": dead, "drives": [drive for drive in drives if drive["drive"] in node.devices]})

@@ -1,5 +1,8 @@
 """What Swift's configuration files say."""
 
+from swift.common.storage_policy import ECStoragePolicy
+from swift.common.utils import quorum_size
+
 PORTS = {"object": 6200, "container": 6201, "account": 6202, "proxy": 8080, "memcached": 11211, "rsync": 873}
 USERS = {"admin:admin": ("admin", ".admin .reseller_admin"), "test:tester": ("testing", ".admin"),
          "test:tester2": ("testing2", ".admin"), "test:tester3": ("testing3", ""),
@@ -90,6 +93,19 @@ def replicas(policy, devices):
     if policy.get("policy_type") == "erasure_coding":
         return policy["ec_num_data_fragments"] + policy["ec_num_parity_fragments"]
     return min(3, devices)
+
+
+def drives_to_lose(policy, devices):
+    """How many drives may be lost, whichever, so that each write still finds the drives that the proxy wants for it."""
+    copies = replicas(policy, devices)
+    if policy.get("policy_type") == "erasure_coding":
+        wanted = ECStoragePolicy(
+            1, policy["name"], ec_type=policy["ec_type"], ec_ndata=policy["ec_num_data_fragments"],
+            ec_nparity=policy["ec_num_parity_fragments"]).quorum
+    else:
+        wanted = quorum_size(copies)
+    # The proxy asks homes, and as many handoffs (request_node_count).
+    return min(devices, 2 * copies) - wanted
 
 
 def _default(ip, port, folder, workers):

@@ -141,6 +141,8 @@ def test_status_tells_what_does_not_run(folder):
     status = json.loads(command(folder, "status").stdout)
     assert status[1]["not_running"] == ["daemon-d2b"]
     assert [drive["served"] for node in status for drive in node["drives"]] == [True, True, True, False]
+    told = subprocess.run([word for word in words_of(folder, "status") if word != "--json"], capture_output=True, text=True, env=environment())
+    assert "d2b  not served: its daemon does not run" in told.stdout and f"scripts/cluster --folder {folder} heal" in told.stderr, told
     assert command(folder, "heal").returncode == 0
     status = json.loads(command(folder, "status").stdout)
     assert all(not node["not_running"] and drive["served"] for node in status for drive in node["drives"])
@@ -148,6 +150,25 @@ def test_status_tells_what_does_not_run(folder):
         run = command(folder, *words)
         assert run.returncode == 1 and "there is no" in run.stderr
     assert not cluster.data_files()
+
+
+def test_writes_go_on_without_as_many_drives_as_up_says(folder, ends):
+    told = json.loads(command(folder, "up").stdout)["drives_to_lose"]
+    assert told == {"zoned": 2, "zoned-ec": 0}
+    client = swiftclient.Connection(ends["swift"], ends["user"], ends["key"], retries=0)
+    for policy in told:
+        client.put_container(f"lose {policy}", {"X-Storage-Policy": policy})
+    try:
+        for lost, drive in enumerate(["d2b", "d1a", "d1b"], 1):
+            assert command(folder, "kill", "drive", drive).returncode == 0
+            for policy, most in told.items():
+                if lost <= most:
+                    client.put_object(f"lose {policy}", "o", DATA)
+                else:
+                    with pytest.raises(swiftclient.ClientException, match="503"):
+                        client.put_object(f"lose {policy}", "o", DATA)
+    finally:
+        assert command(folder, "heal").returncode == 0
 
 
 def test_options_that_an_existing_cluster_does_not_have_are_refused(folder):
