@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import re
+import secrets
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -113,8 +114,9 @@ class Cluster:
     def _make(self):
         count = len(self.devices())
         policies = settings.policies(count, self.plan["default"])
+        realm_key = secrets.token_hex(16)
         for node in self.nodes:
-            node.configure(self.nodes, policies, self.plan["interval"], self.plan["workers"])
+            node.configure(self.nodes, policies, self.plan["interval"], self.plan["workers"], realm_key)
         made = self.folder / "rings"
         made.mkdir(exist_ok=True)
         for kind in ("account", "container"):

@@ -43,7 +43,7 @@ class Node:
     def processes(self):
         return running(self.log)
 
-    def configure(self, nodes, policies, interval, workers):
+    def configure(self, nodes, policies, interval, workers, realm_key):
         for folder in (self.etc, self.log, self.folder / "cache", *(self.folder / "devices" / device for device in self.devices)):
             folder.mkdir(parents=True, exist_ok=True)
         memcached = ",".join(f"{node.ip}:{settings.PORTS['memcached']}" for node in nodes)
@@ -52,7 +52,7 @@ class Node:
             (self.etc / f"{kind}-server.conf").write_text(settings.server_conf(kind, self.ip, self.folder, interval, workers, memcached))
         (self.etc / "proxy-server.conf").write_text(settings.proxy_conf(self.ip, self.folder, memcached, workers))
         (self.etc / "internal-client.conf").write_text(settings.internal_client_conf(memcached))
-        (self.etc / "container-sync-realms.conf").write_text("")
+        (self.etc / "container-sync-realms.conf").write_text(settings.realms_conf(self.ip, realm_key))
         (self.etc / "rsyncd.conf").write_text(settings.rsync_conf(self.ip, self.folder))
         (self.etc / "test.conf").write_text(settings.test_conf(self.ip))
 

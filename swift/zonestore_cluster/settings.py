@@ -8,11 +8,11 @@ USERS = {"admin:admin": ("admin", ".admin .reseller_admin"), "test:tester": ("te
          "test:tester2": ("testing2", ".admin"), "test:tester3": ("testing3", ""),
          "test2:tester2": ("testing2", ".admin"), "test5:tester5": ("testing5", ".admin")}
 
-PIPELINE = ("catch_errors gatekeeper healthcheck proxy-logging cache etag-quoter listing_formats container_sync bulk tempurl ratelimit"
-            " crossdomain s3api tempauth staticweb copy container-quotas account-quotas slo dlo versioned_writes symlink"
+PIPELINE = ("catch_errors gatekeeper healthcheck proxy-logging cache etag-quoter listing_formats container_sync bulk tempurl formpost"
+            " ratelimit crossdomain s3api tempauth staticweb copy container-quotas account-quotas slo dlo versioned_writes symlink"
             " proxy-logging proxy-server")
-PLAIN_FILTERS = ("catch_errors gatekeeper healthcheck listing_formats bulk tempurl ratelimit crossdomain container_sync staticweb copy slo"
-                 " dlo symlink").split()
+PLAIN_FILTERS = ("catch_errors gatekeeper healthcheck listing_formats bulk tempurl formpost ratelimit crossdomain container_sync staticweb copy"
+                 " slo dlo symlink").split()
 FILTERS = """
 [filter:proxy-logging]
 use = egg:swift#proxy_logging
@@ -141,6 +141,11 @@ def proxy_conf(ip, folder, memcached, workers, port=PORTS["proxy"], app="egg:zon
     filters = "".join(f"[filter:{name}]\nuse = egg:swift#{name}\n" for name in PLAIN_FILTERS)
     return (_default(ip, port, folder, workers) + f"\n[pipeline:main]\npipeline = {PIPELINE}\n" + filters
             + FILTERS.format(memcached=memcached, users=users, app=app))
+
+
+def realms_conf(ip, key):
+    """For container sync between containers of this cluster: the node's own proxy."""
+    return f"[cluster]\nkey = {key}\ncluster_here = http://{ip}:{PORTS['proxy']}/v1/\n"
 
 
 def rsync_conf(ip, folder):

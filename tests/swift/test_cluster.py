@@ -1,5 +1,6 @@
 """A small cluster in network namespaces, from nothing to faults, with real clients."""
 
+import hmac
 import json
 import os
 import random
@@ -7,7 +8,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import Request, urlopen
 
 import boto3
 import pytest
@@ -99,6 +103,30 @@ def test_boto3_with_parts(ends):
     client.complete_multipart_upload(Bucket="bucket", Key="large", UploadId=upload, MultipartUpload={"Parts": parts})
     assert client.get_object(Bucket="bucket", Key="large")["Body"].read() == b"a" * (5 << 20) + DATA
     assert [each["Key"] for each in client.list_objects_v2(Bucket="bucket")["Contents"]] == ["large"]
+
+
+def test_containers_are_synchronized_by_the_clusters_realm(ends):
+    client = swiftclient.Connection(ends["swift"], ends["user"], ends["key"])
+    account = client.get_auth()[0].rpartition("/")[2]
+    client.put_container("to", {"X-Storage-Policy": "zoned-ec", "X-Container-Sync-Key": "open"})
+    client.put_container("from", {"X-Container-Sync-Key": "open", "X-Container-Sync-To": f"//cluster/here/{account}/to"})
+    client.put_object("from", "o", DATA)
+    assert Trial.until(lambda: [row["name"] for row in client.get_container("to")[1]] == ["o"], 60)
+    assert client.get_object("to", "o")[1] == DATA
+
+
+def test_a_form_puts_an_object(ends):
+    client = swiftclient.Connection(ends["swift"], ends["user"], ends["key"])
+    client.post_account({"X-Account-Meta-Temp-URL-Key": "secret"})
+    client.put_container("form")
+    url = urlsplit(client.get_auth()[0] + "/form/")
+    fields = {"redirect": "", "max_file_size": str(len(DATA)), "max_file_count": "1", "expires": str(int(time.time()) + 600)}
+    fields["signature"] = hmac.new(b"secret", "\n".join([url.path, *fields.values()]).encode(), "sha256").hexdigest()
+    parts = [f'--edge\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'.encode() for name, value in fields.items()]
+    parts.append(b'--edge\r\nContent-Disposition: form-data; name="file"; filename="o"\r\nContent-Type: text/plain\r\n\r\n' + DATA)
+    form = Request(url.geturl(), b"".join(parts) + b"\r\n--edge--\r\n", {"Content-Type": "multipart/form-data; boundary=edge"})
+    assert urlopen(form, timeout=60).status == 201
+    assert client.get_object("form", "o")[1] == DATA
 
 
 def test_what_expires_goes_from_listings(ends):
@@ -291,7 +319,7 @@ def a_cluster_that_never_ran(folder):
     (cluster.folder / "rings").mkdir(parents=True)
     (cluster.folder / "rings" / "object.ring.gz").touch()
     for node in cluster.nodes:
-        node.configure(cluster.nodes, settings.policies(2), 10, 0)
+        node.configure(cluster.nodes, settings.policies(2), 10, 0, "key")
         for device in node.devices:
             node.drive(device).touch()
     (cluster.folder / "cluster.json").write_text(json.dumps({"format": 1, "plan": plan}))
