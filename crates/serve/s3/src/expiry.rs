@@ -119,6 +119,8 @@ pub struct Walk {
     from: Option<String>,
     /// The version before that place.
     newer: Option<Newer>,
+    /// Key and id of the oldest version that the last batch removed.
+    removed: Option<(String, String)>,
     /// What has expired so far.
     pub gone: Gone,
 }
@@ -150,6 +152,7 @@ impl Walk {
             bucket,
             from: None,
             newer: None,
+            removed: None,
             gone: Gone::default(),
         }
     }
@@ -272,11 +275,21 @@ impl Walk {
 
     fn remove(&mut self, store: &Store, locks: &Locks, due: Vec<Due>) -> S3Result<()> {
         let mut last: Option<Pending> = None;
-        for one in due {
+        let before = self.removed.take();
+        // Oldest first: each is removed while the next newer one is still there.
+        for one in due.into_iter().rev() {
             let change = locks.change(store, &self.bucket, &one.key)?;
+            let is_gone = |id: &String| {
+                let before = before.as_ref();
+                before.is_some_and(|(key, gone)| *key == one.key && gone == id)
+            };
             // Since the listing, a client may have removed the newer version, or added one.
             let is_as_listed = match (&one.version, &one.newer) {
-                (Some(version), Some(newer)) => newer != version && change.has(newer)?,
+                (Some(version), Some(newer)) => {
+                    newer != version
+                        && !change.is_latest(version)?
+                        && (is_gone(newer) || change.has(newer)?)
+                }
                 (Some(version), None) => change.is_alone(version)?,
                 (None, _) => true,
             };
@@ -299,6 +312,9 @@ impl Walk {
             match removed {
                 Ok(Some(pending)) => {
                     *count += 1;
+                    if let (None, Some(version)) = (&last, &one.version) {
+                        self.removed = Some((one.key.clone(), version.clone()));
+                    }
                     last = Some(pending);
                 }
                 // Another request has removed it.

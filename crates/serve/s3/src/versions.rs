@@ -774,6 +774,20 @@ impl<'a> Change<'a> {
         Ok(found.flatten().is_some())
     }
 
+    /// Whether the version with this id is the key's latest.
+    pub fn is_latest(&self, id: &str) -> S3Result<bool> {
+        let Earlier { store, bucket, key } = self.earlier;
+        let latest = match store.stat(bucket, key).map_err(of_store)? {
+            Some(info) => Some(Version::of(&info.attributes)),
+            None => self
+                .earlier
+                .newest()
+                .map_err(of_store)?
+                .map(|(version, _)| version),
+        };
+        Ok(latest.is_some_and(|version| version.id() == id))
+    }
+
     /// Whether the version with this id, which is not in the bucket, is the only one of the key.
     pub fn is_alone(&self, id: &str) -> S3Result<bool> {
         let Earlier { store, bucket, key } = self.earlier;

@@ -364,6 +364,20 @@ fn what_has_changed_since_the_look_stays() {
     fixture.put("a", 3, false);
     walk.remove(store, &fixture.locks, due).unwrap();
     assert_eq!((walk.gone, ids().len()), (Gone::default(), 2));
+    // It has become the current version, because a client has removed the newer one.
+    let mut walk = Walk::new(BUCKET.to_owned());
+    let (mut due, _) = walk.look(store, "", "", |_| true).unwrap();
+    due.retain(|one| one.newer.is_some());
+    assert_eq!(due.len(), 1);
+    let change = fixture.locks.change(store, BUCKET, "a").unwrap();
+    let newest = &ids()[0];
+    change
+        .delete_version(newest, false, &[], Store::commit)
+        .unwrap();
+    drop(change);
+    walk.remove(store, &fixture.locks, due).unwrap();
+    assert_eq!((walk.gone, ids().len()), (Gone::default(), 1));
+    fixture.put("a", 4, false);
     // Nothing has changed.
     let mut walk = Walk::new(BUCKET.to_owned());
     let (due, _) = walk.look(store, "", "", |_| true).unwrap();
