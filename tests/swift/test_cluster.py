@@ -330,23 +330,24 @@ def a_cluster_that_never_ran(folder):
 def test_a_removal_can_be_interrupted_anywhere(tmp_path, monkeypatch):
     """With all that is removed as the last, and before `cluster.json` was the last to go."""
     other = tmp_path / "other"
-    removed = [0]
+    removed, interrupted = [0], {}
     for name in ("unlink", "rmdir", "rename"):
         def some(*arguments, _real=getattr(os, name), **options):
             removed[0] -= 1
             if removed[0] < 0:
                 raise KeyboardInterrupt
             return _real(*arguments, **options)
-        monkeypatch.setattr(os, name, some)
+        interrupted[name] = some
     for step in range(1000):
-        removed[0] = 10 ** 9
         cluster = a_cluster_that_never_ran(other)
         removed[0] = step
         try:
-            cluster.remove()
+            with monkeypatch.context() as patch:
+                for name, some in interrupted.items():
+                    patch.setattr(os, name, some)
+                cluster.remove()
             break
         except KeyboardInterrupt:
-            removed[0] = 10 ** 9
             if not any(other.iterdir()):
                 other.rmdir()
                 continue

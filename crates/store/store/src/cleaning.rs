@@ -139,7 +139,11 @@ impl Inner {
         if self.check_writable().is_err() {
             return Ok(None);
         }
-        let next = || self.freelist.to_drain(|live| self.has_room(live));
+        let next = || {
+            let zones = self.freelist.to_drain().into_iter();
+            let mut zones = zones.filter(|zone| zone.live == 0 || self.has_room(zone.live));
+            zones.next()
+        };
         let Some(_turn) = self.cleaner.turn(|| next().is_some()) else {
             return Ok(None);
         };

@@ -182,10 +182,9 @@ impl Freelist {
         zones.filter(|zone| zone.live > 0).collect()
     }
 
-    /// A zone to drain: read-only with data that could be moved and for which there is room, or set aside with nothing in
-    /// it.
-    pub fn to_drain(&self, has_room: impl Fn(u64) -> bool) -> Option<Candidate> {
-        self.table.lock().to_drain(has_room)
+    /// Zones to drain: read-only with data that could be moved, then those that are set aside with nothing in them.
+    pub fn to_drain(&self) -> Vec<Candidate> {
+        self.table.lock().to_drain()
     }
 
     /// Failed writes and resets of all zones since the mount.

@@ -166,7 +166,7 @@ pub(crate) fn mount_opened(
         hours: Some(options.hours),
         free_zones: Some(options.free_zones),
     });
-    if inner.freelist.to_drain(|_| true).is_some() {
+    if !inner.freelist.to_drain().is_empty() {
         inner.cleaner.nudge();
     }
     let mut threads = Threads::default();

@@ -316,22 +316,18 @@ impl Table {
         self.movable(id).filter(|zone| zone.live == 0 || !set_aside)
     }
 
-    /// A zone to drain: read-only with data that could be moved and for which there is room, or set aside with nothing in
-    /// it.
-    pub fn to_drain(&self, has_room: impl Fn(u64) -> bool) -> Option<Candidate> {
+    /// Zones to drain: read-only with data that could be moved, then those that are set aside with nothing in them, which
+    /// a reader may keep from being reset for long.
+    pub fn to_drain(&self) -> Vec<Candidate> {
         let zones = self.failures.all_set_aside();
         let zones = zones.filter_map(|(zone, why, _)| Some((self.movable(zone)?, why)));
-        let zones = zones.filter(|(zone, why)| {
-            let is_held = self.holds.has(zone.zone);
-            match zone.live {
-                0 => !is_held,
-                live => *why == SetAside::ReadOnly && has_room(live),
-            }
+        let zones = zones.filter(|(zone, why)| match zone.live {
+            0 => !self.holds.has(zone.zone),
+            _ => *why == SetAside::ReadOnly,
         });
-        // A reader may keep an empty one from being reset for long.
+        let mut zones: Vec<_> = zones.map(|(zone, _)| zone).collect();
+        zones.sort_by_key(|zone| zone.live == 0);
         zones
-            .map(|(zone, _)| zone)
-            .min_by_key(|zone| zone.live == 0)
     }
 
     /// The zone, if it is sealed and without writes under way, whether set aside or not.
