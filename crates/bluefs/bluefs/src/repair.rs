@@ -67,8 +67,9 @@ impl Shared {
                 }
             }
             // Damage in a file that was removed meanwhile is no loss.
+            let state = self.state.lock();
             if is_lost && node.links.load(Ordering::Acquire) > 0 {
-                lost.push(self.state.lock().names.path(node.inode));
+                lost.push(state.names.path(node.inode));
             }
         }
         let journal_bytes = self.state.lock().journal.bytes;

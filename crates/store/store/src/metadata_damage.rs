@@ -53,13 +53,15 @@ impl Inner {
     pub(crate) fn remember_lost_files(&self, paths: &[String]) -> Result<()> {
         self.change(|known| {
             let rows = known.iter().filter(|entry| entry.inode == ROWS).cloned();
-            let files = paths.iter().map(|path| {
-                let inode = self
-                    .fs
-                    .metadata(path)
-                    .map_or(FILE_SYSTEM, |file| file.inode);
+            let files = paths.iter().filter_map(|path| {
+                let inode = match self.fs.metadata(path) {
+                    Ok(file) => file.inode,
+                    // Removed since, so it is no loss.
+                    Err(bluefs::Error::NotFound { .. }) if path.starts_with('/') => return None,
+                    Err(_) => FILE_SYSTEM,
+                };
                 let before = known.iter().find(|e| e.inode == inode && e.what == *path);
-                before.cloned().unwrap_or_else(|| self.entry(inode, path))
+                Some(before.cloned().unwrap_or_else(|| self.entry(inode, path)))
             });
             rows.chain(files).collect()
         })
