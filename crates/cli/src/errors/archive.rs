@@ -21,6 +21,7 @@ impl From<archive::Error> for CommandError {
             error => error,
         };
         sorted! { error:
+            E::NamesLost { .. } => Damaged, "make a full backup with --skip-damaged: another file, and without --since";
             E::NothingSelected { .. } => NotFound, "`zonestore store ls DRIVE` shows what there is";
             E::Guarded { .. } => Refused,
                 "leave --overwrite out, or remove it first: `zonestore store rm --break-locks`";

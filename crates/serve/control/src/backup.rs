@@ -85,7 +85,9 @@ fn of_since(path: &Path, error: &dyn Display) -> Problem {
 fn problem(error: &archive::Error) -> Problem {
     use archive::Error as E;
     let kind = match error {
-        E::Unreadable { .. } | E::Corrupt { .. } | E::CutOff { .. } => Kind::Damaged,
+        E::Unreadable { .. } | E::NamesLost { .. } | E::Corrupt { .. } | E::CutOff { .. } => {
+            Kind::Damaged
+        }
         E::WrongParent { .. } | E::NoArchive | E::Compressed { .. } => Kind::Invalid,
         E::Store(store::Error::MomentGivenUp) => Kind::GivenUp,
         E::Io(error) if error.kind() == io::ErrorKind::ConnectionAborted => Kind::Stopping,

@@ -17,6 +17,11 @@ impl<'a, R: Read + Seek> Changes<'a, R> {
         Self { since }
     }
 
+    /// Whether there is an earlier backup.
+    pub const fn is_incremental(&self) -> bool {
+        self.since.is_some()
+    }
+
     /// Whether the earlier backup has the object in this state, whole and in the same collection.
     pub fn has(&mut self, collection: &Collection, name: &[u8], state: Sum) -> Result<bool> {
         let Some(since) = self.since.as_deref_mut() else {

@@ -23,6 +23,17 @@ pub enum Error {
         /// The store's error.
         source: store::Error,
     },
+    /// Rows of the database cannot be read that name objects, and a restore removes what the list of an incremental
+    /// backup does not name.
+    #[error(
+        "{collection}: the names of some objects cannot be read, and a restore of an incremental backup would remove these: {source}"
+    )]
+    NamesLost {
+        /// The collection.
+        collection: String,
+        /// The store's error.
+        source: store::Error,
+    },
     /// The selection contains no object.
     #[error("no object in collection {collection:?} begins with {prefix:?}")]
     NothingSelected {

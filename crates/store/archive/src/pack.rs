@@ -243,6 +243,10 @@ impl<W: Write, R: Read + Seek> Packer<'_, '_, W, R> {
         if !self.skips(&source) {
             return Err(unreadable(name.clone(), source));
         }
+        if self.changes.is_incremental() {
+            let collection = name.clone();
+            return Err(Error::NamesLost { collection, source });
+        }
         let Ok(next) = self.moment.after_damage(name, prefix, from) else {
             return Err(unreadable(name.clone(), source));
         };

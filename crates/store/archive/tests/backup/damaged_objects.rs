@@ -164,6 +164,9 @@ fn damaged_at(device: &MemoryDrive, at: ZoneAddress) -> Arc<MemoryDrive> {
 #[test]
 fn rows_that_cannot_be_read_end_a_backup_or_are_named_in_it_as_a_range() {
     let device = with_small_objects();
+    let whole = mount(&device).unwrap();
+    let (full, _) = try_backup(&whole, &BACKUP, None).unwrap();
+    whole.unmount().unwrap();
     let mut of_names = sst_blocks(&device);
     // The database does not open without some of the blocks, and others have no names.
     of_names.retain(|at| {
@@ -181,6 +184,9 @@ fn rows_that_cannot_be_read_end_a_backup_or_are_named_in_it_as_a_range() {
             skip_damaged: true,
             ..BACKUP
         };
+        // A restore of an incremental one would remove the objects that it cannot name.
+        let refused = try_backup(&store, &skip, Some(&full)).unwrap_err();
+        assert!(matches!(refused, Error::NamesLost { .. }), "{refused}");
         let (archive, packed) = try_backup(&store, &skip, None).unwrap();
         assert_eq!(packed.ranges, 1, "{:?}", packed.damaged);
         let (range, objects): (Vec<_>, Vec<_>) = packed
