@@ -9,7 +9,6 @@ use std::marker::PhantomData;
 pub(crate) struct RocksCursor<'a> {
     inner: UniquePtr<ffi::Cursor>,
     done: bool,
-    has_failed: bool,
     /// Ties the iterator to the database, which has to outlive it.
     database: PhantomData<&'a ()>,
 }
@@ -19,7 +18,6 @@ impl RocksCursor<'_> {
         Self {
             inner,
             done: false,
-            has_failed: false,
             database: PhantomData,
         }
     }
@@ -27,7 +25,7 @@ impl RocksCursor<'_> {
 
 impl Cursor for RocksCursor<'_> {
     fn seek(&mut self, key: &[u8]) {
-        if std::mem::take(&mut self.has_failed) {
+        if !self.inner.valid() && check(self.inner.status()).is_err() {
             // After a block that cannot be read, a seek to a whole block may find RocksDB's iterator still with the
             // error. A seek after all rows makes it give up its block (`BlockBasedTableIterator::ResetDataIter`).
             self.inner.pin_mut().seek(&[0xff; 64]);
@@ -46,9 +44,7 @@ impl Iterator for RocksCursor<'_> {
         }
         if !self.inner.valid() {
             self.done = true;
-            let failed = check(self.inner.status()).err();
-            self.has_failed = failed.is_some();
-            return failed.map(Err);
+            return check(self.inner.status()).err().map(Err);
         }
         let entry = (self.inner.key().to_vec(), self.inner.value().to_vec());
         self.inner.pin_mut().next();

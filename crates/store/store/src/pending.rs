@@ -51,3 +51,8 @@ impl Pending {
         synced.map(drop)
     }
 }
+
+#[cfg(test)]
+// A failed unwrap is a failed test.
+#[allow(clippy::unwrap_used)]
+mod tests;

@@ -37,10 +37,8 @@ impl Newest {
         let uuid = head::uuid(device)?;
         let has_head = uuid.is_some() || head::is_there(device)?;
         let is_there = has_head || areas[0].begins(device)?;
-        let mut is_proven = has_head;
-        for area in areas.iter().filter(|_| !has_head) {
-            is_proven = is_proven || area.has_extent(device, &zones)?;
-        }
+        let has_extent = |area: &Area| area.has_extent(device, &zones);
+        let is_proven = has_head || has_extent(&areas[0])? || has_extent(&areas[1])?;
         let at = areas[0].address(0);
         let found = match is_proven {
             true => Self::of(device, areas, zones, uuid),

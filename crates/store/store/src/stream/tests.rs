@@ -238,6 +238,7 @@ fn a_zone_is_not_handed_over_during_an_append() {
         while !began.load(Ordering::Acquire) {
             std::thread::yield_now();
         }
+        // Most often it waits by now; the outcome is the same if it does not.
         std::thread::sleep(std::time::Duration::from_millis(20));
         *started.lock() = Some(hands);
     });
