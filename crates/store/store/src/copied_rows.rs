@@ -198,7 +198,8 @@ impl Inner {
             }
         }
         *self.uncopied.lock() = None;
-        self.all_rows_wait(misses)?;
+        self.summaries.looked_at_all(misses);
+        self.all_rows_wait()?;
         // On a full drive, or where summaries have all that is reserved for them, rows go on waiting.
         Ok(Some(rows.saturating_sub(self.summaries.waiting_rows())))
     }

@@ -81,13 +81,17 @@ impl CopiedUntil {
         }
     }
 
-    /// The record that everything is copied, if that is so and not recorded yet. No batch may begin until it is
-    /// written.
-    pub fn all_copied(&mut self, waiting: Option<u64>) -> Option<CopiedRecord> {
+    /// Whether the record on the drive may say that everything is copied.
+    pub fn says_all(&self) -> bool {
+        self.is_all
+    }
+
+    /// The record that everything is copied but what waits, if that is so. No batch may begin until it is written.
+    pub fn all_copied(&mut self) -> Option<CopiedRecord> {
         // `missing` counts even if it is above `last`: the log that had these batches may be gone.
-        let is_new = self.first(waiting).is_none() && !self.is_all;
-        self.is_all |= is_new;
-        is_new.then_some(CopiedRecord {
+        let is_so = self.first(None).is_none();
+        self.is_all |= is_so;
+        is_so.then_some(CopiedRecord {
             batch: self.last,
             is_all: true,
         })
@@ -114,14 +118,14 @@ mod tests {
         assert_eq!(until.record(Some(2)), says_no(0), "1 is not through");
         until.end(1, true);
         assert_eq!(until.record(Some(2)), says_no(1));
-        assert_eq!(until.all_copied(Some(2)), None);
         assert_eq!(until.record(None), says_no(3));
+        assert!(!until.says_all());
         let all = CopiedRecord {
             batch: 3,
             is_all: true,
         };
-        assert_eq!(until.all_copied(None), Some(all));
-        assert_eq!(until.all_copied(None), None, "it is known");
+        assert_eq!(until.all_copied(), Some(all));
+        assert!(until.says_all());
         assert_eq!(until.begin(), (4, Some(says_no(3))));
     }
 
@@ -133,7 +137,7 @@ mod tests {
         };
         let mut until = CopiedUntil::new(record, 9, false);
         // The log of the crash is gone, and nothing is known after 7.
-        assert_eq!(CopiedUntil::new(record, 0, false).all_copied(None), None);
+        assert_eq!(CopiedUntil::new(record, 0, false).all_copied(), None);
         assert_eq!(until.begin(), (10, None));
         until.end(10, false);
         assert_eq!(until.record(None).batch, 7);

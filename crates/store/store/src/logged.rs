@@ -43,6 +43,11 @@ impl Logged {
         }
     }
 
+    /// Adds keys of rows that waited for a summary at the last unmount.
+    pub fn add_waiting(&mut self, keys: BTreeSet<Vec<u8>>) {
+        self.keys.extend(keys);
+    }
+
     /// Whether the log has a batch after this one.
     pub fn goes_behind(&self, batch: u64) -> bool {
         self.numbers.last().is_some_and(|last| *last > batch)

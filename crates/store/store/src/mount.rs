@@ -26,7 +26,6 @@ use crate::scrubber::Scrubber;
 use crate::stream::Stream;
 use crate::streams::Streams;
 use crate::stripes::Stripes;
-use crate::summaries::Summaries;
 use crate::uncopied;
 use crate::unreset::Unreset;
 use crate::watchdog::Watchdog;
@@ -101,7 +100,7 @@ pub(crate) fn mount_opened(
     let stopped = kv.get(key::SUPER_SCRUB_STOPPED)?;
     let stopped = stopped.and_then(|value| decode_number(&value)).unwrap_or(0);
     let next_collection = u32::try_from(number(key::SUPER_NEXT_COLLECTION)?).unwrap_or(u32::MAX);
-    let (uncopied, until) = uncopied::at_mount(&kv, &mut recovery)?;
+    let (uncopied, summaries) = uncopied::at_mount(&kv, &mut recovery)?;
     let open_maps = OpenMaps::default();
     open_maps.doom(load_doomed(&kv)?);
     let inner = Arc::new(Inner {
@@ -121,7 +120,7 @@ pub(crate) fn mount_opened(
         uncommitted: Arc::default(),
         data,
         moved,
-        summaries: Summaries::new(until),
+        summaries,
         uncopied: Mutex::new(uncopied),
         lifetimes: Lifetimes::new(streams, options.runtime.keyed_hash(), geometry.zone_count),
         stripes: Stripes::new(options.runtime.keyed_hash()),

@@ -76,6 +76,17 @@ impl Inner {
         taken + bytes <= self.data_zone_bytes() / KEPT_FOR_SUMMARIES
     }
 
+    /// Whether an unmount writes a summary of `bytes` that is not full and describes `described` bytes of objects: it
+    /// takes no more than its share, or there is plenty. Else a drive that is filled by one command for each object
+    /// would have no space for the summaries of most of them.
+    pub fn spares_summary(&self, bytes: u64, described: u64) -> bool {
+        /// Objects of 64 KiB put over S3 take three quarters of what is kept.
+        const PLENTY: u64 = 4;
+        let kept = self.data_zone_bytes() / KEPT_FOR_SUMMARIES;
+        described >= bytes * KEPT_FOR_SUMMARIES
+            || self.freelist.summary_bytes() + bytes <= kept / PLENTY
+    }
+
     fn data_zone_bytes(&self) -> u64 {
         self.update_reserves();
         let reserved = self.reservation.lock().zones;

@@ -82,12 +82,7 @@ impl Store {
         let writes = self.inner.check_writable().is_ok();
         if writes {
             self.inner.write_down_met();
-            // The log, from which the rows are copied, is gone after the unmount.
-            if let Err(error) = self.inner.copy_logged(&mut |_| true) {
-                tracing::warn!(%error, "rows that a crash has left without a copy still have none");
-            }
-            self.inner.write_summaries(self.inner.data.of(0), Why::All);
-            if let Err(error) = self.inner.tell_all_copied() {
+            if let Err(error) = self.inner.settle_summaries() {
                 tracing::warn!(%error, "the next mount looks at more rows than it has to");
             }
         }

@@ -14,7 +14,7 @@ use crate::format::{extent, key, summary};
 use kv::{Batch, Change};
 use object::Segment;
 use runtime::sync::Mutex;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 /// Bytes of objects after which the rows that describe them are written even if they do not fill a summary.
@@ -22,11 +22,15 @@ pub(crate) const MAX_DESCRIBED: u64 = 32 << 20;
 /// Most bytes of rows that wait where no summary can be written; later rows have no copy.
 const MAX_WAITING: usize = 4 << 20;
 
-/// Value of a row, `None` if it is deleted, and the batch that wrote it; 0 for any.
+/// Most bytes of keys of waiting rows that an unmount writes down.
+const MAX_NOTED: usize = 64 << 10;
+
+/// Value of a row, `None` if it is deleted, and the batch that wrote it: 0 for any, `None` if `Swaiting` has the row's
+/// key.
 #[derive(Clone, PartialEq, Eq, Debug)]
 struct Row {
     value: Option<Vec<u8>>,
-    batch: u64,
+    batch: Option<u64>,
 }
 
 /// Rows that wait for a summary.
@@ -42,10 +46,12 @@ struct Waiting {
     /// The key after those taken last: rows are taken in turn, so that none waits for ever.
     next: Vec<u8>,
     until: CopiedUntil,
+    /// The keys that `Swaiting` has.
+    noted: BTreeSet<Vec<u8>>,
 }
 
 impl Waiting {
-    fn new(until: CopiedUntil) -> Self {
+    fn new(until: CopiedUntil, noted: BTreeSet<Vec<u8>>) -> Self {
         Self {
             rows: BTreeMap::new(),
             bytes: 0,
@@ -54,10 +60,11 @@ impl Waiting {
             described: 0,
             next: Vec::new(),
             until,
+            noted,
         }
     }
 
-    fn put(&mut self, key: &[u8], value: Option<&[u8]>, batch: u64) {
+    fn put(&mut self, key: &[u8], value: Option<&[u8]>, batch: Option<u64>) {
         let bytes = summary::raw_bytes(key, value);
         self.forget(key);
         if self.bytes + bytes <= MAX_WAITING {
@@ -65,13 +72,13 @@ impl Waiting {
             let value = value.map(<[u8]>::to_vec);
             self.rows.insert(key.to_vec(), Row { value, batch });
         } else {
-            self.until.miss(batch);
+            self.until.miss(batch.unwrap_or(0));
         }
     }
 
-    /// The batch that wrote the oldest row.
+    /// The batch that wrote the oldest row that is not in `Swaiting`.
     fn oldest(&self) -> Option<u64> {
-        self.rows.values().map(|row| row.batch).min()
+        self.rows.values().filter_map(|row| row.batch).min()
     }
 
     fn is_due(&self, size: usize, all: bool) -> bool {
@@ -157,9 +164,10 @@ pub(crate) struct Summaries {
 }
 
 impl Summaries {
-    pub fn new(until: CopiedUntil) -> Self {
+    /// `noted` are the keys that `Swaiting` has.
+    pub fn new(until: CopiedUntil, noted: BTreeSet<Vec<u8>>) -> Self {
         Self {
-            waiting: Mutex::new(Waiting::new(until)),
+            waiting: Mutex::new(Waiting::new(until, noted)),
             writing: Mutex::default(),
         }
     }
@@ -180,11 +188,30 @@ impl Summaries {
         waiting.until.record(waiting.oldest())
     }
 
-    /// See [`CopiedUntil::all_copied`].
-    pub fn all_copied(&self) -> Option<CopiedRecord> {
+    /// See [`CopiedUntil::all_copied`]. Also returns the keys of the rows that wait, which have to be written with the
+    /// record. `None` if so many wait that they are not written, or if the drive has both.
+    pub fn all_copied(&self) -> Option<(CopiedRecord, BTreeSet<Vec<u8>>)> {
         let mut waiting = self.waiting.lock();
-        let oldest = waiting.oldest();
-        waiting.until.all_copied(oldest)
+        let keys: BTreeSet<Vec<u8>> = waiting.rows.keys().cloned().collect();
+        let is_known = waiting.until.says_all() && waiting.noted == keys;
+        if is_known || keys.iter().map(Vec::len).sum::<usize>() > MAX_NOTED {
+            return None;
+        }
+        let record = waiting.until.all_copied()?;
+        for row in waiting.rows.values_mut() {
+            row.batch = None;
+        }
+        waiting.noted.clone_from(&keys);
+        Some((record, keys))
+    }
+
+    /// Bytes of objects that the rows that wait describe.
+    pub fn describes(&self) -> u64 {
+        let waiting = self.waiting.lock();
+        let extents = waiting.rows.iter();
+        let extents = extents.filter(|(key, _)| key.first() == Some(&key::EXTENT));
+        let values = extents.filter_map(|(_, row)| extent::decode(row.value.as_deref()?));
+        values.map(|extent| extent.length).sum()
     }
 
     /// See [`CopiedUntil::misses`].
@@ -244,7 +271,7 @@ impl Summaries {
 
     /// Adds a row, or its deletion, of which there is no other copy or soon will not be.
     pub fn keep(&self, key: &[u8], value: Option<&[u8]>) {
-        self.waiting.lock().put(key, value, 0);
+        self.waiting.lock().put(key, value, Some(0));
     }
 
     /// Adds the rows of a batch that was written, as far as they describe data in zones. Small objects, whose bytes are
@@ -264,21 +291,23 @@ impl Summaries {
         for change in batch.changes() {
             match change {
                 Change::Put(key, value) => match key.first() {
-                    Some(&(key::COLLECTION | key::BLOB)) => waiting.put(key, Some(value), number),
+                    Some(&(key::COLLECTION | key::BLOB)) => {
+                        waiting.put(key, Some(value), Some(number));
+                    }
                     Some(&key::EXTENT) if !is_inline(value) => {
                         waiting.described += extent::decode(value).map_or(0, |e| e.length);
-                        waiting.put(key, Some(value), number);
+                        waiting.put(key, Some(value), Some(number));
                     }
                     // For an object with inline bytes only, a deletion: the object that had its name before is gone.
                     Some(&(key::ONODE | key::HASHED_ONODE)) => {
                         let is_copied = !is_of(value, &inline);
-                        waiting.put(key, is_copied.then_some(value), number);
+                        waiting.put(key, is_copied.then_some(value), Some(number));
                     }
                     _ => waiting.forget(key),
                 },
                 Change::Delete(key) => match key.first() {
                     Some(&(key::COLLECTION | key::ONODE | key::HASHED_ONODE)) => {
-                        waiting.put(key, None, number);
+                        waiting.put(key, None, Some(number));
                     }
                     _ => waiting.forget(key),
                 },
@@ -318,7 +347,8 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(5);
         for _ in 0..20 {
             let until = CopiedUntil::new(CopiedRecord::NEW, 0, true);
-            let (mut waiting, mut expected) = (Waiting::new(until), BTreeMap::new());
+            let (mut waiting, mut expected) =
+                (Waiting::new(until, BTreeSet::new()), BTreeMap::new());
             let (mut found, mut number) = (BTreeMap::new(), 0);
             for n in 0..random.u32(1..600) {
                 let length = match random.u8(..50) {
@@ -333,7 +363,7 @@ mod tests {
                     break;
                 }
                 let key = random.u64(..).to_be_bytes();
-                waiting.put(&key, Some(&value), 1);
+                waiting.put(&key, Some(&value), Some(1));
                 expected.insert(key.to_vec(), Some(value));
                 let all = n % 97 == 96;
                 while let Some(taken) = waiting.take(SIZE, all, [1; 16], number) {

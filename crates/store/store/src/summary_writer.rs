@@ -3,6 +3,7 @@
 use crate::Result;
 use crate::format::key;
 use crate::format::summary::{self, Summary};
+use crate::format::waiting;
 use crate::inner::Inner;
 use crate::rows::corrupt;
 use crate::stream::{AppendError, Placed, Stream, judge};
@@ -64,20 +65,40 @@ impl Inner {
         }
     }
 
-    /// Records that all rows are in summaries, if they are, so that the next mount need not search for those that are
-    /// not.
+    /// Before an unmount: writes waiting rows to a summary if they are worth one, and notes the others for the next
+    /// mount.
+    pub(crate) fn settle_summaries(&self) -> Result<()> {
+        // The log, from which the rows are copied, is gone after the unmount.
+        if let Err(error) = self.copy_logged(&mut |_| true) {
+            tracing::warn!(%error, "rows that a crash has left without a copy still have none");
+        }
+        let size = self.device.geometry().round_up(SIZE);
+        let why = match self.spares_summary(size, self.summaries.describes()) {
+            true => Why::All,
+            false => Why::Enough,
+        };
+        self.write_summaries(self.data.of(0), why);
+        self.tell_all_copied()
+    }
+
+    /// Records that all rows are in summaries but those that wait, and the keys of these, so that the next mount need
+    /// not search for them.
     pub(crate) fn tell_all_copied(&self) -> Result<()> {
         // Under these locks, no thread has taken rows that are not written yet, and no commit is between its number and
         // its rows.
         let _written = self.summaries.writing.lock();
         let _alone = self.mutators.write();
-        let Some(record) = self.summaries.all_copied() else {
+        let Some((record, keys)) = self.summaries.all_copied() else {
             return Ok(());
         };
         // A power cut must not leave the record without the summaries that it counts.
         self.fs.flush()?;
         let mut batch = Batch::default();
         batch.put(key::SUPER_SUMMARIES, &record.encode());
+        match keys.is_empty() {
+            true => batch.delete(key::SUPER_WAITING),
+            false => batch.put(key::SUPER_WAITING, &waiting::encode(&keys)),
+        }
         // The log has it after the places of these summaries.
         Ok(self.kv()?.write(&batch, Durability::Buffered)?)
     }

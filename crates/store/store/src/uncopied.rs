@@ -1,17 +1,19 @@
-//! Rows that are in no summary after a crash: they waited in memory for one, or the power cut took theirs. A mount
-//! finds the candidates in the log, without further reads; a background thread copies them after the mount.
+//! Rows that are in no summary when a store is mounted: they waited in memory for one at a crash, or the power cut took
+//! theirs, or they were too few for one at the unmount. A mount finds the candidates in the log and in `Swaiting`,
+//! without further reads; a background thread copies them after the mount.
 
 use crate::Result;
 use crate::copied_until::CopiedUntil;
 use crate::format::copied::CopiedRecord;
-use crate::format::{key, summary};
+use crate::format::{key, summary, waiting};
 use crate::inner::Inner;
 use crate::logged::{Logged, Uncopied};
 use crate::recovery::Recovery;
 use crate::scrubber::Goes;
+use crate::summaries::Summaries;
 use crate::summary_writer::Why;
 use kv::Kv;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Rows that are compared under one lock, before commits may change rows again.
 const ROWS: usize = 256;
@@ -20,34 +22,39 @@ const ROWS: usize = 256;
 /// has it.
 type Latest = (u64, Option<Option<Vec<u8>>>);
 
-/// The rows that may be in no summary, and the counter of the batch up to which all are.
-pub(crate) fn at_mount(
-    kv: &Kv,
-    recovery: &mut Recovery,
-) -> Result<(Option<Uncopied>, CopiedUntil)> {
+/// The rows that may be in no summary, and what a mount knows of those that are.
+pub(crate) fn at_mount(kv: &Kv, recovery: &mut Recovery) -> Result<(Option<Uncopied>, Summaries)> {
     let value = kv.get(key::SUPER_SUMMARIES)?;
     // A store of a version that wrote no record counts as new: its next deep scrub compares all rows.
     let record = value.and_then(|value| CopiedRecord::decode(&value));
     let record = record.unwrap_or(CopiedRecord::NEW);
-    let logged = std::mem::take(&mut recovery.logged);
-    let uncopied = if logged.has_all_behind(record.batch) {
-        Some(Uncopied::Logged(logged))
-    } else if record.is_all && !logged.goes_behind(record.batch) {
-        None
-    } else {
-        Some(Uncopied::Any)
+    let noted = kv.get(key::SUPER_WAITING)?;
+    let noted = noted.map_or(Some(BTreeSet::new()), |value| waiting::decode(&value));
+    let mut logged = std::mem::take(&mut recovery.logged);
+    let is_quiet = record.is_all && !logged.goes_behind(record.batch);
+    let uncopied = match &noted {
+        Some(noted) if is_quiet && noted.is_empty() => None,
+        Some(noted) if is_quiet || logged.has_all_behind(record.batch) => {
+            logged.add_waiting(noted.clone());
+            Some(Uncopied::Logged(logged))
+        }
+        _ => Some(Uncopied::Any),
     };
     let until = CopiedUntil::new(record, recovery.highest, uncopied.is_none());
-    Ok((uncopied, until))
+    Ok((uncopied, Summaries::new(until, noted.unwrap_or_default())))
 }
 
 impl Inner {
     pub(crate) fn copy_uncopied(&self, goes: Goes<'_>) -> Result<bool> {
         let _alone = self.scrubber.working.lock();
+        if self.uncopied.lock().is_none() {
+            return Ok(true);
+        }
         if !self.copy_logged(goes)? {
             return Ok(false);
         }
         if self.uncopied.lock().is_none() {
+            self.all_rows_wait()?;
             return Ok(true);
         }
         tracing::info!(
@@ -84,7 +91,7 @@ impl Inner {
         };
         let is_done = rows?.is_some();
         if self.uncopied.lock().is_none() {
-            self.all_rows_wait(misses)?;
+            self.summaries.looked_at_all(misses);
         }
         Ok(is_done)
     }
@@ -152,8 +159,7 @@ impl Inner {
     }
 
     /// Called when all rows without a copy wait for one: writes them to summaries, and records that.
-    pub(crate) fn all_rows_wait(&self, misses: u64) -> Result<()> {
-        self.summaries.looked_at_all(misses);
+    pub(crate) fn all_rows_wait(&self) -> Result<()> {
         self.write_summaries(self.moved.of(0), Why::All);
         self.tell_all_copied()
     }

@@ -236,6 +236,50 @@ fn an_unmount_that_comes_first_copies_what_is_in_the_log() {
     assert_eq!(checked(&store).rows_without_copy, 0);
 }
 
+/// Each command mounts the store, stores one object and unmounts it, or is killed. A summary for each would take all that
+/// is kept for summaries with a part of the objects; instead rows wait from one command to the next.
+#[test]
+fn commands_that_store_an_object_each_share_summaries() {
+    const OBJECTS: u64 = 160;
+    let (device, mut model) = (fresh(160), Model::new());
+    let (mut most_waiting, mut blocks) = (0, 0);
+    for number in 0..OBJECTS {
+        let (name, data) = (format!("object-{number}"), pattern(number, 40_000));
+        let store = mount(&device);
+        put(&store, &name, &data).unwrap();
+        model.insert(name, data);
+        if number % 8 == 7 {
+            // Its rows are in the log, which the next command goes through.
+            drop(store);
+            continue;
+        }
+        store.unmount().unwrap();
+        let report = checked(&mount(&device));
+        most_waiting = most_waiting.max(report.rows_without_copy);
+        blocks = report.summaries;
+    }
+    println!("{most_waiting} rows waited at the most, {blocks} summaries");
+    let kept = 156 * (1 << 20) / 1024 / 4096;
+    assert!((4..kept).contains(&blocks), "{blocks} of {kept}");
+    // Two rows an object, until they describe 1,024 times a block.
+    let most = 2 * ((4 << 20) / 40_000 + 2);
+    assert!(
+        (2..most).contains(&most_waiting),
+        "{most_waiting} of {most}"
+    );
+    let store = mount(&device);
+    copy(&store);
+    assert_eq!(checked(&store).rows_without_copy, 0);
+    // What waits no longer is not written again.
+    store.unmount().unwrap();
+    let store = mount(&device);
+    copy(&store);
+    assert_eq!(checked(&store).summaries, blocks + 1);
+    let data = data_zones(&store);
+    drop(store);
+    assert!(salvaged(&device, &data) == model);
+}
+
 /// The bytes read to find rows without a copy do not grow with the number of old objects.
 #[test]
 fn only_what_changed_lately_is_looked_at() {

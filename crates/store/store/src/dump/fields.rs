@@ -8,7 +8,7 @@ use crate::format::record::{
     CollectionRecord, SuperRecord, decode_counters, decode_name, decode_number,
 };
 use crate::format::scrub::{DamageRecord, ScrubRecord};
-use crate::format::{blob, extent, retired, summary};
+use crate::format::{blob, extent, retired, summary, waiting};
 use crate::{Attributes, Name};
 use object::{Blob, Content, Extent};
 use serde_json::{Map, Value, json};
@@ -114,6 +114,7 @@ fn super_key(key: &[u8]) -> Option<Value> {
         key::SUPER_SCRUB,
         key::SUPER_SCRUB_STOPPED,
         key::SUPER_SUMMARIES,
+        key::SUPER_WAITING,
         key::SUPER_SALVAGE,
         key::SUPER_RETIRED,
     ];
@@ -138,6 +139,11 @@ fn super_value(key: &[u8], value: &[u8]) -> Option<Value> {
     if key == key::SUPER_SUMMARIES {
         let record = CopiedRecord::decode(value)?;
         return Some(json!({ "batch": record.batch, "is_all": record.is_all }));
+    }
+    if key == key::SUPER_WAITING {
+        let keys = waiting::decode(value)?.into_iter();
+        let keys: Vec<String> = keys.map(|key| Name::from(&key).hex()).collect();
+        return Some(json!({ "keys": keys }));
     }
     if key == key::SUPER_RETIRED {
         return Some(json!({ "zones": retired::decode(value)? }));

@@ -45,6 +45,8 @@ pub(crate) const SUPER_SCRUB: &[u8] = b"Sscrub";
 pub(crate) const SUPER_SCRUB_STOPPED: &[u8] = b"Sscrub_stopped";
 /// Key of the batch up to which segment summaries have copies of all rows.
 pub(crate) const SUPER_SUMMARIES: &[u8] = b"Ssummaries";
+/// Rows that wait for a segment summary ([`super::waiting`]).
+pub(crate) const SUPER_WAITING: &[u8] = b"Swaiting";
 /// Key of the stage of a salvage in place; absent once that has ended.
 pub(crate) const SUPER_SALVAGE: &[u8] = b"Ssalvage";
 /// Key of the zones that are out of use because they cannot be read.

@@ -19,6 +19,7 @@ mod summary_columns;
 mod summary_row;
 #[cfg(test)]
 mod tests;
+pub(crate) mod waiting;
 
 /// Version of the whole format; a store of another version is refused.
 pub const FORMAT_VERSION: u32 = 3;
@@ -38,6 +39,7 @@ pub(crate) fn fuzz(bytes: &[u8]) {
         scrub::DamageRecord::decode(bytes).map(|r| r.encode()),
         copied::CopiedRecord::decode(bytes).map(|r| r.encode()),
         retired::decode(bytes).map(|zones| retired::encode(&zones)),
+        waiting::decode(bytes).map(|keys| waiting::encode(&keys)),
         metadata_damage::decode(bytes).map(|entries| metadata_damage::encode(&entries)),
     ];
     assert!(again.into_iter().flatten().all(|again| again == bytes));

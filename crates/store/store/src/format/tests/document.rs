@@ -339,6 +339,7 @@ fn namespaces() {
         key::SUPER_SCRUB.to_vec(),
         key::SUPER_SCRUB_STOPPED.to_vec(),
         key::SUPER_SUMMARIES.to_vec(),
+        key::SUPER_WAITING.to_vec(),
         key::SUPER_SALVAGE.to_vec(),
         key::SUPER_RETIRED.to_vec(),
         key::collection("c"),
