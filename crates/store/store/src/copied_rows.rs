@@ -11,6 +11,7 @@ use crate::summary_writer::{Why, read_places};
 use kv::{Batch, Durability};
 use object::Content;
 use runtime::{HashMap, HashSet};
+use std::collections::BTreeSet;
 use std::hash::BuildHasher;
 use zone::ZoneId;
 
@@ -139,15 +140,21 @@ impl Inner {
 
     /// Removes unreadable summaries of a zone from the index.
     pub(crate) fn drop_lost_summaries(&self, zone: ZoneId) -> Result<()> {
-        let _alone = self.summaries.writing.lock();
         let kv = self.kv()?;
+        // Until the end, the zone is not reset, so that its places stay those of these summaries.
         let _reading = self.gate.enter_in([zone]);
-        let places = read_places(&kv, zone)?;
-        let lost = |place: &(u32, u32)| Ok(self.read_summary(zone, *place)?.is_none());
-        let lost: Vec<bool> = places.iter().map(lost).collect::<Result<_>>()?;
-        if lost.contains(&true) {
-            let kept = places.iter().zip(&lost).filter(|(_, lost)| !**lost);
-            let kept: Vec<(u32, u32)> = kept.map(|(place, _)| *place).collect();
+        let mut lost = BTreeSet::new();
+        for place in read_places(&kv, zone)? {
+            if self.read_summary(zone, place)?.is_none() {
+                lost.insert(place);
+            }
+        }
+        // Not held while the drive reads: a read that hangs would stop the resets of all zones.
+        let _alone = self.summaries.writing.lock();
+        let mut kept = read_places(&kv, zone)?;
+        let before = kept.len();
+        kept.retain(|place| !lost.contains(place));
+        if kept.len() < before {
             let mut batch = Batch::default();
             match kept.is_empty() {
                 true => batch.delete(&key::summaries(zone)),
@@ -255,3 +262,8 @@ impl Inner {
         Ok(rows)
     }
 }
+
+#[cfg(test)]
+// A failed unwrap is a failed test.
+#[allow(clippy::unwrap_used)]
+mod tests;

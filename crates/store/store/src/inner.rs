@@ -237,8 +237,6 @@ impl Inner {
         // batch may be lost: the next mount then finds a zone without live bytes, and any later use of the zone follows
         // this batch in the log.
         let has_kept = self.keep_summaries_of(zone)?;
-        // A scrub that drops damaged summaries from the row must not write it again after this batch.
-        let writing = self.summaries.writing.lock();
         let mut batch = Batch::default();
         batch.delete(&key::freelist(zone));
         batch.delete(&key::summaries(zone));
@@ -251,6 +249,8 @@ impl Inner {
             .filter_map(|(_, found)| found.as_ref())
             .filter(|(at, damage)| !self.can_be_read(*at, damage.length));
         let is_retired = is_worn_out(unreadable.map(|(_, damage)| damage));
+        // A scrub that drops damaged summaries from the row must not write it again after this batch.
+        let writing = self.summaries.writing.lock();
         let list = is_retired.then(|| self.retired.add(zone, &mut batch));
         let kv = self.kv()?;
         if has_kept || self.unsynced.any() {

@@ -40,7 +40,7 @@ struct Lasts<'a> {
 impl Drop for Lasts<'_> {
     fn drop(&mut self) {
         self.inner.freelist.end_moment(self.watch.number);
-        *self.inner.readers.count.lock() -= 1;
+        self.inner.readers.there.lock().count -= 1;
         self.inner.readers.left.notify_all();
         // Zones that the moment held may be worth cleaning.
         self.inner.cleaner.cleaned();
@@ -64,7 +64,7 @@ impl Store {
 impl<'a> Moment<'a> {
     fn new(inner: &'a Arc<Inner>, kv: &'a Kv) -> Self {
         let _alone = inner.mutators.write();
-        *inner.readers.count.lock() += 1;
+        inner.readers.there.lock().count += 1;
         let watch = MomentWatch {
             freelist: inner.freelist.clone(),
             number: inner.freelist.begin_moment(),
@@ -181,6 +181,7 @@ impl Inner {
     pub(crate) fn give_up_moments(&self, why: &'static str) -> bool {
         let any = self.freelist.give_up_moments();
         if any {
+            self.readers.there.lock().awaited_until = self.runtime.now() + PATIENCE;
             tracing::warn!(
                 why,
                 "a backup under way is given up: the zones that it held are needed"
@@ -189,19 +190,25 @@ impl Inner {
         any
     }
 
-    /// Like [`Self::give_up_moments`], and waits for the readers to leave, at most 10 seconds: zones of the metadata
-    /// come back only then.
+    /// Like [`Self::give_up_moments`], and waits for the readers to leave, also for those whose moments another thread
+    /// has given up: zones of the metadata come back only then. At most 10 seconds after the last one was given up.
+    /// False if there were none and no reader has left.
     pub(crate) fn give_up_moments_and_wait(&self, why: &'static str) -> bool {
         let any = self.give_up_moments(why);
-        let until = self.runtime.now() + PATIENCE;
-        let mut count = self.readers.count.lock();
-        while any && *count > 0 {
-            let left = until.saturating_sub(self.runtime.now());
+        let mut there = self.readers.there.lock();
+        let before = there.count;
+        while there.count > 0 {
+            let left = there.awaited_until.saturating_sub(self.runtime.now());
             if left.is_zero() {
                 break;
             }
-            self.readers.left.wait_for(&mut count, left);
+            self.readers.left.wait_for(&mut there, left);
         }
-        any
+        any || there.count < before
     }
 }
+
+#[cfg(test)]
+// A failed unwrap is a failed test.
+#[allow(clippy::unwrap_used)]
+mod tests;

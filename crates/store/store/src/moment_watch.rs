@@ -4,6 +4,7 @@ use crate::freelist::Freelist;
 use crate::{Error, Result};
 use runtime::sync::{Condvar, Mutex};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A handle, usable from any thread, that tells whether a moment was given up.
 #[derive(Clone)]
@@ -22,9 +23,16 @@ impl MomentWatch {
     }
 }
 
-/// Number of readers at moments; `left` is notified when one ends.
+/// Readers at moments; `left` is notified when one ends.
 #[derive(Default)]
 pub(crate) struct Readers {
-    pub count: Mutex<usize>,
+    pub there: Mutex<There>,
     pub left: Condvar,
+}
+
+#[derive(Default)]
+pub(crate) struct There {
+    pub count: usize,
+    /// Until when writers wait for readers whose moments were given up, on the monotonic clock.
+    pub awaited_until: Duration,
 }

@@ -13,16 +13,15 @@ impl Store {
     /// with its bytes; if it returns false, the scrub ends and the result is false.
     pub fn scrub(&self, deep: bool, mut goes: impl FnMut(u64) -> bool) -> Result<bool> {
         self.inner.check_writable()?;
-        self.inner.release_scrub()?;
+        self.inner.release_scrub(|| ())?;
         self.inner.scrub(deep, &mut goes)
     }
 
     /// Requests a pass from the scrub's thread, for a store mounted with `background`.
     pub fn scrub_start(&self, deep: bool) -> Result<()> {
         self.inner.check_writable()?;
-        self.inner.release_scrub()?;
-        self.inner.scrubber.request(deep);
-        Ok(())
+        self.inner
+            .release_scrub(|| self.inner.scrubber.request(deep))
     }
 
     /// Ends the current pass after the piece that is being read. It is resumed on request, or when the next pass is
@@ -52,12 +51,14 @@ impl Store {
 }
 
 impl Inner {
-    fn release_scrub(&self) -> Result<()> {
+    /// Takes a stop back and starts; another stop comes before both or after both.
+    fn release_scrub(&self, start: impl FnOnce()) -> Result<()> {
         let _alone = self.scrubber.changing.lock();
         if self.scrubber.status().stopped_micros.is_some() {
             self.set_scrub_stopped(|batch, key| batch.delete(key))?;
             self.scrubber.release();
         }
+        start();
         Ok(())
     }
 
