@@ -2,7 +2,8 @@
 //!
 //! One thread takes all reads that have been begun and hands them to the drive together, whatever files they are of. It
 //! is started by the first such read, and ends with the mount. Each read has a buffer of its own, so a read whose
-//! caller no longer waits does no harm.
+//! caller no longer waits does no harm. A caller that waits before the thread has come to its read does the read itself,
+//! so that only those wait for a read that hangs that were handed to the drive together with it.
 
 use crate::{Error, Result};
 use runtime::Runtime;
@@ -24,9 +25,11 @@ pub(crate) struct Ask<'a, R> {
     pub buffer: &'a mut [u8],
 }
 
-/// A read that has been begun.
+/// A read that has been begun. If it is dropped, the bytes are not read any more, unless the thread has come to it.
 pub struct PendingRead {
     answer: Arc<Answer>,
+    /// Takes the request out of the queue, unless the thread has, and does the read if it is told to.
+    take_back: Option<Box<dyn FnOnce(bool) + Send>>,
 }
 
 #[derive(Default)]
@@ -66,13 +69,24 @@ struct Waiting<R> {
 
 impl PendingRead {
     /// Waits for the bytes; they are fewer than requested only at the file's end.
-    pub fn wait(self) -> Result<Vec<u8>> {
+    pub fn wait(mut self) -> Result<Vec<u8>> {
+        if let Some(take_back) = self.take_back.take() {
+            take_back(true);
+        }
         let mut bytes = self.answer.bytes.lock();
         loop {
             if let Some(bytes) = bytes.take() {
                 return bytes;
             }
             self.answer.given.wait(&mut bytes);
+        }
+    }
+}
+
+impl Drop for PendingRead {
+    fn drop(&mut self) {
+        if let Some(take_back) = self.take_back.take() {
+            take_back(false);
         }
     }
 }
@@ -117,11 +131,23 @@ impl<R: ReadsTogether> Later<R> {
             self.started.get_or_init(|| Queue::start(&self.runtime))
         });
         let queue = queue.as_ref();
-        match queue.filter(|queue| queue.process == std::process::id()) {
-            Some(queue) => queue.add(request),
-            None => answer_all(std::slice::from_mut(&mut request)),
+        let queue = queue.filter(|queue| queue.process == std::process::id());
+        let Some(queue) = queue.cloned() else {
+            answer_all(std::slice::from_mut(&mut request));
+            let take_back = None;
+            return PendingRead { answer, take_back };
+        };
+        queue.add(request);
+        let mine = answer.clone();
+        let take_back = move |reads| {
+            if let Some(mut request) = queue.take_back(&mine).filter(|_| reads) {
+                answer_all(std::slice::from_mut(&mut request));
+            }
+        };
+        PendingRead {
+            answer,
+            take_back: Some(Box::new(take_back)),
         }
-        PendingRead { answer }
     }
 }
 
@@ -163,6 +189,13 @@ impl<R: ReadsTogether> Queue<R> {
         }
         waiting.requests.push(request);
         self.changed.notify_one();
+    }
+
+    fn take_back(&self, answer: &Arc<Answer>) -> Option<Request<R>> {
+        let is_it = |request: &Request<R>| Arc::ptr_eq(&request.answer, answer);
+        let mut waiting = self.waiting.lock();
+        let place = waiting.requests.iter().position(is_it);
+        place.map(|place| waiting.requests.remove(place))
     }
 
     fn serve(&self) {

@@ -71,6 +71,23 @@ fn a_stuck_read_holds_up_neither_writers_of_its_file_nor_other_readers() {
     }
 }
 
+/// The thread of reads that are waited for later hangs in one: who waits for another does it without the thread.
+#[test]
+fn a_stuck_read_that_is_waited_for_later_holds_up_no_other() {
+    let (drive, fs) = mounted(0);
+    let gate = Gate::new();
+    drive.add(Plan::at(ZoneCommand::Read, 1, Fault::Stuck(gate.clone())));
+    let (a, b) = (fs.open("/a.sst").unwrap(), fs.open("/b.sst").unwrap());
+    let stuck = a.read_later(0, 20_000);
+    gate.wait_until_stuck(1);
+    let pending = b.read_later(0, 20_000);
+    comes_back(&gate, || {
+        assert_eq!(pending.wait().unwrap(), [2; 20_000]);
+    });
+    gate.release();
+    assert_eq!(stuck.wait().unwrap(), [1; 20_000]);
+}
+
 #[test]
 fn a_stuck_reset_holds_up_no_read() {
     let (drive, fs) = mounted(0);

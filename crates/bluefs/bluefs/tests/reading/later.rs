@@ -45,8 +45,10 @@ fn reads_that_are_waited_for_later_are_what_was_written_whatever_files_they_are_
         let late = files[0].0[0].read_later(0, 40_000);
         drop((files, fs));
         assert_eq!(late.wait().unwrap().len(), 40_000);
-        // The thread releases the drive before it answers the read.
-        assert_eq!(Arc::strong_count(&device), 1);
+        // The drive is released before the read is answered. The thread may still be at reads that nobody waited for.
+        while Arc::strong_count(&device) > 1 {
+            std::thread::yield_now();
+        }
     }
 }
 
