@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -199,9 +200,18 @@ class RandomAccessFile final : public FSRandomAccessFile {
     if (scratch == nullptr && n > 0) return ReadMapped(offset, n, result);
     size_t got = 0;
     const auto read = [&] { return zs_reader_read(reader_, offset, scratch, n, &got); };
-    IOStatus s = TableStatus(Patiently(read), path_);
+    const bool is_first = !has_read_.load(std::memory_order_relaxed);
+    if (is_first) has_read_.store(true, std::memory_order_relaxed);
+    const zs_code code = Patiently(read);
+    const bool is_ahead = is_first && n >= kAlignment && offset + n >= zs_reader_size(reader_);
+    if (code != ZS_OK && is_ahead) {
+      // RocksDB opens no table whose end it cannot read in advance, up to 512 KiB. What it needs of that and
+      // does not find in its buffer it reads by itself: so a small table opens although a block is damaged.
+      *result = Slice();
+      return IOStatus::OK();
+    }
     *result = Slice(scratch, got);
-    return s;
+    return TableStatus(code, path_);
   }
   // RocksDB 7.8 asks for this only where it reads ahead with direct I/O.
   IOStatus ReadAsync(rocksdb::FSReadRequest& request, const IOOptions&,
@@ -258,6 +268,7 @@ class RandomAccessFile final : public FSRandomAccessFile {
   zs_reader* const reader_;
   const uint64_t mount_;
   const bool direct_;
+  mutable std::atomic<bool> has_read_ = false;
   mutable std::mutex mapping_;
   mutable std::string mapped_;
 };
