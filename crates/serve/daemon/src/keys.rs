@@ -7,10 +7,10 @@
 use crate::private::{self, FileError};
 use runtime::Runtime;
 use s3::{Credentials, Key, Rights, small_file};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use tempfile::{NamedTempFile, PersistError};
 use thiserror::Error;
 
 /// Environment variable with the access key.
@@ -213,13 +213,8 @@ pub(crate) fn point_at(path: &Path, address: &str, tls: bool) -> Result<()> {
             _ => changed += &format!("{line}\n"),
         }
     }
-    // Written to a new file that is renamed over the old one, so that a full disk cannot lose the keys.
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(".new");
-    let beside = PathBuf::from(beside);
-    let _ = fs::remove_file(&beside);
-    write_private(&beside, &changed).map_err(|e| KeysError::file(&beside, e))?;
-    fs::rename(&beside, path).map_err(|e| KeysError::file(path, e))
+    write_private(path, &changed, |file| file.persist(path))
+        .map_err(|error| KeysError::file(path, error))
 }
 
 fn from_file(path: &Path) -> Result<Keys> {
@@ -269,7 +264,11 @@ fn make(path: &Path) -> Result<Keys> {
          host_base = \n\
          host_bucket = \n"
     );
-    write_private(path, &text).map_err(|e| KeysError::file(path, e))?;
+    match write_private(path, &text, |file| file.persist_noclobber(path)) {
+        // Another process has made one meanwhile.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return from_file(path),
+        done => done.map_err(|error| KeysError::file(path, error))?,
+    }
     let source = Source::File {
         path: path.to_owned(),
         new: true,
@@ -281,15 +280,23 @@ fn make(path: &Path) -> Result<Keys> {
     })
 }
 
-/// Creates a file that only its owner can read; it is durable when this returns.
-fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    let mut file: File = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(path)?;
+/// Writes a file that only its owner can read and has `name` give it its name, so that neither a full disk nor a kill
+/// leaves a part of it. It is durable when this returns.
+fn write_private(
+    path: &Path,
+    text: &str,
+    name: impl FnOnce(NamedTempFile) -> std::result::Result<File, PersistError>,
+) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| folder.is_dir());
+    let folder = folder.unwrap_or(Path::new("."));
+    // Mode 0600, as all that this makes.
+    let mut file = tempfile::Builder::new()
+        .prefix(".keys-")
+        .tempfile_in(folder)?;
     file.write_all(text.as_bytes())?;
-    file.sync_all()
+    file.as_file().sync_all()?;
+    name(file).map_err(|error| error.error)?;
+    File::open(folder)?.sync_all()
 }
 
 fn setting<'a>(text: &'a str, name: &str) -> Option<&'a str> {
@@ -369,8 +376,19 @@ mod tests {
     fn a_key_file_without_keys_is_damaged() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("d.zoned.keys");
-        write_private(&path, "access_key = \n").unwrap();
+        fs::write(&path, "access_key = \n").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         assert!(matches!(from_file(&path), Err(KeysError::NoKeys { .. })));
+    }
+
+    #[test]
+    fn of_two_that_make_keys_both_get_those_of_the_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("d.zoned.keys");
+        let made = make(&path).unwrap();
+        assert_eq!(make(&path).unwrap().access_key, made.access_key);
+        // Nothing else is left in the folder.
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 
     #[test]

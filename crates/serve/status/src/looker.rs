@@ -49,8 +49,9 @@ impl Looker {
                 let begin = std::time::Instant::now();
                 let look = served.look(before.as_deref());
                 *took.lock() = begin.elapsed().saturating_sub(look.objects_took());
-                drop(turn);
                 latest.send_replace(Some(Arc::new(look)));
+                // Not earlier, or an older snapshot could take the place of a newer one.
+                drop(turn);
             });
             // It runs to its end, whether or not a request waits for it.
             drop(look.await);
