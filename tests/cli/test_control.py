@@ -221,7 +221,7 @@ def test_a_path_longer_than_a_sockets_address(zonestore, serve, store, tmp_path)
     for name in ("d.zoned", "n" * 200 + ".zoned"):
         drive = deep / name
         shutil.copy(store, drive)
-        env = {"ZONESTORE_ACCESS_KEY": "a", "ZONESTORE_SECRET_KEY": "b"}
+        env = {"ZONESTORE_ACCESS_KEY": "a", "ZONESTORE_SECRET_KEY": "bbbbbbbb"}
         server = serve(drive, env=env)
         assert zonestore("store", "df", drive).err == ""
         # By another way to the same file.

@@ -297,6 +297,8 @@ impl From<KeysError> for CommandError {
         sorted! { error:
             E::OneVariable { .. } => Usage,
                 "set both, or neither to use the key file beside the drive";
+            E::ShortSecret => Usage,
+                "give it a longer one, or unset both to use the key file beside the drive";
             E::EmptyVariable { .. } => Usage,
                 "give it a value, or unset both to use the key file beside the drive";
             E::NoKeys { .. } => Damaged, NEW;

@@ -18,6 +18,9 @@ pub const ACCESS_KEY_VARIABLE: &str = "ZONESTORE_ACCESS_KEY";
 /// Environment variable with the secret key.
 pub const SECRET_KEY_VARIABLE: &str = "ZONESTORE_SECRET_KEY";
 
+/// Shorter secrets could be guessed.
+pub(crate) const MIN_SECRET_CHARS: usize = 8;
+
 /// An access key with its secret, and their source.
 #[derive(Clone)]
 pub struct Keys {
@@ -84,6 +87,11 @@ pub enum KeysError {
     /// Other users can read the file.
     #[error(transparent)]
     Readable(#[from] FileError),
+    /// The secret key in the environment is too short.
+    #[error(
+        "{SECRET_KEY_VARIABLE} has fewer than {MIN_SECRET_CHARS} characters: it could be guessed"
+    )]
+    ShortSecret,
     /// The file cannot be read or written.
     #[error("{}: {source}", path.display())]
     File {
@@ -165,6 +173,9 @@ fn of_variables(
         }
     }
     match (access, secret) {
+        (_, Some(secret)) if secret.chars().count() < MIN_SECRET_CHARS => {
+            Err(KeysError::ShortSecret)
+        }
         (Some(access_key), Some(secret_key)) => Ok(Some((access_key, secret_key))),
         (None, None) => Ok(None),
         (one, _) => {
@@ -399,6 +410,8 @@ mod tests {
         assert_eq!(of(None, None).unwrap(), None);
         let both = of(Some("me"), Some("a secret")).unwrap();
         assert_eq!(both, Some(("me".to_owned(), "a secret".to_owned())));
+        let short = of(Some("me"), Some("7 chars")).unwrap_err();
+        assert!(matches!(short, KeysError::ShortSecret));
         for empty in ["", " "] {
             for (access, secret) in [(empty, "a secret"), ("me", empty), (empty, empty)] {
                 let found = of(Some(access), Some(secret));

@@ -83,7 +83,7 @@ pub struct Putting {
 #[derive(Deserialize)]
 pub struct Purging {
     /// Least age of the file in seconds; any age if not given.
-    pub older_than: Option<f64>,
+    pub older_than: Option<Age>,
 }
 
 /// Outcome of a put.
@@ -188,13 +188,29 @@ pub struct Emptied {
     pub files: u64,
 }
 
-/// Suffixes to hash again in any case, and ages in seconds beyond which files are removed.
+/// An age in seconds; one below zero would make files old that are not.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(try_from = "f64")]
+pub struct Age(pub f64);
+
+impl TryFrom<f64> for Age {
+    type Error = String;
+
+    fn try_from(seconds: f64) -> Result<Self, String> {
+        match seconds >= 0.0 && seconds.is_finite() {
+            true => Ok(Self(seconds)),
+            false => Err(format!("{seconds} is no age in seconds")),
+        }
+    }
+}
+
+/// Suffixes to hash again in any case, and ages beyond which files are removed.
 #[derive(Deserialize)]
 #[serde(default)]
 pub struct Hashing {
     pub recalculate: Vec<String>,
-    pub reclaim_age: f64,
-    pub commit_window: f64,
+    pub reclaim_age: Age,
+    pub commit_window: Age,
 }
 
 impl Default for Hashing {
@@ -202,8 +218,8 @@ impl Default for Hashing {
     fn default() -> Self {
         Self {
             recalculate: Vec::new(),
-            reclaim_age: 7.0 * 24.0 * 3600.0,
-            commit_window: 60.0,
+            reclaim_age: Age(7.0 * 24.0 * 3600.0),
+            commit_window: Age(60.0),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Routes of all calls of one drive, and the handlers of short ones.
 
 use crate::api::{Done, Emptied, Kind, NewPolicy, Policy, Purging};
-use crate::failure::{invalid, of_drive};
+use crate::failure::of_drive;
 use crate::path::Named;
 use crate::state::{Answer, Calls, SwiftCalls};
 use crate::{data, listings};
@@ -89,9 +89,6 @@ async fn purge(
     query: Result<Query<Purging>, QueryRejection>,
 ) -> Answer<Done> {
     let Query(Purging { older_than }) = query?;
-    if older_than.is_some_and(|seconds| !(seconds.is_finite() && seconds >= 0.0)) {
-        return Err(invalid("older_than: seconds, and none below 0"));
-    }
     let (address, file) = (named.address()?, named.file()?);
     let since = older_than.map_or(u64::MAX, |seconds| calls.seconds_ago(seconds));
     calls

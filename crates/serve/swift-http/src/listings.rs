@@ -111,7 +111,7 @@ pub async fn hashes(State(calls): Calls, named: Named, body: Body) -> Answer<Has
     let found = calls.call(move |calls| {
         let ages = Ages {
             reclaim: Reclaim {
-                age: (reclaim_age.max(0.0) * 1e5) as u64,
+                age: (reclaim_age.0 * 1e5) as u64,
                 now: calls.runtime.unix_micros() / 10,
             },
             committing_since: calls.seconds_ago(commit_window),

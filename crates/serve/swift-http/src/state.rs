@@ -1,6 +1,6 @@
 //! State that all calls of one drive share.
 
-use crate::api::Done;
+use crate::api::{Age, Done};
 use crate::failure::{not_run, of_drive};
 use crate::held::Held;
 use axum::Json;
@@ -77,9 +77,9 @@ impl SwiftCalls {
     }
 
     /// Unix time in microseconds, `seconds` ago.
-    pub(crate) fn seconds_ago(&self, seconds: f64) -> u64 {
+    pub(crate) fn seconds_ago(&self, Age(seconds): Age) -> u64 {
         let now = self.runtime.unix_micros();
-        now.saturating_sub((seconds.max(0.0) * 1e6) as u64)
+        now.saturating_sub((seconds * 1e6) as u64)
     }
 
     /// Runs a call that changes objects, and answers [`Done`].

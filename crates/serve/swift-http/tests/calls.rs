@@ -297,6 +297,12 @@ async fn listings_name_what_is_there() {
     }
     let kept = calls.json(Method::POST, "/0/7/hashes", "{}").await;
     assert_eq!(kept["computed"], 0);
+    // With an age below zero, everything would be old.
+    for age in ["reclaim_age", "commit_window"] {
+        let hashing = json!({age: -1.0}).to_string();
+        let refused = calls.problem(Method::POST, "/0/7/hashes", hashing).await;
+        assert_eq!(refused, (400, "invalid".into()));
+    }
     let quarantine = format!("{}/quarantine", object(0));
     calls.json(Method::POST, &quarantine, "").await;
     assert_eq!(get("/0/quarantined").await[0]["partition"], 7);

@@ -1,13 +1,12 @@
 //! The entries of `[[key]]` in a configuration, with their secrets.
 
 use super::{KeyEntry, SettingsError};
+use crate::keys::MIN_SECRET_CHARS;
 use crate::private;
 use s3::{Credentials, Grant, Key, Rights};
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Shorter secrets could be guessed.
-const MIN_SECRET_CHARS: usize = 8;
 const NOTHING: &str = "it may do nothing: give it rights, or admin = true";
 
 /// The keys of these entries, with their secrets, for a configuration at `path`.
