@@ -28,7 +28,10 @@ def test_objects_come_back_from_a_drive_without_metadata(zonestore, tmp_path):
     for name, body in bodies.items():
         zonestore("store", "put", "lost.zoned", "-", f"album/{name}", stdin=body)
     overwrite_superblocks(tmp_path / "lost.zoned")
-    assert "store salvage" in zonestore.try_("store", "ls", "lost.zoned").failed(6)
+    for command in ("ls", "fsck"):
+        told = zonestore.try_("store", command, "lost.zoned").failed(6)
+        # A repair would refuse such a drive.
+        assert "store salvage" in told and "--repair" not in told
     before = (tmp_path / "lost.zoned").read_bytes()
 
     assert "whole: 6 objects" in zonestore("store", "salvage", "lost.zoned").text

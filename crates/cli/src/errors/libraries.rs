@@ -27,7 +27,7 @@ passed_on! {
 }
 
 /// The hint for a drive that cannot be mounted but may still have data.
-const KEEP: &str = "nothing was changed; keep the drive as it is: `zonestore store salvage DRIVE` looks for objects, `drive report` \
+pub const KEEP: &str = "nothing was changed; keep the drive as it is: `zonestore store salvage DRIVE` looks for objects, `drive report` \
      shows its zones";
 const SHAPE_HINT: &str = "`zonestore help drive create` explains the options";
 const LARGER_DRIVE: &str = "make the drive larger, or its zones smaller (--zone-size)";
