@@ -280,6 +280,66 @@ fn commands_that_store_an_object_each_share_summaries() {
     assert!(salvaged(&device, &data) == model);
 }
 
+/// The same with a power cut in any command to the drive of a further one.
+#[test]
+fn what_waits_from_one_command_to_the_next_survives_a_power_cut() {
+    let drive = Arc::new(PowerCut::new(shape(64)).unwrap());
+    let device: Arc<dyn ZonedDevice> = drive.clone();
+    mkfs(&device);
+    let store = mount(&device);
+    create_collection(&store);
+    store.unmount().unwrap();
+    let mut model = Model::new();
+    for number in 0..12 {
+        let store = mount(&device);
+        put(&store, &number.to_string(), &pattern(number, 40_000)).unwrap();
+        model.insert(number.to_string(), pattern(number, 40_000));
+        store.unmount().unwrap();
+    }
+    let limits = CrashLimits {
+        max_states: 2,
+        seed: seed(),
+        ..CrashLimits::default()
+    };
+    let before = drive.crash_states(limits).remove(0);
+    let command = |drive: &Arc<PowerCut>| {
+        let device: Arc<dyn ZonedDevice> = drive.clone();
+        let Ok(store) = Store::mount(device, options()) else {
+            return false;
+        };
+        let is_done = put(&store, "new", &pattern(99, 40_000)).is_ok();
+        // A cut ends it early; what is not told is the subject.
+        drop(store.unmount());
+        is_done
+    };
+    let whole = Arc::new(drive.restart(&before));
+    assert!(command(&whole));
+    let (mut states, mut waited) = (0, 0);
+    for cut in 0..whole.operation_count() {
+        let drive = Arc::new(drive.restart(&before));
+        drive.cut_after(cut);
+        let is_done = command(&drive);
+        for state in drive.crash_states(limits) {
+            states += 1;
+            let image: Arc<dyn ZonedDevice> = Arc::new(drive.image(&state));
+            let store = mount(&image);
+            waited += checked(&store).rows_without_copy;
+            copy(&store);
+            assert_eq!(checked(&store).rows_without_copy, 0, "{cut}: {state:?}");
+            let has_new = store.stat("c", "new").unwrap().is_some();
+            assert!(has_new || !is_done, "{cut}: {state:?}");
+            let mut expected = model.clone();
+            if has_new {
+                expected.insert("new".to_owned(), pattern(99, 40_000));
+            }
+            let data = data_zones(&store);
+            drop(store);
+            assert!(salvaged(&image, &data) == expected, "{cut}: {state:?}");
+        }
+    }
+    assert!(states > 10 && waited > states, "{states}, {waited}");
+}
+
 /// The bytes read to find rows without a copy do not grow with the number of old objects.
 #[test]
 fn only_what_changed_lately_is_looked_at() {
