@@ -3,6 +3,7 @@
 `_datadir` and `_data_file` are the paths that Swift would use. Nothing lies there; they name the object in logs and in calls.
 """
 
+import collections
 import functools
 import os
 import time
@@ -145,6 +146,29 @@ class ECDiskFile(ZonedDiskFile, diskfile.ECDiskFile):
 
     def _preferences(self):
         return self._frag_index, self._frag_prefs
+
+    def _get_ondisk_files(self, files, policy=None):
+        """Swift's choice. Of the fragments that a preference leaves it takes the last of a set of integers, which is the
+        highest only below 8; the daemon has chosen the highest, so no other one is left to Swift."""
+        asked, self._frag_prefs = self._frag_prefs, self._highest_alone(files)
+        try:
+            return super()._get_ondisk_files(files, policy)
+        finally:
+            self._frag_prefs = asked
+
+    def _highest_alone(self, files):
+        if not self._frag_prefs:
+            return self._frag_prefs
+        there = collections.defaultdict(set)
+        for name in files:
+            if name.endswith(".data"):
+                info = self.manager.parse_on_disk_filename(name, self.policy)
+                there[info["timestamp"]].add(info["frag_index"])
+
+        def alone(preference):
+            left = there[preference["timestamp"]].difference(preference["exclude"])
+            return {**preference, "exclude": [*preference["exclude"], *sorted(left)[:-1]]}
+        return [alone(preference) for preference in self._frag_prefs]
 
     def purge(self, timestamp, frag_index, nondurable_purge_delay=0, meta_timestamp=None):
         """Removes what has been moved to its home, each file by its name."""

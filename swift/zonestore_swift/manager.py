@@ -13,6 +13,7 @@ from zonestore_swift import audit, part_power
 from zonestore_swift import metadata as frames
 from zonestore_swift.disk_file import DiskFile, ECDiskFile
 from zonestore_swift.drives import DEFAULT_SOCKET, Drives
+from zonestore_swift.errors import Refused
 from zonestore_swift.location import Location
 
 # Data up to here travel with the metadata, in one call in either direction.
@@ -168,6 +169,9 @@ class ZonedManager(diskfile.BaseDiskFileManager):
         try:
             metadata = frames.decode(next(iter(opened.metadata.values())))
             account, container, name = split_path(metadata.get("name", ""), 3, 3, True)
+        except frames.UnknownVersion as error:
+            # A later version of this package wrote them: the object is there.
+            raise Refused("unknown_version", f"{names[0]} in {datadir}: {error}") from error
         except ValueError:
             raise DiskFileNotExist() from None
         return self.diskfile_cls(self, dev_path, partition, account, container, name, policy=policy, **kwargs), names

@@ -39,8 +39,12 @@ class Upload:
         length = sum(len(piece) for piece in pieces)
         if not length:
             return
+        self._send(b"".join((b"%x\r\n" % length, *pieces, b"\r\n")))
+        self._turns.passed(length)
+
+    def _send(self, data):
         try:
-            self._connection.send(b"".join((b"%x\r\n" % length, *pieces, b"\r\n")))
+            self._connection.send(data)
         except (BrokenPipeError, ConnectionResetError):
             # Who refuses says so without waiting for the end.
             self._answer()
@@ -48,12 +52,10 @@ class Upload:
         except BaseException:
             self.close()
             raise
-        self._turns.passed(length)
 
     def finish(self):
         """The daemon's answer. Raises a `Refused`."""
-        with self._transport.closing_on_error(self._connection):
-            self._connection.send(b"0\r\n\r\n")
+        self._send(b"0\r\n\r\n")
         return json.loads(self._answer())
 
     def _answer(self):

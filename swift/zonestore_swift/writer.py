@@ -1,5 +1,7 @@
 """Writing an object, its metadata or its tombstone: data is staged with the daemon, then one call makes it an object."""
 
+import time
+
 from swift.common.exceptions import DiskFileError, DiskFileNoSpace
 from swift.common.utils import Timestamp
 from swift.obj import diskfile
@@ -7,6 +9,10 @@ from swift.obj import diskfile
 from zonestore_swift import metadata as frames
 from zonestore_swift import part_power
 from zonestore_swift.errors import NoPolicy, NotFound, Refused
+
+
+# Seconds after which what waits is sent: the daemon gives a body up that brings nothing for 120, and Swift waits 60 for a piece.
+SEND_AFTER = 20
 
 
 class ZonedWriter(diskfile.BaseDiskFileWriter):
@@ -18,6 +24,7 @@ class ZonedWriter(diskfile.BaseDiskFileWriter):
         self._pieces = []
         self._waiting = 0
         self._upload = None
+        self._sent_at = 0
         self._staged = None
         self._is_obsolete = False
 
@@ -37,7 +44,8 @@ class ZonedWriter(diskfile.BaseDiskFileWriter):
         # Callers may use their buffer again.
         self._pieces.append(bytes(chunk))
         self._waiting += len(chunk)
-        if self._upload_size > self.manager.small_bytes and self._waiting >= self.manager.send_bytes:
+        is_late = self._upload is not None and time.monotonic() - self._sent_at >= SEND_AFTER
+        if is_late or (self._upload_size > self.manager.small_bytes and self._waiting >= self.manager.send_bytes):
             self._send()
 
     def _send(self):
@@ -46,6 +54,7 @@ class ZonedWriter(diskfile.BaseDiskFileWriter):
             self._upload = self._diskfile.stage(self._size)
         pieces, self._pieces, self._waiting = self._pieces, [], 0
         self._upload.send(pieces)
+        self._sent_at = time.monotonic()
 
     def chunks_finished(self):
         if self._staged is not None:

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import threading
 import time
+import types
+from hashlib import md5
 
 import pytest
 from swift.common.concurrency import GreenPool, hubs, sleep, tpool
@@ -16,6 +18,7 @@ from swift.common.exceptions import DiskFileDeviceUnavailable
 from backends import DEVICE, DaemonProcess, Zoned
 from objects import Objects, moment
 from zonestore_swift import metadata as frames
+from zonestore_swift import streams, writer
 from zonestore_swift.errors import Refused, Unavailable
 from zonestore_swift.transport import Transport
 
@@ -274,10 +277,30 @@ def test_metadata_of_a_later_version_are_no_damage(zoned, plain):
     objects.put(data=b"abc")
     disk_file = objects.file()
     disk_file.drive_object.put("1700000001.00000.data", bytes([frames.VERSION + 1]) + b"?", b"abc")
-    with pytest.raises(Refused) as raised:
-        disk_file.open()
-    assert "newer" in str(raised.value)
+    for opens in (disk_file.open, objects.by_hash):
+        with pytest.raises(Refused) as raised:
+            opens()
+        assert "newer" in str(raised.value)
     assert not objects.quarantined()
+
+
+def test_an_upload_that_comes_slowly_reaches_the_daemon_before_it_is_given_up(zoned, plain, monkeypatch):
+    """The daemon gives a body up after 120 seconds without a byte; Swift waits 60 for each piece."""
+    passed = [0]
+    monkeypatch.setattr(writer, "time", types.SimpleNamespace(monotonic=lambda: passed[0]))
+    objects = Objects(zoned, plain)
+    piece = b"x" * 40_000
+    with objects.file().create() as writing:
+        sends = []
+        send = streams.Upload.send
+        monkeypatch.setattr(streams.Upload, "send", lambda upload, pieces: (sends.append(passed[0]), send(upload, pieces)))
+        for _ in range(20):
+            passed[0] += 50
+            writing.write(piece)
+        length, digest = writing.chunks_finished()
+        assert (length, digest) == (800_000, md5(20 * piece).hexdigest())
+    assert len(sends) > 10
+    assert max(later - earlier for earlier, later in zip(sends, sends[1:])) <= 60
 
 
 def test_metadata_that_cannot_be_read_are_damage(zoned, plain):

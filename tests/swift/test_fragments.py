@@ -3,7 +3,9 @@
 import time
 
 import pytest
+from swift.common import storage_policy
 from swift.common.exceptions import DiskFileDeleted, DiskFileError, DiskFileNotExist
+from swift.common.storage_policy import ECStoragePolicy, StoragePolicy, StoragePolicyCollection
 
 from backends import DEVICE, hash_of
 from objects import NOW, Objects, moment
@@ -82,6 +84,25 @@ def test_preferences(coded_objects, preferences, expected):
     with coded_objects.file().open() as disk_file:
         assert disk_file.durable_timestamp == moment(1)
         assert disk_file.fragments == {moment(1): [4, 5], moment(2): [1, 6], moment(3): [2]}
+        disk_file.reader().close()
+
+
+@pytest.mark.parametrize("indexes", [(1, 8), (3, 10), (2, 8, 11)])
+def test_the_highest_of_many_fragments_is_read(zoned, monkeypatch, indexes):
+    """Swift takes the last of a set of integers, which is the highest only below 8."""
+    wide = ECStoragePolicy(1, "wide", ec_type="liberasurecode_rs_vand", ec_ndata=4, ec_nparity=8, ec_segment_size=4096)
+    monkeypatch.setattr(storage_policy, "_POLICIES", StoragePolicyCollection([StoragePolicy(0, "plain", is_default=True), wide]))
+    objects = Objects(zoned, wide)
+    for index in indexes:
+        objects.put(data=b"abc", at=1, index=index)
+    *lower, highest = indexes
+    for exclude, expected in [([], highest), ([5], highest), ([highest], lower[-1]), (lower, highest)]:
+        preferences = [{"timestamp": moment(1).internal, "exclude": exclude}]
+        assert chosen(objects, frag_prefs=preferences) == (moment(1), expected)
+    assert chosen(objects, frag_prefs=[]) == chosen(objects) == (moment(1), highest)
+    # Reconstructors are told of all of them.
+    with objects.file(frag_prefs=preferences).open() as disk_file:
+        assert disk_file.fragments == {moment(1): sorted(indexes)}
         disk_file.reader().close()
 
 

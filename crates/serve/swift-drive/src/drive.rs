@@ -153,9 +153,14 @@ impl SwiftDrive {
 
     /// Removes one file, if it exists: a handoff that has reached its drive, or a tombstone that all replicas have. A
     /// file that was written at `since` (Unix time in microseconds) or later stays.
-    pub fn purge(&self, address: Address, file: FileName, since: u64) -> Result<()> {
+    pub fn purge(&self, address: Address, file: FileName, since: Option<u64>) -> Result<()> {
         let _lock = self.lock(address.policy, address.partition, address.hash.suffix());
-        if !self.files(address)?.contains(&file) || self.is_since(address, file, since) {
+        if !self.files(address)?.contains(&file) {
+            return Ok(());
+        }
+        if let Some(since) = since
+            && self.is_since(address, file, since)?
+        {
             return Ok(());
         }
         let mut transaction = Transaction::new();

@@ -37,7 +37,7 @@ impl SwiftDrive {
         let mut found = Hashes::new();
         let mut computed = 0;
         for (suffix, attributes) in self.suffixes_with(policy, partition)? {
-            let kept = hashes(&attributes).filter(|_| !again.contains(&suffix));
+            let kept = hashes(&attributes?).filter(|_| !again.contains(&suffix));
             let hashes = match kept {
                 Some(hashes) => Some(hashes),
                 None => {
@@ -71,7 +71,9 @@ impl SwiftDrive {
                 partition,
                 hash: of,
             };
-            let is_young = |file: &FileName| self.is_since(address, *file, ages.committing_since);
+            // What cannot be looked at is not removed for its age.
+            let since = ages.committing_since;
+            let is_young = |file: &FileName| self.is_since(address, *file, since).unwrap_or(true);
             let going = choose(&files, kind).reclaim(ages.reclaim, is_young);
             reclaims |= !going.is_empty();
             remove(&mut transaction, address, &going);
@@ -106,12 +108,10 @@ impl SwiftDrive {
         Ok(Some(found))
     }
 
-    /// Whether a file was written at `micros` (Unix time) or later; true if that is not known.
-    pub(crate) fn is_since(&self, address: Address, file: FileName, micros: u64) -> bool {
+    /// Whether a file was written at `micros` (Unix time) or later.
+    pub(crate) fn is_since(&self, address: Address, file: FileName, micros: u64) -> Result<bool> {
         let collection = Address::collection(address.policy);
-        let found = self.store.stat(&collection, address.file(file));
-        found.map_or(true, |found| {
-            found.is_some_and(|found| found.modified_micros >= micros)
-        })
+        let found = self.store.stat(&collection, address.file(file))?;
+        Ok(found.is_some_and(|found| found.modified_micros >= micros))
     }
 }

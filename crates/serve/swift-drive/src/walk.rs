@@ -2,7 +2,7 @@
 
 use crate::address::{Address, ObjectHash, Suffix, parse_file, parse_suffix};
 use crate::drive::{SwiftDrive, behind, foreign};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::record::PolicyKind;
 use std::collections::BTreeMap;
 use store::Attributes;
@@ -95,26 +95,28 @@ impl SwiftDrive {
         Ok(found.into_iter().map(|(suffix, _)| suffix).collect())
     }
 
-    /// The suffixes of a partition with their attributes, in order.
+    /// The suffixes of a partition with their attributes, or why these cannot be read, in order.
     pub(crate) fn suffixes_with(
         &self,
         policy: u32,
         partition: u32,
-    ) -> Result<Vec<(Suffix, Attributes)>> {
+    ) -> Result<Vec<(Suffix, Result<Attributes>)>> {
         let collection = Address::suffixes(policy);
         let prefix = format!("{partition:010}/");
         let mut from = prefix.as_bytes().to_vec();
         let mut found = Vec::new();
         loop {
-            let page = self.listed(policy, self.store.list(&collection, &prefix, &from, PAGE))?;
+            let page = self.store.list_damaged(&collection, &prefix, &from, PAGE);
+            let page = self.listed(policy, page)?;
             let (count, last) = (
                 page.len(),
-                page.last().map(|info| behind(info.name.as_ref())),
+                page.last().map(|(name, _)| behind(name.as_ref())),
             );
-            for info in page {
-                let parsed = info.name.text().and_then(parse_suffix);
-                let (_, suffix) = parsed.ok_or_else(|| foreign(&collection, &info.name))?;
-                found.push((suffix, info.attributes));
+            for (name, info) in page {
+                let parsed = name.text().and_then(parse_suffix);
+                let (_, suffix) = parsed.ok_or_else(|| foreign(&collection, &name))?;
+                let attributes = info.map(|info| info.attributes);
+                found.push((suffix, attributes.map_err(Error::from)));
             }
             match last.filter(|_| count == PAGE) {
                 Some(last) => from = last,

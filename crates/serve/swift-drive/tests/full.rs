@@ -59,7 +59,7 @@ fn a_full_drive_is_emptied_hashed_and_looked_after() {
     }
     for number in purged {
         swift
-            .purge(address(number), file(1, Kind::Data), u64::MAX)
+            .purge(address(number), file(1, Kind::Data), None)
             .unwrap();
     }
     let (_, computed) = swift.hashes(0, 7, &[], AGES).unwrap();

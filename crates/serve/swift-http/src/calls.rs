@@ -90,7 +90,7 @@ async fn purge(
 ) -> Answer<Done> {
     let Query(Purging { older_than }) = query?;
     let (address, file) = (named.address()?, named.file()?);
-    let since = older_than.map_or(u64::MAX, |seconds| calls.seconds_ago(seconds));
+    let since = older_than.map(|age| calls.seconds_ago(age));
     calls
         .change(move |drive| drive.purge(address, file, since))
         .await
