@@ -12,7 +12,7 @@ PIPELINE = ("catch_errors gatekeeper healthcheck proxy-logging cache etag-quoter
             " ratelimit crossdomain s3api tempauth staticweb copy container-quotas account-quotas slo dlo versioned_writes symlink"
             " proxy-logging proxy-server")
 PLAIN_FILTERS = ("catch_errors gatekeeper healthcheck listing_formats bulk tempurl formpost ratelimit crossdomain container_sync staticweb copy"
-                 " slo dlo symlink").split()
+                 " dlo symlink").split()
 FILTERS = """
 [filter:proxy-logging]
 use = egg:swift#proxy_logging
@@ -25,7 +25,14 @@ enable_by_default = false
 [filter:s3api]
 use = egg:swift#s3api
 s3_acl = yes
+# What was made by Swift's own interface has no owner for S3.
+allow_no_owner = yes
 check_bucket_owner = yes
+# As many as S3 knows.
+max_upload_part_num = 10000
+[filter:slo]
+use = egg:swift#slo
+max_manifest_segments = 10000
 [filter:container-quotas]
 use = egg:swift#container_quotas
 [filter:account-quotas]

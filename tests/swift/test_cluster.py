@@ -91,18 +91,33 @@ def test_swiftclient(ends):
             client.head_object(policy, "o")
 
 
-def test_boto3_with_parts(ends):
-    client = boto3.client("s3", endpoint_url=ends["s3"], aws_access_key_id=ends["user"], aws_secret_access_key=ends["key"],
-                          region_name="us-east-1", config=Config(s3={"addressing_style": "path"}))
-    client.create_bucket(Bucket="bucket")
-    upload = client.create_multipart_upload(Bucket="bucket", Key="large")["UploadId"]
+@pytest.fixture
+def s3(ends):
+    return boto3.client("s3", endpoint_url=ends["s3"], aws_access_key_id=ends["user"], aws_secret_access_key=ends["key"],
+                        region_name="us-east-1", config=Config(s3={"addressing_style": "path"}))
+
+
+def test_boto3_with_parts(s3):
+    s3.create_bucket(Bucket="bucket")
+    upload = s3.create_multipart_upload(Bucket="bucket", Key="large")["UploadId"]
     parts = []
-    for number, part in ((1, b"a" * (5 << 20)), (2, DATA)):
-        tag = client.upload_part(Bucket="bucket", Key="large", UploadId=upload, PartNumber=number, Body=part)["ETag"]
+    # The last part number that S3 knows.
+    for number, part in ((1, b"a" * (5 << 20)), (10_000, DATA)):
+        tag = s3.upload_part(Bucket="bucket", Key="large", UploadId=upload, PartNumber=number, Body=part)["ETag"]
         parts.append({"PartNumber": number, "ETag": tag})
-    client.complete_multipart_upload(Bucket="bucket", Key="large", UploadId=upload, MultipartUpload={"Parts": parts})
-    assert client.get_object(Bucket="bucket", Key="large")["Body"].read() == b"a" * (5 << 20) + DATA
-    assert [each["Key"] for each in client.list_objects_v2(Bucket="bucket")["Contents"]] == ["large"]
+    s3.complete_multipart_upload(Bucket="bucket", Key="large", UploadId=upload, MultipartUpload={"Parts": parts})
+    assert s3.get_object(Bucket="bucket", Key="large")["Body"].read() == b"a" * (5 << 20) + DATA
+    assert [each["Key"] for each in s3.list_objects_v2(Bucket="bucket")["Contents"]] == ["large"]
+
+
+def test_what_swift_made_s3_reads(ends, s3):
+    client = swiftclient.Connection(ends["swift"], ends["user"], ends["key"])
+    client.put_container("by-swift", {"X-Storage-Policy": "zoned-ec"})
+    client.put_object("by-swift", "o", DATA)
+    assert "by-swift" in [bucket["Name"] for bucket in s3.list_buckets()["Buckets"]]
+    assert s3.get_object(Bucket="by-swift", Key="o")["Body"].read() == DATA
+    s3.put_object(Bucket="by-swift", Key="p", Body=DATA)
+    assert client.get_object("by-swift", "p")[1] == DATA
 
 
 def test_containers_are_synchronized_by_the_clusters_realm(ends):
