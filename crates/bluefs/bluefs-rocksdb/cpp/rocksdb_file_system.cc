@@ -200,13 +200,12 @@ class RandomAccessFile final : public FSRandomAccessFile {
     if (scratch == nullptr && n > 0) return ReadMapped(offset, n, result);
     size_t got = 0;
     const auto read = [&] { return zs_reader_read(reader_, offset, scratch, n, &got); };
-    const bool is_first = !has_read_.load(std::memory_order_relaxed);
-    if (is_first) has_read_.store(true, std::memory_order_relaxed);
+    const bool is_tail = offset + n >= tail_.load(std::memory_order_relaxed);
+    if (is_tail) tail_.store(kNoTail, std::memory_order_relaxed);
     const zs_code code = Patiently(read);
-    const bool is_ahead = is_first && n >= kAlignment && offset + n >= zs_reader_size(reader_);
-    if (code != ZS_OK && is_ahead) {
-      // RocksDB opens no table whose end it cannot read in advance, up to 512 KiB. What it needs of that and
-      // does not find in its buffer it reads by itself: so a small table opens although a block is damaged.
+    if (code != ZS_OK && is_tail) {
+      // RocksDB reads by itself what it needs and does not find in this buffer. So a small table opens although a
+      // block of it is damaged.
       *result = Slice();
       return IOStatus::OK();
     }
@@ -227,7 +226,14 @@ class RandomAccessFile final : public FSRandomAccessFile {
   }
   bool use_direct_io() const override { return direct_; }
   size_t GetRequiredBufferAlignment() const override { return kAlignment; }
-  // Prefetch stays as it is: where it is not there, RocksDB reads into a buffer of its own, in one call.
+  // Where it is not supported, RocksDB reads into a buffer of its own, in one call. The first time, that is up to 512 KiB of
+  // the end of a table that it opens; if that read fails, the table is not opened. Later buffers are taken for full
+  // without a look at how much has come.
+  IOStatus Prefetch(uint64_t offset, size_t n, const IOOptions&, IODebugContext*) override {
+    const bool is_first = !has_prefetched_.exchange(true, std::memory_order_relaxed);
+    if (is_first && offset + n >= zs_reader_size(reader_)) tail_.store(offset + n, std::memory_order_relaxed);
+    return IOStatus::NotSupported("Prefetch");
+  }
   IOStatus MultiRead(rocksdb::FSReadRequest* reqs, size_t num_reqs, const IOOptions&,
                      IODebugContext*) override {
     std::vector<zs_read> reads(num_reqs);
@@ -268,7 +274,10 @@ class RandomAccessFile final : public FSRandomAccessFile {
   zs_reader* const reader_;
   const uint64_t mount_;
   const bool direct_;
-  mutable std::atomic<bool> has_read_ = false;
+  static constexpr uint64_t kNoTail = UINT64_MAX;
+  // Where the end of the table that is read next in advance ends.
+  mutable std::atomic<uint64_t> tail_ = kNoTail;
+  std::atomic<bool> has_prefetched_ = false;
   mutable std::mutex mapping_;
   mutable std::string mapped_;
 };

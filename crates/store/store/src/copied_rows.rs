@@ -5,6 +5,7 @@ use crate::format::onode::Onode;
 use crate::format::summary::encode_places;
 use crate::format::{extent, key};
 use crate::inner::Inner;
+use crate::logged::Uncopied;
 use crate::rows::read_extents;
 use crate::scrubber::Goes;
 use crate::summary_writer::{Why, read_places};
@@ -204,7 +205,7 @@ impl Inner {
                 self.write_summaries(self.moved.of(0), Why::Enough);
             }
         }
-        *self.uncopied.lock() = None;
+        *self.uncopied.lock() = Uncopied::default();
         self.summaries.looked_at_all(misses);
         self.all_rows_wait()?;
         // On a full drive, or where summaries have all that is reserved for them, rows go on waiting.

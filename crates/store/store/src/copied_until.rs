@@ -86,10 +86,16 @@ impl CopiedUntil {
         self.is_all
     }
 
+    /// Notes that a record is written that does not say that everything is copied.
+    pub fn says_not_all(&mut self) {
+        self.is_all = false;
+    }
+
     /// The record that everything is copied but what waits, if that is so. No batch may begin until it is written.
     pub fn all_copied(&mut self) -> Option<CopiedRecord> {
         // `missing` counts even if it is above `last`: the log that had these batches may be gone.
         let is_so = self.first(None).is_none();
+        // Also if it is not written after all: the next batch revokes it in any case.
         self.is_all |= is_so;
         is_so.then_some(CopiedRecord {
             batch: self.last,

@@ -64,7 +64,7 @@ pub(crate) struct Inner {
     pub data: Streams,
     pub moved: Streams,
     pub summaries: Summaries,
-    pub uncopied: Mutex<Option<Uncopied>>,
+    pub uncopied: Mutex<Uncopied>,
     pub lifetimes: Lifetimes,
     /// Locked only to clone or replace the [`Arc`].
     pub collections: RwLock<Arc<BTreeMap<String, CollectionRecord>>>,

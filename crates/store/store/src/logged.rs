@@ -8,11 +8,19 @@ use zone::ZoneId;
 const MAX_BYTES: usize = 64 << 20;
 
 /// Where rows that may be in no summary are searched.
-pub(crate) enum Uncopied {
-    /// Among those in the log.
-    Logged(Logged),
+#[derive(Default)]
+pub(crate) struct Uncopied {
+    /// Among those in the log, and those that waited at the last unmount.
+    pub logged: Option<Logged>,
     /// Among all rows, because the log does not reach back far enough.
-    Any,
+    pub any: bool,
+}
+
+impl Uncopied {
+    /// Whether all rows are in summaries or wait for one.
+    pub fn is_none(&self) -> bool {
+        self.logged.is_none() && !self.any
+    }
 }
 
 /// Numbers of the batches in the log, and keys that they changed.

@@ -81,6 +81,10 @@ impl Waiting {
         self.rows.values().filter_map(|row| row.batch).min()
     }
 
+    fn can_be_noted(&self) -> bool {
+        self.rows.keys().map(Vec::len).sum::<usize>() <= MAX_NOTED
+    }
+
     fn is_due(&self, size: usize, all: bool) -> bool {
         let enough = if all { 1 } else { size.max(self.full_at) };
         self.bytes >= enough.max(self.retry_at)
@@ -188,21 +192,36 @@ impl Summaries {
         waiting.until.record(waiting.oldest())
     }
 
-    /// See [`CopiedUntil::all_copied`]. Also returns the keys of the rows that wait, which have to be written with the
-    /// record. `None` if so many wait that they are not written, or if the drive has both.
-    pub fn all_copied(&self) -> Option<(CopiedRecord, BTreeSet<Vec<u8>>)> {
+    /// The keys of the rows that wait, to be written to `Swaiting`, and the record of [`CopiedUntil::all_copied`], if any.
+    /// `None` if so many wait that they are not written, or if the drive has all that.
+    pub fn to_note(&self) -> Option<(BTreeSet<Vec<u8>>, Option<CopiedRecord>)> {
         let mut waiting = self.waiting.lock();
-        let keys: BTreeSet<Vec<u8>> = waiting.rows.keys().cloned().collect();
-        let is_known = waiting.until.says_all() && waiting.noted == keys;
-        if is_known || keys.iter().map(Vec::len).sum::<usize>() > MAX_NOTED {
+        if !waiting.can_be_noted() {
             return None;
         }
-        let record = waiting.until.all_copied()?;
+        let keys: BTreeSet<Vec<u8>> = waiting.rows.keys().cloned().collect();
+        let says_all = waiting.until.says_all();
+        let record = waiting.until.all_copied().filter(|_| !says_all);
+        (record.is_some() || waiting.noted != keys).then_some((keys, record))
+    }
+
+    /// Notes that `Swaiting` has the keys of all rows that wait. None may have changed since [`Self::to_note`].
+    pub fn are_noted(&self, keys: BTreeSet<Vec<u8>>) {
+        let mut waiting = self.waiting.lock();
         for row in waiting.rows.values_mut() {
             row.batch = None;
         }
-        waiting.noted.clone_from(&keys);
-        Some((record, keys))
+        waiting.noted = keys;
+    }
+
+    /// Whether an unmount can leave the rows that wait to the next mount.
+    pub fn can_be_noted(&self) -> bool {
+        self.waiting.lock().can_be_noted()
+    }
+
+    /// See [`CopiedUntil::says_not_all`].
+    pub fn says_not_all(&self) {
+        self.waiting.lock().until.says_not_all();
     }
 
     /// Bytes of objects that the rows that wait describe.

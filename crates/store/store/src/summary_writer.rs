@@ -25,6 +25,15 @@ pub(crate) enum Why {
     Reset(u64),
 }
 
+/// What became of a summary.
+enum Appended {
+    There,
+    /// There is no place for it now.
+    NoPlace,
+    /// It is larger than what can be appended at once to an empty zone.
+    TooLarge,
+}
+
 impl Inner {
     /// Appends waiting rows to `stream`. An error is only logged: a missing copy is no reason to fail a commit.
     pub(crate) fn write_summaries(&self, stream: &Stream, why: Why) {
@@ -54,9 +63,9 @@ impl Inner {
                 return Ok(());
             };
             match self.append_summary(&kv, stream, &taken.bytes, why) {
-                Ok(true) => self.summaries.try_again(),
-                // A row that is larger than what can be appended at once gets no copy.
-                Ok(false) if taken.bytes.len() > size => {}
+                Ok(Appended::There) => self.summaries.try_again(),
+                // Such a row gets no copy.
+                Ok(Appended::TooLarge) => {}
                 not_written => {
                     self.summaries.put_back(taken, size);
                     return not_written.map(drop);
@@ -68,12 +77,18 @@ impl Inner {
     /// Before an unmount: writes waiting rows to a summary if they are worth one, and notes the others for the next
     /// mount.
     pub(crate) fn settle_summaries(&self) -> Result<()> {
+        // Another thread may be between the keys of the last unmount and their rows: these stay noted.
+        let Some(_alone) = self.scrubber.working.try_lock() else {
+            self.write_summaries(self.data.of(0), Why::All);
+            return Ok(());
+        };
         // The log, from which the rows are copied, is gone after the unmount.
         if let Err(error) = self.copy_logged(&mut |_| true) {
             tracing::warn!(%error, "rows that a crash has left without a copy still have none");
         }
         let size = self.device.geometry().round_up(SIZE);
-        let why = match self.spares_summary(size, self.summaries.describes()) {
+        let is_worth = self.spares_summary(size, self.summaries.describes());
+        let why = match is_worth || !self.summaries.can_be_noted() {
             true => Why::All,
             false => Why::Enough,
         };
@@ -81,30 +96,34 @@ impl Inner {
         self.tell_all_copied()
     }
 
-    /// Records that all rows are in summaries but those that wait, and the keys of these, so that the next mount need
-    /// not search for them.
+    /// Records the keys of the rows that wait, and, if it is so, that all others are in summaries, so that the next mount
+    /// need not search for them. The scrub's lock is held.
     pub(crate) fn tell_all_copied(&self) -> Result<()> {
         // Under these locks, no thread has taken rows that are not written yet, and no commit is between its number and
         // its rows.
         let _written = self.summaries.writing.lock();
         let _alone = self.mutators.write();
-        let Some((record, keys)) = self.summaries.all_copied() else {
+        let Some((keys, record)) = self.summaries.to_note() else {
             return Ok(());
         };
-        // A power cut must not leave the record without the summaries that it counts.
+        // A power cut must not leave this without the summaries that it counts.
         self.fs.flush()?;
         let mut batch = Batch::default();
-        batch.put(key::SUPER_SUMMARIES, &record.encode());
+        if let Some(record) = record {
+            batch.put(key::SUPER_SUMMARIES, &record.encode());
+        }
         match keys.is_empty() {
             true => batch.delete(key::SUPER_WAITING),
             false => batch.put(key::SUPER_WAITING, &waiting::encode(&keys)),
         }
         // The log has it after the places of these summaries.
-        Ok(self.kv()?.write(&batch, Durability::Buffered)?)
+        self.kv()?.write(&batch, Durability::Buffered)?;
+        self.summaries.are_noted(keys);
+        Ok(())
     }
 
-    /// Appends a summary to `stream`; false if there is no place for it.
-    fn append_summary(&self, kv: &Kv, stream: &Stream, bytes: &[u8], why: Why) -> Result<bool> {
+    /// Appends a summary to `stream`.
+    fn append_summary(&self, kv: &Kv, stream: &Stream, bytes: &[u8], why: Why) -> Result<Appended> {
         /// A summary lies in one zone: after a zone's end, the second try has an empty one.
         const TRIES: u32 = 2;
         let padded = appender::padded(bytes, self.device.geometry().block_size);
@@ -115,11 +134,11 @@ impl Inner {
         };
         for _ in 0..TRIES {
             if !self.has_place_for_summary(length, freed) {
-                return Ok(false);
+                return Ok(Appended::NoPlace);
             }
             let Placed { at, length: there } = match stream.append(&padded) {
                 Ok(placed) => placed,
-                Err(AppendError::NeedsZone) => return Ok(false),
+                Err(AppendError::NeedsZone) => return Ok(Appended::NoPlace),
                 Err(AppendError::Drive(error)) => return Err(error.into()),
             };
             // The zone stays pinned until its summary is in the index.
@@ -127,10 +146,10 @@ impl Inner {
             // No object shows these bytes, so no commit will take them: they are given up at once.
             self.freelist.unpin(at.zone);
             if let Some(entered) = entered {
-                return entered.map(|()| true);
+                return entered.map(|()| Appended::There);
             }
         }
-        Ok(false)
+        Ok(Appended::TooLarge)
     }
 
     fn enter_summary(&self, kv: &Kv, at: ZoneAddress, bytes: usize) -> Result<()> {
@@ -144,7 +163,9 @@ impl Inner {
         batch.put(&key::summaries(at.zone), &summary::encode_places(&places));
         batch.put(key::SUPER_SUMMARIES, &self.summaries.copied().encode());
         // Not synced: in the log, any reset of the zone follows it.
-        Ok(kv.write(&batch, Durability::Buffered)?)
+        kv.write(&batch, Durability::Buffered)?;
+        self.summaries.says_not_all();
+        Ok(())
     }
 
     /// The readable summaries in `zone`, and the number of unreadable ones.

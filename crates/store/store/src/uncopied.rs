@@ -23,23 +23,24 @@ const ROWS: usize = 256;
 type Latest = (u64, Option<Option<Vec<u8>>>);
 
 /// The rows that may be in no summary, and what a mount knows of those that are.
-pub(crate) fn at_mount(kv: &Kv, recovery: &mut Recovery) -> Result<(Option<Uncopied>, Summaries)> {
+pub(crate) fn at_mount(kv: &Kv, recovery: &mut Recovery) -> Result<(Uncopied, Summaries)> {
     let value = kv.get(key::SUPER_SUMMARIES)?;
     // A store of a version that wrote no record counts as new: its next deep scrub compares all rows.
     let record = value.and_then(|value| CopiedRecord::decode(&value));
     let record = record.unwrap_or(CopiedRecord::NEW);
-    let noted = kv.get(key::SUPER_WAITING)?;
-    let noted = noted.map_or(Some(BTreeSet::new()), |value| waiting::decode(&value));
-    let mut logged = std::mem::take(&mut recovery.logged);
+    let value = kv.get(key::SUPER_WAITING)?;
+    let noted = value.map_or(Some(BTreeSet::new()), |value| waiting::decode(&value));
+    let logged = std::mem::take(&mut recovery.logged);
     let is_quiet = record.is_all && !logged.goes_behind(record.batch);
-    let uncopied = match &noted {
-        Some(noted) if is_quiet && noted.is_empty() => None,
-        Some(noted) if is_quiet || logged.has_all_behind(record.batch) => {
-            logged.add_waiting(noted.clone());
-            Some(Uncopied::Logged(logged))
-        }
-        _ => Some(Uncopied::Any),
+    let has_all = logged.has_all_behind(record.batch);
+    let mut uncopied = Uncopied {
+        any: noted.is_none() || !(is_quiet || has_all),
+        logged: has_all.then_some(logged),
     };
+    if let Some(noted) = noted.as_ref().filter(|noted| !noted.is_empty()) {
+        let logged = uncopied.logged.get_or_insert_default();
+        logged.add_waiting(noted.clone());
+    }
     let until = CopiedUntil::new(record, recovery.highest, uncopied.is_none());
     Ok((uncopied, Summaries::new(until, noted.unwrap_or_default())))
 }
@@ -53,7 +54,7 @@ impl Inner {
         if !self.copy_logged(goes)? {
             return Ok(false);
         }
-        if self.uncopied.lock().is_none() {
+        if !self.uncopied.lock().any {
             self.all_rows_wait()?;
             return Ok(true);
         }
@@ -66,29 +67,24 @@ impl Inner {
         Ok(rows.is_some())
     }
 
-    /// Copies rows that the log before the mount has; false if `goes` stopped it. Rows that are not in the log stay
-    /// uncopied.
+    /// Copies rows that the log before the mount has, and those that waited at the last unmount; false if `goes` stopped
+    /// it. Others stay uncopied.
     pub(crate) fn copy_logged(&self, goes: Goes<'_>) -> Result<bool> {
-        let is_logged = |uncopied: &mut Uncopied| matches!(uncopied, Uncopied::Logged(_));
-        let taken = self.uncopied.lock().take_if(is_logged);
-        let Some(Uncopied::Logged(logged)) = taken else {
+        let taken = self.uncopied.lock().logged.take();
+        let Some(logged) = taken else {
             return Ok(true);
         };
         let misses = self.summaries.misses();
         let rows = self.copy_rows_of(&logged, goes);
-        *self.uncopied.lock() = match rows {
+        match rows {
             Ok(Some(Ok(rows))) => {
                 self.scrubber.note(|status| status.rows_copied += rows);
-                tracing::info!(
-                    rows,
-                    "rows that a crash has left in no summary wait for one"
-                );
-                None
+                tracing::info!(rows, "rows that are in no summary wait for one");
             }
             // A summary is lost, whose rows may be older than the log: all rows have to be compared.
-            Ok(Some(Err(Unreadable))) => Some(Uncopied::Any),
-            Ok(None) | Err(_) => Some(Uncopied::Logged(logged)),
-        };
+            Ok(Some(Err(Unreadable))) => self.uncopied.lock().any = true,
+            Ok(None) | Err(_) => self.uncopied.lock().logged = Some(logged),
+        }
         let is_done = rows?.is_some();
         if self.uncopied.lock().is_none() {
             self.summaries.looked_at_all(misses);

@@ -280,6 +280,40 @@ fn commands_that_store_an_object_each_share_summaries() {
     assert!(salvaged(&device, &data) == model);
 }
 
+/// The same where the log of a crash is gone, so that only a server compares all rows: what commands store from then on
+/// waits as before.
+#[test]
+fn rows_wait_also_while_it_is_not_known_which_others_have_no_copy() {
+    let device = fresh(160);
+    let store = mount(&device);
+    for number in 0..10 {
+        put(
+            &store,
+            &format!("before-{number}"),
+            &pattern(number, 40_000),
+        )
+        .unwrap();
+    }
+    store.flush().unwrap();
+    drop(store);
+    let lost = checked(&mount(&device)).rows_without_copy;
+    let mut most_waiting = 0;
+    for number in 0..160 {
+        let store = mount(&device);
+        put(&store, &number.to_string(), &pattern(number, 40_000)).unwrap();
+        store.unmount().unwrap();
+        most_waiting = most_waiting.max(checked(&mount(&device)).rows_without_copy - lost);
+    }
+    let most = 2 * ((4 << 20) / 40_000 + 2);
+    assert!(
+        (2..most).contains(&most_waiting),
+        "{most_waiting} of {most}"
+    );
+    let store = mount(&device);
+    copy(&store);
+    assert_eq!(checked(&store).rows_without_copy, 0);
+}
+
 /// The same with a power cut in any command to the drive of a further one.
 #[test]
 fn what_waits_from_one_command_to_the_next_survives_a_power_cut() {
