@@ -89,20 +89,22 @@ impl Directories {
         let path = normal(path)?;
         let _changing = self.changing.lock();
         self.require_file(&path)?;
-        self.require_parent(&path)?;
-        self.fs.create(&path)
+        self.create_in_parent(&path)
+    }
+
+    /// Creates a file in an existing directory; the caller holds [`Self::changing`].
+    fn create_in_parent(&self, path: &str) -> Result<Writer> {
+        self.require_parent(path)?;
+        self.fs.create(path)
     }
 
     /// Opens a file to append to it; creates it if it is missing.
     pub fn reopen(&self, path: &str) -> Result<Writer> {
-        let normal = normal(path)?;
-        let changing = self.changing.lock();
-        self.require_file(&normal)?;
-        match self.fs.reopen(&normal) {
-            Err(Error::NotFound { .. }) => {
-                drop(changing);
-                self.create(path)
-            }
+        let path = normal(path)?;
+        let _changing = self.changing.lock();
+        self.require_file(&path)?;
+        match self.fs.reopen(&path) {
+            Err(Error::NotFound { .. }) => self.create_in_parent(&path),
             opened => opened,
         }
     }
