@@ -79,39 +79,50 @@ impl Reader {
     /// Fills `buffer` from `offset` and returns the number of bytes, which is smaller only at the end of the
     /// file.
     pub fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
+        let length = buffer.len() as u64;
         let inner = self.shared.inner.lock();
-        let (parts, buffered) = find(&inner, self.inode, offset, buffer.len() as u64);
+        let mut found = find(&inner, self.inode, offset, length);
         let device = inner.space.device.clone();
         drop(inner);
+        loop {
+            let error = match self.read_found(&*device, &found, buffer) {
+                Ok(got) => return Ok(got),
+                Err(error) => error,
+            };
+            // A zone may be cleaned and reset between lookup and read. Then the data is somewhere else. No lock is
+            // held over the read, so that a slow or stuck one holds up no append.
+            let again = find(&self.shared.inner.lock(), self.inode, offset, length);
+            if again.0 == found.0 {
+                return Err(error);
+            }
+            found = again;
+        }
+    }
+
+    /// Fills `buffer` from parts of pieces, and after these from the bytes that were buffered.
+    fn read_found(
+        &self,
+        device: &dyn ZonedDevice,
+        (parts, buffered): &(Vec<Part>, Vec<u8>),
+        buffer: &mut [u8],
+    ) -> Result<usize> {
         if let ([part], true) = (&parts[..], buffered.is_empty())
             && part.2 <= MOST_KEPT
         {
-            let mut last = self.last.lock();
-            let mut got = last.as_ref().and_then(|last| last.part(part, buffer));
-            if got.is_none() {
-                *last = Chunks::read(&*device, part);
-                got = last.as_ref().and_then(|last| last.part(part, buffer));
-            }
-            if let Some(got) = got {
+            let kept = |last: &Chunks| last.part(part, buffer);
+            if let Some(got) = self.last.lock().as_ref().and_then(kept) {
                 return Ok(got);
             }
+            if let Some(chunks) = Chunks::read(device, part)? {
+                let got = chunks.part(part, buffer);
+                *self.last.lock() = Some(chunks);
+                if let Some(got) = got {
+                    return Ok(got);
+                }
+            }
         }
-        // A zone may be cleaned and reset between lookup and read. Then the checksums do not match, and the
-        // read is repeated under the lock.
-        let bytes = match read_pieces(&*device, &parts) {
-            Ok(mut bytes) => {
-                bytes.extend(buffered);
-                bytes
-            }
-            Err(_) => {
-                let inner = self.shared.inner.lock();
-                let length = buffer.len() as u64;
-                let (parts, buffered) = find(&inner, self.inode, offset, length);
-                let mut bytes = read_pieces(&*device, &parts)?;
-                bytes.extend(buffered);
-                bytes
-            }
-        };
+        let mut bytes = read_pieces(device, parts)?;
+        bytes.extend(buffered);
         let got = bytes.len().min(buffer.len());
         buffer[..got].copy_from_slice(&bytes[..got]);
         Ok(got)
@@ -167,20 +178,22 @@ fn touched((piece, from, length): &Part) -> Option<(u64, &[u32])> {
 }
 
 impl Chunks {
-    fn read(device: &dyn ZonedDevice, part: &Part) -> Option<Self> {
-        let (first, sums) = touched(part)?;
+    /// The chunks that a part touches; `None` if the piece has no checksums for them.
+    fn read(device: &dyn ZonedDevice, part: &Part) -> Result<Option<Self>> {
+        let Some((first, sums)) = touched(part) else {
+            return Ok(None);
+        };
         let (piece, ..) = part;
         let start = first * CHUNK;
         let end = (start + sums.len() as u64 * CHUNK).min(piece.length);
-        // On an error the caller reads again and returns the reason.
-        let bytes = read_pieces(device, &[(piece.clone(), start, end - start)]).ok()?;
+        let bytes = read_pieces(device, &[(piece.clone(), start, end - start)])?;
         let (at, sums) = (piece.at, sums.to_vec());
-        Some(Self {
+        Ok(Some(Self {
             at,
             first,
             bytes,
             sums,
-        })
+        }))
     }
 
     /// Copies a part into `buffer`, if its chunks are all here.

@@ -7,6 +7,7 @@ mod damage;
 mod format_document;
 mod histories;
 mod pairs;
+mod stuck;
 mod support;
 mod syncs;
 mod zones;
