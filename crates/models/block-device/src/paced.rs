@@ -5,12 +5,15 @@
 
 use crate::block_device::{BlockDevice, DeviceError, Done, Payload};
 use crate::data::{Data, carry_out, fetch};
+use appender::Flusher;
 use drive_model::{LaneId, Lba, Model, Paced, Request, RequestKind, Span, Time};
 use runtime::Runtime;
-use std::io::ErrorKind;
+use std::io::{Error, ErrorKind};
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+use zone::{ByteOffset, ZoneCommand, ZoneError};
 
 /// Limit on bytes held for completions that are not due yet, in all lanes. Beyond it, data is read when it is due,
 /// which makes the completion late.
@@ -21,6 +24,8 @@ pub struct PacedDevice<D> {
     drive: Paced<Pending>,
     blocks: u64,
     data: D,
+    /// Syncs of the data, which all lanes share: the host reports once that it has lost data, to one of them.
+    syncs: Flusher,
     /// Number of bytes held for completions that are not due yet.
     held: AtomicUsize,
 }
@@ -48,6 +53,7 @@ impl<D: Data> PacedDevice<D> {
             blocks: model.blocks(),
             drive: Paced::new(model, start, speed_up, runtime),
             data,
+            syncs: Flusher::default(),
             held: AtomicUsize::new(0),
         }
     }
@@ -73,6 +79,22 @@ impl<D: Data> PacedDevice<D> {
     /// Stops at rest: serves what was submitted; returns the model, and the time at which it is idle.
     pub fn finish(self) -> (Box<dyn Model>, Time) {
         self.drive.finish()
+    }
+
+    /// Makes the data durable. After a sync has failed, every later one fails.
+    fn sync(&self) -> Result<(), DeviceError> {
+        let synced = self.syncs.flush(|| {
+            self.data.sync().map_err(|error| ZoneError::Io {
+                command: ZoneCommand::Flush,
+                at: ByteOffset(0),
+                source: Arc::new(error),
+            })
+        });
+        let failed = |error| match error {
+            ZoneError::Io { source, .. } => Error::new(source.kind(), source),
+            other => Error::other(other),
+        };
+        Ok(synced.map_err(failed)?)
     }
 
     /// Applies a request to the data; returns the bytes of a read, if there is room to hold them.
@@ -177,7 +199,7 @@ impl<D: Data> BlockDevice for &Lane<'_, D> {
         });
         let durable = read.and_then(|bytes| {
             if is_durable(request.operation) {
-                device.data.sync()?;
+                device.sync()?;
             }
             Ok(bytes)
         });

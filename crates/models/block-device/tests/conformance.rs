@@ -6,7 +6,9 @@ use block_device::block_device::{read, write};
 use block_device::host::HostDevice;
 use block_device::host::clock::WallClock;
 use block_device::host::medium::Medium;
-use block_device::{BlockDevice, DeviceError, Memory, PacedDevice, Payload, Simulated, SparseFile};
+use block_device::{
+    BlockDevice, Data, DeviceError, Memory, PacedDevice, Payload, Simulated, SparseFile,
+};
 use drive_model::profile::LayerShape;
 use drive_model::{BLOCK_BYTES, CaveatShape, Failure, Lba, Model, Profile, Random, Request, Span};
 use drive_model::{Time, profile};
@@ -14,6 +16,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Blocks that are used, of however many there are.
 const BLOCKS: u64 = 3_000;
@@ -251,4 +254,55 @@ fn a_model_takes_parts_of_blocks() {
     device.submit(0, Request::trim(Lba(6), 1), Payload::None);
     device.complete(None);
     assert_eq!(read(&mut device, Lba(6), 1).unwrap(), [0; 4096]);
+}
+
+/// Data of which the host loses some once, as it does with a file: the next sync succeeds.
+#[derive(Default)]
+struct LosesOnce {
+    data: Memory,
+    has_lost: AtomicBool,
+}
+
+impl Data for LosesOnce {
+    fn read(&self, at: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.data.read(at, buffer)
+    }
+
+    fn write(&self, at: u64, bytes: &[u8]) -> io::Result<()> {
+        self.data.write(at, bytes)
+    }
+
+    fn discard(&self, at: u64, length: u64) -> io::Result<()> {
+        self.data.discard(at, length)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        match self.has_lost.swap(true, Ordering::SeqCst) {
+            true => Ok(()),
+            false => Err(io::ErrorKind::StorageFull.into()),
+        }
+    }
+}
+
+/// One client's write is told that data was lost, which may be another's data as well.
+#[test]
+fn after_a_failed_sync_no_lane_is_told_that_anything_is_durable() {
+    let (data, clock) = (LosesOnce::default(), runtime::Runtime::system());
+    let device = PacedDevice::new(disk(), Time::START, 20_000.0, data, clock);
+    let (one, other) = (device.lane(), device.lane());
+    write(&mut &other, Lba(1), vec![7; 4096]).unwrap();
+    let through = Request {
+        operation: drive_model::RequestKind::WriteThrough,
+        ..Request::write(Lba(2), 1)
+    };
+    for (lane, request) in [(&one, through), (&other, Request::flush()), (&one, through)] {
+        let mut lane = lane;
+        lane.submit(0, request, Payload::None);
+        match lane.complete(None).unwrap().result {
+            Err(DeviceError::Host(error)) => assert_eq!(error.kind(), io::ErrorKind::StorageFull),
+            other => panic!("{request:?}: {other:?}"),
+        }
+    }
+    write(&mut &one, Lba(1), vec![8; 4096]).unwrap();
+    assert_eq!(read(&mut &other, Lba(1), 1).unwrap(), [8; 4096]);
 }
