@@ -1,4 +1,4 @@
-//! All that a process takes from its host: time, random numbers, threads, locks, memory.
+//! All that a process takes from its host: time, random numbers, threads, locks, memory, a socket's path.
 //!
 //! All code below the programs (`cli`, `serve`) takes these from here, so that the same code runs on real
 //! threads, under shuttle (feature `schedules`), or in a simulation that repeats from its seed. `scripts/seam`
@@ -11,6 +11,7 @@ mod memory;
 mod random;
 #[cfg(feature = "schedules")]
 pub mod schedules;
+mod socket;
 pub mod sync;
 pub mod thread;
 
@@ -18,3 +19,4 @@ pub use clock::{Clock, SimulatedClock, SystemClock};
 pub use handle::Runtime;
 pub use hash::{HashMap, HashSet, KeyedHash, NumberHash};
 pub use memory::memory_bytes;
+pub use socket::SocketFile;

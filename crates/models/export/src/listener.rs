@@ -1,16 +1,13 @@
 //! Listening sockets of an export: a Unix socket, which only its owner may use, or a TCP port.
 
+use runtime::SocketFile;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::{Mode, fchmod};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use std::fmt;
-use std::fs;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use thiserror::Error;
 
 /// Address to listen at.
@@ -49,13 +46,11 @@ impl Address {
 /// A listening socket. Dropping it removes a Unix socket's file.
 #[derive(Debug)]
 pub enum Listener {
-    /// A Unix socket with its path.
-    Unix(UnixListener, PathBuf),
+    /// A Unix socket with its file.
+    Unix(UnixListener, SocketFile),
     /// A TCP socket.
     Tcp(TcpListener),
 }
-
-const BACKLOG: i32 = 4096;
 
 impl Listener {
     /// Listens at an address. A stale socket file, without a listener, is replaced.
@@ -69,8 +64,8 @@ impl Listener {
                 Self::Tcp(TcpListener::bind(&*addresses)?)
             }
             Address::Unix(path) => {
-                clear(path)?;
-                Self::Unix(bind_unix(path)?, path.clone())
+                let (socket, file) = SocketFile::listen(path)?;
+                Self::Unix(socket, file)
             }
         };
         match &listener {
@@ -125,51 +120,17 @@ impl Listener {
     }
 }
 
-impl Drop for Listener {
-    fn drop(&mut self) {
-        if let Self::Unix(_, path) = self {
-            let _ = fs::remove_file(path);
-        }
-    }
-}
-
 /// The URI for clients of libnbd.
 impl fmt::Display for Listener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unix(_, path) => write!(f, "nbd+unix:///?socket={}", path.display()),
+            Self::Unix(_, file) => write!(f, "nbd+unix:///?socket={}", file.path().display()),
             Self::Tcp(socket) => match socket.local_addr() {
                 Ok(address) => write!(f, "nbd://{address}"),
                 Err(_) => f.write_str("nbd://?"),
             },
         }
     }
-}
-
-/// Removes a socket file that a killed process left.
-fn clear(path: &Path) -> io::Result<()> {
-    match fs::symlink_metadata(path) {
-        Ok(there) if there.file_type().is_socket() => match UnixStream::connect(path) {
-            Ok(_) => Err(io::ErrorKind::AddrInUse.into()),
-            Err(_) => fs::remove_file(path),
-        },
-        Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
-        Err(_) => Ok(()),
-    }
-}
-
-fn bind_unix(path: &Path) -> io::Result<UnixListener> {
-    let socket = rustix::net::socket_with(
-        AddressFamily::UNIX,
-        SocketType::STREAM,
-        SocketFlags::CLOEXEC,
-        None,
-    )?;
-    // Linux gives the file the mode of the socket, so that other users can connect at no time.
-    fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
-    rustix::net::bind(&socket, &SocketAddrUnix::new(path)?)?;
-    rustix::net::listen(&socket, BACKLOG)?;
-    Ok(UnixListener::from(socket))
 }
 
 /// Connection of a client.
