@@ -146,24 +146,37 @@ pub fn unmount(path: &Path) -> io::Result<()> {
 
 fn tick(fs: &FileSystem, stop: &Stop, every: Duration) {
     let mut is_wanted = stop.is_wanted.lock();
-    let mut has_failed = false;
+    let mut failures = Failures::default();
     while !*is_wanted {
         stop.changed.wait_for(&mut is_wanted, every);
         // The lock is released between two bands, for readers and writers.
         loop {
             let is_last = *is_wanted;
-            match runtime::sync::MutexGuard::unlocked(&mut is_wanted, || fs.tick()) {
-                Ok(true) if !is_last => {}
-                Ok(_) => break,
-                Err(error) => {
-                    if !has_failed {
-                        tracing::error!(%error, "a commit in the background failed");
-                    }
-                    has_failed = true;
-                    break;
-                }
+            let ticked = runtime::sync::MutexGuard::unlocked(&mut is_wanted, || fs.tick());
+            if let Some(error) = failures.new_in(&ticked) {
+                tracing::error!(%error, "a commit in the background failed");
+            }
+            if is_last || !matches!(ticked, Ok(true)) {
+                break;
             }
         }
+    }
+}
+
+/// Failures of work that is tried again and again, of which each is logged once until the work succeeds.
+#[derive(Default)]
+struct Failures {
+    last: Option<String>,
+}
+
+impl Failures {
+    /// The failure, unless the last try failed for the same reason.
+    fn new_in<'a, T>(&mut self, tried: &'a smrfs::Result<T>) -> Option<&'a smrfs::Error> {
+        let error = tried.as_ref().err();
+        let reason = error.map(ToString::to_string);
+        let is_new = reason != self.last;
+        self.last = reason;
+        error.filter(|_| is_new)
     }
 }
 
@@ -245,5 +258,23 @@ impl Drop for Mounted {
         if let Err(error) = self.end() {
             tracing::error!(%error, "the last commit of a mount failed");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use smrfs::Error;
+
+    #[test]
+    fn a_failure_is_logged_again_after_a_success_or_another_failure() {
+        let mut failures = Failures::default();
+        let mut logged = |tried| failures.new_in::<()>(&tried).is_some();
+        assert!(logged(Err(Error::NoSpace)));
+        assert!(!logged(Err(Error::NoSpace)));
+        assert!(logged(Err(Error::NoMetadataSpace)));
+        assert!(logged(Err(Error::NoSpace)));
+        assert!(!logged(Ok(())));
+        assert!(logged(Err(Error::NoSpace)));
     }
 }
