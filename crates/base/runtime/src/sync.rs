@@ -3,11 +3,13 @@
 
 #[cfg(not(feature = "schedules"))]
 pub use parking_lot::{
-    Condvar, MappedRwLockReadGuard, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard,
+    Condvar, MappedRwLockReadGuard, Mutex, MutexGuard, RwLock, RwLockReadGuard,
+    RwLockUpgradableReadGuard, RwLockWriteGuard,
 };
 #[cfg(feature = "schedules")]
 pub use shuttle_parking_lot::{
-    MappedRwLockReadGuard, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard,
+    MappedRwLockReadGuard, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockUpgradableReadGuard,
+    RwLockWriteGuard,
 };
 #[cfg(feature = "schedules")]
 use std::time::Duration;

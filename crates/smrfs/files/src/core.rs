@@ -16,9 +16,9 @@ use crate::record::Record;
 use crate::state::State;
 use device::ZonedDevice;
 use runtime::{HashMap, Runtime};
-use std::ops::Range;
+use std::ops::{DerefMut, Range};
 use std::sync::Arc;
-use zone::ZoneId;
+use zone::{ZoneError, ZoneId, ZoneResult};
 
 /// Most bytes of one read or write command.
 pub const MAX_PIECE: usize = 1 << 20;
@@ -191,33 +191,47 @@ impl Core {
 
     /// Makes all changes durable.
     pub fn commit(&mut self) -> Result<()> {
-        self.check_writable()?;
-        self.write_out_all()?;
-        if self.space.is_unflushed() {
-            let flushed = self.device.flush();
-            self.fatal(flushed)?;
-            self.space.flushed();
+        Self::commit_by(self, |core| {
+            let flushed = core.device.flush();
+            (core, flushed)
+        })
+    }
+
+    /// As [`Self::commit`], by `flush`, which may let others read the state during the flush, and nothing change it.
+    pub fn commit_by<G: DerefMut<Target = Self>>(
+        mut core: G,
+        flush: impl Fn(G) -> (G, ZoneResult<()>),
+    ) -> Result<()> {
+        core.check_writable()?;
+        core.write_out_all()?;
+        if core.space.is_unflushed() {
+            let flushed;
+            (core, flushed) = flush(core);
+            core.fatal(flushed)?;
+            core.space.flushed();
         }
-        if self.pending.is_empty() {
+        if core.pending.is_empty() {
             return Ok(());
         }
-        if self.pending_version > self.log.version() {
-            return self.checkpoint();
+        if core.pending_version > core.log.version() {
+            return core.checkpoint();
         }
-        match self.log.append(&self.pending) {
+        let this = &mut *core;
+        match this.log.append(&this.pending) {
             Ok(true) => {
-                let flushed = self.device.flush();
-                self.fatal(flushed)?;
-                self.log.flushed();
-                self.counts.commits += 1;
-                self.forget_pending();
-                self.reclaim()
+                let flushed;
+                (core, flushed) = flush(core);
+                core.fatal(flushed)?;
+                core.log.flushed();
+                core.counts.commits += 1;
+                core.forget_pending();
+                core.reclaim()
             }
-            Ok(false) => self.checkpoint(),
-            Err(error @ zone::ZoneError::PowerLost { .. }) => self.fatal(Err(error)),
+            Ok(false) => core.checkpoint(),
+            Err(error @ ZoneError::PowerLost { .. }) => core.fatal(Err(error)),
             Err(error) => {
                 tracing::warn!(%error, "the journal cannot be written; going on in the other copy");
-                self.checkpoint()
+                core.checkpoint()
             }
         }
     }

@@ -16,10 +16,10 @@ use crate::record::Record;
 use crate::state::State;
 use crate::tree;
 use device::ZonedDevice;
-use runtime::sync::RwLock;
+use runtime::sync::{RwLock, RwLockUpgradableReadGuard, RwLockWriteGuard};
 use runtime::{HashMap, Runtime};
 use std::sync::Arc;
-use zone::ZoneError;
+use zone::{ZoneError, ZoneResult};
 use zone_alloc::Pressure;
 
 /// An entry of a directory listing.
@@ -106,6 +106,15 @@ impl std::fmt::Debug for FileSystem {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("FileSystem").finish_non_exhaustive()
     }
+}
+
+/// Flushes the drive. Readers go on during the flush, and the next change waits for its end.
+fn flush_beside_readers(
+    core: RwLockWriteGuard<'_, Core>,
+) -> (RwLockWriteGuard<'_, Core>, ZoneResult<()>) {
+    let core = RwLockWriteGuard::downgrade_to_upgradable(core);
+    let flushed = core.device.flush();
+    (RwLockUpgradableReadGuard::upgrade(core), flushed)
 }
 
 fn random<const N: usize>(runtime: &Runtime) -> Result<[u8; N]> {
@@ -522,7 +531,7 @@ impl FileSystem {
                 return Ok(());
             }
         }
-        self.core.write().commit()
+        Core::commit_by(self.core.write(), flush_beside_readers)
     }
 
     /// As [`Self::sync`], before an unmount: the next mount can then tell damage to the latest writes from a crash.

@@ -12,6 +12,7 @@ mod format;
 mod lockstep;
 mod nearly_full;
 mod preallocation;
+mod stuck;
 mod together;
 mod unread;
 mod whole_files;
