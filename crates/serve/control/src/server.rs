@@ -9,6 +9,7 @@ use crate::socket::Place;
 use axum::routing::get;
 use axum::serve::Listener;
 use axum::{Router, middleware};
+use runtime::SocketFile;
 use std::io;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
@@ -22,19 +23,13 @@ const CLOSING: Duration = Duration::from_secs(2);
 /// A listening Unix socket. Dropping it removes its file.
 pub struct Socket {
     listener: UnixListener,
-    place: SocketFile,
+    file: SocketFile,
+    /// After the file, whose path may lead through its open directory.
+    place: Place,
     /// A user who may connect besides root and the one who runs this process.
     user: Option<u32>,
     /// Command that `GET /` names.
     command: &'static str,
-}
-
-struct SocketFile(Place);
-
-impl Drop for SocketFile {
-    fn drop(&mut self) {
-        self.0.remove();
-    }
 }
 
 impl Socket {
@@ -45,15 +40,9 @@ impl Socket {
             path: path.to_owned(),
             source,
         })?;
-        place.check_unused()?;
-        let socket = Self {
-            listener: place.listen()?,
-            place: SocketFile(place),
-            user,
-            command: DAEMON,
-        };
+        let socket = Self::listening(place, user, DAEMON)?;
         if let Some(user) = user {
-            let given = std::os::unix::fs::chown(socket.place.0.address(), Some(user), None);
+            let given = std::os::unix::fs::chown(socket.place.address(), Some(user), None);
             given.map_err(|source| ServerError::Io {
                 path: socket.path().to_owned(),
                 source,
@@ -69,11 +58,21 @@ impl Socket {
             path: drive.to_owned(),
             source,
         })?;
+        Self::listening(place, None, SERVE)
+    }
+
+    fn listening(
+        place: Place,
+        user: Option<u32>,
+        command: &'static str,
+    ) -> Result<Self, ServerError> {
+        let (listener, file) = place.listen()?;
         Ok(Self {
-            listener: place.listen()?,
-            place: SocketFile(place),
-            user: None,
-            command: SERVE,
+            listener,
+            file,
+            place,
+            user,
+            command,
         })
     }
 
@@ -85,7 +84,7 @@ impl Socket {
 
     /// Path of the socket's file.
     pub fn path(&self) -> &Path {
-        self.place.0.path()
+        self.place.path()
     }
 
     /// Answers calls until `shutdown` completes; running calls then have `closing` to end. Unknown calls are answered
@@ -132,7 +131,7 @@ impl Socket {
             () = async { let _ = stopped.wait_for(|stop| *stop).await; tokio::time::sleep(closing).await } => Ok(()),
         };
         close.await;
-        drop(self.place);
+        drop((self.file, self.place));
         served.map_err(failed)
     }
 }

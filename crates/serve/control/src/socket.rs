@@ -5,23 +5,20 @@
 //! depends on a temporary directory or on the environment, which may differ between client and server.
 
 use crate::error::ServerError;
-use rustix::fs::{Mode, OFlags, fchmod};
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use runtime::SocketFile;
+use rustix::fs::{Mode, OFlags};
 use std::ffi::OsString;
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
 /// Most bytes of an address (`sun_path` without its terminating zero).
 const MAX_ADDRESS_BYTES: usize = 107;
 /// Most bytes of a socket's name that still fit after `/proc/self/fd/N/`.
 const MAX_NAME_BYTES: usize = 72;
-/// Connections that may wait to be accepted; `net.core.somaxconn` may lower it. Beyond it, a non-blocking client is
-/// refused at once.
-const BACKLOG: i32 = 4096;
 
 /// Path of a socket, with its directory open.
 pub struct Place {
@@ -82,66 +79,28 @@ impl Place {
         directory.join(&self.name)
     }
 
-    /// Fails if a process listens on the socket.
-    pub fn check_unused(&self) -> Result<(), ServerError> {
-        match UnixStream::connect(self.address()) {
-            Ok(_) => Err(ServerError::InUse {
-                path: self.path.clone(),
-            }),
-            Err(_) => Ok(()),
-        }
-    }
-
-    /// Listens on the socket. The caller holds the drive's lock, so an existing socket was left behind by a process
-    /// that was killed, and is replaced.
-    pub fn listen(&self) -> Result<UnixListener, ServerError> {
-        let failed = |source: io::Error| ServerError::Io {
-            path: self.path.clone(),
-            source,
+    /// Listens on the socket. One that a killed process left is replaced.
+    pub fn listen(&self) -> Result<(UnixListener, SocketFile), ServerError> {
+        let failed = |source: io::Error| {
+            let path = self.path.clone();
+            match source.kind() {
+                io::ErrorKind::AddrInUse => ServerError::InUse { path },
+                io::ErrorKind::AlreadyExists => ServerError::NotASocket { path },
+                _ => ServerError::Io { path, source },
+            }
         };
-        match fs::symlink_metadata(&self.path) {
-            Ok(there) if there.file_type().is_socket() => {
-                fs::remove_file(&self.path).map_err(failed)?;
-            }
-            Ok(_) => {
-                return Err(ServerError::NotASocket {
-                    path: self.path.clone(),
-                });
-            }
-            Err(_) => {}
-        }
-        let listener = self.bind().map_err(failed)?;
+        let (listener, file) = SocketFile::listen(&self.address()).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
-        Ok(listener)
-    }
-
-    fn bind(&self) -> io::Result<UnixListener> {
-        let socket = rustix::net::socket_with(
-            AddressFamily::UNIX,
-            SocketType::STREAM,
-            SocketFlags::CLOEXEC,
-            None,
-        )?;
-        // Linux gives the file the socket's mode, so other users cannot connect at any moment.
-        fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
-        let address = self.address();
-        rustix::net::bind(&socket, &SocketAddrUnix::new(&address)?)?;
-        fs::set_permissions(&address, fs::Permissions::from_mode(0o600))?;
-        rustix::net::listen(&socket, BACKLOG)?;
-        Ok(UnixListener::from(socket))
-    }
-
-    /// Removes the socket.
-    pub fn remove(&self) {
-        if let Err(error) = fs::remove_file(self.address()) {
-            tracing::warn!(%error, socket = %self.path.display(), "the socket is left behind");
-        }
+        Ok((listener, file))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::net::UnixStream;
 
     #[test]
     fn paths_and_names_of_any_length_have_a_socket_beside_the_drive() {
@@ -160,14 +119,13 @@ mod tests {
                 place.path().parent(),
                 drive.canonicalize().unwrap().parent()
             );
-            let listener = place.listen().unwrap();
+            let (listener, file) = place.listen().unwrap();
             let mode = fs::metadata(place.path()).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600);
             UnixStream::connect(Place::of(&drive).unwrap().address()).unwrap();
-            // Left behind by a process that is gone: replaced.
-            drop(listener);
-            drop(place.listen().unwrap());
-            place.remove();
+            let refused = place.listen().unwrap_err();
+            assert!(matches!(refused, ServerError::InUse { .. }), "{refused}");
+            drop((listener, file));
             assert!(!place.path().exists());
         }
     }
