@@ -78,8 +78,8 @@ fn remove(store: &Store, locks: &Locks, bucket: &str) -> S3Result<()> {
     let uploads = uploads_of(bucket);
     let versions = versions_of(bucket);
     // While this is held, no object is put, so that uploads do not end without their bucket, and no request turns
-    // versioning on.
-    let _held = locks.hold();
+    // versioning on. All other changes of the bucket wait, so nothing here waits for a flush but the last commit.
+    let _held = locks.hold(bucket);
     for _ in 0..ROUNDS {
         // Uploads end with their bucket, so not before it is known to be empty.
         for collection in [bucket, &versions] {
@@ -247,3 +247,6 @@ pub async fn list(
         prefix: input.prefix,
     }))
 }
+
+#[cfg(test)]
+mod tests;

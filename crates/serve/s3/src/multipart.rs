@@ -27,6 +27,7 @@ use crate::upload::{self, Plan};
 use objects::digest::{Algorithm, hex, parse_hex};
 use s3s::dto::*;
 use s3s::{S3ErrorCode, S3Request, S3Response, S3Result, s3_error};
+use std::collections::BTreeSet;
 use store::{Attributes, Condition, ObjectInfo, Store, Transaction};
 
 /// The most parts of an upload.
@@ -415,14 +416,33 @@ fn discard_parts(store: &Store, collection: &str, id: &str) -> S3Result<()> {
     }
 }
 
-/// Ends all uploads of a bucket.
+/// Ends all uploads of a bucket by few transactions, which become durable with the next commit.
 pub fn discard_all(store: &Store, collection: &str) -> S3Result<()> {
-    visit(store, collection, |id, _| {
+    let mut from = Vec::new();
+    loop {
+        let batch = store.list(collection, "", &from, BATCH).map_err(of_store)?;
+        let Some(last) = batch.last() else {
+            return Ok(());
+        };
+        from = [&*last.name, b"\0"].concat();
+        // `ID/meta` goes with the first parts of its upload: no part is put behind them.
+        let ids = batch
+            .iter()
+            .filter_map(|info| info.name.text()?.split('/').next());
+        let metas: BTreeSet<String> = ids.map(meta_name).collect();
+        let names = metas.iter().map(String::as_bytes);
+        let names: Vec<&[u8]> = names.chain(batch.iter().map(|info| &*info.name)).collect();
         let mut transaction = Transaction::new();
-        transaction.remove_if_present(collection, meta_name(id));
-        store.commit(transaction).map_err(of_store)?;
-        discard_parts(store, collection, id)
-    })
+        for name in &names {
+            transaction.remove_if_present(collection, name);
+        }
+        match store.commit_readable(transaction) {
+            // The drive is full: in smaller transactions.
+            Err(store::Error::TransactionTooLarge { .. }) => store.remove_all(collection, &names),
+            done => done.map(drop),
+        }
+        .map_err(of_store)?;
+    }
 }
 
 /// Calls `each` with every upload's id and its `ID/meta`, if that is there.

@@ -124,7 +124,7 @@ fn delete_all(
     };
     let mut together = BTreeSet::new();
     {
-        let _held = locks.as_they_are();
+        let _held = locks.as_they_are(bucket);
         if Versioning::of(&collections::require(store, bucket)?) == Versioning::Never {
             for object in objects.iter().filter(|object| is_plain(object)) {
                 if !may_be_locked(object)? {

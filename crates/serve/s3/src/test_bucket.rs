@@ -8,14 +8,22 @@ use runtime::Runtime;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use store::{MkfsOptions, MountOptions, Store};
+use zone::Geometry;
 
 pub const BUCKET: &str = "bucket";
 
 /// A store with the bucket, and who changes it; versions get numbers for random ones, and nothing has a date.
 pub fn bucket(runtime: Runtime) -> (Store, Locks) {
+    bucket_on(Arc::new(MemoryDrive::new(geometry()).unwrap()), runtime)
+}
+
+pub fn geometry() -> Geometry {
     let geometry = profile::by_name("test-small").unwrap();
-    let geometry = geometry.geometry(256 << 20, None).unwrap();
-    let drive: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry).unwrap());
+    geometry.geometry(256 << 20, None).unwrap()
+}
+
+/// The same on a drive of this geometry.
+pub fn bucket_on(drive: Arc<dyn ZonedDevice>, runtime: Runtime) -> (Store, Locks) {
     Store::mkfs(drive.clone(), &MkfsOptions::new(RocksDb)).unwrap();
     let options = MountOptions {
         runtime,

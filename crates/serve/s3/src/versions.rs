@@ -441,12 +441,13 @@ pub fn room_beside(
     Ok(if is_taken { Room::Taken } else { Room::Free })
 }
 
-/// Serialises changes of a key, and separates all of them from changes of their bucket's attributes.
+/// Serialises changes of a key, and separates all of a bucket from changes of its attributes. Buckets and keys share
+/// locks by their hashes; nobody holds those of two buckets.
 #[derive(Clone)]
 pub struct Locks(Arc<Inner>);
 
 struct Inner {
-    switch: RwLock<()>,
+    switches: [RwLock<()>; 256],
     keys: [Mutex<()>; 64],
     hasher: RandomState,
     random: Random,
@@ -457,7 +458,7 @@ impl Locks {
     /// `random` makes the names of versions; `clock` decides whether locks have ended.
     pub fn new(random: Random, clock: Clock) -> Self {
         Self(Arc::new(Inner {
-            switch: RwLock::new(()),
+            switches: [const { RwLock::new(()) }; 256],
             keys: [const { Mutex::new(()) }; 64],
             hasher: RandomState::new(),
             random,
@@ -472,7 +473,7 @@ impl Locks {
         bucket: &'a str,
         key: &'a str,
     ) -> S3Result<Change<'a>> {
-        let switch = self.0.switch.read();
+        let switch = self.as_they_are(bucket);
         let info = require(store, bucket)?;
         let mut change = Change::alone(store, bucket, key, Some(&info), &self.0.random, 0);
         change.locks.0 = Some(switch);
@@ -485,14 +486,19 @@ impl Locks {
         Ok(change)
     }
 
-    /// Read lock: while it is held, no bucket begins to keep versions.
-    pub fn as_they_are(&self) -> RwLockReadGuard<'_, ()> {
-        self.0.switch.read()
+    fn switch(&self, bucket: &str) -> &RwLock<()> {
+        let hash = self.0.hasher.hash_one(bucket);
+        &self.0.switches[hash as usize % self.0.switches.len()]
     }
 
-    /// Write lock: while it is held, no object changes.
-    pub fn hold(&self) -> RwLockWriteGuard<'_, ()> {
-        self.0.switch.write()
+    /// Read lock: while it is held, the bucket's attributes stay as they are.
+    pub fn as_they_are(&self, bucket: &str) -> RwLockReadGuard<'_, ()> {
+        self.switch(bucket).read()
+    }
+
+    /// Write lock: while it is held, no object of the bucket changes.
+    pub fn hold(&self, bucket: &str) -> RwLockWriteGuard<'_, ()> {
+        self.switch(bucket).write()
     }
 
     /// Sets a bucket's versioning state. A bucket with Object Lock has to go on keeping versions.
@@ -518,7 +524,7 @@ impl Locks {
         bucket: &str,
         change: impl FnOnce(&mut Attributes, &mut Transaction) -> S3Result<()>,
     ) -> S3Result<()> {
-        let _held = self.hold();
+        let _held = self.hold(bucket);
         let mut attributes = require(store, bucket)?.attributes;
         let mut transaction = Transaction::new();
         change(&mut attributes, &mut transaction)?;

@@ -1,5 +1,10 @@
 use super::*;
+use crate::collections::bucket_maker;
+use crate::test_bucket::{BUCKET, bucket, written};
 use proptest::prelude::*;
+use runtime::Runtime;
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 fn version() -> impl Strategy<Value = Version> {
     (0u64..4, prop::option::of(0u64..4)).prop_map(|(number, random)| Version::new(number, random))
@@ -68,4 +73,37 @@ fn what_cannot_be_read_keeps_versions() {
     for odd in [&b"ENABLED"[..], b"", b"\xff", b"enabled forever"] {
         assert_eq!(of(odd), Versioning::Enabled);
     }
+}
+
+/// Puts an object, and returns its version's id.
+fn put(store: &Store, locks: &Locks, bucket: &str, key: &str) -> Option<String> {
+    let data = written(store, key.as_bytes());
+    let change = locks.change(store, bucket, key).unwrap();
+    let mut transaction = Transaction::new();
+    let version = change.replace(&mut transaction, Lock::default(), |transaction, next| {
+        transaction.put(bucket, key, data, next.mark(Attributes::new()));
+    });
+    store.commit(transaction).unwrap();
+    version.unwrap().and_then(Version::told)
+}
+
+#[test]
+fn a_bucket_that_is_held_stops_no_other() {
+    let (store, locks) = bucket(Runtime::seeded(1));
+    let names = (0..1000).map(|n| format!("other{n}"));
+    let mut others = names.filter(|name| !std::ptr::eq(locks.switch(name), locks.switch(BUCKET)));
+    let other = others.next().unwrap();
+    store
+        .commit(bucket_maker(&store, &other, None).unwrap())
+        .unwrap();
+    let (done, is_done) = channel();
+    let held = locks.hold(BUCKET);
+    let client = (store.clone(), locks.clone());
+    let putting = std::thread::spawn(move || {
+        put(&client.0, &client.1, &other, "k");
+        done.send(()).unwrap();
+    });
+    is_done.recv_timeout(Duration::from_mins(5)).unwrap();
+    drop(held);
+    putting.join().unwrap();
 }
