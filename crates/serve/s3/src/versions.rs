@@ -829,6 +829,8 @@ impl<'a> Change<'a> {
         let marker = found.as_ref().is_some_and(is_marker);
         let id = (self.versioning != Versioning::Never).then(|| id.to_owned());
         let (Some(name), Some(found)) = (name, found) else {
+            // What has removed it may wait for a flush, and so does this answer.
+            store.commit(Transaction::new()).map_err(of_store)?;
             return Ok((Deleted { marker, id }, None));
         };
         self.check_lock(&found, bypass)?;

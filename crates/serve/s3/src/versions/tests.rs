@@ -1,10 +1,14 @@
 use super::*;
 use crate::collections::bucket_maker;
-use crate::test_bucket::{BUCKET, bucket, written};
+use crate::test_bucket::{BUCKET, bucket, bucket_on, geometry, written};
+use device::PowerCut;
+use device::power_cut::CrashLimits;
+use kv_rocksdb::RocksDb;
 use proptest::prelude::*;
 use runtime::Runtime;
 use std::sync::mpsc::channel;
 use std::time::Duration;
+use store::MountOptions;
 
 fn version() -> impl Strategy<Value = Version> {
     (0u64..4, prop::option::of(0u64..4)).prop_map(|(number, random)| Version::new(number, random))
@@ -85,6 +89,30 @@ fn put(store: &Store, locks: &Locks, bucket: &str, key: &str) -> Option<String> 
     });
     store.commit(transaction).unwrap();
     version.unwrap().and_then(Version::told)
+}
+
+#[test]
+fn a_deletion_of_what_is_gone_already_is_not_taken_back() {
+    let drive = Arc::new(PowerCut::new(geometry()).unwrap());
+    let (store, locks) = bucket_on(drive.clone(), Runtime::seeded(1));
+    locks.set(&store, BUCKET, Versioning::Enabled).unwrap();
+    let id = put(&store, &locks, BUCKET, "k").unwrap();
+    let change = locks.change(&store, BUCKET, "k").unwrap();
+    let gone = change.delete_version(&id, false, &[], Store::commit_readable);
+    let pending = gone.unwrap().1.unwrap();
+    assert!(!pending.is_durable());
+    let again = change.delete_version(&id, false, &[], Store::commit);
+    assert!(again.unwrap().1.is_none());
+    drop(change);
+    drive.cut_after(0);
+    for state in drive.crash_states(CrashLimits {
+        max_states: 4,
+        ..Default::default()
+    }) {
+        let image = Arc::new(drive.image(&state));
+        let store = Store::mount(image, MountOptions::new(RocksDb)).unwrap();
+        assert!(store.stat(BUCKET, "k").unwrap().is_none());
+    }
 }
 
 #[test]
