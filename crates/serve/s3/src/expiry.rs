@@ -119,6 +119,8 @@ pub struct Walk {
     from: Option<String>,
     /// The version before that place.
     newer: Option<Newer>,
+    /// The document of the rules that the batch was judged by.
+    document: Option<Vec<u8>>,
     /// Key and id of the oldest version that the last batch removed.
     removed: Option<(String, String)>,
     /// What has expired so far.
@@ -152,19 +154,31 @@ impl Walk {
             bucket,
             from: None,
             newer: None,
+            document: None,
             removed: None,
             gone: Gone::default(),
         }
     }
 
+    /// Reads the rules that the next batch is judged by; none if the bucket was removed meanwhile.
+    fn read(&mut self, store: &Store) -> S3Result<Rules> {
+        let Ok(bucket) = require(store, &self.bucket) else {
+            return Ok(Rules::default());
+        };
+        self.document = bucket.attributes.get(LIFECYCLE).cloned();
+        Rules::of(&bucket)
+    }
+
+    /// Whether the bucket still has the rules that the batch was judged by. Under a lock of the bucket, it keeps them.
+    fn is_ruled(&self, store: &Store) -> S3Result<bool> {
+        let bucket = store.collection(&self.bucket).map_err(of_store)?;
+        Ok(bucket.is_some_and(|bucket| bucket.attributes.get(LIFECYCLE) == self.document.as_ref()))
+    }
+
     /// Lists the next batch and removes what has expired. False after the last batch, or if the bucket has no rules
     /// any more.
     pub fn step(&mut self, store: &Store, locks: &Locks, now_micros: u64) -> S3Result<bool> {
-        let rules = match require(store, &self.bucket) {
-            Ok(bucket) => Rules::of(&bucket)?,
-            // The bucket was removed meanwhile.
-            Err(_) => return Ok(false),
-        };
+        let rules = self.read(store)?;
         if rules.is_empty() {
             return Ok(false);
         }
@@ -173,7 +187,7 @@ impl Walk {
             fate.is_some_and(|fate| fate.at_micros <= now_micros)
         };
         let Some(from) = self.from.take() else {
-            self.gone.uploads += multipart::end_those(store, &self.bucket, |upload| {
+            self.gone.uploads += self.end_uploads(store, locks, |upload| {
                 is_due(&Seen {
                     key: &upload.key,
                     modified_micros: upload.initiated_micros,
@@ -195,6 +209,19 @@ impl Walk {
         self.remove(store, locks, due)?;
         self.from = next.or_else(|| ahead.next().map(|(_, place)| place));
         Ok(self.from.is_some())
+    }
+
+    /// Ends the uploads that `which` selects, as long as the bucket has the same rules; returns their number.
+    fn end_uploads(
+        &self,
+        store: &Store,
+        locks: &Locks,
+        which: impl Fn(&multipart::Upload) -> bool,
+    ) -> S3Result<u64> {
+        multipart::end_those(store, &self.bucket, which, || {
+            let held = locks.as_they_are(&self.bucket);
+            Ok(self.is_ruled(store)?.then_some(held))
+        })
     }
 
     /// Expired versions of the next batch with this prefix, and the place to continue at.
@@ -273,12 +300,16 @@ impl Walk {
         })
     }
 
+    /// Removes what is due, as long as the bucket has the same rules.
     fn remove(&mut self, store: &Store, locks: &Locks, due: Vec<Due>) -> S3Result<()> {
         let mut last: Option<Pending> = None;
         let before = self.removed.take();
         // Oldest first: each is removed while the next newer one is still there.
         for one in due.into_iter().rev() {
             let change = locks.change(store, &self.bucket, &one.key)?;
+            if !self.is_ruled(store)? {
+                break;
+            }
             let is_gone = |id: &String| {
                 let before = before.as_ref();
                 before.is_some_and(|(key, gone)| *key == one.key && gone == id)

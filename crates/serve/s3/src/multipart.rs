@@ -382,14 +382,23 @@ fn end(store: &Store, collection: &str, id: &str) -> S3Result<()> {
     discard_parts(store, collection, id)
 }
 
-/// Ends the uploads of a bucket that `which` selects; returns their number.
-pub fn end_those(store: &Store, bucket: &str, which: impl Fn(&Upload) -> bool) -> S3Result<u64> {
+/// Ends the uploads of a bucket that `which` selects, while `hold` returns something to hold meanwhile; returns their
+/// number.
+pub fn end_those<H>(
+    store: &Store,
+    bucket: &str,
+    which: impl Fn(&Upload) -> bool,
+    hold: impl Fn() -> S3Result<Option<H>>,
+) -> S3Result<u64> {
     let (collection, mut count) = (uploads_of(bucket), 0);
     visit(store, &collection, |id, meta| {
         let upload = meta.and_then(|meta| Upload::of(id, &meta));
         if !upload.is_some_and(|upload| which(&upload)) {
             return Ok(());
         }
+        let Some(_held) = hold()? else {
+            return Ok(());
+        };
         match end(store, &collection, id) {
             Ok(()) => count += 1,
             // Another request has completed or ended the upload meanwhile.

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::attributes::{LIFECYCLE, ObjectAttributes};
+use crate::collections::uploads_of;
 use crate::lifecycle_rules::{admit, decode, encode};
 use crate::lock::Lock;
 use crate::tags::Tags;
@@ -416,13 +417,10 @@ fn where_no_rule_is_nothing_is_looked_at() {
     assert_eq!(fixture.versions().len(), 24 * BATCH);
 }
 
-#[test]
-fn uploads_end_by_their_age() {
-    let fixture = Fixture::new();
-    fixture.rules(
-        "<Rule><Prefix>tmp/</Prefix><Status>Enabled</Status><AbortIncompleteMultipartUpload>\
-         <DaysAfterInitiation>2</DaysAfterInitiation></AbortIncompleteMultipartUpload></Rule>",
-    );
+const UPLOADS_END: &str = "<Rule><Prefix>tmp/</Prefix><Status>Enabled</Status><AbortIncompleteMultipartUpload>\
+     <DaysAfterInitiation>2</DaysAfterInitiation></AbortIncompleteMultipartUpload></Rule>";
+
+fn begin_uploads(fixture: &Fixture) {
     for key in ["tmp/1", "tmp/2", "other"] {
         let upload = multipart::Upload {
             id: hex(key.as_bytes()),
@@ -435,6 +433,13 @@ fn uploads_end_by_their_age() {
         };
         multipart::begin(&fixture.store, BUCKET, upload).unwrap();
     }
+}
+
+#[test]
+fn uploads_end_by_their_age() {
+    let fixture = Fixture::new();
+    fixture.rules(UPLOADS_END);
+    begin_uploads(&fixture);
     assert_eq!(fixture.walk().uploads, 0);
     fixture.clock.0.fetch_add(72 * HOUR, SeqCst);
     assert_eq!(fixture.walk().uploads, 2);
@@ -459,4 +464,43 @@ fn rules_that_cannot_be_read_remove_nothing() {
     let now = fixture.clock.0.load(SeqCst);
     assert!(walk.step(&fixture.store, &fixture.locks, now).is_err());
     assert_eq!(fixture.versions().len(), 1);
+}
+
+#[test]
+fn rules_that_are_withdrawn_remove_nothing_more() {
+    let fixture = Fixture::new();
+    let store = &fixture.store;
+    let withdraw = || {
+        let remove = |attributes: &mut store::Attributes, _: &mut Transaction| {
+            attributes.remove(LIFECYCLE);
+            Ok(())
+        };
+        fixture.locks.change_bucket(store, BUCKET, remove).unwrap();
+    };
+    for key in ["a", "b"] {
+        fixture.put(key, 1, false);
+    }
+    fixture.rules(
+        "<Rule><Prefix/><Status>Enabled</Status><Expiration><Days>1</Days></Expiration></Rule>",
+    );
+    let mut walk = Walk::new(BUCKET.to_owned());
+    walk.read(store).unwrap();
+    let (due, _) = walk.look(store, "", "", |_| true).unwrap();
+    assert_eq!(due.len(), 2);
+    withdraw();
+    walk.remove(store, &fixture.locks, due).unwrap();
+    assert_eq!((walk.gone, fixture.versions().len()), (Gone::default(), 2));
+    // The rules of uploads go when the first of these has been found to be due.
+    fixture.rules(UPLOADS_END);
+    begin_uploads(&fixture);
+    let mut walk = Walk::new(BUCKET.to_owned());
+    walk.read(store).unwrap();
+    let which = |_: &multipart::Upload| {
+        withdraw();
+        true
+    };
+    let ended = walk.end_uploads(store, &fixture.locks, which).unwrap();
+    assert_eq!(ended, 0);
+    let uploads = store.list(&uploads_of(BUCKET), "", "", 9).unwrap();
+    assert_eq!(uploads.len(), 3);
 }
