@@ -215,6 +215,8 @@ mod tests {
             (Condition::Present, true, false),
             (is(b"t"), true, false),
             (is(b"u"), false, false),
+            (Condition::AttributeMissing(ETAG.into()), false, false),
+            (Condition::AttributeMissing("other".into()), true, false),
             (is_not(b"t"), false, true),
             (is_not(b"u"), true, true),
         ] {

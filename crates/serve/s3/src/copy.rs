@@ -26,7 +26,7 @@ use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 use std::ops;
 use store::{Store, Transaction};
 
-/// How many times a copy begins again because its source was replaced.
+/// How many times a copy begins again because its source was replaced or got other tags.
 const ATTEMPTS: u32 = 8;
 
 fn locate(source: &CopySource) -> S3Result<Located> {
@@ -155,6 +155,7 @@ pub async fn object(
             tags: tags.clone().unwrap_or_else(|| was.tags.clone()),
             ..described
         };
+        let copies_tags = tags.is_none();
         let (locks, rules) = (gateway.locks.clone(), gateway.rules.clone());
         let commit = move |store: &Store| {
             let change = locks.change(store, &bucket, &key)?;
@@ -165,6 +166,9 @@ pub async fn object(
                 transaction.require(&bucket, &key, condition.clone());
             }
             source.require(&mut transaction);
+            if copies_tags {
+                source.require_tags(&mut transaction);
+            }
             let version = change.replace(&mut transaction, lock, |transaction, next| {
                 let marked = next.mark(attributes.encode());
                 source.put(transaction, range, (&bucket, &key), next.moved);

@@ -36,6 +36,8 @@ pub enum Condition {
     Present,
     /// The object exists, and this attribute has this value.
     AttributeIs(String, Vec<u8>),
+    /// The object exists, and this attribute is missing.
+    AttributeMissing(String),
     /// The object exists, and its data last changed at this time (Unix time in microseconds).
     ModifiedAt(u64),
     /// The object does not exist, or this attribute is missing or has another value.
@@ -51,6 +53,7 @@ impl Condition {
             Self::Absent => object.is_none(),
             Self::Present => object.is_some(),
             Self::AttributeIs(name, wanted) => value(name) == Some(wanted),
+            Self::AttributeMissing(name) => object.is_some() && value(name).is_none(),
             Self::ModifiedAt(micros) => object.is_some_and(|(_, modified)| modified == *micros),
             Self::AttributeIsNot(name, unwanted) => value(name) != Some(unwanted),
         }

@@ -240,11 +240,16 @@ fn a_transaction_happens_whole_or_not_at_all() {
     tx.set_attributes("c", "a", attributes);
     store.commit(tx).unwrap();
     let is = |v: &[u8]| Condition::AttributeIs("etag".into(), v.to_vec());
+    let is_missing = |name: &str| Condition::AttributeMissing(name.into());
+    for wrong in [is(b"2"), is_missing("etag")] {
+        let mut tx = Transaction::new();
+        tx.require("c", "a", wrong).remove("c", "a");
+        assert!(store.commit(tx).is_err());
+    }
     let mut tx = Transaction::new();
-    tx.require("c", "a", is(b"2")).remove("c", "a");
-    assert!(store.commit(tx).is_err());
-    let mut tx = Transaction::new();
-    tx.require("c", "a", is(b"1")).remove("c", "a");
+    tx.require("c", "a", is(b"1"))
+        .require("c", "a", is_missing("other"))
+        .remove("c", "a");
     store.commit(tx).unwrap();
     assert!(contents(&store).is_empty());
     assert_clean(&store);

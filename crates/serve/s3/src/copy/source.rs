@@ -1,6 +1,6 @@
 //! The source of a copy: a version of an object.
 
-use crate::attributes::{Checksum, ObjectAttributes};
+use crate::attributes::{Checksum, ObjectAttributes, TAGS};
 use crate::collections;
 use crate::conditions::{Preconditions, Verdict};
 use crate::errors::{of_read, precondition_failed};
@@ -99,7 +99,17 @@ impl Source {
         transaction.require(&self.collection, &self.name, condition);
     }
 
-    /// Whether a commit failed because the source was replaced.
+    /// Makes `transaction` require that the source has the tags that it had: other tags do not make it another object.
+    pub fn require_tags(&self, transaction: &mut Transaction) {
+        let tags = self.reader.info().attributes.get(TAGS).cloned();
+        let condition = match tags {
+            Some(tags) => Condition::AttributeIs(TAGS.to_owned(), tags),
+            None => Condition::AttributeMissing(TAGS.to_owned()),
+        };
+        transaction.require(&self.collection, &self.name, condition);
+    }
+
+    /// Whether a commit failed because the source was replaced, or has other tags.
     pub fn is_gone(&self, error: &store::Error) -> bool {
         matches!(error, store::Error::ConditionFailed { collection, object }
             if *collection == self.collection && **object == *self.name.as_bytes())

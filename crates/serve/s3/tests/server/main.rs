@@ -4,6 +4,7 @@ mod bodies;
 #[path = "../common/mod.rs"]
 mod common;
 mod connections;
+mod copies;
 mod damage;
 mod expiry;
 mod object_lock;
