@@ -13,6 +13,9 @@ use s3s::dto::*;
 use s3s::{S3Request, S3Response, S3Result, s3_error};
 use store::{ObjectInfo, Store};
 
+/// How many times versions are listed while others become current.
+const ATTEMPTS: u32 = 4;
+
 /// A version in a listing.
 pub struct Entry {
     /// Its key, as clients write it.
@@ -210,26 +213,20 @@ pub fn entries(
     let key = from.split(versions::END).next().unwrap_or_default();
     let key = versions::unescape(key);
     let is_behind = |entry: &Entry| *entry.place >= *from;
-    let current = |info| Entry::current(info).filter(is_behind);
-    let mut found = object_listings::entries(store, (bucket, prefix), &key, limit, current)?;
-    if store.collection(&beside).map_err(of_store)?.is_some() {
-        found.extend(object_listings::entries(
-            store,
-            (&beside, &versions::escape(prefix)),
-            from,
-            limit,
-            Entry::earlier,
-        )?);
-    }
-    found.sort_by(|a, b| a.place.cmp(&b.place));
-    // A version that has been overwritten between the two listings is in both: the second one counts.
-    found.dedup_by(|later, before| {
-        let is_same = later.place == before.place;
-        if is_same {
-            std::mem::swap(later, before);
+    let current = || {
+        let entry = |info| Entry::current(info).filter(is_behind);
+        object_listings::entries(store, (bucket, prefix), &key, limit, entry)
+    };
+    let earlier = || {
+        if store.collection(&beside).map_err(of_store)?.is_none() {
+            return Ok(None);
         }
-        is_same
-    });
+        let prefix = versions::escape(prefix);
+        let found =
+            object_listings::entries(store, (&beside, &prefix), from, limit, Entry::earlier);
+        found.map(Some)
+    };
+    let mut found = merge(current, earlier)?;
     found.truncate(limit);
     // Without a current version, the newest of the others is the latest, if the page includes it.
     let mut key = None;
@@ -238,6 +235,40 @@ pub fn entries(
         entry.is_latest |= is_first;
         key = Some(entry.key.clone());
     }
+    Ok(found)
+}
+
+/// Lists current versions and, if the bucket keeps any, earlier ones, in their order.
+///
+/// A version that becomes current between the two listings, because the one before it was deleted, is in neither. So
+/// the current ones are listed again, and all of them once more if others are current by then.
+fn merge(
+    current: impl Fn() -> S3Result<Vec<Entry>>,
+    earlier: impl Fn() -> S3Result<Option<Vec<Entry>>>,
+) -> S3Result<Vec<Entry>> {
+    let which = |entry: &Entry| (entry.place.clone(), entry.info.modified_micros);
+    let mut found = current()?;
+    for attempt in 1.. {
+        let Some(beside) = earlier()? else {
+            break;
+        };
+        let after = current()?;
+        let is_same = found.iter().map(which).eq(after.iter().map(which));
+        if is_same || attempt == ATTEMPTS {
+            found.extend(beside.into_iter().chain(after));
+            break;
+        }
+        found = after;
+    }
+    found.sort_by(|a, b| a.place.cmp(&b.place));
+    // A version may be in several listings: the last one counts.
+    found.dedup_by(|later, before| {
+        let is_same = later.place == before.place;
+        if is_same {
+            std::mem::swap(later, before);
+        }
+        is_same
+    });
     Ok(found)
 }
 
@@ -292,3 +323,6 @@ pub async fn list_versions(
         ..Default::default()
     }))
 }
+
+#[cfg(test)]
+mod tests;

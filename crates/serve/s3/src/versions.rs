@@ -366,12 +366,30 @@ impl Earlier<'_> {
 
 /// The name, among all of its key, of the version with this id, whether it exists or not.
 pub fn place(store: &Store, bucket: &str, key: &str, id: &str) -> S3Result<Option<String>> {
-    let current = store.stat(bucket, key).map_err(of_store)?;
-    let current = current.map(|info| Version::of(&info.attributes));
-    match current.filter(|version| version.id() == id) {
-        Some(version) => Ok(Some(name_of(key, &version))),
-        None => Earlier { store, bucket, key }.name(id),
+    let current = || {
+        let current = store.stat(bucket, key).map_err(of_store)?;
+        let current = current.map(|info| Version::of(&info.attributes));
+        let current = current.filter(|version| version.id() == id);
+        Ok(current.map(|version| name_of(key, &version)))
+    };
+    find_place(current, || Earlier { store, bucket, key }.name(id))
+}
+
+/// Looks for a version that may move between bucket and `.versions/BUCKET` meanwhile.
+fn find_place(
+    current: impl Fn() -> S3Result<Option<String>>,
+    earlier: impl Fn() -> S3Result<Option<String>>,
+) -> S3Result<Option<String>> {
+    for _ in 0..ATTEMPTS {
+        let found = match current()? {
+            None => earlier()?,
+            found => found,
+        };
+        if found.is_some() {
+            return Ok(found);
+        }
     }
+    Ok(None)
 }
 
 /// Whether a version from elsewhere (an archive or another store) fits under a key.

@@ -6,6 +6,7 @@ use device::power_cut::CrashLimits;
 use kv_rocksdb::RocksDb;
 use proptest::prelude::*;
 use runtime::Runtime;
+use std::cell::Cell;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 use store::MountOptions;
@@ -134,4 +135,20 @@ fn a_bucket_that_is_held_stops_no_other() {
     is_done.recv_timeout(Duration::from_mins(5)).unwrap();
     drop(held);
     putting.join().unwrap();
+}
+
+#[test]
+fn a_version_that_becomes_current_meanwhile_has_its_place() {
+    let is_current = Cell::new(false);
+    let current = || Ok(is_current.get().then(|| "place".to_owned()));
+    // The one before it is deleted between the two looks.
+    let earlier = || {
+        is_current.set(true);
+        Ok(None)
+    };
+    assert_eq!(
+        find_place(current, earlier).unwrap().as_deref(),
+        Some("place")
+    );
+    assert_eq!(find_place(|| Ok(None), || Ok(None)).unwrap(), None);
 }
