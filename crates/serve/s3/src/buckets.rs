@@ -2,7 +2,7 @@
 //! its objects, which are removed with it in one transaction.
 
 use crate::attributes::{KIND, KIND_BUCKET};
-use crate::collections::{bucket_maker, is_empty, require, uploads_of, versions_of};
+use crate::collections::{is_empty, require, uploads_of, versions_of};
 use crate::dates::timestamp;
 use crate::errors::of_store;
 use crate::gateway::{Gateway, owner};
@@ -43,14 +43,10 @@ pub async fn create(
         ),
         "Object ownership other than the bucket owner's",
     )])?;
-    let bucket = input.bucket;
+    let (bucket, locks) = (input.bucket, gateway.locks.clone());
     let location = format!("/{bucket}");
     gateway
-        .call(move |store| {
-            let lock = lock.then(BucketLock::default);
-            let transaction = bucket_maker(store, &bucket, lock)?;
-            store.commit(transaction).map_err(of_store)
-        })
+        .call(move |store| locks.create(store, &bucket, lock.then(BucketLock::default)))
         .await?;
     Ok(S3Response::new(CreateBucketOutput {
         location: Some(location),

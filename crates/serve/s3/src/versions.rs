@@ -9,7 +9,7 @@
 use crate::attributes::{
     ETAG, OBJECT_LOCK, VERSION, VERSIONING, VERSIONING_ENABLED, VERSIONING_SUSPENDED,
 };
-use crate::collections::{add_versions, require, versions_of};
+use crate::collections::{add_versions, bucket_maker, require, versions_of};
 use crate::config::{Clock, Random};
 use crate::errors::{condition_error, of_store};
 use crate::lock::{self, BucketLock, Kept, Lock, Read, Refusal};
@@ -547,6 +547,13 @@ impl Locks {
         let mut transaction = Transaction::new();
         change(&mut attributes, &mut transaction)?;
         transaction.set_collection_attributes(bucket, attributes);
+        store.commit(transaction).map_err(of_store)
+    }
+
+    /// Creates a bucket of what there is of it, which no other caller changes meanwhile.
+    pub fn create(&self, store: &Store, bucket: &str, lock: Option<BucketLock>) -> S3Result<()> {
+        let _held = self.hold(bucket);
+        let transaction = bucket_maker(store, bucket, lock)?;
         store.commit(transaction).map_err(of_store)
     }
 

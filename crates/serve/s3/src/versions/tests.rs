@@ -137,6 +137,32 @@ fn a_bucket_that_is_held_stops_no_other() {
     putting.join().unwrap();
 }
 
+/// A salvage has left a collection; who makes it a bucket must not do so from what it was before another has.
+#[test]
+fn of_two_who_make_a_bucket_one_does() {
+    let (store, locks) = bucket(Runtime::seeded(1));
+    let mut left = Transaction::new();
+    left.create_collection("left", Attributes::new());
+    store.commit(left).unwrap();
+    let first = bucket_maker(&store, "left", Some(BucketLock::default())).unwrap();
+    let changing = locks.as_they_are("left");
+    let client = (store.clone(), locks.clone());
+    let second = std::thread::spawn(move || client.1.create(&client.0, "left", None));
+    // It waits for us.
+    while locks.switch("left").try_read().is_some() && !second.is_finished() {
+        std::thread::yield_now();
+    }
+    store.commit(first).unwrap();
+    drop(changing);
+    let refused = second.join().unwrap().unwrap_err();
+    assert_eq!(refused.code().as_str(), "BucketAlreadyOwnedByYou");
+    let made = require(&store, "left").unwrap();
+    assert_eq!(
+        BucketLock::of(&made.attributes),
+        Ok(Some(BucketLock::default()))
+    );
+}
+
 #[test]
 fn a_version_that_becomes_current_meanwhile_has_its_place() {
     let is_current = Cell::new(false);
