@@ -383,7 +383,7 @@ fn end(store: &Store, collection: &str, id: &str) -> S3Result<()> {
 }
 
 /// Ends the uploads of a bucket that `which` selects, while `hold` returns something to hold meanwhile; returns their
-/// number.
+/// number. Also removes parts without `ID/meta`, left by an end that failed halfway.
 pub fn end_those<H>(
     store: &Store,
     bucket: &str,
@@ -392,8 +392,10 @@ pub fn end_those<H>(
 ) -> S3Result<u64> {
     let (collection, mut count) = (uploads_of(bucket), 0);
     visit(store, &collection, |id, meta| {
-        let upload = meta.and_then(|meta| Upload::of(id, &meta));
-        if !upload.is_some_and(|upload| which(&upload)) {
+        let Some(meta) = meta else {
+            return discard_parts(store, &collection, id);
+        };
+        if !Upload::of(id, &meta).is_some_and(|upload| which(&upload)) {
             return Ok(());
         }
         let Some(_held) = hold()? else {

@@ -504,3 +504,23 @@ fn rules_that_are_withdrawn_remove_nothing_more() {
     let uploads = store.list(&uploads_of(BUCKET), "", "", 9).unwrap();
     assert_eq!(uploads.len(), 3);
 }
+
+#[test]
+fn parts_of_an_upload_that_is_gone_go_too() {
+    let fixture = Fixture::new();
+    fixture.rules(UPLOADS_END);
+    begin_uploads(&fixture);
+    let (collection, id) = (uploads_of(BUCKET), hex(b"tmp/1"));
+    let mut transaction = Transaction::new();
+    transaction
+        .remove(&collection, format!("{id}/meta"))
+        .touch(&collection, format!("{id}/00001"));
+    fixture.store.commit(transaction).unwrap();
+    assert_eq!(fixture.walk().uploads, 0);
+    let left = fixture.store.list(&collection, "", "", 9).unwrap();
+    assert!(
+        left.iter()
+            .all(|info| info.name.text().unwrap().ends_with("/meta"))
+    );
+    assert_eq!(left.len(), 2);
+}
