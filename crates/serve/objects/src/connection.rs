@@ -1,4 +1,4 @@
-//! A client's connection: ends if writes make no progress for too long, and lets the client read an answer that was
+//! A client's connection: ends if writes, or its end, make no progress for too long, and lets the client read an answer that was
 //! given before the request's body had arrived.
 
 use std::io;
@@ -118,7 +118,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Connection<S> {
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         if this.linger.is_none() {
-            ready!(Pin::new(&mut this.stream).poll_shutdown(context))?;
+            let progress = Pin::new(&mut this.stream).poll_shutdown(context);
+            ready!(this.patience(context, progress))?;
         }
         if !this.unread.is_set() {
             return Poll::Ready(Ok(()));
@@ -181,6 +182,43 @@ mod tests {
             .await
             .unwrap();
         reader.await.unwrap();
+    }
+
+    /// Never closes, as TLS does if a full send buffer has no room for its last message.
+    struct Open;
+
+    impl AsyncRead for Open {
+        fn poll_read(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            _: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            Poll::Pending
+        }
+    }
+
+    impl AsyncWrite for Open {
+        fn poll_write(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+            data: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            Poll::Ready(Ok(data.len()))
+        }
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Pending
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_that_stands_still_is_cut_off_at_the_end_too() {
+        let mut connection = Connection::new(Open, IDLE, unread());
+        let closed = tokio::time::timeout(2 * IDLE, connection.shutdown()).await;
+        let error = closed.unwrap().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }
 
     #[tokio::test(start_paused = true)]
