@@ -40,11 +40,17 @@ impl Parameters {
     /// Checks that the parameters fit each other.
     ///
     /// # Errors
-    /// [`CaveatError::Parameters`], [`CaveatError::Unshingled`].
+    /// [`CaveatError::Parameters`], [`CaveatError::Unshingled`], [`CaveatError::Distance`].
     pub const fn validate(&self) -> Result<(), CaveatError> {
         if self.unshingled > self.blocks {
             return Err(CaveatError::Unshingled {
                 unshingled: self.unshingled,
+                blocks: self.blocks,
+            });
+        }
+        if self.isolation_distance > self.blocks {
+            return Err(CaveatError::Distance {
+                distance: self.isolation_distance,
                 blocks: self.blocks,
             });
         }
@@ -82,6 +88,14 @@ pub enum CaveatError {
     Unshingled {
         /// Unshingled blocks.
         unshingled: u64,
+        /// Blocks of the drive.
+        blocks: u64,
+    },
+    /// The isolation distance exceeds the drive.
+    #[error("an isolation distance of {distance} blocks on a drive with {blocks}")]
+    Distance {
+        /// The distance.
+        distance: u64,
         /// Blocks of the drive.
         blocks: u64,
     },
@@ -238,5 +252,16 @@ mod tests {
             ..drive.modesense()
         };
         assert!(CaveatDrive::create(parameters).is_err());
+        // In bytes, the second one is none.
+        for isolation_distance in [101, 1 << 52] {
+            let parameters = Parameters {
+                isolation_distance,
+                ..drive.modesense()
+            };
+            assert!(matches!(
+                CaveatDrive::create(parameters),
+                Err(CaveatError::Distance { .. })
+            ));
+        }
     }
 }

@@ -222,6 +222,15 @@ mod tests {
     }
 
     #[test]
+    fn a_distance_beyond_the_drive_is_damage() {
+        let mut header = header(VERSION, 1000);
+        for (distance, is_right) in [(1000, true), (1001, false), (1 << 52, false)] {
+            header.drive.isolation_distance = distance;
+            assert_eq!(Header::decode(&header.encode()).is_ok(), is_right);
+        }
+    }
+
+    #[test]
     fn a_later_version_is_told() {
         let later = header(7, 1000).encode();
         assert_eq!(Header::decode(&later), Err(NoHeader::Version(7)));
