@@ -2,9 +2,8 @@
 //! elsewhere, and it must not seem to have succeeded. Only another process can check that: the program may be a script,
 //! may end abruptly, or may load no library (if it is linked statically).
 //!
-//! Signals sent to this process are passed on to the program, which is killed if this process is.
-//!
-//! Signals that are sent to us are for the program, which ends with us if we are killed.
+//! Signals sent to this process are passed on to the program, which is killed if this process is. Before the program
+//! starts and after its end, they do to this process what they do by default.
 
 use crate::check::FileSystem;
 use crate::error::Error;
@@ -14,8 +13,12 @@ use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, exit};
+use std::ptr::null_mut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
+
+#[cfg(test)]
+mod tests;
 
 /// How a program ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,11 +73,14 @@ fn watch(command: &mut Command) -> io::Result<End> {
     for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2] {
         let program = program.clone();
         let pass_on = move |info: &libc::siginfo_t| {
-            let program = program.load(Ordering::Relaxed);
-            // Signals from the terminal reach the program as well, so they are not passed on.
-            if program != 0 && info.si_code <= libc::SI_USER {
-                // SAFETY: a plain call, allowed in a handler.
-                unsafe { libc::kill(program, signal) };
+            match program.load(Ordering::Relaxed) {
+                0 => _ = emulate_default_handler(signal),
+                // Signals from the terminal reach the program as well, so they are not passed on.
+                program if info.si_code <= libc::SI_USER => {
+                    // SAFETY: a plain call, allowed in a handler.
+                    unsafe { libc::kill(program, signal) };
+                }
+                _ => {}
             }
         };
         // SAFETY: nothing in it allocates, locks or panics.
@@ -99,6 +105,19 @@ fn watch(command: &mut Command) -> io::Result<End> {
     }
     let mut child = command.spawn()?;
     program.store(child.id().cast_signed(), Ordering::Relaxed);
+    // Its number may be another's as soon as `wait` has returned it.
+    // SAFETY: a plain call that asks for no status.
+    while unsafe {
+        libc::waitid(
+            libc::P_PID,
+            child.id(),
+            null_mut(),
+            libc::WEXITED | libc::WNOWAIT,
+        )
+    } != 0
+        && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
+    {}
+    program.store(0, Ordering::Relaxed);
     let status = child.wait()?;
     Ok(match status.signal() {
         Some(signal) => End::Signal(signal),
@@ -110,7 +129,7 @@ fn watch(command: &mut Command) -> io::Result<End> {
 fn goes_on() -> bool {
     loop {
         // SAFETY: a plain call that asks for no status.
-        match unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } {
+        match unsafe { libc::waitpid(-1, null_mut(), libc::WNOHANG) } {
             0 => return true,
             found if found > 0 => {}
             _ => return false,

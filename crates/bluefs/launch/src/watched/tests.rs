@@ -1,0 +1,72 @@
+#![allow(clippy::unwrap_used)]
+
+use super::*;
+use bluefs::{BlueFs, FormatOptions, Role};
+use device::{FileDrive, profile};
+use std::env;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::os::fd::AsRawFd;
+use std::process::Stdio;
+use std::thread;
+
+/// Set in the process that watches over a program.
+const DRIVE: &str = "ZONESTORE_WATCHED_DRIVE";
+
+/// From Linux's `asm-generic/fcntl.h`: the signal that tells the owner of a lease that somebody waits.
+const F_SETSIG: i32 = 10;
+
+/// The drive hangs when the program has ended: a signal is no longer for the program, and ends us.
+#[test]
+fn a_signal_after_the_programs_end_ends_us() {
+    if let Some(drive) = env::var_os(DRIVE) {
+        let mut program = Command::new("sh");
+        program.args(["-c", "echo program $$; read _; exit 0"]);
+        let ended = run(&mut program, drive.as_ref(), FileSystem::BlueFs);
+        panic!("not by the signal: {}", ended.is_ok());
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.zoned");
+    let small = profile::by_name("test-small").unwrap();
+    let geometry = small.geometry(64 << 20, None).unwrap();
+    let drive = FileDrive::create(&path, &geometry, "test-small").unwrap();
+    drop(drive);
+    let options = FormatOptions {
+        uuid: [9; 16],
+        role: Role::Alone,
+        copies: 1,
+        force: false,
+    };
+    BlueFs::format(&FileDrive::open(&path).unwrap(), &options).unwrap();
+    let mut us = Command::new(env::current_exe().unwrap())
+        .args(["--nocapture", "--exact"])
+        .arg("watched::tests::a_signal_after_the_programs_end_ends_us")
+        .env(DRIVE, &path)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(us.stdout.take().unwrap()).lines();
+    let said = lines.map_while(Result::ok);
+    let program: i32 = said
+        .filter_map(|line| Some(line.split_once("program ")?.1.parse().unwrap()))
+        .next()
+        .unwrap();
+    // Whoever opens the drive now waits for the lease.
+    let lease = File::open(&path).unwrap();
+    // SAFETY: plain calls.
+    unsafe {
+        let no_end = libc::SIGURG;
+        assert_eq!(libc::fcntl(lease.as_raw_fd(), F_SETSIG, no_end), 0);
+        let leased = libc::fcntl(lease.as_raw_fd(), libc::F_SETLEASE, libc::F_WRLCK);
+        assert_eq!(leased, 0, "{}", io::Error::last_os_error());
+    }
+    drop(us.stdin.take());
+    // SAFETY: a plain call that sends nothing.
+    while unsafe { libc::kill(program, 0) } == 0 {
+        thread::yield_now();
+    }
+    // SAFETY: a plain call.
+    unsafe { libc::kill(us.id().cast_signed(), SIGTERM) };
+    assert_eq!(us.wait().unwrap().signal(), Some(SIGTERM));
+}
