@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,10 @@ Status ToStatus(zs_code code, const std::string& path) {
 std::string BaseName(const std::string& path) {
   const size_t slash = path.rfind('/');
   return slash == std::string::npos ? path : path.substr(slash + 1);
+}
+
+std::string Directory(const std::string& path) {
+  return path.substr(0, path.size() - BaseName(path).size());
 }
 
 bool EndsWith(const std::string& text, const std::string& end) {
@@ -93,12 +98,35 @@ class BlueRandomAccessFile final : public leveldb::RandomAccessFile {
   zs_reader* const reader_;
 };
 
+// Databases that have lost the end of a log, until they are opened again.
+class TornLogs {
+ public:
+  void Add(const std::string& log) {
+    const std::lock_guard<std::mutex> one_at_a_time(mutex_);
+    directories_.insert(Directory(log));
+  }
+  void Forget(const std::string& lock) {
+    const std::lock_guard<std::mutex> one_at_a_time(mutex_);
+    directories_.erase(Directory(lock));
+  }
+  bool IsBeside(const std::string& log) {
+    const std::lock_guard<std::mutex> one_at_a_time(mutex_);
+    return directories_.count(Directory(log)) > 0;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::string> directories_;
+};
+
 class BlueWritableFile final : public leveldb::WritableFile {
  public:
-  BlueWritableFile(std::string path, const zs_fs* fs, zs_writer* writer)
+  BlueWritableFile(std::string path, const zs_fs* fs, TornLogs* torn, zs_writer* writer)
       : path_(std::move(path)),
         fs_(fs),
+        torn_(torn),
         writer_(writer),
+        is_log_(EndsWith(path_, ".log")),
         is_manifest_(BaseName(path_).compare(0, 8, "MANIFEST") == 0) {
     // Tables outlive what else lies beside them in a zone; which level they are of nobody says.
     if (EndsWith(path_, ".ldb") || EndsWith(path_, ".sst")) {
@@ -106,9 +134,10 @@ class BlueWritableFile final : public leveldb::WritableFile {
     }
   }
   // LevelDB drops its logs without closing them. Written out here, what is in an old log becomes
-  // durable with the next sync of the new one: there is no hole in what a power cut leaves.
+  // durable with the next sync of the new one: there is no hole in what a power cut leaves. If it
+  // cannot be written out, no later sync of the database's logs succeeds.
   ~BlueWritableFile() override {
-    zs_writer_close(writer_);
+    if (zs_writer_close(writer_) != ZS_OK && is_log_) torn_->Add(path_);
     zs_writer_free(writer_);
   }
 
@@ -119,6 +148,9 @@ class BlueWritableFile final : public leveldb::WritableFile {
   Status Flush() override { return ToStatus(zs_writer_flush(writer_), path_); }
   // The files that a manifest names have to be there when it is.
   Status Sync() override {
+    if (is_log_ && torn_->IsBeside(path_)) {
+      return Status::IOError(path_, "the end of an earlier log could not be written");
+    }
     zs_code code = is_manifest_ ? zs_sync_metadata(fs_) : ZS_OK;
     if (code == ZS_OK) code = zs_writer_sync(writer_);
     return ToStatus(code, path_);
@@ -127,7 +159,9 @@ class BlueWritableFile final : public leveldb::WritableFile {
  private:
   const std::string path_;
   const zs_fs* const fs_;
+  TornLogs* const torn_;
   zs_writer* const writer_;
+  const bool is_log_;
   const bool is_manifest_;
 };
 
@@ -198,13 +232,13 @@ class BlueEnv final : public leveldb::EnvWrapper {
   Status NewWritableFile(const std::string& path, leveldb::WritableFile** result) override {
     zs_writer* writer = nullptr;
     Status s = Writer(path, zs_create, &writer);
-    *result = s.ok() ? new BlueWritableFile(path, fs_, writer) : nullptr;
+    *result = s.ok() ? new BlueWritableFile(path, fs_, &torn_, writer) : nullptr;
     return s;
   }
   Status NewAppendableFile(const std::string& path, leveldb::WritableFile** result) override {
     zs_writer* writer = nullptr;
     Status s = Writer(path, zs_reopen, &writer);
-    *result = s.ok() ? new BlueWritableFile(path, fs_, writer) : nullptr;
+    *result = s.ok() ? new BlueWritableFile(path, fs_, &torn_, writer) : nullptr;
     return s;
   }
   Status NewLogger(const std::string& path, leveldb::Logger** result) override {
@@ -254,6 +288,7 @@ class BlueEnv final : public leveldb::EnvWrapper {
 
   Status LockFile(const std::string& path, leveldb::FileLock** lock) override {
     Status s = On(path, [&] { return zs_lock(fs_, path.data(), path.size()); });
+    if (s.ok()) torn_.Forget(path);
     *lock = s.ok() ? new BlueFileLock(path) : nullptr;
     return s;
   }
@@ -304,6 +339,7 @@ class BlueEnv final : public leveldb::EnvWrapper {
     return On(path, [&] { return open(fs_, path.data(), path.size(), writer); });
   }
 
+  TornLogs torn_;
   std::mutex mounting_;
   std::atomic<zs_fs*> fs_{nullptr};
 };

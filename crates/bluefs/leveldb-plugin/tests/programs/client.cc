@@ -5,8 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <string>
@@ -368,6 +371,56 @@ int Hole(const std::string& path) {
   return 1;
 }
 
+const char kTorn[] = "torn record";
+// Whether writes fail that contain it.
+std::atomic<bool> tears{false};
+
+// The library writes to its drive file by this.
+extern "C" ssize_t pwrite64(int file, const void* data, size_t length, off64_t at) {
+  if (!tears || memmem(data, length, kTorn, sizeof kTorn - 1) == nullptr) {
+    return pwrite(file, data, length, at);
+  }
+  errno = EIO;
+  return -1;
+}
+
+// A log is let go and cannot be written out: no later log of the database is synced, until it is opened
+// again.
+int Torn(const std::string& root) {
+  Env* env = Env::Default();
+  OK(env->CreateDir(root));
+  leveldb::FileLock* lock = nullptr;
+  leveldb::WritableFile* file = nullptr;
+  const auto append = [&](const std::string& path) {
+    OK(env->NewWritableFile(root + path, &file));
+    OK(file->Append(kTorn));
+  };
+  const auto synced = [&](const std::string& path) {
+    append(path);
+    const Status s = file->Sync();
+    delete file;
+    return s;
+  };
+  OK(env->LockFile(root + "/LOCK", &lock));
+  append("/000003.log");
+  tears = true;
+  delete file;
+  tears = false;
+  for (const char* log : {"/000004.log", "/000005.log"}) {
+    const Status s = synced(log);
+    CHECK(s.IsIOError() && s.ToString().find("earlier log") != std::string::npos);
+  }
+  // Neither other files nor other databases have to do with it.
+  OK(synced("/000006.ldb"));
+  OK(env->CreateDir(root + "/other"));
+  OK(synced("/other/000003.log"));
+  OK(env->UnlockFile(lock));
+  OK(env->LockFile(root + "/LOCK", &lock));
+  OK(synced("/000007.log"));
+  OK(env->UnlockFile(lock));
+  return 0;
+}
+
 // The first keys are there, without a gap; prints how many.
 int Prefix(const std::string& path) {
   std::unique_ptr<DB> db(Open(Small(), path));
@@ -442,6 +495,7 @@ int main(int count, char** arguments) {
   const std::map<std::string, int (*)(const std::string&)> steps{
       {"work", Work},     {"verify", Verify}, {"repair", Repair},
       {"destroy", Destroy}, {"environment", Environment}, {"drive", OnADrive}, {"hole", Hole},
+      {"torn", Torn},
       {"prefix", Prefix}, {"leak", Leak},     {"full", Full},
       {"drain", Drain}};
   const auto found = steps.find(step);

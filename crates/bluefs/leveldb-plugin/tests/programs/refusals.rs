@@ -27,6 +27,14 @@ fn a_full_drive_is_an_error_and_can_be_emptied() {
     }
 }
 
+#[test]
+fn a_log_that_was_not_written_out_lets_no_later_one_be_synced() {
+    for drive in both(256 << 20) {
+        drive.ok(&["torn"]);
+        drive.is_whole();
+    }
+}
+
 /// Runs both programs on what they cannot use; each must end by itself with an error and one line
 /// that says all of `expected`.
 fn refused(drive: &Drive, expected: &[&str]) {
