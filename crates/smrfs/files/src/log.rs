@@ -32,6 +32,8 @@ pub struct Log {
     end: End,
     /// The highest generation in any head.
     highest: u64,
+    /// Bytes of each slot that are used: those before the first place behind its end that could not be read.
+    rooms: [u64; 2],
 }
 
 /// The end of a slot's valid frames.
@@ -70,15 +72,20 @@ struct Scanned {
     moved: Option<u64>,
     /// Whether there are frames after the last commit, which do not count.
     has_rest: bool,
+    /// Bytes of the slot before the first place behind its end that cannot be read.
+    room: u64,
 }
 
-/// Reads the frames of a slot, a window at a time.
+/// Reads the frames of a slot, a window at a time. Where a window cannot be read, reads only what is asked for: the rest
+/// of it may lie behind the end, where nothing counts.
 struct Frames<'a> {
     device: &'a dyn ZonedDevice,
     slot: &'a Slot,
     unit: u64,
     window: Vec<u8>,
     start: u64,
+    /// End of the last window that could not be read.
+    rough: u64,
 }
 
 impl Frames<'_> {
@@ -89,21 +96,32 @@ impl Frames<'_> {
             return Ok(None);
         }
         if at < self.start || end > self.start + self.window.len() as u64 {
-            let from = at / self.unit * self.unit;
-            let to = (from + WINDOW).max(end).next_multiple_of(self.unit);
-            let to = to.min(self.slot.size());
-            self.window.resize((to - from) as usize, 0);
-            self.start = from;
-            for piece in self.slot.pieces(from..to) {
-                let part = (piece.bytes.start - from) as usize..(piece.bytes.end - from) as usize;
-                if let Err(error) = self.device.read(piece.at, &mut self.window[part]) {
-                    self.window.clear();
-                    return Err(error);
-                }
+            let wide = end.max(at + WINDOW);
+            if at >= self.rough && self.fill(at, wide).is_err() {
+                self.rough = wide;
+            }
+            if at < self.rough {
+                self.fill(at, end)?;
             }
         }
         let from = (at - self.start) as usize;
         Ok(self.window.get(from..from + length as usize))
+    }
+
+    /// Reads the units of `at..end` into the window.
+    fn fill(&mut self, at: u64, end: u64) -> ZoneResult<()> {
+        let from = at / self.unit * self.unit;
+        let to = end.next_multiple_of(self.unit).min(self.slot.size());
+        self.window.resize((to - from) as usize, 0);
+        self.start = from;
+        for piece in self.slot.pieces(from..to) {
+            let part = (piece.bytes.start - from) as usize..(piece.bytes.end - from) as usize;
+            if let Err(error) = self.device.read(piece.at, &mut self.window[part]) {
+                self.window.clear();
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 
     /// The frame at `at` with its payload, if it is valid.
@@ -154,6 +172,7 @@ fn frames<'a>(device: &'a dyn ZonedDevice, slot: &'a Slot) -> Frames<'a> {
         unit: u64::from(device.geometry().block_size.max(512)),
         window: Vec::new(),
         start: 0,
+        rough: 0,
     }
 }
 
@@ -168,6 +187,7 @@ impl Log {
     ) -> Self {
         let unit = device.geometry().block_size.max(512) as usize;
         Self {
+            rooms: layout.slots.each_ref().map(Slot::size),
             device,
             layout,
             shape,
@@ -251,6 +271,9 @@ impl Log {
                 }
                 Err(NoFrame::Nothing) => {}
             }
+            if heads[index].is_none() && frames.rough > 0 {
+                unreadable = Some(format!("copy {index} cannot be read"));
+            }
         }
         if let Some(error @ Error::Version { .. }) = seen {
             return Err(error);
@@ -263,6 +286,7 @@ impl Log {
         order.sort_by_key(|index| std::cmp::Reverse(heads[*index]));
         let mut chosen = None;
         let mut moved = None;
+        let mut rooms = layout.slots.each_ref().map(Slot::size);
         for index in order {
             if heads[index].is_none() {
                 continue;
@@ -272,7 +296,10 @@ impl Log {
                 // overwritten any part of it.
                 let nothing = &mut |_: &Shape, _: &Record| Ok(());
                 moved = match scan(&*device, &layout, index, nothing) {
-                    Ok(found) => found.and_then(|found| found.moved),
+                    Ok(found) => found.and_then(|found| {
+                        rooms[index] = found.room;
+                        found.moved
+                    }),
                     Err(Error::DamagedMetadata { .. }) => None,
                     Err(Error::Drive(error)) => {
                         unreadable = Some(format!("copy {index} cannot be read: {error}"));
@@ -294,11 +321,11 @@ impl Log {
                     }
                     error => error,
                 })?;
-            match (scanned, state) {
-                (Some(scanned), Some(state)) if scanned.is_complete => {
-                    chosen = Some((scanned, state));
+            if let Some(scanned) = scanned {
+                rooms[index] = scanned.room;
+                if scanned.is_complete {
+                    chosen = state.map(|state| (scanned, state));
                 }
-                _ => {}
             }
         }
         let Some((scanned, state)) = chosen else {
@@ -334,6 +361,7 @@ impl Log {
             nonce,
             end,
             highest,
+            rooms,
         };
         let found = Found {
             log,
@@ -347,7 +375,7 @@ impl Log {
     pub fn append(&mut self, records: &[Vec<u8>]) -> ZoneResult<bool> {
         let mut end = self.end;
         let bytes = self.group(&mut end, Kind::Journal, records);
-        let room = self.layout.slots[end.slot].size() - END_ROOM;
+        let room = self.rooms[end.slot].saturating_sub(END_ROOM);
         if self.end.position + bytes.len() as u64 > room {
             return Ok(false);
         }
@@ -424,7 +452,7 @@ impl Log {
         let at = end.position;
         let mut bytes = Vec::new();
         self.frame(end, Kind::Checkpoint, is_commit, payload, &mut bytes);
-        if end.position + END_ROOM > self.layout.slots[end.slot].size() {
+        if end.position + END_ROOM > self.rooms[end.slot] {
             return Err(Error::NoMetadataSpace);
         }
         Ok(self.write(end.slot, at, &bytes)?)
@@ -553,7 +581,8 @@ fn scan(
         }
     }
     let has_rest = at != end;
-    if is_complete && let Some(later) = vouching(&mut frames, &at)? {
+    let (later, unreadable) = vouching(&mut frames, &at);
+    if is_complete && let Some(later) = later {
         return Err(Error::metadata(format!(
             "copy {index} at byte {}: frame {} was durable and cannot be read (frame {later} says so)",
             at.position, at.sequence
@@ -567,27 +596,29 @@ fn scan(
         is_complete,
         moved,
         has_rest,
+        room: unreadable.unwrap_or(slot.size()),
     }))
 }
 
 /// Searches for a frame after the end that was written when the missing frame was already durable, which proves
-/// damage.
-fn vouching(frames: &mut Frames<'_>, end: &End) -> Result<Option<u64>> {
+/// damage. Also returns the first place there that cannot be read: nothing should be written behind it.
+fn vouching(frames: &mut Frames<'_>, end: &End) -> (Option<u64>, Option<u64>) {
+    let mut unreadable = None;
     let mut position = end.position + frames.unit;
     let last = (end.position + LOOK_BEHIND).min(frames.slot.size());
     while position < last {
-        let frame = match frames.frame(position) {
-            Ok(frame) => frame,
+        match frames.frame(position) {
+            Ok(Ok((parsed, _)))
+                if parsed.header.generation == end.generation
+                    && parsed.header.durable > end.sequence =>
+            {
+                return (Some(parsed.header.sequence), unreadable);
+            }
+            Ok(_) => {}
             // A frame that cannot be read proves nothing.
-            Err(_) => return Ok(None),
-        };
-        if let Ok((parsed, _)) = frame
-            && parsed.header.generation == end.generation
-            && parsed.header.durable > end.sequence
-        {
-            return Ok(Some(parsed.header.sequence));
+            Err(_) => _ = unreadable.get_or_insert(position),
         }
         position += frames.unit;
     }
-    Ok(None)
+    (None, unreadable)
 }

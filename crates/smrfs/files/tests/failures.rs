@@ -4,6 +4,7 @@ use crate::common::{
     KIB, Kind, Model, Operation, Seen, assert_clean, carry_out, contents, geometry, seeds, seen,
 };
 use caveat::{CaveatDevice, CaveatShape};
+use device::changed::{Change, Changed};
 use device::faults::{Fault, Faults, Plan};
 use device::{MemoryDrive, ZonedDevice};
 use runtime::Runtime;
@@ -11,7 +12,9 @@ use smrfs::{Error, FileSystem, Fit, MkfsOptions, MountOptions, NewInode, ROOT};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use xxhash_rust::xxh3::xxh3_64;
-use zone::{ByteOffset, Geometry, ZoneAddress, ZoneCommand, ZoneCondition, ZoneId};
+use zone::{
+    ByteOffset, Geometry, ZoneAddress, ZoneCommand, ZoneCondition, ZoneError, ZoneId, ZoneResult,
+};
 use zone_alloc::Pressure;
 
 fn new_file() -> NewInode {
@@ -548,4 +551,97 @@ fn an_older_copy_of_which_some_zones_are_reset_is_no_damage() {
         assert_eq!(contents(&fs, ino).unwrap(), expected);
         assert_clean(&fs);
     }
+}
+
+/// Reads of these blocks fail, writes succeed.
+struct Unreadable([u64; 2]);
+
+impl Change<Arc<MemoryDrive>> for Unreadable {
+    fn read(&self, drive: &Arc<MemoryDrive>, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
+        let touched = at.0..at.0 + buffer.len() as u64;
+        if self.0.iter().any(|block| touched.contains(block)) {
+            return Err(ZoneError::Io {
+                command: ZoneCommand::Read,
+                at,
+                source: Arc::new(ErrorKind::Other.into()),
+            });
+        }
+        drive.read(at, buffer)
+    }
+}
+
+/// Behind the end of the journal, where nothing counts, blocks and zones that cannot be read keep nobody from the files; and no
+/// metadata goes there.
+#[test]
+fn what_cannot_be_read_behind_the_journal_is_left() {
+    let journal = 1024 * KIB;
+    let cases: [(u32, &[u32], [u64; 2]); 4] = [
+        (24, &[], [journal, 12 * 256 * KIB + journal]),
+        (24, &[1, 13], [u64::MAX; 2]),
+        (0, &[1], [u64::MAX; 2]),
+        (0, &[4], [u64::MAX; 2]),
+    ];
+    for (conventional, zones, blocks) in cases {
+        let inner = Arc::new(MemoryDrive::new(geometry(40, conventional)).unwrap());
+        let runtime = mkfs(&inner, &MkfsOptions::default());
+        let fs = FileSystem::mount(inner.clone(), runtime.clone(), MountOptions::default());
+        let fs = fs.unwrap();
+        let ino = fs.create(ROOT, b"file", new_file()).unwrap().ino;
+        let mut expected = vec![1; 20_000];
+        fs.write(ino, 0, &expected).unwrap();
+        fs.sync().unwrap();
+        drop(fs);
+        for zone in zones {
+            let condition = ZoneCondition::Offline;
+            inner.set_condition(ZoneId(*zone), condition).unwrap();
+        }
+        let device = Arc::new(Changed {
+            drive: inner,
+            change: Unreadable(blocks),
+        });
+        let read_only = MountOptions {
+            read_only: true,
+            ..MountOptions::default()
+        };
+        for options in [read_only, MountOptions::default(), MountOptions::default()] {
+            let fs = FileSystem::mount(device.clone(), runtime.clone(), options).unwrap();
+            assert_eq!(contents(&fs, ino).unwrap(), expected);
+            assert_clean(&fs);
+            // Each copy of the metadata is written more than once.
+            while conventional > 0 && !options.read_only && fs.counts().checkpoints < 4 {
+                expected[0] ^= 1;
+                fs.write(ino, 0, &expected[..1]).unwrap();
+                fs.sync().unwrap();
+            }
+        }
+    }
+}
+
+/// What lies behind a block that cannot be read tells of damage before it all the same.
+#[test]
+fn damage_is_told_from_behind_what_cannot_be_read() {
+    let inner = Arc::new(MemoryDrive::new(geometry(40, 24)).unwrap());
+    let runtime = mkfs(&inner, &MkfsOptions::default());
+    let fs = FileSystem::mount(inner.clone(), runtime.clone(), MountOptions::default()).unwrap();
+    for n in 0..10 {
+        fs.create(ROOT, &[b'a' + n], new_file()).unwrap();
+        fs.sync().unwrap();
+    }
+    drop(fs);
+    // A block of the journal, and the next one, whichever copy is in use.
+    let copies = [ZoneId(0), ZoneId(12)].map(|zone| ZoneAddress::new(zone, 5 * 4096));
+    for at in copies {
+        inner.decay(at, 1, |bytes| bytes[0] ^= 1);
+    }
+    let next = copies.map(|at| u64::from(at.zone.0) * 256 * KIB + at.offset + 4096);
+    let device = Arc::new(Changed {
+        drive: inner,
+        change: Unreadable(next),
+    });
+    let read_only = MountOptions {
+        read_only: true,
+        ..MountOptions::default()
+    };
+    let error = FileSystem::mount(device, runtime, read_only).unwrap_err();
+    assert!(matches!(error, Error::DamagedMetadata { .. }), "{error}");
 }
