@@ -118,7 +118,8 @@ class Replicator(ObjectReplicator):
         stats.remove += 1
         home = set.intersection(*map(set, there))
         self._remove_sent(job, {object_hash: there[0][object_hash] for object_hash in home})
-        return not drive.suffixes(job["policy"], job["partition"])
+        # Hashing drops a suffix that has no object left, and nobody else hashes a handoff.
+        return not self._df_router[job["policy"]].get_hashes(job["device"], job["partition"], [], job["policy"])
 
     def _remove_sent(self, job, sent):
         """Removes files up to the times that were confirmed: what came later stays."""

@@ -180,6 +180,9 @@ def test_a_handoff_goes_home_and_is_empty_then(pair, monkeypatch):
     for name, content in data.items():
         assert pair.there.read(name) == content
         assert pair.here.names(name) == []
+    if isinstance(pair.backends[0], Zoned):
+        assert daemon.handoffs_remaining == 0
+        assert int(pair.here.partition) not in pair.here.manager.drive(DEVICE).partitions(pair.policy)
     assert pair.here.hashes() == {}
     assert pair.there.metadata("small")["Content-Type"] == "posted"
 
