@@ -122,16 +122,27 @@ class Replicator(ObjectReplicator):
         return not self._df_router[job["policy"]].get_hashes(job["device"], job["partition"], [], job["policy"])
 
     def _remove_sent(self, job, sent):
-        """Removes files up to the times that were confirmed: what came later stays."""
+        """Removes objects whose files are all home. One that was written meanwhile stays whole: metadata without data would go nowhere."""
         manager = self._df_router[job["policy"]]
         drive = manager.drive(job["device"])
         for object_hash, times in sent.items():
             drive_object = drive.object(job["policy"], job["partition"], object_hash)
-            latest = max(times[key] for key in ("ts_data", "ts_meta", "ts_ctype") if times.get(key) is not None)
             # The data first: whoever asks meanwhile is sent home, and never gets them with older metadata.
-            for name in sorted(drive_object.files(), key=lambda name: not name.endswith(".data")):
-                if manager.parse_on_disk_filename(name, job["policy"])["timestamp"] <= latest:
+            names = sorted(drive_object.files(), key=lambda name: not name.endswith(".data"))
+            # Of an object that was deleted before its last POST, the metadata are nobody's.
+            needed = names if names and names[0].endswith(".data") else [name for name in names if name.endswith(".ts")]
+            if all(_is_home(manager.parse_on_disk_filename(name, job["policy"]), times) for name in needed):
+                for name in names:
                     drive_object.remove(name)
+
+
+def _is_home(file, times):
+    """Whether a file, by what its name says, is no later than what was confirmed of its kind: a PUT may come behind a later POST."""
+    data_time = times["ts_data"]
+    if file["ext"] != ".meta":
+        return file["timestamp"] <= data_time
+    return (file["timestamp"] <= (times.get("ts_meta") or data_time)
+            and (file["ctype_timestamp"] or data_time) <= max(data_time, times.get("ts_ctype") or data_time))
 
 
 def main():

@@ -187,6 +187,33 @@ def test_a_handoff_goes_home_and_is_empty_then(pair, monkeypatch):
     assert pair.there.metadata("small")["Content-Type"] == "posted"
 
 
+@pytest.mark.parametrize("pair", ["zoned to files", "zoned to zoned"], indirect=True)
+def test_what_comes_to_a_handoff_meanwhile_goes_home_too(pair, monkeypatch):
+    """All but one of it is older than the POST that the homes have confirmed, and newer than the data."""
+    def late(daemon, job, sent):
+        pair.here.post("posted", at=30, **{"X-Object-Meta-Posted": "late"})
+        pair.here.put("put", data=b"late", at=15)
+        pair.here.delete("deleted", at=15)
+        pair.here.post("typed", at=14, content_type="late", content_type_at=14)
+        remove_sent(daemon, job, sent)
+
+    remove_sent = Replicator._remove_sent
+    pair.ring(monkeypatch, [1, 2])
+    for name in ("put", "deleted", "typed", "posted", "unchanged"):
+        pair.here.put(name, data=b"early", at=10)
+        pair.here.post(name, at=20, **{"X-Object-Meta-Posted": name})
+    with monkeypatch.context() as patched:
+        patched.setattr(Replicator, "_remove_sent", late)
+        daemon = pair.replicate()
+    assert daemon.handoffs_remaining == 1
+    assert pair.here.names("unchanged") == [] and moment(15).internal + ".data" in pair.here.names("put")
+    daemon = pair.replicate()
+    assert daemon.total_stats.failure == daemon.handoffs_remaining == 0
+    assert pair.there.read("put") == b"late" and pair.there.metadata("put")["X-Object-Meta-Posted"] == "put"
+    assert not pair.there.exists("deleted")
+    assert pair.there.metadata("typed")["Content-Type"] == "late" and pair.there.metadata("posted")["X-Object-Meta-Posted"] == "late"
+
+
 def test_a_handoff_stays_while_a_home_is_away(pair, monkeypatch):
     pair.ring(monkeypatch, [1, 2])
     data = fill(pair.here)
