@@ -6,6 +6,8 @@ import random
 from swift.common.utils import mkdirs
 from swift.obj import diskfile
 
+from zonestore_swift.errors import Refused, Unavailable
+
 
 def locations(manager, policy, device_dirs, auditor_type):
     """An `AuditLocation` for each object. What is still to do of a drive lies in the drive's directory of the host, as by Swift."""
@@ -14,7 +16,10 @@ def locations(manager, policy, device_dirs, auditor_type):
         devices = [device for device in devices if device in device_dirs]
     random.shuffle(devices)
     for device in devices:
-        yield from _of_drive(manager, policy, device, auditor_type)
+        try:
+            yield from _of_drive(manager, policy, device, auditor_type)
+        except Refused as refused:
+            manager.logger.error("%s: the audit leaves the rest of this drive out: %s", device, refused)
 
 
 def _of_drive(manager, policy, device, auditor_type):
@@ -24,11 +29,23 @@ def _of_drive(manager, policy, device, auditor_type):
     partitions = _to_do(manager, drive, policy, datadir, auditor_type)
     for at, partition in enumerate(partitions):
         diskfile.update_auditor_status(datadir, manager.logger, partitions[at:], auditor_type)
-        for suffix in drive.suffixes(policy, partition):
-            for object_hash, _files in drive.objects(policy, partition, suffix):
+        for suffix in _listed(manager, f"{device}/{partition}", lambda: drive.suffixes(policy, partition)):
+            for object_hash, _files in _listed(
+                    manager, f"{device}/{partition}/{suffix}", lambda: drive.objects(policy, partition, suffix)):
                 path = os.path.join(datadir, partition, suffix, object_hash)
                 yield diskfile.AuditLocation(path, device, partition, policy)
     diskfile.update_auditor_status(datadir, manager.logger, [], auditor_type)
+
+
+def _listed(manager, place, call):
+    """What cannot be listed holds up only itself, unless nobody serves the drive."""
+    try:
+        return call()
+    except Unavailable:
+        raise
+    except Refused as refused:
+        manager.logger.error("%s: the audit leaves it out: %s", place, refused)
+        return []
 
 
 def _to_do(manager, drive, policy, datadir, auditor_type):

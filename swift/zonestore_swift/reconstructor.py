@@ -9,10 +9,12 @@ import random
 from optparse import OptionParser
 
 from swift.common.daemon import run_daemon
+from swift.common.exceptions import DiskFileDeviceUnavailable
 from swift.common.utils import parse_options
 from swift.obj import diskfile
 from swift.obj.reconstructor import ObjectReconstructor
 
+from zonestore_swift.errors import Refused
 from zonestore_swift.manager import ZonedManager
 
 
@@ -37,7 +39,12 @@ class Reconstructor(ObjectReconstructor):
         dev_path = manager.get_dev_path(device["device"])
         if not dev_path:
             return
-        for partition in manager.drive(device["device"]).partitions(policy):
+        try:
+            partitions = list(manager.drive(device["device"]).partitions(policy))
+        except Refused as refused:
+            self.logger.error("%s is not reconstructed: %s", device["device"], refused)
+            return
+        for partition in partitions:
             if override_partitions and partition not in override_partitions:
                 continue
             self.part_count += 1
@@ -47,6 +54,16 @@ class Reconstructor(ObjectReconstructor):
             yield {
                 "local_dev": device, "policy": policy, "partition": partition,
                 "part_path": os.path.join(dev_path, diskfile.get_data_dir(policy), str(partition))}
+
+    def build_reconstruction_jobs(self, part_info):
+        """One that cannot be listed holds up no other. Swift removes a partition without jobs, which is nothing for a zoned policy."""
+        try:
+            return super().build_reconstruction_jobs(part_info)
+        except (Refused, DiskFileDeviceUnavailable) as error:
+            if not self._is_zoned(part_info["policy"]):
+                raise
+            self.logger.error("%s is not reconstructed: %s", part_info["part_path"], error)
+            return []
 
     def delete_partition(self, path):
         """A partition of a zoned policy is gone with its last object. Here is nothing that could be removed."""

@@ -16,6 +16,7 @@ from swift.common.utils import parse_options
 from swift.obj import diskfile
 from swift.obj.replicator import ObjectReplicator
 
+from zonestore_swift.errors import Refused
 from zonestore_swift.manager import ZonedManager
 
 
@@ -49,14 +50,19 @@ class Replicator(ObjectReplicator):
         manager = self._df_router[policy]
         name = device["device"]
         dev_path = manager.get_dev_path(name)
-        if not dev_path:
+        why = "not served by a drive daemon"
+        try:
+            partitions = list(manager.drive(name).partitions(policy)) if dev_path else None
+        except Refused as refused:
+            why, partitions = f"not replicated: {refused}", None
+        if partitions is None:
             self.stats_for_dev[name].add_failure_stats(
                 [(other["replication_ip"], other["device"]) for other in policy.object_ring.devs if other])
-            self.logger.warning("%s is not served by a drive daemon", name)
+            self.logger.warning("%s is %s", name, why)
             return []
         obj_path = os.path.join(dev_path, diskfile.get_data_dir(policy))
         jobs = []
-        for partition in manager.drive(name).partitions(policy):
+        for partition in partitions:
             if override_partitions is not None and partition not in override_partitions:
                 continue
             homes = policy.object_ring.get_part_nodes(partition)

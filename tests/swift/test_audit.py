@@ -1,12 +1,16 @@
 """The auditor: Swift's own daemon visits every object once, goes on where it was, and puts aside what is not what it says."""
 
 import os
+import types
 
+import pytest
 from swift.common.utils import get_logger
 from swift.obj import auditor
 
 from backends import DEVICE, hash_of
 from objects import Objects
+from zonestore_swift import audit
+from zonestore_swift.errors import Damaged, Unavailable
 
 
 def hashes_of(objects, locations):
@@ -67,6 +71,48 @@ def test_a_broken_off_pass_goes_on_where_it_was(backend, policy):
     assert mine <= set(seen) | set(again)
     first.manager.clear_auditor_status(policy)
     assert mine <= {str(location.partition) for location in first.manager.object_audit_location_generator(policy)}
+
+
+class Drive:
+    """Two partitions with two suffixes of an object each. What is in `refused` is not listed."""
+
+    def __init__(self, refused=None):
+        self._refused = refused or {}
+
+    def _listed(self, *place, found):
+        if place in self._refused:
+            raise self._refused[place]
+        return found
+
+    def partitions(self, policy):
+        yield from self._listed(found=[1, 2])
+
+    def suffixes(self, policy, partition):
+        return self._listed(int(partition), found=["00a", "00b"])
+
+    def objects(self, policy, partition, suffix):
+        return self._listed(int(partition), suffix, found=[(f"{partition}{suffix}", [])])
+
+
+ALL = ["100a", "100b", "200a", "200b"]
+DAMAGED = Damaged("damaged", "a checksum does not match")
+
+
+@pytest.mark.parametrize("refused, left", [
+    ({(): DAMAGED}, []), ({(1,): DAMAGED}, ALL[2:]), ({(1, "00a"): DAMAGED}, ALL[1:]),
+    # Nobody serves it any more: it is not asked for one suffix after the other.
+    ({(1, "00b"): Unavailable("no_drive", "it is away")}, ALL[:1])])
+@pytest.mark.parametrize("first", ["broken", "well"])
+def test_what_cannot_be_listed_holds_up_nothing_else(zoned, plain, monkeypatch, refused, left, first):
+    drives = {"broken": Drive(refused), "well": Drive()}
+    manager = zoned.manager(plain)
+    monkeypatch.setattr(audit.random, "shuffle", lambda devices: devices.sort(key=lambda device: device != first))
+    monkeypatch.setattr(manager, "drives", types.SimpleNamespace(all=lambda: ["well", "broken"], drive=drives.get))
+    for _ in range(2):
+        found = [(location.device, os.path.basename(location.path)) for location in manager.object_audit_location_generator(plain)]
+        assert [name for device, name in found if device == "broken"] == left
+        assert [name for device, name in found if device == "well"] == ALL
+        manager.clear_auditor_status(plain)
 
 
 def test_swifts_auditor_finds_what_is_wrong(objects, monkeypatch):

@@ -12,6 +12,8 @@ from swift.obj import server
 
 from backends import DEVICE, Files, Zoned, hash_of
 from objects import Objects, moment
+from zonestore_swift.drive import Drive
+from zonestore_swift.errors import Damaged, Refused
 from zonestore_swift.reconstructor import Reconstructor
 from zonestore_swift.replicator import Replicator
 
@@ -221,6 +223,61 @@ def test_a_handoff_stays_while_a_home_is_away(pair, monkeypatch):
     daemon = pair.replicate()
     assert daemon.total_stats.failure
     assert pair.here.read("small") == data["small"]
+
+
+class TwoDrives:
+    """One is healthy, and of the other every answer is a refusal."""
+
+    def __init__(self, manager, monkeypatch):
+        self._known = manager.drives
+        monkeypatch.setattr(manager, "drives", self)
+
+    def is_served(self, device):
+        return True
+
+    def drive(self, device):
+        return self._known.drive(device) if device == DEVICE else Drive(self, device)
+
+    def ask(self, method, target, *question):
+        raise Damaged("damaged", target)
+
+
+@pytest.mark.parametrize("pair", ["zoned to zoned"], indirect=True)
+def test_a_drive_that_cannot_be_listed_is_replicated_without_harm_to_others(pair, monkeypatch):
+    pair.ring(monkeypatch, [0, 1])
+    pair.here.put(data=b"abc")
+    devs = pair.policy.object_ring.devs
+    daemon = Replicator(pair.servers[0].conf, get_logger({}))
+    TwoDrives(daemon._df_router[pair.policy], monkeypatch)
+    for broken in ([{**devs[0], "device": "broken"}, *devs], [*devs, {**devs[0], "device": "broken"}]):
+        pair.policy.object_ring.devs = broken
+        daemon._zero_stats()
+        daemon.all_devs_info = set()
+        jobs = daemon.build_replication_jobs(pair.policy, ["127.0.0.1"], override_partitions=[int(pair.here.partition)])
+        assert [(job["device"], job["partition"]) for job in jobs] == [(DEVICE, pair.here.partition)]
+        assert daemon.stats_for_dev["broken"].failure == len(broken) and daemon.stats_for_dev[DEVICE].failure == 0
+
+
+@pytest.mark.parametrize("coded_pair", ["zoned to zoned"], indirect=True)
+def test_a_drive_or_partition_that_cannot_be_listed_is_reconstructed_without_harm_to_others(coded_pair, monkeypatch):
+    pair = coded_pair
+    pair.ring(monkeypatch, range(7))
+    pair.here.put(data=b"abc")
+    devs = pair.policy.object_ring.devs
+    daemon = Reconstructor(pair.servers[0].conf, get_logger({}))
+    daemon._reset_stats()
+    TwoDrives(daemon._df_router[pair.policy], monkeypatch)
+    for broken in ([{**devs[0], "device": "broken"}, *devs], [*devs, {**devs[0], "device": "broken"}]):
+        pair.policy.object_ring.devs = broken
+        parts = daemon.collect_parts(override_partitions=[int(pair.here.partition)])
+        assert [(part["local_dev"]["device"], part["partition"]) for part in parts] == [(DEVICE, int(pair.here.partition))]
+    [part] = parts
+    assert daemon.build_reconstruction_jobs(part)
+    assert daemon.build_reconstruction_jobs({**part, "local_dev": {**part["local_dev"], "device": "broken"}}) == []
+    # Of a policy of files, a partition without jobs would be removed.
+    monkeypatch.setattr(daemon, "_is_zoned", lambda policy: False)
+    with pytest.raises(Refused):
+        daemon.build_reconstruction_jobs({**part, "local_dev": {**part["local_dev"], "device": "broken"}})
 
 
 def test_a_fragment_goes_home(coded_pair, monkeypatch):
