@@ -1,7 +1,9 @@
 """The client of the daemon: pooled connections, restarts, threads, green threads, streams that break."""
 
 import gc
+import itertools
 import os
+import select
 import signal
 import socket
 import subprocess
@@ -17,8 +19,10 @@ from swift.common.exceptions import DiskFileDeviceUnavailable
 
 from backends import DEVICE, DaemonProcess, Zoned
 from objects import Objects, moment
+from zonestore_swift import drives as drives_module
 from zonestore_swift import metadata as frames
 from zonestore_swift import streams, writer
+from zonestore_swift.drives import UNSERVED_FOR, Drives
 from zonestore_swift.errors import Refused, Unavailable
 from zonestore_swift.transport import Transport
 
@@ -249,6 +253,95 @@ def test_an_answer_that_takes_too_long_is_an_error(tmp_path):
     listening.listen(1)
     with pytest.raises(Unavailable):
         Transport(str(tmp_path / "s"), 2, 0.1).ask("GET", "/1")
+
+
+def test_a_daemon_that_hangs_is_asked_once_and_counts_as_away_for_a_while(tmp_path):
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(str(tmp_path / "s"))
+    listening.listen(50)
+    listening.setblocking(False)
+    clock = [0.0]
+    drives = Drives(str(tmp_path / "s"), str(tmp_path), 2, 0.1, lambda: clock[0])
+    ask = drives._ask
+
+    def takes_long(path):
+        found = ask(path)
+        clock[0] += 60
+        return found
+
+    def connections():
+        for count in itertools.count():
+            try:
+                listening.accept()[0].close()
+            except BlockingIOError:
+                return count
+
+    drives._ask = takes_long
+    assert not drives.is_served("sda1") and not drives.is_served("sda1") and not drives.is_served("sdb1")
+    assert connections() == 1
+    # Nor is it asked again because a call fails meanwhile.
+    with pytest.raises(Unavailable):
+        drives.drive("sda1").store("health")
+    assert not drives.is_served("sda1")
+    assert connections() == 1
+    clock[0] += UNSERVED_FOR
+    assert not drives.is_served("sda1")
+    assert connections() == 1
+
+
+def test_of_many_requests_one_asks_the_daemon(tmp_path, monkeypatch):
+    waiting, count = set(), []
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(str(tmp_path / "s"))
+    listening.listen(50)
+
+    def waits(seconds):
+        waiting.add(threading.get_ident())
+        time.sleep(seconds)
+
+    def serve():
+        while True:
+            client = listening.accept()[0]
+            count.append(client)
+            # Until all others wait, or one of them asks too.
+            while len(count) == 1 and len(waiting) < 4 and not select.select([listening], [], [], 0.01)[0]:
+                pass
+            client.recv(65536)
+            client.sendall(b'HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n[{"device": "sda1"}]')
+
+    monkeypatch.setattr(drives_module, "sleep", waits)
+    monkeypatch.setattr(drives_module, "ANSWER_SECONDS", 60)
+    threading.Thread(target=serve, daemon=True).start()
+    drives, found = Drives(str(tmp_path / "s"), str(tmp_path), 2, 60, lambda: 0.0), []
+    threads = [threading.Thread(target=lambda: found.append(drives.is_served("sda1"))) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [True] * 5 and len(count) == 1
+
+
+def test_nobody_waits_for_an_answer_for_ever(tmp_path, monkeypatch):
+    clock = [0.0]
+
+    def waits(seconds):
+        clock[0] += seconds
+        assert clock[0] < 100
+
+    monkeypatch.setattr(drives_module, "sleep", waits)
+    (tmp_path / "s").touch()
+    drives = Drives(str(tmp_path / "s"), str(tmp_path), 2, 60, lambda: clock[0])
+    drives._asking[str(tmp_path / "s")] = object()
+    assert not drives.is_served("sda1")
+
+
+def test_names_that_requests_make_up_are_not_kept(tmp_path):
+    drives = Drives(str(tmp_path / "{device}.sock"), str(tmp_path), 2, 60)
+    for number in range(10):
+        assert not drives.is_served(f"d{number}")
+        with pytest.raises(Unavailable):
+            drives.drive(f"d{number}").store("health")
+    assert not drives._known and not drives._transports
 
 
 def test_a_busy_daemon_is_asked_again(tmp_path):
