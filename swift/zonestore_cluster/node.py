@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from zonestore_cluster import host, settings
@@ -44,7 +45,7 @@ class Node:
         return running(self.log)
 
     def configure(self, nodes, policies, interval, workers, realm_key):
-        for folder in (self.etc, self.log, self.folder / "cache", *(self.folder / "devices" / device for device in self.devices)):
+        for folder in (self.etc, self.log, self.folder / "cache", *map(self.directory, self.devices)):
             folder.mkdir(parents=True, exist_ok=True)
         memcached = ",".join(f"{node.ip}:{settings.PORTS['memcached']}" for node in nodes)
         (self.etc / "swift.conf").write_text(settings.swift_conf(policies))
@@ -65,6 +66,9 @@ class Node:
     def make_drives(self):
         """Those that are not there, each with an empty store."""
         for device in self.devices:
+            # Of a loss that was interrupted.
+            self._clear_lost(device)
+            self.directory(device).mkdir(exist_ok=True)
             drive = self.drive(device)
             if not drive.exists():
                 # It has its name once it has a store.
@@ -178,7 +182,18 @@ class Node:
             for path in (self.drive(device), *self.folder.glob(f"{device}.zoned.*")):
                 path.unlink(missing_ok=True)
             # Away in one step: Swift's processes go on writing to what has the name.
-            directory, gone = self.folder / "devices" / device, self.folder / f"{device}.lost"
-            directory.rename(gone)
-            directory.mkdir()
-            shutil.rmtree(gone, ignore_errors=True)
+            self._clear_lost(device)
+            with suppress(FileNotFoundError):
+                self.directory(device).rename(self._lost(device))
+            self.directory(device).mkdir(exist_ok=True)
+            self._clear_lost(device)
+
+    def directory(self, device):
+        """Of the host, which has what belongs to a drive beside its objects."""
+        return self.folder / "devices" / device
+
+    def _lost(self, device):
+        return self.folder / f"{device}.lost"
+
+    def _clear_lost(self, device):
+        shutil.rmtree(self._lost(device), ignore_errors=True)

@@ -24,6 +24,7 @@ from swift.common.utils import get_logger
 from trial import Trial
 from zonestore_cluster import host, processes, settings
 from zonestore_cluster.cluster import Cluster, clear, is_remainder
+from zonestore_cluster.node import Node
 from zonestore_cluster.processes import Failed, Process, start
 from zonestore_swift import news
 
@@ -401,6 +402,32 @@ def marked(other):
 
 
 @pytest.mark.usefixtures("stopped")
+@pytest.mark.parametrize("has_directory", [True, False])
+def test_a_loss_of_a_drive_can_be_interrupted_and_told_again(tmp_path, has_directory):
+    node = Node(tmp_path, 1, 1, SHAPE, binary(), False)
+    [device] = node.devices
+    drive, directory, lost = node.drive(device), node.folder / "devices" / device, node.folder / f"{device}.lost"
+
+    def left():
+        lost.mkdir(parents=True)
+        (lost / "x").touch()
+        if has_directory:
+            (directory / "containers").mkdir(parents=True)
+        else:
+            directory.parent.mkdir(exist_ok=True)
+            shutil.rmtree(directory, ignore_errors=True)
+
+    left()
+    drive.touch()
+    node.kill_drive(device, True)
+    assert list(directory.iterdir()) == [] and not lost.exists() and not drive.exists()
+    # What heal does if nobody tells it again.
+    left()
+    drive.touch()
+    node.make_drives()
+    assert directory.is_dir() and not lost.exists()
+
+
 def test_what_was_started_is_found_whoever_has_noted_it(tmp_path):
     """Also where `up` was killed before it could, where a process ended before it was looked at, and where a node's namespaces are gone."""
     other = tmp_path / "other"
