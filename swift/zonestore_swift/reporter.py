@@ -66,11 +66,13 @@ class Reporter(Daemon):
             # What it had followed before it is looked at.
             followed = self.coordinator.followed.get(name, 0) if self.coordinator else 0
             cleaner = drive.store("cleaner")
-            row = {"cleans": cleaner["in_hand"] is not None, "slow": bool(drive.store("waiting")), "waits": cleaner["waits_for_turn"],
-                   "urgent": cleaner["is_urgent"], "spare": cleaner["spare_zones"], "turn": cleaner["turn_seconds"], "followed": followed}
+            # A daemon of an earlier version may not say all of it.
+            row = {"cleans": cleaner.get("in_hand") is not None, "slow": bool(drive.store("waiting")),
+                   "waits": cleaner.get("waits_for_turn", False), "urgent": cleaner.get("is_urgent", False),
+                   "spare": cleaner.get("spare_zones", 0), "turn": cleaner.get("turn_seconds", 0), "followed": followed}
             graded, at = self.grades.get(name, (None, 0))
             if graded is None or time.monotonic() - at > HEALTH_SECONDS:
-                graded = drive.store("health")["grade"]
+                graded = drive.store("health").get("grade", "good")
                 self.grades[name] = graded, time.monotonic()
             return {**row, "grade": graded}
         except Refused as refused:

@@ -9,6 +9,7 @@ other. Without, a few drives that are given a turn as they come keep nearly all 
 The simulation of clusters has the same rule (crates/sim/src/cluster/turns); tests/swift/turns.json has what both must say.
 """
 
+import math
 from collections import Counter
 from dataclasses import asdict, dataclass, field, replace
 
@@ -38,6 +39,14 @@ class Rules:
         return max(1, share)
 
 
+def _seconds(value):
+    """JSON in Python has Infinity and NaN, which no turn lasts."""
+    found = float(value)
+    if not math.isfinite(found):
+        raise ValueError(value)
+    return found
+
+
 @dataclass(frozen=True)
 class Told:
     """What the news say of a drive."""
@@ -62,7 +71,7 @@ class Told:
             if row.get("failed"):
                 return None
             return cls(int(row.get("followed", 0)), bool(row.get("waits")), bool(row.get("cleans")), bool(row.get("urgent")),
-                       int(row.get("spare", 0)), float(row.get("turn", 0)))
+                       int(row.get("spare", 0)), _seconds(row.get("turn", 0)))
         except (TypeError, ValueError, AttributeError, OverflowError):
             return None
 
@@ -111,13 +120,13 @@ class Table:
     def decode(cls, kept):
         """None if it is none: what is kept elsewhere may be anything."""
         try:
-            turns = {name: Turn(int(turn["round"]), *(float(turn[key]) for key in ("left", "waited", "idle")))
+            turns = {name: Turn(int(turn["round"]), *(_seconds(turn[key]) for key in ("left", "waited", "idle")))
                      for name, turn in kept["turns"].items()}
-            ending = {name: Ending(int(end["round"]), float(end["left"])) for name, end in kept["ending"].items()}
-            waiting = {name: float(waited) for name, waited in kept["waiting"].items()}
-            shift = int(kept.get("shift", 0)), float(kept.get("shift_left", 0))
-            return cls(int(kept["round"]), turns, ending, waiting, float(kept["quiet"]), *shift)
-        except (TypeError, KeyError, ValueError, AttributeError):
+            ending = {name: Ending(int(end["round"]), _seconds(end["left"])) for name, end in kept["ending"].items()}
+            waiting = {name: _seconds(waited) for name, waited in kept["waiting"].items()}
+            shift = int(kept.get("shift", 0)), _seconds(kept.get("shift_left", 0))
+            return cls(int(kept["round"]), turns, ending, waiting, _seconds(kept["quiet"]), *shift)
+        except (TypeError, KeyError, ValueError, AttributeError, OverflowError):
             return None
 
 

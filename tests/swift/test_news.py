@@ -7,7 +7,7 @@ import types
 import pytest
 from swift.common.error_limiter import ErrorLimiter
 from swift.proxy import server
-from zonestore_swift import coordinator, news, proxy, reporter
+from zonestore_swift import coordinator, news, proxy, reporter, turns
 
 NODES = [{"ip": f"10.0.0.{n}", "port": 6200, "device": f"d{n}"} for n in range(1, 5)]
 
@@ -95,6 +95,17 @@ def test_a_reporter_tells_and_a_proxy_hears(zoned, daemon, monkeypatch):
     assert news.ordered(nodes, heard.of(nodes), clock[0]) == nodes[::-1]
     clock[0] += news.STALE_SECONDS + 1
     assert news.ordered(nodes, heard.of(nodes), clock[0]) == nodes
+
+
+def test_a_daemon_of_an_earlier_version_may_say_less(monkeypatch):
+    memcache = Memcache()
+    monkeypatch.setattr(reporter, "load_memcache", lambda conf, logger: memcache)
+    teller = reporter.Reporter({"coordinate": "no"})
+    monkeypatch.setattr(teller, "drives", types.SimpleNamespace(
+        is_served=lambda name: True, drive=lambda name: types.SimpleNamespace(store=lambda what: {})))
+    row = teller.row("d1")
+    assert row["grade"] == "good" and not row["cleans"] and news.rank(row) == news.WELL
+    assert turns.Told.decode(row) == turns.Told()
 
 
 def test_the_proxy_sorts_the_list_that_it_is_given(monkeypatch):

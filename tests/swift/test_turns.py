@@ -119,6 +119,12 @@ def test_what_memcached_has_may_be_anything():
     for junk in (None, 7, {"failed": True}, {"followed": "x"}, {"turn": []}):
         assert Told.decode(junk) is None
     assert Told.decode({}) == Told()
+    for number in (float("inf"), float("nan"), 10 ** 400):
+        for junk in ({"round": number}, {"quiet": number}, {"shift_left": number}, {"waiting": {"c": number}},
+                     {"turns": {"a": {"round": 2, "left": number, "waited": 1, "idle": 0}}}, {"ending": {"b": {"round": 3, "left": number}}}):
+            found = Table.decode(json.loads(json.dumps({**table.encoded(), **junk})))
+            assert found is None or junk == {"round": 10 ** 400}
+        assert Told.decode({"turn": number}) is None
 
 
 class Drive:
