@@ -14,7 +14,7 @@ from swift.common.exceptions import MemcacheConnectionError
 from zonestore_swift import news, turns
 from zonestore_swift.claims import Claims
 from zonestore_swift.errors import Refused
-from zonestore_swift.sharing import Sharing, name_of
+from zonestore_swift.sharing import name_of
 from zonestore_swift.together import each
 
 LEASE = "zonestore/turns/lease"
@@ -36,10 +36,9 @@ def rules(conf):
 
 
 class Coordinator:
-    def __init__(self, conf, memcache, place, logger, clock=time.monotonic, sharing=None):
-        self.memcache, self.place, self.logger, self.clock = memcache, tuple(place), logger, clock
+    def __init__(self, conf, memcache, sharing, logger, clock=time.monotonic):
+        self.memcache, self.sharing, self.logger, self.clock = memcache, sharing, logger, clock
         self.rules = rules(conf)
-        self.sharing = sharing or Sharing(conf.get("swift_dir", "/etc/swift"), int(conf.get("clean_fragments", 0)))
         # The last round that was told to each drive.
         self.followed = {}
         self.led_until, self.is_answered, self.can_lead = float("-inf"), False, True
@@ -47,19 +46,21 @@ class Coordinator:
         # What the table was at the last look, since when, and when it last became another one.
         self.kept, self.looked, self.since, self.changed = None, clock(), clock(), float("-inf")
 
-    def step(self, drives):
-        """Leads if nobody else does, and tells each drive whether it may clean. `drives`: by name."""
+    def step(self, drives, places):
+        """Leads if nobody else does, and tells each drive whether it may clean. `drives`: by name; `places`: the address and port by which
+        the rings have each device of this node."""
         groups = self.sharing.groups()
         if groups is None and self.can_lead:
             self.logger.warning("this node gives no turns: a ring cannot be read")
         self.can_lead = groups is not None
         # The lease first: what is read then is the last that another one has written. Who knows of no zoned drive leaves it to others.
-        is_leading = self.can_lead and bool(groups.drives()) and self.leads()
+        is_leading = self.can_lead and bool(groups.drives()) and bool(places) and self.leads()
         table = self.look()
         if is_leading and self.is_answered:
-            table = self.lead(groups, table) or table
-        if table and self.clock() - self.changed <= turns.BELIEVED_SECONDS and list(self.place) in self.kept["nodes"]:
-            each(drives, lambda name: self.tell(table, name, drives[name]))
+            table = self.lead(groups, table, min(places.values())) or table
+        if table and self.clock() - self.changed <= turns.BELIEVED_SECONDS:
+            heard = [name for name in drives if name in places and list(places[name]) in self.kept["nodes"]]
+            each(heard, lambda name: self.tell(table, places[name], name, drives[name]))
 
     def look(self):
         """The table. None if there is none, or memcached does not answer."""
@@ -92,8 +93,8 @@ class Coordinator:
                 pass
         return self.clock() < self.led_until
 
-    def lead(self, groups, table):
-        """Writes the next table. None if nothing can be said."""
+    def lead(self, groups, table, place):
+        """Writes the next table, in the name of a place. None if nothing can be said."""
         write_until = self.claims.claim(f"{self.kept['by']}/{self.kept['at']}" if table else "none")
         if write_until is None:
             return None
@@ -103,7 +104,7 @@ class Coordinator:
             return None
         told, nodes = hear(self.sharing.places, heard)
         next_table = turns.decide(groups, told, table or turns.Table.lost(), max(0.0, now - self.since), self.rules)
-        kept = {"at": time.time(), "by": list(self.place), "nodes": nodes, **next_table.encoded()}
+        kept = {"at": time.time(), "by": list(place), "nodes": nodes, **next_table.encoded()}
         if self.clock() >= min(self.led_until, write_until):
             return None
         self.memcache.set_multi({news.TURNS: kept}, news.SERVER, time=news.KEPT_SECONDS)
@@ -112,17 +113,14 @@ class Coordinator:
         self.kept, self.looked, self.since, self.changed = kept, now, now, now
         return next_table
 
-    def tell(self, table, name, drive):
+    def tell(self, table, place, name, drive):
         if table.round < self.followed.get(name, 0):
             return
         try:
-            drive.take_turn(*turns.said(table, self.name_of(name)))
+            drive.take_turn(*turns.said(table, name_of({"ip": place[0], "port": place[1], "device": name})))
             self.followed[name] = table.round
         except Refused as refused:
             self.logger.warning("%s: %s", name, refused)
-
-    def name_of(self, device):
-        return name_of({"ip": self.place[0], "port": self.place[1], "device": device})
 
 
 def hear(places, heard):

@@ -44,24 +44,32 @@ class Sharing:
 
     def __init__(self, swift_dir, fragments=0, policies=None):
         self._swift_dir, self._fragments, self._policies = swift_dir, fragments, policies
-        self._rings, self._groups = {}, None
+        self._rings, self._devices, self._groups = {}, None, None
         # Address and port of each object server.
         self.places = []
 
-    def groups(self):
-        """None while a ring cannot be read."""
+    def devices(self):
+        """Those of the rings, the same list until a ring changes. None while a ring cannot be read."""
         try:
-            if self._groups is None or any(ring.has_changed() for ring in self._rings.values()):
+            if self._devices is None or any(ring.has_changed() for ring in self._rings.values()):
                 self._read()
         except (OSError, RingLoadError):
             return None
+        return self._devices
+
+    def groups(self):
+        """None while a ring cannot be read."""
+        devices = self.devices()
+        if devices is None:
+            return None
+        if self._groups is None:
+            groups = [(names, limit(policy, self._fragments)) for policy, ring in self._rings.items() for names in sets_of(ring)]
+            self._groups = Groups(groups, shifts.find(groups, tiers_of(devices)))
         return self._groups
 
     def _read(self):
         policies = POLICIES if self._policies is None else self._policies
         zoned = [policy for policy in policies if PACKAGE in policy.diskfile_module]
         self._rings = {policy: Ring(self._swift_dir, ring_name=policy.ring_name) for policy in zoned}
-        groups = [(names, limit(policy, self._fragments)) for policy, ring in self._rings.items() for names in sets_of(ring)]
-        devices = [device for ring in self._rings.values() for device in ring.devs if device]
-        self.places = sorted({(device["ip"], device["port"]) for device in devices})
-        self._groups = Groups(groups, shifts.find(groups, tiers_of(devices)))
+        self._devices, self._groups = [device for ring in self._rings.values() for device in ring.devs if device], None
+        self.places = sorted({(device["ip"], device["port"]) for device in self._devices})

@@ -1,7 +1,9 @@
 """Turns through memcached: who leads, who follows, and what becomes of both when something is away."""
 
 import json
+import os
 import time
+import types
 
 import pytest
 from swift.common.concurrency import sleep
@@ -57,8 +59,11 @@ class Broken(Drive):
 
 
 class Sharing:
-    def __init__(self, groups):
-        self.places, self._groups = PLACES, groups
+    def __init__(self, groups, devices=()):
+        self.places, self._groups, self._devices = PLACES, groups, devices
+
+    def devices(self):
+        return self._devices
 
     def groups(self):
         return self._groups
@@ -74,14 +79,14 @@ class Nodes:
         self.memcache = Memcache(lambda: self.now)
         self.names = [f"{ip}:{port}/d" for ip, port in PLACES]
         self.sharing = Sharing(turns.Groups([(self.names, 1)]))
-        self.nodes = [self.node(place) for place in PLACES]
+        self.nodes = [self.node() for _ in PLACES]
         self.drives = [Drive() for _ in PLACES]
         self.rows = [{} for _ in PLACES]
         # The longest time that a drive was told nothing, and since when it is.
         self.silent, self.since = [0] * len(PLACES), [self.now] * len(PLACES)
 
-    def node(self, place, **conf):
-        return Coordinator({"clean_at_once": "100%", **conf}, self.memcache, place, get_logger({}), lambda: self.now, self.sharing)
+    def node(self, **conf):
+        return Coordinator({"clean_at_once": "100%", **conf}, self.memcache, self.sharing, get_logger({}), lambda: self.now)
 
     def second(self, alive=(0, 1, 2)):
         self.now += 1
@@ -90,7 +95,7 @@ class Nodes:
             row = {"followed": node.followed.get("d", 0), **self.rows[number]}
             self.memcache.set_multi({news.key(*PLACES[number]): {"at": self.now, "drives": {"d": row}}}, news.SERVER, news.KEPT_SECONDS)
             told = len(self.drives[number].told)
-            node.step({"d": self.drives[number]})
+            node.step({"d": self.drives[number]}, {"d": PLACES[number]})
             if len(self.drives[number].told) > told:
                 self.silent[number], self.since[number] = max(self.silent[number], self.now - self.since[number]), self.now
 
@@ -195,7 +200,7 @@ def test_who_comes_new_does_not_believe_what_may_be_old(nodes):
     for drive in nodes.drives:
         drive.told.clear()
     # All have ended but one that starts, and the lease is somebody's who is gone.
-    nodes.nodes[1] = nodes.node(PLACES[1])
+    nodes.nodes[1] = nodes.node()
     nodes.memcache[coordinator.LEASE] = 1, nodes.now + 100
     nodes.seconds(9, [1])
     assert not nodes.drives[1].told
@@ -244,9 +249,9 @@ def test_a_node_that_nobody_hears_is_not_held_back(nodes):
         nodes.second([0, 1])
         # Its clock is wrong: its news count for nothing.
         nodes.memcache.set_multi({news.key(*PLACES[2]): {"at": nodes.now - 60, "drives": {"d": {}}}}, news.SERVER, 30)
-        nodes.nodes[2].step({"d": nodes.drives[2]})
+        nodes.nodes[2].step({"d": nodes.drives[2]}, {"d": PLACES[2]})
     late = len(nodes.drives[2].told)
-    nodes.nodes[2].step({"d": nodes.drives[2]})
+    nodes.nodes[2].step({"d": nodes.drives[2]}, {"d": PLACES[2]})
     assert late <= news.STALE_SECONDS + 1 and len(nodes.drives[2].told) == late
     assert len(nodes.drives[0].told) == 12
 
@@ -261,9 +266,9 @@ def test_an_older_round_is_not_followed(nodes):
     nodes.seconds(10)
     node, drive = nodes.nodes[0], nodes.drives[0]
     drive.told.clear()
-    node.tell(turns.Table(node.followed["d"] - 1), "d", drive)
+    node.tell(turns.Table(node.followed["d"] - 1), PLACES[0], "d", drive)
     assert not drive.told
-    node.tell(turns.Table(node.followed["d"] + 1), "d", drive)
+    node.tell(turns.Table(node.followed["d"] + 1), PLACES[0], "d", drive)
     assert drive.told == [(0, turns.HOLD_SECONDS)]
 
 
@@ -279,7 +284,7 @@ def test_what_memcached_has_may_be_anything(nodes, junk):
 @pytest.mark.parametrize("wrong", [{"turn_seconds": "0"}, {"turn_seconds": "300"}, {"clean_at_once": "many"}, {"clean_at_once": "x%"}])
 def test_wrong_options_are_refused(nodes, wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
-        nodes.node(PLACES[0], **wrong)
+        nodes.node(**wrong)
 
 
 def test_who_shares_objects_is_what_the_rings_say(tmp_path):
@@ -331,7 +336,8 @@ def test_a_reporter_tells_its_drives(zoned, daemon, monkeypatch, tmp_path):
     memcache = Memcache(time.time)
     monkeypatch.setattr(reporter, "load_memcache", lambda conf, logger: memcache)
     teller = reporter.Reporter({"zonestore_socket": str(daemon.socket), "bind_ip": "10.0.0.1", "bind_port": "6200"})
-    teller.coordinator.sharing = Sharing(turns.Groups([([f"10.0.0.1:6200/{daemon.device}"], 1)]))
+    teller.sharing = teller.coordinator.sharing = Sharing(
+        turns.Groups([([f"10.0.0.1:6200/{daemon.device}"], 1)]), [{"ip": "10.0.0.1", "port": 6200, "device": daemon.device}])
     drive = teller.drives.drive(daemon.device)
     try:
         for _ in range(3):
@@ -346,3 +352,72 @@ def test_a_reporter_tells_its_drives(zoned, daemon, monkeypatch, tmp_path):
     silent = reporter.Reporter({"zonestore_socket": str(daemon.socket), "coordinate": "no"})
     silent.run_once()
     assert drive.store("cleaner")["hold_seconds"] == 0
+
+
+class Store(Drive):
+    """A drive that has nothing to clean."""
+
+    def store(self, what):
+        return {"health": {"grade": "good"}, "waiting": []}.get(what, {})
+
+
+class Teller:
+    """A reporter of the drives `a` and `b`, on a ring of these places."""
+
+    def __init__(self, monkeypatch, folder, **conf):
+        self.folder, self.memcache, self.warnings = folder, Memcache(time.time), []
+        monkeypatch.setattr(reporter, "load_memcache", lambda conf, logger: self.memcache)
+        monkeypatch.setattr(sharing, "POLICIES", [StoragePolicy(0, "plain", is_default=True, diskfile_module=ZONED)])
+        logger = types.SimpleNamespace(warning=lambda text, *words: self.warnings.append(text % words), info=lambda *words: None)
+        self.reporter = reporter.Reporter({"swift_dir": str(folder), **conf}, logger)
+        self.drives = {"a": Store(), "b": Store()}
+        self.reporter.drives = types.SimpleNamespace(names=lambda: ["a", "b"], is_served=lambda name: True, drive=self.drives.get)
+
+    def ring(self, *places):
+        rings.save(self.folder / "object.ring.gz", 2, [(number, *place) for number, place in enumerate(places)])
+
+    def told(self, ip, port):
+        [found] = self.memcache.get_multi([news.key(ip, port)], news.SERVER)
+        return found and sorted(found["drives"])
+
+
+def test_a_reporter_on_all_addresses_tells_by_the_address_of_the_ring(tmp_path, monkeypatch):
+    teller = Teller(monkeypatch, tmp_path)
+    teller.ring(("127.0.0.1", 6200, "a"), ("127.0.0.1", 6201, "b"), ("10.255.0.9", 6200, "b"))
+    teller.reporter.run_once()
+    assert teller.told("127.0.0.1", 6200) == ["a"] and not teller.warnings
+    replicated = {"ip": "10.255.0.1", "port": 6200, "replication_ip": "127.0.0.1", "replication_port": 6200}
+    assert teller.reporter.is_local(["127.0.0.1"], replicated)
+    # The port is another server's, and the other address another node's.
+    assert teller.told("127.0.0.1", 6201) is teller.told("10.255.0.9", 6200) is teller.told("0.0.0.0", 6200) is None
+
+
+def test_a_reporter_tells_each_drive_by_its_port(tmp_path, monkeypatch):
+    teller = Teller(monkeypatch, tmp_path, ring_ip="10.255.0.1", servers_per_port="2")
+    teller.ring(("10.255.0.1", 6210, "a"), ("10.255.0.1", 6211, "b"), ("10.255.0.9", 6210, "b"))
+    for _ in range(3):
+        teller.reporter.run_once()
+    assert teller.told("10.255.0.1", 6210) == ["a"] and teller.told("10.255.0.1", 6211) == ["b"]
+    assert teller.told("10.255.0.9", 6210) is None
+    [table] = teller.memcache.get_multi([news.TURNS], news.SERVER)
+    assert table["nodes"] == [["10.255.0.1", 6210], ["10.255.0.1", 6211]]
+    assert all(drive.told[-1] == (0, turns.HOLD_SECONDS) for drive in teller.drives.values())
+
+
+def test_a_reporter_that_nobody_hears_says_so_once(tmp_path, monkeypatch):
+    teller = Teller(monkeypatch, tmp_path, bind_ip="10.255.0.1", coordinate="no")
+    for _ in range(2):
+        teller.reporter.run_once()
+    teller.ring(("10.255.0.8", 6200, "a"), ("10.255.0.9", 6200, "b"))
+    for _ in range(2):
+        teller.reporter.run_once()
+    assert len(teller.warnings) == 1 and "ring_ip 10.255.0.1, port 6200" in teller.warnings[0] and not teller.memcache
+    # A ring that is there, and goes again, is known.
+    (tmp_path / "object.ring.gz").unlink()
+    teller.ring(("10.255.0.1", 6200, "a"), ("10.255.0.9", 6200, "b"))
+    os.utime(tmp_path / "object.ring.gz", (1, 1))
+    teller.reporter.run_once()
+    (tmp_path / "object.ring.gz").unlink()
+    teller.memcache.clear()
+    teller.reporter.run_once()
+    assert teller.told("10.255.0.1", 6200) == ["a"] and len(teller.warnings) == 1

@@ -79,6 +79,8 @@ def test_a_reporter_tells_and_a_proxy_hears(zoned, daemon, monkeypatch):
     monkeypatch.setattr(reporter, "load_memcache", lambda conf, logger: memcache)
     conf = {"zonestore_socket": str(daemon.socket), "bind_ip": "10.0.0.1", "bind_port": "6200"}
     teller = reporter.Reporter(conf)
+    device = {"ip": "10.0.0.1", "port": 6200, "device": daemon.device, "region": 1, "zone": 1}
+    monkeypatch.setattr(teller.sharing, "devices", lambda: [device])
     teller.run_once()
     row = memcache[news.key("10.0.0.1", 6200)]["drives"][daemon.device]
     spare = row.pop("spare")
