@@ -3,8 +3,9 @@
 use crate::Result;
 use kv::{Batch, Durability, Kv};
 
-/// Bytes after which a batch is full. A repair that is interrupted between two batches has to be run again.
-const BATCH_BYTES: usize = 1 << 20;
+/// Bytes after which a batch is full. A repair that is interrupted between two batches has to be run again; in tests
+/// that may be between any two changes.
+const BATCH_BYTES: usize = if cfg!(test) { 1 } else { 1 << 20 };
 
 /// Changes, in the order in which they will be written.
 #[derive(Default)]
@@ -14,14 +15,15 @@ pub(crate) struct Changes {
 
 impl Changes {
     pub fn put(&mut self, key: &[u8], value: &[u8]) {
-        self.last().put(key, value);
+        self.batch().put(key, value);
     }
 
     pub fn delete(&mut self, key: &[u8]) {
-        self.last().delete(key);
+        self.batch().delete(key);
     }
 
-    fn last(&mut self) -> &mut Batch {
+    /// The batch for the next changes: those that the caller adds to it are written together or not at all.
+    pub fn batch(&mut self) -> &mut Batch {
         let is_full = |batch: &Batch| batch.byte_len() >= BATCH_BYTES;
         if self.batches.last().is_none_or(is_full) {
             self.batches.push(Batch::default());

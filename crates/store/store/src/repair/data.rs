@@ -49,6 +49,9 @@ type Lost = BTreeMap<u64, Vec<Range<u64>>>;
 /// A row to change: key, new value or `None` to remove it, and the reason.
 type Row = (Vec<u8>, Option<Vec<u8>>, &'static str);
 
+/// An extent's row and those that take its place.
+type Replaced = Vec<Row>;
+
 /// Whether a row of a map is kept.
 enum Verdict {
     Keep(Extent),
@@ -59,8 +62,11 @@ enum Verdict {
 impl Repair {
     pub(super) fn plan_data(&mut self, names: &mut Names) -> Result<()> {
         let blobs = self.blobs(names)?;
-        let lost = self.plan_extents(names, &blobs)?;
-        self.plan_damaged(names, &lost)
+        let (lost, rows) = self.plan_extents(names, &blobs)?;
+        // Before the first hole: wherever the repair is interrupted, no object has one under its old name.
+        self.plan_damaged(names, &lost)?;
+        self.change_extents(rows, &lost);
+        Ok(())
     }
 
     /// Finds out which blobs lie in valid places.
@@ -182,11 +188,11 @@ impl Repair {
         Ok(is_whole && read_blob(&*self.opened.device, &blob, 0, &mut bytes).is_ok())
     }
 
-    /// Plans the repair of all rows of maps; returns the bytes that objects lose.
-    fn plan_extents(&mut self, names: &Names, blobs: &Blobs) -> Result<Lost> {
+    /// The bytes that objects lose, and the rows of maps to change.
+    fn plan_extents(&self, names: &Names, blobs: &Blobs) -> Result<(Lost, Vec<Replaced>)> {
         let mut lost = Lost::new();
         let mut done: HashMap<u64, u64> = HashMap::default();
-        let mut todo: Vec<Row> = Vec::new();
+        let mut todo = Vec::new();
         let block = self.opened.device.geometry().block_size;
         self.rows(key::EXTENT, |key, value| {
             let (verdict, map, end) = match key::parse_extent(key) {
@@ -207,26 +213,27 @@ impl Repair {
             let extent = match verdict {
                 Verdict::Keep(extent) => extent,
                 Verdict::Drop(why) => {
-                    todo.push((key.to_vec(), None, why));
+                    todo.push(vec![(key.to_vec(), None, why)]);
                     return Ok(());
                 }
             };
+            let mut replaced = Replaced::new();
             let (first, last) = names.maps.get(&map).copied().unwrap_or_default();
             let next = done.entry(map).or_insert(first);
             let start = end - extent.length;
             let parts = if start < *next {
-                todo.push((key.to_vec(), None, "extents overlap in an object"));
+                replaced.push((key.to_vec(), None, "extents overlap in an object"));
                 Vec::new()
             } else if start >= last {
-                todo.push((key.to_vec(), None, "extent behind the end of an object"));
+                replaced.push((key.to_vec(), None, "extent behind the end of an object"));
                 Vec::new()
             } else if let Some(lost) = blobs.lost_of(map, end, &extent) {
                 let why = "extent where it cannot be";
-                todo.push((key.to_vec(), None, why));
+                replaced.push((key.to_vec(), None, why));
                 let parts = parts_without(lost, &extent, block);
                 let parts = parts.map(|(from, part)| (start + from, part));
                 let parts: Vec<_> = parts.filter(|(start, _)| *start < last).collect();
-                todo.extend(parts.iter().map(|(start, part)| {
+                replaced.extend(parts.iter().map(|(start, part)| {
                     let key = key::extent(map, start + part.length);
                     (key, Some(extent::encode(part)), why)
                 }));
@@ -243,10 +250,11 @@ impl Repair {
                 if end > last {
                     let shorter = extent::encode(&shortened(extent, last - start));
                     let why = "extent behind the end of an object";
-                    todo.push((key::extent(map, end), None, why));
-                    todo.push((key::extent(map, last), Some(shorter), why));
+                    replaced.push((key::extent(map, end), None, why));
+                    replaced.push((key::extent(map, last), Some(shorter), why));
                 }
             }
+            todo.extend(Some(replaced).filter(|rows| !rows.is_empty()));
             Ok(())
         })?;
         for (map, (first, last)) in &names.maps {
@@ -255,20 +263,31 @@ impl Repair {
                 lost.entry(*map).or_default().push(next..*last);
             }
         }
-        for (key, value, why) in todo {
-            match value {
-                Some(value) => self.changes.put(&key, &value),
-                None => self.drop_row(&key, why),
+        Ok((lost, todo))
+    }
+
+    /// Plans the changes of rows of maps, and holes in place of lost bytes.
+    fn change_extents(&mut self, rows: Vec<Replaced>, lost: &Lost) {
+        for replaced in rows {
+            // Between the removal and what takes its place, the next repair would find bytes lost that are not.
+            let batch = self.changes.batch();
+            for (key, value, why) in replaced {
+                match value {
+                    Some(value) => batch.put(&key, &value),
+                    None => {
+                        batch.delete(&key);
+                        self.report.repaired(why);
+                    }
+                }
             }
         }
-        for (map, ranges) in &lost {
+        for (map, ranges) in lost {
             for lost in ranges {
                 let hole = Extent::hole(lost.end - lost.start);
                 let key = key::extent(*map, lost.end);
                 self.changes.put(&key, &extent::encode(&hole));
             }
         }
-        Ok(lost)
     }
 
     /// Plans the move of objects that lost bytes to collections of damaged objects.
@@ -326,8 +345,7 @@ impl Repair {
                 onode.size()
             );
             self.report.give_up(words, what);
-            self.changes.put(&new, &onode.encode());
-            self.drop_row(&old, "hole in an object");
+            self.move_onode(&old, &new, &onode, "hole in an object");
         }
         Ok(())
     }

@@ -16,10 +16,13 @@ mod derived;
 mod names;
 mod onodes;
 mod report;
+#[cfg(test)]
+mod tests;
 
 pub use report::{GivenUp, RepairReport};
 
 use crate::database::give_up_text_logs;
+use crate::format::onode::Onode;
 use crate::opened::Opened;
 use crate::options::MountOptions;
 use crate::{Error, Result};
@@ -129,6 +132,15 @@ impl Repair {
             Ok(())
         })?;
         Ok(all)
+    }
+
+    /// Plans the move of an onode, counted under `what`. A repair that was interrupted between the two changes would
+    /// leave two owners of the onode's maps, of which the next repair would give up one.
+    fn move_onode(&mut self, old: &[u8], new: &[u8], onode: &Onode, what: &str) {
+        let batch = self.changes.batch();
+        batch.put(new, &onode.encode());
+        batch.delete(old);
+        self.report.repaired(what);
     }
 
     /// Plans the removal of a row, counted under `what`.

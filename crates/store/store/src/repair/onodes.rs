@@ -121,6 +121,9 @@ impl Repair {
         let recorded = recorded.map_or(0, |number| u32::try_from(number).unwrap_or(0));
         let number = recorded.max(names.highest_collection.saturating_add(1));
         let name = names.free(name);
+        // First: after an interrupted repair, a mount would try the number for the next collection, and refuse that.
+        let next = u64::from(number.saturating_add(1)).to_le_bytes();
+        self.changes.put(key::SUPER_NEXT_COLLECTION, &next);
         self.create(names, name.clone(), Kind::ByName(number));
         Ok((number, name))
     }
@@ -196,8 +199,9 @@ impl Repair {
         let place = place.filter(|place| names.collections.of(place).is_some());
         match place {
             Some(place) if self.opened.kv.get(&place)?.is_none() => {
-                self.put_onode(names, &place, &onode);
-                self.drop_onode(names, key, "object without a collection");
+                self.move_onode(key, &place, &onode, "object without a collection");
+                names.changed.insert(key.to_vec(), None);
+                names.changed.insert(place, Some(onode));
             }
             _ => {
                 names.leave(&onode);
