@@ -19,6 +19,12 @@ impl CopiedRecord {
         is_all: true,
     };
 
+    /// The record if any row may be in no summary.
+    pub const UNKNOWN: Self = Self {
+        batch: 0,
+        is_all: false,
+    };
+
     pub fn encode(&self) -> Vec<u8> {
         let mut out = vec![VERSION, u8::from(self.is_all), 0, 0];
         out.put_u64(self.batch);

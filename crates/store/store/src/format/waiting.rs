@@ -4,6 +4,8 @@ use codec::{Put, Reader};
 use std::collections::BTreeSet;
 
 const VERSION: u32 = 1;
+/// A row of no version, which says that nothing is known.
+pub(crate) const UNKNOWN: [u8; 4] = 0_u32.to_le_bytes();
 
 pub(crate) fn encode(keys: &BTreeSet<Vec<u8>>) -> Vec<u8> {
     let mut out = Vec::new();

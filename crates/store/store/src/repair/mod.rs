@@ -26,8 +26,9 @@ use crate::format::onode::Onode;
 use crate::opened::Opened;
 use crate::options::MountOptions;
 use crate::{Error, Result};
-pub(crate) use changes::Changes;
+pub(crate) use changes::{Changes, forget_copies};
 use device::ZonedDevice;
+use kv::{Batch, Durability};
 use names::Names;
 use std::sync::Arc;
 
@@ -111,8 +112,15 @@ impl Repair {
         Ok(())
     }
 
+    /// Writes what is planned.
     fn apply(&mut self) -> Result<()> {
-        std::mem::take(&mut self.changes).apply(&self.opened.kv)
+        let changes = std::mem::take(&mut self.changes);
+        if !changes.is_empty() {
+            let mut first = Batch::default();
+            forget_copies(&mut first);
+            self.opened.kv.write(&first, Durability::Buffered)?;
+        }
+        changes.apply(&self.opened.kv)
     }
 
     /// Calls `row` with every row of a namespace. A row that the database cannot read ends the repair with its error.

@@ -197,3 +197,28 @@ fn wherever_a_repair_is_interrupted_the_next_one_ends_it() {
         }
     }
 }
+
+/// The batches of a repair have no numbers, so the next mount looks for their rows everywhere, also if it is killed
+/// after batches that have some.
+#[test]
+fn what_a_repair_changes_is_copied_to_summaries() {
+    for is_killed in [false, true] {
+        let (drive, _) = damaged();
+        Store::repair(drive.clone(), &options(), &mut |_| true).unwrap();
+        let mut store = test_drive::mount(&drive);
+        if is_killed {
+            test_drive::put(&store, "new");
+            drop(store);
+            store = test_drive::mount(&drive);
+        }
+        let checked = |store: &Store| store.fsck(true, &mut |_, _| {}).unwrap();
+        assert!(checked(&store).rows_without_copy > 0);
+        assert!(store.copy_uncopied(|_| true).unwrap());
+        assert_eq!(checked(&store).rows_without_copy, 0, "{is_killed}");
+        store.unmount().unwrap();
+        // From now on, a mount has nothing to look for.
+        drop(store);
+        let store = test_drive::mount(&drive);
+        assert!(store.inner.uncopied.lock().is_none());
+    }
+}

@@ -96,6 +96,8 @@ impl Salvage {
         let mut first = Batch::default();
         first.put(key::SUPER_FORMAT, &record.encode());
         first.put(key::SUPER_SALVAGE, &1_u64.to_le_bytes());
+        // Not all rows that follow are as a summary has them.
+        repair::forget_copies(&mut first);
         let device: Arc<dyn ZonedDevice> = Arc::new(Kept::new(device, plan.kept.clone()));
         mkfs_with(device.clone(), &mkfs, &first)?;
 

@@ -339,3 +339,19 @@ fn what_does_not_fit_is_named_before_anything_is_written() {
     }
     assert!(all[0] == 0 && all[3] > 10, "{all:?}");
 }
+
+/// Rows that are not as a summary has them, such as those of bytes that nothing describes.
+#[test]
+fn what_it_makes_anew_is_copied_to_summaries() {
+    let device: Drive = Arc::new(MemoryDrive::new(geometry(160)).unwrap());
+    mkfs_with(&device, 1, [7; 16]);
+    let mut random = fastrand::Rng::with_seed(seed());
+    let data = fill(&device, &mut random, 80);
+    destroy(&device, &data, &mut random);
+    in_place(&device, false, false, 1).unwrap();
+    let store = mount(&device);
+    let checked = || store.fsck(true, &mut |_, _| {}).unwrap();
+    assert!(checked().rows_without_copy > 0);
+    assert!(store.copy_uncopied(|_| true).unwrap());
+    assert_eq!(checked().rows_without_copy, 0);
+}
