@@ -3,9 +3,12 @@
 use crate::step::OmapStep;
 use crate::step::Step;
 use crate::{Attributes, Error, Result, Transaction};
+use xxhash_rust::xxh3::xxh3_128;
 
 /// Longest object and collection names, in bytes.
 const MAX_NAME: usize = 4096;
+/// Bytes of a name that are left for a number behind it.
+const FOR_NUMBER: usize = 16;
 /// Most bytes of attributes (names and values) of one object.
 const MAX_ATTRIBUTES: usize = 1 << 20;
 
@@ -40,6 +43,27 @@ pub(crate) fn check_sizes(transaction: &Transaction) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The name under which a damaged object is kept: `collection/name`, shortened if it is too long.
+pub(crate) fn damaged_name(collection: &str, name: &[u8]) -> Vec<u8> {
+    let name = [collection.as_bytes(), b"/", name].concat();
+    shortened(name, MAX_NAME - FOR_NUMBER)
+}
+
+/// A name that some record has, shortened if it is too long for an object.
+pub(crate) fn possible_name(name: &[u8]) -> Vec<u8> {
+    shortened(name.to_vec(), MAX_NAME)
+}
+
+/// Puts a hash of the whole name in place of what is behind `longest` bytes.
+fn shortened(mut name: Vec<u8>, longest: usize) -> Vec<u8> {
+    if name.len() > longest {
+        let hash = format!("-{:032x}", xxh3_128(&name));
+        name.truncate(longest - hash.len());
+        name.extend_from_slice(hash.as_bytes());
+    }
+    name
 }
 
 pub(crate) fn check_attributes(attributes: &Attributes) -> Result<()> {

@@ -402,3 +402,54 @@ fn what_has_no_collection_displaces_nothing() {
     let rest = common::read_in(&to, "salvaged-damaged-2", "c/a").unwrap();
     assert!(rest.len() == OBJECT && rest != whole);
 }
+
+#[test]
+fn damaged_objects_with_long_names_are_kept_and_do_not_end_it() {
+    let (device, store) = on_drive(96);
+    for (seed, last) in [(1, "1"), (2, "2")] {
+        let name = "x".repeat(4095) + last;
+        put(&store, &name, &pattern(seed, OBJECT)).unwrap();
+    }
+    put(&store, "z", &pattern(3, OBJECT)).unwrap();
+    let (expected, data) = end(store);
+    lose_metadata(&device, &data);
+    for seed in [1, 2] {
+        hit(&device, data[0], &pattern(seed, OBJECT)[8192..12288]);
+    }
+    let to = other();
+    let report = salvage(&device, &to, true);
+    assert_eq!(report.damaged.len(), 2);
+    assert_eq!(contents(&to)["z"], expected["z"]);
+    let kept = to.list("salvaged-damaged", "c/x", "", 9).unwrap();
+    assert_eq!(kept.len(), 2);
+}
+
+/// As a repair by an earlier version has made them.
+#[test]
+fn an_object_whose_name_is_too_long_gets_another() {
+    let (device, store) = on_drive(96);
+    put(&store, "o", &pattern(1, OBJECT)).unwrap();
+    store.unmount().unwrap();
+    drop(store);
+    let (fs, kv) = common::database(&device);
+    let (key, value) = kv.scan(b"O", Some(b"P")).next().unwrap().unwrap();
+    let mut batch = kv::Batch::default();
+    batch.put(&[&key[..5], &[b'x'; 5000]].concat(), &value);
+    batch.delete(&key);
+    // So that the next mount looks for rows without a copy.
+    batch.put(b"Ssummaries", &[1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    batch.put(b"Swaiting", &[0; 4]);
+    kv.write(&batch, kv::Durability::Synced).unwrap();
+    kv.flush().unwrap();
+    kv.close().unwrap();
+    fs.unmount().unwrap();
+    let store = mount(&device);
+    assert!(store.copy_uncopied(|_| true).unwrap());
+    let (_, data) = end(store);
+    lose_metadata(&device, &data);
+    let to = other();
+    assert!(salvage(&device, &to, false).is_whole());
+    let found = common::contents_of(&to, "c");
+    assert_eq!((found.len(), found[0].0.len()), (1, 4096));
+    assert!(found[0].1 == pattern(1, OBJECT));
+}

@@ -6,6 +6,7 @@ use crate::blob_reader::read_blob;
 use crate::format::key::{self, Holder};
 use crate::format::onode::Onode;
 use crate::format::{blob, extent};
+use crate::limits::damaged_name;
 use crate::rows::{read_blob_row, read_extent_row};
 use crate::{Name, Result};
 use object::{Blob, BlobId, BlobName, Content, Extent, part};
@@ -321,7 +322,7 @@ impl Repair {
                 continue;
             };
             let words = names.collections.words(&old);
-            let name = [collection.as_bytes(), b"/", &name].concat();
+            let name = damaged_name(collection, &name);
             let is_there_already =
                 matches!(key::parse_onode(&old), Some((Holder::Collection(_), _)))
                     && collection.starts_with(DAMAGED);
@@ -336,8 +337,11 @@ impl Repair {
             }
             let (number, collection) = self.by_name(names, DAMAGED)?;
             let mut new = key::onode(number, &name);
-            while !taken.insert(new.clone()) || self.opened.kv.get(&new)?.is_some() {
-                new.extend_from_slice(b"-2");
+            for next in 2_u32.. {
+                if taken.insert(new.clone()) && self.opened.kv.get(&new)?.is_none() {
+                    break;
+                }
+                new = key::onode(number, &[&name, format!("-{next}").as_bytes()].concat());
             }
             let new_name = Name::from(&new[5..]);
             let what = format!(

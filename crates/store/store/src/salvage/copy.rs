@@ -8,6 +8,7 @@ use crate::format::key::Holder;
 use crate::format::kind::Kind;
 use crate::format::onode::Onode;
 use crate::format::record::CollectionRecord;
+use crate::limits::{damaged_name, possible_name};
 use crate::{Attributes, Condition, Error, Name, Result, Store, Transaction, Written};
 use object::{Blob, Content};
 use std::collections::BTreeMap;
@@ -135,6 +136,8 @@ impl Salvage {
         }: &FoundObject<'_>,
         report: &mut SalvageReport,
     ) -> Result<()> {
+        // A repair by an earlier version made names that are too long.
+        let name = &*possible_name(name);
         let there = options
             .to
             .filter(|store| store.collection(collection).is_ok_and(|c| c.is_some()));
@@ -152,7 +155,7 @@ impl Salvage {
             && (object.lost.is_empty() || options.damaged)
         {
             if !store.has_room(onode.size()) {
-                let object = format!("{collection}/{}", Name::from(*name));
+                let object = format!("{collection}/{}", Name::from(name));
                 report.without_room.push(object);
                 return Ok(());
             }
@@ -183,7 +186,7 @@ impl Salvage {
         }
         match options.to {
             Some(store) if is_damaged && options.damaged => {
-                let name = [collection.as_bytes(), b"/", name].concat();
+                let name = damaged_name(collection, name);
                 let damaged = self.own_collection(Some(store), DAMAGED)?;
                 place(store, &damaged, &name, onode, written)
             }

@@ -126,6 +126,14 @@ fn write(device: &Arc<dyn ZonedDevice>, batch: &Batch) {
     fs.unmount().unwrap();
 }
 
+fn delete_extents(device: &Arc<dyn ZonedDevice>) {
+    let mut batch = Batch::default();
+    for (key, _) in rows(device, b"X") {
+        batch.delete(&key);
+    }
+    write(device, &batch);
+}
+
 fn repair(device: &Arc<dyn ZonedDevice>) -> RepairReport {
     Store::repair(device.clone(), &options(), &mut |_| true).unwrap()
 }
@@ -341,17 +349,36 @@ fn damaged_objects_whose_names_come_out_the_same_are_both_kept() {
     put_in(&store, "a/b", "c", &pattern(2, 60_000)).unwrap();
     store.unmount().unwrap();
     drop(store);
-    let mut batch = Batch::default();
-    for (key, _) in rows(&device, b"X") {
-        batch.delete(&key);
-    }
-    write(&device, &batch);
+    delete_extents(&device);
     assert_eq!(repair(&device).given_up.len(), 2);
     let store = assert_repaired(&device, "all extents");
     let kept = store.list("fsck-damaged", "", "", usize::MAX).unwrap();
     let sizes: Vec<_> = kept.iter().map(|o| (o.name.to_string(), o.size)).collect();
     let (one, other) = ("a/b/c".to_owned(), "a/b/c-2".to_owned());
     assert_eq!(sizes, [(one, 50_000), (other, 60_000)]);
+}
+
+#[test]
+fn a_damaged_object_with_a_long_name_is_kept_under_one_that_works() {
+    let device: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry(40)).unwrap());
+    mkfs(&device);
+    let store = mount(&device);
+    create_collection(&store);
+    for last in ["1", "2"] {
+        put(&store, &("x".repeat(4095) + last), &pattern(1, 50_000)).unwrap();
+    }
+    store.unmount().unwrap();
+    drop(store);
+    delete_extents(&device);
+    assert_eq!(repair(&device).given_up.len(), 2);
+    let store = assert_repaired(&device, "all extents");
+    let kept = store.list("fsck-damaged", "c/x", "", usize::MAX).unwrap();
+    assert_eq!(kept.len(), 2);
+    for object in kept {
+        let mut tx = Transaction::new();
+        tx.remove("fsck-damaged", &object.name);
+        store.commit(tx).unwrap();
+    }
 }
 
 /// A zone whose write pointer went back loses only the bytes after it and those under the same checksums. All other

@@ -340,6 +340,26 @@ fn what_does_not_fit_is_named_before_anything_is_written() {
     assert!(all[0] == 0 && all[3] > 10, "{all:?}");
 }
 
+#[test]
+fn a_damaged_object_with_a_long_name_is_in_nobodys_way() {
+    let device: Drive = Arc::new(MemoryDrive::new(geometry(128)).unwrap());
+    mkfs_with(&device, 1, [7; 16]);
+    let store = mount(&device);
+    create_collection(&store);
+    put(&store, &"x".repeat(4096), &pattern(1, 100_000)).unwrap();
+    put(&store, "o", &pattern(2, 100_000)).unwrap();
+    let data: Vec<_> = store.zones().iter().map(|used| used.zone).collect();
+    store.unmount().unwrap();
+    destroy(&device, &data, &mut fastrand::Rng::with_seed(seed()));
+    hit(&device, data[0], &pattern(1, 100_000)[8192..12288]);
+    let report = in_place(&device, false, true, 1).unwrap();
+    assert_eq!(report.damaged.len(), 1);
+    let store = mount(&device);
+    assert!(read(&store, "o").unwrap() == pattern(2, 100_000));
+    let kept = store.list("salvaged-damaged", "c/x", "", 9).unwrap();
+    assert_eq!(kept.len(), 1);
+}
+
 /// Rows that are not as a summary has them, such as those of bytes that nothing describes.
 #[test]
 fn what_it_makes_anew_is_copied_to_summaries() {
