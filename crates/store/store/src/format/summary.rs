@@ -128,7 +128,8 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<([u8; 16], Summary)> {
             summary_columns::decode(&parts, count, raw)?
         }
     };
-    Some((uuid, Summary { sequence, rows }))
+    let are_rows = rows.iter().all(|(key, _)| !key.is_empty());
+    are_rows.then_some((uuid, Summary { sequence, rows }))
 }
 
 fn decode_rows(bytes: &[u8], expected: usize, count: u32) -> Option<Vec<Row>> {
@@ -221,20 +222,62 @@ mod tests {
             raw.extend_from_slice(value.unwrap_or_default());
         }
         let packed = zstd::bulk::compress(&raw, zstd::DEFAULT_COMPRESSION_LEVEL).unwrap();
+        sealed(BY_ROWS, CODEC_ZSTD, (rows.len(), raw.len()), &packed)
+    }
+
+    /// A summary of these stored bytes; how many rows it has, and of how many bytes.
+    fn sealed(version: u32, codec: u8, (count, raw): (usize, usize), packed: &[u8]) -> Vec<u8> {
         let mut out = MAGIC.to_vec();
-        out.put_u32(BY_ROWS);
+        out.put_u32(version);
         out.put_u32(0);
         out.extend_from_slice(&[5; 16]);
         out.put_u64(9);
-        for number in [rows.len(), raw.len(), packed.len()] {
+        for number in [count, raw, packed.len()] {
             out.put_u32(number as u32);
         }
-        out.push(CODEC_ZSTD);
+        out.push(codec);
         out.resize(HEADER, 0);
-        out.extend_from_slice(&packed);
+        out.extend_from_slice(packed);
         let sum = crc32c(&out);
         out[CRC_AT..CRC_AT + 4].copy_from_slice(&sum.to_le_bytes());
         out
+    }
+
+    /// With a checksum that matches: every key that the encoding of columns has begins with a namespace, but bytes of
+    /// somebody else need not.
+    #[test]
+    fn a_row_without_a_key_is_refused() {
+        let with = |key: &[u8]| {
+            let rows: [(&[u8], Option<&[u8]>); 1] = [(key, Some(b"v"))];
+            // A table with the value; a shape with a key that is a text; the row's shape; the key; the value.
+            let mut columns = Vec::new();
+            columns.put_u32(1);
+            columns.put_u16(2);
+            columns.extend_from_slice(b"vC");
+            columns.put_u32(1);
+            columns.put_u32(1);
+            columns.push(0);
+            columns.put_u32(1);
+            columns.push(2);
+            columns.put_u16(1);
+            columns.put_u32(0);
+            columns.put_u32(0);
+            columns.put_u16(key.len() as u16);
+            columns.extend_from_slice(key);
+            columns.push(b'v');
+            let frame = zstd::bulk::compress(&columns, zstd::DEFAULT_COMPRESSION_LEVEL).unwrap();
+            let mut packed = Vec::new();
+            packed.put_u32(columns.len() as u32);
+            packed.put_u32(frame.len() as u32);
+            packed.extend_from_slice(&frame);
+            let raw = raw_bytes(key, Some(b"v"));
+            [
+                by_rows(&rows),
+                sealed(VERSION, CODEC_COLUMNS, (1, raw), &packed),
+            ]
+        };
+        assert!(with(b"C").iter().all(|bytes| parse(bytes).is_some()));
+        assert!(with(b"").iter().all(|bytes| parse(bytes).is_none()));
     }
 
     #[test]

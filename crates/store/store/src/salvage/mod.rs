@@ -17,6 +17,8 @@ mod planning;
 mod rehearsal;
 mod report;
 mod scan;
+#[cfg(test)]
+mod tests;
 mod unplaced;
 
 pub use copy::SalvageOptions;

@@ -14,6 +14,7 @@ use crate::format::kind::Kind;
 use crate::format::record::CollectionRecord;
 use crate::format::summary::encode_places;
 use crate::mkfs::default_copies;
+use crate::numbers::next_number;
 use crate::options::MountOptions;
 use crate::owners::Owners;
 use crate::{Attributes, Error, Result};
@@ -23,12 +24,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use zone::{ZoneAddress, ZoneId, ZoneKind};
 
+/// Highest numbers that a summary may have, far above those of any store: some are given to what is made anew.
+const MOST_NUMBER: u64 = u64::MAX / 2;
+const MOST_COLLECTION: u32 = u32::MAX / 2;
+
 impl Salvage {
     /// Plans a salvage in place. `report` is that of [`Salvage::copy`] without another store. The drive is only read.
     ///
     /// # Errors
-    /// [`Error::NoRoomForMetadata`] if the zones that are kept leave too few; errors of a drive on which new metadata
-    /// cannot be made.
+    /// [`Error::NoRoomForMetadata`] if the zones that are kept leave too few; [`Error::Invalid`] if a summary has a
+    /// number that no store reaches; errors of a drive on which new metadata cannot be made.
     pub fn plan(
         &self,
         lost: &Lost,
@@ -38,7 +43,8 @@ impl Salvage {
     ) -> Result<Plan> {
         let geometry = self.device.geometry();
         let (number, collection) = self.found.highest();
-        let mut index = Index::new(number + 1, geometry.block_size);
+        let mut index = Index::new(next_number(number, MOST_NUMBER)?, geometry.block_size);
+        next_number(collection.into(), MOST_COLLECTION.into())?;
         let (owners, unplaced) = self.plan_collections(&mut index, collection + 1);
         let next_collection = u64::from(unplaced.max(collection) + 1);
         let mut objects: Vec<FoundObject<'_>> = self.found.objects().collect();

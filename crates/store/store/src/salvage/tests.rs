@@ -1,0 +1,69 @@
+//! A summary with a valid checksum that no store has written.
+
+use super::{InPlaceOptions, Lost, Salvage, SalvageOptions};
+use crate::format::{key, summary};
+use crate::test_drive;
+use crate::{Error, MountOptions};
+use device::{MemoryDrive, ZonedDevice};
+use kv_log::KvLog;
+use std::sync::Arc;
+use zone::ZoneKind;
+
+/// A drive whose metadata is lost, with a summary of the store that has the deletion of this row.
+fn drive_with(row: &[u8]) -> Arc<MemoryDrive> {
+    let drive = test_drive::drive();
+    let store = test_drive::mount(&drive);
+    test_drive::put(&store, "a");
+    let uuid = store.uuid();
+    let data: Vec<_> = store.zones().iter().map(|used| used.zone).collect();
+    store.unmount().unwrap();
+    drop(store);
+    let geometry = drive.geometry().clone();
+    for zone in geometry.zones().filter(|zone| !data.contains(zone)) {
+        match geometry.kind(zone) {
+            ZoneKind::Conventional => {
+                let zeros = vec![0; geometry.zone_size as usize];
+                drive.write(geometry.start(zone), &zeros).unwrap();
+            }
+            _ => drive.reset(zone).unwrap(),
+        }
+    }
+    let mut bytes = summary::encode(uuid, 1, [(row, None)].into_iter()).unwrap();
+    bytes.resize(4096, 0);
+    let empty = |zone: &zone::ZoneId| drive.report_zone(*zone).unwrap().write_pointer == 0;
+    let mut zones = geometry.zones().skip(10);
+    let zone = zones.find(empty).unwrap();
+    drive.write(geometry.start(zone), &bytes).unwrap();
+    drive
+}
+
+/// The next number is not 0, nor one in use.
+#[test]
+fn numbers_without_a_next_one_are_refused_in_place() {
+    let rows = [
+        (key::extent(1 << 40, 9), true),
+        (key::extent(u64::MAX, 9), false),
+        (key::extent(u64::MAX - 1, 9), false),
+        (key::onode(1 << 20, b"a"), true),
+        (key::onode(u32::MAX, b"a"), false),
+        (key::onode(u32::MAX - 1, b"a"), false),
+    ];
+    for (row, is_taken) in rows {
+        let device: Arc<dyn ZonedDevice> = drive_with(&row);
+        let options = MountOptions::new(KvLog);
+        let lost = Lost::look(&device, &options).unwrap();
+        let salvage = Salvage::scan(device, &mut |_, _| {}).unwrap();
+        let report = salvage.copy(SalvageOptions::default(), &mut |_, _| {});
+        let how = InPlaceOptions {
+            uuid: [1; 16],
+            damaged: false,
+            drop_unplaced: false,
+        };
+        let plan = salvage.plan(&lost, &report.unwrap(), &options, how);
+        let is_refused = matches!(plan, Err(Error::Invalid { .. }));
+        assert!(
+            plan.is_ok() == is_taken && is_refused != is_taken,
+            "{row:?}"
+        );
+    }
+}
