@@ -453,3 +453,52 @@ fn an_object_whose_name_is_too_long_gets_another() {
     assert_eq!((found.len(), found[0].0.len()), (1, 4096));
     assert!(found[0].1 == pattern(1, OBJECT));
 }
+
+/// An image of another drive, with more summaries than the store has, was removed before any summary had its rows.
+#[test]
+fn summaries_of_a_removed_image_are_not_taken_for_the_stores() {
+    let inner = drive(64);
+    let made = store::MkfsOptions {
+        engine: common::options().engine,
+        uuid: [9; 16],
+        runtime: common::options().runtime,
+        ..store::MkfsOptions::new(kv_rocksdb::RocksDb)
+    };
+    Store::mkfs(inner.clone(), &made).unwrap();
+    create_collection(&mount(&inner));
+    let mut zones = Vec::new();
+    for round in 0..12 {
+        let store = mount(&inner);
+        for index in 0..20 {
+            let data = pattern(1000 + round * 20 + index, 16_384);
+            put(&store, &format!("{round} {index}"), &data).unwrap();
+        }
+        zones = store.zones().iter().map(|used| used.zone).collect();
+        store.unmount().unwrap();
+    }
+    let (device, store) = on_drive(160);
+    let mut tx = Transaction::new();
+    for zone in zones {
+        let mut bytes = vec![0; inner.report_zone(zone).unwrap().write_pointer as usize];
+        inner
+            .read(inner.geometry().start(zone), &mut bytes)
+            .unwrap();
+        for (part, bytes) in bytes.chunks(512 << 10).enumerate() {
+            let name = format!("image {zone} {part}");
+            put(&store, &name, bytes).unwrap();
+            tx.remove("c", &name);
+            // So that no zone has dead bytes only and is reset.
+            let number = u64::from(zone.0) * 10 + part as u64;
+            put(&store, &format!("o{number}"), &pattern(number, OBJECT)).unwrap();
+        }
+    }
+    store.commit(tx).unwrap();
+    let (expected, data) = end(store);
+    lose_metadata(&device, &data);
+    let to = other();
+    let report = salvage(&device, &to, false);
+    let told = serde_json::to_value(&report).unwrap();
+    let count = |name: &str| told[name].as_u64().unwrap();
+    assert!(count("foreign_summaries") > count("summaries"), "{told}");
+    assert!(contents(&to) == expected);
+}

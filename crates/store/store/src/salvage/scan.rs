@@ -3,7 +3,7 @@
 use super::Salvage;
 use super::found::Found;
 use super::report::Scanned;
-use crate::blob_reader::read_part;
+use crate::blob_reader::{read_blob, read_part};
 use crate::format::summary::{self, Summary};
 use crate::{Error, Result};
 use device::ZonedDevice;
@@ -14,6 +14,8 @@ use zone::{Geometry, ZoneAddress, ZoneCondition, ZoneDescriptor, ZoneId, ZoneKin
 
 /// Bytes of one read.
 const PIECE: u64 = 4 << 20;
+/// Most blobs of a store that are read to find out whether its data is on the drive.
+const MOST_TRIED: usize = 1024;
 
 /// A summary with its place and the store that wrote it.
 struct Place {
@@ -26,7 +28,8 @@ struct Place {
 
 impl Salvage {
     /// Reads every zone up to its write pointer. `progress` is called with bytes done and bytes in all. Of several
-    /// stores' summaries, those of the store with the most count. [`Error::NothingToSalvage`] if there are none.
+    /// stores' summaries, those of one count: of a store whose data is where they say, or else of any, of the one with
+    /// the most. [`Error::NothingToSalvage`] if there are none.
     pub fn scan(device: Arc<dyn ZonedDevice>, progress: &mut dyn FnMut(u64, u64)) -> Result<Self> {
         let mut scanner = Scanner {
             device: &*device,
@@ -46,12 +49,7 @@ impl Salvage {
         } = scanner;
         let all = places.len();
         let places = without_objects(&*device, places);
-        let mut stores: BTreeMap<[u8; 16], u64> = BTreeMap::new();
-        for place in &places {
-            *stores.entry(place.uuid).or_default() += 1;
-        }
-        let most = stores.iter().max_by_key(|(_, count)| **count);
-        let Some((uuid, _)) = most.map(|(uuid, count)| (*uuid, *count)) else {
+        let Some(uuid) = store_of(&*device, &places) else {
             return Err(Error::NothingToSalvage);
         };
         scanned.uuid = uuid;
@@ -85,6 +83,34 @@ impl Salvage {
             summaries,
         })
     }
+}
+
+/// The store whose summaries count. Those of others may be left of an object, as of an image of another drive that was
+/// removed since: their rows name places on that drive.
+fn store_of(device: &dyn ZonedDevice, places: &[Place]) -> Option<[u8; 16]> {
+    let mut stores: BTreeMap<[u8; 16], Vec<&Place>> = BTreeMap::new();
+    for place in places {
+        stores.entry(place.uuid).or_default().push(place);
+    }
+    let is_one = stores.len() == 1;
+    let rank = |of_store: &Vec<&Place>| {
+        let is_here = is_one || has_data(device, &gather(of_store.iter().copied()));
+        (is_here, of_store.len())
+    };
+    let store = stores.into_iter().max_by_key(|(_, places)| rank(places));
+    store.map(|(uuid, _)| uuid)
+}
+
+/// Whether some blob is where a row says. Zeros prove nothing: they are everywhere.
+fn has_data(device: &dyn ZonedDevice, found: &Found) -> bool {
+    let mut blobs: Vec<_> = found.blobs().collect();
+    blobs.retain(|blob| blob.checksum_kind != ChecksumKind::None);
+    // Rows of all ages: the places of old ones may have been used again.
+    let step = blobs.len().div_ceil(MOST_TRIED).max(1);
+    blobs.iter().step_by(step).any(|blob| {
+        let mut bytes = vec![0; blob.raw.min(blob.checksum_block.bytes()) as usize];
+        read_blob(device, blob, 0, &mut bytes).is_ok() && bytes.iter().any(|byte| *byte != 0)
+    })
 }
 
 /// End of the part of a zone that may hold data: its write pointer; its capacity if it has none; 0 if it can have no
