@@ -5,6 +5,9 @@
 
 use crate::entry::Entry;
 use crate::error::Result;
+use std::iter::Peekable;
+use std::ops::Range;
+use std::vec::IntoIter;
 use store::{Name, ObjectWriter, Omap, Store, Transaction, Written};
 
 /// Collection for objects that are being assembled and for the progress of a restore; removed at the end.
@@ -31,6 +34,8 @@ pub struct Placing {
     store: Store,
     ready: Vec<Ready>,
     run: Option<(u64, ObjectWriter)>,
+    /// Ranges of the last object whose data has not begun.
+    ranges: Peekable<IntoIter<Range<u64>>>,
     row_bytes: usize,
     parts: u64,
 }
@@ -87,6 +92,7 @@ impl Placing {
             store: store.clone(),
             ready: Vec::new(),
             run: None,
+            ranges: Vec::new().into_iter().peekable(),
             row_bytes: 0,
             parts: 0,
         }
@@ -96,6 +102,7 @@ impl Placing {
     pub fn begin(&mut self, entry: Entry) -> Result<()> {
         self.end_run()?;
         self.row_bytes = 0;
+        self.ranges = entry.ranges.clone().into_iter().peekable();
         self.ready.push(Ready {
             entry,
             runs: Vec::new(),
@@ -106,9 +113,7 @@ impl Placing {
     }
 
     pub fn data(&mut self, offset: u64, bytes: &[u8]) -> Result<()> {
-        let ranges = self.ready.last().map(|ready| &ready.entry.ranges);
-        let range = ranges.and_then(|ranges| ranges.iter().find(|range| range.start == offset));
-        if let Some(range) = range.cloned() {
+        if let Some(range) = beginning(&mut self.ranges, offset) {
             self.end_run()?;
             let writer = self.store.writer(Some(range.end - range.start))?;
             self.run = Some((offset, writer));
@@ -180,6 +185,15 @@ impl Placing {
     }
 }
 
+/// The range that begins at `offset`, out of those that are left; offsets grow from call to call.
+fn beginning(
+    left: &mut Peekable<impl Iterator<Item = Range<u64>>>,
+    offset: u64,
+) -> Option<Range<u64>> {
+    while left.next_if(|range| range.start < offset).is_some() {}
+    left.next_if(|range| range.start == offset)
+}
+
 /// Creates an object that is one hole.
 fn begin_sparse(transaction: &mut Transaction, collection: &str, name: &[u8], size: u64) {
     transaction.touch(collection, name);
@@ -240,5 +254,27 @@ impl Ready {
         if let Some(part) = self.part {
             transaction.remove(OWN, part);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    /// However many pieces the data of an object comes in, each of its ranges is looked at once.
+    #[test]
+    fn an_object_of_many_runs_is_gone_through_once() {
+        let (taken, mut begun) = (Cell::new(0), 0);
+        let ranges = (0..10_000).map(|run| run * 100..run * 100 + 50);
+        let ranges = ranges.inspect(|_| taken.set(taken.get() + 1));
+        let mut ranges = ranges.peekable();
+        for piece in 0..30_000 {
+            let offset = piece / 3 * 100 + piece % 3 * 10;
+            let found = beginning(&mut ranges, offset);
+            assert_eq!(found.is_some(), piece % 3 == 0, "{offset}");
+            begun += u32::from(found.is_some());
+        }
+        assert_eq!((begun, taken.get()), (10_000, 10_000));
     }
 }
