@@ -7,8 +7,8 @@ use crate::tar_block::{BLOCK, Member};
 use std::io::{self, Read};
 use xxhash_rust::xxh3::Xxh3;
 
-/// Most bytes of a member that is read into memory as a whole: a list, an extended header, rows.
-const MAX_WHOLE: u64 = 256 << 20;
+/// Most bytes that are read into memory as a whole: a list, an extended header, rows, a map.
+pub const MAX_WHOLE: u64 = 256 << 20;
 
 pub struct Input<R> {
     from: R,

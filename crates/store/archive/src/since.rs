@@ -1,7 +1,7 @@
 //! Reads the list in an earlier backup, skipping its data: each object with its state.
 
 use crate::error::{Error, Result};
-use crate::input::fill;
+use crate::input::{MAX_WHOLE, fill};
 use crate::listing::{Collection, Kind, Line, Listed, decode};
 use crate::sum::Sum;
 use crate::tar_block::{BLOCK, Member, Type};
@@ -92,6 +92,9 @@ impl<R: Read + Seek> Since<R> {
         self.at += size.unsigned_abs();
         if member.kind != Type::File || !is_own(&member, "part") {
             return self.from.seek_relative(size).map_err(Error::Io);
+        }
+        if member.size > MAX_WHOLE {
+            return Err(self.corrupt("a list of more than 256 MiB"));
         }
         let mut content = Vec::new();
         let whole = self.from.by_ref().take(size.unsigned_abs());

@@ -2,7 +2,7 @@
 
 use crate::entry::Entry;
 use crate::error::{Error, Result};
-use crate::input::{Input, fill};
+use crate::input::{Input, MAX_WHOLE, fill};
 use crate::listing::{End, Head, Line, Listed, VERSION, decode};
 use crate::path::OWN;
 use crate::sum::Sum;
@@ -206,6 +206,10 @@ impl<R: Read> Archive<R> {
             let mut block = [0; BLOCK];
             if self.input.at - begins >= stored {
                 return Err(self.input.corrupt("a map that does not end"));
+            }
+            // Each line has two bytes or more.
+            if wanted.unwrap_or(0) > MAX_WHOLE / 2 || text.len() as u64 >= MAX_WHOLE {
+                return Err(self.input.corrupt("a map of more than 256 MiB"));
             }
             self.input.read(&mut block)?;
             lines += block.iter().filter(|byte| **byte == b'\n').count() as u64;

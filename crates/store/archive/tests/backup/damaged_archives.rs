@@ -1,7 +1,7 @@
 //! Of a damaged archive nothing is stored but what is whole, and what is whole is told.
 
 use crate::common::{geometry, pattern, put_in};
-use crate::stores::{all, backup, commit, fresh, mkfs, options, try_restore};
+use crate::stores::{BACKUP, all, backup, commit, fresh, mkfs, options, try_backup, try_restore};
 use archive::{Error, check};
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
@@ -138,4 +138,34 @@ fn damaged_objects_are_named_and_other_versions_and_files_refused() {
     ));
     assert!(matches!(refused(b"papers/2016"), Error::NoArchive));
     assert!(matches!(refused(b""), Error::CutOff { at: 0 }));
+}
+
+/// Sets the size in the tar header at this byte.
+fn announce(archive: &mut [u8], at: usize, size: u64) {
+    let header = &mut archive[at..at + 512];
+    header[124..136].copy_from_slice(format!("{size:011o}\0").as_bytes());
+    header[148..156].fill(b' ');
+    let sum: u32 = header.iter().map(|byte| u32::from(*byte)).sum();
+    header[148..156].copy_from_slice(format!("{sum:07o}\0").as_bytes());
+}
+
+#[test]
+fn a_list_or_a_map_of_a_gibibyte_is_not_read_into_memory() {
+    let (archives, store) = archives();
+    let block = |begins: &[u8]| {
+        let mut blocks = archives[0].chunks(512);
+        blocks.position(|block| block.starts_with(begins)).unwrap() * 512
+    };
+    let is_refused =
+        |error: &Error, wanted| matches!(error, Error::Corrupt { what, .. } if *what == wanted);
+    let mut bad = archives[0].clone();
+    announce(&mut bad, block(b".zonestore/part/"), 1 << 30);
+    let error = try_backup(&store, &BACKUP, Some(&bad)).unwrap_err();
+    assert!(is_refused(&error, "a list of more than 256 MiB"), "{error}");
+    let mut bad = archives[0].clone();
+    let map = block(b"2\n0\n");
+    bad[map..map + 11].copy_from_slice(b"1000000000\n");
+    announce(&mut bad, map - 512, 1 << 30);
+    let error = check(&bad[..], &mut |_| {}).unwrap_err();
+    assert!(is_refused(&error, "a map of more than 256 MiB"), "{error}");
 }
