@@ -18,10 +18,14 @@ pub(crate) struct CopiedUntil {
 }
 
 impl CopiedUntil {
-    /// State after a mount: the record, the last batch in the log, and whether all rows are known to be copied.
-    pub fn new(record: CopiedRecord, last: u64, all_copied: bool) -> Self {
+    /// State after a mount: the record, the last batch in the log, whether all rows are known to be copied, and whether
+    /// those that are not may be any.
+    pub fn new(record: CopiedRecord, last: u64, all_copied: bool, any: bool) -> Self {
+        // The log may have lost batches behind the record. Without a number that no batch has, the log of this mount would
+        // pass for one that goes back to the record.
+        let last = last.max(record.batch) + u64::from(any);
         Self {
-            last: last.max(record.batch),
+            last,
             begun: BTreeSet::new(),
             missing: (!all_copied).then(|| record.batch.saturating_add(1)),
             misses: 0,
@@ -110,7 +114,7 @@ mod tests {
 
     #[test]
     fn the_oldest_row_that_is_in_no_summary_counts() {
-        let mut until = CopiedUntil::new(CopiedRecord::NEW, 0, true);
+        let mut until = CopiedUntil::new(CopiedRecord::NEW, 0, true, false);
         let says_no = |batch| CopiedRecord {
             batch,
             is_all: false,
@@ -141,9 +145,11 @@ mod tests {
             batch: 7,
             is_all: false,
         };
-        let mut until = CopiedUntil::new(record, 9, false);
+        let mut until = CopiedUntil::new(record, 9, false, false);
         // The log of the crash is gone, and nothing is known after 7.
-        assert_eq!(CopiedUntil::new(record, 0, false).all_copied(), None);
+        assert_eq!(CopiedUntil::new(record, 0, false, true).all_copied(), None);
+        // Its own batches do not follow the record without a gap.
+        assert_eq!(CopiedUntil::new(record, 0, false, true).begin().0, 9);
         assert_eq!(until.begin(), (10, None));
         until.end(10, false);
         assert_eq!(until.record(None).batch, 7);

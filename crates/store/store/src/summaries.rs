@@ -46,12 +46,12 @@ struct Waiting {
     /// The key after those taken last: rows are taken in turn, so that none waits for ever.
     next: Vec<u8>,
     until: CopiedUntil,
-    /// The keys that `Swaiting` has.
-    noted: BTreeSet<Vec<u8>>,
+    /// The keys that `Swaiting` has; `None` if that is not known.
+    noted: Option<BTreeSet<Vec<u8>>>,
 }
 
 impl Waiting {
-    fn new(until: CopiedUntil, noted: BTreeSet<Vec<u8>>) -> Self {
+    fn new(until: CopiedUntil, noted: Option<BTreeSet<Vec<u8>>>) -> Self {
         Self {
             rows: BTreeMap::new(),
             bytes: 0,
@@ -168,8 +168,8 @@ pub(crate) struct Summaries {
 }
 
 impl Summaries {
-    /// `noted` are the keys that `Swaiting` has.
-    pub fn new(until: CopiedUntil, noted: BTreeSet<Vec<u8>>) -> Self {
+    /// `noted` are the keys that `Swaiting` has, if that is known.
+    pub fn new(until: CopiedUntil, noted: Option<BTreeSet<Vec<u8>>>) -> Self {
         Self {
             waiting: Mutex::new(Waiting::new(until, noted)),
             writing: Mutex::default(),
@@ -202,7 +202,8 @@ impl Summaries {
         let keys: BTreeSet<Vec<u8>> = waiting.rows.keys().cloned().collect();
         let says_all = waiting.until.says_all();
         let record = waiting.until.all_copied().filter(|_| !says_all);
-        (record.is_some() || waiting.noted != keys).then_some((keys, record))
+        let is_known = waiting.noted.as_ref() == Some(&keys);
+        (record.is_some() || !is_known).then_some((keys, record))
     }
 
     /// Notes that `Swaiting` has the keys of all rows that wait. None may have changed since [`Self::to_note`].
@@ -211,7 +212,7 @@ impl Summaries {
         for row in waiting.rows.values_mut() {
             row.batch = None;
         }
-        waiting.noted = keys;
+        waiting.noted = Some(keys);
     }
 
     /// Whether an unmount can leave the rows that wait to the next mount.
@@ -365,9 +366,8 @@ mod tests {
         const SIZE: usize = 4096;
         let mut random = fastrand::Rng::with_seed(5);
         for _ in 0..20 {
-            let until = CopiedUntil::new(CopiedRecord::NEW, 0, true);
-            let (mut waiting, mut expected) =
-                (Waiting::new(until, BTreeSet::new()), BTreeMap::new());
+            let until = CopiedUntil::new(CopiedRecord::NEW, 0, true, false);
+            let (mut waiting, mut expected) = (Waiting::new(until, None), BTreeMap::new());
             let (mut found, mut number) = (BTreeMap::new(), 0);
             for n in 0..random.u32(1..600) {
                 let length = match random.u8(..50) {

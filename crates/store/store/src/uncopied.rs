@@ -41,8 +41,8 @@ pub(crate) fn at_mount(kv: &Kv, recovery: &mut Recovery) -> Result<(Uncopied, Su
         let logged = uncopied.logged.get_or_insert_default();
         logged.add_waiting(noted.clone());
     }
-    let until = CopiedUntil::new(record, recovery.highest, uncopied.is_none());
-    Ok((uncopied, Summaries::new(until, noted.unwrap_or_default())))
+    let until = CopiedUntil::new(record, recovery.highest, uncopied.is_none(), uncopied.any);
+    Ok((uncopied, Summaries::new(until, noted)))
 }
 
 impl Inner {

@@ -404,7 +404,7 @@ fn nothing_acknowledged_is_lost_and_nothing_else_is_half_there() {
         "{} histories, {points} crash points, {states} post-crash states",
         histories.len()
     );
-    assert!(states > points && points > histories.len() * 5);
+    assert!(states > points && points > histories.len() * 4);
 }
 
 #[test]

@@ -175,6 +175,24 @@ fn what_was_removed_or_became_small_before_a_kill_does_not_come_back() {
     assert!(salvaged(&device, &data) == model);
 }
 
+/// The log of the first kill is gone when the second one comes, and that of the second kill must not pass for both.
+#[test]
+fn two_kills_in_a_row_leave_no_row_without_a_copy() {
+    let device = fresh(96);
+    for name in ["first", "second"] {
+        let store = mount(&device);
+        put(&store, name, &pattern(1, 50_000)).unwrap();
+        if name == "first" {
+            // Its rows are in no log any more.
+            store.flush().unwrap();
+        }
+        drop(store);
+    }
+    let store = mount(&device);
+    copy(&store);
+    assert_eq!(checked(&store).rows_without_copy, 0);
+}
+
 /// The same in every state that a power cut may leave, with summaries that were written and not flushed.
 #[test]
 fn what_a_power_cut_left_in_no_summary_is_copied_and_salvage_finds_it() {
