@@ -51,6 +51,18 @@ def clear(s3, bucket):
         s3.delete_object(Bucket=bucket, Key=key, VersionId=version)
 
 
+def test_versions_behind_a_null_version_that_is_deleted_between_pages_are_listed(s3, versioned):
+    first = s3.put_object(Bucket=versioned, Key="k", Body=b"1")["VersionId"]
+    switch(s3, versioned, "Suspended")
+    s3.put_object(Bucket=versioned, Key="k", Body=b"2")
+    page = s3.list_object_versions(Bucket=versioned, MaxKeys=1)
+    assert [v["VersionId"] for v in page["Versions"]] == ["null"]
+    s3.delete_object(Bucket=versioned, Key="k", VersionId="null")
+    page = s3.list_object_versions(
+        Bucket=versioned, KeyMarker=page["NextKeyMarker"], VersionIdMarker=page["NextVersionIdMarker"])
+    assert [v["VersionId"] for v in page["Versions"]] == [first]
+
+
 class Model:
     """What S3 says of versions: of each key, the newest first."""
 

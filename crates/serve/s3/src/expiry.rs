@@ -14,7 +14,7 @@ use crate::multipart;
 use crate::record::AUDIT;
 use crate::version_listings::{Entry, entries};
 use crate::versions::{self, Locks};
-use s3s::S3Result;
+use s3s::{S3Error, S3Result};
 use std::time::Duration;
 use store::{Condition, Pending, Store};
 use tokio::time::Instant;
@@ -85,7 +85,7 @@ async fn pass(gateway: &Gateway) -> S3Result<()> {
 
 async fn walk(gateway: &Gateway, bucket: String) -> S3Result<()> {
     let mut walk = Some(Walk::new(bucket.clone()));
-    let mut gone = Gone::default();
+    let (mut gone, mut failed) = (Gone::default(), None);
     while let Some(mut at) = walk.take() {
         let begun = Instant::now();
         let (locks, clock) = (gateway.locks.clone(), gateway.clock.clone());
@@ -93,11 +93,13 @@ async fn walk(gateway: &Gateway, bucket: String) -> S3Result<()> {
             let more = at.step(store, &locks, clock())?;
             Ok((at, more))
         };
-        let (at, more) = gateway.call(step).await?;
+        let (mut at, more) = gateway.call(step).await?;
         gone = at.gone;
         if more {
             walk = Some(at);
             tokio::time::sleep(begun.elapsed() * REST).await;
+        } else {
+            failed = at.failed.take();
         }
     }
     if gone != Gone::default() {
@@ -109,7 +111,7 @@ async fn walk(gateway: &Gateway, bucket: String) -> S3Result<()> {
         } = gone;
         tracing::info!(target: AUDIT, bucket, objects, earlier, markers, uploads, "expired");
     }
-    Ok(())
+    failed.map_or(Ok(()), Err)
 }
 
 /// A walk through a bucket, in steps.
@@ -123,6 +125,9 @@ pub struct Walk {
     document: Option<Vec<u8>>,
     /// Key and id of the oldest version that the last batch removed.
     removed: Option<(String, String)>,
+    /// Why the first of those that could not be removed could not: one that is damaged, or the marker that a full drive
+    /// has no room for, keeps no other from going.
+    failed: Option<S3Error>,
     /// What has expired so far.
     pub gone: Gone,
 }
@@ -156,6 +161,7 @@ impl Walk {
             newer: None,
             document: None,
             removed: None,
+            failed: None,
             gone: Gone::default(),
         }
     }
@@ -187,13 +193,17 @@ impl Walk {
             fate.is_some_and(|fate| fate.at_micros <= now_micros)
         };
         let Some(from) = self.from.take() else {
-            self.gone.uploads += self.end_uploads(store, locks, |upload| {
+            let ended = self.end_uploads(store, locks, |upload| {
                 is_due(&Seen {
                     key: &upload.key,
                     modified_micros: upload.initiated_micros,
                     what: What::Upload,
                 })
-            })?;
+            });
+            match ended {
+                Ok(ended) => self.gone.uploads += ended,
+                Err(error) => self.failed = Some(error),
+            }
             self.from = Some(String::new());
             return Ok(true);
         };
@@ -352,7 +362,7 @@ impl Walk {
                 Ok(None) => {}
                 // It has changed since, or is locked.
                 Err(error) if is_refusal(&error) => {}
-                Err(error) => return Err(error),
+                Err(error) => _ = self.failed.get_or_insert(error),
             }
         }
         // Commits are in order: once the last one is durable, so are those before it.
@@ -360,7 +370,7 @@ impl Walk {
     }
 }
 
-fn is_refusal(error: &s3s::S3Error) -> bool {
+fn is_refusal(error: &S3Error) -> bool {
     let status = error.status_code().or(error.code().status_code());
     status.is_some_and(|status| status.is_client_error())
 }

@@ -194,9 +194,11 @@ fn start(
         None => None,
     };
     // [`versions::END`] sorts before this, so all versions of the key do.
-    Ok(Some(match place {
-        Some(place) => listing::successor(&place),
-        None => escaped + "\0\u{1}",
+    Ok(Some(match (place, version) {
+        (Some(place), _) => listing::successor(&place),
+        // It is gone, and nothing says where among the versions it was: better list some twice than leave some out.
+        (None, Some(versions::NULL)) => escaped,
+        (None, _) => escaped + "\0\u{1}",
     }))
 }
 

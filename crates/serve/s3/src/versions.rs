@@ -23,7 +23,7 @@ use store::{Attributes, CollectionInfo, Condition, ObjectInfo, ObjectReader, Sto
 /// Attribute that makes an earlier version a delete marker.
 const MARKER: &str = "delete-marker";
 /// Id, for clients, of a version that was put while the bucket kept none.
-const NULL: &str = "null";
+pub const NULL: &str = "null";
 /// Ends the key in the name of an earlier version.
 pub const END: &str = "\0\0";
 /// Versions of a key listed at a time.

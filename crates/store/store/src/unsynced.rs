@@ -29,9 +29,9 @@ impl Unsynced {
         number <= self.durable.load(Ordering::Acquire)
     }
 
-    /// Whether any batch is not durable yet.
+    /// Whether any batch is not durable yet, or is being written: readers may see it already.
     pub fn any(&self) -> bool {
-        !self.is_durable(self.readable.load(Ordering::Acquire))
+        self.begun_bytes.load(Ordering::Acquire) > self.durable_bytes.load(Ordering::Acquire)
     }
 
     /// Writes a batch. Returns the number under which it becomes durable ([`Self::is_durable`]), or `None` if it is
@@ -81,12 +81,19 @@ mod tests {
         let unsynced = Unsynced::default();
         let half = MAX_BYTES / 2;
         // Two writers beside each other.
-        assert!(unsynced.may_wait(half) && unsynced.may_wait(half));
+        assert!(!unsynced.any());
+        assert!(unsynced.may_wait(half) && unsynced.any() && unsynced.may_wait(half));
         assert!(!unsynced.may_wait(1));
         unsynced.synced_by(|| Ok(())).unwrap();
         assert!(!unsynced.may_wait(1), "neither was through");
         unsynced.written_bytes.fetch_add(half, Ordering::AcqRel);
         unsynced.synced_by(|| Ok(())).unwrap();
+        assert!(unsynced.any());
         assert!(unsynced.may_wait(half) && !unsynced.may_wait(1));
+        unsynced
+            .written_bytes
+            .fetch_add(MAX_BYTES, Ordering::AcqRel);
+        unsynced.synced_by(|| Ok(())).unwrap();
+        assert!(!unsynced.any());
     }
 }
