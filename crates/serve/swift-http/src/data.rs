@@ -116,9 +116,9 @@ pub async fn put(
         metadata_bytes,
         staged,
     }) = query?;
-    let (address, file) = (named.address()?, named.file()?);
     // Staged data is used up from here on, whatever the outcome, unless the policy does not exist yet.
     let data = staged.as_deref().map(|id| calls.staged.take(id));
+    let (address, file) = (named.address()?, named.file()?);
     if !file.kind.has_data() && (staged.is_some() || metadata_bytes.is_some()) {
         return Err(invalid(format_args!(
             "{file} has no data: the body is its metadata, without metadata_bytes and staged"
