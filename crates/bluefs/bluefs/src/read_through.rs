@@ -1,13 +1,13 @@
 //! Reads bytes of a file through its read-ahead window and the cache. Sequential reads are read ahead and do not fill
 //! the cache, so that a compaction does not displace its content; other reads fill it.
 
-use crate::Result;
 use crate::cache::RUN;
 use crate::format::operation::Kind;
 use crate::handle::Handle;
 use crate::node::Body;
 use crate::readahead::{MAX_WINDOW, Sequence};
 use crate::readahead_window::Window;
+use crate::{Error, Result};
 use runtime::sync::Mutex;
 use std::ops::Range;
 
@@ -125,11 +125,20 @@ impl Open {
         (next - offset) as usize
     }
 
-    /// Reads the whole runs around the bytes from the drive, and puts them into the cache.
+    /// Reads the whole runs around the bytes from the drive, and puts them into the cache. If that fails, reads only the
+    /// bytes, and caches nothing.
     fn through_cache(&self, body: &Body, offset: u64, target: &mut [u8]) -> Result<()> {
         let Range { start, end } = runs_of(offset, target.len() as u64, body.written());
         let mut bytes = vec![0; (end - start) as usize];
-        self.handle.take_from_drive(body, start, &mut bytes)?;
+        if let Err(error) = self.handle.take_from_drive(body, start, &mut bytes) {
+            let asked = body.part(offset, offset + target.len() as u64).pieces;
+            return match error {
+                // The requested bytes may be the wrong ones.
+                Error::Corrupt { at, .. } if asked.iter().any(|p| p.at == at) => Err(error),
+                // The bytes around the requested ones may be unreadable.
+                _ => self.handle.take_from_drive(body, offset, target),
+            };
+        }
         let from = (offset - start) as usize;
         target.copy_from_slice(&bytes[from..from + target.len()]);
         if end - start <= RUN {

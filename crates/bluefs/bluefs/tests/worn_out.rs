@@ -108,7 +108,7 @@ fn the_journal_keeps_out_of_it() {
 
 /// Addresses of blocks that cannot be read.
 #[derive(Default)]
-struct BadBlocks(Mutex<Vec<u64>>);
+pub(crate) struct BadBlocks(pub(crate) Mutex<Vec<u64>>);
 
 impl Change<MemoryDrive> for BadBlocks {
     fn read(&self, drive: &MemoryDrive, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
