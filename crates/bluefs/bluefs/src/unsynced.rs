@@ -141,8 +141,10 @@ impl Unsynced {
         notes.end = 0;
     }
 
-    /// Frees the slot of a file without writers; all of the file is on the drive.
+    /// Invalidates the notes of a file without writers and frees their slot; all of the file is on the drive. A later
+    /// truncation of the file does not know the slot.
     pub fn release(&self, notes: &mut Notes) {
+        self.forget(notes);
         let slot = std::mem::take(notes).slot;
         let mut state = self.state.lock();
         if let Some(taken) = slot.and_then(|slot| state.taken.get_mut(slot)) {

@@ -271,9 +271,14 @@ impl Writer {
             Arc::make_mut(&mut body.tail).shrink_to_fit();
             body.tail.is_empty()
         };
-        // The notes of the log are released, so the frames must name what the drive has.
-        if is_written && self.shared().unsynced.is_on() && node.kind == Kind::Log {
-            self.put_into_frame(&mut stream);
+        let is_noted = self.shared().unsynced.is_on() && node.kind == Kind::Log;
+        // After the end, the file beside the drive is the next mount's. Before the notes of the log are released, the
+        // frames must name what the drive has.
+        if is_written
+            && is_noted
+            && self.shared().end.check().is_ok()
+            && self.put_into_frame(&mut stream)
+        {
             self.shared().unsynced.release(&mut stream.notes);
         }
     }

@@ -254,16 +254,42 @@ fn what_was_cut_does_not_come_back() {
     assert!(found.len() <= 400 && bytes(0, 400).starts_with(&found));
 }
 
+/// The log is truncated after its last writer has been closed.
+#[test]
+fn what_was_cut_from_a_closed_log_does_not_come_back() {
+    for by_writer in [false, true] {
+        let files = files();
+        let fs = keeping(&files.drive);
+        let mut log = fs.create(LOG).unwrap();
+        grow(&mut log, 100, 100);
+        log.sync().unwrap();
+        log.close().unwrap();
+        if by_writer {
+            fs.reopen(LOG).unwrap().truncate(10).unwrap();
+        } else {
+            fs.truncate(LOG, 10).unwrap();
+        }
+        fs.sync_metadata().unwrap();
+        drop((log, fs));
+        assert_eq!(read(&plain(&files.drive), LOG).unwrap(), bytes(0, 10));
+    }
+}
+
 #[test]
 fn after_an_unmount_nothing_is_beside_the_drive() {
     let files = files();
     let fs = keeping(&files.drive);
     let mut log = fs.create(LOG).unwrap();
     grow(&mut log, 1000, 100);
+    let mut synced = fs.create("/000002.log").unwrap();
+    grow(&mut synced, 1000, 100);
+    synced.sync().unwrap();
+    synced.flush().unwrap();
     assert!(files.beside.exists());
     fs.unmount().unwrap();
     assert!(!files.beside.exists());
-    drop(log);
+    drop((log, synced));
+    assert!(!files.beside.exists());
     drop(fs);
     assert!(read(&plain(&files.drive), LOG).unwrap() == bytes(0, 1000));
 }
