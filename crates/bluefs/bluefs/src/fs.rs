@@ -101,7 +101,8 @@ impl BlueFs {
         }
     }
 
-    /// Makes everything durable, including bytes that open writers still buffer, and stops; later calls fail.
+    /// Makes everything durable, including bytes that open writers still buffer, and stops; later calls fail. An error
+    /// of one file does not keep the others from being made durable.
     pub fn unmount(&self) -> Result<()> {
         if self.shared.unmounted.load(Ordering::Acquire) {
             return Ok(());
@@ -115,7 +116,7 @@ impl BlueFs {
         } else if self.shared.read_only {
             Ok(())
         } else {
-            let sealed = self.write_tails().and_then(|()| self.shared.seal());
+            let sealed = self.write_tails().and(self.shared.seal());
             sealed.inspect(|()| self.shared.unsynced.clear())
         };
         self.shared.end.unmounted();
@@ -123,11 +124,15 @@ impl BlueFs {
         result
     }
 
+    /// Writes out the tails of all files, also after one of them has failed, and returns the first error.
     fn write_tails(&self) -> Result<()> {
         let has_tail = |node: &&Arc<Node>| !node.body.read().tail.is_empty();
         let mut tails =
             self.writers(|names| names.nodes.values().filter(has_tail).cloned().collect());
-        tails.iter_mut().try_for_each(Writer::close)
+        tails
+            .iter_mut()
+            .map(Writer::close)
+            .fold(Ok(()), Result::and)
     }
 
     /// Flushes the drive, together with other threads that wait for a flush: the host reports a failed write of a drive file

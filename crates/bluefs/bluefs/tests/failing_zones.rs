@@ -288,6 +288,27 @@ fn a_journal_that_cannot_be_read_is_told_with_its_zone() {
     );
 }
 
+#[test]
+fn a_log_that_an_unmount_cannot_write_does_not_cost_another_its_tail() {
+    const LOGS: [&str; 2] = ["/000001.log", "/000002.log"];
+    for lost in [0, 1] {
+        let device = formatted(0, 0);
+        let fs = mount(device.clone()).unwrap();
+        let mut logs = LOGS.map(|path| fs.create(path).unwrap());
+        logs[lost].append(&[1; 700]).unwrap();
+        logs[lost].sync().unwrap();
+        for log in &mut logs {
+            log.append(&[2; 700]).unwrap();
+        }
+        let zone = zones_of(&fs, LOGS[lost])[0];
+        device.break_zone(zone, ZoneCondition::Offline);
+        names_file_and_zone(&fs.unmount().unwrap_err(), LOGS[lost], zone);
+        drop((logs, fs));
+        let fs = mount(device).unwrap();
+        assert_eq!(read(&fs, LOGS[1 - lost]).unwrap(), [2; 700]);
+    }
+}
+
 /// With two copies, a zone that fails while it is written to loses nothing, so no append is refused.
 #[test]
 fn with_two_copies_a_log_goes_on_whichever_zone_fails() {
