@@ -185,8 +185,8 @@ pub(crate) struct Node {
     pub writing: Mutex<Stream>,
     /// Number of open handles.
     pub handles: AtomicU32,
-    /// A write to the log has failed, and the error was returned to a caller; the background write-out does not retry
-    /// it.
+    /// The last write to the log has failed, and the error was returned to a caller; the background write-out does not
+    /// retry it.
     pub log_failed: AtomicBool,
     /// Number of open writers.
     pub writers: AtomicU32,

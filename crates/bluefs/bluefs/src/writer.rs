@@ -301,6 +301,7 @@ impl Writer {
                 handle.write_chunk(class, slot, &mut zones.stream)
             });
             zones.writer.sticky(written)?;
+            node.log_failed.store(false, Ordering::Release);
         }
     }
 }

@@ -4,13 +4,16 @@
 use crate::support::*;
 use bluefs::unsynced::{self, Noted};
 use bluefs::{BlueFs, MountOptions, Role};
+use device::faults::{Fault, Faults, Plan};
 use device::{FileDrive, MemoryDrive, ZonedDevice};
 use proptest::prelude::*;
 use runtime::{Runtime, SimulatedClock};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
+use zone::{ZoneCommand, ZoneId};
 
 const LOG: &str = "/000001.log";
 
@@ -359,6 +362,33 @@ fn what_has_an_age_survives_the_process() {
     assert!(read(&fs, LOG).unwrap() == bytes(0, 900));
     assert!(read(&fs, "/000002.log").unwrap() == bytes(0, 700));
     assert_clean(&fs);
+}
+
+/// The file system writes out the log again once one of its writers has.
+#[test]
+fn a_log_that_could_not_be_written_out_once_is_written_out_again() {
+    let memory = MemoryDrive::new(geometry(40, 2, 8)).unwrap();
+    format(&memory, Role::Alone);
+    let device = Arc::new(Faults::new(memory));
+    let fs = mount(device.clone()).unwrap();
+    let mut log = fs.create(LOG).unwrap();
+    log.append(&bytes(0, 300)).unwrap();
+    // Without the journal the file system would stop.
+    let info = fs.info();
+    let metadata = [info.journal_zone, info.spare_zone];
+    let zones = (0..40).map(ZoneId).filter(|zone| !metadata.contains(zone));
+    for zone in zones {
+        let fault = Fault::Io(ErrorKind::Other);
+        device.add(Plan::from(ZoneCommand::Write, 1, fault).in_zone(zone));
+    }
+    fs.write_out_logs(0).unwrap_err();
+    device.clear();
+    log.append(&bytes(300, 600)).unwrap();
+    log.sync().unwrap();
+    log.append(&bytes(600, 900)).unwrap();
+    fs.write_out_logs(0).unwrap();
+    drop((log, fs));
+    assert!(read(&mount(device).unwrap(), LOG).unwrap() == bytes(0, 900));
 }
 
 proptest! {
