@@ -214,7 +214,12 @@ impl Inner {
                 futile = 0;
                 continue;
             }
-            return Err(self.no_room_to_add(&*self.kv()?, bytes));
+            let kv = self.kv()?;
+            // A compaction may have ended since the look above, and have given its space back.
+            if !lacks(self.metadata_spare(&kv, bytes)) {
+                return Ok(());
+            }
+            return Err(self.no_room_to_add(&kv, bytes));
         }
     }
 
