@@ -248,11 +248,19 @@ pub(crate) fn search_by(
     }
     let mut window = Vec::new();
     let mut offset = g.round_up(from);
+    // The end of a window that cannot be read at once.
+    let mut one_by_one = offset;
     while offset < to {
-        window.resize(WINDOW.min(to - offset) as usize, 0);
-        // A mark that cannot be read covers nothing.
+        let length = if offset < one_by_one { block } else { WINDOW };
+        window.resize(length.min(to - offset) as usize, 0);
         if read(ZoneAddress::new(zone, offset), &mut window).is_err() {
-            offset += window.len() as u64;
+            if length > block {
+                // The blocks beside one that cannot be read may hold marks.
+                one_by_one = offset + window.len() as u64;
+            } else {
+                // A mark that cannot be read covers nothing.
+                offset += block;
+            }
             continue;
         }
         for (index, start) in window.chunks(block as usize).enumerate() {
