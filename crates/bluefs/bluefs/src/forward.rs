@@ -1,6 +1,7 @@
 //! Reads a zone sequentially in pieces that grow: a short journal or log takes one small read, a long one few large
 //! ones.
 
+use crate::ring::unread;
 use device::ZonedDevice;
 use zone::{ZoneAddress, ZoneError, ZoneId, ZoneResult};
 
@@ -43,7 +44,8 @@ impl<'a> Forward<'a> {
         self.limit = limit.max(self.limit);
     }
 
-    /// `length` bytes at `offset`; `None` if they extend above the limit.
+    /// `length` bytes at `offset`; `None` if they extend above the limit or cannot be read. Fails only if the drive
+    /// answers no reads at all.
     pub fn get(&mut self, offset: u64, length: u64) -> ZoneResult<Option<&[u8]>> {
         if offset.saturating_add(length) > self.limit {
             return Ok(None);
@@ -69,9 +71,10 @@ impl<'a> Forward<'a> {
             self.bytes.truncate(length as usize);
             result = self.device.read(at, &mut self.bytes);
         }
-        if result.is_err() {
+        result.or_else(|error| {
             self.bytes.clear();
-        }
-        result
+            tracing::warn!(%error, zone = %self.zone, offset, "metadata cannot be read");
+            unread(self.device, self.zone, error)
+        })
     }
 }

@@ -10,6 +10,7 @@ use crate::format::superblock::{Decoded, Superblock};
 use crate::journal::Journal;
 use crate::namespace::Namespace;
 use crate::node::{Body, Piece};
+use crate::ring::unread;
 use crate::{Error, Result};
 use device::ZonedDevice;
 use runtime::HashMap;
@@ -134,7 +135,7 @@ impl Marks {
         device: &dyn ZonedDevice,
         report: &[ZoneDescriptor],
         stops: &[Stop],
-    ) {
+    ) -> Result<()> {
         for stop in stops {
             let (zone, offset) = (stop.at.zone, stop.at.offset);
             // Marks of other logs and of the journal count too, and all of them are read: the damage may go further
@@ -142,8 +143,9 @@ impl Marks {
             let to = search_end(report, zone, offset);
             search(device, zone, offset, to, &mut |found| {
                 self.hear_found(&found)
-            });
+            })?;
         }
+        Ok(())
     }
 
     /// Searches for marks after the end of the journal, if anything was written there, and after the live bytes
@@ -167,9 +169,10 @@ impl Marks {
         if !is_short && pointer(report, end.zone).is_none() {
             // Most journals are followed by zeros; a frame that was overwritten with zeros is followed by others.
             let mut next = vec![0; ZEROS.min(behind - end.offset) as usize];
-            device.read(g.absolute(end), &mut next)?;
-            if next.iter().all(|byte| *byte == 0) {
-                return Ok(());
+            match device.read(g.absolute(end), &mut next) {
+                Ok(()) if next.iter().all(|byte| *byte == 0) => return Ok(()),
+                Ok(()) => {}
+                Err(error) => unread(device, end.zone, error)?,
             }
         }
         let tails = live.map(|(zone, used)| match pointer(report, zone) {
@@ -179,7 +182,7 @@ impl Marks {
         });
         let places = [(end.zone, end.offset, behind)];
         for (zone, from, to) in places.into_iter().chain(tails) {
-            search(device, zone, from, to, &mut |found| self.hear_found(&found));
+            search(device, zone, from, to, &mut |found| self.hear_found(&found))?;
         }
         Ok(())
     }
@@ -220,17 +223,26 @@ pub(crate) fn search_end(report: &[ZoneDescriptor], zone: ZoneId, from: u64) -> 
     }
 }
 
-/// Finds every whole superblock, frame and record that begins at a block between two zone offsets.
+/// Finds every whole superblock, frame and record that begins at a block between two zone offsets. Fails only if the
+/// drive answers no reads at all.
 pub(crate) fn search(
     device: &dyn ZonedDevice,
     zone: ZoneId,
     from: u64,
     to: u64,
     each: &mut dyn FnMut(Found),
-) {
+) -> ZoneResult<()> {
     let g = device.geometry();
-    let read = &mut |at, bytes: &mut [u8]| device.read(g.absolute(at), bytes);
+    let mut result = Ok(());
+    let read = &mut |at, bytes: &mut [u8]| {
+        let read = device.read(g.absolute(at), bytes);
+        if let (Err(error), Ok(())) = (&read, &result) {
+            result = unread(device, zone, error.clone());
+        }
+        read
+    };
     search_by(g, read, (zone, from, to), each);
+    result
 }
 
 /// Like [`search`], on the bytes that `read` returns.

@@ -46,8 +46,8 @@ pub(crate) trait Mirror: ZonedDevice {
     /// Reads only the copy that [`ZonedDevice::read`] tries last; `None` if there is one copy.
     fn read_other(&self, at: ZoneAddress, buffer: &mut [u8]) -> Option<ZoneResult<()>>;
 
-    /// Reads `length` bytes at `at` from each copy that has a write pointer above `at` and can be read, and returns
-    /// them with the zone's descriptor.
+    /// Reads `length` bytes at `at` from each copy that has a write pointer above `at`, and returns them with the
+    /// zone's descriptor; no bytes for a copy that cannot be read there.
     fn read_each(&self, at: ZoneAddress, length: usize) -> Vec<(ZoneDescriptor, Vec<u8>)>;
 
     /// The smaller of the two write pointers of a pair, if both zones have one. The two differ by the last write if the
@@ -231,9 +231,10 @@ impl<D: Deref<Target: ZonedDevice> + Send + Sync> Mirror for Mirrored<D> {
             }
             let mut bytes = vec![0; length];
             let at = ZoneAddress::new(zone, at.offset);
-            self.inner
-                .read(self.geometry().absolute(at), &mut bytes)
-                .ok()?;
+            let place = self.geometry().absolute(at);
+            if self.inner.read(place, &mut bytes).is_err() {
+                bytes.clear();
+            }
             Some((told, bytes))
         };
         zones.filter_map(read).collect()

@@ -9,13 +9,13 @@ use crate::metadata_copies::MetadataCopies;
 use crate::mirror::Mirror;
 use crate::move_log::{record_at, record_in_blocks};
 use crate::node::{Node, Piece, matches};
-use crate::ring::ring_zones;
+use crate::ring::reads_beside;
 use crate::shared::Shared;
 use crate::tenants::Need;
 use crate::worn_out::is_worn_out;
 use crate::{Error, Result};
 use std::sync::atomic::Ordering;
-use zone::{ZoneAddress, ZoneError, ZoneId, ZoneResult};
+use zone::{ZoneAddress, ZoneError, ZoneResult};
 
 /// The journal's name among lost files.
 const JOURNAL: &str = "the journal";
@@ -156,7 +156,7 @@ impl Shared {
         // Bytes at the start of a zone: as far as the journal goes in one, and a ring's superblocks.
         const AS_FAR_AS: u64 = 4 << 20;
         for zone in &found.unread_in {
-            if !self.reads_beside(*zone) {
+            if !reads_beside(&*self.drive, *zone) {
                 // The whole drive or the path to it fails, not this zone alone.
                 continue;
             }
@@ -169,14 +169,6 @@ impl Shared {
         let _alone = self.journaling.lock();
         self.state.lock().rings.keep_out_of(&self.worn_out);
         Ok(())
-    }
-
-    /// Whether the drive answers reads at all: tries a superblock zone other than `zone`.
-    fn reads_beside(&self, zone: ZoneId) -> bool {
-        let g = self.drive.geometry();
-        let mut others = ring_zones(g).concat().into_iter().filter(|z| *z != zone);
-        let mut block = vec![0; g.block_size as usize];
-        others.any(|other| self.drive.read(g.start(other), &mut block).is_ok())
     }
 
     fn count_repaired(&self, found: u32, known: usize) {

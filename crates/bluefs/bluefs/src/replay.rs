@@ -204,7 +204,7 @@ fn find_damage(
     for node in names.nodes.values().filter(|n| n.kind == Kind::Log) {
         stops.extend(scan_log(device, node, report, marks, &mut room)?);
     }
-    marks.search_behind(device, report, &stops);
+    marks.search_behind(device, report, &stops)?;
     let ours = names.owned.iter().chain(others);
     let ours = ours.filter(|zone| !journal.zones.contains(zone));
     let mut live: BTreeMap<ZoneId, u64> = ours.map(|zone| (*zone, 0)).collect();

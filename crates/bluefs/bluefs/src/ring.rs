@@ -11,7 +11,9 @@ use crate::worn_out::WornOut;
 use crate::{Error, FORMAT_VERSION, Result};
 use appender::{is_of_limit, is_of_zone};
 use device::ZonedDevice;
-use zone::{Geometry, ZoneAddress, ZoneCondition, ZoneDescriptor, ZoneError, ZoneId, ZoneKind};
+use zone::{
+    Geometry, ZoneAddress, ZoneCondition, ZoneDescriptor, ZoneError, ZoneId, ZoneKind, ZoneResult,
+};
 
 /// Most superblocks in a sequential zone: resets are rare, and a search is bounded.
 const SEQUENTIAL_SLOTS: u64 = 1024;
@@ -24,6 +26,23 @@ const READ_FIRST: u64 = 4;
 pub(crate) fn ring_zones(g: &Geometry) -> [[ZoneId; 2]; 2] {
     let last = |back: u32| ZoneId(g.drive_zones().saturating_sub(back));
     [[ZoneId(0), ZoneId(1)], [last(2), last(1)]]
+}
+
+/// Whether the drive answers reads at all: tries a superblock zone other than `zone`.
+pub(crate) fn reads_beside(device: &dyn ZonedDevice, zone: ZoneId) -> bool {
+    let g = device.geometry();
+    let mut others = ring_zones(g).concat().into_iter().filter(|z| *z != zone);
+    let mut block = vec![0; g.block_size as usize];
+    others.any(|other| device.read(g.start(other), &mut block).is_ok())
+}
+
+/// Passes on the error of a read in `zone` if the power is lost or the drive answers no reads at all; otherwise that
+/// place alone cannot be read.
+pub(crate) fn unread(device: &dyn ZonedDevice, zone: ZoneId, error: ZoneError) -> ZoneResult<()> {
+    if matches!(error, ZoneError::PowerLost { .. }) || !reads_beside(device, zone) {
+        return Err(error);
+    }
+    Ok(())
 }
 
 /// Both rings.

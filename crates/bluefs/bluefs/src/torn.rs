@@ -24,7 +24,7 @@ enum Begins {
     Write(usize),
     /// Possibly another file's data, so no evidence.
     Other,
-    /// Nothing that was ever written there.
+    /// Nothing that was ever written there, or it cannot be read.
     Nothing,
 }
 

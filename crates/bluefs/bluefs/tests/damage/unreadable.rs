@@ -1,9 +1,13 @@
-//! Blocks of logs that cannot be read.
+//! Blocks of the journal and of logs that cannot be read count as damaged ones; those behind the ends of both refuse no
+//! mount.
 
+use super::journal_counted::frames;
 use super::*;
 use crate::worn_out::BadBlocks;
 use device::changed::Changed;
-use zone::Geometry;
+use device::faults::{Fault, Faults, Plan};
+use std::io::ErrorKind;
+use zone::{Geometry, ZoneCommand};
 
 const FILES: usize = 10;
 
@@ -15,7 +19,7 @@ fn drive(drive: MemoryDrive) -> Drive {
 }
 
 /// A drive with this many conventional zones, and one copy of its files. The process was killed.
-fn killed(conventional: u32) -> Drive {
+fn killed(conventional: u32) -> (Drive, u64) {
     let g = Geometry {
         zone_size: 128 << 10,
         zone_capacity: 128 << 10,
@@ -32,13 +36,34 @@ fn killed(conventional: u32) -> Drive {
         log.append(&[part as u8; 300]).unwrap();
         log.sync().unwrap();
     }
+    let epoch = fs.info().journal_epoch;
     drop((log, fs));
-    drive
+    (drive, epoch)
+}
+
+fn log_bytes() -> Vec<u8> {
+    (0..FILES).flat_map(|part| [part as u8; 300]).collect()
 }
 
 fn spoil(drive: &Drive, at: ZoneAddress) {
     let bad = drive.geometry().absolute(at).0;
     drive.change.0.lock().unwrap().push(bad);
+}
+
+fn blocks_on(at: ZoneAddress, blocks: u64) -> ZoneAddress {
+    ZoneAddress::new(at.zone, at.offset + blocks * BLOCK as u64)
+}
+
+/// The address of each frame of the journal, and its end.
+fn journal(drive: &Drive, epoch: u64) -> (Vec<ZoneAddress>, ZoneAddress) {
+    let frames: Vec<ZoneAddress> = frames(&drive.drive, epoch)
+        .into_values()
+        .flatten()
+        .collect();
+    let last = *frames.last().unwrap();
+    let mut behind = (1..).map(|blocks| blocks_on(last, blocks));
+    let end = behind.find(|at| block(&drive.drive, *at) == [0; BLOCK]);
+    (frames, end.unwrap())
 }
 
 /// The records of the log, each of one block.
@@ -55,10 +80,64 @@ fn records(drive: &Drive) -> Vec<ZoneAddress> {
     records
 }
 
+#[track_caller]
+fn all_there(fs: &BlueFs) {
+    for number in 0..FILES {
+        let data = read(fs, &format!("/{number}.sst")).unwrap();
+        assert_eq!(data, [number as u8; 700]);
+    }
+    assert_eq!(read(fs, "/1.log").unwrap(), log_bytes());
+}
+
+fn accepting(device: Arc<dyn ZonedDevice>) -> Result<BlueFs, Error> {
+    let options = MountOptions {
+        accept_damage: true,
+        ..MountOptions::default()
+    };
+    BlueFs::mount(device.clone(), pool_of(&*device), options)
+}
+
+#[test]
+fn behind_the_journal_and_behind_a_log_it_refuses_no_mount() {
+    for distance in [0, 100] {
+        let (drive, epoch) = killed(4);
+        let (_, end) = journal(&drive, epoch);
+        assert_eq!(drive.geometry().kind(end.zone), ZoneKind::Conventional);
+        spoil(&drive, blocks_on(end, distance));
+        all_there(&mount_in(drive.clone(), pool_of(&*drive), true).unwrap());
+        all_there(&mount(drive.clone()).unwrap());
+        all_there(&mount(drive).unwrap());
+    }
+    let (drive, _) = killed(40);
+    let last = *records(&drive).last().unwrap();
+    spoil(&drive, blocks_on(last, 1));
+    all_there(&mount_in(drive.clone(), pool_of(&*drive), true).unwrap());
+    all_there(&mount(drive.clone()).unwrap());
+    all_there(&mount(drive).unwrap());
+}
+
+#[test]
+fn in_a_durable_frame_it_is_damage_that_can_be_accepted() {
+    for conventional in [0, 4] {
+        let (drive, epoch) = killed(conventional);
+        let (frames, _) = journal(&drive, epoch);
+        let bad = frames[frames.len() / 2];
+        spoil(&drive, bad);
+        let refused = mount(drive.clone()).map(drop).unwrap_err();
+        assert!(
+            matches!(refused, Error::JournalDamaged { at, missing: 1, .. } if at == bad),
+            "{refused}"
+        );
+        drop(mount_in(drive.clone(), pool_of(&*drive), true).unwrap());
+        drop(accepting(drive.clone()).unwrap());
+        assert_eq!(read(&mount(drive).unwrap(), "/1.log").unwrap(), log_bytes());
+    }
+}
+
 /// A search for durability marks reads the blocks beside one that cannot be read.
 #[test]
 fn it_hides_no_marks_beside_it() {
-    let drive = killed(40);
+    let (drive, _) = killed(40);
     let records = records(&drive);
     let damaged = records[FILES - 4];
     drive.drive.decay(damaged, 300, |bytes| bytes[200] ^= 1);
@@ -69,4 +148,85 @@ fn it_hides_no_marks_beside_it() {
         matches!(refused, Error::LogDamaged { at, .. } if at == damaged),
         "{refused}"
     );
+}
+
+/// Only the last step before the kill may be missing, and only where no write pointer proves it.
+#[test]
+fn whichever_block_it_is_nothing_is_lost_in_silence() {
+    for history in HISTORIES {
+        for conventional in [0, 40] {
+            let past = Past::in_copies(1, history, conventional, 0, false);
+            let mut refused = 0;
+            for at in &past.blocks {
+                let told = format!("{}: {at}", past.name);
+                let drive = drive(past.device.snapshot());
+                spoil(&drive, *at);
+                match mount(drive.clone()) {
+                    Ok(fs) => match readable(&fs) {
+                        Ok(found) if found == past.all => {}
+                        Ok(found) => {
+                            assert!(conventional > 0 && found == past.before[0], "{told}");
+                        }
+                        // A block of an SST.
+                        Err(error) => assert!(matches!(error, Error::Drive(_)), "{told}: {error}"),
+                    },
+                    Err(error) => {
+                        assert!(error.is_damage(), "{told}: {error}");
+                        refused += 1;
+                        let accepted = accepting(drive).map(drop);
+                        assert!(accepted.is_ok(), "{told}: {accepted:?}");
+                    }
+                }
+            }
+            assert!(refused > 0, "{}", past.name);
+        }
+    }
+}
+
+/// Even a mount that accepts damage takes nothing for lost because the drive answers no reads for a while.
+#[test]
+fn a_drive_that_answers_no_reads_loses_nothing() {
+    for (history, conventional) in [(LOGS, 0), (LOGS, 40), (MOUNTS, 4)] {
+        let past = Past::in_copies(1, history, conventional, 0, false);
+        for kth in 1.. {
+            let drive = Arc::new(Faults::new(past.device.snapshot()));
+            let fault = Fault::Io(ErrorKind::Other);
+            drive.add(Plan::from(ZoneCommand::Read, kth, fault));
+            drop(accepting(drive.clone()));
+            let struck = drive.struck();
+            drive.clear();
+            let told = format!("{}: read {kth}", past.name);
+            let fs = mount(drive).unwrap_or_else(|error| panic!("{told}: {error}"));
+            assert_eq!(contents(&fs), past.all, "{told}");
+            if struck == 0 {
+                assert!(kth > 3, "{told}");
+                break;
+            }
+        }
+    }
+}
+
+/// Nor does a mount take a damaged log for a shorter one because the drive answers none of the reads that look for
+/// marks.
+#[test]
+fn a_drive_that_answers_no_reads_hides_no_damage() {
+    const READS: u64 = 40;
+    let (killed, _) = killed(40);
+    let damaged = records(&killed)[FILES - 4];
+    killed.drive.decay(damaged, 300, |bytes| bytes[200] ^= 1);
+    for kth in 1.. {
+        let drive = Arc::new(Faults::new(killed.drive.snapshot()));
+        for kth in kth..kth + READS {
+            drive.add(Plan::at(
+                ZoneCommand::Read,
+                kth,
+                Fault::Io(ErrorKind::Other),
+            ));
+        }
+        assert!(mount(drive.clone()).is_err(), "read {kth}");
+        if drive.struck() == 0 {
+            assert!(kth > 3);
+            break;
+        }
+    }
 }
