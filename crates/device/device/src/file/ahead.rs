@@ -64,27 +64,34 @@ impl Ahead {
 }
 
 /// The end of the last block from `from` to `to` that is not all zeros; `from` if there is none. `read` fills a
-/// buffer from an offset.
+/// buffer from an offset. A block that cannot be read counts as data.
 pub(super) fn find_end(
     from: u64,
     to: u64,
     block_size: u64,
     read: &mut dyn FnMut(&mut [u8], u64) -> io::Result<()>,
-) -> io::Result<u64> {
+) -> u64 {
     let mut buffer = vec![0; LOOK.max(block_size) as usize];
-    let mut end = to;
+    let (mut end, mut look) = (to, buffer.len() as u64);
     while end > from {
-        let length = (end - from).min(buffer.len() as u64);
+        let length = (end - from).min(look);
         let bytes = &mut buffer[..length as usize];
-        read(bytes, end - length)?;
+        if read(bytes, end - length).is_err() {
+            if length <= block_size {
+                return end;
+            }
+            // The blocks behind the one that cannot be read may be zeros.
+            look = block_size;
+            continue;
+        }
         let mut stretches = bytes.chunks(STRETCH);
         if let Some(last) = stretches.rposition(|stretch| !is_zero(stretch)) {
             let used = ((last * STRETCH) as u64 + 1).next_multiple_of(block_size);
-            return Ok(end - length + used);
+            return end - length + used;
         }
         end -= length;
     }
-    Ok(from)
+    from
 }
 
 /// Compares stretches, for which the compiler emits vector code. A mount scans a MiB of zeros for every zone
@@ -140,7 +147,6 @@ mod tests {
                 bytes.copy_from_slice(&medium[at as usize..][..bytes.len()]);
                 Ok(())
             })
-            .unwrap()
         };
         assert_eq!(find(&medium, 8192, 300 << 10), 8192);
         for at in [8192, 12287, 65535, 65536, 150_000, (300 << 10) - 1] {
@@ -148,6 +154,31 @@ mod tests {
             let expected = (at as u64 + 1).next_multiple_of(4096);
             assert_eq!(find(&medium, 8192, 300 << 10), expected);
             assert_eq!(find(&medium, expected, 300 << 10), expected);
+        }
+    }
+
+    #[test]
+    fn a_block_that_cannot_be_read_counts_as_data() {
+        let (to, data) = (300 << 10, 150_000);
+        let data_end = (data as u64 + 1).next_multiple_of(4096);
+        let mut medium = vec![0; to as usize];
+        medium[data] = 1;
+        for (bad, expected) in [
+            (200 << 10, 204 << 10),
+            (to - 4096, to),
+            (data_end - 4096, data_end),
+            // In one stretch with the data, in front of it.
+            (data_end - 8192, data_end),
+            (8192, data_end),
+        ] {
+            let end = find_end(8192, to, 4096, &mut |bytes, at| {
+                if (at..at + bytes.len() as u64).contains(&bad) {
+                    return Err(io::ErrorKind::Other.into());
+                }
+                bytes.copy_from_slice(&medium[at as usize..][..bytes.len()]);
+                Ok(())
+            });
+            assert_eq!(end, expected, "{bad}");
         }
     }
 }

@@ -5,7 +5,6 @@ use super::ahead;
 use super::format::{self, Entry, FormatError, Header};
 use crate::rules::{RestedZone, ZoneTable};
 use std::fs::File;
-use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
@@ -110,7 +109,7 @@ pub(super) fn read_table(
                 let found = entry.prepared_end;
                 return Err(misfit(what, format::entry_at::PREPARED_END, found));
             }
-            let rested = find_pointer(file, header, zone, entry).map_err(io_error)?;
+            let rested = find_pointer(file, header, zone, entry);
             if !table.restore(zone, rested) {
                 let what = "write pointer that the data tells does not fit the zone";
                 return Err(misfit(
@@ -139,28 +138,23 @@ fn may_be_prepared(header: &Header, zone: ZoneId, entry: Entry) -> bool {
 }
 
 /// Finds the write pointer of a zone whose entry holds only the range to search.
-fn find_pointer(
-    file: &File,
-    header: &Header,
-    zone: ZoneId,
-    entry: Entry,
-) -> io::Result<RestedZone> {
+fn find_pointer(file: &File, header: &Header, zone: ZoneId, entry: Entry) -> RestedZone {
     let geometry = &header.geometry;
     let start = format::data_offset(geometry.zone_count) + geometry.start(zone).0;
     let (from, to) = (entry.rested.write_pointer, entry.prepared_end);
     let block_size = u64::from(geometry.block_size);
     let write_pointer = ahead::find_end(from, to, block_size, &mut |bytes, at| {
         file.read_exact_at(bytes, start + at)
-    })?;
+    });
     let condition = if write_pointer == geometry.capacity(zone) {
         ZoneCondition::Full
     } else {
         entry.rested.condition
     };
-    Ok(RestedZone {
+    RestedZone {
         condition,
         write_pointer,
-    })
+    }
 }
 
 fn in_file(path: &Path, base: u64, error: FormatError) -> FileDriveError {
