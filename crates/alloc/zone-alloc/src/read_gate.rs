@@ -145,6 +145,13 @@ impl ReadGate {
         }
     }
 
+    /// Whether a reader that has entered can still read from `zone`, so that [`Self::wait_for_readers`] would
+    /// wait for it or return false.
+    pub fn has_readers(&self, zone: ZoneId) -> bool {
+        let mut parts = self.parts.iter();
+        parts.any(|part| part.state.lock().reads(u64::MAX, zone))
+    }
+
     /// Waits until no reader that entered before this call can still read from `zone`. The caller has made sure
     /// that readers that enter later find no address in it. Returns false at once if one of the earlier readers
     /// stays in the zone for longer than a read ([`Reading::stay_in`]).
@@ -307,7 +314,9 @@ mod tests {
         stays.stay_in([A]);
         assert!(!gate.wait_for_readers(A));
         assert!(gate.wait_for_readers(B));
+        assert!(gate.has_readers(A) && !gate.has_readers(B));
         drop(stays);
+        assert!(!gate.has_readers(A));
         assert!(gate.wait_for_readers(A));
     }
 }

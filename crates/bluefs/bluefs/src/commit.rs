@@ -18,7 +18,7 @@ use crate::state::State;
 use crate::{Error, Result};
 use device::ZonedDevice;
 use std::sync::atomic::Ordering;
-use zone::ZoneError;
+use zone::{ZoneError, ZoneId};
 
 /// The journal is compacted when it is larger than four snapshots, and larger than this or than a zone, whichever is
 /// less.
@@ -145,18 +145,33 @@ impl Shared {
                 self.frames_are_durable(&mut state, frames);
             }
         }
-        self.reset_freed()
+        self.reset_freed(None)
     }
 
-    /// Returns zones to the pool whose release is durable, and resets those whose freeing is durable.
-    fn reset_freed(&self) -> Result<()> {
+    /// Waits for the readers of a freed zone that commits have left to them, and resets it.
+    pub fn reset_behind_readers(&self) -> Result<()> {
+        let left = {
+            let state = self.state.lock();
+            state.zones.freed(state.durable_batch).next()
+        };
+        let Some(zone) = left else {
+            return Ok(());
+        };
+        _ = self.gate.wait_for_readers(zone);
+        self.reset_freed(Some(zone))
+    }
+
+    /// Returns zones to the pool whose release is durable, and resets those whose freeing is durable. A zone with
+    /// readers is left to a later call, because a read may hang; only for `awaited` the caller has waited for them.
+    fn reset_freed(&self, awaited: Option<ZoneId>) -> Result<()> {
         let zones = {
             let mut state = self.state.lock();
             let durable = state.durable_batch;
             for zone in state.zones.leave(durable) {
                 self.give_back(zone);
             }
-            state.zones.begin_resets(durable)
+            let may_be = |zone| Some(zone) == awaited || !self.gate.has_readers(zone);
+            state.zones.begin_resets(durable, may_be)
         };
         if zones.is_empty() {
             return Ok(());
@@ -207,7 +222,7 @@ impl Shared {
             drop(state);
             self.compact_alone()?;
         }
-        self.reset_freed()?;
+        self.reset_freed(None)?;
         Ok(true)
     }
 }

@@ -25,14 +25,17 @@ impl Shared {
     pub fn make_space(&self) -> Result<bool> {
         let waiting = {
             let mut state = self.state.lock();
-            let waiting = is_waiting_for_resets(&state);
+            let waiting = waiting_for_resets(&state);
             if state.zones.count(|s| matches!(s, Stage::Resetting { .. })) > 0 {
                 self.recycled.wait(&mut state);
             }
-            waiting || is_waiting_for_resets(&state)
+            waiting.max(waiting_for_resets(&state))
         };
         self.commit()?;
-        if waiting || self.reset_again(IN_NEED)? {
+        if waiting > 0 && waiting_for_resets(&self.state.lock()) >= waiting {
+            self.reset_behind_readers()?;
+        }
+        if waiting > 0 || self.reset_again(IN_NEED)? {
             return Ok(true);
         }
         let is_long = |state: &State| {
@@ -70,9 +73,9 @@ impl Shared {
             // All open zones allowed are in use, perhaps only until zones that others have freed meanwhile are reset:
             // that is not a lack of space.
             Err(Error::NoSpace { .. }) => {
-                let waiting = is_waiting_for_resets(&self.state.lock());
+                let waiting = waiting_for_resets(&self.state.lock());
                 self.commit()?;
-                return Ok(waiting || self.compact_in_need(&holds_more)?);
+                return Ok(waiting > 0 || self.compact_in_need(&holds_more)?);
             }
             Err(error) => return Err(error),
         }
@@ -262,9 +265,9 @@ impl Shared {
     }
 }
 
-/// Whether freed zones are being reset or will be.
-fn is_waiting_for_resets(state: &State) -> bool {
-    state.zones.count(Stage::is_waiting_for_reset) > 0
+/// Number of freed zones that are being reset or will be.
+fn waiting_for_resets(state: &State) -> u32 {
+    state.zones.count(Stage::is_waiting_for_reset)
 }
 
 /// Chooses the emptiest zone. *Not* by benefit to cost with the age of a zone: that pays where data that has lived long

@@ -3,13 +3,13 @@
 use crate::support;
 use crate::support::{format, geometry, pool, put, read};
 use bluefs::{BlueFs, MountOptions, Role, Writer, ZonePurpose};
-use device::MemoryDrive;
 use device::faults::{Fault, Faults, Gate, Plan};
+use device::{MemoryDrive, ZonedDevice};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
-use zone::{ZoneCommand, ZoneId};
+use zone::{ZoneCommand, ZoneCondition, ZoneId};
 
 /// Timeout; only a failing test waits this long.
 const FOR_EVER: Duration = Duration::from_secs(600);
@@ -86,6 +86,40 @@ fn a_stuck_read_that_is_waited_for_later_holds_up_no_other() {
     });
     gate.release();
     assert_eq!(stuck.wait().unwrap(), [1; 20_000]);
+}
+
+/// The file is deleted meanwhile. Its zone is reset when the read has come back, for who needs a zone then.
+#[test]
+fn a_stuck_scrub_holds_up_no_sync() {
+    let (drive, fs) = mounted(0);
+    let mut log = log(&fs);
+    put(&fs, "/c.sst", &[7; 72 << 10]);
+    let zone = fs.extents("/c.sst").unwrap()[1].at.zone;
+    let gate = Gate::new();
+    let stuck = Fault::Stuck(gate.clone());
+    drive.add(Plan::at(ZoneCommand::Read, 1, stuck).in_zone(zone));
+    let is_empty = || drive.report_zone(zone).unwrap().condition == ZoneCondition::Empty;
+    std::thread::scope(|scope| {
+        let scrub = scope.spawn(|| fs.scrub(&mut |_| true).unwrap().unwrap());
+        gate.wait_until_stuck(1);
+        fs.delete("/c.sst").unwrap();
+        others_go_on(&fs, &gate, &mut log, true);
+        comes_back(&gate, || {
+            fs.sync_metadata().unwrap();
+            put(&fs, "/d.sst", &[8; 30_000]);
+        });
+        assert!(!is_empty());
+        let (done, is_done) = mpsc::channel();
+        let fs = &fs;
+        let need = scope.spawn(move || done.send(fs.reclaim().unwrap()).unwrap());
+        // A faulty one comes back before the read does.
+        let early = is_done.recv_timeout(Duration::from_millis(100));
+        gate.release();
+        early.unwrap_err();
+        need.join().unwrap();
+        assert!(is_done.recv().unwrap() && is_empty());
+        assert_eq!(scrub.join().unwrap().lost, [""; 0]);
+    });
 }
 
 #[test]

@@ -36,7 +36,7 @@ impl ZoneTable {
 
     /// Batches up to `number` are in the journal; zones that they take are usable once flush number `flush` is done.
     pub fn is_in_journal(&mut self, number: u64, flush: u64) {
-        self.pass(|stage| match stage {
+        self.pass(|_, stage| match stage {
             Stage::Taken { batch } if *batch <= number => Some(Stage::Ready { after: flush }),
             _ => None,
         });
@@ -66,10 +66,20 @@ impl ZoneTable {
         .map(drop)
     }
 
-    /// Begins the resets of freed zones whose batches are durable, and returns them.
-    pub fn begin_resets(&mut self, durable: u64) -> Vec<ZoneId> {
-        self.pass(|stage| match *stage {
-            Stage::Freed { batch, active } if batch <= durable => Some(Stage::Resetting { active }),
+    /// Freed zones whose batches are durable.
+    pub fn freed(&self, durable: u64) -> impl Iterator<Item = ZoneId> {
+        let is_due =
+            move |stage: &Stage| matches!(stage, Stage::Freed { batch, .. } if *batch <= durable);
+        let due = self.passing().filter(move |(_, stage)| is_due(stage));
+        due.map(|(zone, _)| zone)
+    }
+
+    /// Begins the resets of freed zones whose batches are durable and that `which` selects, and returns them.
+    pub fn begin_resets(&mut self, durable: u64, which: impl Fn(ZoneId) -> bool) -> Vec<ZoneId> {
+        self.pass(|zone, stage| match *stage {
+            Stage::Freed { batch, active } if batch <= durable && which(zone) => {
+                Some(Stage::Resetting { active })
+            }
             _ => None,
         })
     }
@@ -121,7 +131,7 @@ impl ZoneTable {
 
     /// Returns the zones that now belong to the pool, because batches up to `durable` are durable.
     pub fn leave(&mut self, durable: u64) -> Vec<ZoneId> {
-        self.pass(|stage| match stage {
+        self.pass(|_, stage| match stage {
             Stage::Leaving { batch } if *batch <= durable => Some(Stage::Foreign),
             _ => None,
         })

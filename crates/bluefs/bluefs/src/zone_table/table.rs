@@ -172,8 +172,8 @@ impl ZoneTable {
     }
 
     /// Takes a step with all waiting zones for which `next` allows it, and returns them.
-    pub(super) fn pass(&mut self, next: impl Fn(&Stage) -> Option<Stage>) -> Vec<ZoneId> {
-        let due = |(zone, stage)| Some((zone, next(stage)?));
+    pub(super) fn pass(&mut self, next: impl Fn(ZoneId, &Stage) -> Option<Stage>) -> Vec<ZoneId> {
+        let due = |(zone, stage)| Some((zone, next(zone, stage)?));
         let due: Vec<_> = self.passing().filter_map(due).collect();
         let set = |(zone, stage)| {
             self.set(zone, stage);

@@ -70,8 +70,10 @@ fn a_zone_is_reset_only_behind_the_batch_that_freed_it() {
     );
     table.remove(zone, 9, 1, 2, 5).unwrap();
     assert!(table.has_freed_in(5));
-    assert!(table.begin_resets(4).is_empty());
-    assert_eq!(table.begin_resets(5), [zone]);
+    assert!(table.begin_resets(4, |_| true).is_empty());
+    assert_eq!(table.begin_resets(5, |z| z != zone), []);
+    assert!(table.freed(4).next().is_none() && table.freed(5).eq([zone]));
+    assert_eq!(table.begin_resets(5, |_| true), [zone]);
     assert!(matches!(
         table.add(zone, 8, 1, 1),
         Err(Error::ZoneStage { .. })
@@ -124,7 +126,7 @@ fn step(
         11 => table.set_aside(zone).map(drop),
         _ => {
             table.is_in_journal(1, 1);
-            table.begin_resets(u64::from(op - 12));
+            table.begin_resets(u64::from(op - 12), |_| true);
             table.leave(u64::from(op - 12));
             Ok(())
         }
