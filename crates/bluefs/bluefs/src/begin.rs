@@ -9,9 +9,10 @@ use crate::slot::Class;
 use crate::state::State;
 use crate::worn_out::{UNREADABLE_PLACES, is_worn_out};
 use crate::zone_failures::damaged_files;
+use appender::is_of_zone;
 use device::ZonedDevice;
 use std::collections::BTreeSet;
-use zone::{ZoneDescriptor, ZoneId};
+use zone::{ZoneDescriptor, ZoneId, ZoneResult};
 use zone_alloc::Owner;
 
 impl Shared {
@@ -87,13 +88,15 @@ impl Shared {
     ) -> Result<()> {
         const NEXT_JOURNAL: usize = 1;
         let left = self.active_left()? + partly.len();
-        let budget = self
+        let mut budget = self
             .slot_budget(state)
             .min(left.saturating_sub(NEXT_JOURNAL));
         while partly.len() > budget {
             let fullest = partly.iter().rposition(|z| !lacking.contains(&z.id));
             let Some(index) = fullest else { break };
-            self.device.finish(partly.remove(index).id)?;
+            if !finished(self.device.finish(partly.remove(index).id))? {
+                budget = budget.saturating_sub(1);
+            }
         }
         let mut others = self.active_of_others(report);
         while self.active_left()? == 0 {
@@ -165,9 +168,21 @@ impl Shared {
                     state.new_slot(zone.id, Class::Medium, zone.capacity, zone.write_pointer);
                 state.zones.reopen(slot)?;
             } else if limited {
-                self.device.finish(zone.id)?;
+                finished(self.device.finish(zone.id))?;
             }
         }
         Ok(())
+    }
+}
+
+/// Whether a zone was finished. One that was not is left with its data and its active resource: no reason to refuse
+/// the mount.
+fn finished(result: ZoneResult<()>) -> ZoneResult<bool> {
+    match result {
+        Err(error) if is_of_zone(&error) => {
+            tracing::warn!(%error, "a partly written zone cannot be finished");
+            Ok(false)
+        }
+        result => result.map(|()| true),
     }
 }

@@ -11,6 +11,7 @@ use crate::ring::{Rings, ring_zones};
 use crate::supply::take_zone;
 use crate::tenants::min_zones;
 use crate::{Error, FORMAT_VERSION, Result};
+use appender::is_of_zone;
 use device::ZonedDevice;
 use zone::{ZoneCondition, ZoneId, ZoneKind};
 use zone_alloc::{Owner, Purpose, ZonePool};
@@ -67,7 +68,13 @@ pub(crate) fn mkfs(device: &dyn ZonedDevice, options: &FormatOptions) -> Result<
     for zone in device.report(ZoneId(0), g.zone_count)? {
         let writable = zone.write_pointer_valid() && zone.kind != ZoneKind::Conventional;
         if writable && zone.condition != ZoneCondition::Empty {
-            device.reset(zone.id)?;
+            match device.reset(zone.id) {
+                // The pool takes it for another's; a mount resets it again.
+                Err(error) if is_of_zone(&error) => {
+                    tracing::warn!(%error, zone = %zone.id, "a zone cannot be reset, and is not used");
+                }
+                result => result?,
+            }
         }
     }
     // Conventional zones keep their bytes over a reset, so anything that could be taken for a superblock is

@@ -245,13 +245,18 @@ impl Rings {
     }
 
     /// Finishes zones that a power cut left active although they hold all their superblocks; each would occupy an
-    /// active resource.
+    /// active resource. One that cannot be finished goes on to do so.
     pub fn finish_others(&self, device: &dyn ZonedDevice) -> Result<()> {
         let g = device.geometry();
         for ring in self.0.iter().filter(|_| g.max_active_zones > 0) {
-            ring.finish(device, ring.other())?;
-            if is_scarce(g) {
-                ring.finish(device, ring.zone())?;
+            let current = is_scarce(g).then(|| ring.zone());
+            for zone in [ring.other()].into_iter().chain(current) {
+                match ring.finish(device, zone) {
+                    Err(Error::Drive(error)) if is_of_zone(&error) => {
+                        tracing::warn!(%error, %zone, "a superblock zone cannot be finished");
+                    }
+                    result => result?,
+                }
             }
         }
         Ok(())

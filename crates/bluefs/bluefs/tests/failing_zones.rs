@@ -3,7 +3,7 @@
 
 use crate::support;
 use crate::support::{assert_clean, format, geometry, mount, read, write};
-use bluefs::{BlueFs, DamagedFile, Error, Role};
+use bluefs::{BlueFs, DamagedFile, Error, FormatOptions, Role};
 use device::faults::{Fault, Faults, Plan};
 use device::zone_damage::ZoneDamage;
 use device::{MemoryDrive, ZonedDevice};
@@ -381,5 +381,69 @@ fn what_a_zone_that_went_back_has_lost_is_an_error_and_nothing_is_written_there(
         assert!(is_reused);
         assert!(read(&fs, "/again.sst").unwrap() == [8; 400_000]);
         assert_clean(&fs);
+    }
+}
+
+fn fail(device: &Drive, command: ZoneCommand, zone: ZoneId) {
+    let fault = Fault::Io(std::io::ErrorKind::Other);
+    device.add(Plan::from(command, 1, fault).in_zone(zone));
+}
+
+/// A power cut has left a superblock zone and more zones with data active than a mount continues in.
+#[test]
+fn zones_that_cannot_be_finished_do_not_refuse_a_mount() {
+    let device = formatted(0, 8);
+    let fs = mount(device.clone()).unwrap();
+    let paths = ["/000001.log", "/a.sst", "/b.sst"];
+    let mut writers = paths.map(|path| fs.create(path).unwrap());
+    for writer in &mut writers {
+        writer.append(&[7; 1000]).unwrap();
+        writer.sync().unwrap();
+    }
+    let mut zones: Vec<_> = paths.iter().flat_map(|path| zones_of(&fs, path)).collect();
+    drop((writers, fs));
+    let report = device.report(ZoneId(0), 60).unwrap();
+    zones.retain(|zone| report[zone.index()].condition.is_active());
+    // Its first block is no superblock.
+    device
+        .write(device.geometry().start(ZoneId(1)), &[0; 512])
+        .unwrap();
+    zones.push(ZoneId(1));
+    zones
+        .iter()
+        .for_each(|zone| fail(&device, ZoneCommand::Finish, *zone));
+    let fs = mount(device.clone()).unwrap();
+    assert!(device.struck() > 0);
+    for path in paths {
+        assert_eq!(read(&fs, path).unwrap(), [7; 1000]);
+    }
+    write(&fs, "/c.sst", &[8; 60_000]).unwrap();
+    drop(fs);
+    let fs = mount(device).unwrap();
+    assert_eq!(read(&fs, "/c.sst").unwrap(), [8; 60_000]);
+    assert_clean(&fs);
+}
+
+#[test]
+fn a_zone_that_cannot_be_reset_is_left_out_by_a_format() {
+    for copies in [1, 2] {
+        let device = formatted(0, 0);
+        let fs = mount(device.clone()).unwrap();
+        some_files(&fs);
+        let zone = zones_of(&fs, "/a.sst")[0];
+        fs.unmount().unwrap();
+        fail(&device, ZoneCommand::Reset, zone);
+        let options = FormatOptions {
+            uuid: [4; 16],
+            role: Role::Alone,
+            copies,
+            force: true,
+        };
+        BlueFs::format(&*device, &options).unwrap();
+        let fs = mount(device.clone()).unwrap();
+        some_files(&fs);
+        all_there(&fs);
+        drop(fs);
+        all_there(&mount(device).unwrap());
     }
 }
