@@ -121,7 +121,6 @@ pub fn import(
             create(store, collection)?;
         }
     }
-    place::clear_own(store, false)?;
     let mut sink = Import {
         store,
         options,

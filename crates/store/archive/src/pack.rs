@@ -10,7 +10,7 @@ use crate::since::Since;
 use crate::sum::Sum;
 use crate::tar_block::Type;
 use crate::unpack::CHUNK;
-use crate::{omap, path, place};
+use crate::{omap, path, place, progress};
 use serde::{Deserialize, Serialize};
 use std::io::{Read, Seek, Write};
 use std::ops::Range;
@@ -91,11 +91,11 @@ pub fn pack_moment<W: Write, R: Read + Seek>(
     since: Option<&mut Since<R>>,
     progress: &mut dyn FnMut(u64),
 ) -> Result<Packed> {
-    let all = moment.collections();
-    if all.iter().any(|collection| collection.name == place::OWN) {
+    let all = moment.collections().into_iter().map(Collection::from);
+    let (own, all): (Vec<_>, _) = all.partition(|collection| collection.name == place::OWN);
+    if !own.is_empty() && moment.has(place::OWN, progress::OBJECT)? {
         return Err(Error::Unfinished);
     }
-    let all = all.into_iter().map(Collection::from).collect();
     let collections = chosen(moment, all, &options.selection)?;
     let uuid = Name::from(&moment.uuid()).hex();
     if since.as_ref().is_some_and(|since| since.store != uuid) {

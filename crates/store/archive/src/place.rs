@@ -10,7 +10,8 @@ use std::ops::Range;
 use std::vec::IntoIter;
 use store::{Name, ObjectWriter, Omap, Store, Transaction, Written};
 
-/// Collection for objects that are being assembled and for the progress of a restore; removed at the end.
+/// Collection for objects that are being assembled and for the progress of a restore; removed at the end, and in no
+/// archive.
 pub const OWN: &str = ".zonestore-restore";
 /// Prefix in [`OWN`] of the names of objects that are being assembled.
 const PARTS: &str = "part/";

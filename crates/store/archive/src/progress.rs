@@ -1,11 +1,11 @@
 //! Progress of a restore, in attributes of an object in [`OWN`]. It is updated in the transaction that stores the
 //! objects of a group.
 
-use crate::place::OWN;
+use crate::place::{OWN, clear_own};
 use crate::sum::Sum;
 use store::{Attributes, Result, Store, Transaction};
 
-const OBJECT: &str = "progress";
+pub const OBJECT: &str = "progress";
 const HEADS: &str = "heads";
 const SUM: &str = "sum";
 
@@ -19,14 +19,19 @@ pub struct Progress {
 }
 
 /// Checks that no restore into the store was interrupted: the next restore would treat objects that are written
-/// meanwhile as its own, and keep or remove them without asking.
+/// meanwhile as its own, and keep or remove them without asking. Parts of objects that an interrupted import left are
+/// removed.
 ///
 /// # Errors
 /// [`crate::Error::Unfinished`] if one was.
 pub fn check_finished(store: &Store) -> crate::Result<()> {
     match Progress::of(store)? {
         Some(_) => Err(crate::Error::Unfinished),
-        None => Ok(()),
+        None => {
+            // They are in nobody's way, so a store that cannot be changed keeps them.
+            let _ = clear_own(store, true);
+            Ok(())
+        }
     }
 }
 

@@ -1,15 +1,17 @@
 //! A restore that stops somewhere goes on when it is run again.
 
 use crate::common::geometry;
-use crate::stores::{all, backup, fresh, history, mkfs, options, try_restore};
+use crate::stores::{
+    BACKUP, all, backup, commit, fresh, history, mkfs, options, restored, try_backup, try_restore,
+};
 use crate::world::World;
-use archive::Error;
+use archive::{Error, OWN, check_finished};
 use device::wrap::faults::{Fault, Faults, Plan};
 use device::{MemoryDrive, ZonedDevice};
 use fastrand::Rng;
 use std::io;
 use std::sync::Arc;
-use store::Store;
+use store::{Attributes, Store};
 use zone::ZoneCommand;
 
 /// Restores with the `k`-th flush failing, which ends the mount; then again. Answers whether it came to that.
@@ -74,9 +76,37 @@ fn only_the_same_archives_are_gone_on_with() {
     let refused = try_restore(&copy, &[&other]).1;
     assert!(matches!(refused, Err(Error::OtherArchives)));
     assert!(matches!(
-        crate::stores::try_backup(&copy, &crate::stores::BACKUP, None),
+        try_backup(&copy, &BACKUP, None),
         Err(Error::Unfinished)
     ));
     try_restore(&copy, &[&full]).1.unwrap();
     assert!(all(&copy) == all(&store));
+}
+
+/// It has no progress, unlike a restore.
+#[test]
+fn what_a_killed_import_left_is_in_nobodys_way() {
+    let (_, store) = fresh(64, 7);
+    history(&mut Rng::with_seed(2), &store, &mut World::default(), 60);
+    let before = all(&store);
+    let leave = |names: &[&str]| {
+        commit(&store, |tx| {
+            tx.create_collection(OWN, Attributes::new());
+            for name in names {
+                tx.touch(OWN, name);
+            }
+        });
+    };
+    let without = backup(&store, None).1.objects;
+    leave(&["part/0"]);
+    let (full, packed) = backup(&store, None);
+    assert_eq!(packed.objects, without);
+    assert!(all(&restored(&[&full])) == before);
+    check_finished(&store).unwrap();
+    assert!(all(&store) == before);
+    leave(&["part/0", "progress"]);
+    let refused = try_backup(&store, &BACKUP, None);
+    assert!(matches!(refused, Err(Error::Unfinished)));
+    assert!(matches!(check_finished(&store), Err(Error::Unfinished)));
+    assert!(store.stat(OWN, "part/0").unwrap().is_some());
 }
