@@ -68,6 +68,50 @@ def test_what_was_exported_is_imported_elsewhere(zonestore, store, make):
     assert "begins with" in none.failed(3)
 
 
+KEYS = {"ZONESTORE_ACCESS_KEY": "AKIDEXAMPLE", "ZONESTORE_SECRET_KEY": "a-secret-of-mine"}
+
+
+def client(server):
+    import boto3
+    from botocore.config import Config
+
+    return boto3.client(
+        "s3", endpoint_url=server.endpoint, region_name="us-east-1",
+        aws_access_key_id=KEYS["ZONESTORE_ACCESS_KEY"],
+        aws_secret_access_key=KEYS["ZONESTORE_SECRET_KEY"],
+        config=Config(signature_version="s3v4", s3={"addressing_style": "path"}),
+    )
+
+
+def test_a_part_of_a_bucket_becomes_a_bucket(zonestore, store, make, serve, tmp_path):
+    server = serve(store, env=KEYS)
+    s3 = client(server)
+    s3.create_bucket(Bucket="papers")
+    s3.put_bucket_versioning(Bucket="papers", VersioningConfiguration={"Status": "Enabled"})
+    s3.put_object(Bucket="papers", Key="2016/a", Body=b"1")
+    s3.put_object(Bucket="papers", Key="2016/b", Body=os.urandom(300_000))
+    server.stop()
+    zonestore("store", "export", store, "papers/2016/", "--to", "papers.tar")
+    whole = (tmp_path / "papers.tar").read_bytes()
+    (tmp_path / "cut.tar").write_bytes(whole[:200_000])
+    make("e.zoned")
+    zonestore("store", "import", "e.zoned", "papers.tar")
+    cut = zonestore.try_("store", "import", "e.zoned", "cut.tar", "--into", "old/2016-")
+    assert "cut off" in cut.failed(6)
+    names = zonestore("store", "ls", "--all", "e.zoned").text.split()
+    for bucket in "papers", "old":
+        for name in bucket, f".uploads/{bucket}", f".versions/{bucket}":
+            assert name in names, (name, names)
+    for path in "papers/2016/a", "old/k", "old/k":
+        put(zonestore, path, b"2", "e.zoned")
+    server = serve("e.zoned", env=KEYS)
+    s3 = client(server)
+    assert len(s3.list_object_versions(Bucket="papers", Prefix="2016/a")["Versions"]) == 2
+    for bucket in "papers", "old":
+        s3.create_multipart_upload(Bucket=bucket, Key="k")
+    assert server.stop() == 0
+
+
 def test_a_week_of_backups_is_restored(zonestore, store, make, tmp_path):
     put(zonestore, "c/stays", b"1" * 50_000)
     put(zonestore, "c/changes", b"old")

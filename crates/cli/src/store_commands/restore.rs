@@ -13,7 +13,7 @@ use s3::plain::{self, Arrival};
 use serde_json::json;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
-use store::{Attributes, Name, Store, Transaction};
+use store::{Attributes, CollectionInfo, Name, Store, Transaction};
 use terminal::{Progress, count, human, utc};
 
 fn source(path: &Path) -> CommandResult<BufReader<Box<dyn Read>>> {
@@ -30,6 +30,15 @@ fn locked(why: plain::Locked) -> String {
 }
 
 impl Keeper for Buckets {
+    fn complete(
+        &self,
+        store: &Store,
+        transaction: &mut Transaction,
+        collection: &CollectionInfo,
+    ) -> store::Result<()> {
+        plain::complete_bucket(store, transaction, collection)
+    }
+
     fn place(
         &self,
         store: &Store,
@@ -91,9 +100,6 @@ pub fn import(arguments: &StoreImport, out: &mut Output) -> CommandResult {
                 _ => made.context(format_args!("{objects}, {bytes}, stored before this")),
             }
         })?;
-        if let Some(to) = &arguments.into {
-            plain::complete_bucket(store, &to.collection)?;
-        }
         let shown = arguments.drive.display();
         out.line(format_args!("{shown}: {objects}, {bytes}, stored"))?;
         if imported.kept > 0 {

@@ -21,6 +21,7 @@ use crate::listing::successor_of_prefix;
 use crate::lock::{self, BucketLock, Kept, Lock, Read};
 use crate::object::content_of;
 use crate::object_lock::asked_of;
+use crate::plain::complete_bucket;
 use crate::refusals::{check_metadata, refuse, refuse_features};
 use crate::tags::Tags;
 use crate::upload::{self, Plan};
@@ -479,8 +480,14 @@ fn visit(
     }
 }
 
-/// Removes parts without `ID/meta`, left by uploads that ended just before the server did.
+/// Completes buckets that imports of earlier programs left without their collections of uploads or versions, and removes
+/// parts without `ID/meta`, left by uploads that ended just before the server did.
 pub fn sweep(store: &Store) -> S3Result<()> {
+    let mut transaction = Transaction::new();
+    for bucket in store.collections().map_err(of_store)? {
+        complete_bucket(store, &mut transaction, &bucket).map_err(of_store)?;
+    }
+    store.commit(transaction).map_err(of_store)?;
     for collection in store
         .collections()
         .map_err(of_store)?

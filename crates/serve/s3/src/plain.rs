@@ -263,21 +263,25 @@ pub fn comes_with_a_bucket(store: &Store, collection: &str) -> store::Result<boo
     }
 }
 
-/// Creates the collections for uploads and versions of a bucket that was copied. Other collections stay as they are.
+/// Adds to `transaction` the creation of those collections for uploads and versions that a bucket lacks, such as one that
+/// is copied. Other collections stay as they are.
 ///
 /// # Errors
 /// Those of the store.
-pub fn complete_bucket(store: &Store, name: &str) -> store::Result<()> {
-    let mut transaction = Transaction::new();
-    if let Some(bucket) = store.collection(name)?.filter(is_bucket) {
-        if store.collection(&uploads_of(name))?.is_none() {
-            add_uploads(&mut transaction, name);
+pub fn complete_bucket(
+    store: &Store,
+    transaction: &mut Transaction,
+    bucket: &CollectionInfo,
+) -> store::Result<()> {
+    if is_bucket(bucket) {
+        if store.collection(&uploads_of(&bucket.name))?.is_none() {
+            add_uploads(transaction, &bucket.name);
         }
-        if Versioning::of(&bucket) != Versioning::Never {
-            add_versions(&mut transaction, store, name)?;
+        if Versioning::of(bucket) != Versioning::Never {
+            add_versions(transaction, store, &bucket.name)?;
         }
     }
-    store.commit(transaction)
+    Ok(())
 }
 
 /// Removes an empty bucket, with its unfinished uploads. One with earlier versions is not empty.

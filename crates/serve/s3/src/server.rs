@@ -103,7 +103,7 @@ impl Server {
             status,
         } = self;
         if let Err(error) = gateway.call(multipart::sweep).await {
-            tracing::warn!(%error, "parts of ended uploads could not be swept away");
+            tracing::warn!(%error, "buckets could not be completed, or parts of ended uploads not be swept away");
         }
         let bounds = Bounds {
             max_clients: limits.max_connections,

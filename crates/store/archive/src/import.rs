@@ -9,7 +9,9 @@ use crate::sum::Sum;
 use crate::unpack::{Archive, Sink};
 use serde::Serialize;
 use std::io::Read;
-use store::{Attributes, Hashed, Name, ObjectPath, Omap, Pending, Store, Transaction};
+use store::{
+    Attributes, CollectionInfo, Hashed, Name, ObjectPath, Omap, Pending, Store, Transaction,
+};
 
 /// Options of [`import`].
 #[derive(Clone, Debug, Default)]
@@ -43,6 +45,18 @@ pub type Put<'a> = Box<dyn FnOnce(&mut Transaction, Attributes) + 'a>;
 
 /// Judges objects for collections that have a meaning for a program, such as S3 buckets and their earlier versions.
 pub trait Keeper: std::fmt::Debug + Sync {
+    /// Adds the creation of the collections without which this one is of no use, to the transaction that creates it if it
+    /// does not exist.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    fn complete(
+        &self,
+        store: &Store,
+        transaction: &mut Transaction,
+        collection: &CollectionInfo,
+    ) -> store::Result<()>;
+
     /// Decides about an object, given its collection, name and attributes.
     ///
     /// # Errors
@@ -117,9 +131,16 @@ pub fn import(
         }
     }
     for collection in &collections {
-        if store.collection(&collection.name)?.is_none() {
-            create(store, collection)?;
+        let mut transaction = Transaction::new();
+        let there = store.collection(&collection.name)?;
+        if there.is_none() {
+            add_collection(&mut transaction, collection);
         }
+        if let Some(keeper) = options.keeper {
+            let there = there.unwrap_or_else(|| collection.into());
+            keeper.complete(store, &mut transaction, &there)?;
+        }
+        store.commit(transaction)?;
     }
     let mut sink = Import {
         store,
@@ -138,21 +159,14 @@ pub fn import(
     read.map(drop)
 }
 
-/// Creates a collection with the properties that the archive records.
-pub fn create(store: &Store, collection: &Collection) -> Result<()> {
-    let mut transaction = Transaction::new();
-    let (name, attributes) = (&collection.name, attributes(collection));
+/// Adds the creation of a collection with the properties that the archive records.
+pub fn add_collection(transaction: &mut Transaction, collection: &Collection) {
+    let (name, attributes) = (&collection.name, collection.attributes());
     match collection.hashed {
         None => transaction.create_collection(name, attributes),
         Some(hashed) => transaction.create_hashed_collection(name, hashed, attributes),
     };
     transaction.set_collection_created(name, collection.created_micros);
-    Ok(store.commit(transaction)?)
-}
-
-pub fn attributes(collection: &Collection) -> Attributes {
-    let attributes = collection.attributes.iter();
-    attributes.map(|(k, v)| (k.clone(), v.to_vec())).collect()
 }
 
 fn is_programs(collection: &str) -> bool {

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::ops::Range;
-use store::{CollectionInfo, Hashed, Name};
+use store::{Attributes, CollectionInfo, Hashed, Name};
 
 /// Version of the format.
 pub const VERSION: u32 = 1;
@@ -69,6 +69,12 @@ impl Collection {
         key(self) == key(other)
     }
 
+    /// Its attributes, as a store has them.
+    pub fn attributes(&self) -> Attributes {
+        let attributes = self.attributes.iter();
+        attributes.map(|(k, v)| (k.clone(), v.to_vec())).collect()
+    }
+
     /// Sort key of a name in the collection's order.
     pub fn order<'a>(&self, name: &'a [u8]) -> (u32, &'a [u8]) {
         let hash = self.hashed.map_or(0, |hashed| hashed.source.hash(name));
@@ -84,6 +90,17 @@ impl From<CollectionInfo> for Collection {
             created_micros: info.created_micros,
             attributes: attributes.map(|(k, v)| (k.clone(), v.into())).collect(),
             name: info.name,
+        }
+    }
+}
+
+impl From<&Collection> for CollectionInfo {
+    fn from(collection: &Collection) -> Self {
+        Self {
+            name: collection.name.clone(),
+            hashed: collection.hashed,
+            created_micros: collection.created_micros,
+            attributes: collection.attributes(),
         }
     }
 }

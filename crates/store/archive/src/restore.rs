@@ -6,7 +6,7 @@
 
 use crate::entry::Entry;
 use crate::error::{Error, Result};
-use crate::import::{attributes, create};
+use crate::import::add_collection;
 use crate::listing::{Collection, Kind, Listed};
 use crate::place::{self, Placing, Ready};
 use crate::progress::Progress;
@@ -163,12 +163,14 @@ fn take_over(store: &Store, collections: &[Collection]) -> Result<()> {
     }
     for wanted in collections {
         let Some(found) = store.collection(&wanted.name)? else {
-            create(store, wanted)?;
+            let mut transaction = Transaction::new();
+            add_collection(&mut transaction, wanted);
+            store.commit(transaction)?;
             continue;
         };
         if Collection::from(found) != *wanted {
             let mut transaction = Transaction::new();
-            transaction.set_collection_attributes(&wanted.name, attributes(wanted));
+            transaction.set_collection_attributes(&wanted.name, wanted.attributes());
             store.commit(transaction)?;
         }
     }

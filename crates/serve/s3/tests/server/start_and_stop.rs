@@ -29,6 +29,28 @@ async fn what_ended_uploads_left_is_swept_away() {
     store.unmount().unwrap();
 }
 
+/// As an import of a part of it made it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bucket_without_its_other_collections_is_completed() {
+    let store = mount(&drive(128 << 20), true);
+    let attributes = [("kind", "bucket"), ("versioning", "enabled")];
+    let attributes = attributes.map(|(name, value)| (name.to_owned(), value.into()));
+    let mut transaction = Transaction::new();
+    transaction.create_collection("bucket", attributes.into());
+    store.commit(transaction).unwrap();
+    let server = serve(&store, config());
+    let begun = server.request("POST", "/bucket/k", "uploads=", b"").await;
+    assert_eq!(begun.status, 200);
+    for body in [b"1", b"2"] {
+        assert_eq!(server.put("/bucket/k", body).await.status, 200);
+    }
+    for beside in [".uploads/bucket", ".versions/bucket"] {
+        assert_eq!(store.list(beside, "", "", 10).unwrap().len(), 1, "{beside}");
+    }
+    server.stop().await;
+    store.unmount().unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_port_in_use_is_said_so() {
     let drive = drive(128 << 20);

@@ -3,7 +3,10 @@
 use crate::common::{contents_of, put_in};
 use crate::stores::{BACKUP, backup, commit, fresh, try_backup};
 use archive::{Error, ImportOptions, Imported, Keeper, PackOptions, Place, Put, Selection, import};
-use store::{Attributes, HashPrefix, HashSource, Hashed, Name, ObjectPath, Store, Transaction};
+use store::{
+    Attributes, CollectionInfo, HashPrefix, HashSource, Hashed, Name, ObjectPath, Store,
+    Transaction,
+};
 
 fn store_with(objects: &[(&str, &str)]) -> Store {
     let (_, store) = fresh(64, 7);
@@ -50,6 +53,19 @@ fn names(store: &Store, collection: &str) -> Vec<(String, String)> {
 struct Held;
 
 impl Keeper for Held {
+    fn complete(
+        &self,
+        store: &Store,
+        transaction: &mut Transaction,
+        collection: &CollectionInfo,
+    ) -> store::Result<()> {
+        let beside = format!("beside {}", collection.name);
+        if store.collection(&beside)?.is_none() {
+            transaction.create_collection(&beside, Attributes::new());
+        }
+        Ok(())
+    }
+
     fn place(
         &self,
         _: &Store,
@@ -78,6 +94,24 @@ impl Keeper for Held {
         put(transaction, attributes);
         Ok(None)
     }
+}
+
+/// However the import ends.
+#[test]
+fn a_collection_comes_with_those_it_needs() {
+    let archive = export(&store_with(&[("c/b", "b")]), "c", "").unwrap();
+    let (_, other) = fresh(64, 8);
+    let options = ImportOptions {
+        overwrite: true,
+        keeper: Some(&Held),
+        ..ImportOptions::default()
+    };
+    let cut = &archive[..archive.len() - 2000];
+    let refused = try_import(&other, cut, &options);
+    assert!(matches!(refused, Err(Error::CutOff { .. })), "{refused:?}");
+    let found = other.collections().unwrap();
+    let names: Vec<_> = found.iter().map(|found| &found.name).collect();
+    assert_eq!(names, ["beside c", "c"]);
 }
 
 #[test]
