@@ -30,7 +30,7 @@ enum Appended {
     There,
     /// There is no place for it now.
     NoPlace,
-    /// It is larger than what can be appended at once to an empty zone.
+    /// It has come to the end of a zone twice, the second time in an empty one unless others append beside it.
     TooLarge,
 }
 
@@ -64,8 +64,8 @@ impl Inner {
             };
             match self.append_summary(&kv, stream, &taken.bytes, why) {
                 Ok(Appended::There) => self.summaries.try_again(),
-                // Such a row gets no copy.
-                Ok(Appended::TooLarge) => {}
+                // A row that fits in no zone gets no copy. Rows of one block may only have met the ends of two zones.
+                Ok(Appended::TooLarge) if taken.bytes.len() > size => {}
                 not_written => {
                     self.summaries.put_back(taken, size);
                     return not_written.map(drop);
