@@ -4,7 +4,8 @@
 #![allow(clippy::unwrap_used)]
 
 use crate::{Attributes, MkfsOptions, MountOptions, Store, Transaction};
-use device::MemoryDrive;
+use device::changed::{Change, Changed};
+use device::{MemoryDrive, ZonedDevice};
 use kv_log::KvLog;
 use runtime::Runtime;
 use std::sync::Arc;
@@ -38,13 +39,25 @@ pub(crate) fn drive() -> Arc<MemoryDrive> {
     drive
 }
 
-pub(crate) fn mount(drive: &Arc<MemoryDrive>) -> Store {
+pub(crate) fn mount(drive: &Arc<impl ZonedDevice + 'static>) -> Store {
     let options = MountOptions {
         background: false,
         runtime: Runtime::seeded(0),
         ..MountOptions::new(KvLog)
     };
     Store::mount(drive.clone(), options).unwrap()
+}
+
+/// A store on a drive whose commands `change` replaces.
+pub(crate) fn changed<C: Change<MemoryDrive> + 'static>(
+    change: C,
+) -> (Arc<Changed<MemoryDrive, C>>, Store) {
+    let drive = Arc::new(Changed {
+        drive: drive().snapshot(),
+        change,
+    });
+    let store = mount(&drive);
+    (drive, store)
 }
 
 /// Puts an object of 100,000 bytes into `c`.

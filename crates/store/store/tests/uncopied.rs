@@ -77,6 +77,15 @@ fn salvaged(device: &Arc<dyn ZonedDevice>, data: &[ZoneId]) -> Model {
     }
 }
 
+/// Copies the rows that have no copy, and returns what a salvage recovers then.
+fn copied_and_salvaged(device: &Arc<dyn ZonedDevice>, store: Store, told: &str) -> Model {
+    copy(&store);
+    assert_eq!(checked(&store).rows_without_copy, 0, "{told}");
+    let data = data_zones(&store);
+    drop(store);
+    salvaged(device, &data)
+}
+
 fn data_zones(store: &Store) -> Vec<ZoneId> {
     store.zones().iter().map(|used| used.zone).collect()
 }
@@ -133,11 +142,11 @@ fn what_a_kill_left_in_no_summary_is_copied_and_salvage_finds_it() {
             // A change while copies are missing.
             change(&store, &mut model, &mut random);
         }
-        copy(&store);
-        assert_eq!(checked(&store).rows_without_copy, 0, "round {round}");
-        let data = data_zones(&store);
-        drop(store);
-        assert!(salvaged(&device, &data) == model, "round {round}");
+        let told = format!("round {round}");
+        assert!(
+            copied_and_salvaged(&device, store, &told) == model,
+            "{told}"
+        );
     }
 }
 
@@ -169,28 +178,7 @@ fn what_was_removed_or_became_small_before_a_kill_does_not_come_back() {
     store.flush().unwrap();
     drop(store);
     let store = mount(&device);
-    copy(&store);
-    let data = data_zones(&store);
-    drop(store);
-    assert!(salvaged(&device, &data) == model);
-}
-
-/// The log of the first kill is gone when the second one comes, and that of the second kill must not pass for both.
-#[test]
-fn two_kills_in_a_row_leave_no_row_without_a_copy() {
-    let device = fresh(96);
-    for name in ["first", "second"] {
-        let store = mount(&device);
-        put(&store, name, &pattern(1, 50_000)).unwrap();
-        if name == "first" {
-            // Its rows are in no log any more.
-            store.flush().unwrap();
-        }
-        drop(store);
-    }
-    let store = mount(&device);
-    copy(&store);
-    assert_eq!(checked(&store).rows_without_copy, 0);
+    assert!(copied_and_salvaged(&device, store, "") == model);
 }
 
 /// The same in every state that a power cut may leave, with summaries that were written and not flushed.
@@ -220,15 +208,29 @@ fn what_a_power_cut_left_in_no_summary_is_copied_and_salvage_finds_it() {
             states += 1;
             let image: Arc<dyn ZonedDevice> = Arc::new(drive.image(&state));
             let store = mount(&image);
-            copy(&store);
-            let report = checked(&store);
-            assert_eq!(report.rows_without_copy, 0, "step {step}: {state:?}");
-            let data = data_zones(&store);
-            drop(store);
-            assert!(salvaged(&image, &data) == model, "step {step}: {state:?}");
+            let told = format!("step {step}: {state:?}");
+            assert!(copied_and_salvaged(&image, store, &told) == model, "{told}");
         }
     }
     assert!(states > 13, "{states}");
+}
+
+/// The log of the first kill is gone when the second one comes, and that of the second kill must not pass for both.
+#[test]
+fn two_kills_in_a_row_leave_no_row_without_a_copy() {
+    let device = fresh(96);
+    for name in ["first", "second"] {
+        let store = mount(&device);
+        put(&store, name, &pattern(1, 50_000)).unwrap();
+        if name == "first" {
+            // Its rows are in no log any more.
+            store.flush().unwrap();
+        }
+        drop(store);
+    }
+    let store = mount(&device);
+    copy(&store);
+    assert_eq!(checked(&store).rows_without_copy, 0);
 }
 
 /// A short command, which mounts the store and unmounts it at once, copies the rows of the log.
@@ -376,17 +378,15 @@ fn what_waits_from_one_command_to_the_next_survives_a_power_cut() {
             let image: Arc<dyn ZonedDevice> = Arc::new(drive.image(&state));
             let store = mount(&image);
             waited += checked(&store).rows_without_copy;
-            copy(&store);
-            assert_eq!(checked(&store).rows_without_copy, 0, "{cut}: {state:?}");
+            let told = format!("{cut}: {state:?}");
             let has_new = store.stat("c", "new").unwrap().is_some();
-            assert!(has_new || !is_done, "{cut}: {state:?}");
+            assert!(has_new || !is_done, "{told}");
             let mut expected = model.clone();
             if has_new {
                 expected.insert("new".to_owned(), pattern(99, 40_000));
             }
-            let data = data_zones(&store);
-            drop(store);
-            assert!(salvaged(&image, &data) == expected, "{cut}: {state:?}");
+            let found = copied_and_salvaged(&image, store, &told);
+            assert!(found == expected, "{told}");
         }
     }
     assert!(states > 10 && waited > states, "{states}, {waited}");

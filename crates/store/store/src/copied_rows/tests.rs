@@ -3,13 +3,11 @@
 use crate::format::key;
 use crate::format::scrub::DamageRecord;
 use crate::summary_writer::Why;
-use crate::{MountOptions, Store, test_drive};
-use device::changed::{Change, Changed};
+use crate::{Store, test_drive};
+use device::changed::Change;
 use device::{MemoryDrive, ZonedDevice};
 use kv::{Batch, Durability};
-use kv_log::KvLog;
-use runtime::Runtime;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use zone::{ByteOffset, ZoneAddress, ZoneResult};
 
 /// Looks before each read whether the lock of a store's summaries is held.
@@ -32,16 +30,7 @@ impl Change<MemoryDrive> for Looks {
 /// A read that does not return would stop the resets of all zones, and so all writes.
 #[test]
 fn nothing_is_read_from_the_drive_under_the_lock_of_summaries() {
-    let device = Arc::new(Changed {
-        drive: test_drive::drive().snapshot(),
-        change: Looks::default(),
-    });
-    let options = MountOptions {
-        background: false,
-        runtime: Runtime::seeded(0),
-        ..MountOptions::new(KvLog)
-    };
-    let store = Store::mount(device.clone(), options).unwrap();
+    let (device, store) = test_drive::changed(Looks::default());
     test_drive::put(&store, "a");
     let inner = store.inner.clone();
     inner.write_summaries(inner.data.of(0), Why::All);

@@ -4,11 +4,9 @@ use crate::format::copied::CopiedRecord;
 use crate::format::key;
 use crate::summary_writer::Why;
 use crate::test_drive;
-use crate::{Attributes, MountOptions, Store, Transaction};
-use device::changed::{Change, Changed};
+use crate::{Attributes, Transaction};
+use device::changed::Change;
 use device::{MemoryDrive, ZonedDevice};
-use kv_log::KvLog;
-use runtime::Runtime;
 use std::sync::{Arc, Mutex};
 use zone::ZoneResult;
 
@@ -30,16 +28,7 @@ impl Change<MemoryDrive> for Meanwhile {
 /// that back before it is written.
 #[test]
 fn a_wait_begins_no_batch_while_it_is_recorded_that_all_is_copied() {
-    let device = Arc::new(Changed {
-        drive: test_drive::drive().snapshot(),
-        change: Meanwhile::default(),
-    });
-    let options = MountOptions {
-        background: false,
-        runtime: Runtime::seeded(0),
-        ..MountOptions::new(KvLog)
-    };
-    let store = Store::mount(device.clone(), options).unwrap();
+    let (device, store) = test_drive::changed(Meanwhile::default());
     let mut writer = store.writer(None).unwrap();
     writer.write(&[7; 100_000]).unwrap();
     let mut transaction = Transaction::new();
