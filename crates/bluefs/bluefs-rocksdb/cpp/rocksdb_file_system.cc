@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -191,8 +192,13 @@ class LaterRead {
 
 class RandomAccessFile final : public FSRandomAccessFile {
  public:
-  RandomAccessFile(const FileOptions& options, std::string path, zs_reader* reader, uint64_t mount)
-      : path_(std::move(path)), reader_(reader), mount_(mount), direct_(options.use_direct_reads) {}
+  // `is_new`: opened the first time since it was written.
+  RandomAccessFile(const FileOptions& options, std::string path, zs_reader* reader, uint64_t mount, bool is_new)
+      : path_(std::move(path)),
+        reader_(reader),
+        mount_(mount),
+        direct_(options.use_direct_reads),
+        is_tail_needed_(is_new) {}
   ~RandomAccessFile() override { zs_reader_free(reader_); }
 
   IOStatus Read(uint64_t offset, size_t n, const IOOptions&, Slice* result, char* scratch,
@@ -203,9 +209,9 @@ class RandomAccessFile final : public FSRandomAccessFile {
     const bool is_tail = offset + n >= tail_.load(std::memory_order_relaxed);
     if (is_tail) tail_.store(kNoTail, std::memory_order_relaxed);
     const zs_code code = Patiently(read);
-    if (code != ZS_OK && is_tail) {
+    if (code != ZS_OK && is_tail && !is_tail_needed_) {
       // RocksDB reads by itself what it needs and does not find in this buffer. So a small table opens although a
-      // block of it is damaged.
+      // block of it is damaged. A new table has to be whole: behind it, RocksDB removes what it was made of.
       *result = Slice();
       return IOStatus::OK();
     }
@@ -274,6 +280,7 @@ class RandomAccessFile final : public FSRandomAccessFile {
   zs_reader* const reader_;
   const uint64_t mount_;
   const bool direct_;
+  const bool is_tail_needed_;
   static constexpr uint64_t kNoTail = UINT64_MAX;
   // Where the end of the table that is read next in advance ends.
   mutable std::atomic<uint64_t> tail_ = kNoTail;
@@ -430,7 +437,8 @@ class BlueFileSystem final : public rocksdb::FileSystem {
     zs_reader* reader = nullptr;
     IOStatus s = ToStatus(zs_open(fs_, path.data(), path.size(), &reader), path);
     if (s.ok() && options.use_direct_reads) zs_reader_set_uncached(reader);
-    result->reset(s.ok() ? new RandomAccessFile(options, path, reader, zs_fs_identity(fs_)) : nullptr);
+    const bool is_new = s.ok() && Forget(path);
+    result->reset(s.ok() ? new RandomAccessFile(options, path, reader, zs_fs_identity(fs_), is_new) : nullptr);
     return s;
   }
   IOStatus Poll(std::vector<void*>& handles, size_t) override {
@@ -445,6 +453,10 @@ class BlueFileSystem final : public rocksdb::FileSystem {
                            std::unique_ptr<FSWritableFile>* result, IODebugContext*) override {
     zs_writer* writer = nullptr;
     IOStatus s = ToStatus(zs_create(fs_, path.data(), path.size(), &writer), path);
+    if (s.ok()) {
+      std::lock_guard<std::mutex> guard(new_mutex_);
+      new_.insert(path);
+    }
     Give(s, options, path, writer, result);
     return s;
   }
@@ -479,6 +491,7 @@ class BlueFileSystem final : public rocksdb::FileSystem {
     return code == ZS_NOT_FOUND ? IOStatus::NotFound(path, zs_last_error()) : ToStatus(code, path);
   }
   IOStatus DeleteFile(const std::string& path, const IOOptions&, IODebugContext*) override {
+    Forget(path);
     return ToStatus(zs_remove(fs_, path.data(), path.size()), path);
   }
   IOStatus Truncate(const std::string& path, size_t size, const IOOptions&,
@@ -512,6 +525,7 @@ class BlueFileSystem final : public rocksdb::FileSystem {
   }
   IOStatus RenameFile(const std::string& from, const std::string& to, const IOOptions&,
                       IODebugContext*) override {
+    Forget(from);
     return ToStatus(zs_rename(fs_, from.data(), from.size(), to.data(), to.size()), from);
   }
   IOStatus LinkFile(const std::string& from, const std::string& to, const IOOptions&,
@@ -573,8 +587,15 @@ class BlueFileSystem final : public rocksdb::FileSystem {
             zs_writer* writer, std::unique_ptr<FSWritableFile>* result) const {
     result->reset(s.ok() ? new WritableFile(options, path, writer, zs_fs_identity(fs_)) : nullptr);
   }
+  // Whether nobody has opened the file since it was created; the next time, somebody has.
+  bool Forget(const std::string& path) {
+    std::lock_guard<std::mutex> guard(new_mutex_);
+    return new_.erase(path) > 0;
+  }
 
   zs_fs* const fs_;
+  std::mutex new_mutex_;
+  std::unordered_set<std::string> new_;
 };
 
 class Directory final : public FSDirectory {

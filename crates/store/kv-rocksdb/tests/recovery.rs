@@ -210,6 +210,31 @@ fn numbers_until_an_error(kv: &Kv) -> usize {
     kv.scan(b"k0000019", None).take_while(Result::is_ok).count()
 }
 
+/// Behind the flush, the log with these rows is removed. The first table of a process is read ahead as a whole.
+#[test]
+fn a_new_table_with_a_block_that_cannot_be_read_is_no_flushed_one() {
+    let write = |kv: &Kv| {
+        for n in 0..20 {
+            kv.write(&numbered(n, 9000), Durability::Synced).unwrap();
+        }
+    };
+    let (drive, fs, kv) = with_rows(0);
+    write(&kv);
+    kv.flush().unwrap();
+    let table = a_table(&drive, &fs);
+    drop((kv, fs));
+    let (drive, fs, kv) = with_rows(0);
+    write(&kv);
+    set(&drive, table.start..table.start + 4096);
+    kv.flush().unwrap_err();
+    drop(kv);
+    set(&drive, NOTHING);
+    let kv = open(&fs);
+    assert_eq!(numbers(&kv), (0..20).collect::<Vec<_>>());
+    kv.close().unwrap();
+    fs.unmount().unwrap();
+}
+
 #[test]
 fn a_database_that_refuses_writes_can_be_closed_and_opened() {
     let (drive, fs, kv) = with_rows(20);

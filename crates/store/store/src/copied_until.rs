@@ -33,14 +33,11 @@ impl CopiedUntil {
         }
     }
 
-    /// Begins a batch: its number, and a record that has to be part of it, if any.
-    pub fn begin(&mut self) -> (u64, Option<CopiedRecord>) {
+    /// Begins a batch: its number, and a record that has to be part of it, if any. `waiting` is the batch of the oldest
+    /// row that waits.
+    pub fn begin(&mut self, waiting: Option<u64>) -> (u64, Option<CopiedRecord>) {
+        let record = self.is_all.then(|| self.record(waiting));
         self.last += 1;
-        let batch = self.last - 1;
-        let record = self.is_all.then_some(CopiedRecord {
-            batch,
-            is_all: false,
-        });
         self.begun.insert(self.last);
         (self.last, record)
     }
@@ -119,11 +116,11 @@ mod tests {
             batch,
             is_all: false,
         };
-        assert_eq!(until.begin(), (1, Some(says_no(0))));
-        // Beside the first one: either may come first in the log.
-        assert_eq!(until.begin(), (2, Some(says_no(1))));
+        assert_eq!(until.begin(None), (1, Some(says_no(0))));
+        // Beside the first one: either may come first in the log, and the log may go back to this one only.
+        assert_eq!(until.begin(None), (2, Some(says_no(0))));
         until.end(2, true);
-        assert_eq!(until.begin(), (3, None));
+        assert_eq!(until.begin(None), (3, None));
         until.end(3, false);
         assert_eq!(until.record(Some(2)), says_no(0), "1 is not through");
         until.end(1, true);
@@ -136,7 +133,9 @@ mod tests {
         };
         assert_eq!(until.all_copied(), Some(all));
         assert!(until.says_all());
-        assert_eq!(until.begin(), (4, Some(says_no(3))));
+        assert_eq!(until.begin(None), (4, Some(says_no(3))));
+        // The record that all is copied may not have been written, nor the keys of rows that wait.
+        assert_eq!(until.begin(Some(2)), (5, Some(says_no(1))));
     }
 
     #[test]
@@ -149,8 +148,8 @@ mod tests {
         // The log of the crash is gone, and nothing is known after 7.
         assert_eq!(CopiedUntil::new(record, 0, false, true).all_copied(), None);
         // Its own batches do not follow the record without a gap.
-        assert_eq!(CopiedUntil::new(record, 0, false, true).begin().0, 9);
-        assert_eq!(until.begin(), (10, None));
+        assert_eq!(CopiedUntil::new(record, 0, false, true).begin(None).0, 9);
+        assert_eq!(until.begin(None), (10, None));
         until.end(10, false);
         assert_eq!(until.record(None).batch, 7);
         let misses = until.misses();

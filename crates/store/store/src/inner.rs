@@ -253,8 +253,13 @@ impl Inner {
         let writing = self.summaries.writing.lock();
         let list = is_retired.then(|| self.retired.add(zone, &mut batch));
         let kv = self.kv()?;
+        if has_kept {
+            // Rows of the zone's summaries for which there was no place wait only in memory.
+            batch.put(key::SUPER_SUMMARIES, &self.summaries.copied().encode());
+        }
         if has_kept || self.unsynced.any() {
             self.unsynced.write(&kv, &batch, Durability::Synced)?;
+            self.summaries.says_not_all();
         } else {
             kv.write(&batch, Durability::Buffered)?;
         }

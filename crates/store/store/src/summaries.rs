@@ -45,9 +45,13 @@ struct Waiting {
     described: u64,
     /// The key after those taken last: rows are taken in turn, so that none waits for ever.
     next: Vec<u8>,
+    /// Keys of the rows taken last that have not changed since.
+    unchanged: BTreeSet<Vec<u8>>,
     until: CopiedUntil,
     /// The keys that `Swaiting` has; `None` if that is not known.
     noted: Option<BTreeSet<Vec<u8>>>,
+    /// Rows with the keys that `Swaiting` had at the mount may be without a copy and not wait either.
+    is_to_compare: bool,
 }
 
 impl Waiting {
@@ -59,7 +63,9 @@ impl Waiting {
             retry_at: 0,
             described: 0,
             next: Vec::new(),
+            unchanged: BTreeSet::new(),
             until,
+            is_to_compare: noted.as_ref().is_none_or(|keys| !keys.is_empty()),
             noted,
         }
     }
@@ -81,16 +87,13 @@ impl Waiting {
         self.rows.values().filter_map(|row| row.batch).min()
     }
 
-    fn can_be_noted(&self) -> bool {
-        self.rows.keys().map(Vec::len).sum::<usize>() <= MAX_NOTED
-    }
-
     fn is_due(&self, size: usize, all: bool) -> bool {
         let enough = if all { 1 } else { size.max(self.full_at) };
         self.bytes >= enough.max(self.retry_at)
     }
 
     fn forget(&mut self, key: &[u8]) {
+        self.unchanged.remove(key);
         if let Some(row) = self.rows.remove(key) {
             self.bytes -= summary::raw_bytes(key, row.value.as_deref());
         }
@@ -126,7 +129,8 @@ impl Waiting {
             let mut keys: Vec<_> = keys.into_iter().cloned().collect();
             self.next = keys.split_off(count).pop().unwrap_or_default();
             let taken = |key: Vec<u8>| self.rows.remove(&key).map(|row| (key, row));
-            let rows = keys.into_iter().filter_map(taken).collect();
+            let rows: BTreeMap<_, _> = keys.into_iter().filter_map(taken).collect();
+            self.unchanged = rows.keys().cloned().collect();
             self.bytes -= raw;
             self.described = 0;
             return Some(Taken { rows, bytes });
@@ -178,7 +182,9 @@ impl Summaries {
 
     /// Begins a batch. Returns its number, and the record that has to be part of it, if any.
     pub fn begin(&self) -> (u64, Option<CopiedRecord>) {
-        self.waiting.lock().until.begin()
+        let mut waiting = self.waiting.lock();
+        let oldest = waiting.oldest();
+        waiting.until.begin(oldest)
     }
 
     /// Ends a batch of which nothing was written.
@@ -192,18 +198,20 @@ impl Summaries {
         waiting.until.record(waiting.oldest())
     }
 
-    /// The keys of the rows that wait, to be written to `Swaiting`, and the record of [`CopiedUntil::all_copied`], if any.
-    /// `None` if so many wait that they are not written, or if the drive has all that.
+    /// The keys to be written to `Swaiting`, and the record of [`CopiedUntil::all_copied`], if any: those of the rows that
+    /// wait and, until their rows are compared, those of the mount. `None` if so many wait that they are not written, or
+    /// if the drive has all that.
     pub fn to_note(&self) -> Option<(BTreeSet<Vec<u8>>, Option<CopiedRecord>)> {
         let mut waiting = self.waiting.lock();
-        if !waiting.can_be_noted() {
-            return None;
-        }
-        let keys: BTreeSet<Vec<u8>> = waiting.rows.keys().cloned().collect();
+        let mut keys: BTreeSet<Vec<u8>> = waiting.rows.keys().cloned().collect();
         let says_all = waiting.until.says_all();
         let record = waiting.until.all_copied().filter(|_| !says_all);
+        if waiting.is_to_compare {
+            // Where they are not known the row stays, so that the next mount compares all rows.
+            keys.extend(waiting.noted.as_ref()?.iter().cloned());
+        }
         let is_known = waiting.noted.as_ref() == Some(&keys);
-        (record.is_some() || !is_known).then_some((keys, record))
+        (can_be_noted(&keys) && (record.is_some() || !is_known)).then_some((keys, record))
     }
 
     /// Notes that `Swaiting` has the keys of all rows that wait. None may have changed since [`Self::to_note`].
@@ -217,7 +225,7 @@ impl Summaries {
 
     /// Whether an unmount can leave the rows that wait to the next mount.
     pub fn can_be_noted(&self) -> bool {
-        self.waiting.lock().can_be_noted()
+        can_be_noted(self.waiting.lock().rows.keys())
     }
 
     /// See [`CopiedUntil::says_not_all`].
@@ -241,7 +249,16 @@ impl Summaries {
 
     /// See [`CopiedUntil::looked_at_all`].
     pub fn looked_at_all(&self, misses: u64) {
-        self.waiting.lock().until.looked_at_all(misses);
+        let mut waiting = self.waiting.lock();
+        waiting.until.looked_at_all(misses);
+        waiting.is_to_compare = false;
+    }
+
+    /// Notes that the rows whose keys `Swaiting` had at the mount, as far as these are known, were compared, and those
+    /// without a copy wait.
+    pub fn looked_at_noted(&self) {
+        let mut waiting = self.waiting.lock();
+        waiting.is_to_compare = waiting.noted.is_none();
     }
 
     /// Rows that wait.
@@ -282,7 +299,7 @@ impl Summaries {
     pub fn put_back(&self, taken: Taken, size: usize) {
         let mut waiting = self.waiting.lock();
         for (key, row) in &taken.rows {
-            if !waiting.rows.contains_key(key) {
+            if waiting.unchanged.contains(key) {
                 waiting.put(key, row.value.as_deref(), row.batch);
             }
         }
@@ -339,6 +356,10 @@ impl Summaries {
     }
 }
 
+fn can_be_noted<'a>(keys: impl IntoIterator<Item = &'a Vec<u8>>) -> bool {
+    keys.into_iter().map(Vec::len).sum::<usize>() <= MAX_NOTED
+}
+
 fn is_inline(extent: &[u8]) -> bool {
     extent.first() == Some(&extent::INLINE)
 }
@@ -359,6 +380,7 @@ fn is_of(onode: &[u8], inline: &BTreeMap<u64, u64>) -> bool {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use object::BlobId;
 
     /// Rows of a few bytes and rows of a megabyte, which compress well or not at all.
     #[test]
@@ -401,5 +423,47 @@ mod tests {
             assert_eq!((waiting.bytes, waiting.rows.len()), (0, 0));
             assert!(found == expected);
         }
+    }
+
+    fn nothing_waits() -> Summaries {
+        let record = CopiedRecord {
+            batch: 7,
+            is_all: true,
+        };
+        let until = CopiedUntil::new(record, 7, true, false);
+        Summaries::new(until, Some(BTreeSet::new()))
+    }
+
+    /// The write of the keys may have failed.
+    #[test]
+    fn a_row_that_is_not_noted_is_not_in_the_record_of_the_next_batch() {
+        let summaries = nothing_waits();
+        summaries.keep(b"Cname", Some(b"row"));
+        let (keys, _) = summaries.to_note().unwrap();
+        assert_eq!(summaries.begin().1.unwrap().batch, 0);
+        let summaries = nothing_waits();
+        summaries.keep(b"Cname", Some(b"row"));
+        summaries.are_noted(keys);
+        assert_eq!(summaries.begin().1.unwrap().batch, 7);
+    }
+
+    /// A summary with it would count as newer than the rows that took its place.
+    #[test]
+    fn a_row_that_a_commit_removes_while_it_is_taken_does_not_wait_again() {
+        let summaries = nothing_waits();
+        let mut batch = Batch::default();
+        let (gone, stays) = (key::blob(BlobId(1)), key::blob(BlobId(2)));
+        batch.put(&gone, b"blob");
+        batch.put(&stays, b"blob");
+        summaries.note(summaries.begin().0, &batch);
+        let taken = summaries.take((4096, true), [1; 16], || Ok(1)).unwrap();
+        let mut batch = Batch::default();
+        batch.delete(&gone);
+        summaries.note(summaries.begin().0, &batch);
+        summaries.put_back(taken.unwrap(), 4096);
+        assert_eq!(
+            summaries.to_note().unwrap().0,
+            BTreeSet::from([stays.to_vec()])
+        );
     }
 }

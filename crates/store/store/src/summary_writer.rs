@@ -64,8 +64,8 @@ impl Inner {
             };
             match self.append_summary(&kv, stream, &taken.bytes, why) {
                 Ok(Appended::There) => self.summaries.try_again(),
-                // A row that fits in no zone gets no copy. Rows of one block may only have met the ends of two zones.
-                Ok(Appended::TooLarge) if taken.bytes.len() > size => {}
+                // A row that fits in no zone, or in no append, gets no copy. Others have only met the ends of two zones.
+                Ok(Appended::TooLarge) if taken.bytes.len() as u64 > self.most_in_summary() => {}
                 not_written => {
                     self.summaries.put_back(taken, size);
                     return not_written.map(drop);
@@ -150,6 +150,16 @@ impl Inner {
             }
         }
         Ok(Appended::TooLarge)
+    }
+
+    /// Bytes of the largest summary that each zone and each append has room for.
+    fn most_in_summary(&self) -> u64 {
+        let geometry = self.device.geometry();
+        let append = match geometry.max_append_bytes {
+            0 => u64::MAX,
+            most => most.into(),
+        };
+        geometry.least_capacity().min(append)
     }
 
     fn enter_summary(&self, kv: &Kv, at: ZoneAddress, bytes: usize) -> Result<()> {

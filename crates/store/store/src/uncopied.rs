@@ -78,6 +78,7 @@ impl Inner {
         let rows = self.copy_rows_of(&logged, goes);
         match rows {
             Ok(Some(Ok(rows))) => {
+                self.summaries.looked_at_noted();
                 self.scrubber.note(|status| status.rows_copied += rows);
                 tracing::info!(rows, "rows that are in no summary wait for one");
             }

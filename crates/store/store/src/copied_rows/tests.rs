@@ -1,14 +1,16 @@
-//! What the lock of summaries is held for.
+//! What the lock of summaries is held for, and what a mount knows of rows that are in no summary.
 
-use crate::format::key;
 use crate::format::scrub::DamageRecord;
+use crate::format::{key, summary, waiting};
 use crate::summary_writer::Why;
-use crate::{Store, test_drive};
+use crate::{Attributes, Store, Transaction, test_drive};
 use device::changed::Change;
 use device::{MemoryDrive, ZonedDevice};
 use kv::{Batch, Durability};
-use std::sync::Mutex;
-use zone::{ByteOffset, ZoneAddress, ZoneResult};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use zone::{ByteOffset, ZoneAddress, ZoneCommand, ZoneError, ZoneResult};
 
 /// Looks before each read whether the lock of a store's summaries is held.
 #[derive(Default)]
@@ -56,4 +58,107 @@ fn nothing_is_read_from_the_drive_under_the_lock_of_summaries() {
     let held = device.change.held.lock().unwrap();
     assert!(held.len() > read_by_scrub);
     assert!(held.iter().all(|is_held| !is_held), "{held:?}");
+}
+
+/// Changes the row of the keys that wait, or another one, behind the back of a mounted store, and unmounts it.
+fn set(store: &Store, key: &[u8], value: &[u8]) {
+    let mut batch = Batch::default();
+    batch.put(key, value);
+    let kv = store.inner.kv().unwrap();
+    kv.write(&batch, Durability::Synced).unwrap();
+}
+
+#[test]
+fn keys_of_another_version_stay_until_all_rows_were_looked_at() {
+    let drive = test_drive::drive();
+    let store = test_drive::mount(&drive);
+    set(&store, key::SUPER_WAITING, &[2, 0, 0, 0]);
+    store.unmount().unwrap();
+    for _ in 0..2 {
+        let store = test_drive::mount(&drive);
+        assert!(store.inner.uncopied.lock().any);
+        store.unmount().unwrap();
+    }
+    let store = test_drive::mount(&drive);
+    assert!(store.copy_uncopied(|_| true).unwrap());
+    store.unmount().unwrap();
+    let store = test_drive::mount(&drive);
+    assert!(!store.inner.uncopied.lock().any);
+}
+
+#[test]
+fn keys_whose_rows_could_not_be_read_stay_for_the_next_mount() {
+    for commits in [false, true] {
+        let drive = test_drive::drive();
+        let store = test_drive::mount(&drive);
+        test_drive::put(&store, "a");
+        test_drive::put(&store, "b");
+        store.unmount().unwrap();
+        let store = test_drive::mount(&drive);
+        let kv = store.inner.kv().unwrap();
+        let rows = |first: u8| {
+            kv.scan(&[first], Some(&[first + 1]))
+                .map(|row| row.unwrap())
+        };
+        let noted = rows(key::ONODE).map(|(key, _)| key).collect();
+        let (extent, right) = rows(key::EXTENT).next().unwrap();
+        drop(kv);
+        set(&store, key::SUPER_WAITING, &waiting::encode(&noted));
+        set(&store, &extent, &[99]);
+        store.unmount().unwrap();
+        let store = test_drive::mount(&drive);
+        if commits {
+            test_drive::put(&store, "new");
+        }
+        store.unmount().unwrap();
+        let store = test_drive::mount(&drive);
+        set(&store, &extent, &right);
+        let uncopied = store.inner.uncopied.lock();
+        let logged = uncopied.logged.as_ref().unwrap();
+        let rows: Vec<_> = logged.rows().collect();
+        assert!(uncopied.any || noted.iter().all(|key| rows.contains(&key.as_slice())));
+    }
+}
+
+/// Fails writes of one block, which are those of summaries, while it is set.
+#[derive(Default)]
+struct NoSummaries(AtomicBool);
+
+impl Change<MemoryDrive> for NoSummaries {
+    fn write(&self, drive: &MemoryDrive, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
+        if self.0.load(Ordering::Relaxed) && summary::begins(data) {
+            return Err(ZoneError::Io {
+                command: ZoneCommand::Write,
+                at,
+                source: Arc::new(io::ErrorKind::StorageFull.into()),
+            });
+        }
+        drive.write(at, data)
+    }
+}
+
+#[test]
+fn rows_of_a_reset_zone_that_found_no_place_are_found_after_a_kill() {
+    let (device, store) = test_drive::changed(NoSummaries::default());
+    let mut tx = Transaction::new();
+    tx.create_collection("d", Attributes::new());
+    store.commit(tx).unwrap();
+    test_drive::put(&store, "a");
+    let inner = store.inner.clone();
+    inner.write_summaries(inner.data.of(0), Why::All);
+    let used = store.zones();
+    let zone = used.iter().find(|used| used.live_bytes > 0).unwrap().zone;
+    test_drive::remove(&store, "a");
+    inner.write_summaries(inner.moved.of(0), Why::All);
+    store.seal_open_zones().unwrap();
+    device.change.0.store(true, Ordering::Relaxed);
+    assert!(inner.reset_zone(zone).unwrap());
+    // The log goes back to the record that this commit follows.
+    test_drive::put(&store, "b");
+    drop((store, inner));
+    device.change.0.store(false, Ordering::Relaxed);
+    let store = test_drive::mount(&device);
+    assert!(store.copy_uncopied(|_| true).unwrap());
+    let report = store.fsck(true, &mut |_, _| {}).unwrap();
+    assert_eq!(report.rows_without_copy, 0);
 }
