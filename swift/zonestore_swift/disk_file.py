@@ -171,12 +171,15 @@ class ECDiskFile(ZonedDiskFile, diskfile.ECDiskFile):
         return [alone(preference) for preference in self._frag_prefs]
 
     def purge(self, timestamp, frag_index, nondurable_purge_delay=0, meta_timestamp=None):
-        """Removes what has been moved to its home, each file by its name."""
-        make_name = self.manager.make_on_disk_filename
-        self.drive_object.remove(make_name(timestamp, ext=".ts"))
-        if meta_timestamp is not None:
-            self.drive_object.remove(make_name(meta_timestamp, ext=".meta"))
-        if frag_index is not None:
+        """Removes what has been moved to its home. All of it stays if a POST has come meanwhile that would be left without data."""
+        def goes(file):
+            if file["ext"] == ".meta":
+                return meta_timestamp is not None and file["timestamp"] <= meta_timestamp
+            return file["timestamp"] == timestamp and (file["ext"] == ".ts" or file["frag_index"] == frag_index)
+
+        there = {name: self.manager.parse_on_disk_filename(name, self.policy) for name in self.drive_object.files()}
+        going = {name: file for name, file in there.items() if goes(file)}
+        if going:
             # One that waits for its commit may be of an old request.
-            self.drive_object.remove(make_name(timestamp, ext=".data", frag_index=frag_index), nondurable_purge_delay)
-            self.drive_object.remove(make_name(timestamp, ext=".data", frag_index=frag_index, durable=True))
+            waits = any(file["ext"] == ".data" and not file["durable"] for file in going.values())
+            self.drive_object.remove_all(list(going), nondurable_purge_delay if waits else 0)

@@ -113,10 +113,16 @@ class DriveObject:
     def make_durable(self, name):
         self._transport.call("POST", self._file(name) + "/durable")
 
-    def remove(self, name, older_than=0):
-        """Unless it was written less than so many seconds ago."""
+    def remove(self, name):
         try:
-            self._transport.call("DELETE", self._file(name) + (f"?older_than={older_than}" if older_than > 0 else ""))
+            self._transport.call("DELETE", self._file(name))
+        except NoPolicy:
+            pass
+
+    def remove_all(self, names, older_than=0):
+        """In one transaction. None of them if something has come since they were listed, or one was written less than so many seconds ago."""
+        try:
+            self._transport.call_with("POST", f"{self._root}/remove", {"files": names, "older_than": older_than})
         except NoPolicy:
             pass
 

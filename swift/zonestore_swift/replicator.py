@@ -133,13 +133,12 @@ class Replicator(ObjectReplicator):
         drive = manager.drive(job["device"])
         for object_hash, times in sent.items():
             drive_object = drive.object(job["policy"], job["partition"], object_hash)
-            # The data first: whoever asks meanwhile is sent home, and never gets them with older metadata.
-            names = sorted(drive_object.files(), key=lambda name: not name.endswith(".data"))
+            names = drive_object.files()
             # Of an object that was deleted before its last POST, the metadata are nobody's.
-            needed = names if names and names[0].endswith(".data") else [name for name in names if name.endswith(".ts")]
-            if all(_is_home(manager.parse_on_disk_filename(name, job["policy"]), times) for name in needed):
-                for name in names:
-                    drive_object.remove(name)
+            has_data = any(name.endswith(".data") for name in names)
+            needed = names if has_data else [name for name in names if name.endswith(".ts")]
+            if names and all(_is_home(manager.parse_on_disk_filename(name, job["policy"]), times) for name in needed):
+                drive_object.remove_all(names)
 
 
 def _is_home(file, times):

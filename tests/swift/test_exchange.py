@@ -12,7 +12,8 @@ from swift.obj import server
 
 from backends import DEVICE, Files, Zoned, hash_of
 from objects import Objects, moment
-from zonestore_swift.drive import Drive
+from zonestore_swift.disk_file import ECDiskFile
+from zonestore_swift.drive import Drive, DriveObject
 from zonestore_swift.errors import Damaged, Refused
 from zonestore_swift.reconstructor import Reconstructor
 from zonestore_swift.replicator import Replicator
@@ -214,6 +215,52 @@ def test_what_comes_to_a_handoff_meanwhile_goes_home_too(pair, monkeypatch):
     assert pair.there.read("put") == b"late" and pair.there.metadata("put")["X-Object-Meta-Posted"] == "put"
     assert not pair.there.exists("deleted")
     assert pair.there.metadata("typed")["Content-Type"] == "late" and pair.there.metadata("posted")["X-Object-Meta-Posted"] == "late"
+
+
+class Late:
+    """What comes to a handoff when the files of an object have been listed that is about to be removed."""
+
+    def __init__(self, monkeypatch, kind, before, come):
+        act, files = getattr(kind, before), DriveObject.files
+
+        def listed(drive_object):
+            names = files(drive_object)
+            patched.undo()
+            come()
+            return names
+
+        def late(*arguments):
+            patched.setattr(DriveObject, "files", listed)
+            return act(*arguments)
+
+        patched = pytest.MonkeyPatch()
+        monkeypatch.setattr(kind, before, late)
+
+
+@pytest.mark.parametrize("pair", ["zoned to files", "zoned to zoned"], indirect=True)
+def test_a_post_to_a_handoff_that_is_listed_already_goes_home_too(pair, monkeypatch):
+    pair.ring(monkeypatch, [1, 2])
+    pair.here.put(data=b"abc", at=1)
+    with monkeypatch.context() as patched:
+        Late(patched, Replicator, "_remove_sent", lambda: pair.here.post(at=2, **{"X-Object-Meta-Posted": "late"}))
+        daemon = pair.replicate()
+    assert daemon.handoffs_remaining == 1
+    assert pair.here.read() == b"abc" and pair.here.metadata()["X-Object-Meta-Posted"] == "late"
+    assert pair.replicate().handoffs_remaining == 0
+    assert pair.there.metadata()["X-Object-Meta-Posted"] == "late" and pair.here.names() == []
+
+
+@pytest.mark.parametrize("coded_pair", ["zoned to zoned"], indirect=True)
+def test_a_post_to_a_fragment_that_goes_home_goes_home_too(coded_pair, monkeypatch):
+    pair = coded_pair
+    pair.ring(monkeypatch, range(1, 8))
+    archive = pair.here.put(data=b"abc" * 3000, at=1, index=4)
+    with monkeypatch.context() as patched:
+        Late(patched, ECDiskFile, "purge", lambda: pair.here.post(at=2, **{"X-Object-Meta-Posted": "late"}))
+        pair.reconstruct()
+    assert pair.here.read(frag_index=4) == archive
+    pair.reconstruct()
+    assert pair.there.metadata()["X-Object-Meta-Posted"] == "late" and pair.here.names() == []
 
 
 def test_a_handoff_stays_while_a_home_is_away(pair, monkeypatch):

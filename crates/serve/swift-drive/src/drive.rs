@@ -151,20 +151,49 @@ impl SwiftDrive {
         Ok(self.store.commit(transaction)?)
     }
 
-    /// Removes one file, if it exists: a handoff that has reached its drive, or a tombstone that all replicas have. A
-    /// file that was written at `since` (Unix time in microseconds) or later stays.
-    pub fn purge(&self, address: Address, file: FileName, since: Option<u64>) -> Result<()> {
+    /// Removes one file, if it exists.
+    pub fn purge(&self, address: Address, file: FileName) -> Result<()> {
         let _lock = self.lock(address.policy, address.partition, address.hash.suffix());
-        if !self.files(address)?.contains(&file) {
-            return Ok(());
+        match self.files(address)?.contains(&file) {
+            true => self.commit_removal(address, &[file]),
+            false => Ok(()),
         }
-        if let Some(since) = since
-            && self.is_since(address, file, since)?
-        {
-            return Ok(());
+    }
+
+    /// Removes files of an object in one transaction: a handoff that has reached its drives. Returns false, and removes
+    /// nothing, if one of them is gone or was written at `since` (Unix time in microseconds) or later, or if metadata
+    /// would be left without data: then something has come since the caller looked, and has to reach those drives too.
+    pub fn remove_all(
+        &self,
+        address: Address,
+        files: &[FileName],
+        since: Option<u64>,
+    ) -> Result<bool> {
+        let _lock = self.lock(address.policy, address.partition, address.hash.suffix());
+        let there = self.files(address)?.into_iter();
+        let (going, left): (Vec<_>, Vec<_>) = there.partition(|file| files.contains(file));
+        let has_data = |files: &[FileName]| files.iter().any(|file| file.kind.has_data());
+        let mut left_kinds = left.iter().map(|file| file.kind);
+        let strands = has_data(&going)
+            && !has_data(&left)
+            && left_kinds.any(|kind| matches!(kind, Kind::Meta { .. }));
+        if strands || going.is_empty() || going.len() != files.len() {
+            return Ok(false);
         }
+        if let Some(since) = since {
+            for file in files {
+                if self.is_since(address, *file, since)? {
+                    return Ok(false);
+                }
+            }
+        }
+        self.commit_removal(address, files)?;
+        Ok(true)
+    }
+
+    fn commit_removal(&self, address: Address, files: &[FileName]) -> Result<()> {
         let mut transaction = Transaction::new();
-        remove(&mut transaction, address, &[file]);
+        remove(&mut transaction, address, files);
         self.mark_again(&mut transaction, address)?;
         Ok(self.store.commit(transaction)?)
     }

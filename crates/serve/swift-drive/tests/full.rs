@@ -58,9 +58,7 @@ fn a_full_drive_is_emptied_hashed_and_looked_after() {
         assert_eq!(swift.files(address(number)).unwrap(), [gone]);
     }
     for number in purged {
-        swift
-            .purge(address(number), file(1, Kind::Data), None)
-            .unwrap();
+        swift.purge(address(number), file(1, Kind::Data)).unwrap();
     }
     let (_, computed) = swift.hashes(0, 7, &[], AGES).unwrap();
     assert!(computed > 0);

@@ -276,7 +276,7 @@ fn run(kind: PolicyKind, seed: u64, steps: u32) {
                 let at = some_address(&mut dice);
                 let file = dice.choice(model.names(at));
                 let file = file.unwrap_or_else(|| some_file(&mut dice, kind));
-                swift.purge(at, file, None).unwrap();
+                swift.purge(at, file).unwrap();
                 if model.names(at).contains(&file) {
                     model.change(at, |files| drop(files.remove(&file)));
                 }

@@ -92,3 +92,59 @@ fn an_old_fragment_waits_for_its_commit() {
     assert!(matches!(gone, Err(Error::NoFile { .. })));
     assert_eq!(swift.files(young).unwrap().len(), 1);
 }
+
+/// Between the listing of a handoff whose files are home and their removal.
+#[test]
+fn what_comes_before_a_handoff_goes_keeps_all_of_it() {
+    let meta = |ticks| file(ticks, Kind::Meta { content_type: None });
+    let fragment = |ticks, index| {
+        let is_durable = true;
+        file(ticks, Kind::Fragment { index, is_durable })
+    };
+    let (data, gone) = (
+        |ticks| file(ticks, Kind::Data),
+        |ticks| file(ticks, Kind::Tombstone),
+    );
+    let typed = Timestamp::new(14, 0).unwrap();
+    let typed = file(
+        14,
+        Kind::Meta {
+            content_type: Some(typed),
+        },
+    );
+    // What is there, what comes then, and whether what was there is removed.
+    for (number, (listed, later, is_removed)) in [
+        (vec![data(10), meta(20)], vec![], true),
+        (vec![data(10)], vec![meta(30)], false),
+        (vec![data(10), meta(20)], vec![meta(30)], false),
+        (vec![data(10), meta(20)], vec![typed], false),
+        (vec![data(10), meta(20)], vec![data(15)], false),
+        (vec![data(10), meta(20)], vec![gone(15)], false),
+        (vec![gone(10)], vec![meta(30)], true),
+        (vec![fragment(10, 4)], vec![fragment(10, 5), meta(30)], true),
+        (vec![fragment(10, 4), meta(20)], vec![meta(30)], false),
+        (vec![], vec![meta(30)], false),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let is_coded = listed
+            .iter()
+            .any(|file| matches!(file.kind, Kind::Fragment { .. }));
+        let swift = drive(match is_coded {
+            true => PolicyKind::ErasureCoding,
+            false => PolicyKind::Replication,
+        });
+        for file in listed.iter().chain(&later) {
+            swift.put(address(1), *file, None, Vec::new()).unwrap();
+        }
+        let before = swift.files(address(1)).unwrap();
+        let removed = swift.remove_all(address(1), &listed, None).unwrap();
+        let after = swift.files(address(1)).unwrap();
+        let left: Vec<_> = before
+            .into_iter()
+            .filter(|file| !is_removed || later.contains(file))
+            .collect();
+        assert_eq!((removed, after), (is_removed, left), "{number}");
+    }
+}

@@ -79,11 +79,18 @@ pub struct Putting {
     pub staged: Option<String>,
 }
 
-/// Query of a request that removes a file.
+/// Body of a request that removes files of an object together.
 #[derive(Deserialize)]
-pub struct Purging {
-    /// Least age of the file in seconds; any age if not given.
+pub struct Removing {
+    pub files: Vec<String>,
+    /// Least age of each in seconds; any age if not given.
     pub older_than: Option<Age>,
+}
+
+/// Whether they were removed.
+#[derive(Serialize)]
+pub struct Removed {
+    pub removed: bool,
 }
 
 /// Outcome of a put.

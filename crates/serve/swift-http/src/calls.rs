@@ -1,12 +1,11 @@
 //! Routes of all calls of one drive, and the handlers of short ones.
 
-use crate::api::{Done, Emptied, Kind, NewPolicy, Policy, Purging};
-use crate::failure::of_drive;
+use crate::api::{Done, Emptied, Kind, NewPolicy, Policy, Removed, Removing};
+use crate::failure::{invalid, of_drive};
 use crate::path::Named;
 use crate::state::{Answer, Calls, SwiftCalls};
 use crate::{data, listings};
-use axum::extract::rejection::QueryRejection;
-use axum::extract::{DefaultBodyLimit, Query, State};
+use axum::extract::{DefaultBodyLimit, State};
 use axum::routing::{delete, get, post, put};
 use axum::{Json, Router};
 use control::Sent;
@@ -37,6 +36,7 @@ impl SwiftCalls {
             .route(object, get(listings::files))
             .route(&of_object("open"), post(data::open))
             .route(&of_object("quarantine"), post(quarantine))
+            .route(&of_object("remove"), post(remove))
             .route(&of_object("files/{file}"), put(data::put).delete(purge))
             .route(&of_object("files/{file}/durable"), post(make_durable))
             // Data is not limited; bodies that are read as a whole have limits of their own.
@@ -83,17 +83,28 @@ async fn empty_quarantine(State(calls): Calls, named: Named) -> Answer<Emptied> 
     Ok(Json(Emptied { files }))
 }
 
-async fn purge(
+async fn purge(State(calls): Calls, named: Named) -> Answer<Done> {
+    let (address, file) = (named.address()?, named.file()?);
+    calls.change(move |drive| drive.purge(address, file)).await
+}
+
+async fn remove(
     State(calls): Calls,
     named: Named,
-    query: Result<Query<Purging>, QueryRejection>,
-) -> Answer<Done> {
-    let Query(Purging { older_than }) = query?;
-    let (address, file) = (named.address()?, named.file()?);
+    Sent(Removing { files, older_than }): Sent<Removing>,
+) -> Answer<Removed> {
+    let address = named.address()?;
+    let files = files.iter().map(|file| file.parse().map_err(invalid));
+    let files = files.collect::<Result<Vec<_>, _>>()?;
     let since = older_than.map(|age| calls.seconds_ago(age));
-    calls
-        .change(move |drive| drive.purge(address, file, since))
-        .await
+    let remove = move |calls: &SwiftCalls| {
+        calls
+            .drive
+            .remove_all(address, &files, since)
+            .map_err(of_drive)
+    };
+    let removed = calls.call(remove).await?;
+    Ok(Json(Removed { removed }))
 }
 
 async fn make_durable(State(calls): Calls, named: Named) -> Answer<Done> {

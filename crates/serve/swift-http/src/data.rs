@@ -23,7 +23,7 @@ use objects::digest::Algorithm;
 use objects::{Download, Expected, ReceiveError, read_piece, receive, take_piece};
 use std::ops::Range;
 use std::sync::Arc;
-use store::{WriteHints, Written};
+use store::{ObjectReader, WriteHints, Written};
 use swift_drive::{Address, Metadata, Opened};
 use swift_files::{FileName, Preference, Timestamp, Wanted};
 use tokio::sync::OwnedSemaphorePermit;
@@ -195,16 +195,24 @@ pub async fn open(State(calls): Calls, named: Named, body: Body) -> Result<Vec<u
     let body = whole(calls.incoming(body, None).await?, MAX_METADATA_BYTES).await?;
     let how: Open = control::parse(&body)?;
     let preferences = how.frag_prefs.map(preferences).transpose()?;
-    calls
+    let (mut head, frames, behind) = calls
         .call(move |calls| {
             let wanted = Wanted {
                 index: how.frag_index,
                 preferences: preferences.as_deref(),
             };
             let opened = calls.drive.open(address, wanted).map_err(of_drive)?;
-            calls.told(opened, how.first_bytes.min(MAX_FIRST_BYTES), how.hold)
+            told(opened, how.first_bytes.min(MAX_FIRST_BYTES))
         })
-        .await
+        .await?;
+    // Here, for a client that has gone meanwhile does not come to this, and nothing is held for it.
+    if let Some(reader) = behind.filter(|_| how.hold) {
+        let kept = calls.opened.keep(Arc::new(reader));
+        head.opened = Some(kept.ok_or_else(busy)?);
+    }
+    // Only names and numbers, so this does not fail.
+    let head = serde_json::to_vec(&head).map_err(Failure::failed)?;
+    Ok([control::frame(&head), frames].concat())
 }
 
 fn preferences(asked: Vec<FragmentPreference>) -> Result<Vec<Preference>, Failure> {
@@ -217,60 +225,58 @@ fn preferences(asked: Vec<FragmentPreference>) -> Result<Vec<Preference>, Failur
     each.collect()
 }
 
-impl SwiftCalls {
-    fn told(&self, opened: Opened, first_bytes: u64, hold: bool) -> Result<Vec<u8>, Failure> {
-        let Opened {
-            files,
-            choice,
-            metadata,
-            reader,
-        } = opened;
-        let Metadata {
-            data,
-            meta,
-            content_type,
-            tombstone,
-        } = metadata;
-        let name = |file: Option<FileName>| file.map(|file| file.to_string());
-        let mut head = Head {
-            files: files.iter().map(FileName::to_string).collect(),
-            data: name(choice.data),
-            meta: name(choice.meta),
-            content_type: name(choice.content_type),
-            tombstone: name(choice.tombstone),
-            durable: choice.fragments.durable().map(|time| time.to_string()),
-            size: None,
-            opened: None,
-            metadata: Vec::new(),
-        };
-        let mut frames = Vec::new();
-        let named = [
-            ("data", data),
-            ("meta", meta),
-            ("content_type", content_type),
-            ("tombstone", tombstone),
-        ];
-        for (name, metadata) in named {
-            if let Some(metadata) = metadata {
-                head.metadata.push(name);
-                frames.extend(control::frame(&metadata));
-            }
+/// Head and frames of an answer, and the reader if there is more data.
+fn told(
+    opened: Opened,
+    first_bytes: u64,
+) -> Result<(Head, Vec<u8>, Option<ObjectReader>), Failure> {
+    let Opened {
+        files,
+        choice,
+        metadata,
+        reader,
+    } = opened;
+    let Metadata {
+        data,
+        meta,
+        content_type,
+        tombstone,
+    } = metadata;
+    let name = |file: Option<FileName>| file.map(|file| file.to_string());
+    let mut head = Head {
+        files: files.iter().map(FileName::to_string).collect(),
+        data: name(choice.data),
+        meta: name(choice.meta),
+        content_type: name(choice.content_type),
+        tombstone: name(choice.tombstone),
+        durable: choice.fragments.durable().map(|time| time.to_string()),
+        size: None,
+        opened: None,
+        metadata: Vec::new(),
+    };
+    let mut frames = Vec::new();
+    let named = [
+        ("data", data),
+        ("meta", meta),
+        ("content_type", content_type),
+        ("tombstone", tombstone),
+    ];
+    for (name, metadata) in named {
+        if let Some(metadata) = metadata {
+            head.metadata.push(name);
+            frames.extend(control::frame(&metadata));
         }
-        let mut first = Bytes::new();
-        if let Some(reader) = reader {
-            let size = reader.info().size;
-            head.size = Some(size);
-            first = read_piece(&reader, &(0..first_bytes.min(size))).map_err(of_read)?;
-            if hold && (first.len() as u64) < size {
-                let kept = self.opened.keep(Arc::new(reader));
-                head.opened = Some(kept.ok_or_else(busy)?);
-            }
-        }
-        frames.extend(control::frame(&first));
-        // Only names and numbers, so this does not fail.
-        let head = serde_json::to_vec(&head).map_err(Failure::failed)?;
-        Ok([control::frame(&head), frames].concat())
     }
+    let mut first = Bytes::new();
+    let mut behind = None;
+    if let Some(reader) = reader {
+        let size = reader.info().size;
+        head.size = Some(size);
+        first = read_piece(&reader, &(0..first_bytes.min(size))).map_err(of_read)?;
+        behind = ((first.len() as u64) < size).then_some(reader);
+    }
+    frames.extend(control::frame(&first));
+    Ok((head, frames, behind))
 }
 
 /// Streams the data of an opened object, or a range of it.

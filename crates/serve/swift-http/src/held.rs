@@ -76,13 +76,16 @@ impl<T> Held<T> {
         Some(thing.clone())
     }
 
-    /// Drops objects that were not used for [`KEPT`]; returns their number.
-    pub fn sweep(&self) -> usize {
+    /// Drops objects that were not used for [`KEPT`]; returns their number. Those that are `in_use` now are used.
+    pub fn sweep(&self, in_use: impl Fn(&T) -> bool) -> usize {
         let now = self.runtime.now();
         let mut state = self.state.lock();
-        let old = state
-            .things
-            .extract_if(|_, (used, _)| now.saturating_sub(*used) >= KEPT);
+        let old = state.things.extract_if(|_, (used, thing)| {
+            if in_use(thing) {
+                *used = now;
+            }
+            now.saturating_sub(*used) >= KEPT
+        });
         let old: Vec<_> = old.collect();
         drop(state);
         // They are dropped without the lock, because that gives space back to the store.
@@ -111,7 +114,7 @@ mod tests {
         runtime.wait_until(KEPT / 2);
         assert_eq!(held.get(&second), Some(2));
         runtime.wait_until(KEPT);
-        assert_eq!(held.sweep(), 1);
+        assert_eq!(held.sweep(|_| false), 1);
         assert_eq!((held.take(&first), held.take(&second)), (None, Some(2)));
         assert_eq!(held.take(&second), None);
         held.put_back(&second, 2);

@@ -14,6 +14,7 @@ use runtime::{Runtime, SimulatedClock};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 use support::{formatted, mount};
 use swift_http::SwiftCalls;
@@ -277,6 +278,35 @@ async fn fragments_are_made_durable_and_hashed() {
 }
 
 #[tokio::test]
+async fn files_are_removed_together_once_they_are_old_enough() {
+    let calls = Calls::new().await;
+    let names = [DATA, "1402464678.00000.meta"];
+    calls
+        .put(&format!("{}?metadata_bytes=0", file(0, DATA)), "")
+        .await;
+    calls.put(&file(0, names[1]), "").await;
+    let path = format!("{}/remove", object(0));
+    let remove = async |how: Value| calls.json(Method::POST, &path, how.to_string()).await;
+    for (how, removed) in [
+        (json!({"files": [DATA]}), false),
+        (json!({"files": names, "older_than": 1e9}), false),
+        (json!({"files": names, "older_than": null}), true),
+        (json!({"files": names}), false),
+    ] {
+        assert_eq!(remove(how).await, json!({ "removed": removed }));
+    }
+    assert_eq!(
+        calls.json(Method::GET, &object(0), "").await["files"],
+        json!([])
+    );
+    let wrong = json!({"files": ["x.data"]}).to_string();
+    assert_eq!(
+        calls.problem(Method::POST, &path, wrong).await,
+        (400, "invalid".into())
+    );
+}
+
+#[tokio::test]
 async fn listings_name_what_is_there() {
     let calls = Calls::new().await;
     for partition in [3, 7, 70_000] {
@@ -325,6 +355,55 @@ async fn what_is_left_alone_is_forgotten() {
         calls.problem(Method::PUT, &path, "").await,
         (410, "gone".into())
     );
+}
+
+/// Most readers that are open at the same time.
+const OPENED: usize = 4096;
+
+#[tokio::test]
+async fn nothing_is_held_for_a_client_that_has_gone() {
+    let calls = Calls::new().await;
+    let path = format!("{}?metadata_bytes=0", file(0, DATA));
+    calls.put(&path, "data").await;
+    let object = object(0);
+    for _ in 0..=OPENED {
+        let answered = {
+            let opening = calls.open(&object, json!({"hold": true}));
+            tokio::pin!(opening);
+            std::future::poll_fn(|context| Poll::Ready(opening.as_mut().poll(context))).await
+        };
+        calls.calls.idle().await;
+        // The answer has come before the client has gone.
+        if let Poll::Ready((head, _, _)) = answered {
+            let opened = format!("/opened/{}", head["opened"].as_str().unwrap());
+            calls.json(Method::DELETE, &opened, "").await;
+        }
+    }
+    let (head, _, _) = calls.open(&object, json!({"hold": true})).await;
+    assert!(head["opened"].is_string());
+}
+
+#[tokio::test]
+async fn what_is_read_for_long_is_not_left_alone() {
+    let calls = Calls::new().await;
+    let path = format!("{}?metadata_bytes=0", file(0, DATA));
+    calls.put(&path, some_data(3_000_000)).await;
+    let (head, _, _) = calls.open(&object(0), json!({"hold": true})).await;
+    let opened = format!("/opened/{}", head["opened"].as_str().unwrap());
+    let request = Request::builder().uri(&opened).body(Body::empty()).unwrap();
+    let answer = calls.router.clone().oneshot(request).await.unwrap();
+    calls.clock.advance(Duration::from_secs(601));
+    calls.calls.sweep();
+    let found = answer.into_body().collect().await.unwrap().to_bytes();
+    assert!(found == some_data(3_000_000));
+    calls.clock.advance(Duration::from_secs(599));
+    calls.calls.sweep();
+    let again = calls.ask(Method::GET, &opened, "").await;
+    assert_eq!(again.0, StatusCode::OK);
+    calls.clock.advance(Duration::from_secs(601));
+    calls.calls.sweep();
+    let gone = calls.problem(Method::GET, &opened, "").await;
+    assert_eq!(gone, (410, "gone".into()));
 }
 
 #[tokio::test]
