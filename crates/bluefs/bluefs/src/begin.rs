@@ -115,7 +115,7 @@ impl Shared {
         // drive's cache only. A power cut would then bring back an older journal, whose zones are reset from here on.
         self.drive.flush()?;
         self.finish_left_journals(report);
-        state.rings.finish_others(&*self.device)?;
+        state.rings.finish_others(&*self.device);
         let known = self.damaged_places(state);
         if self.copies > 1 {
             let levelled = self.level_copies(state)?;

@@ -96,7 +96,7 @@ impl Shared {
             mut superblock,
             mut rings,
         } = successor;
-        old.finish(&*self.device)?;
+        old.finish(&*self.device);
         let epoch = old.epoch.checked_add(1).ok_or_else(|| Error::Invalid {
             path: "/".to_owned(),
             what: "the journal's epoch",

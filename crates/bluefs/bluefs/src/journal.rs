@@ -12,7 +12,7 @@ use crate::forward::Forward;
 use crate::mirror::Mirror;
 use crate::{Error, Result};
 use device::ZonedDevice;
-use zone::{Geometry, ZoneAddress, ZoneCondition, ZoneError, ZoneId, ZoneKind};
+use zone::{Geometry, ZoneAddress, ZoneCondition, ZoneId, ZoneKind};
 
 /// A recorded change: operations of which a power cut leaves all or none.
 #[derive(Clone, Debug)]
@@ -135,7 +135,7 @@ impl Journal {
             }
             JournalOperation::NextZone { zone }.encode(&mut link);
             self.write(device, &link)?;
-            self.finish(device)?;
+            self.finish(device);
             self.zones.extend(self.next.take());
             self.used = 0;
         }
@@ -159,18 +159,13 @@ impl Journal {
 
     /// Finishes the journal's zone if active zones are limited, so that it holds no active resource. Nothing more may
     /// be written to it.
-    pub fn finish(&self, device: &dyn ZonedDevice) -> Result<()> {
+    pub fn finish(&self, device: &dyn ZonedDevice) {
         let g = device.geometry();
-        if g.max_active_zones == 0
-            || g.kind(self.zone()) == ZoneKind::Conventional
-            || self.used >= g.capacity(self.zone())
-        {
-            return Ok(());
-        }
-        match device.finish(self.zone()) {
-            // A broken zone holds no active resource either.
-            Err(ZoneError::ReadOnly { .. } | ZoneError::Offline { .. }) | Ok(()) => Ok(()),
-            Err(error) => Err(error.into()),
+        let holds_one = g.max_active_zones > 0
+            && g.kind(self.zone()) != ZoneKind::Conventional
+            && self.used < g.capacity(self.zone());
+        if holds_one {
+            appender::finish(device, self.zone());
         }
     }
 

@@ -245,21 +245,15 @@ impl Rings {
     }
 
     /// Finishes zones that a power cut left active although they hold all their superblocks; each would occupy an
-    /// active resource. One that cannot be finished goes on to do so.
-    pub fn finish_others(&self, device: &dyn ZonedDevice) -> Result<()> {
+    /// active resource.
+    pub fn finish_others(&self, device: &dyn ZonedDevice) {
         let g = device.geometry();
         for ring in self.0.iter().filter(|_| g.max_active_zones > 0) {
-            let current = is_scarce(g).then(|| ring.zone());
-            for zone in [ring.other()].into_iter().chain(current) {
-                match ring.finish(device, zone) {
-                    Err(Error::Drive(error)) if is_of_zone(&error) => {
-                        tracing::warn!(%error, %zone, "a superblock zone cannot be finished");
-                    }
-                    result => result?,
-                }
+            finish(device, ring.other());
+            if is_scarce(g) {
+                finish(device, ring.zone());
             }
         }
-        Ok(())
     }
 }
 
@@ -377,7 +371,7 @@ impl Ring {
         self.newest = Some(((self.current, self.used), *superblock));
         self.used += 1;
         if is_scarce(g) {
-            self.finish(device, self.zone())?;
+            finish(device, self.zone());
         }
         Ok(())
     }
@@ -392,10 +386,7 @@ impl Ring {
         if device.geometry().kind(zone) != ZoneKind::Conventional {
             device.reset(zone)?;
         }
-        if let Err(error) = self.finish(device, other) {
-            // If that zone is broken, only its active resource is lost.
-            tracing::warn!(%error, zone = %other, "a superblock zone cannot be finished");
-        }
+        finish(device, other);
         (self.current, self.used) = (index, 0);
         Ok(())
     }
@@ -414,13 +405,14 @@ impl Ring {
             begin(self, order[1])
         })
     }
+}
 
-    fn finish(&self, device: &dyn ZonedDevice, zone: ZoneId) -> Result<()> {
-        let is_sequential = device.geometry().kind(zone) != ZoneKind::Conventional;
-        if is_sequential && device.report_zone(zone)?.condition.is_active() {
-            device.finish(zone)?;
-        }
-        Ok(())
+/// Finishes a zone of a ring if it is active. If that fails, the superblocks in it count all the same, and only an
+/// active resource is lost.
+fn finish(device: &dyn ZonedDevice, zone: ZoneId) {
+    let report = device.report_zone(zone);
+    if report.is_ok_and(|r| r.kind != ZoneKind::Conventional && r.condition.is_active()) {
+        appender::finish(device, zone);
     }
 }
 

@@ -424,6 +424,37 @@ fn zones_that_cannot_be_finished_do_not_refuse_a_mount() {
     assert_clean(&fs);
 }
 
+/// Neither a mount nor a later journal needs the zone of the journal before it, or that of an older superblock, finished.
+#[test]
+fn zones_with_metadata_that_cannot_be_finished_stop_nothing() {
+    // With fewer than 8 active zones each superblock has a zone of its own.
+    for active in [7, 12] {
+        for metadata in [false, true] {
+            let device = formatted(0, active);
+            let fs = mount(device.clone()).unwrap();
+            some_files(&fs);
+            let zones = match metadata {
+                true => BlueFs::superblock_zones(device.geometry()),
+                false => vec![fs.info().journal_zone, fs.info().spare_zone],
+            };
+            drop(fs);
+            zones
+                .iter()
+                .for_each(|zone| fail(&device, ZoneCommand::Finish, *zone));
+            let fs = mount(device.clone()).unwrap();
+            all_there(&fs);
+            let begun = fs.info().journal_epoch;
+            while fs.info().journal_epoch < begun + 4 {
+                write(&fs, "/c.sst", &[8; 700]).unwrap();
+                fs.delete("/c.sst").unwrap();
+            }
+            fs.unmount().unwrap();
+            assert!(device.struck() > 0 || active == 12 && metadata);
+            all_there(&mount(device).unwrap());
+        }
+    }
+}
+
 #[test]
 fn a_zone_that_cannot_be_reset_is_left_out_by_a_format() {
     for copies in [1, 2] {
