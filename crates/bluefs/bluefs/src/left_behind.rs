@@ -4,22 +4,22 @@ use crate::format::operation::Kind;
 use crate::format::superblock::Superblock;
 use crate::namespace::Namespace;
 use crate::node::Node;
-use crate::unsynced;
+use crate::unsynced::{self, Noted};
 use device::ZonedDevice;
 use std::sync::Arc;
 
-/// Appends the recovered bytes to the logs in memory; true if there were notes of this file system.
+/// Appends the recovered bytes to the logs in memory, and returns the notes of this file system.
 pub(crate) fn recover_unsynced(
     device: &dyn ZonedDevice,
     superblock: &Superblock,
     names: &Namespace,
     read_only: bool,
-) -> bool {
+) -> Vec<Noted> {
     let Some(memory) = device.host_memory() else {
-        return false;
+        return Vec::new();
     };
     let Some(left) = memory.left_behind() else {
-        return false;
+        return Vec::new();
     };
     let noted = unsynced::decode(&left, &superblock.uuid, superblock.journal_epoch);
     for node in names.nodes.values().filter(|n| n.kind == Kind::Log) {
@@ -32,11 +32,11 @@ pub(crate) fn recover_unsynced(
     {
         tracing::warn!(%error, "what was kept beside the drive cannot be removed");
     }
-    !noted.is_empty()
+    noted
 }
 
 /// Appends the noted bytes of one log that continue its written bytes.
-fn recover(node: &Node, noted: &[unsynced::Noted]) {
+fn recover(node: &Node, noted: &[Noted]) {
     let mut body = node.body.write();
     let mut pieces: Vec<_> = noted.iter().filter(|n| n.inode == node.inode).collect();
     pieces.sort_unstable_by_key(|n| n.offset);

@@ -88,7 +88,7 @@ pub(crate) fn mount(
         // A caller that accepts damage can ask for it by `BlueFs::damage`.
         tracing::info!(%error, "going on without changes that were acknowledged");
     }
-    let has_recovered = recover_unsynced(&*device, &superblock, &names, options.read_only);
+    let left = recover_unsynced(&*device, &superblock, &names, options.read_only);
     let zones = claim(&*device, &pool, &names, &superblock, &journal)?;
     if superblock.role == Role::Alone {
         pool.set_bluefs_alone();
@@ -129,6 +129,7 @@ pub(crate) fn mount(
         keep_unsynced,
         superblock.uuid,
         superblock.journal_epoch,
+        &left,
     );
     let shared = Shared {
         device,
@@ -166,7 +167,7 @@ pub(crate) fn mount(
     let cleaner = cleaning.map(|cleaning| Cleaner::start(&shared, cleaning));
     Ok(Mounted {
         cleaner: cleaner.map(Arc::new),
-        has_recovered: has_recovered && !shared.read_only,
+        has_recovered: !left.is_empty() && !shared.read_only,
         shared,
     })
 }

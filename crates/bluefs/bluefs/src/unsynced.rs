@@ -41,6 +41,9 @@ pub(crate) struct Notes {
 #[derive(Default)]
 struct State {
     taken: Vec<bool>,
+    /// Slots with notes of an earlier process that may not be on the drive yet, with the inodes of their logs. They are
+    /// taken until [`Unsynced::clear`].
+    left: Vec<(usize, u64)>,
     rounds: u64,
     uuid: [u8; 16],
     /// The two epochs of the journal in which the notes count.
@@ -55,15 +58,29 @@ pub(crate) struct Unsynced {
 }
 
 impl Unsynced {
-    pub fn new(device: Arc<dyn ZonedDevice>, wanted: bool, uuid: [u8; 16], epoch: u64) -> Self {
+    /// `left` are the notes that an earlier process has left.
+    pub fn new(
+        device: Arc<dyn ZonedDevice>,
+        wanted: bool,
+        uuid: [u8; 16],
+        epoch: u64,
+        left: &[Noted],
+    ) -> Self {
         let is_on = wanted && device.host_memory().is_some();
+        let left: Vec<_> = left.iter().map(|noted| (noted.slot, noted.inode)).collect();
+        let slots = left.iter().map(|(slot, _)| slot + 1).max().unwrap_or(0);
+        let is_left = |slot| left.iter().any(|(other, _)| *other == slot);
         Self {
             device,
             is_on: AtomicBool::new(is_on),
             state: Mutex::new(State {
+                taken: (0..slots).map(is_left).collect(),
+                left,
+                // Not a round of an earlier process: a part of its notes may lie behind new ones. Each mount for writing
+                // begins an epoch.
+                rounds: epoch << 32,
                 uuid,
                 epochs: (epoch, epoch),
-                ..State::default()
             }),
         }
     }
@@ -133,21 +150,29 @@ impl Unsynced {
         true
     }
 
-    /// Invalidates the notes of a file that is being truncated.
-    pub fn forget(&self, notes: &mut Notes) {
-        if let (Some(slot), Some(memory)) = (notes.slot, self.device.host_memory()) {
+    /// Invalidates the notes of a file that is being truncated, also those of an earlier process.
+    pub fn forget(&self, notes: &mut Notes, inode: u64) {
+        let state = self.state.lock();
+        let left = state.left.iter().filter(|(_, of)| *of == inode);
+        let slots = left.map(|(slot, _)| *slot).chain(notes.slot);
+        slots.for_each(|slot| self.invalidate(slot));
+        notes.end = 0;
+    }
+
+    fn invalidate(&self, slot: usize) {
+        if let Some(memory) = self.device.host_memory() {
             self.noted(memory.write((SLOTS + slot * SLOT) as u64, &[0; NOTE]));
         }
-        notes.end = 0;
     }
 
     /// Invalidates the notes of a file without writers and frees their slot; all of the file is on the drive. A later
     /// truncation of the file does not know the slot.
     pub fn release(&self, notes: &mut Notes) {
-        self.forget(notes);
-        let slot = std::mem::take(notes).slot;
-        let mut state = self.state.lock();
-        if let Some(taken) = slot.and_then(|slot| state.taken.get_mut(slot)) {
+        let Some(slot) = std::mem::take(notes).slot else {
+            return;
+        };
+        self.invalidate(slot);
+        if let Some(taken) = self.state.lock().taken.get_mut(slot) {
             *taken = false;
         }
     }
@@ -161,12 +186,20 @@ impl Unsynced {
         }
     }
 
-    /// Removes all notes; everything noted is durable.
+    /// Removes all notes; everything noted is durable, and nothing is being noted.
     pub fn clear(&self) {
-        if let Some(memory) = self.device.host_memory()
-            && let Err(error) = memory.clear()
-        {
-            tracing::warn!(%error, "what was kept beside the drive cannot be removed");
+        let Some(memory) = self.device.host_memory() else {
+            return;
+        };
+        match memory.clear() {
+            Ok(()) => {
+                let mut state = self.state.lock();
+                state.taken.clear();
+                state.left.clear();
+            }
+            Err(error) => {
+                tracing::warn!(%error, "what was kept beside the drive cannot be removed");
+            }
         }
     }
 
@@ -207,6 +240,8 @@ pub fn header(uuid: &[u8; 16], epochs: (u64, u64)) -> [u8; HEADER] {
 /// Consecutive bytes of a file, from the notes of one slot.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Noted {
+    /// Number of the slot.
+    pub slot: usize,
     /// Inode of the file.
     pub inode: u64,
     /// Offset of the first byte in the file.
@@ -228,12 +263,14 @@ pub fn decode(left: &[u8], uuid: &[u8; 16], epoch: u64) -> Vec<Noted> {
         return Vec::new();
     }
     let slots = left.get(SLOTS..).unwrap_or_default().chunks(SLOT);
-    slots.filter_map(decode_slot).collect()
+    let noted = slots.enumerate();
+    noted.filter_map(|(n, slot)| decode_slot(n, slot)).collect()
 }
 
-fn decode_slot(slot: &[u8]) -> Option<Noted> {
-    let (first, mut rest) = decode_note(slot)?;
+fn decode_slot(slot: usize, bytes: &[u8]) -> Option<Noted> {
+    let (first, mut rest) = decode_note(bytes)?;
     let mut noted = Noted {
+        slot,
         inode: first.inode,
         offset: first.offset,
         bytes: first.bytes.to_vec(),

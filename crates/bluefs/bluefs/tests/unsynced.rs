@@ -44,7 +44,10 @@ fn files() -> Files {
 }
 
 fn keeping(path: &Path) -> BlueFs {
-    let device = Arc::new(FileDrive::open(path).unwrap());
+    keeping_on(Arc::new(FileDrive::open(path).unwrap()))
+}
+
+fn keeping_on(device: Arc<dyn ZonedDevice>) -> BlueFs {
     let options = MountOptions {
         keep_unsynced: true,
         runtime: Runtime::seeded(0),
@@ -257,6 +260,82 @@ fn what_was_cut_does_not_come_back() {
     assert!(found.len() <= 400 && bytes(0, 400).starts_with(&found));
 }
 
+/// Mounts while no zone takes the bytes that an earlier process has noted.
+fn keeping_without_room(path: &Path) -> BlueFs {
+    let info = read_only(path).info();
+    let device = Arc::new(Faults::new(FileDrive::open(path).unwrap()));
+    let mut metadata = BlueFs::superblock_zones(device.geometry());
+    metadata.extend([info.journal_zone, info.spare_zone]);
+    let zones = device.geometry().zones();
+    for zone in zones.filter(|zone| !metadata.contains(zone)) {
+        let fault = Fault::Io(ErrorKind::Other);
+        device.add(Plan::from(ZoneCommand::Write, 1, fault).in_zone(zone));
+    }
+    keeping_on(device)
+}
+
+/// What the next mount finds.
+fn read_only(path: &Path) -> BlueFs {
+    let device = Arc::new(FileDrive::open(path).unwrap());
+    mount_in(device.clone(), pool(&*device), true).unwrap()
+}
+
+#[test]
+fn what_a_mount_without_room_could_not_write_out_stays_noted() {
+    let files = files();
+    let fs = keeping(&files.drive);
+    let mut log = fs.create(LOG).unwrap();
+    fs.create("/000002.log").unwrap().sync().unwrap();
+    grow(&mut log, 1000, 100);
+    drop((log, fs));
+    for to in [500, 700] {
+        // Notes of another log do not take their place.
+        let fs = keeping_without_room(&files.drive);
+        grow(&mut fs.reopen("/000002.log").unwrap(), to, 70);
+        drop(fs);
+    }
+    let fs = plain(&files.drive);
+    assert!(read(&fs, LOG).unwrap() == bytes(0, 1000));
+    assert!(read(&fs, "/000002.log").unwrap() == bytes(0, 700));
+    assert!(!files.has_notes());
+}
+
+#[test]
+fn what_was_cut_does_not_come_back_from_the_notes_of_an_earlier_process() {
+    for (synced, size) in [(0, 100), (300, 100), (300, 310)] {
+        let files = files();
+        let fs = keeping(&files.drive);
+        let mut log = fs.create(LOG).unwrap();
+        grow(&mut log, synced, 100);
+        log.sync().unwrap();
+        grow(&mut log, synced + 200, 100);
+        // Another one, whose bytes are on the drive already.
+        let mut other = fs.create("/000002.log").unwrap();
+        grow(&mut other, 200, 100);
+        other.sync().unwrap();
+        let killed = std::fs::read(&files.beside).unwrap();
+        drop((log, other, fs));
+        std::fs::write(&files.beside, killed).unwrap();
+        for _ in 0..3 {
+            let fs = keeping_without_room(&files.drive);
+            for (path, size) in [(LOG, size), ("/000002.log", 100)] {
+                fs.truncate(path, size).unwrap();
+                // The last time, in the slot of the first notes.
+                fs.reopen(path).unwrap().flush().unwrap();
+            }
+            fs.sync_metadata().unwrap();
+            drop(fs);
+            let fs = read_only(&files.drive);
+            for (path, size) in [(LOG, size), ("/000002.log", 100)] {
+                assert!(
+                    read(&fs, path).unwrap() == bytes(0, size as usize),
+                    "{path}"
+                );
+            }
+        }
+    }
+}
+
 /// The log is truncated after its last writer has been closed.
 #[test]
 fn what_was_cut_from_a_closed_log_does_not_come_back() {
@@ -406,7 +485,7 @@ proptest! {
         let device = fs.device().clone();
         left = device.host_memory().unwrap().left_behind().unwrap();
         let whole = unsynced::decode(&left, &info.uuid, info.journal_epoch);
-        let expected = Noted { inode: log.inode(), offset: 0, bytes: bytes(0, 2000) };
+        let expected = Noted { slot: 0, inode: log.inode(), offset: 0, bytes: bytes(0, 2000) };
         prop_assert_eq!(&whole, std::slice::from_ref(&expected));
         let at = at % left.len();
         left[at] ^= 1;
