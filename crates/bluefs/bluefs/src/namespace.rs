@@ -58,6 +58,13 @@ impl Namespace {
         }
     }
 
+    /// Whether an extent of a plain file begins at `at`.
+    pub fn has_extent_from(&self, at: ZoneAddress) -> bool {
+        let plain = self.nodes.values().filter(|n| n.kind == Kind::Plain);
+        let mut bodies = plain.map(|node| node.body.read());
+        bodies.any(|body| body.pieces.iter().any(|piece| piece.at == at))
+    }
+
     pub fn is_directory(&self, path: &str) -> bool {
         path.is_empty() || self.directories.contains(path)
     }

@@ -202,7 +202,7 @@ fn find_damage(
     let mut stops = Vec::new();
     let mut room = scan::KEEP;
     for node in names.nodes.values().filter(|n| n.kind == Kind::Log) {
-        stops.extend(scan_log(device, node, report, marks, &mut room)?);
+        stops.extend(scan_log(device, names, node, report, marks, &mut room)?);
     }
     marks.search_behind(device, report, &stops)?;
     let ours = names.owned.iter().chain(others);

@@ -5,6 +5,7 @@ use crate::format::log_record::{self, HEADER, RecordHeader};
 use crate::forward::Forward;
 use crate::marks::{Marks, Stop};
 use crate::mirror::Mirror;
+use crate::namespace::Namespace;
 use crate::node::{Node, Piece, Segment};
 use crate::torn::log_lacks;
 use zone::{Geometry, ZoneAddress, ZoneCondition, ZoneDescriptor};
@@ -18,6 +19,7 @@ pub(crate) const KEEP: usize = 4 << 20;
 /// memory as far as `room` allows.
 pub(crate) fn scan_log(
     device: &dyn Mirror,
+    names: &Namespace,
     node: &Node,
     report: &[ZoneDescriptor],
     marks: &mut Marks,
@@ -48,7 +50,10 @@ pub(crate) fn scan_log(
         if let Some(offset) = run.stop.filter(|_| next < segment.limit) {
             let (at, run_id) = (ZoneAddress::new(segment.at.zone, offset), segment.run_id);
             let known = match segment.end {
-                u64::MAX => log_lacks(device, segment.at.offset, at, run_id).unwrap_or(0),
+                // A file that begins there was written after the log.
+                u64::MAX => log_lacks(device, segment.at.offset, at, run_id)
+                    .filter(|_| !names.has_extent_from(at))
+                    .unwrap_or(0),
                 end => end,
             };
             stops.push(Stop {

@@ -116,6 +116,32 @@ fn behind_the_journal_and_behind_a_log_it_refuses_no_mount() {
     all_there(&mount(drive).unwrap());
 }
 
+/// The rest of a log's zone went to a file on a drive without empty zones. What the file has lost is no loss of the log.
+#[test]
+fn at_the_start_of_a_file_behind_a_log_it_refuses_no_mount() {
+    let drive = drive(MemoryDrive::new(geometry(40, 0, 0)).unwrap());
+    format_copies(&*drive, Role::Alone, 1);
+    let fs = mount(drive.clone()).unwrap();
+    support::write(&fs, "/1.log", &[1; 300]).unwrap();
+    let zone = fs.extents("/1.log").unwrap()[0].at.zone;
+    let behind_the_log = |path: &String| {
+        support::write(&fs, path, &[2; 20_000]).unwrap();
+        let extents = fs.extents(path).unwrap();
+        extents.iter().find(|e| e.at.zone == zone).map(|e| e.at)
+    };
+    let paths: Vec<String> = (0..40).map(|n| format!("/{n}.sst")).collect();
+    let found = paths
+        .iter()
+        .find_map(|path| Some((path, behind_the_log(path)?)));
+    let (path, at) = found.unwrap();
+    drop(fs);
+    spoil(&drive, at);
+    let fs = mount(drive).unwrap();
+    assert_eq!(read(&fs, "/1.log").unwrap(), [1; 300]);
+    let error = read(&fs, path).unwrap_err();
+    assert!(matches!(error, Error::Drive(_)), "{error}");
+}
+
 #[test]
 fn in_a_durable_frame_it_is_damage_that_can_be_accepted() {
     for conventional in [0, 4] {
