@@ -16,6 +16,8 @@ pub struct Live {
     settings: Option<Settings>,
     /// The files behind all of this, as they were before they were read.
     seen: Stamps,
+    /// Whether one of them could not be read at the last reload.
+    is_unread: bool,
     /// Path of the key file beside the drive.
     beside: PathBuf,
     /// Source of the keys, and one key as an example for users.
@@ -66,6 +68,7 @@ impl Live {
             judge,
             settings,
             seen,
+            is_unread: false,
             beside,
             keys,
             keyring,
@@ -76,16 +79,32 @@ impl Live {
         Ok(live)
     }
 
+    /// Reloads everything if this was `asked` for, if a file has changed since it was read, and if one could not be read
+    /// at the last try: that may pass without a change.
+    ///
+    /// # Errors
+    /// A part cannot be used; the configuration in use stays. What further tries cannot read is no error.
+    pub(crate) fn look(&mut self, asked: bool) -> Result<(), SettingsError> {
+        let is_news = asked || self.has_changed();
+        if !is_news && !self.is_unread {
+            return Ok(());
+        }
+        let read = self.read_again();
+        self.is_unread = read.as_ref().is_err_and(SettingsError::is_unread);
+        if self.is_unread && !is_news {
+            Ok(())
+        } else {
+            read
+        }
+    }
+
     /// Whether a file has changed since it was read.
-    pub(crate) fn has_changed(&self) -> bool {
+    fn has_changed(&self) -> bool {
         self.seen.are_old()
     }
 
     /// Reloads everything.
-    ///
-    /// # Errors
-    /// A part cannot be used; the configuration in use stays.
-    pub(crate) fn read_again(&mut self) -> Result<(), SettingsError> {
+    fn read_again(&mut self) -> Result<(), SettingsError> {
         // Each file is stamped before it is read: changes meanwhile lead to one more reload.
         self.seen = Stamps::of(files(self.settings.as_ref(), &self.beside));
         let settings = match &self.settings {
@@ -169,6 +188,7 @@ fn named(settings: Option<&Settings>) -> Result<Vec<Key>, SettingsError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::cell::Cell;
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
@@ -220,5 +240,38 @@ mod tests {
         write(&path, &key("b"));
         live.read_again().unwrap();
         assert!(!live.has_changed() && !is_admin(&live, "a"));
+    }
+
+    #[test]
+    fn what_cannot_be_read_for_a_moment_is_said_once_and_read_when_it_can_be() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let (path, secrets, away) = (at("zonestore.toml"), at("secrets"), at("away"));
+        fs::create_dir(&secrets).unwrap();
+        write(&secrets.join("a"), "the secret of a");
+        write(&secrets.join("b"), "the secret of b");
+        let key =
+            |name: &str| key(name).replace(&format!("{name}.secret"), &format!("secrets/{name}"));
+        write(&path, &key("a"));
+        // Between the look at the files and their reading, which changes no file.
+        let (from, to, tries) = (secrets.clone(), away.clone(), Cell::new(0));
+        let judge: Judge = Box::new(move |_| {
+            if tries.replace(tries.get() + 1) < 2 {
+                fs::rename(&from, &to).unwrap();
+            }
+            Ok(())
+        });
+        let settings = Settings::load(&path).unwrap();
+        let mut live = Live::start(Some(settings), &at("d.zoned"), judge).unwrap();
+        let is_admin = |live: &Live| live.keyring.is_admin("b", "the secret of b") == Some(true);
+        write(&path, &(key("b") + "[serve]\ndrive = \"elsewhere\"\n"));
+        assert!(live.look(false).unwrap_err().is_unread());
+        fs::rename(&away, &secrets).unwrap();
+        assert!(!live.has_changed());
+        live.look(false).unwrap();
+        assert!(!is_admin(&live));
+        fs::rename(&away, &secrets).unwrap();
+        live.look(false).unwrap();
+        assert!(is_admin(&live));
     }
 }

@@ -138,10 +138,8 @@ async fn keep_reading(
         if asked && let Err(error) = reopen_logs() {
             tracing::error!(%error, "a log cannot be opened anew; it goes on where it was");
         }
-        if (asked || live.has_changed())
-            // This may access the drive, and resolve a host name.
-            && let Err(error) = tokio::task::block_in_place(|| live.read_again())
-        {
+        // This may access the drive, and resolve a host name.
+        if let Err(error) = tokio::task::block_in_place(|| live.look(asked)) {
             tracing::error!(%error, "the configuration stays as it was");
         }
     }

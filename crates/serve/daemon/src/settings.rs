@@ -68,6 +68,20 @@ pub enum SettingsError {
     Tls(#[from] TlsError),
 }
 
+impl SettingsError {
+    /// Whether a file could not be read, which may pass without a change of the file: there were no descriptors left.
+    pub(crate) fn is_unread(&self) -> bool {
+        match self {
+            Self::File(error) | Self::Keys(KeysError::Readable(error)) => {
+                matches!(error, FileError::Unread { .. })
+            }
+            Self::Keys(error) => matches!(error, KeysError::File { .. }),
+            Self::Tls(error) => error.is_unread(),
+            _ => false,
+        }
+    }
+}
+
 /// A configuration that was read and checked.
 #[derive(Clone, Debug)]
 pub struct Settings {

@@ -47,6 +47,19 @@ pub enum TlsError {
     },
 }
 
+impl TlsError {
+    /// Whether a file could not be read at all.
+    pub fn is_unread(&self) -> bool {
+        matches!(
+            self,
+            Self::Pem {
+                source: pem::Error::Io(_),
+                ..
+            }
+        )
+    }
+}
+
 /// Certificate and key of a server; clones share them.
 #[derive(Clone)]
 pub struct Tls(Arc<RwLock<TlsAcceptor>>);
