@@ -104,8 +104,12 @@ pub fn import(arguments: &StoreImport, out: &mut Output) -> CommandResult {
         out.line(format_args!("{shown}: {objects}, {bytes}, stored"))?;
         if imported.kept > 0 {
             let kept = count(imported.kept, "object");
+            let hint = match arguments.overwrite {
+                true => "",
+                false => " (--overwrite replaces them)",
+            };
             out.line(format_args!(
-                "{kept} there already, or newer versions of them, and left as they are (--overwrite replaces them)"
+                "{kept} there already, or newer versions of them, and left as they are{hint}"
             ))?;
         }
         if imported.left_out > 0 {

@@ -399,19 +399,28 @@ pub enum Room {
     Free,
     /// This very version exists already.
     Same,
+    /// Another version is in its place, which is the same object: entity tag and all other attributes are equal.
+    Equal,
     /// Another version has its id, or it would be the current version but older than others.
     Taken,
 }
 
 impl Room {
     /// Compares a version that has these attributes with the one in its place. All versions `null` have one id, so
-    /// they are the same only if they have an entity tag and all attributes are equal.
+    /// they are the same only if the objects are equal.
     fn beside(there: &ObjectInfo, version: &Version, attributes: &Attributes) -> Self {
         let is_same = Version::of(&there.attributes) == *version;
-        let has_tag = attributes.contains_key(ETAG) && there.attributes == *attributes;
-        match is_same && (!version.is_null() || has_tag) {
-            true => Self::Same,
-            false => Self::Taken,
+        let of_object = |attributes: &Attributes| {
+            let mut attributes = attributes.clone();
+            attributes.remove(VERSION);
+            attributes
+        };
+        let is_equal =
+            attributes.contains_key(ETAG) && of_object(&there.attributes) == of_object(attributes);
+        match (is_same, is_equal) {
+            (true, is_equal) if is_equal || !version.is_null() => Self::Same,
+            (_, true) => Self::Equal,
+            (_, false) => Self::Taken,
         }
     }
 }

@@ -15,7 +15,7 @@ pub enum Arrival {
     Put,
     /// Make it the newest version: [`put_above`].
     NewVersion,
-    /// Skip it: the existing object is the same version, or newer.
+    /// Skip it: the existing object is the same version, an equal object, or newer.
     Kept,
     /// Skip it: it is an earlier version, and its bucket keeps none.
     LeftOut,
@@ -58,7 +58,8 @@ pub fn arrival(
             None => Arrival::Put,
         },
         Room::Taken if overwrite && bucket.is_some() => Arrival::NewVersion,
-        Room::Same | Room::Taken => Arrival::Kept,
+        // One that an earlier import put above what was there, too.
+        Room::Same | Room::Equal | Room::Taken => Arrival::Kept,
     })
 }
 

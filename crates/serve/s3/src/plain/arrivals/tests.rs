@@ -1,7 +1,7 @@
 //! Imports between any changes of a bucket that keeps versions.
 
 use super::*;
-use crate::attributes::{LEGAL_HOLD, VERSION, VERSIONING, VERSIONING_ENABLED};
+use crate::attributes::{ETAG, LEGAL_HOLD, VERSION, VERSIONING, VERSIONING_ENABLED};
 use crate::collections::versions_of;
 use crate::test_bucket::{BUCKET, bucket, written};
 use crate::versions::{Locks, Version, parse_name};
@@ -318,4 +318,31 @@ fn what_was_removed_since_comes_back_above_and_only_if_it_is_asked_for() {
     assert_eq!(bucket.attributes[VERSIONING], VERSIONING_ENABLED);
     let current = bed.store.stat(BUCKET, "a").unwrap().unwrap();
     assert!(current.attributes.contains_key(VERSION));
+}
+
+/// As after an import that was interrupted.
+#[test]
+fn what_has_come_above_does_not_come_again() {
+    let mut bed = Bed::new();
+    bed.put("a", false);
+    let tag = |tag: &[u8]| Attributes::from([(ETAG.to_owned(), tag.to_vec())]);
+    let brought = Brought {
+        collection: BUCKET.to_owned(),
+        name: "a".into(),
+        attributes: tag(b"1"),
+        bytes: bed.bytes(),
+    };
+    for versions in [2, 2] {
+        bed.import(vec![brought.clone()], true);
+        assert_eq!(bed.versions()["a"].len(), versions);
+    }
+    let attributes = tag(b"2");
+    bed.import(
+        vec![Brought {
+            attributes,
+            ..brought
+        }],
+        true,
+    );
+    assert_eq!(bed.versions()["a"].len(), 3);
 }
