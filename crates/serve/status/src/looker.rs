@@ -10,6 +10,12 @@ use tokio::sync::{Semaphore, watch};
 /// How long a request waits for a new snapshot, so that a drive that does not answer shows as such.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// How old the latest snapshot may be, so that on a large drive snapshots take at most a fifth of the time. One that
+/// took longer than [`PATIENCE`] waited for a drive that did not answer, which says nothing of the next one.
+fn oldest(max_age: Duration, took: Duration) -> Duration {
+    max_age.max(took.min(PATIENCE) * 5)
+}
+
 /// Takes snapshots on request.
 pub(crate) struct Looker {
     served: Arc<Served>,
@@ -35,8 +41,7 @@ impl Looker {
     pub(crate) async fn latest(&self, max_age: Duration) -> Option<Arc<Look>> {
         let mut news = self.latest.subscribe();
         let latest = news.borrow_and_update().clone();
-        // On a large drive, snapshots take at most a fifth of the time.
-        let max_age = max_age.max(*self.took.lock() * 5);
+        let max_age = oldest(max_age, *self.took.lock());
         if let Some(latest) = latest
             && latest.taken.elapsed() < max_age
         {
@@ -58,5 +63,19 @@ impl Looker {
         }
         let _ = tokio::time::timeout(PATIENCE, news.changed()).await;
         news.borrow().clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drive_that_was_silent_for_an_hour_is_looked_at_soon() {
+        let second = Duration::from_secs(1);
+        let of = |took| oldest(second, took);
+        assert_eq!(of(second / 10), second);
+        assert_eq!(of(second), 5 * second);
+        assert_eq!(of(3_600 * second), 10 * second);
     }
 }
