@@ -4,7 +4,7 @@
 use control::{StoreView, ViewError};
 use parking_lot::Mutex;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 use store::Store;
 
@@ -35,21 +35,40 @@ pub struct Bucket {
 pub struct Buckets {
     /// Time since that count ended.
     pub age_seconds: f64,
-    /// In order of their names.
-    pub buckets: Vec<Bucket>,
+    #[serde(flatten)]
+    sizes: Sizes,
+}
+
+/// What a count found, in order of the buckets' names.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize)]
+struct Sizes {
+    buckets: Vec<Bucket>,
+    /// Names of buckets that could not be listed.
+    not_counted: Vec<String>,
 }
 
 #[derive(Default)]
 struct State {
     asked: Option<Instant>,
     is_counting: bool,
-    counted: Option<(Instant, Vec<Bucket>)>,
+    counted: Option<(Instant, Sizes)>,
     due: Option<Instant>,
 }
 
 /// Counts the objects and bytes of all buckets.
 #[derive(Default)]
 pub(crate) struct Counter(Mutex<State>);
+
+/// A count under way, and when it began. It ends where the count panics, too: else no other would begin.
+struct Turn<'a>(&'a Mutex<State>, Instant);
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.is_counting = false;
+        state.due = Some(Instant::now() + PAUSE.max(self.1.elapsed() * PAUSES));
+    }
+}
 
 /// Why a count ended early.
 enum Ended {
@@ -68,9 +87,9 @@ impl Counter {
     pub(crate) fn ask(&self) -> (Option<Buckets>, bool) {
         let (mut state, now) = (self.0.lock(), Instant::now());
         state.asked = Some(now);
-        let counted = state.counted.as_ref().map(|(at, buckets)| Buckets {
+        let counted = state.counted.as_ref().map(|(at, sizes)| Buckets {
             age_seconds: at.elapsed().as_secs_f64(),
-            buckets: buckets.clone(),
+            sizes: sizes.clone(),
         });
         let is_due = !state.is_counting && state.due.is_none_or(|due| due <= now);
         state.is_counting |= is_due;
@@ -79,49 +98,116 @@ impl Counter {
 
     /// Counts all buckets, which may take long; call it on a thread that may block.
     pub(crate) fn count(&self, store: &Store) {
-        let begin = Instant::now();
-        let counted = self.counted(store);
+        self.run(|| {
+            let view = StoreView::Here(store.clone());
+            let names = view.collections()?.into_iter().map(|of| of.name);
+            self.sizes(names, |name, each| {
+                view.for_each_object(name, b"", |object| each(object.size))?;
+                Ok(())
+            })
+        });
+    }
+
+    fn run(&self, count: impl FnOnce() -> Result<Sizes, Ended>) {
+        let turn = Turn(&self.0, Instant::now());
+        let counted = count();
+        drop(turn);
         let mut state = self.0.lock();
-        state.is_counting = false;
-        state.due = Some(Instant::now() + PAUSE.max(begin.elapsed() * PAUSES));
         match counted {
-            Ok(buckets) => state.counted = Some((Instant::now(), buckets)),
+            Ok(sizes) => state.counted = Some((Instant::now(), sizes)),
             Err(Ended::NobodyLooks) => state.due = None,
-            Err(Ended::Failed(error)) => tracing::debug!(%error, "buckets were not counted"),
+            Err(Ended::Failed(error)) => tracing::warn!(%error, "buckets were not counted"),
         }
     }
 
-    fn counted(&self, store: &Store) -> Result<Vec<Bucket>, Ended> {
-        let view = StoreView::Here(store.clone());
+    /// Counts these collections; `list` passes the bytes of each object of one. One that has been removed meanwhile is
+    /// left out.
+    fn sizes(
+        &self,
+        collections: impl Iterator<Item = String>,
+        list: impl Fn(&str, &mut dyn FnMut(u64) -> Result<(), Ended>) -> Result<(), Ended>,
+    ) -> Result<Sizes, Ended> {
         let mut buckets = BTreeMap::<String, (u64, u64)>::new();
-        for collection in view.collections()? {
-            if collection.name.starts_with(UPLOADS) {
-                continue;
-            }
+        let mut failed = BTreeSet::new();
+        for collection in collections.filter(|name| !name.starts_with(UPLOADS)) {
             let (mut objects, mut bytes) = (0u64, 0);
-            view.for_each_object(&collection.name, b"", |object| {
+            let listed = list(&collection, &mut |size| {
                 objects += 1;
-                bytes += object.size;
+                bytes += size;
                 if objects % 1024 == 0 && self.is_forgotten() {
                     return Err(Ended::NobodyLooks);
                 }
                 Ok(())
-            })?;
-            let name = collection.name.strip_prefix(VERSIONS);
-            let name = name.map_or(collection.name.clone(), str::to_owned);
-            let bucket = buckets.entry(name).or_default();
+            });
+            let name = collection.strip_prefix(VERSIONS).unwrap_or(&collection);
+            match listed {
+                Ok(()) => {}
+                Err(Ended::NobodyLooks) => return Err(Ended::NobodyLooks),
+                Err(Ended::Failed(ViewError::Store(store::Error::NoCollection { .. }))) => continue,
+                Err(Ended::Failed(error)) => {
+                    tracing::warn!(%error, collection, "a bucket was not counted");
+                    failed.insert(name.to_owned());
+                }
+            }
+            let bucket = buckets.entry(name.to_owned()).or_default();
             *bucket = (bucket.0 + objects, bucket.1 + bytes);
         }
+        buckets.retain(|name, _| !failed.contains(name));
         let bucket = |(name, (objects, bytes))| Bucket {
             name,
             objects,
             bytes,
         };
-        Ok(buckets.into_iter().map(bucket).collect())
+        Ok(Sizes {
+            buckets: buckets.into_iter().map(bucket).collect(),
+            not_counted: failed.into_iter().collect(),
+        })
     }
 
     fn is_forgotten(&self) -> bool {
         let asked = self.0.lock().asked;
         asked.is_none_or(|asked| asked.elapsed() > PATIENCE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    #[test]
+    fn a_bucket_that_cannot_be_listed_leaves_the_others_counted() {
+        let names = ["a", "broken", "removed", "z", ".versions/a", ".versions/z"];
+        let sizes = Counter::default().sizes(names.map(str::to_owned).into_iter(), |name, each| {
+            each(10)?;
+            Err(Ended::Failed(ViewError::Store(match name {
+                "removed" => store::Error::NoCollection {
+                    collection: name.to_owned(),
+                },
+                "broken" | ".versions/z" => store::Error::ReadOnly,
+                _ => return Ok(()),
+            })))
+        });
+        let Ok(sizes) = sizes else {
+            panic!("the others can be listed")
+        };
+        let a = Bucket {
+            name: "a".to_owned(),
+            objects: 2,
+            bytes: 20,
+        };
+        assert_eq!(sizes.buckets, [a]);
+        assert_eq!(sizes.not_counted, ["broken", "z"]);
+    }
+
+    #[test]
+    fn a_count_that_panics_is_not_the_last_one() {
+        let counter = Counter::default();
+        assert!(counter.ask().1);
+        assert!(!counter.ask().1, "one is under way");
+        let ended = catch_unwind(AssertUnwindSafe(|| counter.run(|| panic!("broken"))));
+        assert!(ended.is_err());
+        let state = counter.0.lock();
+        assert!(!state.is_counting && state.due.is_some());
     }
 }
