@@ -5,7 +5,8 @@ use crate::watch::Watch;
 use runtime::thread;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Carries out `operation` with each number below `count`, `threads` at a time; ends with the first error.
+/// Carries out `operation` with each number below `count`, `threads` at a time. After an error, no thread begins
+/// another one.
 pub fn together(
     threads: u32,
     count: u64,
@@ -19,8 +20,11 @@ pub fn together(
             if number >= count {
                 return Ok(());
             }
-            watch.check()?;
-            operation(number)?;
+            let done = watch.check().and_then(|()| operation(number));
+            if done.is_err() {
+                next.fetch_max(count, Ordering::Relaxed);
+                return done;
+            }
         }
     };
     thread::scope(|scope| {
@@ -34,3 +38,6 @@ pub fn together(
         Ok(())
     })
 }
+
+#[cfg(test)]
+mod tests;
