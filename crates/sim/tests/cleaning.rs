@@ -2,6 +2,7 @@
 
 use sim::cleaning::{Load, Skew};
 use sim::placement::Placement;
+use sim::policy::Policy;
 use zone_alloc::Greedy;
 
 const PLACEMENTS: [Placement; 5] = [
@@ -82,6 +83,24 @@ fn the_smallest_drives_go_on_and_impossible_ones_are_refused() {
         .run(&Greedy, |_, _| {})
         .is_err()
     );
+}
+
+/// Full zones may be wholly live while what is dead lies in open ones.
+#[test]
+fn every_policy_ends_where_the_streams_take_all_spare_zones() {
+    for policy in Policy::ALL.map(|(_, policy, _)| policy) {
+        for placement in PLACEMENTS {
+            let load = Load {
+                zones: 20,
+                utilization: 0.95,
+                placement,
+                writes: 20_000,
+                ..UNIFORM
+            };
+            let cost = policy.measure(&load, |_, _| {}).unwrap();
+            assert_eq!(cost.blocks_written, 20_000);
+        }
+    }
 }
 
 #[test]

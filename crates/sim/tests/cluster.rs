@@ -421,6 +421,26 @@ fn drives_as_models_and_as_measured_of_the_model_are_alike_where_hardly_anything
     );
 }
 
+/// Of 20 zones, 6 are free, and the cleaner would like 8.
+#[test]
+fn every_policy_goes_on_where_the_free_zones_it_would_like_cannot_be_won() {
+    for policy in Policy::ALL.map(|(_, policy, _)| policy) {
+        let scenario = Scenario {
+            layout: Layout::Zones {
+                zones: 20,
+                zone_bytes: 64 * MIB,
+                utilization: 0.7,
+                free_zones: "2..8".parse().unwrap(),
+                pace: Pace::Full,
+                policy,
+            },
+            ..zoned(Coordination::Turns, 4)
+        };
+        let report = run(&scenario, &open(40.0, 0.5, 60.0));
+        assert!(report.writes_per_second > 0.0);
+    }
+}
+
 #[test]
 fn what_cannot_be_is_refused() {
     let fine = zoned(Coordination::None, 8);
