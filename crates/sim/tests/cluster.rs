@@ -370,6 +370,24 @@ fn writes_wait_for_zones_and_end_and_a_full_cluster_says_so() {
         simulation.run(&filling, &mut |_| true),
         Err(Impossible::Full)
     );
+    // Here the write that waits is the last event.
+    let one_by_one = Load {
+        writers: 1,
+        overwrites: false,
+        until: Until::Seconds(1e5),
+        ..open(0.0, 0.0, 60.0)
+    };
+    let alone = Scenario {
+        nodes: 1,
+        redundancy: Redundancy::Replicas(1),
+        coordination: Coordination::None,
+        ..slow.clone()
+    };
+    let mut simulation = Simulation::new(&alone).unwrap();
+    assert_eq!(
+        simulation.run(&one_by_one, &mut |_| true),
+        Err(Impossible::Full)
+    );
     let mut simulation = Simulation::new(&slow).unwrap();
     assert_eq!(
         simulation.run(&load, &mut |_| false),
@@ -481,6 +499,10 @@ fn what_cannot_be_is_refused() {
         of(&|s| (s.nodes, s.lost) = (3, Some(lost(1)))),
         Impossible::TooFewDrives { .. }
     ));
+    let alone = |s: &mut Scenario| {
+        (s.redundancy, s.lost) = (Redundancy::Replicas(1), Some(lost(1)));
+    };
+    assert!(matches!(of(&alone), Impossible::Number { .. }));
     let at = |share: f64| {
         of(&|s| {
             if let Layout::Zones { utilization, .. } = &mut s.layout {

@@ -411,6 +411,11 @@ impl Scenario {
             "0 for no limit, or 1 MB a second or more",
         )?;
         let (redundancy, width) = (self.redundancy, self.redundancy.width());
+        number(
+            self.lost.is_none() || redundancy.to_read() < width,
+            "the redundancy",
+            "2 replicas or more, or an erasure code, where a drive is lost",
+        )?;
         let spare = u32::from(self.lost.is_some());
         if u64::from(width + spare) > drives {
             return Err(Impossible::TooFewDrives {

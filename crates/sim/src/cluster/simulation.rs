@@ -314,8 +314,11 @@ impl Simulation {
             self.step(&mut run);
             count = count.wrapping_add(1);
         }
-        if run.counted_to().is_none() {
-            run.at_last = self.totals(run.last_answer);
+        if self.is_full {
+            return Err(Impossible::Full);
+        }
+        if run.is_open || run.counted_to().is_none() {
+            run.at_last = self.totals(run.counted_to().unwrap_or(run.last_answer));
         }
         let refused = self.drives.iter().map(|drive| drive.disk.refused()).sum();
         if refused > 0 {
@@ -709,7 +712,10 @@ impl Simulation {
                     return;
                 }
                 Next::Wait(_) => {}
-                Next::Nothing => return self.stop_cleaning(drive),
+                Next::Nothing => {
+                    self.is_full |= !self.drives[drive as usize].waiting.is_empty();
+                    return self.stop_cleaning(drive);
+                }
             }
         }
     }
