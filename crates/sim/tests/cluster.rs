@@ -460,6 +460,26 @@ fn every_policy_goes_on_where_the_free_zones_it_would_like_cannot_be_won() {
 }
 
 #[test]
+fn a_drive_that_refuses_jobs_while_their_times_are_measured_is_refused() {
+    let with = |name, change: &dyn Fn(&mut Profile)| {
+        let mut profile = Profile::named(name).unwrap();
+        change(&mut profile);
+        let sizes = Sizes {
+            part: 16 * MIB,
+            piece: MIB / 2,
+            band_part: 1.0,
+        };
+        calibrate(&profile, BackEnd::OneFlush, sizes, 1).map(|_| ())
+    };
+    assert_eq!(with("hm-smr-14tb", &|_| ()), Ok(()));
+    let few_zones = |profile: &mut Profile| profile.capacity_bytes = 600 * 256 * MIB;
+    let small = |profile: &mut Profile| profile.capacity_bytes = 8 * MIB;
+    for refused in [with("hm-smr-14tb", &few_zones), with("wd5000ys", &small)] {
+        assert!(matches!(refused, Err(Impossible::Drive(_))), "{refused:?}");
+    }
+}
+
+#[test]
 fn what_cannot_be_is_refused() {
     let fine = zoned(Coordination::None, 8);
     let refused = |scenario: Scenario| Simulation::new(&scenario).unwrap_err();

@@ -2,11 +2,12 @@
 
 use super::job::{Job, Owner, Work};
 use super::model_disk::{BackEnd, ModelDisk};
+use super::scenario::Impossible;
 use super::served_disk::Calibrated;
 use super::service::Service;
 use super::translation::Translation;
 use drive_model::layer::LayerShape;
-use drive_model::{BLOCK_BYTES, Profile, ProfileError, Span, Time};
+use drive_model::{BLOCK_BYTES, Profile, Span, Time};
 use serde::Deserialize;
 
 /// Jobs of each kind that are measured.
@@ -60,13 +61,13 @@ impl From<Times> for Calibrated {
 /// the drive.
 ///
 /// # Errors
-/// The profile cannot be built.
+/// The profile cannot be built, or its drive refuses these jobs.
 pub fn calibrate(
     profile: &Profile,
     back_end: BackEnd,
     sizes: Sizes,
     seed: u64,
-) -> Result<Calibrated, ProfileError> {
+) -> Result<Calibrated, Impossible> {
     let zone = profile.zones.as_ref().map(|zones| zones.zone_size_bytes);
     let block_drive = profile.capacity_bytes / 16 * 15;
     let bytes = zone.map_or(block_drive, |zone| zone * ZONES);
@@ -95,7 +96,7 @@ pub fn calibrate(
             let inside = (zone / 16).saturating_sub(length) / BLOCK_BYTES;
             n.unwrap_or_default() * zone + random.u64(..=inside) * BLOCK_BYTES
         }
-        None => random.u64(..=(bytes - length) / BLOCK_BYTES) * BLOCK_BYTES,
+        None => random.u64(..=bytes.saturating_sub(length) / BLOCK_BYTES) * BLOCK_BYTES,
     };
     let mut took: [Vec<Span>; 3] = Default::default();
     let mut run = |disk: &mut ModelDisk, job: Job, times: &mut Vec<Span>| {
@@ -122,6 +123,15 @@ pub fn calibrate(
             run(&mut disk, job(work, length, from, *to), &mut took[kind]);
             *to += length.next_multiple_of(BLOCK_BYTES);
         }
+    }
+    // A refusal takes next to no time, and would be measured as the time of a job.
+    if disk.refused() > 0 {
+        return Err(Impossible::Drive(if zone.is_some() {
+            "the drive refuses requests while times are measured, which writes to 128 zones: give the profile so many \
+             sequential zones, and one conventional zone or more, all of which can be open"
+        } else {
+            "the drive refuses requests while times are measured: it is too small for objects of this size"
+        }));
     }
     let translation = translation(profile, &mut disk, now, sizes);
     let [read, write, moved] = took.map(Service::measured);

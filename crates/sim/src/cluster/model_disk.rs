@@ -158,8 +158,9 @@ impl ModelDisk {
     /// Writes the beginning of a zone before the simulation starts, and flushes. Returns when that is done.
     pub fn prefill(&mut self, at: u64, bytes: u64, now: Time) -> Time {
         let request = Request::write(self.places.lba(at), (bytes / BLOCK_BYTES) as u32);
-        let written = self.model.submit(request, now).at;
-        self.model.submit(Request::flush(), written).at
+        let written = self.model.submit(request, now);
+        self.refused += u64::from(written.result.is_err());
+        self.model.submit(Request::flush(), written.at).at
     }
 
     /// Lets time pass.
