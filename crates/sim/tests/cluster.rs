@@ -523,6 +523,8 @@ fn what_cannot_be_is_refused() {
         (s.redundancy, s.lost) = (Redundancy::Replicas(1), Some(lost(1)));
     };
     assert!(matches!(of(&alone), Impossible::Number { .. }));
+    let many = |s: &mut Scenario| (s.nodes, s.partitions_a_drive) = (20_000, 1_000);
+    assert!(matches!(of(&many), Impossible::Number { .. }));
     let at = |share: f64| {
         of(&|s| {
             if let Layout::Zones { utilization, .. } = &mut s.layout {

@@ -13,6 +13,8 @@ use zone_alloc::{Pace, Watermarks};
 
 /// The most drives, and the most proxies.
 const MOST_DRIVES: u64 = 100_000;
+/// The most drives times partitions of each. A part of a partition takes some 8 bytes of memory.
+const MOST_PARTITIONS: u64 = 16_000_000;
 /// The most replicas or fragments of an object.
 const MOST_PARTS: u32 = 32;
 /// The slowest network, in bytes a second: with a slower one, the simulation would be of nothing but waiting.
@@ -409,6 +411,11 @@ impl Scenario {
             self.link_bytes_per_second == 0 || self.link_bytes_per_second >= LEAST_NETWORK,
             "the network",
             "0 for no limit, or 1 MB a second or more",
+        )?;
+        number(
+            drives * u64::from(self.partitions_a_drive) <= MOST_PARTITIONS,
+            "the product of drives and partitions a drive",
+            "16 million at most",
         )?;
         let (redundancy, width) = (self.redundancy, self.redundancy.width());
         number(
