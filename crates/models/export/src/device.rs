@@ -9,15 +9,40 @@ use drive_model::workload::Counters;
 use drive_model::{AnyProfile, BLOCK_BYTES, Model, Time};
 use runtime::sync::Mutex;
 use runtime::{HashMap, Runtime, thread};
-use std::io;
+use std::io::{self, Read};
 use std::os::fd::BorrowedFd;
+use std::time::Duration;
 
 /// Limit on concurrent clients; further ones are turned away.
 const MOST_CLIENTS: usize = 64;
 
+/// How long a client may take until its first request can come, so that those who say nothing keep nobody out.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
 /// An exported model.
 pub struct Device {
     shared: Shared,
+    clock: Runtime,
+    handshake: Duration,
+}
+
+/// A client's stream until its handshake ends.
+struct Handshake<'a> {
+    stream: &'a mut Stream,
+    clock: &'a Runtime,
+    /// On the clock.
+    until: Duration,
+}
+
+impl Read for Handshake<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.until.saturating_sub(self.clock.now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        self.stream.limit(Some(left))?;
+        self.stream.read(buffer)
+    }
 }
 
 impl Export {
@@ -45,6 +70,8 @@ impl Device {
         runtime: Runtime,
     ) -> Self {
         Self {
+            clock: runtime.clone(),
+            handshake: HANDSHAKE,
             shared: Shared {
                 drive: PacedDevice::new(model, start, speed_up, data, runtime),
                 counters,
@@ -106,7 +133,17 @@ impl Device {
             .map_err(server::ServeError::from)
             .and_then(|mut output| {
                 let client = Client::new(&self.shared);
-                server::serve(&mut input, &mut output, export, &client)
+                let mut handshake = Handshake {
+                    stream: &mut input,
+                    clock: &self.clock,
+                    until: self.clock.now() + self.handshake,
+                };
+                let transmits = server::negotiate(&mut handshake, &mut output, export);
+                let transmits = transmits.and_then(|transmits| {
+                    input.limit(None)?;
+                    Ok(transmits)
+                });
+                server::transmit(transmits, &mut input, &mut output, export, &client)
             });
         // A client that was killed is not an error of the drive.
         if let Err(error) = served {
@@ -119,5 +156,46 @@ impl Device {
     pub fn finish(self) -> (Box<dyn Model>, Time, Counters) {
         let (model, end) = self.shared.drive.finish();
         (model, end, self.shared.counters)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::io::Write;
+    use std::net::Shutdown;
+    use std::os::unix::net::UnixStream;
+
+    /// Bytes that a client gets whose handshake and disconnection are in the socket already.
+    fn answered(handshake: Duration) -> (usize, Option<Duration>) {
+        let profile = AnyProfile::named("seagate-cmr").unwrap();
+        let model = profile.model(1).unwrap();
+        let export = Export::of(&profile, &*model);
+        let data = SparseFile::unnamed(export.bytes).unwrap();
+        let counters = Counters::new().unwrap();
+        let device = Device {
+            handshake,
+            ..Device::new(model, Time::START, 1.0, data, counters, Runtime::system())
+        };
+        let (mut client, server) = UnixStream::pair().unwrap();
+        let kept = server.try_clone().unwrap();
+        // Flags of both sides, then a list of exports.
+        client.write_all(&3u32.to_be_bytes()).unwrap();
+        client.write_all(b"IHAVEOPT").unwrap();
+        client.write_all(&[0, 0, 0, 3, 0, 0, 0, 0]).unwrap();
+        client.shutdown(Shutdown::Write).unwrap();
+        device.one_client(Stream::Unix(server), &export);
+        let mut bytes = Vec::new();
+        client.read_to_end(&mut bytes).unwrap();
+        (bytes.len(), kept.read_timeout().unwrap())
+    }
+
+    #[test]
+    fn a_handshake_takes_no_longer_than_it_may_and_what_follows_has_no_limit() {
+        let (greeting, _) = answered(Duration::ZERO);
+        assert_eq!(greeting, 18);
+        let (more, limit) = answered(Duration::from_secs(3_600));
+        assert!(more > greeting && limit.is_none());
     }
 }

@@ -8,6 +8,7 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
+use std::time::Duration;
 use thiserror::Error;
 
 /// Address to listen at.
@@ -164,6 +165,18 @@ impl Stream {
             Self::Unix(stream) => Self::Unix(stream.try_clone()?),
             Self::Tcp(stream) => Self::Tcp(stream.try_clone()?),
         })
+    }
+
+    /// Limits how long a read or a write may wait; `None` for no limit.
+    pub(crate) fn limit(&self, limit: Option<Duration>) -> io::Result<()> {
+        match self {
+            Self::Unix(stream) => stream
+                .set_read_timeout(limit)
+                .and_then(|()| stream.set_write_timeout(limit)),
+            Self::Tcp(stream) => stream
+                .set_read_timeout(limit)
+                .and_then(|()| stream.set_write_timeout(limit)),
+        }
     }
 
     /// Ends the stream in both directions: a blocked read finds its end.

@@ -57,6 +57,17 @@ pub fn serve(
     session: &impl Session,
 ) -> Result<(), ServeError> {
     let transmits = negotiate(input, output, export);
+    transmit(transmits, input, output, export, session)
+}
+
+/// Handles the requests that follow a [handshake](negotiate), if any do.
+pub(crate) fn transmit(
+    transmits: Result<bool, ServeError>,
+    input: &mut impl Read,
+    output: &mut (impl Write + Send),
+    export: &Export,
+    session: &impl Session,
+) -> Result<(), ServeError> {
     if !matches!(transmits, Ok(true)) {
         session.end();
         return transmits.map(|_| ());
@@ -85,7 +96,7 @@ fn fill(input: &mut impl Read, bytes: &mut [u8]) -> io::Result<bool> {
 }
 
 /// The handshake; `true` if requests follow.
-fn negotiate(
+pub(crate) fn negotiate(
     input: &mut impl Read,
     output: &mut impl Write,
     export: &Export,
