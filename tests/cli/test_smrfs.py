@@ -69,7 +69,8 @@ def test_wrong_options_change_nothing(zonestore, drive, caveat):
     for options in wrong:
         said = zonestore.try_("smrfs", "mkfs", drive, "--force", *options.split()).failed(2)
         assert "help smrfs mkfs" in said and "another drive" not in said or "isolation" in options
-    for options in ("--no-overlap-range 20", "--unshingled 64KiB", "--unshingled 1TiB"):
+    # The last one fits on the drive, but not beside the header and the bitmap.
+    for options in ("--no-overlap-range 20", "--unshingled 64KiB", "--unshingled 1TiB", "--unshingled 65024KiB"):
         more = ["--force", "--isolation-distance", 16, *options.split()]
         assert "help smrfs mkfs" in zonestore.try_("smrfs", "mkfs", caveat, *more).failed(2)
     both = "--kind strict-append --isolation-distance 4".split()

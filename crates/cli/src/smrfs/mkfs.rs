@@ -44,11 +44,10 @@ fn medium(drive: Drive, arguments: &SmrfsMkfs, options: &MkfsOptions) -> Command
             .unshingled
             .map_or((bytes / 32).max(1 << 20), |size| size.0),
     });
-    // A trial without a stored bitmap.
     let planned = match &shape {
         None => Medium::Bands(drive.clone()),
         Some(shape) => {
-            let planned = CaveatDevice::in_memory(drive.clone(), shape, None);
+            let planned = CaveatDevice::planned(drive.clone(), shape);
             Medium::Caveat(Arc::new(planned.map_err(::smrfs::Error::from)?))
         }
     };

@@ -184,11 +184,8 @@ impl CaveatDevice {
         inner: Arc<dyn ZonedDevice>,
         shape: &CaveatShape,
     ) -> Result<Self, CaveatDeviceError> {
-        let end = format::copy_at(inner.geometry());
-        let end = end.map_or_else(|| below(&*inner), Ok)?;
-        let header = Self::header(end, shape, true)?;
-        let damaged = header.drive.new_bitmap();
-        let this = Self::of(inner, header, damaged, true)?;
+        let this = Self::planned(inner, shape)?;
+        let header = this.header;
         let state = this.state.lock();
         for piece in 0..header.pieces() {
             this.write_piece(&state.without_power, piece)?;
@@ -199,6 +196,21 @@ impl CaveatDevice {
         places(&*this.inner).try_for_each(|place| this.write_header(place))?;
         this.inner.flush()?;
         Ok(this)
+    }
+
+    /// The drive as [`Self::create`] would make it; nothing is written.
+    ///
+    /// # Errors
+    /// As [`Self::create`].
+    pub fn planned(
+        inner: Arc<dyn ZonedDevice>,
+        shape: &CaveatShape,
+    ) -> Result<Self, CaveatDeviceError> {
+        let end = format::copy_at(inner.geometry());
+        let end = end.map_or_else(|| below(&*inner), Ok)?;
+        let header = Self::header(end, shape, true)?;
+        let damaged = header.drive.new_bitmap();
+        Self::of(inner, header, damaged, true)
     }
 
     fn write_header(&self, place: u64) -> ZoneResult<()> {
@@ -676,6 +688,22 @@ mod tests {
         let without_power = drive.damage_without_power();
         let damaged = without_power.runs_in(10, 30, true).collect::<Vec<_>>();
         assert_eq!(damaged, [(16, 20)]);
+    }
+
+    #[test]
+    fn a_plan_has_no_room_that_the_drive_has_not() {
+        for zones in [8, 20] {
+            let below = Arc::new(MemoryDrive::new(geometry(zones)).unwrap());
+            let planned = CaveatDevice::planned(below.clone(), &SHAPE).unwrap();
+            assert!(!is_there(&*below).unwrap(), "nothing is written");
+            let made = CaveatDevice::create(below.clone(), &SHAPE).unwrap();
+            assert_eq!(planned.modesense(), made.modesense());
+            let whole = CaveatShape {
+                unshingled_bytes: below.geometry().size_bytes(),
+                ..SHAPE
+            };
+            assert!(CaveatDevice::planned(below, &whole).is_err());
+        }
     }
 
     #[test]
