@@ -94,6 +94,8 @@ struct State {
     pending: Bits,
     /// Ranges in which [`Self::pending`] may have bits, as first block and end (exclusive).
     unflushed: Vec<(u64, u64)>,
+    /// Ranges in which the stored bitmap may differ from [`Self::without_power`].
+    unstored: Vec<(u64, u64)>,
 }
 
 impl std::fmt::Debug for CaveatDevice {
@@ -337,6 +339,7 @@ impl CaveatDevice {
                 without_power: damaged,
                 pending: Bits::new(blocks, false),
                 unflushed: Vec::new(),
+                unstored: Vec::new(),
             }),
         })
     }
@@ -419,19 +422,20 @@ impl CaveatDevice {
         Ok(())
     }
 
-    /// Stores those pieces of the bitmap that have bits of blocks `runs`, as first block and end (exclusive).
-    fn keep(&self, bits: &Bits, runs: &[(u64, u64)]) -> ZoneResult<()> {
-        if !self.is_kept {
-            return Ok(());
+    /// Stores those pieces of the bitmap that have changed. If that fails, the next call stores them.
+    fn keep(&self, state: &mut State) -> ZoneResult<()> {
+        if self.is_kept {
+            let piece = |block| format::piece_of(block, self.geometry.block_size);
+            let changed = state.unstored.iter();
+            let pieces: BTreeSet<u64> = changed
+                .flat_map(|(from, to)| piece(*from)..=piece(*to - 1))
+                .collect();
+            pieces
+                .into_iter()
+                .try_for_each(|piece| self.write_piece(&state.without_power, piece))?;
         }
-        let piece = |block| format::piece_of(block, self.geometry.block_size);
-        let pieces = runs.iter().filter(|(from, to)| from < to);
-        let pieces: BTreeSet<u64> = pieces
-            .flat_map(|(from, to)| piece(*from)..=piece(*to - 1))
-            .collect();
-        pieces
-            .into_iter()
-            .try_for_each(|piece| self.write_piece(bits, piece))
+        state.unstored.clear();
+        Ok(())
     }
 
     /// Records which blocks a write of `first..end` may damage. Called before the write.
@@ -441,8 +445,9 @@ impl CaveatDevice {
         let to = to.min(parameters.blocks);
         // The stored bitmap keeps the bits of blocks that are rewritten until a flush.
         if state.without_power.set(from, to, true) {
-            self.keep(&state.without_power, &[(from, to)])?;
+            state.unstored.push((from, to));
         }
+        self.keep(state)?;
         state.pending.set(from, to, false);
         state.pending.set(first, end, true);
         state.unflushed.push((first, end));
@@ -534,9 +539,9 @@ impl ZonedDevice for CaveatDevice {
             drive,
             without_power,
             pending,
+            unstored,
             ..
         } = &mut *state;
-        let mut changed = Vec::new();
         for (first, end) in written {
             // Blocks written or damaged during the flush wait for the next one.
             for block in first..end {
@@ -544,16 +549,17 @@ impl ZonedDevice for CaveatDevice {
                     && !pending.get(block)
                     && without_power.set(block, block + 1, false)
                 {
-                    changed.push((block, block + 1));
+                    unstored.push((block, block + 1));
                 }
             }
         }
-        if changed.is_empty() || !self.is_kept {
-            return Ok(());
-        }
-        self.keep(&state.without_power, &changed)?;
+        let is_changed = self.is_kept && !unstored.is_empty();
+        self.keep(&mut state)?;
         drop(state);
-        self.inner.flush()
+        if is_changed {
+            self.inner.flush()?;
+        }
+        Ok(())
     }
 
     fn host_free_bytes(&self) -> Option<u64> {
@@ -573,7 +579,9 @@ impl ZonedDevice for CaveatDevice {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use device::changed::{Change, Changed};
     use device::{MemoryDrive, PowerCut};
+    use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
     const BLOCK: usize = 4096;
 
@@ -688,6 +696,44 @@ mod tests {
         let without_power = drive.damage_without_power();
         let damaged = without_power.runs_in(10, 30, true).collect::<Vec<_>>();
         assert_eq!(damaged, [(16, 20)]);
+    }
+
+    struct Failing(AtomicBool);
+
+    impl Change<MemoryDrive> for Failing {
+        fn write(&self, drive: &MemoryDrive, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
+            if self.0.load(Relaxed) {
+                return Err(no_zone(ZoneCommand::Write));
+            }
+            drive.write(at, data)
+        }
+    }
+
+    #[test]
+    fn bits_that_could_not_be_stored_are_stored_later() {
+        let below = Arc::new(Changed {
+            drive: MemoryDrive::new(geometry(8)).unwrap(),
+            change: Failing(AtomicBool::new(false)),
+        });
+        let fails = |is_so| below.change.0.store(is_so, Relaxed);
+        let drive = CaveatDevice::create(below.clone(), &SHAPE).unwrap();
+        drive.write(at(10), &[1; 20 * BLOCK]).unwrap();
+        drive.flush().unwrap();
+        fails(true);
+        drive.write(at(12), &[2; BLOCK]).unwrap_err();
+        fails(false);
+        drive.write(at(12), &[2; BLOCK]).unwrap();
+        let after_cut = CaveatDevice::open(below.clone()).unwrap();
+        assert_eq!(after_cut.dump(), [(0, 14), (17, 13)]);
+
+        drive.write(at(14), &[3; 3 * BLOCK]).unwrap();
+        drive.write(at(18), &[3; 2 * BLOCK]).unwrap();
+        fails(true);
+        drive.flush().unwrap_err();
+        fails(false);
+        drive.flush().unwrap();
+        let after_cut = CaveatDevice::open(below.clone()).unwrap();
+        assert_eq!(after_cut.dump(), drive.dump());
     }
 
     #[test]
