@@ -107,6 +107,7 @@ impl From<HostError> for CommandError {
         }
         sorted! { error:
             E::InUse { .. } => Busy, "unmount it, or stop what uses it; --read-only only reads";
+            E::Replaced { .. } => Failed, "nothing was written; look at what is there now, and try again";
             E::ReadOnly { .. } => Failed, "--read-only says what can be told without writing";
             // No data is in danger: the file is only unsuitable.
             E::Hole { .. } => Usage,

@@ -30,6 +30,19 @@ pub struct Facts {
     pub signature: Signature,
     /// Reported characteristics.
     pub told: Told,
+    #[serde(skip)]
+    identity: Identity,
+}
+
+/// What stays the same whatever a path is changed to: whether it is a device; the device's number, or a file's inode
+/// and its file system's number.
+type Identity = (bool, u64, u64);
+
+fn identity(metadata: &Metadata) -> Identity {
+    match metadata.file_type().is_block_device() {
+        true => (true, metadata.rdev(), 0),
+        false => (false, metadata.ino(), metadata.dev()),
+    }
 }
 
 /// The result of `blkid`.
@@ -45,6 +58,11 @@ pub enum Signature {
 }
 
 impl Facts {
+    /// Whether these are the facts on what has this metadata.
+    pub(super) fn are_of(&self, metadata: &Metadata) -> bool {
+        self.identity == identity(metadata)
+    }
+
     /// The facts in lines for people, with the size in bytes.
     pub fn in_words(&self, bytes: u64) -> Vec<String> {
         let kind = match (&self.model, self.device) {
@@ -86,6 +104,7 @@ pub fn look(path: &Path) -> io::Result<Facts> {
         used: Vec::new(),
         signature: signature(path),
         told: Told::default(),
+        identity: identity(&metadata),
     };
     if facts.device {
         let own = folder(&metadata)?;
@@ -119,16 +138,9 @@ fn looped(metadata: &Metadata) -> Vec<PathBuf> {
     all.retain(|own| {
         let behind =
             text(own.join("loop/backing_file")).and_then(|path| std::fs::metadata(path).ok());
-        behind.is_some_and(|behind| same(&behind, metadata))
+        behind.is_some_and(|behind| identity(&behind) == identity(metadata))
     });
     all
-}
-
-fn same(one: &Metadata, other: &Metadata) -> bool {
-    if one.file_type().is_block_device() && other.file_type().is_block_device() {
-        return one.rdev() == other.rdev();
-    }
-    (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
 fn with_parts(own: &Path) -> Vec<PathBuf> {

@@ -8,7 +8,7 @@ use rustix::fs::{OFlags, SeekFrom, fstatfs, seek};
 use rustix::io::{ReadWriteFlags, pwritev2, retry_on_intr};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, IoSlice};
-use std::os::unix::fs::{FileExt, FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -21,6 +21,12 @@ pub enum HostError {
     /// Neither a block device nor a file.
     #[error("{}: neither a block device nor a file", path.display())]
     Kind {
+        /// What was named.
+        path: PathBuf,
+    },
+    /// The path names something else than when the facts were collected.
+    #[error("{}: it has just become another device or file", path.display())]
+    Replaced {
         /// What was named.
         path: PathBuf,
     },
@@ -144,10 +150,8 @@ impl Host {
             Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
         let metadata = file.metadata().map_err(failed)?;
-        let kind = metadata.file_type();
-        // The path may have changed since the facts were collected.
-        if kind.is_block_device() != facts.device || !(facts.device || kind.is_file()) {
-            return Err(HostError::Kind { path: path.into() });
+        if !facts.are_of(&metadata) {
+            return Err(HostError::Replaced { path: path.into() });
         }
         let bytes = seek(&file, SeekFrom::End(0)).map_err(|error| failed(error.into()))?;
         if bytes < LEAST_BYTES {
@@ -297,5 +301,32 @@ impl Drop for Host {
             let _ = std::fs::write(switch, before);
         }
         let _ = self.file.unlock();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn what_has_taken_the_place_of_a_file_is_not_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, other] = ["named", "other"].map(|name| folder.path().join(name));
+        std::fs::write(&path, "what the question names").unwrap();
+        std::fs::write(&other, "what would be overwritten").unwrap();
+        let facts = facts::look(&path).unwrap();
+        let open = || Host::open(&facts, true).unwrap_err();
+        // The other error is that of file systems without direct I/O.
+        let is = |error| matches!(error, HostError::Small { .. } | HostError::NoDirect { .. });
+        assert!(is(open()));
+        std::fs::rename(&other, &path).unwrap();
+        let is = |error| {
+            matches!(
+                error,
+                HostError::Replaced { .. } | HostError::NoDirect { .. }
+            )
+        };
+        assert!(is(open()));
     }
 }
