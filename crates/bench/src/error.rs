@@ -52,6 +52,12 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
+    /// The drive is a device of the host, or something else that no drive file can be compared with.
+    #[error("{}: not a drive file, and it is compared with a drive file beside it", path.display())]
+    NoFile {
+        /// The drive.
+        path: PathBuf,
+    },
     /// db_bench is not installed.
     #[error("db_bench: not found")]
     NoDbBench,

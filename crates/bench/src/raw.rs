@@ -23,13 +23,17 @@ pub struct RawDrive {
 }
 
 impl RawDrive {
-    /// Makes the drive beside `store_drive`.
+    /// Makes the drive beside `store_drive`, which has to be a file: beside a device, it would lie in memory.
     pub fn beside(
         store_drive: &Path,
         geometry: &Geometry,
         profile: &str,
         pace: Pace,
     ) -> Result<Self> {
+        if !store_drive.is_file() {
+            let path = store_drive.to_owned();
+            return Err(Error::NoFile { path });
+        }
         remove_left_overs(store_drive);
         let mut name = store_drive.as_os_str().to_owned();
         name.push(format!("{SUFFIX}{}", std::process::id()));
@@ -167,6 +171,20 @@ mod tests {
     use crate::watch::Nobody;
 
     #[test]
+    fn no_drive_is_made_beside_what_is_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("device");
+        std::os::unix::net::UnixListener::bind(&path).unwrap();
+        let geometry = device::profile::by_name("test-small")
+            .unwrap()
+            .geometry(16 << 20, None)
+            .unwrap();
+        let raw = RawDrive::beside(&path, &geometry, "test-small", Pace::default());
+        assert!(matches!(raw, Err(Error::NoFile { .. })));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
     fn pieces_fill_zone_after_zone_and_the_file_goes() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("d.zoned");
@@ -174,6 +192,7 @@ mod tests {
             .unwrap()
             .geometry(16 << 20, None)
             .unwrap();
+        fs::write(&path, "").unwrap();
         let raw = RawDrive::beside(&path, &geometry, "test-small", Pace::default()).unwrap();
         raw.write(&vec![7; 768 << 10], 4, Some(2), &Nobody).unwrap();
         // Twice, as every round begins with an empty drive.
@@ -187,6 +206,6 @@ mod tests {
             .collect();
         assert_eq!(written, [1 << 20, 1 << 20, 1 << 20, 0]);
         drop(raw);
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 }

@@ -171,6 +171,8 @@ impl From<bench::Error> for CommandError {
                 format!("zonestore store rm -r --yes {} {collection}", drive.display());
             E::Exists { .. } => Refused,
                 "name a file that does not exist; the benchmark makes and removes it";
+            E::NoFile { .. } => Usage,
+                "`zonestore drive create` makes a drive file; `zonestore drive qualify` measures a device";
             E::NoDbBench => NotFound, "apt-get install rocksdb-tools";
             _ => Failed;
         }

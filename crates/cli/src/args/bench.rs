@@ -128,7 +128,7 @@ were writers. The printed ratio is the median over the rounds: many short ones, 
 disks are shared and their speed varies more between minutes than between these. The objects that the
 benchmark stores are removed again, also after Ctrl-C.")]
 pub struct BenchIngest {
-    /// A drive with a store on it
+    /// A drive file with a store on it
     pub drive: PathBuf,
     /// Bytes a round of 4 MiB objects; 0 leaves them out
     #[arg(long, value_name = "SIZE", default_value = "256MiB")]
