@@ -50,6 +50,13 @@ def test_a_directory_that_cannot_be_used_is_said_before_anything_runs(zonestore,
         assert outcome.code not in (0, 2, 12) and "--out" in outcome.err and not outcome.out
 
 
+def test_what_was_measured_is_printed_although_it_cannot_be_written(zonestore, tmp_path):
+    (tmp_path / "out" / "figure-2.6.json").mkdir(parents=True)
+    outcome = zonestore.try_("experiment", "run", "figure-2.6", "--out", "out", "--json")
+    assert outcome.code not in (0, 2, 12) and "figure-2.6.json" in outcome.err
+    assert [table["id"] for table in outcome.json] == ["figure-2.6"]
+
+
 def test_the_same_seed_gives_the_same_table(zonestore):
     def run(seed):
         return zonestore("experiment", "run", "figure-2.6", "--seed", seed, "--json").json

@@ -68,10 +68,13 @@ fn measure(arguments: &ExperimentRun, out: &mut Output) -> CommandResult {
             Ok((table, figures)) => {
                 show(&table, out)?;
                 out.flush()?;
-                if let Some(folder) = folder {
-                    write(folder, &table, &figures)?;
-                }
+                let written = folder.map_or(Ok(()), |folder| write(folder, &table, &figures));
                 tables.push(table);
+                // The results of hours are printed all the same.
+                if let Err(error) = written {
+                    stopped = Some(error);
+                    break;
+                }
             }
             Err(why) => {
                 stopped = Some(CommandError::new(Exit::Failed, why).context(experiment.id));
