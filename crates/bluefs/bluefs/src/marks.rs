@@ -253,6 +253,8 @@ pub(crate) fn search_by(
     each: &mut dyn FnMut(Found),
 ) {
     const WINDOW: u64 = 1 << 20;
+    /// Blocks in a row that cannot be read, after which only one in a window is tried: each may take a disk seconds.
+    const MANY: u32 = 16;
     let block = u64::from(g.block_size);
     let to = to - to % block;
     if from >= to {
@@ -260,21 +262,22 @@ pub(crate) fn search_by(
     }
     let mut window = Vec::new();
     let mut offset = g.round_up(from);
-    // The end of a window that cannot be read at once.
-    let mut one_by_one = offset;
+    let (mut length, mut failed) = (WINDOW, 0);
     while offset < to {
-        let length = if offset < one_by_one { block } else { WINDOW };
         window.resize(length.min(to - offset) as usize, 0);
+        let blocks = window.len() as u64 / block;
         if read(ZoneAddress::new(zone, offset), &mut window).is_err() {
-            if length > block {
+            if blocks > 1 {
                 // The blocks beside one that cannot be read may hold marks.
-                one_by_one = offset + window.len() as u64;
+                length = blocks / 2 * block;
             } else {
                 // A mark that cannot be read covers nothing.
-                offset += block;
+                failed += 1;
+                offset += if failed < MANY { block } else { WINDOW };
             }
             continue;
         }
+        (length, failed) = (WINDOW.min(2 * length), 0);
         for (index, start) in window.chunks(block as usize).enumerate() {
             let at = offset + index as u64 * block;
             if let Decoded::Valid(superblock) = Superblock::decode(start) {
@@ -307,5 +310,90 @@ pub(crate) fn search_by(
             each(found);
         }
         offset += window.len() as u64;
+    }
+}
+
+#[cfg(test)]
+// A failed unwrap is a failed test.
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::format::journal::{Place, encode_frame};
+    use zone::{ByteOffset, ZoneCommand, ZoneError, ZoneKind};
+
+    const BLOCK: u32 = 4096;
+    const ZONE: u64 = 256 << 20;
+
+    fn geometry() -> Geometry {
+        Geometry {
+            block_size: BLOCK,
+            zone_size: ZONE,
+            zone_capacity: ZONE,
+            zone_count: 16,
+            conventional_zones: 0,
+            conventional_parts: 1,
+            sequential_kind: ZoneKind::SequentialWriteRequired,
+            max_open_zones: 0,
+            max_active_zones: 0,
+            max_append_bytes: 0,
+        }
+    }
+
+    /// The frames, by the zone offsets at which they begin, that a search finds where blocks for which `is_bad` cannot be
+    /// read, and the number of reads that failed.
+    fn searched(frames: &[u64], to: u64, is_bad: impl Fn(u64) -> bool) -> (Vec<u64>, usize) {
+        let of = |sequence| Place {
+            epoch: 1,
+            sequence,
+            previous: 0,
+        };
+        let (mut found, mut failed) = (Vec::new(), 0);
+        let mut read = |at: ZoneAddress, bytes: &mut [u8]| {
+            for (index, block) in bytes.chunks_mut(BLOCK as usize).enumerate() {
+                let offset = at.offset + index as u64 * u64::from(BLOCK);
+                if is_bad(offset) {
+                    failed += 1;
+                    return Err(ZoneError::Io {
+                        command: ZoneCommand::Read,
+                        at: ByteOffset(offset),
+                        source: std::sync::Arc::new(std::io::ErrorKind::Other.into()),
+                    });
+                }
+                match frames.contains(&offset) {
+                    true => block.copy_from_slice(&encode_frame(of(offset), 0, &[], BLOCK).0),
+                    false => block.fill(0),
+                }
+            }
+            Ok(())
+        };
+        let each = &mut |thing: Found| {
+            if let Found::Frame(header, _) = thing {
+                found.push(header.place.sequence);
+            }
+        };
+        search_by(&geometry(), &mut read, (ZoneId(3), 0, to), each);
+        (found, failed)
+    }
+
+    #[test]
+    fn marks_beside_blocks_that_cannot_be_read_are_found() {
+        let block = u64::from(BLOCK);
+        for bad in [0, 1, 100, 255, 256, 700] {
+            let beside: Vec<_> = [bad.max(1) - 1, bad + 2].map(|n| n * block).into();
+            let bad = bad * block..(bad + 2) * block;
+            let frames: Vec<_> = beside.into_iter().filter(|at| !bad.contains(at)).collect();
+            let (found, failed) = searched(&frames, 4 << 20, |at| bad.contains(&at));
+            assert_eq!(found, frames, "{bad:?}");
+            assert!(failed <= 30, "{bad:?}: {failed}");
+        }
+    }
+
+    #[test]
+    fn a_large_part_that_cannot_be_read_is_not_tried_block_by_block() {
+        let bad = (3 << 20)..(50 << 20) + 4096;
+        let frames = [1 << 20, 52 << 20];
+        let (found, failed) = searched(&frames, 64 << 20, |at| bad.contains(&at));
+        assert_eq!(found, frames);
+        assert!(failed <= 100, "{failed}");
     }
 }

@@ -65,6 +65,7 @@ pub(crate) fn mkfs(device: &dyn ZonedDevice, options: &FormatOptions) -> Result<
     let earlier = contents.superblock.map(|s| s.journal_epoch);
     // A read-only zone keeps its superblocks, and the highest generation counts.
     let generation = contents.superblock.map_or(1, |s| s.next().generation);
+    let mut not_reset = None;
     for zone in device.report(ZoneId(0), g.zone_count)? {
         let writable = zone.write_pointer_valid() && zone.kind != ZoneKind::Conventional;
         if writable && zone.condition != ZoneCondition::Empty {
@@ -72,6 +73,7 @@ pub(crate) fn mkfs(device: &dyn ZonedDevice, options: &FormatOptions) -> Result<
                 // The pool takes it for another's; a mount resets it again.
                 Err(error) if is_of_zone(&error) => {
                     tracing::warn!(%error, zone = %zone.id, "a zone cannot be reset, and is not used");
+                    not_reset.get_or_insert(error);
                 }
                 result => result?,
             }
@@ -104,7 +106,10 @@ pub(crate) fn mkfs(device: &dyn ZonedDevice, options: &FormatOptions) -> Result<
     let device = &Mirrored::new(device);
     let take = || {
         let zone = take_zone(&pool, device, options.copies, Purpose::Journal);
-        zone.ok_or(Error::NoSpace { free_zones: 0 })
+        zone.ok_or_else(|| match &not_reset {
+            Some(error) => error.clone().into(),
+            None => Error::NoSpace { free_zones: 0 },
+        })
     };
     let (journal_zone, spare_zone) = (take()?, take()?);
     let mut journal = Journal::new(journal_epoch, journal_zone);

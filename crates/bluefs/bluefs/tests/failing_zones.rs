@@ -309,6 +309,31 @@ fn a_log_that_an_unmount_cannot_write_does_not_cost_another_its_tail() {
     }
 }
 
+/// A device whose commands the host does not pass on is not full.
+#[test]
+fn a_drive_that_resets_nothing_is_refused_with_its_own_error() {
+    let drive = MemoryDrive::new(geometry(60, 0, 0)).unwrap();
+    for zone in drive.geometry().zones() {
+        drive
+            .write(drive.geometry().start(zone), &[1; 4096])
+            .unwrap();
+    }
+    let drive = Faults::new(drive);
+    drive.add(Plan::from(
+        ZoneCommand::Reset,
+        1,
+        Fault::Io(std::io::ErrorKind::PermissionDenied),
+    ));
+    let options = FormatOptions {
+        uuid: [3; 16],
+        role: Role::Alone,
+        copies: 1,
+        force: true,
+    };
+    let error = BlueFs::format(&drive, &options).unwrap_err();
+    assert!(error.to_string().contains("reset"), "{error}");
+}
+
 /// With two copies, a zone that fails while it is written to loses nothing, so no append is refused.
 #[test]
 fn with_two_copies_a_log_goes_on_whichever_zone_fails() {
