@@ -133,9 +133,10 @@ def of_drive(drive):
     used = drive["zones"] - drive["free_zones"]
     share = used / max(drive["zones"], 1)
     bar = ("█" * round(share * 20)).ljust(20, "·")
-    return (f"{drive['drive']}  {bar}  {used} of {drive['zones']} zones, {drive['live_bytes'] / 2**20:.1f} MiB live,"
-            f" {drive['dead_bytes'] / 2**20:.1f} MiB dead, {'cleans' if drive['cleans'] else 'does not clean'} ({drive['turn']}),"
-            f" health {drive['health']}")
+    room = f"{drive['available_bytes'] / 2**20:.1f} MiB available" if drive["available_bytes"] else "full"
+    idle = "has nothing to clean" if drive["turn"] == "must" else "does not clean"
+    return (f"{drive['drive']}  {bar}  {used} of {drive['zones']} zones, {room}, {drive['live_bytes'] / 2**20:.1f} MiB live,"
+            f" {drive['dead_bytes'] / 2**20:.1f} MiB dead, {'cleans' if drive['cleans'] else idle} ({drive['turn']}), health {drive['health']}")
 
 
 def kill(arguments):

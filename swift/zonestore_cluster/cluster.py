@@ -199,7 +199,7 @@ class Cluster:
         except (Refused, OSError) as error:
             return {"drive": device, "served": False, "why": str(error)}
         return {"drive": device, "served": True, "live_bytes": space["live_bytes"], "dead_bytes": space["dead_bytes"],
-                "capacity_bytes": space["capacity_bytes"], "zones": space["zones"], "free_zones": space["free_zones"],
+                "capacity_bytes": space["capacity_bytes"], "available_bytes": space["available_bytes"], "zones": space["zones"], "free_zones": space["free_zones"],
                 "cleans": cleaner["in_hand"] is not None, "turn": _turn(cleaner), "health": health["grade"]}
 
     def data_files(self):
