@@ -299,6 +299,9 @@ impl FileSystem {
             // Block checksums tell which data is lost; all other data is as it was written.
             tracing::error!(what, "data is lost: `smrfs fsck --deep` says which");
         }
+        if let Some(why) = &found.unreadable {
+            tracing::warn!(why, "a part of the metadata cannot be read");
+        }
         if !options.read_only {
             if let Some(why) = found.unreadable {
                 return Err(Error::Unwritable(why.into()));

@@ -12,7 +12,7 @@ use crate::record::Record;
 use codec::Reader;
 use device::ZonedDevice;
 use std::sync::Arc;
-use zone::ZoneResult;
+use zone::{ZoneError, ZoneResult};
 
 /// Bytes after the end of the journal that are searched for frames which prove that the end is damage.
 const LOOK_BEHIND: u64 = 4 << 20;
@@ -59,7 +59,8 @@ pub struct Found {
     pub log: Log,
     /// Whether the current slot does not end cleanly: a checkpoint has to come before any append.
     pub is_torn: bool,
-    /// Why the other slot cannot be read, if so. Its contents are unknown, so it should not be overwritten.
+    /// Why the other slot, or the end of the current one, cannot be read, if so. What is there is unknown, so neither
+    /// should be overwritten.
     pub unreadable: Option<String>,
 }
 
@@ -72,6 +73,8 @@ struct Scanned {
     moved: Option<u64>,
     /// Whether there are frames after the last commit, which do not count.
     has_rest: bool,
+    /// Why the frame at the end cannot be read, if there may be one.
+    unread: Option<ZoneError>,
     /// Bytes of the slot before the first place behind its end that cannot be read.
     room: u64,
 }
@@ -298,6 +301,9 @@ impl Log {
                 moved = match scan(&*device, &layout, index, nothing) {
                     Ok(found) => found.and_then(|found| {
                         rooms[index] = found.room;
+                        if let Some(error) = found.unread {
+                            unreadable = Some(format!("copy {index} cannot be read: {error}"));
+                        }
                         found.moved
                     }),
                     Err(Error::DamagedMetadata { .. }) => None,
@@ -323,6 +329,11 @@ impl Log {
                 })?;
             if let Some(scanned) = scanned {
                 rooms[index] = scanned.room;
+                if let Some(error) = &scanned.unread {
+                    unreadable = Some(format!(
+                        "what was committed last may be missing, for the end of copy {index} cannot be read: {error}"
+                    ));
+                }
                 if scanned.is_complete {
                     chosen = state.map(|state| (scanned, state));
                 }
@@ -538,9 +549,18 @@ fn scan(
         durable: 0,
     };
     let mut end = at;
-    let (mut is_complete, mut moved) = (false, None);
+    let (mut is_complete, mut moved, mut unread) = (false, None, None);
     let mut group: Vec<Record> = Vec::new();
-    while let Ok((parsed, payload)) = frames.frame(at.position)? {
+    loop {
+        let found = match frames.frame(at.position) {
+            Err(error) if is_complete => {
+                // A slot that names its successor has ended.
+                unread = moved.is_none().then_some(error);
+                break;
+            }
+            found => found?,
+        };
+        let Ok((parsed, payload)) = found else { break };
         let header = parsed.header;
         let expected = if is_complete {
             Kind::Journal
@@ -596,15 +616,16 @@ fn scan(
         is_complete,
         moved,
         has_rest,
+        unread,
         room: unreadable.unwrap_or(slot.size()),
     }))
 }
 
-/// Searches for a frame after the end that was written when the missing frame was already durable, which proves
+/// Searches for a frame behind the end that was written when the missing frame was already durable, which proves
 /// damage. Also returns the first place there that cannot be read: nothing should be written behind it.
 fn vouching(frames: &mut Frames<'_>, end: &End) -> (Option<u64>, Option<u64>) {
     let mut unreadable = None;
-    let mut position = end.position + frames.unit;
+    let mut position = end.position;
     let last = (end.position + LOOK_BEHIND).min(frames.slot.size());
     while position < last {
         match frames.frame(position) {

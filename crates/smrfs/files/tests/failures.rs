@@ -617,6 +617,64 @@ fn what_cannot_be_read_behind_the_journal_is_left() {
     }
 }
 
+/// A block of the metadata cannot be read, each in turn. Where it is the one at the end of the current copy, the last
+/// commit may have been there: nothing is written, and what is known can be read.
+#[test]
+fn metadata_whose_end_cannot_be_read_can_be_read() {
+    let inner = Arc::new(MemoryDrive::new(geometry(40, 24)).unwrap());
+    let runtime = mkfs(&inner, &MkfsOptions::default());
+    let mount = |device: Arc<dyn ZonedDevice>, read_only| {
+        let options = MountOptions {
+            read_only,
+            ..MountOptions::default()
+        };
+        FileSystem::mount(device, runtime.clone(), options)
+    };
+    let fs = mount(inner.clone(), false).unwrap();
+    let ino = fs.create(ROOT, b"file", new_file()).unwrap().ino;
+    let write = |byte: u8| {
+        fs.write(ino, 0, &[byte]).unwrap();
+        fs.sync().unwrap();
+    };
+    let before = fs.counts().checkpoints;
+    while fs.counts().checkpoints == before {
+        write(0);
+    }
+    (0..9).for_each(write);
+    drop(fs);
+    let metadata = 24 * 256 * KIB;
+    let mut last = Vec::new();
+    let (mut mounted, mut damaged, mut older) = (0, 0, 0);
+    for at in (0..metadata).step_by(4096) {
+        let device = Arc::new(Changed {
+            drive: Arc::new(inner.snapshot()),
+            change: Unreadable([at, u64::MAX]),
+        });
+        match mount(device.clone(), false) {
+            Ok(fs) => {
+                assert_eq!(contents(&fs, ino).unwrap(), [8]);
+                mounted += 1;
+            }
+            Err(Error::Unwritable(why)) if why.contains("the end of copy") => {
+                let fs = mount(device, true).unwrap();
+                last.extend(contents(&fs, ino).unwrap());
+                assert!(fs.check(false).errors.contains_key("metadata"));
+            }
+            // The older copy says itself that it has ended, so what is behind it does not matter.
+            Err(Error::Unwritable(why)) => {
+                let mut block = [0; 4096];
+                inner.read(ByteOffset(at), &mut block).unwrap();
+                assert_ne!(block, [0; 4096], "{why}");
+                older += 1;
+            }
+            Err(_) => damaged += 1,
+        }
+    }
+    assert_eq!(last, [7, 8]);
+    assert!(mounted > 900, "{mounted}");
+    assert!(older > 2 && damaged > 5, "{older} {damaged}");
+}
+
 /// What lies behind a block that cannot be read tells of damage before it all the same.
 #[test]
 fn damage_is_told_from_behind_what_cannot_be_read() {
