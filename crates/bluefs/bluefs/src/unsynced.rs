@@ -10,6 +10,7 @@ use crate::Result;
 use crate::format::crc32c;
 use device::ZonedDevice;
 use runtime::sync::Mutex;
+use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -53,7 +54,9 @@ struct State {
 /// The notes of all logs of a mount.
 pub(crate) struct Unsynced {
     device: Arc<dyn ZonedDevice>,
+    is_wanted: bool,
     is_on: AtomicBool,
+    has_warned: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -61,18 +64,20 @@ impl Unsynced {
     /// `left` are the notes that an earlier process has left.
     pub fn new(
         device: Arc<dyn ZonedDevice>,
-        wanted: bool,
+        is_wanted: bool,
         uuid: [u8; 16],
         epoch: u64,
         left: &[Noted],
     ) -> Self {
-        let is_on = wanted && device.host_memory().is_some();
+        let is_on = is_wanted && device.host_memory().is_some();
         let left: Vec<_> = left.iter().map(|noted| (noted.slot, noted.inode)).collect();
         let slots = left.iter().map(|(slot, _)| slot + 1).max().unwrap_or(0);
         let is_left = |slot| left.iter().any(|(other, _)| *other == slot);
         Self {
             device,
+            is_wanted,
             is_on: AtomicBool::new(is_on),
+            has_warned: AtomicBool::new(false),
             state: Mutex::new(State {
                 taken: (0..slots).map(is_left).collect(),
                 left,
@@ -83,6 +88,12 @@ impl Unsynced {
                 epochs: (epoch, epoch),
             }),
         }
+    }
+
+    /// Whether a flushed log survives the process: at once while notes are written, otherwise once it is written out at an
+    /// age.
+    pub const fn is_wanted(&self) -> bool {
+        self.is_wanted
     }
 
     pub fn is_on(&self) -> bool {
@@ -102,7 +113,7 @@ impl Unsynced {
     }
 
     /// Notes the bytes of `tail` that are not noted yet; `written` is the file offset where `tail` begins. False if the
-    /// slot has no room: the tail has to be written out.
+    /// slot or the host has no room: the tail has to be written out.
     pub fn note(&self, notes: &mut Notes, inode: u64, written: u64, tail: &[u8]) -> bool {
         let Some(memory) = self.device.host_memory() else {
             return true;
@@ -115,8 +126,10 @@ impl Unsynced {
         let is_fresh = notes.slot.is_none() || notes.end <= written;
         let slot = if is_fresh {
             let mut state = self.state.lock();
-            if state.taken.is_empty() {
-                self.noted(memory.write(0, &header(&state.uuid, state.epochs)));
+            if state.taken.is_empty()
+                && !self.noted(memory.write(0, &header(&state.uuid, state.epochs)))
+            {
+                return false;
             }
             let slot = notes.slot.unwrap_or_else(|| take(&mut state.taken));
             state.rounds += 1;
@@ -144,7 +157,9 @@ impl Unsynced {
         note.extend_from_slice(bytes);
         let sum = crc32c(&note[4..]);
         note[..4].copy_from_slice(&sum.to_le_bytes());
-        self.noted(memory.write((SLOTS + slot * SLOT + notes.position) as u64, note));
+        if !self.noted(memory.write((SLOTS + slot * SLOT + notes.position) as u64, note)) {
+            return false;
+        }
         notes.position += note.len();
         notes.end = from + bytes.len() as u64;
         true
@@ -203,14 +218,24 @@ impl Unsynced {
         }
     }
 
-    /// Handles the result of writing a note. After the first error nothing is noted any more, so unsynced young bytes
-    /// would be lost with the process.
-    fn noted(&self, result: std::io::Result<()>) {
-        if let Err(error) = result
-            && self.is_on.swap(false, Ordering::Relaxed)
-        {
+    /// Whether a note was written. Without room on the host the next one is tried again; after any other error nothing
+    /// is noted any more.
+    fn noted(&self, result: io::Result<()>) -> bool {
+        let Err(error) = result else {
+            return true;
+        };
+        let is_full = matches!(
+            error.kind(),
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge
+        );
+        let is_new = match is_full {
+            true => !self.has_warned.swap(true, Ordering::Relaxed),
+            false => self.is_on.swap(false, Ordering::Relaxed),
+        };
+        if is_new {
             tracing::warn!(%error, "what is not synced cannot be kept beside the drive");
         }
+        false
     }
 }
 

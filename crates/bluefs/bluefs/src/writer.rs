@@ -134,33 +134,41 @@ impl Writer {
     /// either call.
     pub fn flush(&mut self) -> Result<()> {
         self.check()?;
-        if self.handle.node.kind == Kind::Plain || !self.shared().unsynced.is_on() {
+        if self.handle.node.kind == Kind::Plain || !self.shared().unsynced.is_wanted() {
             return Ok(());
         }
-        let has_room = {
-            let node = &*self.handle.node;
-            let mut stream = node.writing.lock();
-            if !self.put_into_frame(&mut stream) {
-                return Ok(());
-            }
-            let body = node.body.read();
-            let unsynced = &self.shared().unsynced;
-            unsynced.note(&mut stream.notes, node.inode, body.written(), &body.tail)
-        };
-        if has_room {
-            Ok(())
-        } else {
-            self.write_out(true)
+        self.shared().end.check()?;
+        if self.keep()? {
+            return Ok(());
         }
+        self.write_out(true)?;
+        let result = self.put_into_frame(&mut self.handle.node.writing.lock());
+        self.sticky(result)
+    }
+
+    /// Notes the tail beside the drive. False if the tail has to be written out instead.
+    fn keep(&mut self) -> Result<bool> {
+        let node = self.handle.node.clone();
+        // Without notes, the log is written out at an age. What that could not write it will not try again.
+        if !self.shared().unsynced.is_on() {
+            return Ok(!node.log_failed.load(Ordering::Acquire));
+        }
+        let mut stream = node.writing.lock();
+        let named = self.put_into_frame(&mut stream);
+        self.sticky(named)?;
+        let body = node.body.read();
+        let unsynced = &self.shared().unsynced;
+        Ok(unsynced.note(&mut stream.notes, node.inode, body.written(), &body.tail))
     }
 
     /// Writes the journal frames that name the file and its segments, without a flush: if the process dies, changes
-    /// that are in no frame are lost. A failure is logged, and the next sync returns it.
-    fn put_into_frame(&self, stream: &mut Stream) -> bool {
+    /// that are in no frame are lost.
+    fn put_into_frame(&self, stream: &mut Stream) -> Result<()> {
         if !stream.in_frame {
-            stream.in_frame = ignore_until_synced(self.shared().write_frames());
+            self.shared().write_frames()?;
+            stream.in_frame = true;
         }
-        stream.in_frame
+        Ok(())
     }
 
     /// Writes out the whole chunks of what was appended, without a flush.
@@ -277,7 +285,7 @@ impl Writer {
         if is_written
             && is_noted
             && self.shared().end.check().is_ok()
-            && self.put_into_frame(&mut stream)
+            && ignore_until_synced(self.put_into_frame(&mut stream))
         {
             self.shared().unsynced.release(&mut stream.notes);
         }

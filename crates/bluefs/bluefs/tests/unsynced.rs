@@ -10,6 +10,7 @@ use proptest::prelude::*;
 use runtime::{Runtime, SimulatedClock};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -406,6 +407,161 @@ fn what_is_of_before_the_hosts_start_does_not_count() {
     kept[20] ^= 1;
     std::fs::write(&files.beside, kept).unwrap();
     assert_eq!(read(&plain(&files.drive), LOG).unwrap().len(), 0);
+}
+
+const LIMITED: &str = "BLUEFS_TEST_LIMITED";
+
+/// Lets this process write no file beyond that many bytes, as on a full disk of the host.
+fn limit(bytes: &str) {
+    let pid = std::process::id().to_string();
+    let mut command = Command::new("prlimit");
+    command.args(["--pid", &pid, &format!("--fsize={bytes}:")]);
+    assert!(command.status().unwrap().success());
+}
+
+/// Runs the test of that name in a process of its own, which no signal of a limit ends.
+fn limited(name: &str) {
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]);
+    command.arg(std::env::current_exe().unwrap());
+    command.args(["--exact", "--nocapture", &format!("unsynced::{name}")]);
+    let output = command.env(LIMITED, "").output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        output.status.success() && told.contains("1 passed"),
+        "{told}"
+    );
+}
+
+/// Slots are 4 MiB each, and the drive ends before the third.
+#[test]
+fn what_has_no_room_beside_the_drive_is_written_to_the_drive() {
+    if std::env::var_os(LIMITED).is_none() {
+        return limited("what_has_no_room_beside_the_drive_is_written_to_the_drive");
+    }
+    let files = files();
+    let fs = keeping(&files.drive);
+    let names = [LOG, "/000002.log", "/000003.log"];
+    let mut logs = names.map(|name| fs.create(name).unwrap());
+    let mut last = fs.create("/000004.log").unwrap();
+    limit("8388608");
+    for to in [100, 3000, 3100] {
+        logs.iter_mut().for_each(|log| grow(log, to, 100));
+    }
+    assert!(fs.extents(LOG).unwrap().is_empty());
+    grow(&mut last, 100, 100);
+    limit("unlimited");
+    // As a kill leaves it: no writer has ended.
+    let copy = files.drive.with_file_name("copy");
+    std::fs::copy(&files.drive, &copy).unwrap();
+    assert!(read(&plain(&copy), "/000004.log").unwrap() == bytes(0, 100));
+    // Notes are tried again.
+    let [_, _, third] = &mut logs;
+    let written = fs.extents(names[2]).unwrap();
+    grow(third, 3200, 100);
+    assert_eq!(fs.extents(names[2]).unwrap(), written);
+    drop((logs, last, fs));
+    let fs = plain(&files.drive);
+    for (name, size) in names.into_iter().zip([3100, 3100, 3200]) {
+        assert!(read(&fs, name).unwrap() == bytes(0, size), "{name}");
+    }
+    assert_clean(&fs);
+}
+
+#[test]
+fn what_has_no_room_on_the_host_is_not_acknowledged() {
+    if std::env::var_os(LIMITED).is_none() {
+        return limited("what_has_no_room_on_the_host_is_not_acknowledged");
+    }
+    let files = files();
+    let fs = keeping(&files.drive);
+    let mut noted = fs.create(LOG).unwrap();
+    let mut other = fs.create("/000002.log").unwrap();
+    other.flush().unwrap();
+    grow(&mut noted, 100, 100);
+    // Neither a second slot nor any zone.
+    limit("1048576");
+    let mut fresh = fs.create("/000003.log").unwrap();
+    grow(&mut noted, 3000, 100);
+    for log in [&mut other, &mut fresh] {
+        log.append(&bytes(0, 100)).unwrap();
+        for _ in 0..3 {
+            log.flush().unwrap_err();
+        }
+    }
+    drop((noted, other, fresh, fs));
+    limit("unlimited");
+    let fs = plain(&files.drive);
+    assert!(read(&fs, LOG).unwrap() == bytes(0, 3000));
+}
+
+/// The journal names a log before any note of it counts.
+#[test]
+fn a_log_that_the_journal_cannot_name_is_not_acknowledged() {
+    let files = files();
+    let device = Arc::new(Faults::new(FileDrive::open(&files.drive).unwrap()));
+    let fs = keeping_on(device.clone());
+    let mut log = fs.create(LOG).unwrap();
+    log.append(&bytes(0, 100)).unwrap();
+    device.add(Plan::from(
+        ZoneCommand::Write,
+        1,
+        Fault::Io(ErrorKind::Other),
+    ));
+    log.flush().unwrap_err();
+    log.flush().unwrap_err();
+}
+
+#[test]
+fn a_stopped_file_system_acknowledges_nothing() {
+    let files = files();
+    let memory = MemoryDrive::new(geometry(40, 2, 8)).unwrap();
+    format(&memory, Role::Alone);
+    let file = FileDrive::open(&files.drive).unwrap();
+    let drives: [Arc<dyn ZonedDevice>; 2] = [Arc::new(memory), Arc::new(file)];
+    for drive in drives {
+        let device = Arc::new(Faults::new(drive));
+        let fs = keeping_on(device.clone());
+        let mut log = fs.create(LOG).unwrap();
+        grow(&mut log, 100, 100);
+        log.sync().unwrap();
+        let fault = Fault::Io(ErrorKind::StorageFull);
+        device.add(Plan::from(ZoneCommand::Write, 1, fault));
+        fs.create("/000002.log").unwrap();
+        fs.sync_metadata().unwrap_err();
+        log.append(&bytes(100, 200)).unwrap();
+        log.flush().unwrap_err();
+    }
+}
+
+#[test]
+fn what_could_not_be_written_out_at_its_age_is_tried_before_the_next_acknowledgement() {
+    for goes_again in [false, true] {
+        let memory = MemoryDrive::new(geometry(40, 2, 8)).unwrap();
+        format(&memory, Role::Alone);
+        let device = Arc::new(Faults::new(memory));
+        let fs = keeping_on(device.clone());
+        let mut log = fs.create(LOG).unwrap();
+        grow(&mut log, 300, 100);
+        // Without the journal the file system would stop.
+        let info = fs.info();
+        let metadata = [info.journal_zone, info.spare_zone];
+        for zone in (0..40).map(ZoneId).filter(|zone| !metadata.contains(zone)) {
+            let fault = Fault::Io(ErrorKind::StorageFull);
+            device.add(Plan::from(ZoneCommand::Write, 1, fault).in_zone(zone));
+        }
+        fs.write_out_logs(0).unwrap_err();
+        log.append(&bytes(300, 400)).unwrap();
+        if !goes_again {
+            log.flush().unwrap_err();
+            log.append(&[0]).unwrap_err();
+            continue;
+        }
+        device.clear();
+        log.flush().unwrap();
+        drop((log, fs));
+        assert!(read(&mount(device).unwrap(), LOG).unwrap() == bytes(0, 400));
+    }
 }
 
 /// On drives without notes, `write_out_logs` writes data of a given age, which survives the process.
