@@ -246,6 +246,25 @@ def test_only_its_owner_reads_an_archive(zonestore, store, tmp_path):
     assert to.stat().st_mode & 0o777 == 0o640
 
 
+def test_what_is_written_need_not_have_a_name_in_utf_8(zonestore, store, tmp_path):
+    put(zonestore, "c/o", b"1")
+    zonestore("drive", "create", "f.zoned", "--profile", "test-small", "--size", "128MiB")
+    zonestore("fs", "mkfs", "f.zoned")
+    for number, command in enumerate([
+        ("store", "backup", store, "--to"),
+        ("store", "export", store, "--to"),
+        ("fs", "backup", "f.zoned"),
+        ("man",),
+    ]):
+        name = os.fsdecode(b"%d\xff" % number)
+        for json in (), ("--json",):
+            zonestore(*command, tmp_path / f"{len(json)}{name}", *json)
+    other = os.fsdecode(b"other\xff")
+    zonestore("drive", "create", other, "--profile", "test-small", "--size", "128MiB")
+    zonestore("store", "mkfs", other)
+    assert zonestore("store", "backup", store, "--to", other, "--json").json["drive"] == "other\ufffd"
+
+
 def test_a_target_that_is_too_small_says_what_it_takes(zonestore, store, make):
     for number in range(6):
         put(zonestore, f"c/{number}", os.urandom(10 << 20))

@@ -67,7 +67,7 @@ fn check(path: &Path, out: &mut Output) -> CommandResult {
     };
     let keys = count(keys.len() as u64, "key");
     out.line(format_args!("{path_shown}: sound; {keys}{lacks}"))?;
-    out.value(&json!({ "file": path, "keys": names, "tls": has_tls, "drive": plan.serve.drive }))
+    out.value(&json!({ "file": path.display().to_string(), "keys": names, "tls": has_tls, "drive": plan.serve.drive }))
 }
 
 impl From<SettingsError> for CommandError {

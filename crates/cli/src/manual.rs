@@ -28,7 +28,7 @@ pub fn pages(directory: &Path, out: &mut Output) -> CommandResult {
         count(pages, "page"),
         directory.display()
     ))?;
-    out.value(&json!({ "directory": directory, "pages": pages }))
+    out.value(&json!({ "directory": directory.display().to_string(), "pages": pages }))
 }
 
 /// Number of manual pages of a command and its subcommands.

@@ -40,7 +40,9 @@ pub fn backup(
             count(files, "file"),
             human(bytes)
         ))?;
-        out.value(&json!({ "archive": archive, "files": files, "bytes": bytes }))
+        out.value(
+            &json!({ "archive": archive.display().to_string(), "files": files, "bytes": bytes }),
+        )
     })
 }
 

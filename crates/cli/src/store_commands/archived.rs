@@ -59,6 +59,6 @@ pub fn report(
     ))?;
     damage(damaged, out)?;
     let mut value = serde_json::to_value(restored)?;
-    value["drive"] = json!(to);
+    value["drive"] = json!(to.display().to_string());
     out.value(&value)
 }

@@ -172,7 +172,7 @@ fn to_file(
     ))?;
     damage(&packed.damaged, out)?;
     let mut value = serde_json::to_value(&packed)?;
-    value["archive"] = json!(to);
+    value["archive"] = json!(to.display().to_string());
     out.value(&value)?;
     complete(to, &packed)
 }

@@ -135,7 +135,7 @@ pub fn backup(path: &Path, archive: &Path, force: bool, out: &mut Output) -> Com
             human(bytes)
         ))?;
         out.value(&json!({
-            "archive": archive, "files": files, "bytes": bytes, "left_out": left_out,
+            "archive": archive.display().to_string(), "files": files, "bytes": bytes, "left_out": left_out,
         }))?;
     }
     match left_out.len() as u64 {
