@@ -226,41 +226,60 @@ def test_tables_and_paragraphs_are_broken_once(zonestore):
     assert all(len(line) > 40 for line in paragraph.splitlines()[:-1]), paragraph
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small file system takes root")
-def test_on_a_full_disk_of_the_host_deletes_go_on(zonestore, tmp_path):
+@pytest.fixture
+def disk(tmp_path):
+    """A small disk of the host."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small file system takes root")
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=80m", "tmpfs", disk])
     if mounted.returncode != 0:
         pytest.skip("no tmpfs can be mounted here")
-    try:
-        drive = disk / "d.zoned"
-        zonestore("drive", "create", drive, "--profile", "test-small", "--size", "256MiB")
-        zonestore("store", "mkfs", drive)
-        data = os.urandom(4 << 20)
-        stored = 0
-        while True:
-            outcome = zonestore.try_("store", "put", drive, "-", f"bucket/{stored}", stdin=data)
-            if outcome.code != 0:
-                break
-            stored += 1
-        assert "host's disk" in outcome.failed(5) and stored >= 8, (stored, outcome.err)
-        space = zonestore("store", "df", drive, "--json").json
-        assert space["host_free_bytes"] > 8 << 20 and space["available_bytes"] < 4 << 20
-        assert "host's disk: " in zonestore("store", "df", drive).text
-        # Somebody else takes all that is left but two MiB: one object after the other can go.
-        with open(disk / "other", "wb") as other:
-            other.write(bytes(space["host_free_bytes"] - (2 << 20)))
-        assert "host's disk" in zonestore.try_(
-            "store", "put", drive, "-", "bucket/small", stdin=b"x").failed(5)
-        for number in range(stored):
-            zonestore("store", "rm", drive, f"bucket/{number}")
-        zonestore("store", "clean", drive)
-        (disk / "other").unlink()
-        free = zonestore("store", "df", drive, "--json").json["host_free_bytes"]
-        assert free > stored * (4 << 20), "the host has its space again"
-        for number in range(stored):
-            zonestore("store", "put", drive, "-", f"bucket/{number}", stdin=data)
-        zonestore("store", "fsck", "--deep", drive)
-    finally:
-        subprocess.run(["umount", disk], check=True)
+    yield disk
+    subprocess.run(["umount", disk], check=True)
+
+
+def test_on_a_full_disk_of_the_host_deletes_go_on(zonestore, disk):
+    drive = disk / "d.zoned"
+    zonestore("drive", "create", drive, "--profile", "test-small", "--size", "256MiB")
+    zonestore("store", "mkfs", drive)
+    data = os.urandom(4 << 20)
+    stored = 0
+    while True:
+        outcome = zonestore.try_("store", "put", drive, "-", f"bucket/{stored}", stdin=data)
+        if outcome.code != 0:
+            break
+        stored += 1
+    assert "host's disk" in outcome.failed(5) and stored >= 8, (stored, outcome.err)
+    space = zonestore("store", "df", drive, "--json").json
+    assert space["host_free_bytes"] > 8 << 20 and space["available_bytes"] < 4 << 20
+    assert "host's disk: " in zonestore("store", "df", drive).text
+    # Somebody else takes all that is left but two MiB: one object after the other can go.
+    with open(disk / "other", "wb") as other:
+        other.write(bytes(space["host_free_bytes"] - (2 << 20)))
+    assert "host's disk" in zonestore.try_(
+        "store", "put", drive, "-", "bucket/small", stdin=b"x").failed(5)
+    for number in range(stored):
+        zonestore("store", "rm", drive, f"bucket/{number}")
+    zonestore("store", "clean", drive)
+    (disk / "other").unlink()
+    free = zonestore("store", "df", drive, "--json").json["host_free_bytes"]
+    assert free > stored * (4 << 20), "the host has its space again"
+    for number in range(stored):
+        zonestore("store", "put", drive, "-", f"bucket/{number}", stdin=data)
+    zonestore("store", "fsck", "--deep", drive)
+
+
+def test_a_drive_whose_creation_found_the_disk_full_is_created_at_the_next_start(zonestore, serve, disk):
+    create = "serve", disk / "n.zoned", "--create", "--profile", "test-small", "--size", "128MiB"
+    free = os.statvfs(disk).f_bavail * os.statvfs(disk).f_bsize
+    # Enough for a drive, not for the store on it.
+    with open(disk / "other", "wb") as other:
+        os.posix_fallocate(other.fileno(), 0, free - (256 << 10))
+    error = zonestore.try_(*create, "--s3", "127.0.0.1:0").failed(5)
+    assert "drive: write at byte" in error, error
+    assert [path.name for path in disk.iterdir()] == ["other"]
+    (disk / "other").unlink()
+    assert serve(*create[1:]).stop() == 0
+    assert sorted(path.name for path in disk.iterdir()) == ["n.zoned", "n.zoned.keys"]

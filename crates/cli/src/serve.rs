@@ -14,7 +14,7 @@ use daemon::keys::{self, Keys, KeysError, Source};
 use daemon::settings::{Log, LogFormat, Parsed, Serve, Settings, Trace};
 use daemon::{Daemon, Judge, Live};
 use device::stats::Stats;
-use device::{Drive, ZonedDevice};
+use device::{Drive, FileDrive, ShapeRequest, ZonedDevice};
 use kv_rocksdb::RocksDb;
 use s3::{ACCESS, AUDIT, Config, Listener, Server};
 use serde_json::json;
@@ -174,11 +174,23 @@ fn open_drive(path: &Path, serve: &Serve, shape: &NewDrive) -> CommandResult<Arc
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(|e| CommandError::folder(folder, &e))?;
         }
-        return Ok(Arc::new(drive_file::create(path, shape)?.into()));
+        let shape = ShapeRequest::from(shape);
+        let geometry = drive_file::geometry(&shape)?;
+        // With its store: without one, and cut short, it would look like a drive that has lost its store.
+        FileDrive::create_filled(path, &geometry, shape.profile(), |drive| make_store(drive))?;
+        return Ok(Arc::new(drive_file::open(path)?));
     }
     let drive = drive_file::open(path)?;
     drive_file::check_shape(&drive, shape)?;
     Ok(Arc::new(drive))
+}
+
+fn make_store(drive: Arc<dyn ZonedDevice>) -> CommandResult {
+    let (_, made) = store_commands::make(drive, false, None)?;
+    if let Some(why) = made.one_copy {
+        tracing::warn!(%why, "metadata is in one copy");
+    }
+    Ok(())
 }
 
 fn scrub_plan(serve: &Serve) -> ScrubPlan {
@@ -214,10 +226,7 @@ pub fn mount(
     options.data.compression = said(&serve.compression);
     match Store::mount(drive.clone(), options.clone()) {
         Err(store::Error::NotFormatted) if serve.create == Some(true) => {
-            let (_, made) = store_commands::make(drive.clone(), false, None)?;
-            if let Some(why) = made.one_copy {
-                tracing::warn!(%why, "metadata is in one copy");
-            }
+            make_store(drive.clone())?;
             Ok(Store::mount(drive, options)?)
         }
         Err(error @ store::Error::NotFormatted) => {

@@ -29,6 +29,10 @@ passed_on! {
 /// The hint for a drive that cannot be mounted but may still have data.
 pub const KEEP: &str = "nothing was changed; keep the drive as it is: `zonestore store salvage DRIVE` looks for objects, `drive report` \
      shows its zones";
+/// The hint for a drive of which nobody can tell whether it ever had a store.
+pub const UNFINISHED: &str = "nothing was changed; keep the drive as it is if it ever held objects: `zonestore store salvage DRIVE` looks for \
+     them; if it never did, because the command that made its store was cut short, `zonestore store mkfs DRIVE --force` makes \
+     it anew";
 const SHAPE_HINT: &str = "`zonestore help drive create` explains the options";
 const LARGER_DRIVE: &str = "make the drive larger, or its zones smaller (--zone-size)";
 const NO_HOST: &str = "free space on the host's disk first (`df -h` shows it); removing objects needs some of it, too";
@@ -191,7 +195,7 @@ impl From<store::Error> for CommandError {
             E::MomentGivenUp => Busy, GIVEN_UP;
             E::NotFormatted => NotFormatted, "make a store: zonestore store mkfs DRIVE";
             E::NoStore { .. } => NotFormatted, "nothing was changed; take another drive";
-            E::Incomplete => Damaged, KEEP;
+            E::Incomplete => Damaged, UNFINISHED;
             E::StillOpens => Refused, "nothing was changed; `zonestore store fsck DRIVE --repair` loses less";
             E::SalvageUnfinished => Damaged, "`zonestore store salvage DRIVE --in-place` goes on with it";
             E::NoRoomForMetadata { .. } => NoSpace,

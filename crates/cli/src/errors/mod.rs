@@ -30,7 +30,7 @@ mod exit;
 mod libraries;
 
 pub use exit::{Exit, exit_codes};
-pub use libraries::{FREE_HOST, KEEP};
+pub use libraries::{FREE_HOST, KEEP, UNFINISHED};
 
 use serde_json::json;
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 use super::{Access, options, with_store};
 use crate::args::StoreFsck;
 use crate::drive_file;
-use crate::errors::{CommandError, CommandResult, Exit, KEEP, fail};
+use crate::errors::{CommandError, CommandResult, Exit, KEEP, UNFINISHED, fail};
 use crate::output::{Output, findings};
 use crate::question::confirm;
 use std::path::Path;
@@ -103,7 +103,7 @@ fn check(path: &Path, deep: bool) -> CommandResult<FsckReport> {
     // Damage that could be accepted has been accepted at this point.
     report.map_err(|error: CommandError| match error.exit {
         // No repair opens such a drive.
-        _ if error.hint.as_deref() == Some(KEEP) => error,
+        _ if [Some(KEEP), Some(UNFINISHED)].contains(&error.hint.as_deref()) => error,
         // Only if the file is a drive.
         Exit::Damaged if drive_file::open_read_only(path).is_ok() => error.hint(
             "keep a copy of the drive; `zonestore fs fsck DRIVE` says what is missing, and with --repair gives it up; \

@@ -18,6 +18,13 @@ const HEADER: usize = 64;
 /// An id that the kernel creates at each boot.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
+/// The file's name, beside the drive file at `drive`.
+pub(super) fn name(drive: &Path) -> PathBuf {
+    let mut path = drive.as_os_str().to_owned();
+    path.push(".unsynced");
+    path.into()
+}
+
 /// Bytes that survive the process but not a restart of the host.
 #[derive(Debug)]
 pub struct HostMemory {
@@ -31,10 +38,8 @@ pub struct HostMemory {
 impl HostMemory {
     pub(super) fn new(drive: &Path) -> Self {
         let drive = drive.canonicalize().unwrap_or_else(|_| drive.into());
-        let mut path = drive.clone().into_os_string();
-        path.push(".unsynced");
         Self {
-            path: path.into(),
+            path: name(&drive),
             drive,
             open: Mutex::new(None),
             is_over: AtomicBool::new(false),

@@ -1,16 +1,18 @@
 //! Creates a drive file. It gets its name only when it is complete and durable, so that a kill in between
-//! leaves nothing that looks like a drive.
+//! leaves nothing that looks like a drive; what it leaves, the next creation under that name removes.
 
 use super::FileDriveError;
+use super::beside;
 use super::format::{self, DriveUuid, Header};
 use super::host::LockedFile;
 use crate::rules::ZoneTable;
 use runtime::Runtime;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use zone::Geometry;
@@ -26,12 +28,12 @@ pub struct CreateOptions {
     pub uuid: Option<DriveUuid>,
 }
 
-/// Creates the file at `path` and returns it open and locked.
+/// Creates the file for `path`, which has no name there yet, and returns it open and locked.
 pub(super) fn create(
     path: &Path,
     geometry: &Geometry,
     options: CreateOptions,
-) -> Result<(LockedFile, Header), FileDriveError> {
+) -> Result<(Unfinished, LockedFile, Header), FileDriveError> {
     geometry.validate()?;
     if geometry.zone_count > format::MAX_ZONES {
         let (zone_count, max) = (geometry.zone_count, format::MAX_ZONES);
@@ -48,16 +50,11 @@ pub(super) fn create(
     )?;
     check_name("label", &options.label, format::LABEL_BYTES)?;
     let host_error = |source: io::Error| match source.kind() {
-        io::ErrorKind::StorageFull => FileDriveError::HostFull { path: path.into() },
         io::ErrorKind::FileTooLarge => FileDriveError::TooLargeForHost {
             path: path.into(),
             bytes,
         },
-        io::ErrorKind::AlreadyExists => FileDriveError::Exists { path: path.into() },
-        _ => FileDriveError::Io {
-            path: path.into(),
-            source,
-        },
+        _ => host_error(path, source),
     };
     if path.symlink_metadata().is_ok() {
         return Err(FileDriveError::Exists { path: path.into() });
@@ -71,6 +68,7 @@ pub(super) fn create(
         label: options.label,
     };
     let table = ZoneTable::new(geometry.clone())?;
+    remove_left(path);
     let unfinished = Unfinished::new(path, unique);
     let file = unfinished.create().map_err(host_error)?;
     file.set_len(bytes).map_err(host_error)?;
@@ -78,8 +76,16 @@ pub(super) fn create(
     file.write_all_at(&format::encode_header(&header), 0)
         .map_err(host_error)?;
     file.sync_all().map_err(host_error)?;
-    unfinished.publish(path).map_err(host_error)?;
-    Ok((file, header))
+    Ok((unfinished, file, header))
+}
+
+fn host_error(path: &Path, source: io::Error) -> FileDriveError {
+    let path = path.into();
+    match source.kind() {
+        io::ErrorKind::StorageFull => FileDriveError::HostFull { path },
+        io::ErrorKind::AlreadyExists => FileDriveError::Exists { path },
+        _ => FileDriveError::Io { path, source },
+    }
 }
 
 fn check_name(what: &'static str, name: &str, max: usize) -> Result<(), FileDriveError> {
@@ -111,19 +117,74 @@ fn random_uuid() -> io::Result<DriveUuid> {
     Ok(DriveUuid(bytes))
 }
 
+/// Ending of the temporary names, behind a UUID.
+const ENDING: &str = ".new";
+
+/// Start of the temporary names of a file, before a UUID.
+fn beginning(path: &Path) -> OsString {
+    let mut name = OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(".");
+    name
+}
+
+/// Removes what killed processes have left of drives that they were creating at `path`. What cannot be removed takes
+/// space and is in nobody's way.
+fn remove_left(path: &Path) {
+    let beginning = beginning(path);
+    let left = |name: &OsStr| {
+        let name = name.as_bytes().strip_prefix(beginning.as_bytes())?;
+        let unique = name.strip_suffix(ENDING.as_bytes())?;
+        (unique.len() == 36).then_some(())
+    };
+    for entry in std::fs::read_dir(folder(path))
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        if left(&entry.file_name()).is_none() || !entry.file_type().is_ok_and(|kind| kind.is_file())
+        {
+            continue;
+        }
+        // One that is being created is locked.
+        if let Ok(file) = File::open(entry.path())
+            && let Ok(_lock) = LockedFile::exclusive(file)
+        {
+            remove(&entry.path());
+        }
+    }
+}
+
+/// Removes a drive under a temporary name.
+fn remove(path: &Path) {
+    let _ = std::fs::remove_file(beside::name(path));
+    let _ = std::fs::remove_file(path);
+}
+
+fn folder(path: &Path) -> &Path {
+    let parent = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty());
+    parent.unwrap_or(Path::new("."))
+}
+
 /// The file under a temporary name in the same directory; removed when dropped.
-struct Unfinished {
+pub(super) struct Unfinished {
     path: PathBuf,
 }
 
 impl Unfinished {
     fn new(path: &Path, unique: DriveUuid) -> Self {
-        let mut name = OsString::from(".");
-        name.push(path.file_name().unwrap_or_default());
-        name.push(format!(".{unique}.new"));
+        let mut name = beginning(path);
+        name.push(format!("{unique}{ENDING}"));
         Self {
             path: path.with_file_name(name),
         }
+    }
+
+    /// The temporary name.
+    pub fn path(&self) -> &Path {
+        &self.path
     }
 
     fn create(&self) -> io::Result<LockedFile> {
@@ -140,22 +201,23 @@ impl Unfinished {
     }
 
     /// Renames the file to `path`, if nothing has that name yet, and makes the name durable.
-    fn publish(self, path: &Path) -> io::Result<()> {
+    pub fn publish(self, path: &Path) -> Result<(), FileDriveError> {
+        self.rename(path).map_err(|error| host_error(path, error))
+    }
+
+    fn rename(&self, path: &Path) -> io::Result<()> {
         match renameat_with(CWD, &self.path, CWD, path, RenameFlags::NOREPLACE) {
             // File systems that do not support this rename may support links.
             Err(Errno::INVAL | Errno::NOSYS) => std::fs::hard_link(&self.path, path)?,
             done => done?,
         }
-        let directory = path
-            .parent()
-            .filter(|parent| !parent.as_os_str().is_empty());
-        File::open(directory.unwrap_or(Path::new(".")))?.sync_all()
+        File::open(folder(path))?.sync_all()
     }
 }
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
         // After a rename there is nothing left to remove; an error cannot be reported here.
-        let _ = std::fs::remove_file(&self.path);
+        remove(&self.path);
     }
 }

@@ -78,9 +78,31 @@ impl FileDrive {
         options: CreateOptions,
     ) -> Result<Self, FileDriveError> {
         let path = path.as_ref();
-        let (file, header) = create::create(path, geometry, options)?;
+        let (unfinished, file, header) = create::create(path, geometry, options)?;
         let table = ZoneTable::new(header.geometry.clone())?;
+        unfinished.publish(path)?;
         Ok(Self::new(path, file, header, table, true))
+    }
+
+    /// Creates a drive in a new file, which appears at `path` only once `fill` has ended: whatever ends it early leaves
+    /// no drive there. `fill` has to flush what it writes; the drive is closed behind it.
+    pub fn create_filled<E: From<FileDriveError>>(
+        path: &Path,
+        geometry: &Geometry,
+        profile_name: &str,
+        fill: impl FnOnce(Arc<Self>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let options = CreateOptions {
+            profile_name: profile_name.into(),
+            ..Default::default()
+        };
+        let (unfinished, file, header) = create::create(path, geometry, options)?;
+        let table = ZoneTable::new(header.geometry.clone()).map_err(FileDriveError::from)?;
+        let drive = Self::new(unfinished.path(), file, header, table, true);
+        // Locked until it has its name.
+        let drive = Arc::new(drive);
+        fill(drive.clone())?;
+        Ok(unfinished.publish(path)?)
     }
 
     /// Opens the drive at `path` with an exclusive lock.

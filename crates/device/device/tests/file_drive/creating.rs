@@ -73,3 +73,48 @@ fn what_was_chosen_at_creation_is_found_again() {
     );
     assert_eq!(drive.geometry(), &geometry());
 }
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).unwrap();
+    let name = |entry: std::fs::DirEntry| entry.file_name().into_string().unwrap();
+    let mut names: Vec<_> = entries.map(|entry| name(entry.unwrap())).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_drive_appears_once_it_is_filled() {
+    let place = place();
+    let directory = place.path.parent().unwrap();
+    let create = |fill: &dyn Fn(&FileDrive) -> Result<(), FileDriveError>| {
+        FileDrive::create_filled(&place.path, &geometry(), "", |drive| {
+            let memory = drive.host_memory().unwrap();
+            memory.write(0, b"x").unwrap();
+            assert!(!place.path.exists());
+            fill(&drive)
+        })
+    };
+    create(&|_| Err(FileDriveError::Exists { path: "x".into() })).unwrap_err();
+    assert_eq!(names(directory), [""; 0]);
+    create(&|_| Ok(())).unwrap();
+    assert_eq!(names(directory), ["a.zoned"]);
+    FileDrive::open(&place.path).unwrap();
+}
+
+#[test]
+fn what_killed_creations_left_is_removed_by_the_next() {
+    let place = place();
+    let directory = place.path.parent().unwrap();
+    let left = |name: &str, digit: u8| {
+        let name = format!(".{name}.{}.new", DriveUuid([digit; 16]));
+        let file = File::create_new(directory.join(&name)).unwrap();
+        (name, file)
+    };
+    let (killed, _) = left("a.zoned", 1);
+    File::create_new(directory.join(format!("{killed}.unsynced"))).unwrap();
+    let (made_now, lock) = left("a.zoned", 2);
+    lock.lock().unwrap();
+    let (of_another, _) = left("b.zoned", 3);
+    drop(FileDrive::create(&place.path, &geometry(), "").unwrap());
+    assert_eq!(names(directory), [made_now, of_another, "a.zoned".into()]);
+}
