@@ -271,6 +271,32 @@ def test_on_a_full_disk_of_the_host_deletes_go_on(zonestore, disk):
     zonestore("store", "fsck", "--deep", drive)
 
 
+def test_behind_a_full_disk_of_the_host_the_same_command_goes_on(zonestore, store, disk):
+    for number in range(3):
+        zonestore("store", "put", store, "-", f"c/{number}", stdin=os.urandom(8 << 20))
+    zonestore("store", "backup", store, "--to", "b.tar")
+    for number, (command, then) in enumerate([
+        (["restore", "b.tar"], "the same command then goes on"),
+        (["salvage", store], "the same command then goes on"),
+        (["backup", store], "behind `store mkfs --force` on it, the same command begins again"),
+    ]):
+        target = disk / f"{number}.zoned"
+        zonestore("drive", "create", target, "--profile", "test-small", "--size", "128MiB")
+        zonestore("store", "mkfs", target)
+        space = zonestore("store", "df", target, "--json").json
+        taken = space["host_free_bytes"] - space["host_kept_bytes"] - (9 << 20)
+        with open(disk / "other", "wb") as other:
+            os.posix_fallocate(other.fileno(), 0, taken)
+        error = zonestore.try_("store", *command, "--to", target).failed(5)
+        assert "free space on the host's disk" in error and then in error and "larger" not in error, error
+        (disk / "other").unlink()
+        if "--force" in then:
+            zonestore("store", "mkfs", "--force", target)
+        zonestore("store", *command, "--to", target)
+        assert zonestore("store", "ls", target, "c", "--json").json["objects"]
+        target.unlink()
+
+
 def test_a_drive_whose_creation_found_the_disk_full_is_created_at_the_next_start(zonestore, serve, disk):
     create = "serve", disk / "n.zoned", "--create", "--profile", "test-small", "--size", "128MiB"
     free = os.statvfs(disk).f_bavail * os.statvfs(disk).f_bsize

@@ -36,7 +36,10 @@ pub const UNFINISHED: &str = "nothing was changed; keep the drive as it is if it
 const SHAPE_HINT: &str = "`zonestore help drive create` explains the options";
 const LARGER_DRIVE: &str = "make the drive larger, or its zones smaller (--zone-size)";
 const NO_HOST: &str = "free space on the host's disk first (`df -h` shows it); removing objects needs some of it, too";
+const HOST_OR_OBJECTS: &str = "free space on the host's disk (`df -h` shows it), or remove objects";
 pub const FREE_HOST: &str = "free space on the host's disk; `df -h` shows it";
+/// The hints of errors that say that the host's disk is full.
+pub(super) const OF_FULL_HOST: [&str; 3] = [NO_HOST, HOST_OR_OBJECTS, FREE_HOST];
 
 impl From<FileDriveError> for CommandError {
     fn from(error: FileDriveError) -> Self {
@@ -186,8 +189,7 @@ impl From<store::Error> for CommandError {
             E::NoSpace { .. } | E::NoMetadataSpace { .. } => NoSpace,
                 "remove objects: `zonestore store rm`; `store df` shows the space";
             E::HostFull { free, .. } if *free < 1 << 20 => NoSpace, NO_HOST;
-            E::HostFull { .. } => NoSpace,
-                "free space on the host's disk (`df -h` shows it), or remove objects";
+            E::HostFull { .. } => NoSpace, HOST_OR_OBJECTS;
             E::ChecksumMismatch { .. } | E::Unreadable { .. } => Damaged,
                 WRITE_DOWN;
             E::CorruptMetadata { .. } | E::BelowMetadata { .. } => Damaged,

@@ -86,6 +86,12 @@ impl CommandError {
         .hint("keep a copy of the drive; what is not named above can still be read")
     }
 
+    /// Whether it says that the host's disk is full, and not a drive.
+    pub fn is_of_full_host(&self) -> bool {
+        let hint = self.hint.as_deref();
+        hint.is_some_and(|hint| libraries::OF_FULL_HOST.contains(&hint))
+    }
+
     /// The error for people: the message, and a hint on the next line.
     pub fn text(&self) -> String {
         let hint = self.hint.as_ref();
@@ -226,6 +232,7 @@ mod tests {
                 kept: 1 << 30,
             });
             assert_eq!(error.exit, Exit::NoSpace);
+            assert!(error.is_of_full_host());
             error.hint.unwrap()
         };
         assert!(hint(0).contains("first") && hint(1 << 29).contains("or remove objects"));

@@ -1,7 +1,7 @@
 //! `store export|backup`: writes a store to a tar archive, or to another drive.
 
 use super::archived::{complete, damage, report};
-use super::{Access, mounted};
+use super::{Access, is_of_full_host, mounted};
 use crate::args::{ArchiveTarget, StoreBackup, StoreExport};
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, Exit, fail};
@@ -181,6 +181,12 @@ fn to_file(
 fn of_target(error: CommandError, target: &Store, needed: u64) -> CommandError {
     if error.exit != Exit::NoSpace {
         return error;
+    }
+    if is_of_full_host(&error, target) {
+        return error.hint(
+            "free space on the host's disk (`df -h` shows it); this drive has a part of the objects: behind `store mkfs \
+             --force` on it, the same command begins again",
+        );
     }
     let (room, needed) = (human(target.statfs().capacity_bytes), human(needed));
     let why = error.message;

@@ -16,7 +16,7 @@ mod top;
 
 use crate::args::{StoreCommand, Tolerance};
 use crate::drive_file;
-use crate::errors::{CommandError, CommandResult};
+use crate::errors::{CommandError, CommandResult, Exit};
 use crate::occupant;
 use crate::output::Output;
 use control::{Opened, StoreView};
@@ -70,6 +70,19 @@ pub fn make(
     let made = Store::mkfs(drive, &options)?;
     Ok((uuid, made))
 }
+
+/// Whether the host's disk was full, and not the drive, for a command that wrote to `store`.
+fn is_of_full_host(error: &CommandError, store: &Store) -> bool {
+    let space = store.statfs();
+    // RocksDB does not tell which disk was full.
+    let is_short = |free| free < space.host_kept_bytes;
+    error.is_of_full_host()
+        || error.exit == Exit::NoSpace && space.host_free_bytes.is_some_and(is_short)
+}
+
+/// The hint for a full disk of the host, for commands that go on where they were.
+const GOES_ON: &str =
+    "free space on the host's disk (`df -h` shows it); the same command then goes on";
 
 /// How a command accesses the store.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use super::archived::{damage, left_out, report};
 use super::names::check_name;
-use super::{Access, with_store};
+use super::{Access, GOES_ON, is_of_full_host, with_store};
 use crate::args::{StoreImport, StoreRestore};
 use crate::errors::{CommandError, CommandResult, Exit};
 use crate::local_file;
@@ -147,7 +147,9 @@ pub fn restore(arguments: &StoreRestore, out: &mut Output) -> CommandResult {
             let at = arguments.archives.get(wrong).or(arguments.archives.last());
             let shown = at.map_or(to, |path| path).display();
             let mut made = CommandError::from(error).context(shown);
-            if made.exit == Exit::NoSpace {
+            if is_of_full_host(&made, store) {
+                made = made.hint(GOES_ON);
+            } else if made.exit == Exit::NoSpace {
                 made = made.hint(
                     "restore to an empty store on a larger drive; `store mkfs DRIVE --force` gives up what is on this one",
                 );

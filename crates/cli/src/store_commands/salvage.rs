@@ -1,6 +1,6 @@
 //! `store salvage`: recovers objects from a drive whose metadata is lost.
 
-use super::{Access, mounted, options};
+use super::{Access, GOES_ON, is_of_full_host, mounted, options};
 use crate::args::StoreSalvage;
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, Exit, fail};
@@ -90,6 +90,9 @@ fn to_other(arguments: &StoreSalvage) -> CommandResult<SalvageReport> {
 fn of_target(error: CommandError, to: &Path, target: &Store, left: u64) -> CommandError {
     if error.exit != Exit::NoSpace {
         return error;
+    }
+    if is_of_full_host(&error, target) {
+        return error.context(to.display()).hint(GOES_ON);
     }
     let (to, free) = (to.display(), target.statfs().available_bytes);
     let (room, left, more) = (
