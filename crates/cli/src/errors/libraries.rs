@@ -188,7 +188,7 @@ impl From<store::Error> for CommandError {
             E::TransactionTooLarge { .. } => NoSpace;
             E::NoSpace { .. } | E::NoMetadataSpace { .. } => NoSpace,
                 "remove objects: `zonestore store rm`; `store df` shows the space";
-            E::HostFull { free, .. } if *free < 1 << 20 => NoSpace, NO_HOST;
+            E::HostFull { .. } if !error.leaves_deletes() => NoSpace, NO_HOST;
             E::HostFull { .. } => NoSpace, HOST_OR_OBJECTS;
             E::ChecksumMismatch { .. } | E::Unreadable { .. } => Damaged,
                 WRITE_DOWN;
@@ -206,7 +206,8 @@ impl From<store::Error> for CommandError {
             E::UnsupportedVersion { .. } => Failed, "use the program version that made the store";
             E::DriveTooSmall { .. } => Usage, LARGER_DRIVE;
             E::Failed { .. } => Failed,
-                "what is stored can be read; look after the drive, then start the command again";
+                "what is stored can be read; look after the drive, or free space on the host's disk if that was full (`df -h`), then \
+                 start the command again";
             E::WrittenLost { .. } => Failed,
                 "store it again; `zonestore store health DRIVE` says what else is lost";
             E::Drive(_) | E::Kv(_) | E::BlueFs(_) => Failed;

@@ -34,7 +34,7 @@ pub fn of_store(error: store::Error) -> S3Error {
         full if full.is_no_space() => with_status(
             INSUFFICIENT_CAPACITY,
             507,
-            format!("{error}; deleting objects still works"),
+            format!("{error}; {}", way_out(&error)),
         ),
         E::ReadOnly | E::Failed { .. } | E::WrittenLost { .. } => {
             s3_error!(ServiceUnavailable, "{error}")
@@ -42,6 +42,17 @@ pub fn of_store(error: store::Error) -> S3Error {
         _ => {
             tracing::error!(%error, "store");
             s3_error!(InternalError, "{error}")
+        }
+    }
+}
+
+/// What can be done about a lack of space.
+fn way_out(error: &store::Error) -> &'static str {
+    match error.leaves_deletes() {
+        true => "deleting objects still works",
+        false => {
+            "deleting objects still works unless it is the host's disk that is full: free space there, and start the \
+             server again if it goes on refusing writes"
         }
     }
 }
@@ -213,6 +224,18 @@ mod tests {
         });
         assert_eq!(error.code().as_str(), INSUFFICIENT_CAPACITY);
         assert_eq!(error.status_code().map(|s| s.as_u16()), Some(507));
+    }
+
+    #[test]
+    fn a_full_disk_of_the_host_is_not_answered_by_deleting() {
+        let words = |free| {
+            let kept = 32 << 20;
+            let error = of_store(store::Error::HostFull { free, kept });
+            assert_eq!(error.code().as_str(), INSUFFICIENT_CAPACITY);
+            error.message().unwrap().to_owned()
+        };
+        assert!(words(0).contains("unless it is the host's disk"));
+        assert!(words(16 << 20).ends_with("deleting objects still works"));
     }
 
     #[test]

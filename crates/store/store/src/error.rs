@@ -313,17 +313,30 @@ pub enum Error {
     BlueFs(#[from] bluefs::Error),
 }
 
+/// With fewer bytes on the host's disk a delete may not find the space that it takes itself.
+const LEAST_FOR_DELETES: u64 = 1 << 20;
+
 impl Error {
     /// Whether space is missing: on the drive, in the metadata, or on the host's disk under a drive file.
     pub fn is_no_space(&self) -> bool {
         match self {
+            _ if self.leaves_deletes() => true,
+            Self::HostFull { .. } => true,
+            Self::Kv(error) => matches!(error, kv::Error::NoSpace { .. }),
+            Self::BlueFs(bluefs::Error::Drive(error)) | Self::Drive(error) => error.is_host_full(),
+            _ => false,
+        }
+    }
+
+    /// Whether space is missing, and there is certainly enough for deletes. The database does not tell which disk was
+    /// full: on a full one of the host, deletes find no space either.
+    pub const fn leaves_deletes(&self) -> bool {
+        match self {
+            Self::HostFull { free, .. } => *free >= LEAST_FOR_DELETES,
             Self::NoSpace { .. }
             | Self::NoMetadataSpace { .. }
             | Self::TransactionTooLarge { .. }
-            | Self::HostFull { .. } => true,
-            Self::Kv(error) => matches!(error, kv::Error::NoSpace { .. }),
-            Self::BlueFs(bluefs::Error::NoSpace { .. }) => true,
-            Self::BlueFs(bluefs::Error::Drive(error)) | Self::Drive(error) => error.is_host_full(),
+            | Self::BlueFs(bluefs::Error::NoSpace { .. }) => true,
             _ => false,
         }
     }

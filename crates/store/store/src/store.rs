@@ -92,9 +92,13 @@ impl Store {
         if writes {
             self.inner.unsynced.synced_by(|| Ok(kv.flush()?))?;
         }
-        kv.close()?;
-        self.inner.fs.unmount()?;
-        Ok(())
+        let closed = kv.close().map_err(Error::from);
+        let ended = closed.and_then(|()| Ok(self.inner.fs.unmount()?));
+        // What stopped the writes is the cause, also of this.
+        ended.map_err(|error| match self.failure() {
+            Some(reason) => Error::Failed { reason },
+            None => error,
+        })
     }
 
     /// The store's identity.

@@ -299,3 +299,22 @@ fn a_database_that_has_stopped_before_a_batch_has_stopped_the_store() {
     assert!(matches!(refused, Some(Error::Failed { .. })), "{refused:?}");
     assert!(store.failure().is_some());
 }
+
+/// A removal needs a little space too. The log that found none stops the writes, and what the unmount meets because of
+/// that is no news: its error names the cause.
+#[test]
+fn an_unmount_behind_a_full_disk_names_the_full_disk() {
+    let thin = thin(128, 1 << 30);
+    let (store, _) = mount_with_clock(&thin);
+    put(&store, "o", &[1; 1000]).unwrap();
+    thin.change.set(0);
+    remove(&store, "o").unwrap_err();
+    thin.change.set(1 << 30);
+    let failure = store.failure().unwrap();
+    assert!(matches!(remove(&store, "o"), Err(Error::Failed { .. })));
+    match store.unmount() {
+        Err(Error::Failed { reason }) => assert_eq!(reason, failure),
+        // RocksDB's close fails; not every engine's does.
+        unmounted => unmounted.unwrap(),
+    }
+}
