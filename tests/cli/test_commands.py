@@ -41,6 +41,13 @@ def test_version(zonestore):
     assert zonestore("--version").text.startswith("zonestore ")
 
 
+@pytest.mark.parametrize("command", ["--help", "--version", "help store", "store mkfs --help"])
+def test_help_that_finds_no_room_is_no_success(zonestore, command):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([zonestore.path, *command.split()], stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 5 and b"standard output" in done.stderr, done
+
+
 def test_every_report_is_one_json_value(zonestore, store):
     zonestore("store", "put", store, "-", "c/o", stdin=b"data")
     for command in (

@@ -39,7 +39,7 @@ use output::Output;
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
-use terminal::Logging;
+use terminal::{Logging, OutputError};
 
 /// One thread fills the caches and another one empties them. The host's allocator keeps the peak memory of each
 /// thread: 1.5 GB where 0.8 GB were in use. This one returns memory that has been free for some ten seconds. Its
@@ -117,8 +117,11 @@ fn carry_out(command: Command, log_format: Option<Format>, out: &mut Output) -> 
 /// Prints help and version to standard output; usage errors to standard error, in our format.
 fn usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
-        let _ = error.print();
-        return ExitCode::SUCCESS;
+        let done = error.print().and_then(|()| std::io::stdout().flush());
+        return match done {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => report(&OutputError(error).into()),
+        };
     }
     let is_bare = error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand;
     // The command line could not be parsed, so it is searched for `--json`.
