@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import shlex
 import signal
 import socket
@@ -138,6 +139,16 @@ def test_create_does_not_pass_over_what_a_drive_is(zonestore, serve, store):
     assert "--max-open 3: it has 16" in zonestore.try_(*start, "--max-open", "3").failed(2)
     assert serve(store, "--create", "--profile", "test-small", "--size", "128MiB").stop() == 0
     assert serve(store, "--create").stop() == 0
+
+
+def test_a_server_may_have_as_many_files_open_as_it_is_allowed(serve, store):
+    usual, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, most))
+    try:
+        server = serve(store)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (usual, most))
+    assert resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE) == (most, most)
 
 
 def test_logs_in_a_file_have_no_colours(zonestore, serve, store):

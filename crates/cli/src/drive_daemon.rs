@@ -18,6 +18,7 @@ use store::Store;
 
 /// Serves until a signal comes.
 pub fn run(arguments: &DaemonArguments, out: &mut Output) -> CommandResult {
+    serve::raise_open_files();
     let named = arguments.drives.iter().map(|drive| named(drive));
     let named: Vec<(String, PathBuf)> = named.collect::<CommandResult<_>>()?;
     let mut names = BTreeSet::new();

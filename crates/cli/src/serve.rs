@@ -16,6 +16,7 @@ use daemon::{Daemon, Judge, Live};
 use device::stats::Stats;
 use device::{Drive, FileDrive, ShapeRequest, ZonedDevice};
 use kv_rocksdb::RocksDb;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use s3::{ACCESS, AUDIT, Config, Listener, Server};
 use serde_json::json;
 use status::{Access, Known, Served, Status};
@@ -35,6 +36,7 @@ pub fn run(
     log_format: Option<Format>,
     out: &mut Output,
 ) -> CommandResult {
+    raise_open_files();
     let settings = arguments.config.as_deref();
     let settings = settings.map(Settings::load).transpose()?;
     // A wrong configuration is refused before anything else is touched.
@@ -129,6 +131,15 @@ pub fn run(
         );
     }
     Ok(stopped?)
+}
+
+/// Raises the limit of open files, which a connection and a file of the database take one each of, to what this process
+/// may have: the usual one is for programs that know no larger numbers.
+pub fn raise_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let current = limit.maximum;
+    // What is refused leaves the limit as it was.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current, ..limit });
 }
 
 /// Starts logging and tracing as the configuration and the command line say.
