@@ -36,9 +36,10 @@ pub fn of_store(error: store::Error) -> S3Error {
             507,
             format!("{error}; {}", way_out(&error)),
         ),
-        E::ReadOnly | E::Failed { .. } | E::WrittenLost { .. } => {
+        E::Failed { .. } | E::WrittenLost { .. } => {
             s3_error!(ServiceUnavailable, "{error}")
         }
+        error if error.is_read_only() => s3_error!(ServiceUnavailable, "{error}"),
         _ => {
             tracing::error!(%error, "store");
             s3_error!(InternalError, "{error}")
@@ -236,6 +237,21 @@ mod tests {
         };
         assert!(words(0).contains("unless it is the host's disk"));
         assert!(words(16 << 20).ends_with("deleting objects still works"));
+    }
+
+    #[test]
+    fn a_read_only_host_is_a_503() {
+        let code = |kind: std::io::ErrorKind| {
+            let error = zone::ZoneError::Io {
+                command: zone::ZoneCommand::Write,
+                at: zone::ByteOffset(0),
+                source: std::sync::Arc::new(kind.into()),
+            };
+            of_store(error.into()).code().as_str().to_owned()
+        };
+        let read_only = std::io::ErrorKind::ReadOnlyFilesystem;
+        assert_eq!(code(read_only), "ServiceUnavailable");
+        assert_eq!(code(std::io::ErrorKind::Other), "InternalError");
     }
 
     #[test]

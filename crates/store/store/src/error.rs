@@ -341,6 +341,18 @@ impl Error {
         }
     }
 
+    /// Whether the mount is read-only, or the host's file system under a drive file.
+    pub fn is_read_only(&self) -> bool {
+        match self {
+            Self::ReadOnly => true,
+            Self::BlueFs(bluefs::Error::Drive(ZoneError::Io { source, .. }))
+            | Self::Drive(ZoneError::Io { source, .. }) => {
+                source.kind() == std::io::ErrorKind::ReadOnlyFilesystem
+            }
+            _ => false,
+        }
+    }
+
     /// Whether stored data or metadata differs from what was written.
     pub(crate) fn is_damage(&self) -> bool {
         match self {
