@@ -591,8 +591,8 @@ def test_an_archive_of_another_bucket_takes_no_null(make_server, tmp_path):
         server.stop()
         zonestore.run("store", "import", server.drive, tmp_path / "other.tar", "--into", "papers", "--overwrite")
         found = kept(server.start().client())
-        assert found["null"] == b"papers" and b"other" in found.values(), found
-    assert len(found) == 3
+        # Once: the second import finds the same object.
+        assert found["null"] == b"papers" and sorted(found.values()) == [b"other", b"papers"], found
 
 
 @pytest.mark.parametrize("held", [False, True])
