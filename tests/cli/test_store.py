@@ -3,7 +3,9 @@
 import os
 import struct
 import subprocess
+
 import pytest
+from conftest import Outcome
 
 
 def put(zonestore, store, name, data):
@@ -139,6 +141,18 @@ def test_a_missing_object_leaves_no_file(zonestore, store, tmp_path):
     before = set(os.listdir(tmp_path))
     zonestore.try_("store", "get", store, "c/o", "out").failed(3)
     assert set(os.listdir(tmp_path)) == before
+
+
+def test_a_limit_on_the_size_of_files_is_an_error(zonestore, store, tmp_path):
+    put(zonestore, store, "c/o", os.urandom(3_000_000))
+    before = set(os.listdir(tmp_path))
+    # POSIX counts in 512 bytes. The drive's file is larger, but these commands write little to it, if anything.
+    limited = 'ulimit -S -f 2000; exec "$0" "$@"'
+    for command in (("get", store, "c/o", "out"), ("backup", store, "--to", "b.tar")):
+        command = ["sh", "-c", limited, zonestore.path, "store", *map(str, command)]
+        done = Outcome(subprocess.run(command, cwd=tmp_path, capture_output=True))
+        assert "ulimit -f" in done.failed(5)
+        assert set(os.listdir(tmp_path)) == before
 
 
 def test_an_unformatted_drive_says_what_to_do(zonestore, drive):

@@ -38,6 +38,7 @@ use errors::{CommandError, CommandResult, Exit};
 use output::Output;
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use terminal::{Logging, OutputError};
 
@@ -49,6 +50,9 @@ use terminal::{Logging, OutputError};
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 fn main() -> ExitCode {
+    // A write beyond a limit on the size of files has to fail, and not to end the process. A program that is started
+    // inherits no handler, as it would an ignored signal.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
     let parsed = Arguments::described()
         .try_get_matches()
         .and_then(|matches| Arguments::from_arg_matches(&matches));

@@ -40,6 +40,8 @@ const HOST_OR_OBJECTS: &str = "free space on the host's disk (`df -h` shows it),
 pub const FREE_HOST: &str = "free space on the host's disk; `df -h` shows it";
 /// The hints of errors that say that the host's disk is full.
 pub(super) const OF_FULL_HOST: [&str; 3] = [NO_HOST, HOST_OR_OBJECTS, FREE_HOST];
+/// The hint for a write beyond the largest size that a file may have.
+pub const FILE_LIMIT: &str = "raise the limit on the size of files: `ulimit -f` shows it, and LimitFSIZE= sets it for a service";
 
 impl From<FileDriveError> for CommandError {
     fn from(error: FileDriveError) -> Self {
@@ -147,6 +149,7 @@ impl From<ZoneError> for CommandError {
             ZoneError::Offline { .. } => Damaged;
             // The drive itself has detected that its bytes are not as written.
             ZoneError::Io { source, .. } if source.kind() == io::ErrorKind::InvalidData => Damaged;
+            ZoneError::Io { source, .. } if source.kind() == io::ErrorKind::FileTooLarge => NoSpace, FILE_LIMIT;
             error if error.is_host_full() => NoSpace, NO_HOST;
             _ => Failed;
         };

@@ -30,7 +30,7 @@ mod exit;
 mod libraries;
 
 pub use exit::{Exit, exit_codes};
-pub use libraries::{FREE_HOST, KEEP, UNFINISHED};
+pub use libraries::{FILE_LIMIT, FREE_HOST, KEEP, UNFINISHED};
 
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -119,6 +119,7 @@ impl CommandError {
             io::ErrorKind::PermissionDenied => {
                 made.hint("run this as a user who may; `ls -l` shows who that is")
             }
+            _ if is_of_a_limit(source) => made.hint(FILE_LIMIT),
             _ if made.exit == Exit::NoSpace => made.hint(FREE_HOST),
             _ => made,
         }
@@ -205,9 +206,15 @@ fn exit_of_io(error: &io::Error) -> Exit {
         io::ErrorKind::NotFound => Exit::NotFound,
         io::ErrorKind::AddrInUse | io::ErrorKind::ResourceBusy => Exit::Busy,
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Exit::NoSpace,
+        _ if is_of_a_limit(error) => Exit::NoSpace,
         io::ErrorKind::AlreadyExists => Exit::Refused,
         _ => Exit::Failed,
     }
+}
+
+/// Whether the system refused to make a file larger. A file that is too large to be read is not of that kind.
+fn is_of_a_limit(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::FileTooLarge && error.raw_os_error().is_some()
 }
 
 /// Whether the folder of a path does not exist.
@@ -244,6 +251,24 @@ mod tests {
         let error = CommandError::file(Path::new("/x"), &error);
         assert_eq!(error.message, "/x: Permission denied");
         assert!(error.hint.is_some_and(|hint| hint.contains("ls -l")));
+    }
+
+    #[test]
+    fn a_limit_on_the_size_of_files_is_named() {
+        let over = io::Error::from_raw_os_error(27);
+        let of_a_drive = zone::ZoneError::Io {
+            command: zone::ZoneCommand::Write,
+            at: zone::ByteOffset(0),
+            source: io::Error::from_raw_os_error(27).into(),
+        };
+        let file = CommandError::file(Path::new("/x"), &over);
+        for error in [file, CommandError::from(of_a_drive)] {
+            assert_eq!(error.exit, Exit::NoSpace);
+            assert!(error.hint.is_some_and(|hint| hint.contains("ulimit -f")));
+        }
+        let too_large_to_read = io::ErrorKind::FileTooLarge.into();
+        let error = CommandError::file(Path::new("/x"), &too_large_to_read);
+        assert_eq!(error.exit, Exit::Failed);
     }
 
     #[test]
