@@ -175,8 +175,33 @@ impl ZoneError {
         )
     }
 
-    /// Whether the file system that holds an emulated drive's file is full.
+    /// Whether the file of an emulated drive cannot grow: its file system is full, or a quota or a limit on the size of
+    /// files is reached. The zone is as good as others.
     pub fn is_host_full(&self) -> bool {
-        matches!(self, Self::Io { source, .. } if source.kind() == std::io::ErrorKind::StorageFull)
+        use std::io::ErrorKind as E;
+        matches!(self, Self::Io { source, .. }
+            if matches!(source.kind(), E::StorageFull | E::QuotaExceeded | E::FileTooLarge))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::ErrorKind;
+
+    #[test]
+    fn a_file_that_cannot_grow_is_no_fault_of_a_zone() {
+        let of = |kind: ErrorKind| ZoneError::Io {
+            command: ZoneCommand::Write,
+            at: ByteOffset(0),
+            source: Arc::new(kind.into()),
+        };
+        let full = [
+            ErrorKind::StorageFull,
+            ErrorKind::QuotaExceeded,
+            ErrorKind::FileTooLarge,
+        ];
+        assert!(full.into_iter().all(|kind| of(kind).is_host_full()));
+        assert!(!of(ErrorKind::Other).is_host_full());
     }
 }

@@ -88,7 +88,9 @@ impl Client<'_> {
 
 fn errno(error: &DeviceError) -> Errno {
     let host = |kind| match kind {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Errno::NoSpace,
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+            Errno::NoSpace
+        }
         _ => Errno::Io,
     };
     match error {
