@@ -253,7 +253,8 @@ pub(crate) fn search_by(
     each: &mut dyn FnMut(Found),
 ) {
     const WINDOW: u64 = 1 << 20;
-    /// Blocks in a row that cannot be read, after which only one in a window is tried: each may take a disk seconds.
+    /// Blocks in a row that cannot be read, after which those up to one a window further are passed over if that cannot
+    /// be read either: each may take a disk seconds.
     const MANY: u32 = 16;
     let block = u64::from(g.block_size);
     let to = to - to % block;
@@ -263,6 +264,8 @@ pub(crate) fn search_by(
     let mut window = Vec::new();
     let mut offset = g.round_up(from);
     let (mut length, mut failed) = (WINDOW, 0);
+    // Up to here, every block is tried.
+    let mut tried_to = offset;
     while offset < to {
         window.resize(length.min(to - offset) as usize, 0);
         let blocks = window.len() as u64 / block;
@@ -273,7 +276,14 @@ pub(crate) fn search_by(
             } else {
                 // A mark that cannot be read covers nothing.
                 failed += 1;
-                offset += if failed < MANY { block } else { WINDOW };
+                offset += block;
+                if failed >= MANY && offset >= tried_to && offset < to {
+                    let far = (offset + WINDOW).min(to - block);
+                    match read(ZoneAddress::new(zone, far), &mut window) {
+                        Ok(()) => tried_to = far,
+                        Err(_) => offset = far + block,
+                    }
+                }
             }
             continue;
         }
@@ -389,11 +399,25 @@ mod tests {
     }
 
     #[test]
+    fn marks_right_behind_many_blocks_that_cannot_be_read_are_found() {
+        let block = u64::from(BLOCK);
+        for bad in [15, 16, 17, 100, 300] {
+            for to in [bad + 2, bad + 50, bad + 250, bad + 1000] {
+                let frames = [(bad + 1) * block];
+                let (found, _) = searched(&frames, to * block, |at| at < bad * block);
+                assert_eq!(found, frames, "{bad} {to}");
+            }
+        }
+    }
+
+    #[test]
     fn a_large_part_that_cannot_be_read_is_not_tried_block_by_block() {
         let bad = (3 << 20)..(50 << 20) + 4096;
-        let frames = [1 << 20, 52 << 20];
+        let frames = [1 << 20, bad.end];
         let (found, failed) = searched(&frames, 64 << 20, |at| bad.contains(&at));
         assert_eq!(found, frames);
-        assert!(failed <= 100, "{failed}");
+        assert!(failed <= 400, "{failed}");
+        let (_, failed) = searched(&[], 64 << 20, |_| true);
+        assert!(failed <= 200, "{failed}");
     }
 }

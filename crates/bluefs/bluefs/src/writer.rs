@@ -149,9 +149,11 @@ impl Writer {
     /// Notes the tail beside the drive. False if the tail has to be written out instead.
     fn keep(&mut self) -> Result<bool> {
         let node = self.handle.node.clone();
-        // Without notes, the log is written out at an age. What that could not write it will not try again.
         if !self.shared().unsynced.is_on() {
-            return Ok(!node.log_failed.load(Ordering::Acquire));
+            // Beside a device nothing is noted, and the log is written out at an age. What that could not write it will not
+            // try again.
+            let has_notes = self.shared().device.host_memory().is_some();
+            return Ok(!has_notes && !node.log_failed.load(Ordering::Acquire));
         }
         let mut stream = node.writing.lock();
         let named = self.put_into_frame(&mut stream);

@@ -651,3 +651,18 @@ proptest! {
         }
     }
 }
+
+/// Beside the drive lies a folder of that name: each flush writes the log out.
+#[test]
+fn where_nothing_can_be_noted_each_flush_writes_out() {
+    let files = files();
+    std::fs::create_dir(&files.beside).unwrap();
+    let fs = keeping(&files.drive);
+    let mut log = fs.create(LOG).unwrap();
+    let copy = files.drive.with_file_name("copy");
+    for to in [100, 200, 5000, 5100] {
+        grow(&mut log, to, 100);
+        std::fs::copy(&files.drive, &copy).unwrap();
+        assert!(read(&plain(&copy), LOG).unwrap() == bytes(0, to));
+    }
+}
