@@ -4,6 +4,7 @@
 """
 
 import collections
+import contextvars
 import functools
 import os
 import time
@@ -140,6 +141,10 @@ class DiskFile(ZonedDiskFile, diskfile.DiskFile):
     writer_cls = Writer
 
 
+# Whether fragments are removed from a drive that is the home of another fragment. Swift's reconstructor does not tell a DiskFile.
+AT_A_HOME = contextvars.ContextVar("at_a_home", default=False)
+
+
 class ECDiskFile(ZonedDiskFile, diskfile.ECDiskFile):
     reader_cls = ECReader
     writer_cls = ECWriter
@@ -171,7 +176,8 @@ class ECDiskFile(ZonedDiskFile, diskfile.ECDiskFile):
         return [alone(preference) for preference in self._frag_prefs]
 
     def purge(self, timestamp, frag_index, nondurable_purge_delay=0, meta_timestamp=None):
-        """Removes what has been moved to its home. All of it stays if a POST has come meanwhile that would be left without data."""
+        """Removes what has been moved to its home. All of it stays if a POST has come meanwhile that would be left without data,
+        unless this is the home of another fragment, which will be built here."""
         def goes(file):
             if file["ext"] == ".meta":
                 return meta_timestamp is not None and file["timestamp"] <= meta_timestamp
@@ -182,4 +188,4 @@ class ECDiskFile(ZonedDiskFile, diskfile.ECDiskFile):
         if going:
             # One that waits for its commit may be of an old request.
             waits = any(file["ext"] == ".data" and not file["durable"] for file in going.values())
-            self.drive_object.remove_all(list(going), nondurable_purge_delay if waits else 0)
+            self.drive_object.remove_all(list(going), nondurable_purge_delay if waits else 0, AT_A_HOME.get())

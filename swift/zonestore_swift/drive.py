@@ -119,10 +119,12 @@ class DriveObject:
         except NoPolicy:
             pass
 
-    def remove_all(self, names, older_than=0):
+    def remove_all(self, names, older_than=0, leaves_metadata=False):
         """In one transaction. None of them if something has come since they were listed, or one was written less than so many seconds ago."""
+        # Whatever its age: clocks are set back, too.
+        how = {"files": names, "older_than": older_than or None, "leaves_metadata": leaves_metadata}
         try:
-            self._transport.call_with("POST", f"{self._root}/remove", {"files": names, "older_than": older_than})
+            self._transport.call_with("POST", f"{self._root}/remove", how)
         except NoPolicy:
             pass
 

@@ -14,6 +14,7 @@ from swift.common.utils import parse_options
 from swift.obj import diskfile
 from swift.obj.reconstructor import ObjectReconstructor
 
+from zonestore_swift.disk_file import AT_A_HOME
 from zonestore_swift.errors import Refused
 from zonestore_swift.manager import ZonedManager
 
@@ -64,6 +65,13 @@ class Reconstructor(ObjectReconstructor):
                 raise
             self.logger.error("%s is not reconstructed: %s", part_info["part_path"], error)
             return []
+
+    def delete_reverted_objs(self, job, objects):
+        before = AT_A_HOME.set(job["primary_frag_index"] is not None)
+        try:
+            super().delete_reverted_objs(job, objects)
+        finally:
+            AT_A_HOME.reset(before)
 
     def delete_partition(self, path):
         """A partition of a zoned policy is gone with its last object. Here is nothing that could be removed."""

@@ -263,6 +263,16 @@ def test_a_post_to_a_fragment_that_goes_home_goes_home_too(coded_pair, monkeypat
     assert pair.there.metadata()["X-Object-Meta-Posted"] == "late" and pair.here.names() == []
 
 
+def test_a_fragment_leaves_the_home_of_another_one_and_its_metadata_stay(coded_pair, monkeypatch):
+    pair = coded_pair
+    pair.ring(monkeypatch, range(7))
+    archive = pair.here.put(data=b"abc" * 3000, at=1, index=4)
+    pair.here.post(at=2, **{"X-Object-Meta-Posted": "yes"})
+    pair.reconstruct()
+    assert pair.there.read(frag_index=4) == archive
+    assert pair.here.names() == [moment(2).internal + ".meta"]
+
+
 def test_a_handoff_stays_while_a_home_is_away(pair, monkeypatch):
     pair.ring(monkeypatch, [1, 2])
     data = fill(pair.here)

@@ -169,12 +169,33 @@ impl SwiftDrive {
         files: &[FileName],
         since: Option<u64>,
     ) -> Result<bool> {
+        self.remove_together(address, files, since, false)
+    }
+
+    /// The same, but metadata may be left without data: at the home of another fragment.
+    pub fn remove_all_but_metadata(
+        &self,
+        address: Address,
+        files: &[FileName],
+        since: Option<u64>,
+    ) -> Result<bool> {
+        self.remove_together(address, files, since, true)
+    }
+
+    fn remove_together(
+        &self,
+        address: Address,
+        files: &[FileName],
+        since: Option<u64>,
+        may_strand: bool,
+    ) -> Result<bool> {
         let _lock = self.lock(address.policy, address.partition, address.hash.suffix());
         let there = self.files(address)?.into_iter();
         let (going, left): (Vec<_>, Vec<_>) = there.partition(|file| files.contains(file));
         let has_data = |files: &[FileName]| files.iter().any(|file| file.kind.has_data());
         let mut left_kinds = left.iter().map(|file| file.kind);
-        let strands = has_data(&going)
+        let strands = !may_strand
+            && has_data(&going)
             && !has_data(&left)
             && left_kinds.any(|kind| matches!(kind, Kind::Meta { .. }));
         if strands || going.is_empty() || going.len() != files.len() {

@@ -85,6 +85,9 @@ pub struct Removing {
     pub files: Vec<String>,
     /// Least age of each in seconds; any age if not given.
     pub older_than: Option<Age>,
+    /// Whether metadata may be left without data.
+    #[serde(default)]
+    pub leaves_metadata: bool,
 }
 
 /// Whether they were removed.
