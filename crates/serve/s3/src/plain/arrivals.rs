@@ -5,6 +5,7 @@ use crate::collections::{VERSIONS, is_bucket};
 use crate::config::{Random, operating_system_random};
 use crate::lock::Lock;
 use crate::versions::{Change, ReplaceError, Room, Versioning, room, room_beside};
+use std::io;
 use std::sync::Arc;
 use store::{Attributes, CollectionInfo, Name, Store, Transaction};
 
@@ -58,9 +59,23 @@ pub fn arrival(
             None => Arrival::Put,
         },
         Room::Taken if overwrite && bucket.is_some() => Arrival::NewVersion,
+        // One that is damaged is replaced by a copy.
+        Room::Equal if overwrite && bucket.is_some() && !is_whole(store, collection, name) => {
+            Arrival::NewVersion
+        }
         // One that an earlier import put above what was there, too.
         Room::Same | Room::Equal | Room::Taken => Arrival::Kept,
     })
+}
+
+/// Whether all bytes of an object can be read.
+fn is_whole(store: &Store, collection: &str, name: &Name) -> bool {
+    let read = || {
+        let reader = store.open(collection, name).ok()?;
+        let mut all = reader.range(0..reader.info().size);
+        io::copy(&mut all, &mut io::sink()).ok()
+    };
+    read().is_some()
 }
 
 /// Adds to `transaction` what makes an object the newest version of its key.

@@ -3,12 +3,16 @@
 use super::*;
 use crate::attributes::{ETAG, LEGAL_HOLD, VERSION, VERSIONING, VERSIONING_ENABLED};
 use crate::collections::versions_of;
-use crate::test_bucket::{BUCKET, bucket, written};
+use crate::test_bucket::{BUCKET, bucket, bucket_on, geometry, written};
 use crate::versions::{Locks, Version, parse_name};
+use device::changed::{Change as Changes, Changed};
+use device::{MemoryDrive, ZonedDevice};
 use proptest::prelude::*;
 use runtime::Runtime;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use zone::{ByteOffset, ZoneCommand, ZoneError, ZoneResult};
 
 const KEYS: [&str; 2] = ["a", "b"];
 const HELD: Lock = Lock {
@@ -345,4 +349,51 @@ fn what_has_come_above_does_not_come_again() {
         true,
     );
     assert_eq!(bed.versions()["a"].len(), 3);
+}
+
+/// All reads of the drive fail while it is set.
+#[derive(Default)]
+struct Unreadable(AtomicBool);
+
+impl Changes<MemoryDrive> for Unreadable {
+    fn read(&self, drive: &MemoryDrive, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
+        match self.0.load(SeqCst) {
+            true => Err(ZoneError::Io {
+                command: ZoneCommand::Read,
+                at,
+                source: Arc::new(io::ErrorKind::Other.into()),
+            }),
+            false => drive.read(at, buffer),
+        }
+    }
+}
+
+#[test]
+fn what_is_damaged_is_replaced_by_an_equal_copy() {
+    let drive = Arc::new(Changed {
+        drive: MemoryDrive::new(geometry()).unwrap(),
+        change: Unreadable::default(),
+    });
+    let (store, locks) = bucket_on(drive.clone(), Runtime::seeded(1));
+    locks.set(&store, BUCKET, Versioning::Enabled).unwrap();
+    let attributes = Attributes::from([(ETAG.to_owned(), b"1".to_vec())]);
+    let data = written(&store, &[7; 100_000]);
+    let change = locks.change(&store, BUCKET, "a").unwrap();
+    let mut transaction = Transaction::new();
+    let put = change.replace(&mut transaction, Lock::default(), |transaction, next| {
+        transaction.put(BUCKET, "a", data, next.mark(attributes.clone()));
+    });
+    assert!(put.is_ok());
+    drop(change);
+    store.commit(transaction).unwrap();
+    let name = Name::from("a");
+    for (is_damaged, overwrite, expected) in [
+        (false, true, Arrival::Kept),
+        (true, false, Arrival::Kept),
+        (true, true, Arrival::NewVersion),
+    ] {
+        drive.change.0.store(is_damaged, SeqCst);
+        let found = arrival(&store, (BUCKET, &name), &attributes, overwrite, 0).unwrap();
+        assert_eq!(found, expected);
+    }
 }
