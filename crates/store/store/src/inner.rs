@@ -259,9 +259,11 @@ impl Inner {
         }
         if has_kept || self.unsynced.any() {
             self.unsynced.write(&kv, &batch, Durability::Synced)?;
-            self.summaries.says_not_all();
         } else {
             kv.write(&batch, Durability::Buffered)?;
+        }
+        if has_kept {
+            self.summaries.says_not_all();
         }
         drop((kv, list, writing));
         self.pool.claim_next(zone, None);
