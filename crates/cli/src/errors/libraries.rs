@@ -38,8 +38,8 @@ const LARGER_DRIVE: &str = "make the drive larger, or its zones smaller (--zone-
 const NO_HOST: &str = "free space on the host's disk first (`df -h` shows it); removing objects needs some of it, too";
 const HOST_OR_OBJECTS: &str = "free space on the host's disk (`df -h` shows it), or remove objects";
 pub const FREE_HOST: &str = "free space on the host's disk; `df -h` shows it";
-/// The hints of errors that say that the host's disk is full.
-pub(super) const OF_FULL_HOST: [&str; 3] = [NO_HOST, HOST_OR_OBJECTS, FREE_HOST];
+/// The hints of errors that say that the host's disk is full, or takes no more for another reason.
+pub(super) const OF_FULL_HOST: [&str; 4] = [NO_HOST, HOST_OR_OBJECTS, FREE_HOST, FILE_LIMIT];
 /// The hint for a write beyond the largest size that a file may have.
 pub const FILE_LIMIT: &str = "raise the limit on the size of files: `ulimit -f` shows it, and LimitFSIZE= sets it for a service";
 

@@ -264,6 +264,7 @@ mod tests {
         let file = CommandError::file(Path::new("/x"), &over);
         for error in [file, CommandError::from(of_a_drive)] {
             assert_eq!(error.exit, Exit::NoSpace);
+            assert!(error.is_of_full_host());
             assert!(error.hint.is_some_and(|hint| hint.contains("ulimit -f")));
         }
         let too_large_to_read = io::ErrorKind::FileTooLarge.into();

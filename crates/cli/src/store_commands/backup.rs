@@ -184,7 +184,7 @@ fn of_target(error: CommandError, target: &Store, needed: u64) -> CommandError {
     }
     if is_of_full_host(&error, target) {
         return error.hint(
-            "free space on the host's disk (`df -h` shows it); this drive has a part of the objects: behind `store mkfs \
+            "free space on the host's disk (`df -h` shows it), or raise its limits (`ulimit -f`); this drive has a part of the objects: behind `store mkfs \
              --force` on it, the same command begins again",
         );
     }

@@ -4,7 +4,7 @@ use super::{Told, Zoned};
 use crate::reading::told_rows;
 use runtime::Runtime;
 use rustix::fs::{major, minor};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use std::fs::Metadata;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
@@ -17,6 +17,7 @@ use zone::Bytes;
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Facts {
     /// The path as given.
+    #[serde(serialize_with = "shown")]
     pub path: PathBuf,
     /// Whether it is a block device; otherwise a file.
     pub device: bool,
@@ -57,6 +58,10 @@ pub enum Signature {
     Unknown,
 }
 
+/// A path that is not UTF-8 can be shown, but not serialized.
+fn shown<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(&path.display())
+}
 impl Facts {
     /// Whether these are the facts on what has this metadata.
     pub(super) fn are_of(&self, metadata: &Metadata) -> bool {
@@ -374,5 +379,16 @@ mod tests {
         assert_eq!(found("DEVNAME=/dev/x\n"), Signature::None);
         let escape = "TYPE=ext4\nLABEL=a\u{1b}[2Jb\n";
         assert_eq!(found(escape), Signature::Found("ext4 \"a[2Jb\"".into()));
+    }
+
+    #[test]
+    fn a_path_need_not_be_utf_8() {
+        use std::os::unix::ffi::OsStrExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(std::ffi::OsStr::from_bytes(b"\xff"));
+        std::fs::write(&path, [0; 4096]).unwrap();
+        let facts = look(&path).unwrap();
+        let told = serde_json::to_value(&facts).unwrap();
+        assert!(told["path"].as_str().unwrap().ends_with('\u{fffd}'));
     }
 }
