@@ -266,7 +266,8 @@ def test_on_a_full_disk_of_the_host_deletes_go_on(zonestore, disk):
     (disk / "other").unlink()
     free = zonestore("store", "df", drive, "--json").json["host_free_bytes"]
     assert free > stored * (4 << 20), "the host has its space again"
-    for number in range(stored):
+    # But for some zones of metadata, which may be what the last object takes.
+    for number in range(stored - 1):
         zonestore("store", "put", drive, "-", f"bucket/{number}", stdin=data)
     zonestore("store", "fsck", "--deep", drive)
 
