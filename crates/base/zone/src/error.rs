@@ -175,13 +175,17 @@ impl ZoneError {
         )
     }
 
-    /// Whether the file of an emulated drive cannot grow: its file system is full, or a quota or a limit on the size of
-    /// files is reached. The zone is as good as others.
+    /// Whether the file of an emulated drive cannot grow ([`is_full`]). The zone is as good as others.
     pub fn is_host_full(&self) -> bool {
-        use std::io::ErrorKind as E;
-        matches!(self, Self::Io { source, .. }
-            if matches!(source.kind(), E::StorageFull | E::QuotaExceeded | E::FileTooLarge))
+        matches!(self, Self::Io { source, .. } if is_full(source.kind()))
     }
+}
+
+/// Whether an error of this kind says that a file cannot grow: its file system is full, or a quota or a limit on the size
+/// of files is reached.
+pub const fn is_full(kind: std::io::ErrorKind) -> bool {
+    use std::io::ErrorKind as E;
+    matches!(kind, E::StorageFull | E::QuotaExceeded | E::FileTooLarge)
 }
 
 #[cfg(test)]

@@ -12,5 +12,5 @@ mod geometry;
 pub use address::{ByteOffset, ZoneAddress, ZoneId};
 pub use bytes::{Bytes, SizeError, count};
 pub use condition::{ZoneCommand, ZoneCondition, ZoneDescriptor};
-pub use error::{ZoneError, ZoneResult};
+pub use error::{ZoneError, ZoneResult, is_full};
 pub use geometry::{Geometry, GeometryError, ZoneKind};

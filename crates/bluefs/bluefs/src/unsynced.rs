@@ -10,7 +10,7 @@ use crate::Result;
 use crate::format::crc32c;
 use device::ZonedDevice;
 use runtime::sync::Mutex;
-use std::io::{self, ErrorKind};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -224,11 +224,7 @@ impl Unsynced {
         let Err(error) = result else {
             return true;
         };
-        let is_full = matches!(
-            error.kind(),
-            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge
-        );
-        let is_new = match is_full {
+        let is_new = match zone::is_full(error.kind()) {
             true => !self.has_warned.swap(true, Ordering::Relaxed),
             false => self.is_on.swap(false, Ordering::Relaxed),
         };
