@@ -163,38 +163,20 @@ impl SwiftDrive {
     /// Removes files of an object in one transaction: a handoff that has reached its drives. Returns false, and removes
     /// nothing, if one of them is gone or was written at `since` (Unix time in microseconds) or later, or if metadata
     /// would be left without data: then something has come since the caller looked, and has to reach those drives too.
+    /// `leaves_metadata` at the home of another fragment: there, metadata wait for that fragment.
     pub fn remove_all(
         &self,
         address: Address,
         files: &[FileName],
         since: Option<u64>,
-    ) -> Result<bool> {
-        self.remove_together(address, files, since, false)
-    }
-
-    /// The same, but metadata may be left without data: at the home of another fragment.
-    pub fn remove_all_but_metadata(
-        &self,
-        address: Address,
-        files: &[FileName],
-        since: Option<u64>,
-    ) -> Result<bool> {
-        self.remove_together(address, files, since, true)
-    }
-
-    fn remove_together(
-        &self,
-        address: Address,
-        files: &[FileName],
-        since: Option<u64>,
-        may_strand: bool,
+        leaves_metadata: bool,
     ) -> Result<bool> {
         let _lock = self.lock(address.policy, address.partition, address.hash.suffix());
         let there = self.files(address)?.into_iter();
         let (going, left): (Vec<_>, Vec<_>) = there.partition(|file| files.contains(file));
         let has_data = |files: &[FileName]| files.iter().any(|file| file.kind.has_data());
         let mut left_kinds = left.iter().map(|file| file.kind);
-        let strands = !may_strand
+        let strands = !leaves_metadata
             && has_data(&going)
             && !has_data(&left)
             && left_kinds.any(|kind| matches!(kind, Kind::Meta { .. }));

@@ -139,7 +139,7 @@ fn what_comes_before_a_handoff_goes_keeps_all_of_it() {
             swift.put(address(1), *file, None, Vec::new()).unwrap();
         }
         let before = swift.files(address(1)).unwrap();
-        let removed = swift.remove_all(address(1), &listed, None).unwrap();
+        let removed = swift.remove_all(address(1), &listed, None, false).unwrap();
         let after = swift.files(address(1)).unwrap();
         let left: Vec<_> = before
             .into_iter()

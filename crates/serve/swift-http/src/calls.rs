@@ -91,19 +91,21 @@ async fn purge(State(calls): Calls, named: Named) -> Answer<Done> {
 async fn remove(
     State(calls): Calls,
     named: Named,
-    Sent(removing): Sent<Removing>,
+    Sent(Removing {
+        files,
+        older_than,
+        leaves_metadata,
+    }): Sent<Removing>,
 ) -> Answer<Removed> {
     let address = named.address()?;
-    let files = removing.files.iter();
-    let files = files.map(|file| file.parse().map_err(invalid));
+    let files = files.iter().map(|file| file.parse().map_err(invalid));
     let files = files.collect::<Result<Vec<_>, _>>()?;
-    let since = removing.older_than.map(|age| calls.seconds_ago(age));
+    let since = older_than.map(|age| calls.seconds_ago(age));
     let remove = move |calls: &SwiftCalls| {
-        let removed = match removing.leaves_metadata {
-            true => calls.drive.remove_all_but_metadata(address, &files, since),
-            false => calls.drive.remove_all(address, &files, since),
-        };
-        removed.map_err(of_drive)
+        calls
+            .drive
+            .remove_all(address, &files, since, leaves_metadata)
+            .map_err(of_drive)
     };
     let removed = calls.call(remove).await?;
     Ok(Json(Removed { removed }))
