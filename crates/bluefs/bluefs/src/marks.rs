@@ -329,25 +329,9 @@ pub(crate) fn search_by(
 mod tests {
     use super::*;
     use crate::format::journal::{Place, encode_frame};
-    use zone::{ByteOffset, ZoneCommand, ZoneError, ZoneKind};
+    use zone::{ByteOffset, ZoneCommand, ZoneError};
 
     const BLOCK: u32 = 4096;
-    const ZONE: u64 = 256 << 20;
-
-    fn geometry() -> Geometry {
-        Geometry {
-            block_size: BLOCK,
-            zone_size: ZONE,
-            zone_capacity: ZONE,
-            zone_count: 16,
-            conventional_zones: 0,
-            conventional_parts: 1,
-            sequential_kind: ZoneKind::SequentialWriteRequired,
-            max_open_zones: 0,
-            max_active_zones: 0,
-            max_append_bytes: 0,
-        }
-    }
 
     /// The frames, by the zone offsets at which they begin, that a search finds where blocks for which `is_bad` cannot be
     /// read, and the number of reads that failed.
@@ -381,7 +365,9 @@ mod tests {
                 found.push(header.place.sequence);
             }
         };
-        search_by(&geometry(), &mut read, (ZoneId(3), 0, to), each);
+        let drive = device::profile::by_name("test-small").unwrap();
+        let geometry = drive.geometry(1 << 30, None).unwrap();
+        search_by(&geometry, &mut read, (ZoneId(3), 0, to), each);
         (found, failed)
     }
 
