@@ -184,8 +184,8 @@ fn of_target(error: CommandError, target: &Store, needed: u64) -> CommandError {
     }
     if is_of_full_host(&error, target) {
         return error.hint(
-            "free space on the host's disk (`df -h` shows it), or raise its limits (`ulimit -f`); this drive has a part of the objects: behind `store mkfs \
-             --force` on it, the same command begins again",
+            "free space on the host's disk (`df -h` shows it), or raise the limit on the size of files (`ulimit -f`); \
+             this drive has a part of the objects: behind `store mkfs --force` on it, the same command begins again",
         );
     }
     let (room, needed) = (human(target.statfs().capacity_bytes), human(needed));

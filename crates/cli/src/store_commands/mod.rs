@@ -81,7 +81,8 @@ fn is_of_full_host(error: &CommandError, store: &Store) -> bool {
 }
 
 /// The hint for a full disk of the host, for commands that go on where they were.
-const GOES_ON: &str = "free space on the host's disk (`df -h` shows it), or raise its limits (`ulimit -f`); the same command then goes on";
+const GOES_ON: &str = "free space on the host's disk (`df -h` shows it), or raise the limit on the size of files \
+     (`ulimit -f`); the same command then goes on";
 
 /// How a command accesses the store.
 #[derive(Clone, Copy, PartialEq, Eq)]
