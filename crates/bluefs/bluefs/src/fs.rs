@@ -266,6 +266,12 @@ impl BlueFs {
         }
     }
 
+    /// Whether `bytes` more of a write-ahead log find room as things are. A database whose log finds none stops; one that
+    /// is asked for nothing more goes on once [`Self::reclaim`] has made some.
+    pub fn takes_log(&self, bytes: u64) -> bool {
+        self.shared.takes_log(bytes)
+    }
+
     /// Gains space at once: resets freed zones, or moves the live data out of the zone that has the least. False if no
     /// more space can be gained.
     pub fn reclaim(&self) -> Result<bool> {

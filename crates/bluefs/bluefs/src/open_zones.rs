@@ -1,7 +1,7 @@
 //! Chooses and opens zones for writers and for moved data, within the budget of open zones and of free ones.
 
 use crate::shared::Shared;
-use crate::slot::{Choice, Open, Slot, Want, choose};
+use crate::slot::{Choice, Class, Open, Slot, Want, choose};
 use crate::state::State;
 use crate::tenants::Need;
 use crate::zone_table::{Opened, Stage};
@@ -73,6 +73,18 @@ impl Shared {
             }
             (Choice::New, None) | (Choice::Nothing, _) => Ok(None),
         }
+    }
+
+    /// Whether `bytes` more of a write-ahead log find room without making any: in an empty zone, or in the log's. A
+    /// quarter of that zone is left to those that write at the same time.
+    pub fn takes_log(&self, bytes: u64) -> bool {
+        let state = self.state.lock();
+        let has_room = |opened: &Opened| {
+            let slot = &opened.slot;
+            let room = slot.capacity - slot.used();
+            slot.class == Class::Wal && opened.writers > 0 && room >= 2 * bytes + slot.capacity / 4
+        };
+        self.available(&state) > Need::Log.kept() || state.zones.opened().any(has_room)
     }
 
     /// A slot for a writer; makes space if necessary. [`Error::NoSpace`] if that is not possible.

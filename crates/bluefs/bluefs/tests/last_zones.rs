@@ -3,8 +3,10 @@
 use crate::support::*;
 use bluefs::{BlueFs, Error, Role, Writer};
 use device::MemoryDrive;
+use device::faults::{Fault, Faults, Plan};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use zone::ZoneCommand;
 
 fn fresh() -> (Arc<MemoryDrive>, BlueFs) {
     let device = Arc::new(MemoryDrive::new(geometry(40, 2, 0)).unwrap());
@@ -101,6 +103,56 @@ fn a_log_that_found_no_space_takes_nothing_more() {
         "{}",
         found.len()
     );
+}
+
+/// While resets fail, each move takes a zone and gives none back, also of those that logs leave to moves only.
+#[test]
+fn a_log_is_told_before_it_finds_no_space() {
+    for (copies, seed) in (1..=2).flat_map(|copies| (0..20).map(move |seed| (copies, seed))) {
+        let drive = MemoryDrive::new(geometry(60, 0, 0)).unwrap();
+        format_copies(&drive, Role::Alone, copies);
+        let device = Arc::new(Faults::new(drive));
+        let fs = mount(device.clone()).unwrap();
+        let fault = Fault::Io(std::io::ErrorKind::Other);
+        device.add(Plan::from(ZoneCommand::Reset, 1, fault));
+        let mut random = Random(seed);
+        let mut tables = VecDeque::new();
+        let mut log = fs.create("/000000.log").unwrap();
+        for step in 1.. {
+            match random.below(8) {
+                0 => {
+                    let name = format!("/{step:06}.sst");
+                    match write(&fs, &name, &vec![1; random.size() as usize]) {
+                        Ok(()) => tables.push_back(name),
+                        Err(Error::NoSpace { .. }) => fs.delete(&name).unwrap(),
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+                1 => tables
+                    .pop_front()
+                    .iter()
+                    .for_each(|table| fs.delete(table).unwrap()),
+                2 => assert!(
+                    !matches!(fs.reclaim(), Err(error) if !matches!(error, Error::NoSpace { .. }))
+                ),
+                _ => {
+                    let bytes = 1 + random.below(4000);
+                    if !fs.takes_log(bytes) {
+                        break;
+                    }
+                    let written = log
+                        .append(&vec![7; bytes as usize])
+                        .and_then(|()| log.sync());
+                    assert!(written.is_ok(), "{copies}, {seed}, {step}: {written:?}");
+                }
+            }
+        }
+        assert!(device.struck() > 0, "{copies}, {seed}");
+        // And not much too early.
+        let zones = fill(&mut log) * 512 / (24 << 10);
+        assert!(zones < 4, "{copies}, {seed}: {zones}");
+        assert_clean(&fs);
+    }
 }
 
 /// Whether a log of `records` records finds space; the log is deleted afterwards.

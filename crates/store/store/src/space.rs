@@ -267,12 +267,20 @@ impl Inner {
         durability: Durability,
     ) -> Result<Option<u64>> {
         let mut in_vain = 0;
+        let bytes = batch.as_bytes().len() as u64;
         for _ in 0..ATTEMPTS_TO_WRITE {
-            match self.unsynced.write(kv, batch, durability) {
-                Err(Error::Kv(kv::Error::Busy { message })) => {
-                    tracing::warn!(message, "the metadata is full; making space");
+            // A log without a zone would stop the database.
+            let is_low = self.free_zones() < self.spare_of_removals(kv, bytes);
+            let is_log_full = is_low && !self.fs.takes_log(bytes);
+            if is_log_full {
+                tracing::warn!("the log of the metadata is full; making space");
+            } else {
+                match self.unsynced.write(kv, batch, durability) {
+                    Err(Error::Kv(kv::Error::Busy { message })) => {
+                        tracing::warn!(message, "the metadata is full; making space");
+                    }
+                    done => return done,
                 }
-                done => return done,
             }
             self.give_up_moments_and_wait("the database has no space for a batch");
             self.reclaim_metadata(&mut 0)?;
@@ -282,7 +290,8 @@ impl Inner {
                 Err(kv::Error::NoSpace { .. } | kv::Error::Busy { .. }) => false,
                 Err(error) => return Err(self.in_background(error)),
             };
-            // On a busy machine, one compaction may take minutes.
+            // On a busy machine, one compaction may take minutes. One that waits for space goes on for ever.
+            let goes_on = goes_on && !is_log_full;
             in_vain += u32::from(!goes_on && kv.stored_bytes() == before);
             if in_vain == ATTEMPTS_IN_VAIN {
                 break;
