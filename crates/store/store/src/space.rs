@@ -1,7 +1,8 @@
 //! Admission of new data and metadata, and the ways in which space is made for them: cleaning data zones, purging
 //! removed maps, compacting the database and gathering BlueFS's zones.
 //!
-//! Adding is refused while it could take the space that removals and compaction need: removals always go through.
+//! Adding is refused while it could take the space that removals and compaction need: removals always go through, unless
+//! the drive gives nothing back because its resets fail.
 
 use crate::database::write_buffer_bytes;
 use crate::inner::Inner;
@@ -283,7 +284,8 @@ impl Inner {
                 }
             }
             self.give_up_moments_and_wait("the database has no space for a batch");
-            self.reclaim_metadata(&mut 0)?;
+            let mut futile = 0;
+            while self.reclaim_metadata(&mut futile)? && is_log_full && !self.fs.takes_log(bytes) {}
             let before = kv.stored_bytes();
             let goes_on = match kv.settle(COMPACTION_PATIENCE) {
                 Ok(is_settled) => !is_settled,
