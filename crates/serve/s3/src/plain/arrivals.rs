@@ -4,10 +4,13 @@ use super::{Locked, locked};
 use crate::collections::{VERSIONS, is_bucket};
 use crate::config::{Random, operating_system_random};
 use crate::lock::Lock;
-use crate::versions::{Change, ReplaceError, Room, Versioning, room, room_beside};
+use crate::versions::{Change, ReplaceError, Versioning};
+use room::{Room, room, room_beside};
 use std::io;
 use std::sync::Arc;
 use store::{Attributes, CollectionInfo, Name, Store, Transaction};
+
+mod room;
 
 /// What to do with an object that is imported.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -1,5 +1,8 @@
+use super::found::find_place;
 use super::*;
-use crate::collections::bucket_maker;
+use crate::attributes::{VERSION, VERSIONING, VERSIONING_ENABLED, VERSIONING_SUSPENDED};
+use crate::collections::{bucket_maker, require};
+use crate::lock::{BucketLock, Lock};
 use crate::test_bucket::{BUCKET, bucket, bucket_on, geometry, written};
 use device::PowerCut;
 use device::power_cut::CrashLimits;
@@ -7,9 +10,10 @@ use kv_rocksdb::RocksDb;
 use proptest::prelude::*;
 use runtime::Runtime;
 use std::cell::Cell;
+use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
-use store::MountOptions;
+use store::{Attributes, CollectionInfo, MountOptions, Store, Transaction};
 
 fn version() -> impl Strategy<Value = Version> {
     (0u64..4, prop::option::of(0u64..4)).prop_map(|(number, random)| Version::new(number, random))

@@ -1,0 +1,75 @@
+//! The versions of a key that lie beside its bucket.
+
+use super::version::{NULL, Version, check_id, is_marker, name_of, parse_name, stem};
+use crate::collections::versions_of;
+use crate::errors::of_store;
+use s3s::S3Result;
+use store::{ObjectInfo, Store};
+
+/// Versions of a key listed at a time.
+const BATCH: usize = 1000;
+
+/// Versions of a key other than the current one.
+pub struct Earlier<'a> {
+    pub store: &'a Store,
+    pub bucket: &'a str,
+    pub key: &'a str,
+}
+
+impl Earlier<'_> {
+    /// The newest versions, at most `count`, from the name `from` on; each with whether it is a delete marker.
+    pub fn list(&self, from: &str, count: usize) -> store::Result<Vec<(Version, bool)>> {
+        let stem = stem(self.key);
+        let from = if from.is_empty() { &stem } else { from };
+        let found = match self
+            .store
+            .list(&versions_of(self.bucket), &stem, from, count)
+        {
+            // A salvage or a repair may have lost the collection.
+            Err(store::Error::NoCollection { .. }) => Vec::new(),
+            found => found?,
+        };
+        let version = |info: &ObjectInfo| {
+            let (key, version) = parse_name(info.name.text()?)?;
+            (key == self.key).then(|| (version, is_marker(info)))
+        };
+        Ok(found.iter().filter_map(version).collect())
+    }
+
+    /// The newest version, and whether it is a delete marker.
+    pub fn newest(&self) -> store::Result<Option<(Version, bool)>> {
+        Ok(self.list("", 1)?.into_iter().next())
+    }
+
+    /// Whether a version is newer than all earlier ones, of which `newest` is the newest, and none has its id.
+    pub fn has_room_for(&self, version: &Version, newest: Option<&Version>) -> store::Result<bool> {
+        // Versions sort newest first.
+        let is_newer = newest.is_none_or(|newest| version < newest);
+        Ok(is_newer && !(version.is_null() && self.null()?.is_some()))
+    }
+
+    /// The version with id `null`.
+    pub fn null(&self) -> store::Result<Option<Version>> {
+        let mut from = String::new();
+        loop {
+            let found = self.list(&from, BATCH)?;
+            if let Some((version, _)) = found.iter().find(|(version, _)| version.is_null()) {
+                return Ok(Some(version.clone()));
+            }
+            match found.last() {
+                Some((last, _)) => from = name_of(self.key, last) + "\0",
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// The name of the version with this id; `None` if there can be no such version.
+    pub fn name(&self, id: &str) -> S3Result<Option<String>> {
+        check_id(id)?;
+        let version = match id {
+            NULL => self.null().map_err(of_store)?,
+            _ => Version::parse(id),
+        };
+        Ok(version.map(|version| name_of(self.key, &version)))
+    }
+}
