@@ -6,15 +6,21 @@ use crate::collections::uploads_of;
 use crate::lifecycle_rules::{admit, decode, encode};
 use crate::lock::Lock;
 use crate::tags::Tags;
-use crate::test_bucket::{BUCKET, bucket, written};
+use crate::test_bucket::{BUCKET, bucket_on, geometry, written};
 use crate::versions::Versioning;
+use bluefs::BlueFs;
+use device::{MemoryDrive, ZonedDevice};
+use kv::{Batch, Durability, Kv, MergeOperator};
+use kv_rocksdb::RocksDb;
 use objects::digest::hex;
 use proptest::prelude::*;
 use runtime::{Clock, Runtime, SystemClock};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use store::Transaction;
+use store::{MountOptions, Transaction};
+use zone::ZoneId;
+use zone_alloc::ZonePool;
 
 const KEYS: [&str; 4] = ["a", "a\0", "b", "tmp/x"];
 const HOUR: u64 = 3_600_000_000;
@@ -36,6 +42,10 @@ impl Clock for Days {
     }
 }
 
+fn runtime(clock: &Arc<Days>) -> Runtime {
+    Runtime::seeded(1).with_clock(clock.clone())
+}
+
 struct Fixture {
     store: Store,
     locks: Locks,
@@ -44,13 +54,48 @@ struct Fixture {
 
 impl Fixture {
     fn new() -> Self {
+        Self::on(Arc::new(MemoryDrive::new(geometry()).unwrap()))
+    }
+
+    fn on(drive: Arc<dyn ZonedDevice>) -> Self {
         let start = AtomicU64::new(1_700_000_000_000_000);
         let clock = Arc::new(Days(start, SystemClock::default()));
-        let (store, locks) = bucket(Runtime::seeded(1).with_clock(clock.clone()));
+        let (store, locks) = bucket_on(drive, runtime(&clock));
         Self {
             store,
             locks,
             clock,
+        }
+    }
+
+    /// The same without the rows of data that more than one object shows.
+    fn damaged(self, drive: &Arc<dyn ZonedDevice>) -> Self {
+        self.store.unmount().unwrap();
+        drop(self.store);
+        let geometry = drive.geometry();
+        let report = drive.report(ZoneId(0), geometry.zone_count).unwrap();
+        let pool = Arc::new(ZonePool::new(geometry.clone(), &report));
+        let fs = BlueFs::mount(drive.clone(), pool, bluefs::MountOptions::default()).unwrap();
+        let options = kv::Options {
+            merge: [b'Z', b'S'].map(|p| (p, MergeOperator::AddI64s)).to_vec(),
+            ..kv::Options::default()
+        };
+        let kv = Kv::open(&RocksDb, &fs, "/db", &options, None).unwrap();
+        let mut batch = Batch::default();
+        for row in kv.scan(b"B", Some(b"C")) {
+            batch.delete(&row.unwrap().0);
+        }
+        assert!(!batch.is_empty());
+        kv.write(&batch, Durability::Synced).unwrap();
+        kv.flush().unwrap();
+        drop((kv, fs));
+        let options = MountOptions {
+            runtime: runtime(&self.clock),
+            ..MountOptions::new(RocksDb)
+        };
+        Self {
+            store: Store::mount(drive.clone(), options).unwrap(),
+            ..self
         }
     }
 
@@ -415,6 +460,34 @@ fn where_no_rule_is_nothing_is_looked_at() {
     // Of uploads, of "c", of "m/" twice, of "x".
     assert_eq!((walk.gone.objects, steps), (5, 5));
     assert_eq!(fixture.versions().len(), 24 * BATCH);
+}
+
+#[test]
+fn a_version_that_cannot_be_removed_keeps_no_other() {
+    let drive: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry()).unwrap());
+    let fixture = Fixture::on(drive.clone());
+    fixture.rules(
+        "<Rule><Filter><Prefix>a</Prefix></Filter><Status>Enabled</Status><Expiration><Days>1</Days></Expiration>\
+         </Rule><Rule><Filter><Prefix>b</Prefix></Filter><Status>Enabled</Status><Expiration><Days>1</Days>\
+         </Expiration></Rule>",
+    );
+    for key in ["a1", "a3", "a4", "b"] {
+        fixture.put(key, 50_000, false);
+    }
+    let mut clone = Transaction::new();
+    clone.clone_object((BUCKET, "a3"), (BUCKET, "a2"));
+    fixture.store.commit(clone).unwrap();
+    fixture.put("a3", 50_000, false);
+    let fixture = fixture.damaged(&drive);
+    fixture.clock.0.fetch_add(48 * HOUR, SeqCst);
+    let mut walk = Walk::new(BUCKET.to_owned());
+    let now = fixture.clock.0.load(SeqCst);
+    while walk.step(&fixture.store, &fixture.locks, now).unwrap() {}
+    assert_eq!(walk.gone.objects, 4);
+    let why = walk.failed.unwrap();
+    assert_eq!(*why.code(), s3s::S3ErrorCode::InternalError);
+    let left = fixture.versions().into_iter().map(|version| version.key);
+    assert_eq!(left.collect::<Vec<_>>(), ["a2"]);
 }
 
 const UPLOADS_END: &str = "<Rule><Prefix>tmp/</Prefix><Status>Enabled</Status><AbortIncompleteMultipartUpload>\
