@@ -1,6 +1,7 @@
 """Who may come in."""
 
 import datetime
+import re
 import urllib.error
 import urllib.request
 
@@ -78,6 +79,22 @@ def test_old_requests(server, bucket):
         pytest.skip("the day has just begun")
     status, _, body = stale.request("GET", f"/{bucket}")
     assert (status, code(body)) == (403, "RequestTimeTooSkewed")
+    assert_times(body, stale.time)
+    early = Signer(server, age_seconds=-1200)
+    if early.date != sign.date:
+        pytest.skip("the day is about to end")
+    status, body = fetch(f"http://{early.host}{early.presign('GET', f'/{bucket}/k')}")
+    assert (status, code(body)) == (403, "RequestTimeTooSkewed")
+    assert_times(body, early.time)
+
+
+def assert_times(body, signed):
+    """As S3 tells them, so that a user sees by how much a clock is wrong."""
+    now = datetime.datetime.now(datetime.timezone.utc)
+    found = dict(re.findall(r"<(RequestTime|ServerTime|MaxAllowedSkewMilliseconds)>([^<]*)<", body.decode()))
+    server = datetime.datetime.strptime(found.pop("ServerTime"), "%Y-%m-%dT%H:%M:%S%z")
+    assert abs(now - server) < datetime.timedelta(minutes=5)
+    assert found == {"RequestTime": signed, "MaxAllowedSkewMilliseconds": "900000"}
 
 
 def fetch(url, method="GET", data=None, headers=None):

@@ -1,9 +1,12 @@
 //! Translates errors of the store into errors of S3. The code tells the client what to do; the message has the
 //! store's own words where they help the reader of a log.
 
+use crate::dates::{format_time, timestamp};
+use crate::xml;
 use http::{HeaderMap, HeaderValue, Response, header};
 use objects::{NotRun, Peer, ReadError, Refused};
 use s3s::{Body, HttpError, S3Error, S3ErrorCode, s3_error};
+use std::time::Duration;
 use store::{Condition, Store};
 
 /// Code of the answer 507: the drive is full of live data.
@@ -192,6 +195,24 @@ pub fn in_words(document: &[u8]) -> Option<String> {
     ))
 }
 
+/// Longest time between a request's signature and its arrival, in either direction.
+pub const MAX_SKEW: Duration = Duration::from_secs(15 * 60);
+
+/// The document of `RequestTimeTooSkewed` with the times, as S3 has it: when the request was signed, and now.
+pub fn with_times(document: &str, (signed_at, now): (Option<&str>, u64)) -> Option<String> {
+    let front = document.strip_suffix("</Error>")?;
+    if !front.contains("<Code>RequestTimeTooSkewed</Code>") {
+        return None;
+    }
+    let signed_at = xml::escape(signed_at?);
+    let now = format_time(&timestamp(now - now % 1_000_000))?.replace(".000Z", "Z");
+    let most = MAX_SKEW.as_millis();
+    Some(format!(
+        "{front}<RequestTime>{signed_at}</RequestTime><ServerTime>{now}</ServerTime>\
+         <MaxAllowedSkewMilliseconds>{most}</MaxAllowedSkewMilliseconds></Error>"
+    ))
+}
+
 /// The answer for an error.
 ///
 /// # Errors
@@ -272,6 +293,20 @@ mod tests {
         }
         assert_eq!(in_words(b"<Error><Code>NoSuchKey</Code></Error>"), None);
         assert_eq!(in_words(b"\xff"), None);
+    }
+
+    #[test]
+    fn clocks_that_differ_are_told_from_each_other() {
+        let skewed = "<Error><Code>RequestTimeTooSkewed</Code></Error>";
+        let found = with_times(skewed, (Some("20250901T162148Z"), 1_756_916_510_999_999));
+        let expected = "<Error><Code>RequestTimeTooSkewed</Code><RequestTime>20250901T162148Z</RequestTime>\
+                        <ServerTime>2025-09-03T16:21:50Z</ServerTime>\
+                        <MaxAllowedSkewMilliseconds>900000</MaxAllowedSkewMilliseconds></Error>";
+        assert_eq!(found.as_deref(), Some(expected));
+        assert_eq!(
+            with_times("<Error><Code>X</Code></Error>", (Some("x"), 0)),
+            None
+        );
     }
 
     #[test]

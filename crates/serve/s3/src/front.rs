@@ -5,7 +5,7 @@ use crate::aside::Aside;
 use crate::asked::Asked;
 use crate::auth::NoBody;
 use crate::body::{Checked, Document, Failed};
-use crate::config::{ClientQuotas, Limits};
+use crate::config::{ClientQuotas, Clock, Limits};
 use crate::digest::Announced;
 use crate::errors;
 use crate::gateway::Gateway;
@@ -41,6 +41,7 @@ pub struct Front {
     requests: AtomicU64,
     classes: Classes<(Asked, StatusCode)>,
     counts: Arc<Requests>,
+    clock: Clock,
 }
 
 impl Front {
@@ -81,6 +82,7 @@ impl Front {
                 .as_ref()
                 .map(|status| status.requests())
                 .unwrap_or_default(),
+            clock: gateway.clock.clone(),
         }
     }
 
@@ -130,6 +132,7 @@ impl Front {
         let record = Arc::new(record);
         let method = request.method().clone();
         let resource = request.uri().path().to_owned();
+        let signed_at = head::signed_at(&request);
         let waits = request.headers().contains_key(http::header::EXPECT);
         let nothing_to_say = request.body().is_end_stream();
         let mut has_left = false;
@@ -150,7 +153,8 @@ impl Front {
             Err(Refusal::Error(error)) => errors::response(error)?,
             Err(Refusal::Region) => self.other_region(),
         };
-        finish(&mut response, &method, &resource, &id);
+        let times = (signed_at.as_deref(), (self.clock)());
+        finish(&mut response, &method, &resource, &id, times);
         if waits && nothing_to_say {
             // After an answer to an empty body that waited for `100 Continue`, botocore 1.43 reads the next one on the
             // connection without its first line.
@@ -283,8 +287,14 @@ fn hide_secrets(head: &mut request::Parts) {
     }
 }
 
-/// Completes the document of an answer.
-fn finish(response: &mut Response<Body>, method: &Method, resource: &str, id: &str) {
+/// Completes the document of an answer. `times`: when the request was signed, and now.
+fn finish(
+    response: &mut Response<Body>,
+    method: &Method,
+    resource: &str,
+    id: &str,
+    times: (Option<&str>, u64),
+) {
     let no_body = method == Method::HEAD || response.status() == StatusCode::NOT_MODIFIED;
     if no_body && !response.status().is_success() {
         response.headers_mut().remove(http::header::CONTENT_LENGTH);
@@ -312,6 +322,7 @@ fn finish(response: &mut Response<Body>, method: &Method, resource: &str, id: &s
     let mut changed = None;
     if !response.status().is_success() {
         let worded = errors::in_words(document.as_bytes());
+        let worded = worded.or_else(|| errors::with_times(document, times));
         let worded = worded.as_deref().unwrap_or(document);
         changed = xml::with_request(worded, resource, id);
     } else if response.extensions().get::<BareTag>().is_some() {

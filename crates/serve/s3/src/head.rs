@@ -92,6 +92,17 @@ pub fn access_key<B>(request: &Request<B>) -> Option<String> {
     )
 }
 
+/// When a request was signed, as it says.
+pub fn signed_at<B>(request: &Request<B>) -> Option<String> {
+    match request.headers().get("x-amz-date") {
+        Some(date) => date.to_str().ok().map(str::to_owned),
+        None => {
+            let mut query = Query::of(request.uri().query()?);
+            Some(query.take("X-Amz-Date"))
+        }
+    }
+}
+
 /// Refuses forms: `s3s` would hold the file of a form in memory whole.
 fn refuse_form(head: &request::Parts) -> S3Result<()> {
     let kind = head

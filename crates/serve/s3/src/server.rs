@@ -2,6 +2,7 @@
 
 use crate::auth::Gate;
 use crate::config::{Config, Limits};
+use crate::errors::MAX_SKEW;
 use crate::expiry;
 use crate::front::Front;
 use crate::gateway::Gateway;
@@ -59,6 +60,7 @@ impl Server {
         service.set_access(Gate::new(config.keys, quotas.clone(), &limits));
         let mut bounds = S3Config::default();
         bounds.xml_max_body_size = limits.max_document_bytes;
+        bounds.presigned_url_max_skew_time_secs = MAX_SKEW.as_secs() as u32;
         service.set_config(Arc::new(StaticConfigProvider::new(Arc::new(bounds))));
         let mut run = [0; 4];
         (gateway.random)(&mut run);
