@@ -227,12 +227,35 @@ pub enum Scrub {
 /// An order to make a backup.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Backup {
-    /// Parent of an incremental backup: a file that the server can read. `None` for a full backup.
+    /// Parent of an incremental backup: a file that the server can read. `None` for a full backup. In JSON, it is
+    /// written as a [`Name`] is: a path may be any bytes.
+    #[serde(default, with = "path")]
     pub since: Option<PathBuf>,
     /// Time of the backup, Unix time in microseconds.
     pub now_micros: u64,
     /// Leave out damaged objects and name them, instead of failing.
     pub skip_damaged: bool,
+}
+
+/// A path in JSON, as a [`Name`].
+mod path {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+    use std::ffi::OsString;
+    use std::os::unix::ffi::{OsStrExt, OsStringExt};
+    use std::path::PathBuf;
+    use store::Name;
+
+    pub fn serialize<S: Serializer>(path: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
+        let name = path
+            .as_ref()
+            .map(|path| Name::from(path.as_os_str().as_bytes()));
+        name.serialize(to)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
+        let name = Option::<Name>::deserialize(from)?;
+        Ok(name.map(|name| OsString::from_vec(name.to_vec()).into()))
+    }
 }
 
 /// Kind of an error, which says what the caller can do.
@@ -277,4 +300,31 @@ pub struct Problem {
     pub kind: Kind,
     /// One line for people.
     pub message: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    #[test]
+    fn a_path_may_be_any_bytes() {
+        for (path, json) in [
+            (None, "null"),
+            (Some(&b"/a/b.tar"[..]), "\"/a/b.tar\""),
+            (Some(b"/a\xff"), r#"{"hex":"2f61ff"}"#),
+        ] {
+            let order = Backup {
+                since: path.map(|path| OsStr::from_bytes(path).into()),
+                now_micros: 1,
+                skip_damaged: false,
+            };
+            let sent = serde_json::to_string(&order).unwrap();
+            assert!(sent.contains(&format!("\"since\":{json},")), "{sent}");
+            assert_eq!(serde_json::from_str::<Backup>(&sent).unwrap(), order);
+        }
+        let full = r#"{"now_micros":1,"skip_damaged":false}"#;
+        assert_eq!(serde_json::from_str::<Backup>(full).unwrap().since, None);
+    }
 }
