@@ -16,8 +16,8 @@ pub struct Live {
     settings: Option<Settings>,
     /// The files behind all of this, as they were before they were read.
     seen: Stamps,
-    /// Whether one of them could not be read at the last reload.
-    is_unread: bool,
+    /// The error of the last reload, if it may pass without a change of a file.
+    passing: Option<String>,
     /// Path of the key file beside the drive.
     beside: PathBuf,
     /// Source of the keys, and one key as an example for users.
@@ -68,7 +68,7 @@ impl Live {
             judge,
             settings,
             seen,
-            is_unread: false,
+            passing: None,
             beside,
             keys,
             keyring,
@@ -79,23 +79,23 @@ impl Live {
         Ok(live)
     }
 
-    /// Reloads everything if this was `asked` for, if a file has changed since it was read, and if one could not be read
-    /// at the last try: that may pass without a change.
+    /// Reloads everything if this was `asked` for, if a file has changed since it was read, and if the last try ended
+    /// with an error that may pass without a change.
     ///
     /// # Errors
-    /// A part cannot be used; the configuration in use stays. What further tries cannot read is no error.
+    /// A part cannot be used; the configuration in use stays. An error with which further tries end, too, is returned
+    /// once.
     pub(crate) fn look(&mut self, asked: bool) -> Result<(), SettingsError> {
         let is_news = asked || self.has_changed();
-        if !is_news && !self.is_unread {
+        if !is_news && self.passing.is_none() {
             return Ok(());
         }
         let read = self.read_again();
-        self.is_unread = read.as_ref().is_err_and(SettingsError::is_unread);
-        if self.is_unread && !is_news {
-            Ok(())
-        } else {
-            read
-        }
+        let passing = read.as_ref().err().filter(|error| error.may_pass());
+        let passing = passing.map(ToString::to_string);
+        let is_known = !is_news && passing.is_some() && passing == self.passing;
+        self.passing = passing;
+        if is_known { Ok(()) } else { read }
     }
 
     /// Whether a file has changed since it was read.
@@ -265,7 +265,7 @@ mod tests {
         let mut live = Live::start(Some(settings), &at("d.zoned"), judge).unwrap();
         let is_admin = |live: &Live| live.keyring.is_admin("b", "the secret of b") == Some(true);
         write(&path, &(key("b") + "[serve]\ndrive = \"elsewhere\"\n"));
-        assert!(live.look(false).unwrap_err().is_unread());
+        assert!(live.look(false).unwrap_err().may_pass());
         fs::rename(&away, &secrets).unwrap();
         assert!(!live.has_changed());
         live.look(false).unwrap();
@@ -273,5 +273,38 @@ mod tests {
         fs::rename(&away, &secrets).unwrap();
         live.look(false).unwrap();
         assert!(is_admin(&live));
+    }
+
+    #[test]
+    fn a_retry_that_ends_otherwise_is_not_the_last_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let (path, secrets, away) = (at("zonestore.toml"), at("secrets"), at("away"));
+        fs::create_dir(&secrets).unwrap();
+        write(&secrets.join("a.secret"), "the secret of a");
+        write(&secrets.join("b.secret"), "the secret of b");
+        let key = |name: &str| key(name).replace("_file = \"", "_file = \"secrets/");
+        write(&path, &key("a"));
+        // The first try finds no secret, and the next two no address.
+        let (from, to, tries) = (secrets.clone(), away.clone(), Cell::new(0));
+        let judge: Judge = Box::new(move |_| match tries.replace(tries.get() + 1) {
+            0 => {
+                fs::rename(&from, &to).unwrap();
+                Ok(())
+            }
+            1 | 2 => Err("this host has no address".to_owned()),
+            _ => Ok(()),
+        });
+        let settings = Settings::load(&path).unwrap();
+        let mut live = Live::start(Some(settings), &at("d.zoned"), judge).unwrap();
+        write(&path, &(key("b") + "[serve]\ndrive = \"elsewhere\"\n"));
+        live.look(false).unwrap_err();
+        fs::rename(&away, &secrets).unwrap();
+        assert!(!live.has_changed());
+        let told = live.look(false).unwrap_err().to_string();
+        assert!(told.ends_with("no address"), "{told}");
+        live.look(false).unwrap();
+        live.look(false).unwrap();
+        assert_eq!(live.keyring.is_admin("b", "the secret of b"), Some(true));
     }
 }

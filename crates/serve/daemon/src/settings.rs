@@ -69,9 +69,11 @@ pub enum SettingsError {
 }
 
 impl SettingsError {
-    /// Whether a file could not be read, which may pass without a change of the file: there were no descriptors left.
-    pub(crate) fn is_unread(&self) -> bool {
+    /// Whether the error may pass without a change of a file: a file could not be read because there were no descriptors
+    /// left, or a server would not start, for which the host's names are resolved and files are read again.
+    pub(crate) fn may_pass(&self) -> bool {
         match self {
+            Self::Refused { .. } => true,
             Self::File(error) | Self::Keys(KeysError::Readable(error)) => {
                 matches!(error, FileError::Unread { .. })
             }
