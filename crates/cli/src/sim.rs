@@ -182,17 +182,21 @@ fn cluster(arguments: &SimCluster, out: &mut Output) -> CommandResult {
     };
     let interrupted = Interrupt::listen()?.flag();
     let measure = |coordination: Coordination| {
-        let progress = Progress::steps(coordination.name(), None);
         let scenario = Scenario {
             coordination,
             ..scenario.clone()
         };
-        let mut simulation = Simulation::new(&scenario).map_err(impossible)?;
-        let mut watch = |part: f64| {
-            progress.set_of((part * PARTS) as u64, PARTS as u64);
-            !interrupted.load(Ordering::Relaxed)
+        let watch = |what: &str| {
+            let (progress, interrupted) = (Progress::steps(what, None), &interrupted);
+            move |part: f64| {
+                progress.set_of((part * PARTS) as u64, PARTS as u64);
+                !interrupted.load(Ordering::Relaxed)
+            }
         };
-        simulation.run(&load, &mut watch).map_err(impossible)
+        let mut simulation =
+            Simulation::watched(&scenario, &mut watch("ageing drives")).map_err(impossible)?;
+        let measured = simulation.run(&load, &mut watch(coordination.name()));
+        measured.map_err(impossible)
     };
     let reports: Vec<Report> = ways
         .into_iter()

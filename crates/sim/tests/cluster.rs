@@ -480,6 +480,20 @@ fn a_drive_that_refuses_jobs_while_their_times_are_measured_is_refused() {
 }
 
 #[test]
+fn ageing_is_watched_and_can_be_interrupted() {
+    let scenario = zoned(Coordination::None, 8);
+    let mut parts = Vec::new();
+    let aged = Simulation::watched(&scenario, &mut |part| {
+        parts.push(part);
+        part < 0.5
+    });
+    assert_eq!(aged.unwrap_err(), Impossible::Interrupted);
+    let drives = (scenario.nodes * scenario.drives_per_node) as usize;
+    assert_eq!(parts.len(), drives / 2 + 1);
+    assert!(parts[0] == 0.0 && parts.is_sorted());
+}
+
+#[test]
 fn what_cannot_be_is_refused() {
     let fine = zoned(Coordination::None, 8);
     let refused = |scenario: Scenario| Simulation::new(&scenario).unwrap_err();

@@ -100,6 +100,17 @@ impl Simulation {
     /// # Errors
     /// [`Scenario::check`] fails, the profile cannot be built, or the data does not fit on a drive.
     pub fn new(scenario: &Scenario) -> Result<Self, Impossible> {
+        Self::watched(scenario, &mut |_| true)
+    }
+
+    /// The same; `watch` is called before each drive is aged with the share that is done, and returns whether to go on.
+    ///
+    /// # Errors
+    /// Those of [`Self::new`], or `watch` returned false.
+    pub fn watched(
+        scenario: &Scenario,
+        watch: &mut dyn FnMut(f64) -> bool,
+    ) -> Result<Self, Impossible> {
         scenario.check()?;
         let (drives, part_bytes) = (scenario.drives(), scenario.part_bytes());
         let mut random = fastrand::Rng::with_seed(scenario.seed);
@@ -150,17 +161,24 @@ impl Simulation {
             ring,
             scenario: scenario.clone(),
         };
-        simulation.add_drives(pace)?;
+        simulation.add_drives(pace, watch)?;
         Ok(simulation)
     }
 
-    fn add_drives(&mut self, pace: Pace) -> Result<(), Impossible> {
+    fn add_drives(
+        &mut self,
+        pace: Pace,
+        watch: &mut dyn FnMut(f64) -> bool,
+    ) -> Result<(), Impossible> {
         let scenario = &self.scenario;
         let layout = &scenario.layout;
         let exact = matches!(scenario.disks, Disks::Models { .. });
         let mut aged: Vec<Space> = Vec::new();
         let mut ready = Time::START;
         for number in 0..scenario.drives() {
+            if !watch(f64::from(number) / f64::from(scenario.drives())) {
+                return Err(Impossible::Interrupted);
+            }
             let seed = scenario
                 .seed
                 .wrapping_mul(1_000_003)
