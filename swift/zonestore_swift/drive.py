@@ -113,12 +113,6 @@ class DriveObject:
     def make_durable(self, name):
         self._transport.call("POST", self._file(name) + "/durable")
 
-    def remove(self, name):
-        try:
-            self._transport.call("DELETE", self._file(name))
-        except NoPolicy:
-            pass
-
     def remove_all(self, names, older_than=0, leaves_metadata=False):
         """In one transaction. None of them if something has come since they were listed, or one was written less than so many seconds ago."""
         # Whatever its age: clocks are set back, too.

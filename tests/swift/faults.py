@@ -70,7 +70,7 @@ class Ballast:
     def remove(self):
         """Many at once, which share commits: one by one takes minutes."""
         with ThreadPoolExecutor(16) as threads:
-            list(threads.map(lambda placed: placed.remove("0000000001.00000.data"), self.objects))
+            list(threads.map(lambda placed: placed.remove_all(["0000000001.00000.data"]), self.objects))
 
 
 def plan(arguments):

@@ -141,7 +141,7 @@ class Place:
         upload = self.drive.stage(SimpleNamespace(policy=self.policy, hash=self.hash), held.size)
         upload.send(pieces)
         staged = upload.finish()["staged"]
-        self.object().remove(self.file)
+        self.object().remove_all([self.file], leaves_metadata=True)
         assert self.object().put_staged(name, opened.metadata[self.file], staged)
 
 
@@ -209,7 +209,7 @@ def removed(remove):
             return remove(path, **options)
         if place.file not in place.object().files():
             raise FileNotFoundError(2, "no such file", path)
-        place.object().remove(place.file)
+        place.object().remove_all([place.file], leaves_metadata=True)
     return function
 
 
@@ -219,8 +219,7 @@ def emptied(rmtree):
         if place is not None and not place.is_device:
             for folder, files in list(place.objects()):
                 match = PLACE.fullmatch(folder)
-                for name in files:
-                    Place(match).object().remove(name)
+                Place(match).object().remove_all(files)
             # What lies there on the host is little or nothing.
             return rmtree(path, True)
         return rmtree(path, *arguments, **options)

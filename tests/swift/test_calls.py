@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = os.environ.get("SCHEMATHESIS_EXAMPLES") or "15"
 SEED = os.environ.get("SEED") or "1"
 # What the document cannot say is refused as well: times that are the same, bounds that cross, whole numbers written
-# with a point, two parameters that exclude each other.
+# with a point, two parameters that exclude each other, a second time beyond the last that there is.
 CONFIGURATION = """
 [parameters]
 "path.device" = "sda1"
@@ -31,7 +31,7 @@ expected-statuses = ["2xx", 404, 409, 410, 416]
 expected-statuses = ["4xx"]
 
 [[operations]]
-include-operation-id = ["changeCleaner", "orderCleaner", "takeTurn", "open", "put"]
+include-operation-id = ["changeCleaner", "orderCleaner", "takeTurn", "open", "put", "remove"]
 checks.positive_data_acceptance.expected-statuses = ["2xx", 400, 404, 409, 410]
 """
 

@@ -86,6 +86,8 @@ class Answers:
     def call(self, method, target, *_args, **_options):
         raise NotFound("not_found", 'no collection "swift-0-quarantined"', 404)
 
+    call_with = call
+
     def ask(self, method, target, *_args):
         if method == "GET" and target.endswith("/" + hash_of("o")):
             return {"files": self.files}
@@ -103,7 +105,7 @@ def test_nothing_counts_as_empty_because_something_of_it_is_missing(plain):
     drive = Drive(Answers([]), DEVICE)
     for call in (lambda: drive.suffixes(plain, 1), lambda: drive.objects(plain, 1, "abc"), lambda: list(drive.partitions(plain)),
                  lambda: drive.quarantined(plain), lambda: drive.hashes(plain, 1, [], 1, 1),
-                 lambda: drive.object(plain, 1, hash_of("o")).remove("1700000000.00000.ts"),
+                 lambda: drive.object(plain, 1, hash_of("o")).remove_all(["1700000000.00000.ts"]),
                  lambda: drive.object(plain, 1, hash_of("other")).files()):
         with pytest.raises(NotFound):
             call()

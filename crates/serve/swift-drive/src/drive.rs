@@ -151,15 +151,6 @@ impl SwiftDrive {
         Ok(self.store.commit(transaction)?)
     }
 
-    /// Removes one file, if it exists.
-    pub fn purge(&self, address: Address, file: FileName) -> Result<()> {
-        let _lock = self.lock(address.policy, address.partition, address.hash.suffix());
-        match self.files(address)?.contains(&file) {
-            true => self.commit_removal(address, &[file]),
-            false => Ok(()),
-        }
-    }
-
     /// Removes files of an object in one transaction: a handoff that has reached its drives. Returns false, and removes
     /// nothing, if one of them is gone or was written at `since` (Unix time in microseconds) or later, or if metadata
     /// would be left without data: then something has come since the caller looked, and has to reach those drives too.

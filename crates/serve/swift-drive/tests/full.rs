@@ -58,7 +58,9 @@ fn a_full_drive_is_emptied_hashed_and_looked_after() {
         assert_eq!(swift.files(address(number)).unwrap(), [gone]);
     }
     for number in purged {
-        swift.purge(address(number), file(1, Kind::Data)).unwrap();
+        let data = [file(1, Kind::Data)];
+        let is_gone = swift.remove_all(address(number), &data, None, false);
+        assert!(is_gone.unwrap());
     }
     let (_, computed) = swift.hashes(0, 7, &[], AGES).unwrap();
     assert!(computed > 0);

@@ -276,8 +276,10 @@ fn run(kind: PolicyKind, seed: u64, steps: u32) {
                 let at = some_address(&mut dice);
                 let file = dice.choice(model.names(at));
                 let file = file.unwrap_or_else(|| some_file(&mut dice, kind));
-                swift.purge(at, file).unwrap();
-                if model.names(at).contains(&file) {
+                let is_there = model.names(at).contains(&file);
+                let is_gone = swift.remove_all(at, &[file], None, true);
+                assert_eq!(is_gone.unwrap(), is_there);
+                if is_there {
                     model.change(at, |files| drop(files.remove(&file)));
                 }
             }

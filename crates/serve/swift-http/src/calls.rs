@@ -37,7 +37,7 @@ impl SwiftCalls {
             .route(&of_object("open"), post(data::open))
             .route(&of_object("quarantine"), post(quarantine))
             .route(&of_object("remove"), post(remove))
-            .route(&of_object("files/{file}"), put(data::put).delete(purge))
+            .route(&of_object("files/{file}"), put(data::put))
             .route(&of_object("files/{file}/durable"), post(make_durable))
             // Data is not limited; bodies that are read as a whole have limits of their own.
             .layer(DefaultBodyLimit::disable())
@@ -81,11 +81,6 @@ async fn empty_quarantine(State(calls): Calls, named: Named) -> Answer<Emptied> 
         .await?;
     tracing::warn!(policy, files, "quarantined objects were removed");
     Ok(Json(Emptied { files }))
-}
-
-async fn purge(State(calls): Calls, named: Named) -> Answer<Done> {
-    let (address, file) = (named.address()?, named.file()?);
-    calls.change(move |drive| drive.purge(address, file)).await
 }
 
 async fn remove(

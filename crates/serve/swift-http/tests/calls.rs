@@ -142,9 +142,10 @@ async fn staged_data_becomes_an_object_and_is_read_in_any_pieces() {
     assert_eq!(metadata, [b"meta"]);
     assert_eq!(first, data[..1000]);
     // What was opened stays readable when its object goes.
+    let (remove, files) = (format!("{}/remove", object(0)), json!({"files": [DATA]}));
     assert_eq!(
-        calls.json(Method::DELETE, &file(0, DATA), "").await,
-        json!({})
+        calls.json(Method::POST, &remove, files.to_string()).await,
+        json!({"removed": true})
     );
     let opened = format!("/opened/{}", head["opened"].as_str().unwrap());
     for (range, wanted) in [
