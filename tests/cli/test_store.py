@@ -155,6 +155,20 @@ def test_a_limit_on_the_size_of_files_is_an_error(zonestore, store, tmp_path):
         assert set(os.listdir(tmp_path)) == before
 
 
+def test_a_limit_on_open_files_is_an_error(zonestore, store, tmp_path):
+    put(zonestore, store, "c/o", b"data")
+    (tmp_path / "f").write_text("all:")
+    limited = 'ulimit -n "$0"; exec "$@"'
+    for limit, command in ((4, ("store", "put", store, "f", "c/p")), *(
+        (limit, command) for limit in (12, 13, 14, 31)
+        for command in (("serve", store, "--s3", "127.0.0.1:0"), ("daemon", store, "--socket", "s"))
+    )):
+        command = ["sh", "-c", limited, str(limit), zonestore.path, *map(str, command)]
+        said = Outcome(subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=60)).failed(1)
+        assert "ulimit -n" in said and "LimitNOFILE" in said, said
+        assert limit == 4 or f"{limit} files may be open" in said
+
+
 def test_an_unformatted_drive_says_what_to_do(zonestore, drive):
     for command in ("df", "ls", "fsck", "clean"):
         assert "mkfs" in zonestore.try_("store", command, drive).failed(7)

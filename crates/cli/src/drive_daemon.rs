@@ -16,9 +16,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use store::Store;
 
+/// Files that are open for each drive, apart from those for its requests.
+const OPEN_FILES_A_DRIVE: u64 = 8;
+
 /// Serves until a signal comes.
 pub fn run(arguments: &DaemonArguments, out: &mut Output) -> CommandResult {
-    serve::raise_open_files();
+    let drives = arguments.drives.len() as u64;
+    serve::raise_open_files(serve::LEAST_OPEN_FILES + OPEN_FILES_A_DRIVE * drives)?;
     let named = arguments.drives.iter().map(|drive| named(drive));
     let named: Vec<(String, PathBuf)> = named.collect::<CommandResult<_>>()?;
     let mut names = BTreeSet::new();

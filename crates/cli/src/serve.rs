@@ -5,7 +5,7 @@
 
 use crate::args::{Format, NewDrive, ServeArguments};
 use crate::drive_file;
-use crate::errors::{CommandError, CommandResult, Exit, FREE_HOST, fail, sorted};
+use crate::errors::{CommandError, CommandResult, Exit, FREE_HOST, OPEN_FILES, fail, sorted};
 use crate::output::Output;
 use crate::plan::Plan;
 use crate::store_commands;
@@ -29,6 +29,8 @@ use terminal::{Apart, LogFiles, Logging};
 use traces::Collector;
 
 const NO_DRIVE: &str = "no drive is named";
+/// Open files without which a server does not start: twice what it has open before its first connection.
+pub const LEAST_OPEN_FILES: u64 = 32;
 
 /// Serves until a signal comes.
 pub fn run(
@@ -36,7 +38,7 @@ pub fn run(
     log_format: Option<Format>,
     out: &mut Output,
 ) -> CommandResult {
-    raise_open_files();
+    raise_open_files(LEAST_OPEN_FILES)?;
     let settings = arguments.config.as_deref();
     let settings = settings.map(Settings::load).transpose()?;
     // A wrong configuration is refused before anything else is touched.
@@ -135,11 +137,20 @@ pub fn run(
 
 /// Raises the limit of open files, which a connection and a file of the database take one each of, to what this process
 /// may have: the usual one is for programs that know no larger numbers.
-pub fn raise_open_files() {
+///
+/// # Errors
+/// The process may have fewer than `least`.
+pub fn raise_open_files(least: u64) -> CommandResult {
     let limit = getrlimit(Resource::Nofile);
     let current = limit.maximum;
     // What is refused leaves the limit as it was.
     let _ = setrlimit(Resource::Nofile, Rlimit { current, ..limit });
+    match getrlimit(Resource::Nofile).current {
+        Some(most) if most < least => fail!(
+            Failed, "{most} files may be open at once, and a server needs {least}"; "{OPEN_FILES}"
+        ),
+        _ => Ok(()),
+    }
 }
 
 /// Starts logging and tracing as the configuration and the command line say.

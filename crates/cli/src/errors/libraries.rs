@@ -43,6 +43,10 @@ pub(super) const OF_FULL_HOST: [&str; 4] = [NO_HOST, HOST_OR_OBJECTS, FREE_HOST,
 /// The hint for a write beyond the largest size that a file may have.
 pub const FILE_LIMIT: &str = "raise the limit on the size of files: `ulimit -f` shows it, and LimitFSIZE= sets it for a service";
 
+/// The hint for a process that may open no more files.
+pub const OPEN_FILES: &str =
+    "raise the limit on open files: `ulimit -n` shows it, and LimitNOFILE= sets it for a service";
+
 impl From<FileDriveError> for CommandError {
     fn from(error: FileDriveError) -> Self {
         use FileDriveError as E;

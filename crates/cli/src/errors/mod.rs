@@ -30,8 +30,9 @@ mod exit;
 mod libraries;
 
 pub use exit::{Exit, exit_codes};
-pub use libraries::{FILE_LIMIT, FREE_HOST, KEEP, UNFINISHED};
+pub use libraries::{FILE_LIMIT, FREE_HOST, KEEP, OPEN_FILES, UNFINISHED};
 
+use rustix::io::Errno;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -120,6 +121,9 @@ impl CommandError {
                 made.hint("run this as a user who may; `ls -l` shows who that is")
             }
             _ if is_of_a_limit(source) => made.hint(FILE_LIMIT),
+            _ if source.raw_os_error() == Some(Errno::MFILE.raw_os_error()) => {
+                made.hint(OPEN_FILES)
+            }
             _ if made.exit == Exit::NoSpace => made.hint(FREE_HOST),
             _ => made,
         }
