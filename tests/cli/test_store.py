@@ -155,6 +155,24 @@ def test_a_limit_on_the_size_of_files_is_an_error(zonestore, store, tmp_path):
         assert set(os.listdir(tmp_path)) == before
 
 
+def test_a_closed_standard_stream_is_an_error(zonestore, store, tmp_path):
+    put(zonestore, store, "c/o", b"data")
+    command = ["sh", "-c", 'exec "$0" "$@" <&-', zonestore.path, "store", "put", str(store), "-", "c/o"]
+    done = Outcome(subprocess.run(command, cwd=tmp_path, capture_output=True))
+    assert "standard input is closed" in done.failed(2)
+    closed = 'exec "$0" "$@" >&-'
+    for command in (("get", store, "c/o"), ("get", store, "c/o", "-"), ("backup", store, "--to", "-")):
+        command = ["sh", "-c", closed, zonestore.path, "store", *map(str, command)]
+        done = Outcome(subprocess.run(command, cwd=tmp_path, stderr=subprocess.PIPE))
+        assert "standard output is closed" in done.failed(2)
+    # What has another destination goes there.
+    command = ["sh", "-c", closed, zonestore.path, "store", "get", str(store), "c/o", "out"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    assert (tmp_path / "out").read_bytes() == b"data"
+    with open(os.devnull, "r+b") as nothing:
+        subprocess.run([zonestore.path, "store", "get", str(store), "c/o"], cwd=tmp_path, stdout=nothing, check=True)
+
+
 def test_a_limit_on_open_files_is_an_error(zonestore, store, tmp_path):
     put(zonestore, store, "c/o", b"data")
     (tmp_path / "f").write_text("all:")

@@ -3,17 +3,52 @@
 use crate::errors::{CommandError, CommandResult, fail};
 use crate::occupant;
 use crate::output::Output;
+use rustix::io::fcntl_getfd;
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use terminal::{WholeFile, ending_signals, human};
+
+/// Whether standard input and standard output were closed when this process began. Rust's runtime opens `/dev/null` in
+/// their places before `main`: an object would be empty, or its data taken and not kept.
+static CLOSED: [AtomicBool; 2] = [const { AtomicBool::new(false) }; 2];
+
+/// The C library calls this before Rust's runtime begins.
+#[used]
+#[unsafe(link_section = ".init_array")]
+static LOOK: extern "C" fn() = look_for_streams;
+
+extern "C" fn look_for_streams() {
+    for (number, closed) in (0..).zip(&CLOSED) {
+        // SAFETY: The call only asks whether the number stands for an open file; nothing is read or written.
+        let stream = unsafe { BorrowedFd::borrow_raw(number) };
+        closed.store(fcntl_getfd(stream).is_err(), Ordering::Relaxed);
+    }
+}
+
+fn standard_input() -> CommandResult<io::Stdin> {
+    match CLOSED[0].load(Ordering::Relaxed) {
+        true => fail!(Usage, "standard input is closed"; "name a file, or leave it open"),
+        false => Ok(io::stdin()),
+    }
+}
+
+/// Standard output as a destination: no file.
+fn standard_output() -> CommandResult<Option<WholeFile>> {
+    match CLOSED[1].load(Ordering::Relaxed) {
+        true => fail!(Usage, "standard output is closed"; "name a file, or leave it open"),
+        false => Ok(None),
+    }
+}
 
 /// Opens a source: a file, or `-` for standard input. Also returns its size if known.
 pub fn source(path: &Path) -> CommandResult<(Box<dyn Read>, Option<u64>)> {
     if path == Path::new("-") {
-        return Ok((Box::new(io::stdin()), None));
+        return Ok((Box::new(standard_input()?), None));
     }
     let failed = |error: io::Error| CommandError::file(path, &error);
     let file = File::open(path).map_err(failed)?;
@@ -57,7 +92,7 @@ pub fn create(path: &Path) -> CommandResult<WholeFile> {
 /// Creates an archive file; `None` for `-`. An existing file is replaced only with `force`.
 pub fn new_archive(path: &Path, force: bool) -> CommandResult<Option<WholeFile>> {
     if path == Path::new("-") {
-        return Ok(None);
+        return standard_output();
     }
     // This check comes first: a drive is not replaced even with `force`.
     occupant::refuse(path)?;
@@ -87,7 +122,10 @@ fn remove_at_signals(partial: PathBuf) -> io::Result<()> {
 
 /// Creates a file; `None` for `-`, which is standard output.
 pub fn destination(path: &Path) -> CommandResult<Option<WholeFile>> {
-    (path != Path::new("-")).then(|| create(path)).transpose()
+    if path == Path::new("-") {
+        return standard_output();
+    }
+    create(path).map(Some)
 }
 
 /// The destination of bytes: the file, or standard output.
