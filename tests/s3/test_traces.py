@@ -5,7 +5,7 @@ import threading
 import time
 
 import pytest
-from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest, ExportTraceServiceResponse
 
 from signer import Signer
 
@@ -15,11 +15,11 @@ SOON = {"OTEL_BSP_SCHEDULE_DELAY": "50"}
 
 
 class Collector:
-    """Decodes what comes; while `refuses`, it answers 503, and nothing before it `goes_on`."""
+    """Decodes what comes; while `refuses`, it answers 503, and nothing before it `goes_on`. Each answer rejects `rejects` spans."""
 
     def __init__(self):
         self.spans, self.resources, self.paths, self.asked = [], [], set(), 0
-        self.refuses = False
+        self.refuses, self.rejects = False, 0
         self.goes_on = threading.Event()
         self.goes_on.set()
         collector = self
@@ -32,8 +32,10 @@ class Collector:
                 if not collector.refuses:
                     collector.take(self.path, self.headers["content-type"], body)
                 self.send_response(503 if collector.refuses else 200)
-                self.send_header("content-length", "0")
+                answer = ExportTraceServiceResponse(partial_success={"rejected_spans": collector.rejects}).SerializeToString()
+                self.send_header("content-length", str(len(answer)))
                 self.end_headers()
+                self.wfile.write(answer)
 
             def log_message(self, *_):
                 pass
@@ -153,6 +155,16 @@ def missing(server):
     """How many spans the server says are lost, at its end."""
     said = [line for line in server.output if "has not taken all spans" in line]
     return int(said[0].split("spans=")[1]) if said else 0
+
+
+def test_spans_that_a_collector_rejects_are_lost(traced, collector, monkeypatch):
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "600000")
+    collector.rejects = 1
+    server = traced()
+    assert Signer(server).request("PUT", "/photos")[0] == 200
+    server.stop()
+    # All spans of one request are one batch.
+    assert collector.asked == missing(server) == 1 and len(collector.spans) > 1
 
 
 def test_an_end_does_not_wait_for_a_collector_that_does_not_answer(traced, collector):

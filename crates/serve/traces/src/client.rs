@@ -1,8 +1,11 @@
 //! The way to a collector.
 
+use crate::counted::Counts;
 use bytes::Bytes;
 use http::{Request, Response};
 use opentelemetry_http::{HttpClient, HttpError};
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
+use prost::Message;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -56,14 +59,16 @@ impl Knowledge {
 pub(crate) struct Client {
     agent: ureq::Agent,
     knowledge: Knowledge,
+    counts: Counts,
 }
 
 impl Client {
-    pub fn new(knowledge: Knowledge) -> Self {
+    pub fn new(knowledge: Knowledge, counts: Counts) -> Self {
         let config = ureq::Agent::config_builder().timeout_global(Some(PATIENCE));
         Self {
             agent: config.build().new_agent(),
             knowledge,
+            counts,
         }
     }
 
@@ -90,6 +95,15 @@ impl HttpClient for Client {
             Ok(_) if failed => tracing::info!(%to, "spans are sent again"),
             _ => {}
         }
-        Ok(sent?)
+        let answer = sent?;
+        self.counts.reject(rejected(answer.body()));
+        Ok(answer)
     }
+}
+
+/// The number of spans that an answer of success rejects. The exporter only logs it.
+fn rejected(answer: &[u8]) -> u64 {
+    let answer = ExportTraceServiceResponse::decode(answer).unwrap_or_default();
+    let partly = answer.partial_success.unwrap_or_default();
+    partly.rejected_spans.try_into().unwrap_or(0)
 }

@@ -105,7 +105,7 @@ impl Collector {
         let (knowledge, counts) = (Knowledge::default(), Counts::default());
         let exporter = SpanExporter::builder()
             .with_http()
-            .with_http_client(Client::new(knowledge.clone()))
+            .with_http_client(Client::new(knowledge.clone(), counts.clone()))
             .with_protocol(Protocol::HttpBinary)
             .with_endpoint(&address.0)
             .build()

@@ -13,13 +13,20 @@ use std::time::Duration;
 pub(crate) struct Counts {
     ended: Arc<AtomicU64>,
     taken: Arc<AtomicU64>,
+    rejected: Arc<AtomicU64>,
 }
 
 impl Counts {
     /// Those that no collector has taken: they wait, or are lost.
     pub fn missing(&self) -> u64 {
         let taken = self.taken.load(Relaxed);
+        let taken = taken.saturating_sub(self.rejected.load(Relaxed));
         self.ended.load(Relaxed).saturating_sub(taken)
+    }
+
+    /// Counts spans that a collector rejected in an answer that says that it has taken them.
+    pub fn reject(&self, spans: u64) {
+        self.rejected.fetch_add(spans, Relaxed);
     }
 
     /// Counts what reaches `inner`, a queue or an exporter.
