@@ -306,6 +306,11 @@ impl MetadataLog {
         self.areas[0].room.min(self.areas[1].room)
     }
 
+    /// Where the next frame begins.
+    pub fn next(&self, g: &Geometry) -> ByteOffset {
+        self.areas[self.current].place(g, self.at)
+    }
+
     pub const fn uuid(&self) -> [u8; 16] {
         self.last.uuid
     }

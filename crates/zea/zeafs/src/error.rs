@@ -110,6 +110,11 @@ impl Error {
         self.is_damage() || self.of_drive().is_some_and(is_read)
     }
 
+    /// Whether the drive, or the host's disk under it, has no room.
+    pub(crate) fn is_no_space(&self) -> bool {
+        matches!(self, Self::NoSpace) || self.of_drive().is_some_and(ZoneError::is_host_full)
+    }
+
     /// The drive's error, if it caused this one.
     pub const fn of_drive(&self) -> Option<&ZoneError> {
         match self {

@@ -5,9 +5,13 @@ use crate::area::MetadataLog;
 use crate::error::{Error, Result};
 use crate::file_map::{File, FileMap};
 use crate::format::operation::{Operation, Piece};
+use crate::host_room::HostRoom;
 use crate::space::Space;
 use crate::streams::{Lifetime, Stream};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::io;
+use std::sync::Arc;
+use zone::{ZoneCommand, ZoneError};
 
 /// The state behind the lock of [`crate::shared::Shared`].
 #[derive(Debug)]
@@ -113,18 +117,62 @@ impl Inner {
     /// Whether `bytes` more may be buffered, because the drive has room for them and all other buffers. If that
     /// is not certain, all buffers are written out first, so that accepted data never lacks the space that new
     /// data takes.
+    ///
+    /// # Errors
+    /// The host's disk has no room for them.
     pub fn may_wait(&mut self, bytes: usize) -> Result<bool> {
-        if self.has_room_for(bytes) {
+        let waiting = self.waiting(bytes);
+        if self.has_room_for(waiting) && self.host_has_room_for(waiting) {
             return Ok(true);
         }
         self.write_all_out()?;
-        Ok(self.has_room_for(bytes))
+        let waiting = self.waiting(bytes);
+        match self.host_has_room_for(waiting) {
+            true => Ok(self.has_room_for(waiting)),
+            false => Err(self.host_full()),
+        }
     }
 
-    fn has_room_for(&self, bytes: usize) -> bool {
+    fn has_room_for(&self, waiting: u64) -> bool {
+        waiting <= self.space.room_for_files()
+    }
+
+    /// Whether the host's disk has room for `waiting` bytes and the metadata that names them; true if the drive is not
+    /// in a file.
+    fn host_has_room_for(&mut self, waiting: u64) -> bool {
+        let now = self.space.runtime.now();
+        if self.space.host.covers(now, waiting) {
+            return true;
+        }
+        let Some(free) = self.space.device.host_free_bytes() else {
+            return true;
+        };
+        let mut needed = HostRoom::needed(waiting) + self.pending.len() as u64;
+        // A checkpoint comes before a frame that the log has no room for. None is larger than the log, so its size is
+        // computed only where it matters.
+        if free < needed + self.log.room() {
+            needed += self.map.checkpoint().len() as u64;
+        }
+        let left = free.checked_sub(needed);
+        self.space.host =
+            left.map_or_else(HostRoom::default, |left| HostRoom::new(now, waiting, left));
+        left.is_some()
+    }
+
+    /// The error of an append for which the host's disk has no room.
+    fn host_full(&self) -> Error {
+        let what = "the host's disk has no room for the drive's file to grow";
+        Error::Drive(ZoneError::Io {
+            command: ZoneCommand::Write,
+            at: self.log.next(self.space.geometry()),
+            source: Arc::new(io::Error::new(io::ErrorKind::StorageFull, what)),
+        })
+    }
+
+    /// Bytes that all buffers take on the drive, with `bytes` more.
+    fn waiting(&self, bytes: usize) -> u64 {
         let waiting = self.buffers.values().map(Vec::len).chain([bytes]);
-        let stored = waiting.map(|bytes| self.space.stored(bytes as u64));
-        stored.sum::<u64>() <= self.space.room_for_files()
+        waiting.map(|bytes| self.space.stored(bytes as u64)).sum()
     }
 
     /// Writes all buffers to extents.
@@ -140,7 +188,7 @@ impl Inner {
     /// Writes the buffer of a file to extents. Data that finds no room was never accepted and is dropped.
     pub fn write_out_or_drop(&mut self, inode: u64, lifetime: Lifetime) -> Result<()> {
         let written = self.write_out(inode, lifetime);
-        if matches!(written, Err(Error::NoSpace)) {
+        if written.as_ref().is_err_and(Error::is_no_space) {
             self.buffers.remove(&inode);
         }
         written

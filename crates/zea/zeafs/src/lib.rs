@@ -18,6 +18,7 @@ mod file_map;
 pub mod format;
 mod fs;
 mod head;
+mod host_room;
 mod inner;
 mod mount;
 mod newest;

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::format::operation::{Piece, sums};
+use crate::host_room::HostRoom;
 use crate::streams::Stream;
 use appender::Flusher;
 use device::ZonedDevice;
@@ -33,7 +34,8 @@ pub(crate) struct Space {
     pub flusher: Arc<Flusher>,
     sharing: Sharing<2>,
     sequence: Sequence,
-    runtime: Runtime,
+    pub runtime: Runtime,
+    pub host: HostRoom,
     streams: BTreeMap<Stream, Instance>,
     /// Live bytes of each zone with extents: those of files and of deleted files that are still read.
     live: BTreeMap<ZoneId, u64>,
@@ -63,6 +65,7 @@ impl Space {
             sharing,
             sequence: Sequence::default(),
             runtime,
+            host: HostRoom::default(),
             streams: BTreeMap::new(),
             live: BTreeMap::new(),
             full: BTreeMap::new(),
@@ -279,6 +282,8 @@ impl Space {
         let take = usize::try_from(room).unwrap_or(usize::MAX).min(data.len());
         let data = data.get(..take).unwrap_or(data);
         let instance = self.streams.get(&stream).ok_or(Error::NoSpace)?;
+        // What waits on an answer of the host takes room on its disk from now on.
+        self.host = HostRoom::default();
         let placed = instance.put(LogicalAddress(inode), data)?;
         *self.live.entry(placed.at.zone).or_default() += placed.stored;
         Ok(Piece {

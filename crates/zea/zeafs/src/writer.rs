@@ -54,8 +54,8 @@ impl Writer {
     /// failure every further call fails.
     ///
     /// # Errors
-    /// [`Error::NoSpace`] if the drive has no room for it and all buffered data: accepted data always has
-    /// space.
+    /// [`Error::NoSpace`] if the drive has no room for it and all buffered data, or the drive's error if the host's
+    /// disk has none: accepted data always has space.
     pub fn append(&mut self, data: &[u8]) -> Result<()> {
         let appended = self.try_append(data);
         self.failed = appended.clone().err();

@@ -6,6 +6,7 @@
 mod damage;
 mod format_document;
 mod histories;
+mod host;
 mod pairs;
 mod stuck;
 mod support;
