@@ -231,8 +231,13 @@ impl Space {
                 Ok(room)
             }
             Err(error) => {
-                self.sharing.retire(zone);
-                Err(error.into())
+                let error = Error::from(error);
+                match error.is_no_space() {
+                    // The zone is as good as others.
+                    true => self.sharing.give_back(zone),
+                    false => self.sharing.retire(zone),
+                }
+                Err(error)
             }
         }
     }

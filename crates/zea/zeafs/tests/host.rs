@@ -10,7 +10,7 @@ use runtime::{Runtime, SimulatedClock};
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use zeafs::{Error, WRITE_BUFFER, Writer, ZeaFs};
 use zone::{
@@ -50,6 +50,14 @@ impl Disk {
     }
 }
 
+fn full(at: ByteOffset) -> ZoneError {
+    ZoneError::Io {
+        command: ZoneCommand::Write,
+        at,
+        source: Arc::new(ErrorKind::StorageFull.into()),
+    }
+}
+
 impl Change<MemoryDrive> for Disk {
     fn write(&self, drive: &MemoryDrive, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
         let block_size = u64::from(drive.geometry().block_size);
@@ -58,11 +66,7 @@ impl Change<MemoryDrive> for Disk {
         let written = at.0 / block_size..(at.0 + data.len() as u64) / block_size;
         let new: Vec<u64> = written.filter(|block| !blocks.contains(block)).collect();
         if new.len() as u64 * block_size > left {
-            return Err(ZoneError::Io {
-                command: ZoneCommand::Write,
-                at,
-                source: Arc::new(ErrorKind::StorageFull.into()),
-            });
+            return Err(full(at));
         }
         drive.write(at, data)?;
         let left = (left / block_size) as usize - new.len();
@@ -226,4 +230,46 @@ fn the_host_is_asked_again() {
     fs.unmount().unwrap();
     let size = remount(&thin).metadata("rows").unwrap().size;
     assert_eq!(size, 100_000 + more.len() as u64);
+}
+
+/// Refuses writes to sequential zones, as long as it is true.
+#[derive(Default)]
+struct Full(AtomicBool);
+
+impl Change<MemoryDrive> for Full {
+    fn write(&self, drive: &MemoryDrive, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
+        let g = drive.geometry();
+        let is_conventional = at.0 < u64::from(g.conventional_zones) * g.zone_size;
+        match self.0.load(Ordering::Relaxed) && !is_conventional {
+            true => Err(full(at)),
+            false => drive.write(at, data),
+        }
+    }
+}
+
+fn may_be_full() -> (Arc<Changed<MemoryDrive, Full>>, ZeaFs) {
+    let device = Arc::new(Changed {
+        drive: MemoryDrive::new(geometry(20, 1, 0)).unwrap(),
+        change: Full::default(),
+    });
+    format(&*device);
+    let fs = ZeaFs::mount(device.clone(), Runtime::seeded(1)).unwrap();
+    (device, fs)
+}
+
+/// A zone that could not be opened is as good as others: it can be once the host's disk has room again.
+#[test]
+fn a_full_disk_takes_no_zones_away() {
+    let (device, fs) = may_be_full();
+    let free = fs.usage().free_zones;
+    let mut writer = fs.create("a").unwrap();
+    writer.append(&bytes(1, 3000)).unwrap();
+    device.change.0.store(true, Ordering::Relaxed);
+    for _ in 0..30 {
+        assert!(is_of_full_host(&writer.sync().unwrap_err()));
+    }
+    assert_eq!(fs.usage().free_zones, free);
+    device.change.0.store(false, Ordering::Relaxed);
+    writer.sync().unwrap();
+    assert_eq!(read(&fs, "a").unwrap(), bytes(1, 3000));
 }
