@@ -135,23 +135,22 @@ impl Inner {
         self.commit()
     }
 
-    /// Merges small consecutive pieces, to make the map smaller. The next checkpoint records it.
-    pub fn gather(&mut self) -> Result<()> {
+    /// Merges small consecutive pieces, to make the map smaller. The next frame or checkpoint records it. Pieces that
+    /// cannot be merged stay in the map as they were.
+    pub fn gather(&mut self) {
         let files = self.map.files.iter();
         let small = |before: &Piece, piece: &Piece| before.length.max(piece.length) < SMALL;
         let many = files.flat_map(|(inode, file)| runs(*inode, file, small));
         let many: Vec<Run> = many.filter(|run| run.parts.len() > 2).collect();
         for run in many {
-            match self.move_run(&run) {
-                // Pieces that are not merged stay in the map as they were.
-                Err(Error::NoSpace) => return Ok(()),
-                Err(error) if error.is_of_place() => {
-                    tracing::warn!(%error, "pieces of a file stay apart");
-                }
-                moved => moved?,
+            let Err(error) = self.move_run(&run) else {
+                continue;
+            };
+            tracing::warn!(%error, "pieces of a file stay apart");
+            if !error.is_of_place() {
+                return;
             }
         }
-        Ok(())
     }
 
     fn move_run(&mut self, run: &Run) -> Result<()> {

@@ -58,7 +58,7 @@ impl Inner {
             return Ok(());
         }
         if self.map.checkpoint().len() as u64 > self.log.room() / 2 {
-            self.gather()?;
+            self.gather();
         }
         self.checkpoint()
     }

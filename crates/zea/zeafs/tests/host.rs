@@ -273,3 +273,26 @@ fn a_full_disk_takes_no_zones_away() {
     writer.sync().unwrap();
     assert_eq!(read(&fs, "a").unwrap(), bytes(1, 3000));
 }
+
+/// Small pieces are merged before a checkpoint, to make it smaller. Changes go on if they cannot be.
+#[test]
+fn names_change_although_pieces_cannot_be_merged() {
+    let (device, fs) = may_be_full();
+    let mut writer = fs.create("a").unwrap();
+    for _ in 0..100 {
+        writer.append(&[7; 10]).unwrap();
+        writer.sync().unwrap();
+    }
+    device.change.0.store(true, Ordering::Relaxed);
+    // Now the map is larger than half the log, where merging begins.
+    for n in 0..12 {
+        fs.create(&format!("{n:0>300}")).unwrap();
+    }
+    for n in 0..60 {
+        fs.create(&format!("{}", n % 2)).unwrap();
+        fs.sync_metadata().unwrap();
+    }
+    device.change.0.store(false, Ordering::Relaxed);
+    assert_eq!(read(&fs, "a").unwrap(), [7; 1000]);
+    fs.unmount().unwrap();
+}
