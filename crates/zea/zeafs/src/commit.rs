@@ -67,8 +67,9 @@ impl Inner {
     pub fn checkpoint(&mut self) -> Result<()> {
         let (device, flusher) = (self.space.device.clone(), self.space.flusher.clone());
         self.space.flush()?;
-        self.log
-            .checkpoint(&*device, &flusher, &self.map.checkpoint())?;
+        let operations = self.map.checkpoint();
+        self.metadata = operations.len() as u64;
+        self.log.checkpoint(&*device, &flusher, &operations)?;
         self.pending.clear();
         Ok(())
     }

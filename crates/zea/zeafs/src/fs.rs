@@ -11,6 +11,9 @@ use std::sync::Arc;
 /// Most bytes of a name.
 const MAX_NAME: usize = 4096;
 
+/// Bytes of metadata of an empty file, without its name.
+const CREATE: u64 = 11;
+
 /// A mounted file system. Clones share it.
 #[derive(Clone, Debug)]
 pub struct ZeaFs {
@@ -59,6 +62,7 @@ impl ZeaFs {
             if inode == u64::MAX {
                 return Err(Error::UsedUp { what: "inodes" });
             }
+            inner.may_grow(CREATE + name.len() as u64)?;
             let name = name.to_owned();
             inner.change(Operation::Create { inode, name });
             Ok(inode)
@@ -112,6 +116,9 @@ impl ZeaFs {
         check_name(to)?;
         self.change(|inner| {
             inner.inode(from)?;
+            if to.len() > from.len() {
+                inner.may_grow((to.len() - from.len()) as u64)?;
+            }
             let (from, to) = (from.to_owned(), to.to_owned());
             inner.change(Operation::Rename { from, to });
             Ok(())

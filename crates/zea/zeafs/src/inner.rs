@@ -13,6 +13,11 @@ use std::io;
 use std::sync::Arc;
 use zone::{ZoneCommand, ZoneError};
 
+/// Bytes of metadata of a piece, without its checksums; a piece may be split where a zone ends.
+const PIECE_METADATA: u64 = 128;
+/// One byte of metadata in this many of data: checksums, and pieces that end with their zone.
+const PART_METADATA: u64 = 1024;
+
 /// The state behind the lock of [`crate::shared::Shared`].
 #[derive(Debug)]
 pub(crate) struct Inner {
@@ -23,6 +28,8 @@ pub(crate) struct Inner {
     pub doomed: Vec<Piece>,
     /// The pieces that frames already written have dropped, each with the flush that makes its frame durable.
     pub leaving: VecDeque<(u64, Piece)>,
+    /// Most bytes that a checkpoint of the map has: those of the last one, and of all changes since.
+    pub metadata: u64,
     pub log: MetadataLog,
     pub space: Space,
     /// By inode: bytes of files that have not been written to an extent.
@@ -84,6 +91,7 @@ impl Inner {
             debug_assert!(false, "a change that does not go with the map");
             return;
         };
+        self.metadata += encoded.len() as u64;
         self.pending.extend(encoded);
         match file {
             Some((inode, file)) => {
@@ -119,9 +127,11 @@ impl Inner {
     /// data takes.
     ///
     /// # Errors
-    /// The host's disk has no room for them.
+    /// The metadata log or the host's disk has no room for them.
     pub fn may_wait(&mut self, bytes: usize) -> Result<bool> {
         let waiting = self.waiting(bytes);
+        let pieces = self.buffers.len() as u64 + 1;
+        self.may_grow(pieces * PIECE_METADATA + waiting / PART_METADATA)?;
         if self.has_room_for(waiting) && self.host_has_room_for(waiting) {
             return Ok(true);
         }
@@ -137,6 +147,35 @@ impl Inner {
         waiting <= self.space.room_for_files()
     }
 
+    /// Makes sure that a checkpoint fits into the log with `bytes` more: without one, nothing can be changed once the log
+    /// is full, and no mount can write either.
+    ///
+    /// # Errors
+    /// [`Error::MetadataFull`].
+    pub fn may_grow(&mut self, bytes: u64) -> Result<()> {
+        let room = self.log.room();
+        // The rest is for removals, and for moves by the cleaner.
+        let most =
+            (room - room / 16).saturating_sub(4 * u64::from(self.space.geometry().block_size));
+        if self.metadata + bytes <= most {
+            return Ok(());
+        }
+        self.measure();
+        if self.metadata + bytes > most {
+            self.gather();
+            self.measure();
+        }
+        let bytes = self.metadata + bytes;
+        match bytes <= most {
+            true => Ok(()),
+            false => Err(Error::MetadataFull { bytes, room: most }),
+        }
+    }
+
+    fn measure(&mut self) {
+        self.metadata = self.map.checkpoint().len() as u64;
+    }
+
     /// Whether the host's disk has room for `waiting` bytes and the metadata that names them; true if the drive is not
     /// in a file.
     fn host_has_room_for(&mut self, waiting: u64) -> bool {
@@ -147,13 +186,12 @@ impl Inner {
         let Some(free) = self.space.device.host_free_bytes() else {
             return true;
         };
-        let mut needed = HostRoom::needed(waiting) + self.pending.len() as u64;
-        // A checkpoint comes before a frame that the log has no room for. None is larger than the log, so its size is
-        // computed only where it matters.
-        if free < needed + self.log.room() {
-            needed += self.map.checkpoint().len() as u64;
+        let needed = HostRoom::needed(waiting) + self.pending.len() as u64;
+        // A checkpoint comes before a frame that the log has no room for.
+        if free < needed + self.metadata {
+            self.measure();
         }
-        let left = free.checked_sub(needed);
+        let left = free.checked_sub(needed + self.metadata);
         self.space.host =
             left.map_or_else(HostRoom::default, |left| HostRoom::new(now, waiting, left));
         left.is_some()

@@ -88,6 +88,7 @@ impl ZeaFs {
             pending: Vec::new(),
             doomed: Vec::new(),
             leaving: VecDeque::new(),
+            metadata: 0,
             log: MetadataLog::behind(areas, current, last),
             space,
             buffers: BTreeMap::new(),

@@ -5,6 +5,7 @@
 
 mod damage;
 mod format_document;
+mod full_metadata;
 mod histories;
 mod host;
 mod pairs;
