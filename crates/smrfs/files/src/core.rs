@@ -60,6 +60,10 @@ pub struct Core {
 /// Bytes of metadata that a block may add, at most: an extent of its own, in the middle of another extent or of a
 /// preallocated range.
 const BLOCK_METADATA: u64 = 64;
+/// Free bytes of the host's disk under a drive file that data leave to metadata, beside those of a checkpoint.
+const KEPT_ON_HOST: u64 = 8 << 20;
+/// Free bytes there without which no commit begins: after a journal that could not be written, all writing stops.
+const LEAST_ON_HOST: u64 = 2 << 20;
 
 /// Space that blocks of a file need before they enter the buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -213,6 +217,7 @@ impl Core {
         if core.pending.is_empty() {
             return Ok(());
         }
+        core.check_host(LEAST_ON_HOST)?;
         if core.pending_version > core.log.version() {
             return core.checkpoint();
         }
@@ -300,8 +305,28 @@ impl Core {
         Ok(demand)
     }
 
+    /// An error if the host's disk under a drive file has no room for `bytes` beside a checkpoint.
+    fn check_host(&self, bytes: u64) -> Result<()> {
+        let needed = bytes.saturating_add(self.state.bytes());
+        match self.device.host_free_bytes() {
+            Some(free) if free < needed => Err(Error::HostFull { free, needed }),
+            _ => Ok(()),
+        }
+    }
+
     /// Makes sure that so much more of `ino` finds room when it is written, by cleaning if necessary.
     pub fn make_room(&mut self, ino: u64, demand: Demand) -> Result<()> {
+        let has_place = |this: &Self| {
+            let blocks = match this.log.shape().is_whole {
+                true => this.whole_sizes(ino, demand).iter().sum(),
+                false => this.dirty.blocks() + demand.blocks + demand.preallocated,
+            };
+            this.check_host(blocks * this.block as u64 + KEPT_ON_HOST)
+        };
+        if has_place(self).is_err() {
+            self.commit()?;
+            has_place(self)?;
+        }
         if demand.new > 0 && self.used() + demand.new > self.space.capacity() {
             return Err(Error::NoSpace);
         }
@@ -384,16 +409,19 @@ impl Core {
             let preallocated = all - others + demand.preallocated;
             return self.space.admits(others + demand.blocks, preallocated);
         }
-        // A file is written as a whole, so that overwritten blocks take no space in addition.
-        let added = demand.new;
+        self.space.admits_whole(&self.whole_sizes(ino, demand))
+    }
+
+    /// Blocks of each file that is written as a whole, if so much more of `ino` is: overwritten blocks take no space in
+    /// addition.
+    fn whole_sizes(&self, ino: u64, demand: Demand) -> Vec<u64> {
         let has_more = self.dirty.has(ino);
         let files = self.dirty.files().chain((!has_more).then_some(ino));
         let sizes = files.map(|file| {
-            let more = if file == ino { added } else { 0 };
+            let more = if file == ino { demand.new } else { 0 };
             self.whole_blocks(file) + more
         });
-        let sizes: Vec<u64> = sizes.collect();
-        self.space.admits_whole(&sizes)
+        sizes.collect()
     }
 
     /// Blocks that a file takes when it is written as a whole, with those in the buffer.

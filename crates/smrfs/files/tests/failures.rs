@@ -11,6 +11,7 @@ use runtime::Runtime;
 use smrfs::{Error, FileSystem, Fit, MkfsOptions, MountOptions, NewInode, ROOT};
 use std::io::ErrorKind;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use xxhash_rust::xxh3::xxh3_64;
 use zone::{
     ByteOffset, Geometry, ZoneAddress, ZoneCommand, ZoneCondition, ZoneError, ZoneId, ZoneResult,
@@ -702,4 +703,77 @@ fn damage_is_told_from_behind_what_cannot_be_read() {
     };
     let error = FileSystem::mount(device, runtime, read_only).unwrap_err();
     assert!(matches!(error, Error::DamagedMetadata { .. }), "{error}");
+}
+
+/// A disk of the host that has so many bytes for what is written from now on.
+struct Disk(AtomicU64);
+
+impl Change<Arc<MemoryDrive>> for Disk {
+    fn write(&self, drive: &Arc<MemoryDrive>, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
+        let left = self
+            .0
+            .load(Ordering::Relaxed)
+            .checked_sub(data.len() as u64);
+        let source = || Arc::new(ErrorKind::StorageFull.into());
+        let left = left.ok_or_else(|| ZoneError::Io {
+            command: ZoneCommand::Write,
+            at,
+            source: source(),
+        })?;
+        self.0.store(left, Ordering::Relaxed);
+        drive.write(at, data)
+    }
+
+    fn host_free_bytes(&self, _: &Arc<MemoryDrive>) -> Option<u64> {
+        Some(self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// What was accepted without a sync is there after an unmount although the host's disk is full, and files can be removed.
+#[test]
+fn a_full_disk_of_the_host_refuses_writes_and_loses_none() {
+    for whole in [false, true] {
+        let inner = Arc::new(MemoryDrive::new(geometry(300, 24)).unwrap());
+        let made = MkfsOptions {
+            whole_files: whole,
+            ..MkfsOptions::default()
+        };
+        let runtime = mkfs(&inner, &made);
+        let device = Arc::new(Changed {
+            drive: inner,
+            change: Disk(AtomicU64::new(20 << 20)),
+        });
+        let mount = || {
+            let options = MountOptions::default();
+            FileSystem::mount(device.clone(), runtime.clone(), options).unwrap()
+        };
+        let fs = mount();
+        let mut accepted = Vec::new();
+        let refused = loop {
+            let name = format!("{}", accepted.len());
+            let ino = fs.create(ROOT, name.as_bytes(), new_file()).unwrap().ino;
+            let bytes = vec![accepted.len() as u8; 10_000];
+            match fs.write(ino, 0, &bytes) {
+                Ok(_) => accepted.push((ino, bytes)),
+                Err(error) => break error,
+            }
+        };
+        assert!(matches!(refused, Error::HostFull { .. }), "{refused}");
+        assert!(accepted.len() > 500, "{}", accepted.len());
+        fs.seal().unwrap();
+        drop(fs);
+        let fs = mount();
+        for (number, (ino, bytes)) in accepted.iter().enumerate() {
+            assert!(contents(&fs, *ino).unwrap() == *bytes, "{number}");
+            fs.unlink(ROOT, format!("{number}").as_bytes()).unwrap();
+        }
+        fs.sync().unwrap();
+        // Others take the rest: nothing begins that could not be ended.
+        device.change.0.store(1 << 20, Ordering::Relaxed);
+        fs.create(ROOT, b"late", new_file()).unwrap();
+        assert!(matches!(fs.sync(), Err(Error::HostFull { .. })));
+        device.change.0.store(20 << 20, Ordering::Relaxed);
+        fs.sync().unwrap();
+        assert_clean(&fs);
+    }
 }

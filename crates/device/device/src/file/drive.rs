@@ -36,6 +36,9 @@ const SMALL_WRITE: usize = 64 << 10;
 const LARGE_WRITE: usize = 256 << 10;
 /// Bytes of zeros that are written at once ahead of small writes.
 const PREPARED_BYTES: u64 = 1 << 20;
+/// Free bytes of the host's disk below which no zeros are written ahead: each zone that is written takes them, and the last
+/// bytes are for data.
+const PLENTY: u64 = 256 << 20;
 
 /// A drive in a file of the host, which stays locked while it is open: exclusively, or shared if opened for reading.
 #[derive(Debug)]
@@ -329,7 +332,8 @@ impl FileDrive {
         }
         *ahead = Ahead::default();
         let bytes = PREPARED_BYTES.min(self.header.geometry.capacity(zone).saturating_sub(end));
-        if length < SMALL_WRITE && bytes > 0 {
+        let has_plenty = || self.host_free_bytes().is_some_and(|free| free >= PLENTY);
+        if length < SMALL_WRITE && bytes > 0 && has_plenty() {
             let zeros = vec![0; bytes as usize];
             let at = self.in_file(zone, end);
             if self.file.write_all_at(&zeros, at).is_ok() {
