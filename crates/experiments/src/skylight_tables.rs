@@ -145,13 +145,14 @@ pub const TABLE_2_1: Experiment = Experiment {
         let mut outcome = Outcome::default();
         for drive in &EMULATED {
             let f = look(run, &mut outcome, drive.name, OF_EMULATED)?;
-            let bands = f.band_bytes.iter().map(|bytes| *bytes as f64 / MIB);
+            let bands: Vec<f64> = f.bands().map(|bytes| bytes as f64 / MIB).collect();
+            let bands = bands.into_iter();
             outcome.measured.extend([
                 is(f.drive_type.map(|f| f.value), DriveType::DriveManaged),
                 is(f.cache_type.map(|f| f.value), drive.cache_type),
                 f64::from(f.cache_place.map(|f| f.value) == drive.place),
                 exact(f.cache_bytes, GIB),
-                f.band_bytes.len() as f64,
+                f.bands().count() as f64,
                 bands.clone().fold(f64::INFINITY, f64::min),
                 bands.fold(0.0, f64::max),
                 is(f.cleaning.map(|f| f.value), drive.cleaning),
@@ -263,7 +264,7 @@ pub const TABLE_2_3: Experiment = Experiment {
         let mut writes = f64::NAN;
         for drive in &SEAGATES {
             let f = look(run, &mut outcome, drive.name, drive.shown)?;
-            let mib = |bytes: Option<&u64>| bytes.map_or(f64::NAN, |bytes| *bytes as f64 / MIB);
+            let mib = |bytes: Option<u64>| bytes.map_or(f64::NAN, |bytes| bytes as f64 / MIB);
             let (least, most) = f.zone_bytes.unwrap_or_default();
             outcome.measured.extend([
                 is(f.drive_type.map(|f| f.value), DriveType::DriveManaged),
@@ -271,8 +272,8 @@ pub const TABLE_2_3: Experiment = Experiment {
                 is(f.cache_place.map(|f| f.value), CachePlace::Outer),
                 exact(f.cache_bytes, GIB) / CACHE_LOW_WATERMARK,
                 exact(f.map_entries, 1.0) / MAP_LOW_WATERMARK,
-                mib(f.band_bytes.iter().min()),
-                mib(f.band_bytes.iter().max()),
+                mib(f.bands().min()),
+                mib(f.bands().max()),
                 is(f.mapping.map(|f| f.value), Mapping::Static),
                 is(f.cleaning.map(|f| f.value), CleaningType::Aggressive),
                 is(f.fifo.map(|f| f.value), true),
@@ -325,14 +326,15 @@ pub const WD40NMZW: Experiment = Experiment {
     measure: |run| {
         let mut outcome = Outcome::default();
         let f = look(run, &mut outcome, "wd40nmzw", &[])?;
-        let bands = f.band_bytes.iter().map(|bytes| *bytes as f64 / MIB);
+        let bands: Vec<f64> = f.bands().map(|bytes| bytes as f64 / MIB).collect();
+        let bands = bands.into_iter();
         outcome.measured = vec![
             is(f.mapping.map(|f| f.value), Mapping::Dynamic),
             exact(f.map_entries, 1.0),
             exact(f.cache_bytes, GIB),
             f64::from(f.writes_until_full.is_none()),
-            f64::from(f.band_cleaning_many_ms.is_none()),
-            f.band_bytes.len() as f64,
+            is(f.cleans_while_written, true),
+            f.bands().count() as f64,
             bands.clone().fold(f64::INFINITY, f64::min),
             bands.fold(0.0, f64::max),
         ];

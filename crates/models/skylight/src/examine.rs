@@ -271,8 +271,8 @@ impl Examination<'_> {
         if parts || self.target.can_erase() {
             return all;
         }
-        let band = self.findings.band_bytes.iter().max();
-        let bands = band.map_or(all, |bytes| MOST_BANDS * (bytes / BLOCK_BYTES));
+        let band = self.findings.bands().max();
+        let bands = band.map_or(0, |bytes| MOST_BANDS * (bytes / BLOCK_BYTES));
         bands.max(all / 25).min(all)
     }
 
@@ -378,7 +378,7 @@ impl Examination<'_> {
         }
         // A cache in parts is full when one part is. Smaller writes fill the parts more evenly: many for each part,
         // however small. If bands move, parts have many bands.
-        let band = (self.findings.band_bytes.get(1)).map(|bytes| bytes / BLOCK_BYTES);
+        let band = self.findings.middle_band().map(|bytes| bytes / BLOCK_BYTES);
         let moves = self.findings.mapping.map(|mapping| mapping.value) == Some(Mapping::Dynamic);
         let each = if moves { 128 } else { 1024 };
         let small = band.map_or(8, |band| (band / each).clamp(2, 64)) as u32;
@@ -529,17 +529,21 @@ impl Examination<'_> {
             }
             let sure = search.band.filter(|_| search.fine);
             let bytes = sure.map(|blocks| blocks * BLOCK_BYTES);
-            self.findings.band_bytes.extend(bytes);
+            self.findings.band_bytes[part as usize] = bytes;
             let each = &mut self.findings.band_cleaning_ms;
             *each = each.or(search.waited_ms);
         }
-        if let Some(several) = t11_band_size::several(&self.findings.band_bytes) {
+        let [start, mid, end] = self.findings.band_bytes;
+        let all = start.zip(mid).zip(end);
+        if let Some(several) =
+            all.and_then(|((start, mid), end)| t11_band_size::several([start, mid, end]))
+        {
             // Adjacent bands were cleaned together.
-            self.findings.band_bytes.remove(several);
+            self.findings.band_bytes[several] = None;
             self.band = self.band.filter(|_| several != 1);
             middle = middle.filter(|_| several != 1);
         }
-        let missing = 3 - self.findings.band_bytes.len();
+        let missing = 3 - self.findings.bands().count();
         if missing > 0 {
             let most = (LARGEST_BAND * BLOCK_BYTES) >> 20;
             let hammer = match how {
@@ -562,7 +566,9 @@ impl Examination<'_> {
             let many = seen.and_then(t11_band_time::infer);
             self.findings.band_cleaning_many_ms = many;
         }
-        let Some(band) = self.findings.band_bytes.get(1).copied() else {
+        let Some(band) = self.findings.middle_band() else {
+            let why = "block mapping: no edges of a band were seen in the middle of the drive";
+            self.findings.unknown.push(why.into());
             return Ok(());
         };
         (self.progress)("test 12, block mapping");

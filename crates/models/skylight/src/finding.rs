@@ -169,8 +169,8 @@ pub struct Findings {
     pub data_bands_per_cache_band: Option<f64>,
     /// Whether the cache is a circular log (tests 9 and 10).
     pub circular_log: Option<Finding<bool>>,
-    /// Bytes of a band at the beginning, in the middle and at the end (test 11).
-    pub band_bytes: Vec<u64>,
+    /// Bytes of a band at the beginning, in the middle and at the end, where its edges were seen (test 11).
+    pub band_bytes: [Option<u64>; 3],
     /// How blocks are mapped (test 12).
     pub mapping: Option<Finding<Mapping>>,
     /// Whether a power cut in a sequential write left blocks unreadable (test 13).
@@ -194,6 +194,16 @@ pub struct Findings {
 }
 
 impl Findings {
+    /// The sizes of bands that are known.
+    pub fn bands(&self) -> impl Iterator<Item = u64> {
+        self.band_bytes.into_iter().flatten()
+    }
+
+    /// The size of a band in the middle of the drive.
+    pub const fn middle_band(&self) -> Option<u64> {
+        self.band_bytes[1]
+    }
+
     /// Number of entries after which the map, or the journal before it, makes the drive clean.
     pub fn map_limit(&self) -> Option<u64> {
         let met = |size: &Size| size.at_least != Some(Bound::Test);

@@ -49,12 +49,12 @@ pub fn meaning(f: &Findings, blocks: u64) -> Meaning {
     let (Some(burst), Some(quick), Some(band), Some(ms)) = (
         all.burst_writes,
         all.burst_writes_per_second,
-        f.band_bytes.get(1),
+        f.middle_band(),
         f.band_cleaning_ms,
     ) else {
         return all;
     };
-    let bands = (blocks * BLOCK_BYTES) as f64 / *band as f64;
+    let bands = (blocks * BLOCK_BYTES) as f64 / band as f64;
     // Blocks of a band in the cache when the cache is full.
     let each = burst as f64 / bands;
     // Those that were written at random lie anywhere in it: half a turn for each, if it turns.
@@ -89,7 +89,7 @@ fn rebuild_hours(f: &Findings, blocks: u64) -> Option<f64> {
     if f.mapping.map(|mapping| mapping.value) != Some(Mapping::Static) {
         return None;
     }
-    let bands = bytes / *f.band_bytes.get(1)? as f64;
+    let bands = bytes / f.middle_band()? as f64;
     // Flash may be slower than the disk. Large writes to a cache on the disk were at random, and these are not.
     let on_flash = f.cache_type.map(|cache| cache.value) == Some(CacheType::Flash);
     let cached = f.burst_bytes_per_second.filter(|_| on_flash);
@@ -108,7 +108,7 @@ mod tests {
     fn managed() -> Findings {
         Findings {
             drive_type: Some(Finding::new(DriveType::DriveManaged, 1.0)),
-            band_bytes: vec![40 << 20; 3],
+            band_bytes: [Some(40 << 20); 3],
             band_cleaning_ms: Some(1_000.0),
             burst_writes_per_second: Some(100.0),
             sequential_bytes_per_second: Some((150e6, 50e6)),

@@ -109,12 +109,12 @@ pub fn rows(f: &Findings) -> Vec<Row> {
         format!("{}{found:.2} GiB{more}{}", at_least(size), because(size))
     };
     let bands = || {
-        let (least, most) = (f.band_bytes.iter().min()?, f.band_bytes.iter().max()?);
+        let (least, most) = (f.bands().min()?, f.bands().max()?);
         let mib = |bytes: u64| (bytes as f64 / MIB).round();
-        Some(if mib(*least) == mib(*most) {
-            format!("{} MiB", mib(*least))
+        Some(if mib(least) == mib(most) {
+            format!("{} MiB", mib(least))
         } else {
-            format!("{}–{} MiB", mib(*least), mib(*most))
+            format!("{}–{} MiB", mib(least), mib(most))
         })
     };
     let map = |size: Size| {
@@ -318,11 +318,11 @@ fn managed(f: &Findings, means: &Meaning) -> Vec<String> {
             ),
         });
     }
-    match (means.bands_an_idle_hour, f.band_bytes.get(1)) {
+    match (means.bands_an_idle_hour, f.middle_band()) {
         (Some(bands), Some(band)) => all.push(format!(
             "An hour without work cleans about {bands:.0} bands ({:.0} GiB of scattered writes' \
              neighbourhoods).",
-            bands * *band as f64 / GIB
+            bands * band as f64 / GIB
         )),
         _ if f.cleaning.map(|c| c.value) == Some(CleaningType::Lazy) => {
             all.push("It never cleans by itself: a pause does not help.".into());
@@ -371,7 +371,7 @@ mod tests {
             map_entries: Some(Size::exact(182_231)),
             writes_until_full: Some(22_800),
             burst_writes_per_second: Some(1_160.0),
-            band_bytes: vec![36 << 20, 27 << 20, 17 << 20],
+            band_bytes: [36, 27, 17].map(|mib| Some(mib << 20)),
             band_cleaning_ms: Some(600.0),
             band_cleaning_many_ms: Some(1_600.0),
             cleaning: Some(Finding::new(CleaningType::Aggressive, 1.0)),

@@ -88,7 +88,7 @@ fn bands_that_are_cleaned_sooner_than_a_pause_grows_are_told_apart() {
         shape.band_blocks = 8 * MIB as u32;
         shape.idle_before_cleaning_ms = Some(2_000.0);
     });
-    assert_eq!(found.band_bytes, [8 << 20; 3]);
+    assert_eq!(found.band_bytes, [Some(8 << 20); 3]);
     let ms = found.band_cleaning_ms.unwrap();
     assert!(ms < 200.0, "{ms}");
 }

@@ -87,10 +87,10 @@ pub fn runs(observed: &Observed) -> Vec<Run> {
 }
 
 /// Which of three sizes is several times the one that the other two are: that was several bands.
-pub fn several(sizes: &[u64]) -> Option<usize> {
+pub fn several(sizes: [u64; 3]) -> Option<usize> {
     let times = |a: u64, b: u64| a as f64 / b.max(1) as f64;
     let whole = |times: f64| (times - times.round()).abs() < 0.01 * times;
-    let &[a, b, c] = sizes else { return None };
+    let [a, b, c] = sizes;
     [(a, b, c), (b, a, c), (c, a, b)]
         .iter()
         .position(|(one, x, y)| {
@@ -458,12 +458,11 @@ mod tests {
 
     #[test]
     fn two_bands_that_were_cleaned_together_are_not_one() {
-        assert_eq!(several(&[138_625_024, 138_625_024, 277_250_048]), Some(2));
-        assert_eq!(several(&[17_121_280, 8_568_832, 8_568_832]), Some(0));
+        assert_eq!(several([138_625_024, 138_625_024, 277_250_048]), Some(2));
+        assert_eq!(several([17_121_280, 8_568_832, 8_568_832]), Some(0));
         // Bands that become shorter inwards.
-        assert_eq!(several(&[36 << 20, 27 << 20, 18 << 20]), None);
-        assert_eq!(several(&[20 << 20; 3]), None);
-        assert_eq!(several(&[20 << 20, 40 << 20]), None);
+        assert_eq!(several([36 << 20, 27 << 20, 18 << 20]), None);
+        assert_eq!(several([20 << 20; 3]), None);
     }
 
     #[test]

@@ -103,7 +103,7 @@ fn managed(found: &Findings, hidden: &Hidden) -> Vec<Option<Said>> {
         hidden.cache_blocks,
     )));
     let bands: Vec<f64> = (found.band_bytes.iter().zip(&hidden.bands))
-        .map(|(bytes, band)| (bytes / 4096) as f64 / *band as f64)
+        .filter_map(|(bytes, band)| Some((*bytes)? as f64 / 4096.0 / *band as f64))
         .collect();
     if !hidden.bands.is_empty() {
         let farthest = bands.iter().copied();

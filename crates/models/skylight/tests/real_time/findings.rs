@@ -32,7 +32,7 @@ fn the_seagate_drive_is_found_out_as_in_virtual_time() {
     near(value(found.map_entries), value(expected.map_entries));
     near(value(found.cache_bytes), value(expected.cache_bytes));
     for (found, expected) in found.band_bytes.iter().zip(&expected.band_bytes) {
-        near(Some(*found), Some(*expected));
+        near(*found, *expected);
     }
     println!("{} s of the drive's time", found.seconds);
     assert!(found.seconds < 86_400.0, "{} s", found.seconds);
