@@ -5,7 +5,7 @@ use crate::finding::{
     Bound, CachePlace, CacheType, CleaningType, DriveType, Findings, Mapping, Size,
 };
 use crate::place::clean;
-use crate::place::{LARGEST_BAND, is_exact, turn};
+use crate::place::{LARGEST_BAND, MOST_HOURS, is_exact, turn};
 use crate::target::{Target, TargetError};
 use crate::test::t08_shared_bands::Band;
 use crate::test::{
@@ -93,6 +93,7 @@ fn go(
         seen: Observations::default(),
         start: Time::START,
         band: None,
+        written: Vec::new(),
     };
     let result = examination.all(options.quick);
     examination.findings.seconds = examination.target.now().since(examination.start).seconds();
@@ -109,6 +110,8 @@ struct Examination<'a> {
     start: Time,
     /// A band in the middle of the drive, if its edges are known.
     band: Option<Band>,
+    /// Some blocks of the last fill, until they are known to have been cleaned.
+    written: Vec<Lba>,
 }
 
 /// Most writes to find a limit in a drive that may have none. A finding that rests on this bound says so.
@@ -249,14 +252,18 @@ impl Examination<'_> {
         Ok(())
     }
 
-    /// Empties the cache, if that is possible.
-    fn clean(&mut self) -> Result<(), TargetError> {
+    /// Empties the cache, if that is possible. Whether it is known to be empty then.
+    fn clean(&mut self) -> Result<bool, TargetError> {
         let lazy =
             self.findings.cleaning.map(|cleaning| cleaning.value) == Some(CleaningType::Lazy);
         if lazy && !self.target.can_erase() {
-            return Ok(());
+            return Ok(false);
         }
-        clean(self.target)
+        let clean = clean(self.target, &self.written)?;
+        if clean {
+            self.written.clear();
+        }
+        Ok(clean)
     }
 
     /// Blocks over which fills are spread: all, or as many as can be cleaned in an hour or two. If each part of the
@@ -276,18 +283,26 @@ impl Examination<'_> {
         bands.max(all / 25).min(all)
     }
 
+    /// `None`, and no size is said that would follow, if the cache was not known to be empty.
     fn fill(
         &mut self,
         load: t06_cache_size::Load,
         band: Option<u64>,
         most: u64,
-    ) -> Result<Filled, TargetError> {
-        self.clean()?;
+    ) -> Result<Option<Filled>, TargetError> {
+        if !self.clean()? {
+            let why = format!(
+                "sizes: after {MOST_HOURS} hours without work, not all that was written had been cleaned"
+            );
+            self.findings.unknown.push(why);
+            return Ok(None);
+        }
         let spread = (band, self.fill_room());
         let until = self.until(most);
         let filled = t06_cache_size::workload(self.target, load, spread, until)?;
+        self.written = t06_cache_size::sample(load, spread, filled.writes);
         self.seen.fills.push((load, filled.clone()));
-        Ok(filled)
+        Ok(Some(filled))
     }
 
     /// Limits of a fill that ends when a write waits longer than half of the cleaning time of a band.
@@ -355,12 +370,17 @@ impl Examination<'_> {
         (self.progress)("cache bands");
         self.shared_bands()?;
         (self.progress)("test 7, cache map size");
-        let map = self.fill(Load::Map, None, self.most(MOST_MAP))?;
+        let Some(map) = self.fill(Load::Map, None, self.most(MOST_MAP))? else {
+            return Ok(());
+        };
         self.findings.burst_writes_per_second = rate(&map);
         (self.progress)("test 8, cache size");
         let room = (self.target.blocks() / 4).min(self.fill_room());
         let load = Load::Bytes { blocks: LARGE };
-        let large = self.fill(load, None, self.most(room / u64::from(LARGE)))?;
+        let most = self.most(room / u64::from(LARGE));
+        let Some(large) = self.fill(load, None, most)? else {
+            return Ok(());
+        };
         let bytes = f64::from(LARGE) * BLOCK_BYTES as f64;
         self.findings.burst_bytes_per_second = rate(&large).map(|rate| rate * bytes);
         if self.findings.data_bands_per_cache_band.is_some() {
@@ -383,7 +403,9 @@ impl Examination<'_> {
         let each = if moves { 128 } else { 1024 };
         let small = band.map_or(8, |band| (band / each).clamp(2, 64)) as u32;
         let load = Load::Bytes { blocks: small };
-        let filled = self.fill(load, band, room / u64::from(small))?;
+        let Some(filled) = self.fill(load, band, room / u64::from(small))? else {
+            return Ok(());
+        };
         let blocks = filled.writes * u64::from(small);
         if large.stalled && filled.stalled && own(blocks) {
             // The map has more entries than test 7 writes.
@@ -409,7 +431,9 @@ impl Examination<'_> {
     fn limited(&mut self, map: &Filled, large: Filled, room: u64) -> Result<(), TargetError> {
         use t06_cache_size::{Limits, Load};
         (self.progress)("test 6, writes until cleaning");
-        let entries = self.fill(Load::Entries, None, MOST_ENTRIES)?;
+        let Some(entries) = self.fill(Load::Entries, None, MOST_ENTRIES)? else {
+            return Ok(());
+        };
         let full = t06_cache_size::infer(&entries);
         self.findings.writes_until_full = full;
         if full.is_none() {
@@ -417,24 +441,32 @@ impl Examination<'_> {
             self.findings.unknown.push(why);
         }
         let limits = Limits::new(map, &entries);
-        let fewer = if limits.may_be_journal(map) {
-            Some(self.fill(Load::Fewer, None, MOST_MAP)?)
+        self.findings.has_journal = limits.journal_ms.is_some();
+        let doubtful = limits.may_be_journal(map);
+        let fewer = if doubtful {
+            self.fill(Load::Fewer, None, MOST_MAP)?
         } else {
             None
         };
+        if doubtful && fewer.is_none() {
+            return Ok(());
+        }
         self.findings.map_entries = limits.map_size(map, fewer.as_ref());
         self.cache_size(limits, large, room)?;
         if let (Some(full), Some(_)) = (full, limits.journal_ms) {
             (self.progress)("tests 9 and 10, circular log");
             let until = self.until(0);
-            let random = &mut self.random;
-            let seen = t09_circular_log::workload(self.target, random, (full, until))?;
-            self.findings.circular_log = t09_circular_log::infer(&seen);
+            let seen = if self.clean()? {
+                t09_circular_log::workload(self.target, &mut self.random, (full, until))?
+            } else {
+                None
+            };
+            self.findings.circular_log = seen.as_ref().and_then(t09_circular_log::infer);
             if self.findings.circular_log.is_none() {
                 let why = "whether the cache is a circular log: none was seen to come round";
                 self.findings.unknown.push(why.into());
             }
-            self.seen.circular_log = Some(seen);
+            self.seen.circular_log = seen;
         }
         Ok(())
     }
@@ -453,7 +485,10 @@ impl Examination<'_> {
             smaller = Some(bytes);
             blocks *= 2;
             let load = t06_cache_size::Load::Bytes { blocks };
-            filled = self.fill(load, None, room / u64::from(blocks))?;
+            let Some(more) = self.fill(load, None, room / u64::from(blocks))? else {
+                return Ok(());
+            };
+            filled = more;
         }
         let found = t06_cache_size::cache_size(&limits, (blocks, &filled), smaller);
         self.findings.cache_bytes = found.break_value();
@@ -466,7 +501,9 @@ impl Examination<'_> {
         let Some(band) = self.band.filter(|_| mapping == Some(Mapping::Static)) else {
             return Ok(());
         };
-        self.clean()?;
+        if !self.clean()? {
+            return Ok(());
+        }
         let all = self.target.blocks();
         if let Some(blocks) =
             t08_shared_bands::workload(self.target, band, all / 2, self.findings.band_cleaning_ms)?

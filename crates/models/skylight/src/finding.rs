@@ -154,6 +154,9 @@ pub struct Findings {
     pub band_cleaning_many_ms: Option<f64>,
     /// Writes of 4 KiB, one at a time, until it cleans (test 6).
     pub writes_until_full: Option<u64>,
+    /// Whether single writes were seen to fill a journal before its map was full (tests 6 and 7).
+    #[serde(default)]
+    pub has_journal: bool,
     /// Writes of 4 KiB, many at a time, until it cleans: the size of its map (test 7). Missing if these fill
     /// the cache itself.
     pub map_entries: Option<Size>,

@@ -28,16 +28,16 @@ const READINGS: (usize, usize) = (4, 32);
 /// What takes less, in turns, was answered by a memory when it was read again.
 const MEMORY: f64 = 0.1;
 
-/// Empties the persistent cache: by an erase where that is possible, otherwise by leaving the drive idle until the
-/// last writes have been cleaned.
+/// Empties the persistent cache: by an erase where that is possible, otherwise by leaving the drive idle until what is
+/// looked at has been cleaned, as [`wait_until_clean`] says. Whether the cache is known to be empty then.
 ///
 /// # Errors
 /// The target does not answer.
-pub fn clean(target: &mut dyn Target) -> Result<(), TargetError> {
+pub fn clean(target: &mut dyn Target, written: &[Lba]) -> Result<bool, TargetError> {
     if target.erase() {
-        return Ok(());
+        return Ok(true);
     }
-    wait_until_clean(target)
+    wait_until_clean(target, written)
 }
 
 /// Milliseconds of a turn; `None` if nothing rotates. It is the time of reading one block repeatedly, or of blocks in
@@ -136,15 +136,21 @@ fn turns(target: &mut dyn Target, random: &mut Random, turn: f64) -> Result<bool
 pub const LARGEST_BAND: u64 = 131_072;
 /// Number of blocks written last, each in a band of its own.
 const MARKS: u64 = 8;
+/// Hours of the longest wait.
+pub const MOST_HOURS: u32 = 12;
 /// Seconds: first pause between two checks, longest pause, and limit of the wait.
-const LOOKS: (f64, f64, f64) = (5.0, 600.0, 12.0 * 3600.0);
+const LOOKS: (f64, f64, f64) = (5.0, 600.0, MOST_HOURS as f64 * 3600.0);
+/// The part of the blocks looked at that may seem not to be in its place: it lies at the end of a track. If it is in
+/// the cache instead, it is cleaned in hardly more than that part of the wait: twice as long is added.
+const AT_ENDS: f64 = 1.0 / 16.0;
 
-/// Leaves the drive idle until the blocks written last are in their native places: all known drives clean the oldest
-/// blocks first.
+/// Leaves the drive idle until blocks are in their native places that are written now, across the whole drive, and a
+/// sample of those `written` before: some drives clean the oldest blocks first, others one part of the drive after
+/// the other. Whether they were before the time was over.
 ///
 /// # Errors
 /// The target does not answer.
-pub fn wait_until_clean(target: &mut dyn Target) -> Result<(), TargetError> {
+pub fn wait_until_clean(target: &mut dyn Target, written: &[Lba]) -> Result<bool, TargetError> {
     // Other positions each time.
     let mut random = Random::new(target.now().nanos());
     let mut turn = steady(target, &mut random, true)?;
@@ -153,32 +159,36 @@ pub fn wait_until_clean(target: &mut dyn Target) -> Result<(), TargetError> {
     }
     let Some(turn_ms) = turn else {
         target.pause(Span::from_seconds(3600.0));
-        return Ok(());
+        return Ok(false);
     };
-    let room = target.blocks().saturating_sub(MARKS * LARGEST_BAND).max(1);
-    let first = random.below(room) / 2 * 2;
-    let marks: Vec<Lba> = (0..MARKS).map(|n| Lba(first + n * LARGEST_BAND)).collect();
-    let marks: Vec<Lba> = marks
-        .into_iter()
-        .filter(|lba| lba.0 + 1 < target.blocks())
-        .collect();
+    // Each in a band of its own.
+    let apart_by = target.blocks() / MARKS;
+    let first = random.below((apart_by / 2).max(1)) * 2;
+    let marks = (0..MARKS).map(|n| Lba(first + n * apart_by));
+    let marks: Vec<Lba> = marks.filter(|lba| lba.0 + 1 < target.blocks()).collect();
     gather(target, 1, marks.iter().map(|lba| Request::write(*lba, 1)))?;
+    let are_native = |target: &mut dyn Target, blocks: &[Lba], part: f64| {
+        // One reading of each block is enough, for most of them decide.
+        let looked = pairs(target, blocks)?;
+        let native = looked
+            .iter()
+            .filter(|pair| is_native(apart(pair, turn_ms), turn_ms));
+        Ok::<_, TargetError>(native.count() as f64 >= part * looked.len() as f64)
+    };
     let (mut pause, longest, most) = LOOKS;
     let mut seconds = 0.0;
     while seconds < most {
         target.pause(Span::from_seconds(pause));
         seconds += pause;
-        // A majority decides, so one reading of each block is enough.
-        let looked = pairs(target, &marks)?;
-        let moved = looked
-            .iter()
-            .filter(|pair| is_native(apart(pair, turn_ms), turn_ms));
-        if moved.count() * 4 > looked.len() * 3 {
-            break;
+        if are_native(target, &marks, 0.8)? && are_native(target, written, 1.0 - AT_ENDS)? {
+            if !written.is_empty() {
+                target.pause(Span::from_seconds(seconds * 2.0 * AT_ENDS));
+            }
+            return Ok(true);
         }
         pause = (pause * 1.25).min(longest);
     }
-    Ok(())
+    Ok(false)
 }
 
 /// Times of blocks relative to their neighbours.

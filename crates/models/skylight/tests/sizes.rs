@@ -1,9 +1,11 @@
 //! Sizes that are not reached because another limit comes first, and caches whose bands are shared.
 
 use drive_model::profile::LayerShape;
-use drive_model::{BLOCK_BYTES, Profile};
+use drive_model::{BLOCK_BYTES, Profile, Request, Span, Time};
 use skylight::finding::{Bound, Size};
-use skylight::{Findings, Model, Options, examine};
+use skylight::target::Answer;
+use skylight::{Findings, Model, Options, Target, TargetError, examine};
+use std::ops::ControlFlow;
 
 const MIB: u64 = 256;
 
@@ -91,4 +93,125 @@ fn bands_that_are_cleaned_sooner_than_a_pause_grows_are_told_apart() {
     assert_eq!(found.band_bytes, [Some(8 << 20); 3]);
     let ms = found.band_cleaning_ms.unwrap();
     assert!(ms < 200.0, "{ms}");
+}
+
+/// A model's drive with other properties.
+struct Other {
+    model: Model,
+    has_erase: bool,
+    /// Writes after which each time one takes 300 ms longer, for the drive's own purposes.
+    own: Option<u64>,
+    writes: u64,
+}
+
+impl Other {
+    fn new(model: Model) -> Self {
+        Self {
+            model,
+            has_erase: true,
+            own: None,
+            writes: 0,
+        }
+    }
+}
+
+impl Target for Other {
+    fn blocks(&self) -> u64 {
+        self.model.blocks()
+    }
+
+    fn now(&self) -> Time {
+        self.model.now()
+    }
+
+    fn run(
+        &mut self,
+        depth: usize,
+        requests: &mut dyn Iterator<Item = Request>,
+        watch: &mut dyn FnMut(&Answer) -> ControlFlow<()>,
+    ) -> Result<(), TargetError> {
+        let (own, writes) = (self.own, &mut self.writes);
+        self.model.run(depth, requests, &mut |answer| {
+            let is_write = answer.request.operation.is_write();
+            *writes += u64::from(is_write);
+            let is_longer = is_write && own.is_some_and(|own| writes.is_multiple_of(own));
+            let longer = if is_longer { 300.0 } else { 0.0 };
+            watch(&Answer {
+                latency: answer.latency + Span::from_millis(longer),
+                ..*answer
+            })
+        })
+    }
+
+    fn pause(&mut self, span: Span) {
+        self.model.pause(span);
+    }
+
+    fn set_volatile_cache(&mut self, on: bool) -> bool {
+        self.model.set_volatile_cache(on)
+    }
+
+    fn set_look_ahead(&mut self, on: bool) -> bool {
+        self.model.set_look_ahead(on)
+    }
+
+    fn erase(&mut self) -> bool {
+        self.has_erase && self.model.erase()
+    }
+
+    fn can_erase(&self) -> bool {
+        self.has_erase
+    }
+}
+
+/// Zones are cleaned one after the other, so that those at the end are full for as long as any is.
+#[test]
+fn a_cache_that_cannot_be_erased_is_measured_empty_or_not_at_all() {
+    for (part, is_known) in [(10, true), (1, false)] {
+        let mut profile = Profile::named("emulated-smr-3").unwrap();
+        profile.capacity_bytes /= part;
+        let LayerShape::FullyAssociative(shape) = &profile.layer else {
+            panic!("{:?}", profile.layer)
+        };
+        let zone = u64::from(shape.zone_data_bands) * u64::from(shape.band_blocks);
+        let cache = u64::from(shape.zone_cache_bands) * u64::from(shape.band_blocks);
+        let all = profile.capacity_bytes / BLOCK_BYTES / zone * cache * BLOCK_BYTES;
+        let mut target = Other::new(Model::new(profile, 1).unwrap());
+        target.has_erase = false;
+        let options = Options {
+            quick: false,
+            seed: 7,
+        };
+        let (found, _, result) = examine(&mut target, options, &mut |_| {});
+        assert_eq!(result, Ok(()));
+        println!("{found:?}");
+        let unknown = |why: &String| why.contains("not all that was written had been cleaned");
+        assert_eq!(
+            found.unknown.iter().any(unknown),
+            !is_known,
+            "{:?}",
+            found.unknown
+        );
+        let Some(size) = found.cache_bytes else {
+            assert!(!is_known);
+            continue;
+        };
+        assert!(is_known);
+        let off = size.value as f64 / all as f64 - 1.0;
+        assert!(
+            off.abs() < 0.05 && size.at_least.is_none(),
+            "{size:?}, {all}"
+        );
+    }
+}
+
+/// The size at the end of the drive is not that in the middle.
+#[test]
+fn a_place_without_a_size_stays_empty() {
+    let mut found = found("emulated-smr-2", |_| ());
+    let blocks = 390_000_000_000 / BLOCK_BYTES;
+    let hours = |found: &Findings| skylight::meaning::meaning(found, blocks).hours_of_cleaning;
+    assert!(hours(&found).is_some(), "{found:?}");
+    found.band_bytes[1] = None;
+    assert_eq!(hours(&found), None);
 }

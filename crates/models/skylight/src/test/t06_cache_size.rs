@@ -53,20 +53,35 @@ pub fn workload(
     (band, room): (Option<u64>, u64),
     until: Until,
 ) -> Result<Filled, TargetError> {
+    let place = places(load, (band, room));
+    until_cleaning(target, load.depth(), until, |n| {
+        Request::write(Lba(place(n)), load.blocks())
+    })
+}
+
+/// The first block of each write.
+fn places(load: Load, (band, room): (Option<u64>, u64)) -> impl Fn(u64) -> u64 {
     let blocks = u64::from(load.blocks());
-    let all = room;
     let band = band.filter(|band| *band >= blocks);
-    let bands = band.map_or(1, |band| all / band);
-    let place = move |n: u64| match band {
+    let bands = band.map_or(1, |band| room / band);
+    move |n| match band {
         Some(band) => {
             let (pass, which) = (n / bands, visit(n, bands));
             which * band + spread(pass, band / blocks) * blocks
         }
-        None => spread(n, all / blocks) * blocks,
-    };
-    until_cleaning(target, load.depth(), until, |n| {
-        Request::write(Lba(place(n)), blocks as u32)
-    })
+        None => spread(n, room / blocks) * blocks,
+    }
+}
+
+/// Number of blocks that show whether what was written has been cleaned.
+const SAMPLE: u64 = 256;
+
+/// Last blocks of some of the first `writes`: what lies behind such a block was not written together with it.
+pub fn sample(load: Load, (band, room): (Option<u64>, u64), writes: u64) -> Vec<Lba> {
+    let place = places(load, (band, room));
+    let all = (0..SAMPLE.min(writes)).map(|n| place(n * writes / SAMPLE.min(writes)));
+    let last = all.map(|first| Lba(first + u64::from(load.blocks()) - 1));
+    last.filter(|lba| lba.0 + 1 < room).collect()
 }
 
 /// What follows: the writes until it cleaned.

@@ -20,13 +20,16 @@ pub struct Observed {
     pub shuffled: Filled,
 }
 
+/// Number of blocks that show whether the pool has been cleaned.
+const SAMPLE: usize = 256;
+
 fn pool(target: &dyn Target, random: &mut Random, full: u64) -> Vec<u64> {
     let blocks = target.blocks();
     (0..full * 44 / 100).map(|_| random.below(blocks)).collect()
 }
 
-/// Runs the workload, `full` being the writes of test 6, with an empty cache before each of the two; at most
-/// a third more than that.
+/// Runs the workload with an empty cache, `full` being the writes of test 6; at most a third more than that each
+/// time. `None` if the cache was not known to be empty before the second.
 ///
 /// # Errors
 /// The target does not answer.
@@ -34,9 +37,8 @@ pub fn workload(
     target: &mut dyn Target,
     random: &mut Random,
     (full, until): (u64, Until),
-) -> Result<Observed, TargetError> {
+) -> Result<Option<Observed>, TargetError> {
     let most = full * 13 / 10;
-    clean(target)?;
     let places = pool(target, random, full);
     let at = |n: u64| places[(n % places.len() as u64) as usize];
     let alone = Until {
@@ -45,16 +47,20 @@ pub fn workload(
         ..until
     };
     let repeated = until_cleaning(target, 1, alone, |n| Request::write(Lba(at(n)), 1))?;
-    clean(target)?;
+    let written = places.iter().map(|at| Lba(*at));
+    let written: Vec<Lba> = written.filter(|lba| lba.0 + 1 < target.blocks()).collect();
+    if !clean(target, &written[..written.len().min(SAMPLE)])? {
+        return Ok(None);
+    }
     let count = places.len() as u64;
     let shuffled = until_cleaning(target, 1, Until { most, ..until }, |_| {
         Request::write(Lba(places[random.below(count) as usize]), 1)
     })?;
-    Ok(Observed {
+    Ok(Some(Observed {
         full,
         repeated,
         shuffled,
-    })
+    }))
 }
 
 /// What follows. That no log was seen to come round is no proof that there is none: where few of its entries are

@@ -333,7 +333,7 @@ pub fn workload(
 ) -> Result<(Observed, Option<f64>), TargetError> {
     // A pause does not empty what is cleaned only where there is need.
     if matches!(how, Force::Pause(_)) || target.can_erase() {
-        clean(target)?;
+        clean(target, &[])?;
     }
     mark(target, random, points, (how, at))?;
     let stall = force(target, turn_ms, how, at)?;

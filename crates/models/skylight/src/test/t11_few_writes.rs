@@ -111,7 +111,7 @@ fn few(
     points: &[Lba],
     at: Lba,
 ) -> Result<Observed, TargetError> {
-    clean(target)?;
+    clean(target, &[])?;
     let inside: Vec<Lba> = (0..FEW).map(|n| at.plus(2 * n)).collect();
     let order = random.shuffled(points.len() as u64);
     let points_behind = order.into_iter().map(|n| points[n as usize]);
