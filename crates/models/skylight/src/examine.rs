@@ -568,7 +568,7 @@ impl Examination<'_> {
             let bytes = sure.map(|blocks| blocks * BLOCK_BYTES);
             self.findings.band_bytes[part as usize] = bytes;
             let each = &mut self.findings.band_cleaning_ms;
-            *each = each.or(search.waited_ms);
+            *each = each.or(search.waited_ms.filter(|_| search.fine));
         }
         let [start, mid, end] = self.findings.band_bytes;
         let all = start.zip(mid).zip(end);
@@ -612,12 +612,12 @@ impl Examination<'_> {
         self.clean()?;
         let band = band / BLOCK_BYTES;
         let a = Lba(blocks / 8 * 4);
-        let (mut before, mut after) = (Vec::new(), Vec::new());
+        let (mut before, mut after, mut cleaned) = (Vec::new(), Vec::new(), true);
         for n in 1..=t12_mapping::BANDS {
             let b = Lba((a.0 + 2 * n * band) / 4 * 4);
             before.extend(t12_mapping::read(self.target, a, b)?);
             t11_band_size::write_in(self.target, &mut self.random, how, b)?;
-            t11_band_size::force(self.target, turn_ms, how, b)?;
+            cleaned &= t11_band_size::force(self.target, turn_ms, how, b)?.is_cleaned;
             after.extend(t12_mapping::read(self.target, a, b)?);
         }
         let seen = t12_mapping::Observed {
@@ -625,9 +625,14 @@ impl Examination<'_> {
             before,
             after,
         };
-        self.findings.mapping = t12_mapping::infer(&seen);
+        // Bands that have not been cleaned are where they were, whatever the mapping.
+        self.findings.mapping = t12_mapping::infer(&seen).filter(|_| cleaned);
         if self.findings.mapping.is_none() {
-            let why = "block mapping: something disturbs the angles between bands";
+            let why = if cleaned {
+                "block mapping: something disturbs the angles between bands"
+            } else {
+                "block mapping: a band was not cleaned that was to be compared with itself"
+            };
             self.findings.unknown.push(why.into());
         }
         self.seen.mapping = Some(seen);

@@ -205,6 +205,21 @@ fn a_cache_that_cannot_be_erased_is_measured_empty_or_not_at_all() {
     }
 }
 
+#[test]
+fn a_drive_that_is_busy_with_itself_has_not_cleaned() {
+    let mut profile = Profile::named("emulated-smr-2").unwrap();
+    profile.capacity_bytes /= 10;
+    let mut target = Other::new(Model::new(profile, 1).unwrap());
+    target.own = Some(240);
+    let options = Options {
+        quick: false,
+        seed: 7,
+    };
+    let (found, _, result) = examine(&mut target, options, &mut |_| {});
+    assert_eq!(result, Ok(()));
+    assert_eq!(found.band_bytes, [Some(25 << 20); 3], "{found:?}");
+}
+
 /// The size at the end of the drive is not that in the middle.
 #[test]
 fn a_place_without_a_size_stays_empty() {

@@ -124,9 +124,6 @@ const AWAY: u64 = LARGEST_BAND;
 const FILLER: u64 = LARGEST_BAND / 64;
 /// Milliseconds without which no band is cleaned: one of some mebibytes, read and written.
 const LEAST_CLEANING_MS: f64 = 50.0;
-/// Milliseconds for which a drive may be busy with itself once in a while: a write that waited no longer has
-/// waited for cleaning only if something has moved.
-const OWN_MS: f64 = 200.0;
 /// Pauses in milliseconds, each longer than the last by an eighth at most.
 const PAUSES: (f64, f64) = (200.0, 20_000.0);
 
@@ -206,22 +203,22 @@ fn mark(
 }
 
 /// Leaves the drive alone, each time a little longer, until most of some blocks have moved: by half of what a band
-/// takes at most, so that the next band is not cleaned as well.
+/// takes at most, so that the next band is not cleaned as well. Whether they have.
 pub(super) fn wait(
     target: &mut dyn Target,
     turn_ms: f64,
     blocks: &[Lba],
     step: Span,
-) -> Result<(), TargetError> {
+) -> Result<bool, TargetError> {
     let mut pause = PAUSES.0;
     while pause < PAUSES.1 {
         target.pause(Span::from_millis(pause));
         if have_moved(target, turn_ms, blocks)? {
-            break;
+            return Ok(true);
         }
         pause += (pause / 8.0).min(step.millis());
     }
-    Ok(())
+    Ok(false)
 }
 
 /// Whether most of some blocks are in their own places.
@@ -230,7 +227,16 @@ fn have_moved(target: &mut dyn Target, turn_ms: f64, blocks: &[Lba]) -> Result<b
     Ok(moved.iter().filter(|moved| **moved).count() > moved.len() / 2)
 }
 
-/// Makes the drive clean the band of `at`. Returns the milliseconds that a write waited for it, if one did.
+/// What came of an attempt to have a band cleaned.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Forced {
+    /// Whether its blocks have moved.
+    pub is_cleaned: bool,
+    /// Milliseconds that a write waited for it, if one did.
+    pub waited_ms: Option<f64>,
+}
+
+/// Makes the drive clean the band of `at`.
 ///
 /// # Errors
 /// The target does not answer.
@@ -239,23 +245,29 @@ pub fn force(
     turn_ms: f64,
     force: Force,
     at: Lba,
-) -> Result<Option<f64>, TargetError> {
+) -> Result<Forced, TargetError> {
+    let few: Vec<Lba> = extra(at).step_by(7).collect();
     match force {
-        Force::Pause(step) => {
-            let few: Vec<Lba> = extra(at).step_by(7).collect();
-            wait(target, turn_ms, &few, step)?;
-            Ok(None)
-        }
+        Force::Pause(step) => Ok(Forced {
+            is_cleaned: wait(target, turn_ms, &few, step)?,
+            waited_ms: None,
+        }),
         Force::Hammer(most) => {
-            let few: Vec<Lba> = extra(at).step_by(7).collect();
             let (mut usual, mut done) = (Usual::for_bands(None), 0);
             loop {
                 let writes = (done..most).map(|_| Request::write(at.plus(2 * EXTRA), 64));
                 let Some(waited) = until_one_waits(target, &mut usual, writes)? else {
-                    return Ok(None);
+                    return Ok(Forced {
+                        is_cleaned: false,
+                        waited_ms: None,
+                    });
                 };
-                if waited.millis > OWN_MS || have_moved(target, turn_ms, &few)? {
-                    return Ok(Some(waited.millis));
+                // It may have been busy with itself instead.
+                if have_moved(target, turn_ms, &few)? {
+                    return Ok(Forced {
+                        is_cleaned: true,
+                        waited_ms: Some(waited.millis),
+                    });
                 }
                 done += waited.before + 1;
             }
@@ -336,7 +348,7 @@ pub fn workload(
         clean(target, &[])?;
     }
     mark(target, random, points, (how, at))?;
-    let stall = force(target, turn_ms, how, at)?;
+    let stall = force(target, turn_ms, how, at)?.waited_ms;
     let (moved, answers) = native(target, turn_ms, points)?;
     let latencies = millis(&answers);
     let step = points.get(1).map_or(0, |second| second.0 - points[0].0);
