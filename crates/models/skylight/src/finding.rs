@@ -213,9 +213,10 @@ impl Findings {
         self.map_entries.filter(met).map(|size| size.value)
     }
 
-    /// Bytes until the drive cleans, if they are spread as evenly as possible.
+    /// Bytes until the drive cleans, if they are spread as evenly as possible. Missing if it was not made to.
     pub fn burst_bytes(&self) -> Option<u64> {
-        let all = self.cache_bytes?.value as f64;
+        let met = |size: &Size| size.at_least != Some(Bound::Test);
+        let all = self.cache_bytes.filter(met)?.value as f64;
         // The cache band that the most data bands share is full first.
         let shared = self.data_bands_per_cache_band;
         let part = shared.map_or(1.0, |bands| bands / bands.ceil());

@@ -103,7 +103,7 @@ fn rebuild_hours(f: &Findings, blocks: u64) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::{Finding, Size};
+    use crate::finding::{Bound, Finding, Size};
 
     fn managed() -> Findings {
         Findings {
@@ -171,6 +171,15 @@ mod tests {
         assert!((hours - 27.8).abs() < 0.1, "{hours}");
         // Only a drive that cleans when it is idle gains by a pause.
         assert_eq!(found.bands_an_idle_hour, None);
+        // It was never made to clean: what the test wrote is no burst of the drive's.
+        let unmet = Findings {
+            cache_bytes: Some(Size::at_least(10_000_000 * BLOCK_BYTES, Bound::Test)),
+            ..managed()
+        };
+        let found = meaning(&unmet, blocks);
+        let numbers = (found.burst_writes, found.hours_of_cleaning);
+        assert_eq!(numbers, (None, None));
+        assert_eq!(found.sustained_writes_per_second, None);
     }
 
     #[test]
