@@ -148,7 +148,8 @@ pub struct Findings {
     pub cleaning: Option<Finding<CleaningType>>,
     /// Whether the drive cleans in the order of writing (tests 4 and 5).
     pub fifo: Option<Finding<bool>>,
-    /// Milliseconds to clean a band of which one block was written (test 4).
+    /// Milliseconds to clean a band of which one block was written (test 4). If it cleans lazily: for which a write
+    /// waited that made it clean one of which about a hundred were (test 11).
     pub band_cleaning_ms: Option<f64>,
     /// Milliseconds to clean a band of which every other block of 4 MiB was written (section 2.4.9).
     pub band_cleaning_many_ms: Option<f64>,

@@ -91,8 +91,9 @@ fn measured(property: &'static str, value: Option<String>) -> Option<Row> {
 
 /// The known rows of table 2.3.
 pub fn rows(f: &Findings) -> Vec<Row> {
-    let journals = f.writes_until_full.is_some();
+    let journals = f.has_journal;
     let managed = f.drive_type.map(|kind| kind.value) == Some(DriveType::DriveManaged);
+    let is_lazy = f.cleaning.map(|cleaning| cleaning.value) == Some(CleaningType::Lazy);
     let fixed = f.mapping.map(|mapping| mapping.value) == Some(Mapping::Static);
     let structure = f.sequential_bytes_per_second.is_some();
     let cache = |size: Size| {
@@ -188,6 +189,8 @@ pub fn rows(f: &Findings) -> Vec<Row> {
         measured(
             if f.band_cleaning_many_ms.is_some() {
                 "Cleaning time, 1–512 new blocks"
+            } else if is_lazy {
+                "Wait of a write that has a band cleaned"
             } else {
                 "Cleaning time, one new block"
             },
@@ -325,7 +328,9 @@ fn managed(f: &Findings, means: &Meaning) -> Vec<String> {
             bands * band as f64 / GIB
         )),
         _ if f.cleaning.map(|c| c.value) == Some(CleaningType::Lazy) => {
-            all.push("It never cleans by itself: a pause does not help.".into());
+            all.push(
+                "Ten minutes of pauses did not make it clean: do not count on a pause.".into(),
+            );
         }
         _ => {}
     }
@@ -370,6 +375,7 @@ mod tests {
             cache_bytes: Some(Size::exact((16.78 * GIB) as u64)),
             map_entries: Some(Size::exact(182_231)),
             writes_until_full: Some(22_800),
+            has_journal: true,
             burst_writes_per_second: Some(1_160.0),
             band_bytes: [36, 27, 17].map(|mib| Some(mib << 20)),
             band_cleaning_ms: Some(600.0),
@@ -392,6 +398,27 @@ mod tests {
         );
         assert_eq!(value("Band size"), "17–36 MiB");
         assert_eq!(value("Cleaning time, 1–512 new blocks"), "0.6–1.6 s");
+        // What of a map without a journal is full when it cleans, nobody knows, nor how long one block takes of a lazy
+        // drive.
+        let other = Findings {
+            map_entries: Some(Size::exact(20_000)),
+            writes_until_full: Some(20_000),
+            has_journal: false,
+            cleaning: Some(Finding::new(CleaningType::Lazy, 1.0)),
+            band_cleaning_many_ms: None,
+            ..findings.clone()
+        };
+        let rows = super::rows(&other);
+        let has = |property, value| {
+            let same = |row: &Row| row.property == property && row.value == value;
+            rows.iter().any(same)
+        };
+        assert!(has("Cache map size", "20000 writes"), "{rows:?}");
+        assert!(has("Cache size", "16.78 GiB"), "{rows:?}");
+        assert!(
+            has("Wait of a write that has a band cleaned", "0.6 s"),
+            "{rows:?}"
+        );
         let unknown = Findings {
             cache_bytes: Some(Size::at_least(9 << 30, Bound::Map)),
             map_entries: Some(Size::at_least(136_400, Bound::Journal)),
