@@ -245,13 +245,13 @@ pub fn rows(found: &Readings) -> Vec<Row> {
         let value = format!("{first:.0} MB/s at the start, {last:.0} MB/s at {place}");
         rows.push(row("Sequential read", value));
     }
-    for (property, track) in [
-        ("Track at the start", found.tracks.first()),
-        (
-            "Track at the end",
-            found.tracks.get(1..).and_then(<[Track]>::last),
-        ),
-    ] {
+    let end = found.rates.len().saturating_sub(2);
+    for (property, part) in [("Track at the start", 0), ("Track at the end", end)] {
+        // None where it was not found, and the same only once.
+        let at = found.rates.get(part).map(|(at, _)| at / BLOCK_BYTES);
+        let at = at.filter(|_| part > 0 || property == "Track at the start");
+        let is_there = |track: &&Track| Some(track.at / BLOCK_BYTES) == at;
+        let track = found.tracks.iter().find(is_there);
         let value = |track: &Track| {
             let bytes = track.bytes as f64 / 1e6;
             format!("{bytes:.2} MB, skew {:.1} ms", track.skew_ms)

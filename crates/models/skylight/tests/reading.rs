@@ -2,7 +2,8 @@
 
 use drive_model::Profile;
 use skylight::finding::DriveType;
-use skylight::reading::{Readings, read};
+use skylight::reading::{Readings, read, rows};
+use skylight::track::Track;
 use skylight::{Model, Target};
 
 fn readings(name: &str) -> Readings {
@@ -48,4 +49,23 @@ fn flash_has_none() {
     assert_eq!(found.drive_type.unwrap().value, DriveType::Flash);
     assert_eq!(found.turn_ms, None);
     assert!(found.tracks.is_empty() && found.seeks_ms.is_empty());
+}
+
+#[test]
+fn a_track_is_called_by_where_it_is() {
+    let mut found = readings("seagate-cmr");
+    let (one, count) = (found.tracks[0], found.rates.len());
+    let at = |part: usize| found.rates[part].0 / 4096 * 4096;
+    let track = |at| Track { at, ..one };
+    found.tracks = [0, count / 2, count - 2].map(at).map(track).to_vec();
+    let named = |found: &Readings| -> Vec<&str> {
+        let all = rows(found).into_iter().map(|row| row.property);
+        all.filter(|property| property.starts_with("Track"))
+            .collect()
+    };
+    assert_eq!(named(&found), ["Track at the start", "Track at the end"]);
+    found.tracks.remove(0);
+    assert_eq!(named(&found), ["Track at the end"]);
+    found.tracks.remove(1);
+    assert!(named(&found).is_empty(), "that in the middle is neither");
 }
