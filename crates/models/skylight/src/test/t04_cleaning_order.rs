@@ -169,7 +169,8 @@ pub fn infer(observed: &Observed) -> (Option<Finding<bool>>, Option<f64>) {
     let sorted = order(&moved, &left);
     let fifo = match sorted {
         IN_ORDER.. => Some(Finding::new(true, sorted)),
-        ..MIXED => Some(Finding::new(false, 1.0 - sorted)),
+        // One half is no order at all.
+        ..MIXED => Some(Finding::new(false, 1.0 - 2.0 * (sorted - 0.5).max(0.0))),
         _ => None,
     };
     (fifo, each)
@@ -191,10 +192,8 @@ mod tests {
         assert_eq!(fifo, Some(Finding::new(true, 1.0)));
         // 14 s for 30 bands more, whatever it waited in front of the first.
         assert_eq!(each.map(f64::round), Some(467.0));
-        assert_eq!(
-            infer(&moved(|n| n % 2 == 0)).0.map(|f| f.value),
-            Some(false)
-        );
+        let mixed = infer(&moved(|n| n % 2 == 0)).0.unwrap();
+        assert!(!mixed.value && mixed.confidence > 0.95, "{mixed:?}");
         assert_eq!(infer(&moved(|_| false)), (None, None));
         // One in thirty of those that are left looks as if it had moved.
         let fifo = infer(&moved(|n| n < 25 || n % 30 == 7)).0;
