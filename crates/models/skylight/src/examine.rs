@@ -600,8 +600,15 @@ impl Examination<'_> {
             (self.progress)("cleaning time of a band");
             self.clean()?;
             let seen = t11_band_time::workload(self.target, turn_ms, place, one_ms)?;
-            let many = seen.and_then(t11_band_time::infer);
-            self.findings.band_cleaning_many_ms = many;
+            use t11_band_time::Observed::{CleanedBefore, NoRoom, NoneOrAll, Pauses};
+            self.findings.cleans_while_written = match seen {
+                NoRoom => None,
+                CleanedBefore => Some(true),
+                NoneOrAll | Pauses(_) => Some(false),
+            };
+            if let Pauses(pauses) = seen {
+                self.findings.band_cleaning_many_ms = t11_band_time::infer(pauses);
+            }
         }
         let Some(band) = self.findings.middle_band() else {
             let why = "block mapping: no edges of a band were seen in the middle of the drive";

@@ -153,6 +153,9 @@ pub struct Findings {
     pub band_cleaning_ms: Option<f64>,
     /// Milliseconds to clean a band of which every other block of 4 MiB was written (section 2.4.9).
     pub band_cleaning_many_ms: Option<f64>,
+    /// Whether bands were cleaned before the drive was left alone (section 2.4.9), if that was looked at.
+    #[serde(default)]
+    pub cleans_while_written: Option<bool>,
     /// Writes of 4 KiB, one at a time, until it cleans (test 6).
     pub writes_until_full: Option<u64>,
     /// Whether single writes were seen to fill a journal before its map was full (tests 6 and 7).

@@ -26,8 +26,21 @@ pub struct Pause {
     pub cleaned: usize,
 }
 
+/// What the workload came to.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Observed {
+    /// The bands are too small, or there are too few.
+    NoRoom,
+    /// Some were cleaned before the drive was left alone.
+    CleanedBefore,
+    /// None was cleaned in the pauses, or all.
+    NoneOrAll,
+    /// A short pause, and a long one.
+    Pauses([Pause; 2]),
+}
+
 /// Runs the workload: the bands that lie around an `edge` and have `band` blocks each, of which one with
-/// a single new block takes `one_ms`. None if it cleans before it is left alone, or none at all, or all.
+/// a single new block takes `one_ms`.
 ///
 /// # Errors
 /// The target does not answer.
@@ -36,11 +49,11 @@ pub fn workload(
     turn_ms: f64,
     (edge, band): (Lba, u64),
     one_ms: f64,
-) -> Result<Option<[Pause; 2]>, TargetError> {
+) -> Result<Observed, TargetError> {
     let front = edge.0.checked_sub(BANDS / 2 * band);
     let front = front.filter(|front| front + BANDS * band <= target.blocks());
     let Some(front) = front.filter(|_| band >= 4 * WRITTEN) else {
-        return Ok(None);
+        return Ok(Observed::NoRoom);
     };
     // In the middle of each, for edges further away are known less well.
     let first = |n: u64| Lba((front + n * band + band / 2 - WRITTEN) / 4 * 4);
@@ -56,7 +69,7 @@ pub fn workload(
     };
     // One may seem to have moved by chance.
     if bands.look(target, turn_ms)? > 1 {
-        return Ok(None);
+        return Ok(Observed::CleanedBefore);
     }
     let mut seconds = FIRST_SECONDS + 2.0 * one_ms / 1e3;
     let mut short = bands.pause(target, turn_ms, seconds)?;
@@ -68,11 +81,15 @@ pub fn workload(
         short = bands.pause(target, turn_ms, seconds)?;
     }
     if short.cleaned == 0 {
-        return Ok(None);
+        return Ok(Observed::NoneOrAll);
     }
     seconds += MORE * seconds / short.cleaned as f64;
     let long = bands.pause(target, turn_ms, seconds)?;
-    Ok((!bands.looked_at.is_empty()).then_some([short, long]))
+    Ok(if bands.looked_at.is_empty() {
+        Observed::NoneOrAll
+    } else {
+        Observed::Pauses([short, long])
+    })
 }
 
 /// The bands that have not been cleaned, with blocks of each.
