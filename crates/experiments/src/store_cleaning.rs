@@ -101,7 +101,7 @@ pub const STORE: Experiment = Experiment {
             let cost = Expected::value(what, "", case.least()).part(0.12);
             // The simulator knows the history of each block, and has seven streams where the store has four.
             let simulated = format!("{}: ÷ simulated", case.name());
-            [cost, Expected::at_most(simulated, "", 1.3)]
+            [cost, Expected::at_most(simulated, "", 1.3).ours()]
         });
         rows.collect()
     },

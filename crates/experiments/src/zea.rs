@@ -25,11 +25,11 @@ pub const FIGURE_2A: Experiment = Experiment {
     expected: || {
         let linear = BACK_POINTERS.map(|n| {
             let what = format!("{n} back pointers: twice as many extents, so much longer");
-            Expected::value(what, "", 2.0).part(0.1)
+            Expected::value(what, "", 2.0).part(0.1).words("linearly")
         });
         let falling = [4, 16, 64].map(|n| {
             let what = format!("{n} back pointers: time ÷ that with a quarter of them");
-            Expected::at_most(what, "", 0.95)
+            Expected::at_most(what, "", 0.95).ours()
         });
         linear.into_iter().chain(falling).collect()
     },
@@ -68,8 +68,11 @@ pub const FIGURE_2BC: Experiment = Experiment {
     expected: || {
         let row = |kib: u64| {
             [
-                Expected::at_least(format!("{kib} KiB: put ÷ plain write"), "", 0.95),
-                Expected::at_most(format!("{kib} KiB: get ÷ plain read"), "", 1.0).by(0.05),
+                Expected::at_least(format!("{kib} KiB: put ÷ plain write"), "", 0.95)
+                    .words("no overhead"),
+                Expected::at_most(format!("{kib} KiB: get ÷ plain read"), "", 1.0)
+                    .by(0.05)
+                    .words("slower"),
             ]
         };
         SIZES.into_iter().flat_map(row).collect()
