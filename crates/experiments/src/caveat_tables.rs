@@ -12,7 +12,8 @@ struct Printed {
     unusable: [f64; 5],
 }
 
-/// In the order of [`Fit::ALL`]; from the printed totals, not from the printed percentages, which are rounded.
+/// In the order of [`Fit::ALL`]. Unusable blocks are the percentages of print; of first fit it has more of them than free
+/// ones.
 const AT_16: Printed = Printed {
     more: [4.0, 5.0, 2.0, 2.0, 5.0],
     unusable: [3.04, 3.06, 0.35, 0.44, 0.30],

@@ -26,7 +26,7 @@ pub const FIGURE_2_10: Experiment = Experiment {
         for (name, _) in PAUSES {
             run.next(name)?;
             let mut drive = run.disk(name)?;
-            // The middle of the drive, where a band begins on all of them.
+            // One hundredth into the drive, where a band begins on all emulated ones.
             let writes = (0..512).map(|n| Request::write(Lba(10_240_000 + 2 * n), 1));
             let written = run.ask(&mut drive, Time::START, 31, writes)?;
             drive.idle_until(after(&written, 3_000.0));

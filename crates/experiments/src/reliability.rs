@@ -10,7 +10,7 @@ const DRIVE: &str = "st5000as0011";
 pub const STREAMING: Experiment = Experiment {
     id: "test-15",
     title: "Long sequential writes go straight to their bands",
-    source: "CMU-CS-20-130, section 2.4.11",
+    source: "CMU-CS-20-130, section 3.4.3, test 15",
     expected: || {
         vec![
             Expected::at_least("2,000 MiB: bands streamed", "", 50.0).ours(),

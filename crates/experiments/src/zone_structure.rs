@@ -1,4 +1,5 @@
-//! Strokes of gigabytes on one surface, which become smaller inwards.
+//! Strokes of gigabytes on one surface, which become smaller inwards: of the geometry that profiles make, without a
+//! request.
 
 use crate::expected::Expected;
 use crate::experiment::{Experiment, Outcome, Run, Stopped};
@@ -10,8 +11,8 @@ const DRIVES: [(&str, f64, f64); 2] = [("st5000as0011", 20.0, 4.0), ("st8000as00
 
 pub const FIGURE_2_25: Experiment = Experiment {
     id: "figure-2.25",
-    title: "Strokes become smaller inwards and run as printed",
-    source: "CMU-CS-20-130, section 2.4.12, test 14 and table 2.3",
+    title: "Strokes of the profiles' geometry become smaller inwards and run as printed",
+    source: "CMU-CS-20-130, section 2.4.12 and table 2.3; of the profiles, without a request (table-2.3 has what test 14 finds)",
     expected: || {
         let mut all = Vec::new();
         for (name, outermost, innermost) in DRIVES {
