@@ -3,9 +3,11 @@
 
 use experiments::{ALL, Run, Scale, find};
 
-/// What is measured otherwise than it is printed, and is to be said so: docs/models.md, docs/smrfs.md and docs/ext4-lazy.md
-/// have the reasons.
+/// What is measured otherwise than it is printed, and is to be said so: docs/skylight.md, docs/models.md, docs/smrfs.md and
+/// docs/ext4-lazy.md have the reasons.
 const CONTRADICTED: &[(&str, &str)] = &[
+    ("figure-2.4", "emulated-smr-1: median"),
+    ("figure-2.4", "emulated-smr-1: first to last decile"),
     ("figure-5.13a", "1 MiB: DM-SMR ÷ CMR"),
     ("figure-5.13a", "1 MiB: HM-SMR ÷ CMR"),
     ("figure-5.13a", "2 MiB: HM-SMR ÷ CMR"),
