@@ -129,6 +129,8 @@ const LEAST_STEP_MS: f64 = 25.0;
 const MOST_BANDS: u64 = 8_192;
 /// Tests from 2 on need room between the positions that they write: 16 GiB.
 const LEAST_BLOCKS: u64 = 16 << 18;
+/// Test 14 needs room between those that it reads: 64 MiB.
+const LEAST_READ: u64 = 64 << 8;
 
 impl Examination<'_> {
     fn all(&mut self, quick: bool) -> Result<(), TargetError> {
@@ -168,10 +170,15 @@ impl Examination<'_> {
         let hindered = if !exact {
             Some("what is inside: something disturbs the times, such as other requests")
         } else {
-            (managed && self.target.blocks() < LEAST_BLOCKS)
+            let least = if managed { LEAST_BLOCKS } else { LEAST_READ };
+            (self.target.blocks() < least)
                 .then_some("what is inside: it is too small to be looked into")
         };
         let conventional = kind.value == DriveType::Conventional;
+        if conventional && self.target.blocks() < LEAST_READ {
+            self.findings.unknown.extend(hindered.map(str::to_owned));
+            return Ok(());
+        }
         if let Some(why) = hindered {
             if managed {
                 self.findings.unknown.push(why.into());

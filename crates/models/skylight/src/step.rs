@@ -1,6 +1,6 @@
 //! The steps of an examination in order, and those that are missing if it ends early.
 
-use crate::finding::{DriveType, Findings};
+use crate::finding::{CleaningType, DriveType, Findings};
 
 /// Names of the steps, as passed to the progress callback. Tests are numbered as in the main document.
 pub const ALL: [&str; 18] = [
@@ -24,6 +24,9 @@ pub const ALL: [&str; 18] = [
     "more for the figures",
 ];
 
+/// Steps for drives alone that clean when they are idle.
+const OF_AGGRESSIVE: [&str; 2] = [ALL[5], ALL[7]];
+
 /// An examination that ended early.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Unfinished {
@@ -44,6 +47,9 @@ impl Unfinished {
         let managed = |kind| kind == DriveType::DriveManaged;
         if found.drive_type.is_some_and(|kind| !managed(kind.value)) {
             missing.truncate(1);
+        }
+        if found.cleaning.map(|cleaning| cleaning.value) == Some(CleaningType::Lazy) {
+            missing.retain(|step| !OF_AGGRESSIVE.contains(step));
         }
         Self { reason, missing }
     }
@@ -82,6 +88,9 @@ mod tests {
         let last = "test 14, zone structure";
         assert_eq!(missing(&found, last, true, false), ALL[16..]);
         assert_eq!(missing(&found, last, false, false), [last]);
+        found.cleaning = Some(Finding::new(CleaningType::Lazy, 1.0));
+        let lazy = missing(&found, ALL[4], false, false);
+        assert_eq!(lazy[..3], [ALL[4], ALL[6], ALL[8]]);
         found.drive_type = Some(Finding::new(DriveType::Conventional, 1.0));
         assert_eq!(missing(&found, last, true, false), [last]);
     }

@@ -206,6 +206,21 @@ fn a_cache_that_cannot_be_erased_is_measured_empty_or_not_at_all() {
 }
 
 #[test]
+fn a_disk_of_a_few_mebibytes_is_not_looked_into() {
+    let mut profile = Profile::named("seagate-cmr").unwrap();
+    profile.capacity_bytes = 10 << 20;
+    let mut model = Model::new(profile, 1).unwrap();
+    let options = Options {
+        quick: false,
+        seed: 7,
+    };
+    let (found, _, result) = examine(&mut model, options, &mut |_| {});
+    assert_eq!(result, Ok(()));
+    assert_eq!(found.sequential_bytes_per_second, None);
+    assert!(!found.unknown.is_empty());
+}
+
+#[test]
 fn a_drive_that_is_busy_with_itself_has_not_cleaned() {
     let mut profile = Profile::named("emulated-smr-2").unwrap();
     profile.capacity_bytes /= 10;

@@ -136,7 +136,7 @@ pub fn workload(
     let other = blocks / 8 * 5;
     let large = (0..64).map(|n| Request::read(Lba(other + n * 256), 256));
     gather(target, 1, large.filter(|large| large.end().0 <= blocks))?;
-    // Every neighbour has to be a block that was never written.
+    // Every neighbour has to be a block that was not written with those; few were by what came before.
     let (mut marks, mut all) = (narrow.places.clone(), narrow.places);
     all.sort_unstable();
     marks.retain(|lba| all.binary_search(&lba.plus(1)).is_err());
@@ -145,7 +145,7 @@ pub fn workload(
     observed.written = native_marks;
     observed.read_back = millis(&answers);
     let untouched = blocks / 4 + 1;
-    let room = blocks / 8 - 3;
+    let room = (blocks / 8).saturating_sub(3).max(1);
     let controls: Vec<Lba> = (0..LOOKED_AT)
         .map(|_| Lba(untouched + random.below(room)))
         .collect();
