@@ -32,20 +32,7 @@ impl Shared {
     /// A slot for a writer, if `kept` empty zones are left to others; `None` if space has to be made first.
     pub fn take_slot(&self, state: &mut State, want: Want, kept: u32) -> Result<Option<Arc<Slot>>> {
         let class = want.class;
-        let of = |opened: &Opened| Open {
-            class: opened.slot.class,
-            writers: opened.writers,
-            room: opened.slot.capacity - opened.slot.used(),
-        };
-        let mut open: Vec<_> = state.zones.opened().map(of).collect();
-        let last = Need::Move.kept();
-        if kept > last && self.available(state) <= last {
-            // Moved data has taken the last zone allowed for it, so the room in that zone is left to moved data.
-            let idle = open.iter_mut().filter(|open| open.writers == 0);
-            if let Some(roomiest) = idle.max_by_key(|open| open.room) {
-                roomiest.room = 0;
-            }
-        }
+        let open = self.open_zones(state, kept);
         let budget = self.slot_budget(state);
         let finished = self.flusher.finished();
         let ready = state
@@ -75,16 +62,41 @@ impl Shared {
         }
     }
 
-    /// Whether `bytes` more of a write-ahead log find room without making any: in an empty zone, or in the log's. A
-    /// quarter of that zone is left to those that write at the same time.
+    /// The open zones as a writer sees them that leaves `kept` empty zones to others.
+    fn open_zones(&self, state: &State, kept: u32) -> Vec<Open> {
+        let of = |opened: &Opened| Open {
+            class: opened.slot.class,
+            writers: opened.writers,
+            room: opened.slot.capacity - opened.slot.used(),
+        };
+        let mut open: Vec<_> = state.zones.opened().map(of).collect();
+        let last = Need::Move.kept();
+        if kept > last && self.available(state) <= last {
+            // Moved data has taken the last zone allowed for it, so the room in that zone is left to moved data.
+            let idle = open.iter_mut().filter(|open| open.writers == 0);
+            if let Some(roomiest) = idle.max_by_key(|open| open.room) {
+                roomiest.room = 0;
+            }
+        }
+        open
+    }
+
+    /// Whether `bytes` more of a write-ahead log find room without making any: in an empty zone, or in an open one. A
+    /// quarter of that is left to those that write at the same time.
     pub fn takes_log(&self, bytes: u64) -> bool {
         let state = self.state.lock();
-        let has_room = |opened: &Opened| {
-            let slot = &opened.slot;
-            let room = slot.capacity - slot.used();
-            slot.class == Class::Wal && opened.writers > 0 && room >= 2 * bytes + slot.capacity / 4
-        };
-        self.available(&state) > Need::Log.kept() || state.zones.opened().any(has_room)
+        let kept = Need::Log.kept();
+        if self.available(&state) > kept {
+            return true;
+        }
+        let mut open = self.open_zones(&state, kept);
+        for (open, opened) in open.iter_mut().zip(state.zones.opened()) {
+            if open.room < 2 * bytes + opened.slot.capacity / 4 {
+                open.room = 0;
+            }
+        }
+        let budget = self.slot_budget(&state);
+        choose(Class::Wal.into(), &open, budget, false) != Choice::Nothing
     }
 
     /// A slot for a writer; makes space if necessary. [`Error::NoSpace`] if that is not possible.
