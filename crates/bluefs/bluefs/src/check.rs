@@ -17,6 +17,7 @@ use zone_alloc::Owner;
 
 const SUPERBLOCK: &str = "a copy of the superblock is lost";
 const FRAME: &str = "journal frame is damaged";
+const ONE_OF_TWO: &str = "one of two copies";
 
 /// Result of a check.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -39,6 +40,12 @@ impl CheckReport {
     /// Whether nothing was wrong.
     pub fn is_clean(&self) -> bool {
         self.errors.is_empty()
+    }
+
+    /// Whether all that was wrong can be written anew from a copy that is right.
+    pub fn has_copies(&self) -> bool {
+        let is_one = |what: &String| what.starts_with(ONE_OF_TWO) || what == SUPERBLOCK;
+        self.errors.keys().all(is_one)
     }
 
     fn error(&mut self, kind: &str, detail: impl FnOnce() -> String) {
@@ -210,7 +217,8 @@ impl Shared {
         let damage = self.state.lock().damage.clone();
         for error in damage {
             if let Error::JournalDamaged { at, missing, .. } = error {
-                report.errors_of(FRAME, missing, format!("{at}, missing: {missing}"));
+                let count = missing.max(1);
+                report.errors_of(FRAME, count, format!("{at}, missing: {missing}"));
             }
         }
         Ok(())

@@ -125,8 +125,12 @@ pub enum Error {
     },
     /// Frames of the journal that were durable are damaged or missing.
     #[error(
-        "the journal is damaged at {at}{}: {missing} of its frames that were durable cannot be read{}",
+        "the journal is damaged at {at}{}: {}{}",
         if *offline { ", a zone that is offline" } else { "" },
+        match missing {
+            0 => "its frames are not in their places".to_owned(),
+            some => format!("{some} of its frames that were durable cannot be read"),
+        },
         concerned(paths)
     )]
     JournalDamaged {

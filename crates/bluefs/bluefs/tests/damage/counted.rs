@@ -68,6 +68,7 @@ fn damaged_copies_are_counted_exactly() {
             let found = report.errors.get(kind).copied().unwrap_or(0);
             assert_eq!(found, expected, "round {round}: {:#?}", report.details);
             assert_eq!(report.errors.len(), usize::from(expected > 0));
+            assert!(report.has_copies());
         };
         check(&fs, planted);
         // The check itself changes nothing.

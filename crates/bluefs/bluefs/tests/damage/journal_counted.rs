@@ -177,3 +177,30 @@ fn frames_and_superblocks_are_counted_by_whoever_only_reads() {
     }
     assert_eq!(seen.len(), 3, "{seen:?}");
 }
+
+#[test]
+fn frames_that_change_places_are_damage() {
+    let device = Arc::new(MemoryDrive::new(geometry(60, 0, 0)).unwrap());
+    format_copies(&*device, Role::Alone, 1);
+    let fs = mount(device.clone()).unwrap();
+    for number in 0..6 {
+        support::put(&fs, &format!("/{number}.sst"), &[number; 700]);
+    }
+    let epoch = fs.info().journal_epoch;
+    fs.unmount().unwrap();
+    let all = frames(&device, epoch);
+    let places: Vec<ZoneAddress> = all.into_values().flatten().collect();
+    assert!(places.len() > 3, "{places:?}");
+    for pair in places.windows(2) {
+        let exchanged = [
+            (pair[0], block(&device, pair[1])),
+            (pair[1], block(&device, pair[0])),
+        ];
+        let swapped: Arc<dyn ZonedDevice> = changed(&device, &exchanged);
+        let told = mount(swapped.clone()).err().unwrap().to_string();
+        assert!(!told.contains(": 0 of"), "{told}");
+        let pool = support::pool(&*swapped);
+        let fs = support::mount_in(swapped, pool, true).unwrap();
+        assert!(!fs.check(true).unwrap().is_clean());
+    }
+}
