@@ -63,7 +63,7 @@ impl From<Error> for CommandError {
         sorted! { error:
             E::NotFormatted => NotFormatted, "make a file system: zonestore smrfs mkfs DRIVE";
             E::NoSpace | E::NoMetadataSpace => NoSpace, "mount it and remove files";
-            E::HostFull { .. } => NoSpace, FREE_HOST;
+            E::HostFull => NoSpace, FREE_HOST;
             E::DamagedMetadata { .. } | E::DamagedData { .. } => Damaged,
                 "nothing was changed; keep a copy of the drive, and restore from a backup";
             E::Unwritable(_) => Damaged, "mount it with --read-only, and copy the files to another drive";

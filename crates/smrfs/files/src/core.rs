@@ -63,7 +63,7 @@ const BLOCK_METADATA: u64 = 64;
 /// Free bytes of the host's disk under a drive file that data leave to metadata, beside those of a checkpoint.
 const KEPT_ON_HOST: u64 = 8 << 20;
 /// Free bytes there without which no commit begins: after a journal that could not be written, all writing stops.
-const LEAST_ON_HOST: u64 = 2 << 20;
+const LEAST_ON_HOST: u64 = 256 << 10;
 
 /// Space that blocks of a file need before they enter the buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -217,7 +217,8 @@ impl Core {
         if core.pending.is_empty() {
             return Ok(());
         }
-        core.check_host(LEAST_ON_HOST)?;
+        let pending: usize = core.pending.iter().map(Vec::len).sum();
+        core.check_host(pending as u64 + LEAST_ON_HOST)?;
         if core.pending_version > core.log.version() {
             return core.checkpoint();
         }
@@ -236,7 +237,8 @@ impl Core {
             Err(error @ ZoneError::PowerLost { .. }) => core.fatal(Err(error)),
             Err(error) => {
                 tracing::warn!(%error, "the journal cannot be written; going on in the other copy");
-                core.checkpoint()
+                let written = core.checkpoint();
+                core.fatal(written)
             }
         }
     }
@@ -258,6 +260,7 @@ impl Core {
 
     /// Writes all metadata to the other slot. The buffer has to be empty.
     pub fn checkpoint(&mut self) -> Result<()> {
+        self.check_host(self.state.bytes())?;
         let state = &self.state;
         let version = state.version();
         let written = self.log.checkpoint(version, |each| state.records(each));
@@ -305,11 +308,10 @@ impl Core {
         Ok(demand)
     }
 
-    /// An error if the host's disk under a drive file has no room for `bytes` beside a checkpoint.
+    /// An error if the host's disk under a drive file has no room for `bytes`.
     fn check_host(&self, bytes: u64) -> Result<()> {
-        let needed = bytes.saturating_add(self.state.bytes());
         match self.device.host_free_bytes() {
-            Some(free) if free < needed => Err(Error::HostFull { free, needed }),
+            Some(free) if free < bytes => Err(Error::HostFull),
             _ => Ok(()),
         }
     }
@@ -317,11 +319,16 @@ impl Core {
     /// Makes sure that so much more of `ino` finds room when it is written, by cleaning if necessary.
     pub fn make_room(&mut self, ino: u64, demand: Demand) -> Result<()> {
         let has_place = |this: &Self| {
+            // A Caveat-Scriptor drive writes where it has written before.
+            if this.device.host_free_bytes().is_none() || this.log.shape().is_caveat {
+                return Ok(());
+            }
             let blocks = match this.log.shape().is_whole {
                 true => this.whole_sizes(ino, demand).iter().sum(),
                 false => this.dirty.blocks() + demand.blocks + demand.preallocated,
             };
-            this.check_host(blocks * this.block as u64 + KEPT_ON_HOST)
+            let data = blocks * this.block as u64;
+            this.check_host(data + this.state.bytes() + KEPT_ON_HOST)
         };
         if has_place(self).is_err() {
             self.commit()?;

@@ -37,15 +37,8 @@ pub enum Error {
     #[error("no space left for data; remove files")]
     NoSpace,
     /// The host's disk under a drive file has no room.
-    #[error(
-        "no space left on the host's disk: {free} bytes are free, and {needed} are needed; free some"
-    )]
-    HostFull {
-        /// Free bytes.
-        free: u64,
-        /// Bytes that have to be free.
-        needed: u64,
-    },
+    #[error("no space left on the host's disk")]
+    HostFull,
     /// There is no room for more names, attributes or extents.
     #[error("no space left for metadata; remove files")]
     NoMetadataSpace,
@@ -130,7 +123,7 @@ impl Error {
             Self::NameTooLong => libc::ENAMETOOLONG,
             Self::Invalid(_) | Self::Options(_) | Self::Shape(_) => libc::EINVAL,
             Self::NotPermitted => libc::EPERM,
-            Self::NoSpace | Self::NoMetadataSpace | Self::HostFull { .. } => libc::ENOSPC,
+            Self::NoSpace | Self::NoMetadataSpace | Self::HostFull => libc::ENOSPC,
             Self::TooLarge { .. } => libc::EFBIG,
             Self::TooManyLinks => libc::EMLINK,
             Self::NoAttribute => libc::ENODATA,

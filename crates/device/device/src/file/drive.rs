@@ -561,7 +561,8 @@ impl ZonedDevice for FileDrive {
 
     fn host_free_bytes(&self) -> Option<u64> {
         let host = rustix::fs::fstatvfs(&*self.file).ok()?;
-        Some(host.f_bavail.saturating_mul(host.f_frsize))
+        // Some file systems do not tell.
+        (host.f_blocks > 0).then(|| host.f_bavail.saturating_mul(host.f_frsize))
     }
 
     fn flush(&self) -> ZoneResult<()> {
