@@ -42,7 +42,7 @@ pub enum Error {
     )]
     NoSpace,
     /// Names and maps do not fit into a metadata area: half of the conventional zone, or a zone.
-    #[error("metadata has {bytes} bytes, and there is room for {room}")]
+    #[error("names and maps would have {bytes} bytes, and there is room for {room}; remove files")]
     MetadataFull { bytes: u64, room: u64 },
     /// Metadata could not be written, so all changes are refused until the next mount.
     #[error(

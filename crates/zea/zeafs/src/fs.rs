@@ -62,7 +62,9 @@ impl ZeaFs {
             if inode == u64::MAX {
                 return Err(Error::UsedUp { what: "inodes" });
             }
-            inner.may_grow(CREATE + name.len() as u64)?;
+            if !inner.map.names.contains_key(name) {
+                inner.may_grow(CREATE + name.len() as u64)?;
+            }
             let name = name.to_owned();
             inner.change(Operation::Create { inode, name });
             Ok(inode)
@@ -116,7 +118,7 @@ impl ZeaFs {
         check_name(to)?;
         self.change(|inner| {
             inner.inode(from)?;
-            if to.len() > from.len() {
+            if to.len() > from.len() && !inner.map.names.contains_key(to) {
                 inner.may_grow((to.len() - from.len()) as u64)?;
             }
             let (from, to) = (from.to_owned(), to.to_owned());

@@ -8,8 +8,8 @@ use std::time::Duration;
 const AT_ONCE: u64 = 64 << 10;
 /// How long an answer may be reused: other programs write to the disk too.
 const FRESH: Duration = Duration::from_millis(100);
-/// Bytes left free for frames, so that syncs and removals go on; and for what a drive's file takes ahead of small writes, a
-/// MiB in each zone: those of three streams and two areas.
+/// Bytes left free for frames, so that syncs and removals go on, also if a drive's file takes space ahead of small writes: a
+/// MiB in each zone, of three streams and two areas.
 const SPARE: u64 = 6 << 20;
 /// One byte in this many is for labels and metadata of extents, and for checksums in frames.
 const PART: u64 = 64;
