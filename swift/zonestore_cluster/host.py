@@ -153,8 +153,8 @@ def hold(number, etc, log):
 
 def _wire(number, process):
     link = _link(number)
-    # That of a process that has ended goes by itself, a moment later, and leaves the bridge first.
-    until = time.monotonic() + 5
+    # That of a process that has ended goes by itself, on a busy machine some time later, and leaves the bridge first.
+    until = time.monotonic() + 20
     while _interface(link).exists():
         if (_interface(link) / "master").resolve().name == BRIDGE:
             subprocess.run(["ip", "link", "delete", link], capture_output=True)

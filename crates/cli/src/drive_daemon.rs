@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use store::Store;
 
-/// Files that are open for each drive, apart from those for its requests.
-const OPEN_FILES_A_DRIVE: u64 = 8;
+/// Files that are open for each drive, which are five, apart from those for its requests.
+const OPEN_FILES_A_DRIVE: u64 = 6;
 
 /// Serves until a signal comes.
 pub fn run(arguments: &DaemonArguments, out: &mut Output) -> CommandResult {

@@ -3,12 +3,10 @@
 use crate::errors::{CommandError, CommandResult, fail};
 use crate::occupant;
 use crate::output::Output;
-use rustix::io::fcntl_getfd;
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use terminal::{WholeFile, ending_signals, human};
@@ -24,9 +22,9 @@ static LOOK: extern "C" fn() = look_for_streams;
 
 extern "C" fn look_for_streams() {
     for (number, closed) in (0..).zip(&CLOSED) {
-        // SAFETY: The call only asks whether the number stands for an open file; nothing is read or written.
-        let stream = unsafe { BorrowedFd::borrow_raw(number) };
-        closed.store(fcntl_getfd(stream).is_err(), Ordering::Relaxed);
+        // SAFETY: The call only asks whether the number stands for an open file.
+        let is_open = unsafe { libc::fcntl(number, libc::F_GETFD) } >= 0;
+        closed.store(!is_open, Ordering::Relaxed);
     }
 }
 

@@ -4,6 +4,7 @@ use crate::args::DrivePowerTest;
 use crate::conformance;
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, fail};
+use crate::local_file;
 use crate::output::Output;
 use device::ZonedDevice;
 use device_qualify::power::{self, Kept, LogError, Round, Rounds};
@@ -58,6 +59,8 @@ impl Log {
     /// Opens the log for a new round.
     fn for_round(path: &Path) -> CommandResult<Self> {
         if path == Path::new("-") {
+            // Refuses one that is closed.
+            local_file::destination(path)?;
             return Ok(Self::StandardOutput);
         }
         let is_new = std::fs::metadata(path).map_or(true, |found| found.len() == 0);

@@ -7,8 +7,7 @@ use crate::local_file;
 use crate::output::Output;
 use backup::{pack, remove_left};
 use serde_json::json;
-use std::fs::File;
-use std::io::{self, BufReader, Read};
+use std::io::BufReader;
 use std::path::Path;
 use terminal::{Progress, count, human};
 
@@ -48,12 +47,8 @@ pub fn backup(
 
 /// `fs restore`.
 pub fn restore(drive: &Path, archive: &Path, foreign: bool, out: &mut Output) -> CommandResult {
-    let source: Box<dyn Read> = if archive == Path::new("-") {
-        Box::new(io::stdin())
-    } else {
-        let file = File::open(archive).map_err(|error| CommandError::file(archive, &error))?;
-        Box::new(BufReader::new(file))
-    };
+    let (source, _) = local_file::source(archive)?;
+    let source = BufReader::new(source);
     with_writable(drive, |fs| {
         if remove_left(fs)? {
             eprintln!("zonestore: note: an earlier restore did not end; what it left was removed");

@@ -17,6 +17,7 @@ use std::time::Duration;
 use store::Store;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
+use tokio::time::MissedTickBehavior;
 
 /// Interval of checks whether writes still work.
 const FAILURE_LOOK: Duration = Duration::from_millis(200);
@@ -130,6 +131,8 @@ async fn keep_reading(
     mut hangup: Signal,
 ) {
     let mut looks = tokio::time::interval(CONFIGURATION_LOOK);
+    // A name that cannot be resolved may take longer to say so.
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let asked = tokio::select! {
             _ = looks.tick() => false,
