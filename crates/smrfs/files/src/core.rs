@@ -237,8 +237,8 @@ impl Core {
             Err(error @ ZoneError::PowerLost { .. }) => core.fatal(Err(error)),
             Err(error) => {
                 tracing::warn!(%error, "the journal cannot be written; going on in the other copy");
-                let written = core.checkpoint();
-                core.fatal(written)
+                // Without room it fails, and that is final: a part of the group may be in the journal.
+                core.write_checkpoint()
             }
         }
     }
@@ -261,6 +261,10 @@ impl Core {
     /// Writes all metadata to the other slot. The buffer has to be empty.
     pub fn checkpoint(&mut self) -> Result<()> {
         self.check_host(self.state.bytes())?;
+        self.write_checkpoint()
+    }
+
+    fn write_checkpoint(&mut self) -> Result<()> {
         let state = &self.state;
         let version = state.version();
         let written = self.log.checkpoint(version, |each| state.records(each));
@@ -319,7 +323,7 @@ impl Core {
     /// Makes sure that so much more of `ino` finds room when it is written, by cleaning if necessary.
     pub fn make_room(&mut self, ino: u64, demand: Demand) -> Result<()> {
         let has_place = |this: &Self| {
-            // A Caveat-Scriptor drive writes where it has written before.
+            // A Caveat-Scriptor drive mostly writes where it has written before, which takes no room.
             if this.device.host_free_bytes().is_none() || this.log.shape().is_caveat {
                 return Ok(());
             }
