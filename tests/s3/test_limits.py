@@ -148,7 +148,7 @@ def test_memory_is_bounded(make_server, data):
     grown = resident_bytes(server) - before
     for connection in connections:
         connection.close()
-    # docs/s3.md: 32 uploads and 64 downloads with a little over 2 MiB each.
+    # docs/s3.md: 32 uploads with 4 MiB each, and 60 downloads with 3 MiB.
     assert grown < 400 * MIB, f"{grown >> 20} MiB"
     wait_until(lambda: "Contents" in s3.list_objects_v2(Bucket="bucket"))
     assert [entry["Key"] for entry in s3.list_objects_v2(Bucket="bucket")["Contents"]] == ["big"]

@@ -7,13 +7,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf, Take};
 use tokio::time::Sleep;
 
 /// Limits, in time and bytes, for reading before a connection is closed. Closing with unread bytes makes the kernel
 /// reset the connection, and the client may lose the answer.
 const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES: usize = 64 << 20;
+/// Most bytes of one read. A reader's buffer grows with what it is given.
+const READ_BYTES: u64 = 64 << 10;
 
 /// Set if a body was dropped before its end: more of it may be on the way.
 #[derive(Clone, Default, Debug)]
@@ -33,7 +35,7 @@ impl Unread {
 
 /// A stream with a limit on stalled writes.
 pub struct Connection<S> {
-    stream: S,
+    stream: Take<S>,
     idle: Duration,
     unread: Unread,
     stalled: Option<Pin<Box<Sleep>>>,
@@ -46,17 +48,26 @@ struct Linger {
     scratch: Box<[u8]>,
 }
 
-impl<S> Connection<S> {
+impl<S: AsyncRead + Unpin> Connection<S> {
     /// Fails if a write makes no progress for `idle`. If a body was left `unread`, reads for a while before it
     /// closes.
     pub fn new(stream: S, idle: Duration, unread: Unread) -> Self {
         Self {
-            stream,
+            stream: stream.take(READ_BYTES),
             idle,
             unread,
             stalled: None,
             linger: None,
         }
+    }
+
+    fn poll_some(
+        &mut self,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.stream.set_limit(READ_BYTES);
+        Pin::new(&mut self.stream).poll_read(context, buffer)
     }
 
     fn patience<T>(
@@ -83,7 +94,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Connection<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        self.poll_some(context, buffer)
     }
 }
 
@@ -93,7 +104,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Connection<S> {
         context: &mut Context<'_>,
         data: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let progress = Pin::new(&mut self.stream).poll_write(context, data);
+        let progress = Pin::new(self.stream.get_mut()).poll_write(context, data);
         self.patience(context, progress)
     }
 
@@ -102,23 +113,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Connection<S> {
         context: &mut Context<'_>,
         data: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let progress = Pin::new(&mut self.stream).poll_write_vectored(context, data);
+        let progress = Pin::new(self.stream.get_mut()).poll_write_vectored(context, data);
         self.patience(context, progress)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+        self.stream.get_ref().is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let progress = Pin::new(&mut self.stream).poll_flush(context);
+        let progress = Pin::new(self.stream.get_mut()).poll_flush(context);
         self.patience(context, progress)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
         if this.linger.is_none() {
-            let progress = Pin::new(&mut this.stream).poll_shutdown(context);
+            let progress = Pin::new(this.stream.get_mut()).poll_shutdown(context);
             ready!(this.patience(context, progress))?;
         }
         if !this.unread.is_set() {
@@ -133,6 +144,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Connection<S> {
             if linger.until.as_mut().poll(context).is_ready() {
                 break;
             }
+            this.stream.set_limit(READ_BYTES);
             let mut buffer = ReadBuf::new(&mut linger.scratch);
             match ready!(Pin::new(&mut this.stream).poll_read(context, &mut buffer)) {
                 Ok(()) if !buffer.filled().is_empty() => {
@@ -219,6 +231,18 @@ mod tests {
         let closed = tokio::time::timeout(2 * IDLE, connection.shutdown()).await;
         let error = closed.unwrap().unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test]
+    async fn a_read_gets_a_part_and_the_next_read_goes_on() {
+        let (near, mut far) = tokio::io::duplex(1 << 20);
+        far.write_all(&[7; 200_000]).await.unwrap();
+        drop(far);
+        let mut connection = Connection::new(near, IDLE, Unread::default());
+        let mut read = vec![0; 1 << 20];
+        for expected in [65536, 65536, 65536, 200_000 - 3 * 65536, 0] {
+            assert_eq!(connection.read(&mut read).await.unwrap(), expected);
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,8 +1,8 @@
 //! Reads an object for a response's body, in pieces, with back pressure.
 //!
-//! While the network takes one piece, the next one is read; no more is held. Data in the store's cache is sent
-//! without a copy. A read that fails in the middle ends the stream with an error, which aborts the connection: the
-//! client gets a short body, never a wrong one.
+//! While the connection holds up to two pieces that the client has yet to take (`server.rs`), the next one is read; no
+//! more is held. Data in the store's cache is sent without a copy. A read that fails in the middle ends the stream with an
+//! error, which aborts the connection: the client gets a short body, never a wrong one.
 
 use crate::blocking::{Blocking, NotRun};
 use crate::buffers::Pool;
@@ -166,7 +166,7 @@ impl Stream for Download {
         let this = &mut *self;
         let client: Option<&Flow> = this.permit.as_ref().map(Permit::flow);
         if let Some(client) = client.filter(|_| this.ready.is_empty()) {
-            // The client has taken all before; from here on the body waits for the drive.
+            // The client has taken all before but what the connection holds; from here on the body waits for the drive.
             client.note_waited_for(false);
         }
         if let (true, Some(reading)) = (this.ready.is_empty(), &mut this.reading) {

@@ -46,7 +46,7 @@ impl Flow {
         *self.0.moved.lock() = (Instant::now(), 0);
     }
 
-    /// The client was given `bytes` to take, and has taken all before.
+    /// The client was given `bytes` to take, and has taken all before but what the connection holds.
     pub fn hand_out(&self, bytes: u64) {
         *self.0.moved.lock() = (Instant::now(), bytes);
         self.note_waited_for(true);

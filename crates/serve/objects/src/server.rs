@@ -26,8 +26,9 @@ use tokio_rustls::server::TlsStream;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Connections that may wait to be accepted; the system may allow fewer.
 const LISTEN_QUEUE: i32 = 4096;
-/// Most bytes in a connection's buffers; larger if a request's head may be larger.
-const CONNECTION_BUFFER: usize = 64 * 1024;
+/// Bytes of a body that wait for the client before more of the body is asked for. Data in the store's cache comes in units
+/// of 64 KiB; the more of them are sent in one call, the more seldom the client is woken.
+const SENT_TOGETHER: usize = 1 << 20;
 
 type BoxError = Box<dyn StdError + Send + Sync>;
 
@@ -246,7 +247,7 @@ async fn converse<S, A, F, B, E>(
         .half_close(true)
         .timer(TokioTimer::new())
         .header_read_timeout(bounds.header_timeout)
-        .max_buf_size(CONNECTION_BUFFER.max(bounds.max_header_bytes))
+        .max_buf_size(SENT_TOGETHER.max(bounds.max_header_bytes))
         .max_header_size(bounds.max_header_bytes)
         .serve_connection(io, service);
     tokio::pin!(connection);
@@ -274,3 +275,6 @@ async fn converse<S, A, F, B, E>(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
