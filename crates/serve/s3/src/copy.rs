@@ -3,7 +3,7 @@
 //! A copy shares its bytes with the source. They are read only for digests that are not stored: of parts, and of
 //! objects put in parts. The commit requires the source as it was described; if it changed, the copy begins again.
 
-mod source;
+pub mod source;
 
 use self::source::{Located, open};
 use crate::attributes::{Checksum, Content, ObjectAttributes, stored_encoding};
@@ -171,7 +171,7 @@ pub async fn object(
             }
             let version = change.replace(&mut transaction, lock, |transaction, next| {
                 let marked = next.mark(attributes.encode());
-                source.put(transaction, range, (&bucket, &key), next.moved);
+                source.put(transaction, range, (&bucket, &key), next.moved, change.now);
                 transaction.set_attributes(&bucket, &key, marked);
             });
             let ids = (version?.and_then(Version::told), source.id.clone());
@@ -254,7 +254,7 @@ pub async fn part(
         let commit = move |store: &Store| {
             let (mut transaction, collection, name) = multipart::begin_part(&bucket, &id, number);
             source.require(&mut transaction);
-            source.put(&mut transaction, range, (&collection, &name), None);
+            source.put(&mut transaction, range, (&collection, &name), None, 0);
             transaction.set_attributes(&collection, &name, attributes.encode());
             match store.commit(transaction) {
                 Ok(()) => {

@@ -73,19 +73,26 @@ impl Source {
     }
 
     /// Adds to `transaction` an object of these bytes, which shares them with the source. If the object that it
-    /// replaces is kept, it has been `moved` to `.versions/BUCKET` before, and may be the source.
+    /// replaces is kept, it has been `moved` to `.versions/BUCKET` before, and may be the source. If the source is
+    /// that object and not kept, its bytes stay, and its time becomes `now`, or later than it was: for whoever has
+    /// described it before, it is another object.
     pub fn put(
         &self,
         transaction: &mut Transaction,
         range: ops::Range<u64>,
         to: (&str, &str),
         moved: Option<String>,
+        now: u64,
     ) {
         let versions = collections::versions_of(&self.bucket);
         let is_there = (&*self.collection, &*self.name) == to;
         let from = match &moved {
             Some(moved) if is_there => (&*versions, &**moved),
-            _ if is_there => return,
+            _ if is_there => {
+                let later = self.object.modified_micros.saturating_add(1);
+                transaction.set_modified(to.0, to.1, now.max(later));
+                return;
+            }
             _ => (&*self.collection, &*self.name),
         };
         let (collection, name) = to;

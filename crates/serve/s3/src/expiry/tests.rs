@@ -3,6 +3,8 @@
 use super::*;
 use crate::attributes::{LIFECYCLE, ObjectAttributes};
 use crate::collections::uploads_of;
+use crate::conditions::Preconditions;
+use crate::copy;
 use crate::lifecycle_rules::{admit, decode, encode};
 use crate::lock::Lock;
 use crate::tags::Tags;
@@ -391,6 +393,15 @@ fn what_has_changed_since_the_look_stays() {
     // It is another object.
     let (mut walk, due) = look();
     fixture.put("a", 2, true);
+    walk.remove(store, &fixture.locks, due).unwrap();
+    assert_eq!((walk.gone, ids().len()), (Gone::default(), 1));
+    // It was copied onto itself.
+    let (mut walk, due) = look();
+    let from = (BUCKET.to_owned(), "a".to_owned(), None);
+    let source = copy::source::open(store, &from, &Preconditions::default()).unwrap();
+    let mut onto_itself = Transaction::new();
+    source.put(&mut onto_itself, 0..2, (BUCKET, "a"), None, 0);
+    store.commit(onto_itself).unwrap();
     walk.remove(store, &fixture.locks, due).unwrap();
     assert_eq!((walk.gone, ids().len()), (Gone::default(), 1));
     // It has other tags.
