@@ -193,17 +193,15 @@ impl Walk {
             fate.is_some_and(|fate| fate.at_micros <= now_micros)
         };
         let Some(from) = self.from.take() else {
-            let ended = self.end_uploads(store, locks, |upload| {
+            let (ended, done) = self.end_uploads(store, locks, |upload| {
                 is_due(&Seen {
                     key: &upload.key,
                     modified_micros: upload.initiated_micros,
                     what: What::Upload,
                 })
             });
-            match ended {
-                Ok(ended) => self.gone.uploads += ended,
-                Err(error) => self.failed = Some(error),
-            }
+            self.gone.uploads += ended;
+            self.failed = done.err();
             self.from = Some(String::new());
             return Ok(true);
         };
@@ -221,13 +219,14 @@ impl Walk {
         Ok(self.from.is_some())
     }
 
-    /// Ends the uploads that `which` selects, as long as the bucket has the same rules; returns their number.
+    /// Ends the uploads that `which` selects, as long as the bucket has the same rules; returns their number, and the
+    /// first failure.
     fn end_uploads(
         &self,
         store: &Store,
         locks: &Locks,
         which: impl Fn(&multipart::Upload) -> bool,
-    ) -> S3Result<u64> {
+    ) -> (u64, S3Result<()>) {
         multipart::end_those(store, &self.bucket, which, || {
             let held = locks.as_they_are(&self.bucket);
             Ok(self.is_ruled(store)?.then_some(held))

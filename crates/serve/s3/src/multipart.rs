@@ -384,15 +384,15 @@ fn end(store: &Store, collection: &str, id: &str) -> S3Result<()> {
 }
 
 /// Ends the uploads of a bucket that `which` selects, while `hold` returns something to hold meanwhile; returns their
-/// number. Also removes parts without `ID/meta`, left by an end that failed halfway.
+/// number, and the first failure. Also removes parts without `ID/meta`, left by an end that failed halfway.
 pub fn end_those<H>(
     store: &Store,
     bucket: &str,
     which: impl Fn(&Upload) -> bool,
     hold: impl Fn() -> S3Result<Option<H>>,
-) -> S3Result<u64> {
+) -> (u64, S3Result<()>) {
     let (collection, mut count) = (uploads_of(bucket), 0);
-    visit(store, &collection, |id, meta| {
+    let done = visit(store, &collection, |id, meta| {
         let Some(meta) = meta else {
             return discard_parts(store, &collection, id);
         };
@@ -409,8 +409,8 @@ pub fn end_those<H>(
             Err(error) => return Err(error),
         }
         Ok(())
-    })?;
-    Ok(count)
+    });
+    (count, done)
 }
 
 /// Removes the parts of an upload whose `ID/meta` is gone.
@@ -457,25 +457,26 @@ pub fn discard_all(store: &Store, collection: &str) -> S3Result<()> {
     }
 }
 
-/// Calls `each` with every upload's id and its `ID/meta`, if that is there.
+/// Calls `each` with every upload's id and its `ID/meta`, if that is there; returns the first failure. An upload with a
+/// damaged part keeps no other from being visited.
 fn visit(
     store: &Store,
     collection: &str,
     mut each: impl FnMut(&str, Option<ObjectInfo>) -> S3Result<()>,
 ) -> S3Result<()> {
-    let mut from = String::new();
+    let (mut from, mut done) = (String::new(), Ok(()));
     loop {
         let first = store.list(collection, "", &from, 1).map_err(of_store)?;
         // Names of uploads are text, and sort before any names that are not.
         let Some(name) = first.first().and_then(|info| info.name.text()) else {
-            return Ok(());
+            return done;
         };
         let id = name.split('/').next().unwrap_or_default();
-        let meta = store.stat(collection, meta_name(id)).map_err(of_store)?;
-        each(id, meta)?;
+        let meta = store.stat(collection, meta_name(id)).map_err(of_store);
+        done = done.and(meta.and_then(|meta| each(id, meta)));
         match successor_of_prefix(&format!("{id}/")) {
             Some(next) => from = next,
-            None => return Ok(()),
+            None => return done,
         }
     }
 }
@@ -488,18 +489,16 @@ pub fn sweep(store: &Store) -> S3Result<()> {
         complete_bucket(store, &mut transaction, &bucket).map_err(of_store)?;
     }
     store.commit(transaction).map_err(of_store)?;
-    for collection in store
-        .collections()
-        .map_err(of_store)?
-        .iter()
-        .filter(|c| is_uploads(c))
-    {
-        visit(store, &collection.name, |id, meta| match meta {
+    let collections = store.collections().map_err(of_store)?;
+    let mut done = Ok(());
+    for collection in collections.iter().filter(|c| is_uploads(c)) {
+        let swept = visit(store, &collection.name, |id, meta| match meta {
             Some(_) => Ok(()),
             None => discard_parts(store, &collection.name, id),
-        })?;
+        });
+        done = done.and(swept);
     }
-    Ok(())
+    done
 }
 
 #[cfg(test)]

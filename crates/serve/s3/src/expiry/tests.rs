@@ -583,8 +583,8 @@ fn rules_that_are_withdrawn_remove_nothing_more() {
         withdraw();
         true
     };
-    let ended = walk.end_uploads(store, &fixture.locks, which).unwrap();
-    assert_eq!(ended, 0);
+    let (ended, done) = walk.end_uploads(store, &fixture.locks, which);
+    assert_eq!((ended, done.is_ok()), (0, true));
     let uploads = store.list(&uploads_of(BUCKET), "", "", 9).unwrap();
     assert_eq!(uploads.len(), 3);
 }
@@ -607,4 +607,40 @@ fn parts_of_an_upload_that_is_gone_go_too() {
             .all(|info| info.name.text().unwrap().ends_with("/meta"))
     );
     assert_eq!(left.len(), 2);
+}
+
+#[test]
+fn an_upload_with_a_damaged_part_keeps_no_other() {
+    let drive: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry()).unwrap());
+    let fixture = Fixture::on(drive.clone());
+    fixture.rules(UPLOADS_END);
+    begin_uploads(&fixture);
+    let (collection, part) = (uploads_of(BUCKET), hex(b"tmp/1") + "/00001");
+    let data = written(&fixture.store, &[1; 50_000]);
+    let mut parts = Transaction::new();
+    parts
+        .put(&collection, &part, data, store::Attributes::new())
+        .clone_object((&collection, &part), (BUCKET, "copy"));
+    fixture.store.commit(parts).unwrap();
+    let fixture = fixture.damaged(&drive);
+    let left = || {
+        let found = fixture.store.list(&collection, "", "", 9).unwrap();
+        let names = found.into_iter().map(|info| info.name.to_string());
+        names.collect::<Vec<_>>()
+    };
+    let expected = [hex(b"other") + "/meta", part];
+    fixture.clock.0.fetch_add(72 * HOUR, SeqCst);
+    let mut walk = Walk::new(BUCKET.to_owned());
+    let now = fixture.clock.0.load(SeqCst);
+    while walk.step(&fixture.store, &fixture.locks, now).unwrap() {}
+    assert_eq!(walk.gone.uploads, 1);
+    let why = walk.failed.take().unwrap();
+    assert_eq!(*why.code(), s3s::S3ErrorCode::InternalError);
+    assert_eq!(left(), expected);
+    // Nor does it where the server starts.
+    let mut parts = Transaction::new();
+    parts.touch(&collection, hex(b"tmp/2") + "/00001");
+    fixture.store.commit(parts).unwrap();
+    assert!(multipart::sweep(&fixture.store).is_err());
+    assert_eq!(left(), expected);
 }
