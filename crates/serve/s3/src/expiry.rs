@@ -21,6 +21,8 @@ use tokio::time::Instant;
 
 /// Versions listed at a time.
 const BATCH: usize = if cfg!(test) { 3 } else { 1000 };
+/// Uploads looked at in one step. Each may have many parts, and waits for a flush of its own.
+const UPLOADS: usize = if cfg!(test) { 3 } else { 100 };
 /// Interval at which a new day is noticed.
 const LOOK: Duration = Duration::from_secs(60);
 /// Pause after a failed pass.
@@ -117,7 +119,9 @@ async fn walk(gateway: &Gateway, bucket: String) -> S3Result<()> {
 /// A walk through a bucket, in steps.
 pub struct Walk {
     bucket: String,
-    /// Place of the next version; `None` before the uploads, which come first.
+    /// Place of the next upload; `None` once all were looked at.
+    uploads: Option<String>,
+    /// Place of the next version, which come behind the uploads; `None` once all were looked at.
     from: Option<String>,
     /// The version before that place.
     newer: Option<Newer>,
@@ -157,7 +161,8 @@ impl Walk {
     pub fn new(bucket: String) -> Self {
         Self {
             bucket,
-            from: None,
+            uploads: Some(String::new()),
+            from: Some(String::new()),
             newer: None,
             document: None,
             removed: None,
@@ -181,8 +186,8 @@ impl Walk {
         Ok(bucket.is_some_and(|bucket| bucket.attributes.get(LIFECYCLE) == self.document.as_ref()))
     }
 
-    /// Lists the next batch and removes what has expired. False after the last batch, or if the bucket has no rules
-    /// any more.
+    /// Looks at the next batch of uploads or versions and removes what has expired. False after the last batch, or if the
+    /// bucket has no rules any more.
     pub fn step(&mut self, store: &Store, locks: &Locks, now_micros: u64) -> S3Result<bool> {
         let rules = self.read(store)?;
         if rules.is_empty() {
@@ -192,8 +197,8 @@ impl Walk {
             let fate = rules.fate(seen);
             fate.is_some_and(|fate| fate.at_micros <= now_micros)
         };
-        let Some(from) = self.from.take() else {
-            let (ended, done) = self.end_uploads(store, locks, |upload| {
+        if let Some(from) = self.uploads.take() {
+            let (ended, next, done) = self.end_uploads(store, locks, from, |upload| {
                 is_due(&Seen {
                     key: &upload.key,
                     modified_micros: upload.initiated_micros,
@@ -201,9 +206,12 @@ impl Walk {
                 })
             });
             self.gone.uploads += ended;
-            self.failed = done.err();
-            self.from = Some(String::new());
+            self.uploads = next;
+            self.failed = self.failed.take().or(done.err());
             return Ok(true);
+        }
+        let Some(from) = self.from.take() else {
+            return Ok(false);
         };
         let prefixes = rules.prefixes();
         let places = prefixes
@@ -219,15 +227,16 @@ impl Walk {
         Ok(self.from.is_some())
     }
 
-    /// Ends the uploads that `which` selects, as long as the bucket has the same rules; returns their number, and the
-    /// first failure.
+    /// Ends those of the next batch of uploads that `which` selects, as long as the bucket has the same rules; returns what
+    /// [`multipart::end_those`] does.
     fn end_uploads(
         &self,
         store: &Store,
         locks: &Locks,
+        from: String,
         which: impl Fn(&multipart::Upload) -> bool,
-    ) -> (u64, S3Result<()>) {
-        multipart::end_those(store, &self.bucket, which, || {
+    ) -> (u64, Option<String>, S3Result<()>) {
+        multipart::end_those(store, &self.bucket, from, UPLOADS, which, || {
             let held = locks.as_they_are(&self.bucket);
             Ok(self.is_ruled(store)?.then_some(held))
         })

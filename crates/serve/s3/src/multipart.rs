@@ -383,16 +383,19 @@ fn end(store: &Store, collection: &str, id: &str) -> S3Result<()> {
     discard_parts(store, collection, id)
 }
 
-/// Ends the uploads of a bucket that `which` selects, while `hold` returns something to hold meanwhile; returns their
-/// number, and the first failure. Also removes parts without `ID/meta`, left by an end that failed halfway.
+/// Ends those that `which` selects of the next `limit` uploads of a bucket, while `hold` returns something to hold meanwhile;
+/// returns their number, the place to go on, and the first failure. Also removes parts without `ID/meta`, left by an end that
+/// failed halfway.
 pub fn end_those<H>(
     store: &Store,
     bucket: &str,
+    from: String,
+    limit: usize,
     which: impl Fn(&Upload) -> bool,
     hold: impl Fn() -> S3Result<Option<H>>,
-) -> (u64, S3Result<()>) {
+) -> (u64, Option<String>, S3Result<()>) {
     let (collection, mut count) = (uploads_of(bucket), 0);
-    let done = visit(store, &collection, |id, meta| {
+    let (next, done) = visit_some(store, &collection, from, limit, |id, meta| {
         let Some(meta) = meta else {
             return discard_parts(store, &collection, id);
         };
@@ -410,7 +413,7 @@ pub fn end_those<H>(
         }
         Ok(())
     });
-    (count, done)
+    (count, next, done)
 }
 
 /// Removes the parts of an upload whose `ID/meta` is gone.
@@ -462,23 +465,39 @@ pub fn discard_all(store: &Store, collection: &str) -> S3Result<()> {
 fn visit(
     store: &Store,
     collection: &str,
-    mut each: impl FnMut(&str, Option<ObjectInfo>) -> S3Result<()>,
+    each: impl FnMut(&str, Option<ObjectInfo>) -> S3Result<()>,
 ) -> S3Result<()> {
-    let (mut from, mut done) = (String::new(), Ok(()));
-    loop {
-        let first = store.list(collection, "", &from, 1).map_err(of_store)?;
+    visit_some(store, collection, String::new(), usize::MAX, each).1
+}
+
+/// [`visit`] of at most `limit` uploads at the place `from` and behind it; also returns the place of the next one, if there may
+/// be one.
+fn visit_some(
+    store: &Store,
+    collection: &str,
+    mut from: String,
+    limit: usize,
+    mut each: impl FnMut(&str, Option<ObjectInfo>) -> S3Result<()>,
+) -> (Option<String>, S3Result<()>) {
+    let mut done = Ok(());
+    for _ in 0..limit {
+        let first = match store.list(collection, "", &from, 1) {
+            Ok(first) => first,
+            Err(error) => return (None, done.and(Err(of_store(error)))),
+        };
         // Names of uploads are text, and sort before any names that are not.
         let Some(name) = first.first().and_then(|info| info.name.text()) else {
-            return done;
+            return (None, done);
         };
         let id = name.split('/').next().unwrap_or_default();
         let meta = store.stat(collection, meta_name(id)).map_err(of_store);
         done = done.and(meta.and_then(|meta| each(id, meta)));
         match successor_of_prefix(&format!("{id}/")) {
             Some(next) => from = next,
-            None => return done,
+            None => return (None, done),
         }
     }
+    (Some(from), done)
 }
 
 /// Completes buckets that imports of earlier programs left without their collections of uploads or versions, and removes

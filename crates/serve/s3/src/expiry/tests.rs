@@ -506,17 +506,21 @@ const UPLOADS_END: &str = "<Rule><Prefix>tmp/</Prefix><Status>Enabled</Status><A
 
 fn begin_uploads(fixture: &Fixture) {
     for key in ["tmp/1", "tmp/2", "other"] {
-        let upload = multipart::Upload {
-            id: hex(key.as_bytes()),
-            key: key.to_owned(),
-            object: ObjectAttributes::default(),
-            lock: Ok(Lock::default()),
-            algorithm: None,
-            full: false,
-            initiated_micros: 0,
-        };
-        multipart::begin(&fixture.store, BUCKET, upload).unwrap();
+        begin_upload(fixture, key);
     }
+}
+
+fn begin_upload(fixture: &Fixture, key: &str) {
+    let upload = multipart::Upload {
+        id: hex(key.as_bytes()),
+        key: key.to_owned(),
+        object: ObjectAttributes::default(),
+        lock: Ok(Lock::default()),
+        algorithm: None,
+        full: false,
+        initiated_micros: 0,
+    };
+    multipart::begin(&fixture.store, BUCKET, upload).unwrap();
 }
 
 #[test]
@@ -528,6 +532,22 @@ fn uploads_end_by_their_age() {
     fixture.clock.0.fetch_add(72 * HOUR, SeqCst);
     assert_eq!(fixture.walk().uploads, 2);
     assert_eq!(fixture.walk().uploads, 0);
+}
+
+#[test]
+fn uploads_end_in_batches() {
+    let fixture = Fixture::new();
+    fixture.rules(UPLOADS_END);
+    for n in 0..=2 * UPLOADS {
+        begin_upload(&fixture, &format!("tmp/{n}"));
+    }
+    fixture.clock.0.fetch_add(72 * HOUR, SeqCst);
+    let now = fixture.clock.0.load(SeqCst);
+    let mut walk = Walk::new(BUCKET.to_owned());
+    for ended in [UPLOADS, 2 * UPLOADS, 2 * UPLOADS + 1] {
+        assert!(walk.step(&fixture.store, &fixture.locks, now).unwrap());
+        assert_eq!(walk.gone.uploads, ended as u64);
+    }
 }
 
 #[test]
@@ -583,7 +603,7 @@ fn rules_that_are_withdrawn_remove_nothing_more() {
         withdraw();
         true
     };
-    let (ended, done) = walk.end_uploads(store, &fixture.locks, which);
+    let (ended, _, done) = walk.end_uploads(store, &fixture.locks, String::new(), which);
     assert_eq!((ended, done.is_ok()), (0, true));
     let uploads = store.list(&uploads_of(BUCKET), "", "", 9).unwrap();
     assert_eq!(uploads.len(), 3);
