@@ -86,8 +86,8 @@ async fn pass(gateway: &Gateway) -> S3Result<()> {
 }
 
 async fn walk(gateway: &Gateway, bucket: String) -> S3Result<()> {
-    let mut walk = Some(Walk::new(bucket.clone()));
-    let (mut gone, mut failed) = (Gone::default(), None);
+    let mut walk = Some(Walk::new(bucket));
+    let mut failed = None;
     while let Some(mut at) = walk.take() {
         let begun = Instant::now();
         let (locks, clock) = (gateway.locks.clone(), gateway.clock.clone());
@@ -96,7 +96,6 @@ async fn walk(gateway: &Gateway, bucket: String) -> S3Result<()> {
             Ok((at, more))
         };
         let (mut at, more) = gateway.call(step).await?;
-        gone = at.gone;
         if more {
             walk = Some(at);
             tokio::time::sleep(begun.elapsed() * REST).await;
@@ -104,19 +103,10 @@ async fn walk(gateway: &Gateway, bucket: String) -> S3Result<()> {
             failed = at.failed.take();
         }
     }
-    if gone != Gone::default() {
-        let Gone {
-            objects,
-            earlier,
-            markers,
-            uploads,
-        } = gone;
-        tracing::info!(target: AUDIT, bucket, objects, earlier, markers, uploads, "expired");
-    }
     failed.map_or(Ok(()), Err)
 }
 
-/// A walk through a bucket, in steps.
+/// A walk through a bucket, in steps. Dropping it, wherever it has ended, tells the audit log what has expired.
 pub struct Walk {
     bucket: String,
     /// Place of the next upload; `None` once all were looked at.
@@ -375,6 +365,21 @@ impl Walk {
         }
         // Commits are in order: once the last one is durable, so are those before it.
         last.map_or(Ok(()), Pending::wait).map_err(of_store)
+    }
+}
+
+impl Drop for Walk {
+    fn drop(&mut self) {
+        let Gone {
+            objects,
+            earlier,
+            markers,
+            uploads,
+        } = self.gone;
+        if self.gone != Gone::default() {
+            let bucket = &*self.bucket;
+            tracing::info!(target: AUDIT, bucket, objects, earlier, markers, uploads, "expired");
+        }
     }
 }
 

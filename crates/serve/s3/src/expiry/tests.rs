@@ -18,9 +18,13 @@ use objects::digest::hex;
 use proptest::prelude::*;
 use runtime::{Clock, Runtime, SystemClock};
 use std::collections::BTreeSet;
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use store::{MountOptions, Transaction};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
 use zone::ZoneId;
 use zone_alloc::ZonePool;
 
@@ -495,7 +499,7 @@ fn a_version_that_cannot_be_removed_keeps_no_other() {
     let now = fixture.clock.0.load(SeqCst);
     while walk.step(&fixture.store, &fixture.locks, now).unwrap() {}
     assert_eq!(walk.gone.objects, 4);
-    let why = walk.failed.unwrap();
+    let why = walk.failed.take().unwrap();
     assert_eq!(*why.code(), s3s::S3ErrorCode::InternalError);
     let left = fixture.versions().into_iter().map(|version| version.key);
     assert_eq!(left.collect::<Vec<_>>(), ["a2"]);
@@ -663,4 +667,63 @@ fn an_upload_with_a_damaged_part_keeps_no_other() {
     fixture.store.commit(parts).unwrap();
     assert!(multipart::sweep(&fixture.store).is_err());
     assert_eq!(left(), expected);
+}
+
+/// The number of objects that the audit log says have expired.
+#[derive(Clone, Default)]
+struct Told(Arc<AtomicU64>);
+
+impl Visit for Told {
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        if field.name() == "objects" {
+            self.0.fetch_add(value, SeqCst);
+        }
+    }
+
+    fn record_debug(&mut self, _: &Field, _: &dyn Debug) {}
+}
+
+impl Subscriber for Told {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == AUDIT
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        event.record(&mut self.clone());
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+#[test]
+fn a_walk_that_is_given_up_tells_what_it_has_removed() {
+    let fixture = Fixture::new();
+    fixture.rules(
+        "<Rule><Prefix/><Status>Enabled</Status><Expiration><Days>1</Days></Expiration></Rule>",
+    );
+    for n in 0..2 * BATCH {
+        fixture.put(&n.to_string(), 1, false);
+    }
+    fixture.clock.0.fetch_add(48 * HOUR, SeqCst);
+    let now = fixture.clock.0.load(SeqCst);
+    let told = Told::default();
+    tracing::subscriber::with_default(told.clone(), || {
+        let mut walk = Walk::new(BUCKET.to_owned());
+        while walk.gone == Gone::default() {
+            assert!(walk.step(&fixture.store, &fixture.locks, now).unwrap());
+        }
+    });
+    let left = fixture.versions().len();
+    assert!(left > 0);
+    assert_eq!(told.0.load(SeqCst), (2 * BATCH - left) as u64);
 }
