@@ -9,7 +9,7 @@ use crate::object_lock::bypasses;
 use crate::refusals::refuse;
 use crate::versions::{Deleted, Locks, Versioning};
 use s3s::dto::*;
-use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
+use s3s::{S3ErrorCode, S3Request, S3Response, S3Result, s3_error};
 use std::collections::BTreeSet;
 use store::{Pending, Store};
 
@@ -104,7 +104,8 @@ pub async fn delete_many(
 
 type Outcome = S3Result<(Deleted, Option<Pending>)>;
 
-/// Deletes objects one by one; where no versions are kept, those without conditions and locks go in one transaction.
+/// Deletes objects one by one; where no versions are kept, those without conditions and locks go in one transaction,
+/// unless one of them is damaged.
 fn delete_all(
     store: &Store,
     locks: &Locks,
@@ -118,21 +119,27 @@ fn delete_all(
     };
     // Any lock counts here; whether it has ended is decided where the object is deleted by itself.
     let may_be_locked = |object: &ObjectIdentifier| {
-        let found = store.stat(bucket, &object.key).map_err(of_store)?;
-        let lock = found.map(|info| Kept::of(&info.attributes));
-        Ok::<_, S3Error>(lock.is_some_and(|lock| lock.read() != Ok(Lock::default())))
+        let is_free = |lock: Kept| lock.read() == Ok(Lock::default());
+        let found = store.stat(bucket, &object.key);
+        !found.is_ok_and(|info| info.is_none_or(|info| is_free(Kept::of(&info.attributes))))
     };
     let mut together = BTreeSet::new();
     {
         let _held = locks.as_they_are(bucket);
         if Versioning::of(&collections::require(store, bucket)?) == Versioning::Never {
             for object in objects.iter().filter(|object| is_plain(object)) {
-                if !may_be_locked(object)? {
+                if !may_be_locked(object) {
                     together.insert(object.key.clone());
                 }
             }
             let plain: Vec<&String> = together.iter().collect();
-            store.remove_all(bucket, &plain).map_err(of_store)?;
+            if let Err(error) = store.remove_all(bucket, &plain).map_err(of_store) {
+                // A drive that is full or fails has all of them refused; damage has not.
+                if *error.code() != S3ErrorCode::InternalError {
+                    return Err(error);
+                }
+                together.clear();
+            }
         }
     }
     let delete = |object: ObjectIdentifier| {
@@ -180,3 +187,6 @@ fn delete_one(
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,13 +2,16 @@
 
 use crate::collections::bucket_maker;
 use crate::versions::Locks;
+use bluefs::BlueFs;
 use device::{MemoryDrive, ZonedDevice, profile};
+use kv::{Batch, Durability, Kv, MergeOperator};
 use kv_rocksdb::RocksDb;
 use runtime::Runtime;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use store::{MkfsOptions, MountOptions, Store};
-use zone::Geometry;
+use zone::{Geometry, ZoneId};
+use zone_alloc::ZonePool;
 
 pub const BUCKET: &str = "bucket";
 
@@ -39,6 +42,34 @@ pub fn bucket_on(drive: Arc<dyn ZonedDevice>, runtime: Runtime) -> (Store, Locks
         bytes.copy_from_slice(&number[..bytes.len()]);
     };
     (store, Locks::new(Arc::new(random), Arc::new(|| 0)))
+}
+
+/// The same store without the rows of data that more than one object shows.
+pub fn damaged(store: Store, drive: &Arc<dyn ZonedDevice>, runtime: Runtime) -> Store {
+    store.unmount().unwrap();
+    drop(store);
+    let geometry = drive.geometry();
+    let report = drive.report(ZoneId(0), geometry.zone_count).unwrap();
+    let pool = Arc::new(ZonePool::new(geometry.clone(), &report));
+    let fs = BlueFs::mount(drive.clone(), pool, bluefs::MountOptions::default()).unwrap();
+    let options = kv::Options {
+        merge: [b'Z', b'S'].map(|p| (p, MergeOperator::AddI64s)).to_vec(),
+        ..kv::Options::default()
+    };
+    let kv = Kv::open(&RocksDb, &fs, "/db", &options, None).unwrap();
+    let mut batch = Batch::default();
+    for row in kv.scan(b"B", Some(b"C")) {
+        batch.delete(&row.unwrap().0);
+    }
+    assert!(!batch.is_empty());
+    kv.write(&batch, Durability::Synced).unwrap();
+    kv.flush().unwrap();
+    drop((kv, fs));
+    let options = MountOptions {
+        runtime,
+        ..MountOptions::new(RocksDb)
+    };
+    Store::mount(drive.clone(), options).unwrap()
 }
 
 /// Bytes for an object of it.

@@ -8,12 +8,9 @@ use crate::copy;
 use crate::lifecycle_rules::{admit, decode, encode};
 use crate::lock::Lock;
 use crate::tags::Tags;
-use crate::test_bucket::{BUCKET, bucket_on, geometry, written};
+use crate::test_bucket::{BUCKET, bucket_on, damaged, geometry, written};
 use crate::versions::Versioning;
-use bluefs::BlueFs;
 use device::{MemoryDrive, ZonedDevice};
-use kv::{Batch, Durability, Kv, MergeOperator};
-use kv_rocksdb::RocksDb;
 use objects::digest::hex;
 use proptest::prelude::*;
 use runtime::{Clock, Runtime, SystemClock};
@@ -21,12 +18,10 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use store::{MountOptions, Transaction};
+use store::Transaction;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
-use zone::ZoneId;
-use zone_alloc::ZonePool;
 
 const KEYS: [&str; 4] = ["a", "a\0", "b", "tmp/x"];
 const HOUR: u64 = 3_600_000_000;
@@ -76,31 +71,8 @@ impl Fixture {
 
     /// The same without the rows of data that more than one object shows.
     fn damaged(self, drive: &Arc<dyn ZonedDevice>) -> Self {
-        self.store.unmount().unwrap();
-        drop(self.store);
-        let geometry = drive.geometry();
-        let report = drive.report(ZoneId(0), geometry.zone_count).unwrap();
-        let pool = Arc::new(ZonePool::new(geometry.clone(), &report));
-        let fs = BlueFs::mount(drive.clone(), pool, bluefs::MountOptions::default()).unwrap();
-        let options = kv::Options {
-            merge: [b'Z', b'S'].map(|p| (p, MergeOperator::AddI64s)).to_vec(),
-            ..kv::Options::default()
-        };
-        let kv = Kv::open(&RocksDb, &fs, "/db", &options, None).unwrap();
-        let mut batch = Batch::default();
-        for row in kv.scan(b"B", Some(b"C")) {
-            batch.delete(&row.unwrap().0);
-        }
-        assert!(!batch.is_empty());
-        kv.write(&batch, Durability::Synced).unwrap();
-        kv.flush().unwrap();
-        drop((kv, fs));
-        let options = MountOptions {
-            runtime: runtime(&self.clock),
-            ..MountOptions::new(RocksDb)
-        };
         Self {
-            store: Store::mount(drive.clone(), options).unwrap(),
+            store: damaged(self.store, drive, runtime(&self.clock)),
             ..self
         }
     }
