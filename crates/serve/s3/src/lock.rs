@@ -356,13 +356,11 @@ pub fn may_change(
     Err(Refusal::Retained(old))
 }
 
-/// Whether a legal hold may be put on (`new`) or taken off. Only administrators of the bucket may take one off.
+/// Whether a legal hold may be put on (`new`) or taken off. Only administrators of the bucket may take one off. One that
+/// cannot be read is not replaced either: what is put on can be taken off.
 pub fn may_hold(old: Read<Option<bool>>, new: bool, is_admin: bool) -> Result<(), Refusal> {
-    if new {
-        return Ok(());
-    }
     match old? {
-        Some(true) if !is_admin => Err(Refusal::Held),
+        Some(true) if !new && !is_admin => Err(Refusal::Held),
         _ => Ok(()),
     }
 }

@@ -138,11 +138,10 @@ fn a_legal_hold_is_taken_off_by_who_administers() {
         assert_eq!(found.is_ok(), allowed, "{old:?} {new} {is_admin}");
     }
     let unreadable = Unreadable(LEGAL_HOLD);
-    assert_eq!(may_hold(Err(unreadable), true, false), Ok(()));
-    assert_eq!(
-        may_hold(Err(unreadable), false, true),
-        Err(unreadable.into())
-    );
+    for new in [true, false] {
+        let found = may_hold(Err(unreadable), new, true);
+        assert_eq!(found, Err(unreadable.into()));
+    }
 }
 
 #[test]
