@@ -52,6 +52,11 @@ impl Version {
         })
     }
 
+    /// Whether its number leaves enough for all versions to come. Archives may have any; the server counts from 0.
+    pub fn leaves_room(&self) -> bool {
+        self.number() < 1 << 63
+    }
+
     /// Whether its id is [`NULL`].
     pub fn is_null(&self) -> bool {
         self.0.ends_with(NULL)

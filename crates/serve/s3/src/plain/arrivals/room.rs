@@ -14,7 +14,8 @@ pub enum Room {
     Same,
     /// Another version is in its place, which is the same object: entity tag and all other attributes are equal.
     Equal,
-    /// Another version has its id, or it would be the current version but older than others.
+    /// Another version has its id, or it would be the current version but older than others, or no version could follow
+    /// it.
     Taken,
 }
 
@@ -51,10 +52,8 @@ pub fn room(
         return Ok(Room::beside(&current, &version, attributes));
     }
     let newest = earlier.newest()?.map(|(version, _)| version);
-    Ok(match earlier.has_room_for(&version, newest.as_ref())? {
-        true => Room::Free,
-        false => Room::Taken,
-    })
+    let fits = version.leaves_room() && earlier.has_room_for(&version, newest.as_ref())?;
+    Ok(if fits { Room::Free } else { Room::Taken })
 }
 
 /// Whether an object with these attributes may become an earlier version with this name in `.versions/BUCKET`.
@@ -77,6 +76,7 @@ pub fn room_beside(
         current.is_some_and(|current| version <= current || version.is_null() && current.is_null());
     let key = &*key;
     let earlier = Earlier { store, bucket, key };
-    let is_taken = is_taken || version.is_null() && earlier.null()?.is_some();
+    let is_taken =
+        is_taken || !version.leaves_room() || version.is_null() && earlier.null()?.is_some();
     Ok(if is_taken { Room::Taken } else { Room::Free })
 }

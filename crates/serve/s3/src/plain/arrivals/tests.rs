@@ -351,6 +351,32 @@ fn what_has_come_above_does_not_come_again() {
     assert_eq!(bed.versions()["a"].len(), 3);
 }
 
+/// The versions behind it would have one number, and one id.
+#[test]
+fn a_version_that_no_other_can_follow_does_not_come_as_it_is() {
+    for is_beside in [false, true] {
+        let mut bed = Bed::new();
+        let last = format!("{:032x}", 0);
+        let (collection, name) = match is_beside {
+            false => (BUCKET.to_owned(), "a".to_owned()),
+            true => (versions_of(BUCKET), format!("a\0\0{last}")),
+        };
+        let brought = Brought {
+            collection,
+            name: (&*name).into(),
+            attributes: Attributes::from([(VERSION.to_owned(), last.into())]),
+            bytes: bed.bytes(),
+        };
+        bed.import(vec![brought], true);
+        for _ in 0..3 {
+            bed.put("a", false);
+            bed.check();
+        }
+        let versions = bed.versions()["a"].len();
+        assert_eq!(versions, if is_beside { 3 } else { 4 });
+    }
+}
+
 /// All reads of the drive fail while it is set.
 #[derive(Default)]
 struct Unreadable(AtomicBool);
