@@ -53,10 +53,10 @@ pub fn of_store(error: store::Error) -> S3Error {
 /// What can be done about a lack of space.
 fn way_out(error: &store::Error) -> &'static str {
     match error.leaves_deletes() {
-        true => "deleting objects still works",
+        true => "deleting objects still works, in a bucket with versions by versionId",
         false => {
-            "deleting objects still works unless it is the host's disk that is full: free space there, and start the \
-             server again if it goes on refusing writes"
+            "deleting objects, in a bucket with versions by versionId, still works unless it is the host's disk that is \
+             full: free space there, and start the server again if it goes on refusing writes"
         }
     }
 }
@@ -257,7 +257,7 @@ mod tests {
             error.message().unwrap().to_owned()
         };
         assert!(words(0).contains("unless it is the host's disk"));
-        assert!(words(16 << 20).ends_with("deleting objects still works"));
+        assert!(words(16 << 20).ends_with("by versionId"));
     }
 
     #[test]
