@@ -75,7 +75,8 @@ pub fn append<Z: Zones, T>(
 
 /// Whether an error is one of a single zone, so that the same write may succeed in another zone.
 pub fn is_of_zone(error: &ZoneError) -> bool {
-    !matches!(error, ZoneError::PowerLost { .. }) && !error.is_host_full()
+    let is_of_all = matches!(error, ZoneError::PowerLost { .. });
+    !is_of_all && !error.is_host_full() && !error.is_host_read_only()
 }
 
 /// Whether the drive's limit of open or active zones was reached, which is no fault of the zone.

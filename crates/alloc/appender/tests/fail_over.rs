@@ -119,13 +119,18 @@ fn what_fails_in_a_zone_is_tried_in_others_but_not_for_ever() {
 }
 
 #[test]
-fn a_full_disk_of_the_host_is_no_fault_of_a_zone() {
-    let drive = drive();
-    let fault = Fault::Io(io::ErrorKind::StorageFull);
-    drive.add(Plan::from(ZoneCommand::Write, 1, fault));
-    let mut zones = zones(&drive);
-    assert!(put(&mut zones, &[1]).unwrap_err().is_host_full());
-    assert_eq!(zones.failed, 0);
+fn a_host_that_takes_no_write_is_no_fault_of_a_zone() {
+    for kind in [
+        io::ErrorKind::StorageFull,
+        io::ErrorKind::ReadOnlyFilesystem,
+    ] {
+        let drive = drive();
+        drive.add(Plan::from(ZoneCommand::Write, 1, Fault::Io(kind)));
+        let mut zones = zones(&drive);
+        let error = put(&mut zones, &[1]).unwrap_err();
+        assert!(error.is_host_full() || error.is_host_read_only());
+        assert_eq!(zones.failed, 0);
+    }
 }
 
 #[test]

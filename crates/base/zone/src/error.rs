@@ -179,6 +179,12 @@ impl ZoneError {
     pub fn is_host_full(&self) -> bool {
         matches!(self, Self::Io { source, .. } if is_full(source.kind()))
     }
+
+    /// Whether the file system under the file of an emulated drive is read-only. Nothing was written, and the zone is as
+    /// good as others.
+    pub fn is_host_read_only(&self) -> bool {
+        matches!(self, Self::Io { source, .. } if source.kind() == std::io::ErrorKind::ReadOnlyFilesystem)
+    }
 }
 
 /// Whether an error of this kind says that a file cannot grow: its file system is full, or a quota or a limit on the size
@@ -194,7 +200,7 @@ mod tests {
     use std::io::ErrorKind;
 
     #[test]
-    fn a_file_that_cannot_grow_is_no_fault_of_a_zone() {
+    fn a_file_that_takes_no_write_is_no_fault_of_a_zone() {
         let of = |kind: ErrorKind| ZoneError::Io {
             command: ZoneCommand::Write,
             at: ByteOffset(0),
@@ -207,5 +213,7 @@ mod tests {
         ];
         assert!(full.into_iter().all(|kind| of(kind).is_host_full()));
         assert!(!of(ErrorKind::Other).is_host_full());
+        assert!(of(ErrorKind::ReadOnlyFilesystem).is_host_read_only());
+        assert!(!of(ErrorKind::Other).is_host_read_only());
     }
 }

@@ -78,6 +78,15 @@ impl Freelist {
         });
     }
 
+    /// Takes back a write of `bytes` at the end of the pinned `zone`, of which nothing was written: the zone is open
+    /// again.
+    pub fn take_back(&self, zone: ZoneId, bytes: u64) {
+        self.table.lock().change(zone, |zone| {
+            zone.row.written = zone.row.written.saturating_sub(bytes);
+            zone.now.open = true;
+        });
+    }
+
     /// Counts `bytes` of those written to `zone` as a segment summary.
     pub fn add_summary(&self, zone: ZoneId, bytes: u64) {
         self.table.lock().change(zone, |zone| {

@@ -64,16 +64,21 @@ struct Room<'a> {
     /// The stream's lock, without zone append: it keeps writes in order.
     order: Option<MutexGuard<'a, State>>,
     is_filled: bool,
+    /// The write has failed and nothing of it was written.
+    is_untouched: bool,
 }
 
 impl Drop for Room<'_> {
     fn drop(&mut self) {
         let (stream, zone) = (self.stream, self.at.zone);
-        let order = self.order.take();
-        if !self.is_filled {
-            stream.leave_under(order, zone);
+        let mut order = self.order.take();
+        if self.is_untouched && stream.take_back(order.as_mut(), self.at, self.length) {
+            stream.freelist.unpin(zone);
+        } else if !self.is_filled {
+            stream.leave_under(order.take(), zone);
             stream.freelist.unpin(zone);
         }
+        drop(order);
         if stream.appends() {
             let mut state = stream.state.lock();
             state.under_way -= 1;
@@ -166,6 +171,8 @@ impl Stream {
         appender::append(&mut zones, |_, room| {
             let placed = self.write(room, &data[..room.length as usize]);
             room.is_filled = placed.is_ok();
+            let failed = placed.as_ref().err();
+            room.is_untouched = failed.is_some_and(ZoneError::is_host_read_only);
             placed.map(Some).map_err(AppendError::Drive)
         })
     }
@@ -203,7 +210,38 @@ impl Stream {
             length,
             order: (!self.appends()).then_some(state),
             is_filled: false,
+            is_untouched: false,
         })
+    }
+
+    /// Takes back the room of a write that wrote nothing, so that the next one follows the one before; false if room
+    /// after it has been allotted already, or the zone has been left.
+    fn take_back(
+        &self,
+        order: Option<&mut MutexGuard<'_, State>>,
+        at: ZoneAddress,
+        length: u64,
+    ) -> bool {
+        let (zone, has_lock) = (at.zone, order.is_some());
+        let mut lock;
+        let state = match order {
+            Some(state) => &mut **state,
+            None => {
+                lock = self.state.lock();
+                &mut *lock
+            }
+        };
+        // If the lock was held since, a zone that is not open any more is one that this write would have filled.
+        let end = at.offset + length;
+        let is_last = state
+            .open
+            .map_or(has_lock, |open| (open.zone, open.used) == (zone, end));
+        if is_last {
+            let used = at.offset;
+            state.open = Some(OpenZone { zone, used });
+            self.freelist.take_back(zone, length);
+        }
+        is_last
     }
 
     fn write(&self, room: &Room<'_>, bytes: &[u8]) -> Result<Placed, ZoneError> {

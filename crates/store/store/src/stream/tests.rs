@@ -111,6 +111,41 @@ fn a_full_disk_of_the_host_is_no_fault_of_the_zone() {
     assert_eq!(cleanable(&stream), [ZoneId(0)]);
 }
 
+#[test]
+fn a_read_only_file_system_of_the_host_takes_no_zone_out_of_use() {
+    for max_append_bytes in [0, BLOCK as u32] {
+        let drive = Arc::new(Faults::new(
+            MemoryDrive::new(geometry(max_append_bytes)).unwrap(),
+        ));
+        let stream = stream(drive.clone());
+        for used in 0..3 {
+            for command in [ZoneCommand::Write, ZoneCommand::Append, ZoneCommand::Finish] {
+                let fault = Fault::Io(io::ErrorKind::ReadOnlyFilesystem);
+                drive.add(Plan::from(command, 1, fault));
+            }
+            assert!((0..20).all(|_| append(&stream).is_none()), "{used}");
+            drive.clear();
+            assert_eq!(append(&stream), Some(ZoneId(0)), "{used}");
+        }
+        assert_eq!(stream.freelist.failures(ZoneId(0)), 0);
+        assert_eq!(cleanable(&stream), []);
+        assert_eq!(stream.freelist.zone(ZoneId(0)).0, 3 * BLOCK);
+    }
+}
+
+/// The write that would fill a zone fails, and is made again.
+#[test]
+fn the_last_block_of_a_zone_is_written_once_the_host_is_writable_again() {
+    let drive = Arc::new(Faults::new(MemoryDrive::new(geometry(0)).unwrap()));
+    let stream = stream(drive.clone());
+    (0..3).for_each(|_| assert_eq!(append(&stream), Some(ZoneId(0))));
+    let fault = Fault::Io(io::ErrorKind::ReadOnlyFilesystem);
+    drive.add(Plan::at(ZoneCommand::Write, 1, fault));
+    assert_eq!(append(&stream), None);
+    assert_eq!(append(&stream), Some(ZoneId(0)));
+    assert_eq!(append(&stream), Some(ZoneId(1)));
+}
+
 /// Appends slowly, so that other appends run meanwhile.
 struct Slow;
 
