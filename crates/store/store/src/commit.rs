@@ -249,7 +249,8 @@ impl Inner {
     }
 
     /// Purges maps and omaps that lost their last name and that no reader has open: about a thousand rows at a time, as
-    /// long as `goes_on` is true. True if there were any.
+    /// long as `goes_on` is true. True if there were any. One with a damaged row stays doomed on the drive until the
+    /// next mount tries again, and does not keep the others from being purged.
     pub(crate) fn purge_doomed(&self, goes_on: impl Fn() -> bool) -> Result<bool> {
         let mut any = false;
         while let Some((map, mut purged)) = self.open_maps.take_doomed() {
@@ -257,14 +258,20 @@ impl Inner {
             let (is_gone, goes_on) = loop {
                 match (self.purge(map, &mut purged), goes_on()) {
                     (Ok(false), true) => {}
-                    (Ok(is_gone), goes_on) => break (Ok(is_gone), goes_on),
-                    (Err(error), _) => break (Err(error), false),
+                    done => break done,
                 }
             };
-            if !matches!(is_gone, Ok(true)) {
-                self.open_maps.leave_doomed(map, purged);
+            match is_gone {
+                Ok(true) => {}
+                Err(error) if error.is_damage() => {
+                    tracing::error!(%error, map, "what was removed cannot be given back");
+                    self.remember_damage(&error);
+                }
+                unfinished => {
+                    self.open_maps.leave_doomed(map, purged);
+                    unfinished?;
+                }
             }
-            is_gone?;
             if !goes_on {
                 break;
             }
@@ -313,3 +320,8 @@ impl Inner {
         Ok(is_last)
     }
 }
+
+#[cfg(test)]
+// A failed unwrap is a failed test.
+#[allow(clippy::unwrap_used)]
+mod tests;

@@ -67,17 +67,20 @@ impl Inner {
         })
     }
 
-    /// Remembers damage found in rows.
-    pub(crate) fn remember_damage(&self, error: &Error) -> Result<()> {
+    /// Remembers damage found in rows, if that can be written.
+    pub(crate) fn remember_damage(&self, error: &Error) {
         let what = error.to_string();
-        self.change(|known| match known.iter().any(|entry| entry.what == what) {
+        let changed = self.change(|known| match known.iter().any(|entry| entry.what == what) {
             true => known.to_vec(),
             false => known
                 .iter()
                 .cloned()
                 .chain([self.entry(ROWS, &what)])
                 .collect(),
-        })
+        });
+        if let Err(error) = changed {
+            tracing::error!(%error, %what, "damage that was found cannot be written down");
+        }
     }
 
     /// Forgets damage found in rows, after all rows could be read.

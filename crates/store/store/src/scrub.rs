@@ -96,9 +96,8 @@ impl Inner {
             .and_then(|()| self.scrub_all(deep, goes));
         if let Err(error) = &done
             && error.is_damage()
-            && let Err(error) = self.remember_damage(error)
         {
-            tracing::error!(%error, "what the scrub has found cannot be written down");
+            self.remember_damage(error);
         }
         self.scrubber.note(|status| {
             status.running = false;

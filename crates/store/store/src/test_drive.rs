@@ -3,9 +3,11 @@
 // A failed unwrap is a failed test.
 #![allow(clippy::unwrap_used)]
 
+use crate::opened::Opened;
 use crate::{Attributes, MkfsOptions, MountOptions, Store, Transaction};
 use device::changed::{Change, Changed};
 use device::{MemoryDrive, ZonedDevice};
+use kv::{Batch, Durability};
 use kv_log::KvLog;
 use runtime::Runtime;
 use std::sync::Arc;
@@ -39,13 +41,26 @@ pub(crate) fn drive() -> Arc<MemoryDrive> {
     drive
 }
 
-pub(crate) fn mount(drive: &Arc<impl ZonedDevice + 'static>) -> Store {
-    let options = MountOptions {
+/// Without background threads.
+pub(crate) fn options() -> MountOptions {
+    MountOptions {
         background: false,
         runtime: Runtime::seeded(0),
         ..MountOptions::new(KvLog)
-    };
-    Store::mount(drive.clone(), options).unwrap()
+    }
+}
+
+pub(crate) fn mount(drive: &Arc<impl ZonedDevice + 'static>) -> Store {
+    Store::mount(drive.clone(), options()).unwrap()
+}
+
+/// Changes rows of a store that is not mounted.
+pub(crate) fn change(drive: &Arc<MemoryDrive>, rows: impl FnOnce(&Opened, &mut Batch)) {
+    let opened = Opened::open(drive.clone(), &options()).unwrap();
+    let mut batch = Batch::default();
+    rows(&opened, &mut batch);
+    opened.kv.write(&batch, Durability::Synced).unwrap();
+    opened.close().unwrap();
 }
 
 /// A store on a drive whose commands `change` replaces.

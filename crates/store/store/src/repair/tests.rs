@@ -4,14 +4,11 @@ use crate::format::extent;
 use crate::format::key;
 use crate::format::onode::Onode;
 use crate::opened::Opened;
-use crate::test_drive;
+use crate::test_drive::{self, change, options};
 use crate::{Attributes, HashPrefix, HashSource, Hashed, MountOptions, Store, Transaction};
 use device::wrap::faults::{Fault, Faults, Plan};
 use device::{MemoryDrive, ZonedDevice};
-use kv::{Batch, Durability};
-use kv_log::KvLog;
 use object::Content;
-use runtime::Runtime;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -19,14 +16,6 @@ use zone::{ZoneAddress, ZoneCommand};
 
 /// Bytes of objects by collection and name.
 type Objects = BTreeMap<(String, String), Vec<u8>>;
-
-fn options() -> MountOptions {
-    MountOptions {
-        background: false,
-        runtime: Runtime::seeded(0),
-        ..MountOptions::new(KvLog)
-    }
-}
 
 fn put(store: &Store, collection: &str, name: &str, seed: u64, length: usize) {
     let mut bytes = vec![0; length];
@@ -54,15 +43,6 @@ fn objects(store: &Store) -> Objects {
         }
     }
     found
-}
-
-/// Changes rows of a store that is not mounted.
-fn change(drive: &Arc<MemoryDrive>, rows: impl FnOnce(&Opened, &mut Batch)) {
-    let opened = Opened::open(drive.clone(), &options()).unwrap();
-    let mut batch = Batch::default();
-    rows(&opened, &mut batch);
-    opened.kv.write(&batch, Durability::Synced).unwrap();
-    opened.close().unwrap();
 }
 
 fn rows(opened: &Opened, namespace: u8) -> Vec<(Vec<u8>, Vec<u8>)> {

@@ -1,0 +1,94 @@
+//! Removed objects of which a row is damaged.
+
+use crate::format::key;
+use crate::inner::Inner;
+use crate::test_drive::{change, drive, mount, put, remove};
+use crate::{Attributes, Store, Transaction};
+use kv::{Batch, Durability, Kv};
+
+/// Overwrites all extents of doomed maps.
+fn damage_doomed(kv: &Kv, batch: &mut Batch) {
+    for row in kv.scan(&[key::DOOMED], Some(&[key::DOOMED + 1])) {
+        let map = key::map(key::parse_doomed(&row.unwrap().0).unwrap());
+        for row in kv.scan(&map, key::after_prefix(&map).as_deref()) {
+            batch.put(&row.unwrap().0, &[9]);
+        }
+    }
+    assert_eq!(batch.changes().count(), 1);
+}
+
+/// Removes an object while it is open, so that its rows are left to the purge.
+fn doom(store: &Store, name: &str) {
+    let reader = store.open("c", name).unwrap();
+    remove(store, name);
+    drop(reader);
+}
+
+fn doomed(inner: &Inner) -> usize {
+    let kv = inner.kv().unwrap();
+    kv.scan(&[key::DOOMED], Some(&[key::DOOMED + 1])).count()
+}
+
+#[test]
+fn a_damaged_row_of_a_removed_object_does_not_refuse_the_mount() {
+    let drive = drive();
+    let store = mount(&drive);
+    put(&store, "damaged");
+    put(&store, "whole");
+    doom(&store, "damaged");
+    drop(store);
+    change(&drive, |opened, batch| damage_doomed(&opened.kv, batch));
+    for _ in 0..2 {
+        let store = mount(&drive);
+        doom(&store, "whole");
+        let named = store.health().unwrap().metadata;
+        assert!(
+            named.len() == 1 && named[0].contains("no extent"),
+            "{named:?}"
+        );
+        put(&store, "whole");
+        assert_eq!(doomed(&store.inner), 2);
+        store.tend().unwrap();
+        assert_eq!(doomed(&store.inner), 1);
+        store.unmount().unwrap();
+    }
+}
+
+#[test]
+fn a_damaged_row_of_a_removed_object_stops_neither_cleaner_nor_puts() {
+    let store = mount(&drive());
+    let put_large = |number: u32| {
+        let mut writer = store.writer(Some(512 << 10))?;
+        writer.write(&[number as u8; 512 << 10])?;
+        let mut tx = Transaction::new();
+        tx.put("c", number.to_string(), writer.finish()?, Attributes::new());
+        store.commit(tx)
+    };
+    put(&store, "damaged");
+    let mut tx = Transaction::new();
+    tx.omap_set(
+        "c",
+        "damaged",
+        [(b"key".to_vec(), b"value".to_vec())].into(),
+    );
+    store.commit(tx).unwrap();
+    let stored = (0..).find(|number| put_large(*number).is_err()).unwrap();
+    for number in (0..stored).step_by(2) {
+        remove(&store, &number.to_string());
+    }
+    doom(&store, "damaged");
+    let inner = &store.inner;
+    let mut batch = Batch::default();
+    let kv = inner.kv().unwrap();
+    damage_doomed(&kv, &mut batch);
+    kv.write(&batch, Durability::Synced).unwrap();
+    drop(kv);
+    assert_eq!(doomed(inner), 2);
+    // Half of each zone is dead.
+    for number in (0..stored / 2).step_by(2) {
+        put_large(number).unwrap();
+    }
+    assert_eq!(doomed(inner), 1, "the omap is purged");
+    store.tend().unwrap();
+    assert!(!store.health().unwrap().metadata.is_empty());
+}
