@@ -67,11 +67,12 @@ impl Inner {
     /// One round of background work; false if there was nothing to do. `waits` is called between any two pieces of I/O
     /// with the moment until which the pace makes the cleaner wait, and may return earlier.
     pub(crate) fn tend(&self, waits: &mut dyn FnMut(Duration)) -> Result<bool> {
+        // First, so that a round that fails before it cleans has been asked for, too, and does not begin again at once.
+        let asked = self.cleaner.asked();
         let purged = self.purge_doomed(|| !self.cleaner.has_ended())?;
         if !self.read_only {
             self.reset_again(Duration::MAX)?;
         }
-        let asked = self.cleaner.asked();
         self.update_reserves();
         let (pressure, why) = match asked {
             Asked {

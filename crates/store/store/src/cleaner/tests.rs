@@ -1,4 +1,5 @@
 use super::*;
+use crate::test_drive::{drive, mount};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use zone_alloc::Greedy;
 
@@ -59,4 +60,19 @@ fn a_start_is_not_forgotten_with_the_one_before() {
     let asked = cleaner.asked();
     cleaner.found_nothing(asked);
     assert!(!cleaner.asked().requested);
+}
+
+/// Otherwise, the cleaner's thread would begin again at once, for ever.
+#[test]
+fn a_round_that_fails_before_it_cleans_is_over() {
+    let store = mount(&drive());
+    let inner = &store.inner;
+    store.clean_start().unwrap();
+    inner.open_maps.doom([7]);
+    // Without a database, no map is purged.
+    let kv = inner.kv.write().take();
+    assert!(store.tend().is_err());
+    *inner.kv.write() = kv;
+    inner.cleaner.failed();
+    assert!(!store.clean_status().requested);
 }
