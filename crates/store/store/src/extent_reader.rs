@@ -20,9 +20,8 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use tracing::span::EnteredSpan;
-use zone::{ZoneError, ZoneId};
+use zone::ZoneId;
 use zone_alloc::Reading;
 
 /// Most bytes that one lookup and read covers; it bounds how long the reset of a zone waits for a reader.
@@ -321,18 +320,10 @@ impl<'a> ObjectAt<'a> {
     /// Reads raw bytes of a blob, whose first byte is the object's byte `base`.
     fn read_blob(&self, blob: &Blob, from: u32, target: &mut [u8], base: u64) -> Result<()> {
         let source = Source::cached(&*self.store.device, &self.store.data_cache);
-        let Err(failed) = read_blob(source, blob, from, target) else {
+        let read = || read_blob(source, blob, from, target);
+        let Err(failed) = self.store.read_twice(&self.label, read) else {
             return Ok(());
         };
-        // A drive may succeed at the second try.
-        if !matches!(failed.drive(), Some(ZoneError::PowerLost { .. }))
-            && read_blob(source, blob, from, target).is_ok()
-        {
-            let (object, zone) = (&self.label, failed.at.zone);
-            tracing::warn!(%object, %zone, %failed, "read at the second try");
-            self.store.reads_repeated.fetch_add(1, Ordering::Relaxed);
-            return Ok(());
-        }
         let at = failed.at;
         let error = failed.of(&self.label, base);
         self.store.set_aside_unreadable(at.zone, &error);

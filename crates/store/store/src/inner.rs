@@ -9,6 +9,7 @@
 //! are in `gate` from looking a place up to the end of the read. A zone is reset only when no row names a place in
 //! it and the readers that may have looked one up before have left.
 
+use crate::blob_reader::ReadError;
 use crate::cleaner::Cleaner;
 use crate::data_cache::DataCache;
 use crate::format::key;
@@ -43,7 +44,8 @@ use kv::{Batch, Durability, Kv};
 use runtime::Runtime;
 use runtime::sync::{MappedRwLockReadGuard, Mutex, RwLock, RwLockReadGuard, read_recursive};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::fmt;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use zone::{ZoneAddress, ZoneError, ZoneId};
@@ -159,14 +161,40 @@ impl Inner {
         Ok(())
     }
 
+    /// Reads with `read` and, if that fails, once more: a drive may succeed at the second try. `of` names what is read.
+    pub fn read_twice<T>(
+        &self,
+        of: impl fmt::Display,
+        mut read: impl FnMut() -> Result<T, ReadError>,
+    ) -> Result<T, ReadError> {
+        let failed = match read() {
+            Err(failed) if !matches!(failed.drive(), Some(ZoneError::PowerLost { .. })) => failed,
+            done => return done,
+        };
+        let Ok(done) = read() else {
+            return Err(failed);
+        };
+        tracing::warn!(%of, zone = %failed.at.zone, %failed, "read at the second try");
+        self.reads_repeated.fetch_add(1, Ordering::Relaxed);
+        Ok(done)
+    }
+
+    /// Whether the drive reads anything: one that does not answer says nothing about its zones.
+    fn reads_anything(&self) -> bool {
+        let geometry = self.device.geometry();
+        let mut block = vec![0; geometry.block_size as usize];
+        BlueFs::superblock_zones(geometry)
+            .into_iter()
+            .any(|zone| self.device.read(geometry.start(zone), &mut block).is_ok())
+    }
+
     /// Sets `zone` aside after a read in it failed: what can be read stays in place, and cleaning does not try the zone
     /// again and again.
     pub fn set_aside_unreadable(&self, zone: ZoneId, error: &Error) {
         let of_zone = match error {
             Error::Drive(error) => is_of_zone(error),
-            Error::ChecksumMismatch { .. }
-            | Error::Unreadable { .. }
-            | Error::CorruptMetadata { .. } => true,
+            Error::Unreadable { .. } => self.reads_anything(),
+            Error::ChecksumMismatch { .. } | Error::CorruptMetadata { .. } => true,
             _ => false,
         };
         if !of_zone {

@@ -213,7 +213,7 @@ impl Inner {
             }
             let mut parts = Parts::new();
             for (index, _) in here {
-                let bytes = self.fragment(found.blob(), index, pieces);
+                let bytes = self.fragment(found.blob(), index, pieces, name);
                 let bytes = bytes.map_err(|failed| self.unreadable(failed, name))?;
                 parts.push((index, bytes));
             }
@@ -291,8 +291,9 @@ impl Inner {
         let mut bytes_moved = 0;
         for movable in self.uncommitted.in_zone(zone) {
             let run = &movable.run;
-            let bytes = self.fragment(&run.blob(), 0, pieces);
-            let bytes = bytes.map_err(|failed| self.unreadable(failed, "an upload under way"))?;
+            let of = "an upload under way";
+            let bytes = self.fragment(&run.blob(), 0, pieces, of);
+            let bytes = bytes.map_err(|failed| self.unreadable(failed, of))?;
             bytes_moved += bytes.len() as u64;
             let copy = self.moved_copy(zone, &bytes, |part| Stored::again(run, part), pieces)?;
             copies.push((movable, copy));
@@ -320,19 +321,21 @@ impl Inner {
         CleanError::Unreadable(error)
     }
 
-    /// The stored bytes of a fragment.
+    /// The stored bytes of a fragment; a failed read is repeated once, as for a user.
     fn fragment(
         &self,
         blob: &Blob,
         index: usize,
         pieces: &mut Pieces<'_>,
+        of: impl fmt::Display,
     ) -> Result<Vec<u8>, ReadError> {
         let range = fragment_range(blob, index);
         let mut bytes = Vec::with_capacity(range.len());
         for from in range.clone().step_by(PIECE) {
             let part = from..range.end.min(from + PIECE as u32);
             pieces.next(part.len() as u64);
-            bytes.extend(read_part(&*self.device, blob, part)?);
+            let read = || read_part(&*self.device, blob, part.clone());
+            bytes.extend(self.read_twice(&of, read)?);
         }
         Ok(bytes)
     }

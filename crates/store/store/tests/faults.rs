@@ -105,3 +105,28 @@ fn an_upload_is_refused_when_a_zone_with_a_part_of_it_is_lost() {
     assert!(is_lost, "{refused:?}");
     put(&store, "again", &pattern(3, OBJECT)).unwrap();
 }
+
+/// The cleaner reads again, as it does for users, before it gives a zone up.
+#[test]
+fn a_read_that_fails_once_costs_the_cleaner_no_zone() {
+    let (drive, store) = on_failing_drive(96);
+    half_dead(&store);
+    let fault = Fault::Io(io::ErrorKind::Other);
+    drive.add(Plan::at(ZoneCommand::Read, 1, fault).in_zone(next_victim(&store)));
+    assert!(store.clean_one().unwrap());
+    assert_eq!(store.clean_status().set_aside_zones, 0);
+    assert_eq!(store.health().unwrap().wear.reads_repeated, 1);
+}
+
+#[test]
+fn a_drive_that_reads_nothing_loses_no_zone() {
+    let (drive, store) = on_failing_drive(96);
+    let kept = half_dead(&store);
+    let fault = Fault::Io(io::ErrorKind::Other);
+    drive.add(Plan::from(ZoneCommand::Read, 1, fault));
+    store.clean_one().unwrap_err();
+    read(&store, &kept[0].to_string()).unwrap_err();
+    drive.clear();
+    assert_eq!(store.clean_status().set_aside_zones, 0);
+    assert!(store.clean_one().unwrap());
+}
