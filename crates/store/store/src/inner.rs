@@ -202,9 +202,10 @@ impl Inner {
         }
         let (why, what) = (SetAside::Unreadable, error.to_string());
         let is_new = match error {
-            Error::Drive(ZoneError::Offline { .. }) => {
-                self.freelist.set_aside_for_good(zone, why, what)
-            }
+            Error::Unreadable {
+                source: ZoneError::Offline { .. },
+                ..
+            } => self.freelist.set_aside_for_good(zone, why, what),
             _ => self.freelist.set_aside(zone, why, what),
         };
         if is_new {

@@ -182,3 +182,23 @@ fn a_zone_with_nothing_but_summaries_is_out_of_use_as_well() {
     assert_eq!((health.unusable_zones, health.wear.zones_lost), (1, 1));
     assert_eq!((space.unusable_bytes, space.set_aside_bytes), (1 << 20, 0));
 }
+
+/// Whatever finds it offline: no reset is tried, and nothing waits for one.
+#[test]
+fn a_zone_that_a_read_finds_offline_is_out_of_use_with_its_last_object() {
+    let (drive, store) = filled(40);
+    store.seal_open_zones().unwrap();
+    let zones = store.zones().into_iter();
+    let worn = zones.max_by_key(|zone| zone.live_bytes).unwrap();
+    let offline = ZoneCondition::Offline;
+    drive.set_condition(worn.zone, offline).unwrap();
+    for number in 0..40 {
+        if crate::common::read(&store, &number.to_string()).is_err() {
+            let mut tx = store::Transaction::new();
+            tx.remove("c", number.to_string());
+            store.commit(tx).unwrap();
+        }
+    }
+    let space = store.statfs();
+    assert_eq!((space.unusable_bytes, space.set_aside_bytes), (1 << 20, 0));
+}
