@@ -110,7 +110,10 @@ impl Inner {
         let round = round?;
         match round {
             Round::Cleaned(_) => self.cleaner.cleaned(),
-            Round::Nothing => self.cleaner.found_nothing(asked),
+            Round::Nothing => {
+                self.cleaner.found_nothing(asked);
+                return Ok(self.drain(&mut pieces)?.is_some());
+            }
             Round::Left => {}
         }
         Ok(matches!(round, Round::Cleaned(_)))
@@ -149,23 +152,27 @@ impl Inner {
             return Ok(None);
         };
         // Chosen only now: while this thread waited for its turn, the zone may have been reset and be written again.
-        let Some(zone) = next() else {
-            return Ok(None);
-        };
-        self.cleaner.begin(zone.zone, zone.live, Reason::ReadOnly);
-        match self.clean_zone(zone, pieces) {
-            // The reset is refused, and the empty zone is out of use.
-            Ok(Emptied::AndReset) => {
-                self.cleaner.cleaned();
-                Ok(Some(zone.zone))
+        while let Some(zone) = next() {
+            self.cleaner.begin(zone.zone, zone.live, Reason::ReadOnly);
+            match self.clean_zone(zone, pieces) {
+                // The reset is refused, and the empty zone is out of use.
+                Ok(Emptied::AndReset) => {
+                    self.cleaner.cleaned();
+                    return Ok(Some(zone.zone));
+                }
+                // A reader may have it for long, and others hold data.
+                Ok(Emptied::NotReset) if zone.live > 0 => {}
+                Ok(Emptied::NotReset | Emptied::Left) => break,
+                Err(CleanError::Unreadable(error)) => {
+                    self.set_aside_unreadable(zone.zone, &error);
+                    if !self.freelist.is_unreadable(zone.zone) {
+                        return Err(error);
+                    }
+                }
+                Err(CleanError::Other(error)) => return Err(error),
             }
-            Ok(Emptied::NotReset | Emptied::Left) => Ok(None),
-            Err(CleanError::Unreadable(error)) => {
-                self.set_aside_unreadable(zone.zone, &error);
-                Ok(None)
-            }
-            Err(CleanError::Other(error)) => Err(error),
         }
+        Ok(None)
     }
 
     /// Whether the host's disk under a drive file is nearly full: dead bytes take space there, too.

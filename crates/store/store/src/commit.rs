@@ -133,7 +133,9 @@ impl Inner {
             .values()
             .map(|d| d.dead.max(0).unsigned_abs())
             .sum();
-        self.cleaner.after_commit(died, !staging.doomed.is_empty());
+        // A failed write of this data, or of another's, may have set a zone aside.
+        let has_more = !staging.doomed.is_empty() || self.freelist.takes_news();
+        self.cleaner.after_commit(died, has_more);
         Ok(number)
     }
 

@@ -13,6 +13,7 @@ use crate::zone_failures::SetAside;
 use object::Delta;
 use runtime::sync::Mutex;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) use table::Totals;
 use table::{Row, Table, Use};
 use zone::ZoneId;
@@ -29,6 +30,8 @@ pub(crate) struct ZoneSetAside {
 
 pub(crate) struct Freelist {
     table: Mutex<Table>,
+    /// A zone was set aside since [`Self::takes_news`] was last asked.
+    has_news: AtomicBool,
 }
 
 impl Freelist {
@@ -36,6 +39,7 @@ impl Freelist {
     pub fn new(zones: u32, capacity: u64) -> Self {
         Self {
             table: Mutex::new(Table::new(zones, capacity)),
+            has_news: AtomicBool::new(false),
         }
     }
 
@@ -135,7 +139,14 @@ impl Freelist {
         if !table.is_ours(zone) {
             return false;
         }
-        table.change_failures(zone, |failures| failures.set_aside(zone, why, error))
+        let is_new = table.change_failures(zone, |failures| failures.set_aside(zone, why, error));
+        self.has_news.fetch_or(is_new, Ordering::Release);
+        is_new
+    }
+
+    /// Whether a zone was set aside since the last call: the cleaner may have to empty it.
+    pub fn takes_news(&self) -> bool {
+        self.has_news.load(Ordering::Relaxed) && self.has_news.swap(false, Ordering::Acquire)
     }
 
     /// Like [`Self::set_aside`], for a zone that the drive reports as offline or read-only: once nothing in it is live

@@ -7,6 +7,7 @@ use crate::inner::Inner;
 use crate::losses::{Loss, Places};
 use crate::metadata_damage::or_name;
 use crate::scrubber::ScrubStatus;
+use crate::stream::why_set_aside;
 use crate::watchdog::PATIENCE;
 use crate::zone_failures::SetAside;
 use bluefs::{BlueFs, ZonePurpose};
@@ -14,7 +15,7 @@ use device::ZonedDevice;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering;
-use zone::{ZoneCommand, ZoneCondition, ZoneId};
+use zone::{ZoneCommand, ZoneCondition, ZoneDescriptor, ZoneId};
 use zone_alloc::Owner;
 
 /// Most objects and files that are listed by name; all objects are counted.
@@ -183,13 +184,11 @@ impl Inner {
         }
     }
 
-    /// Grades the drive by all that the report has found.
-    pub(crate) fn judge(&self, health: &mut Health) {
+    /// Grades the drive by all that the report has found, `told` being what [`Self::worn_zones`] returned.
+    pub(crate) fn judge(&self, health: &mut Health, told: &[ZoneDescriptor]) {
         let mut lost = self.out_of_use();
         lost.extend(health.zones.iter().map(|zone| zone.zone));
-        if health.waiting.is_empty() {
-            lost.extend(self.look_at_zones(health));
-        }
+        lost.extend(self.look_at_zones(health, told));
         health.wear = Wear {
             zones: self.device.geometry().drive_zones(),
             zones_lost: self.of_drive(lost).len() as u32,
@@ -219,20 +218,37 @@ impl Inner {
         zones.map(|zone| geometry.zone_of_drive(zone).0).collect()
     }
 
-    /// Zones of the drive that are read-only or offline, whatever they are used for.
-    fn look_at_zones(&self, health: &mut Health) -> Vec<ZoneId> {
-        let geometry = self.device.geometry();
+    /// Zones of the drive that are read-only or offline, whatever they are used for. The store's own are set aside, so
+    /// that the cleaner empties those that can be read: nothing else may ever write to a zone that is full.
+    pub(crate) fn worn_zones(&self) -> Vec<ZoneDescriptor> {
         // A drive that does not even report its zones has failed already.
         let mut zones = self
             .device
-            .report(ZoneId(0), geometry.zone_count)
+            .report(ZoneId(0), self.device.geometry().zone_count)
             .unwrap_or_default();
-        zones.retain(|zone| {
-            matches!(
-                zone.condition,
-                ZoneCondition::ReadOnly | ZoneCondition::Offline
-            )
+        zones.retain(|told| match why_set_aside(told.condition) {
+            Some(why) => {
+                self.set_aside_told(told, why);
+                true
+            }
+            None => false,
         });
+        zones
+    }
+
+    fn set_aside_told(&self, told: &ZoneDescriptor, why: SetAside) {
+        let (zone, what) = (told.id, format!("zone {} is {:?}", told.id, told.condition));
+        if self.freelist.set_aside_for_good(zone, why, what) {
+            tracing::error!(%zone, ?why, "a zone with object data is set aside");
+            self.data.leave(zone);
+            self.moved.leave(zone);
+            self.cleaner.nudge();
+        }
+    }
+
+    /// Names the zones of the metadata among those that are read-only or offline; returns the numbers of all.
+    fn look_at_zones(&self, health: &mut Health, zones: &[ZoneDescriptor]) -> Vec<ZoneId> {
+        let geometry = self.device.geometry();
         let purposes: BTreeMap<ZoneId, ZonePurpose> = self.fs.zones().into_iter().collect();
         let of_metadata = zones.iter().filter_map(|told| {
             Some(MetadataZone {
@@ -245,7 +261,7 @@ impl Inner {
         // The parts of a conventional zone are reported once.
         health.metadata_zones.sort_by_key(|told| told.zone);
         health.metadata_zones.dedup_by_key(|told| told.zone);
-        let zones: Vec<ZoneId> = zones.into_iter().map(|zone| zone.id).collect();
+        let zones: Vec<ZoneId> = zones.iter().map(|zone| zone.id).collect();
         for ring in BlueFs::superblock_zones(geometry).chunks(2) {
             if let [one, other] = ring
                 && ring.iter().all(|zone| zones.contains(zone))

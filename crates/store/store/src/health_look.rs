@@ -55,6 +55,11 @@ impl Inner {
 
     /// Current health; reuses the search of the earlier call `before` if possible.
     pub(crate) fn health_after(&self, before: Option<&HealthLook>) -> Result<HealthLook> {
+        // Before the rest, which names what this sets aside. A drive that does not answer would not answer this either.
+        let told = match self.waiting().is_empty() {
+            true => self.worn_zones(),
+            false => Vec::new(),
+        };
         let mut health = self.health_by_zones();
         let known = before.and_then(|before| before.found.clone());
         let mut took = Duration::ZERO;
@@ -82,7 +87,7 @@ impl Inner {
             }
             false => known,
         };
-        self.judge(&mut health);
+        self.judge(&mut health, &told);
         let now = self.runtime.now();
         Ok(HealthLook {
             health,

@@ -139,6 +139,7 @@ impl Inner {
     }
 
     fn scrub_metadata(&self, goes: Goes<'_>) -> Result<bool> {
+        self.worn_zones();
         let Some(mut report) = self.fs.scrub(goes)? else {
             return Ok(false);
         };

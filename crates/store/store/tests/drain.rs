@@ -1,12 +1,12 @@
 //! Zones that the drive makes read-only are drained while they can be read.
 
 use crate::common::{
-    assert_clean, contents, create_collection, geometry, mkfs, mount, pattern, put,
+    assert_clean, contents, create_collection, geometry, mkfs, mount, options, pattern, put,
 };
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
-use store::{CleaningReport, Store};
-use zone::ZoneCondition;
+use store::{CleanerChange, CleaningReport, MountOptions, Store};
+use zone::{ZoneCondition, ZoneId};
 
 const OBJECT: usize = 200_000;
 
@@ -22,40 +22,110 @@ fn filled(objects: u64) -> (Arc<MemoryDrive>, Store) {
     (drive, store)
 }
 
-/// Makes the zone with the most live bytes read-only, and returns these.
-fn wear_out(drive: &MemoryDrive, store: &Store) -> u64 {
+/// Makes the zone with the most live bytes read-only, and returns it.
+fn wear_out(drive: &MemoryDrive, store: &Store) -> ZoneId {
     let zones = store.zones().into_iter();
     let worn = zones.max_by_key(|zone| zone.live_bytes).unwrap();
+    assert!(worn.live_bytes > OBJECT as u64);
     drive
         .set_condition(worn.zone, ZoneCondition::ReadOnly)
         .unwrap();
-    worn.live_bytes
+    worn.zone
 }
 
+/// Whether the drive is mounted then or later, and also while the cleaner wants more free zones than there can be.
 #[test]
 fn a_zone_that_can_only_be_read_is_emptied() {
+    for (is_mounted, free_zones) in [(true, "1..2"), (false, "1..2"), (true, "60..61")] {
+        let (drive, store) = filled(40);
+        let mut store = store;
+        let all = contents(&store);
+        store.seal_open_zones().unwrap();
+        wear_out(&drive, &store);
+        let device: Arc<dyn ZonedDevice> = drive;
+        if !is_mounted {
+            store.unmount().unwrap();
+            store = mount(&device);
+        }
+        store.clean_change(CleanerChange {
+            free_zones: Some(free_zones.parse().unwrap()),
+            ..CleanerChange::default()
+        });
+        let before = store.statfs();
+        let health = store.health().unwrap();
+        assert_eq!((health.zones.len(), health.lost_objects), (1, 0));
+        while store.tend().unwrap() {}
+        let health = store.health().unwrap();
+        assert!(health.is_healthy(), "{health:?}");
+        assert_eq!(health.unusable_zones, 1);
+        assert_eq!(health.wear.lines(), ["1 zone of 64 lost or at risk"]);
+        assert!(store.statfs().capacity_bytes <= before.capacity_bytes);
+        assert_eq!(store.statfs().live_bytes, before.live_bytes);
+        assert!(contents(&store) == all);
+        assert!(!store.tend().unwrap(), "nothing is left to do");
+        assert_clean(&store);
+        drop(store);
+        assert!(contents(&mount(&device)) == all);
+    }
+}
+
+/// The scrub of the metadata, which a server does each day, finds it too.
+#[test]
+fn a_scrub_finds_a_zone_that_can_only_be_read() {
     let (drive, store) = filled(40);
-    let all = contents(&store);
-    let live = wear_out(&drive, &store);
-    assert!(live > OBJECT as u64);
-    store.unmount().unwrap();
-    let device: Arc<dyn ZonedDevice> = drive;
-    let store = mount(&device);
-    let before = store.statfs();
-    let health = store.health().unwrap();
-    assert_eq!((health.zones.len(), health.lost_objects), (1, 0));
+    store.seal_open_zones().unwrap();
+    wear_out(&drive, &store);
+    assert!(store.scrub(false, |_| true).unwrap());
+    assert_eq!(store.clean_status().set_aside_zones, 1);
     assert!(store.tend().unwrap());
-    let health = store.health().unwrap();
-    assert!(health.is_healthy(), "{health:?}");
-    assert_eq!(health.unusable_zones, 1);
-    assert_eq!(health.wear.lines(), ["1 zone of 64 lost or at risk"]);
-    assert!(store.statfs().capacity_bytes <= before.capacity_bytes);
-    assert_eq!(store.statfs().live_bytes, before.live_bytes);
-    assert!(contents(&store) == all);
-    assert!(!store.tend().unwrap(), "nothing is left to do");
-    assert_clean(&store);
-    drop(store);
-    assert!(contents(&mount(&device)) == all);
+    assert_eq!(store.clean_status().set_aside_zones, 0);
+}
+
+/// A server's cleaner does not wait for more to do once a write has found the zone.
+#[test]
+fn a_zone_that_a_write_finds_is_emptied_by_a_server() {
+    let (drive, store) = filled(4);
+    store.unmount().unwrap();
+    let device: Arc<dyn ZonedDevice> = drive.clone();
+    let options = MountOptions {
+        background: true,
+        ..options()
+    };
+    let store = Store::mount(device, options).unwrap();
+    put(&store, "open", &pattern(4, OBJECT)).unwrap();
+    let worn = wear_out(&drive, &store);
+    put(&store, "elsewhere", &pattern(5, OBJECT)).unwrap();
+    let is_left = || store.zones().iter().any(|zone| zone.zone == worn);
+    for _ in 0..2000 {
+        if !is_left() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert!(!is_left());
+    assert_eq!(contents(&store).len(), 6);
+}
+
+/// A zone that cannot be emptied does not keep another from it.
+#[test]
+fn a_zone_that_turns_out_unreadable_keeps_no_other_waiting() {
+    let (drive, store) = filled(40);
+    store.seal_open_zones().unwrap();
+    let first = wear_out(&drive, &store);
+    let at = drive.geometry().start(first);
+    let zones = store.zones().into_iter();
+    let mut others = zones.filter(|zone| zone.zone > first && zone.live_bytes > 0);
+    let second = others.next().unwrap().zone;
+    drive
+        .set_condition(second, ZoneCondition::ReadOnly)
+        .unwrap();
+    drive.decay(drive.geometry().address(at).unwrap(), 1, |bytes| {
+        bytes[0] ^= 1
+    });
+    assert_eq!(store.health().unwrap().zones.len(), 2);
+    assert!(store.tend().unwrap());
+    let zones = store.health().unwrap().zones;
+    assert_eq!((zones.len(), zones[0].zone), (1, first));
 }
 
 #[test]
