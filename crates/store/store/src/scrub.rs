@@ -164,6 +164,8 @@ impl Inner {
             (record.next_zone, record.bytes_read) = (0, 0);
             self.remember(&record)?;
         }
+        // Whether this call has read all rows of the pass.
+        let mut has_all = record.next_zone == 0;
         let mut remembered = (record.bytes_read, self.runtime.now());
         let zones = self.freelist.ours().into_iter().map(|(zone, ..)| zone);
         let zones: Vec<ZoneId> = zones.filter(|zone| zone.0 >= record.next_zone).collect();
@@ -173,8 +175,9 @@ impl Inner {
                 status.bytes_read = record.bytes_read;
             });
             self.write_down_met();
-            let (read, is_whole) = self.scrub_zone(zone, goes)?;
-            self.drop_lost_summaries(zone)?;
+            let read = self.scrub_zone(zone, goes);
+            let read = read.and_then(|read| self.drop_lost_summaries(zone).map(|()| read));
+            let (read, is_whole) = self.past_damage(read, &mut has_all)?.unwrap_or((0, true));
             record.bytes_read += read;
             record.next_zone = zone.0 + u32::from(is_whole);
             let (bytes, at) = remembered;
@@ -188,7 +191,8 @@ impl Inner {
             }
         }
         // Rows of damaged summaries, and those that waited in memory when a process was killed.
-        let Some(rows) = self.copy_rows_again(goes)? else {
+        let copied = self.copy_rows_again(goes);
+        let Some(rows) = self.past_damage(copied, &mut has_all)?.unwrap_or(Some(0)) else {
             return Ok(false);
         };
         self.scrubber.note(|status| status.rows_copied += rows);
@@ -197,12 +201,28 @@ impl Inner {
             began_micros: 0,
             ..record
         })?;
+        if !has_all {
+            return Ok(true);
+        }
         self.forget_damage_of_rows()?;
         if self.damage_rows(None)?.is_empty() {
             // Everything could be read, so what was unreadable once is readable or gone.
             self.freelist.try_unreadable_again();
         }
         Ok(true)
+    }
+
+    /// Goes on after damage to rows, which is remembered: `None`, and not all was read.
+    fn past_damage<T>(&self, done: Result<T>, has_all: &mut bool) -> Result<Option<T>> {
+        match done {
+            Err(error) if error.is_damage() => {
+                tracing::error!(%error, "the scrub goes on after a damaged row");
+                self.remember_damage(&error);
+                *has_all = false;
+                Ok(None)
+            }
+            done => done.map(Some),
+        }
     }
 
     /// Reads the live data in a zone and records its damage. Returns the bytes read, and whether the zone was read to
@@ -352,3 +372,8 @@ fn check_power(failed: &ReadError) -> Result<()> {
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+// A failed unwrap is a failed test.
+#[allow(clippy::unwrap_used)]
+mod tests;
