@@ -115,12 +115,16 @@ impl Inner {
     }
 
     /// Refuses `bytes` of new data while they would take the part of the host's disk that is left for deletes, after
-    /// cleaning what is dead. On a full disk the log's writes would fail, and nothing could be deleted any more.
+    /// cleaning what is dead, if that is enough. On a full disk the log's writes would fail, and nothing could be
+    /// deleted any more.
     fn admit_on_host(&self, bytes: u64) -> Result<()> {
         let kept = self.kept_on_host();
         while !self.host_has(bytes, kept) {
-            if !self.clean_one_zone(|| !self.host_has(bytes, kept))? {
-                let free = self.device.host_free_bytes().unwrap_or(0);
+            let free = self.device.host_free_bytes().unwrap_or(0);
+            let most = free.saturating_add(self.freelist.totals().dead_on_host());
+            // How much the purge of removed objects makes dead is not known before.
+            let is_in_vain = most < bytes.saturating_add(kept) && !self.open_maps.has_doomed();
+            if is_in_vain || !self.clean_one_zone(|| !self.host_has(bytes, kept))? {
                 return Err(Error::HostFull { free, kept });
             }
         }

@@ -36,6 +36,12 @@ impl Totals {
         (self.written + self.tails).saturating_sub(self.live + self.in_flight)
     }
 
+    /// Most bytes of a host's disk under the drive that cleaning can give back: unwritten tails take none there, and what
+    /// is in flight may not be written yet.
+    pub fn dead_on_host(&self) -> u64 {
+        (self.written + self.summaries).saturating_sub(self.live)
+    }
+
     /// Bytes of zones that objects cannot fill: never again, or not before others are removed.
     pub const fn given_up(&self) -> u64 {
         self.set_aside + self.out_of_use
