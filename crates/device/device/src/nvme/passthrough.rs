@@ -4,7 +4,7 @@
 use crate::rings::Rings;
 use io_uring::opcode::UringCmd80;
 use io_uring::{cqueue, squeue, types};
-use rustix::io::{Errno, retry_on_intr};
+use rustix::io::Errno;
 use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, ioctl, opcode};
 use std::ffi::c_void;
 use std::fs::File;
@@ -148,22 +148,36 @@ pub(super) fn submit(
     words: Words,
     data: Data<'_>,
 ) -> Result<u64, Failure> {
-    let mut command = PassthruCommand64 {
-        command: command(words, data).ok_or(Failure::System(Errno::INVAL))?,
-        result: 0,
-    };
-    let status = retry_on_intr(|| {
+    submit_by(words, data, |command| {
         let call = Call {
             opcode: match queue {
                 Queue::Admin => ADMIN,
                 Queue::Io => IO,
             },
-            command: Some(&mut command),
+            command: Some(command),
         };
         // SAFETY: `addr` and `data_len` are a slice that is borrowed until the call is over,
         // mutably where the opcode's lowest two bits say that data comes from the drive.
         unsafe { ioctl(file, call) }
-    });
+    })
+}
+
+/// As [`submit`], by the system call `call`. `EINTR` is no signal there: the kernel has cancelled the command after a
+/// timeout or a reset of the controller, and the drive may have executed it. One that only reads is repeated, once.
+fn submit_by(
+    words: Words,
+    data: Data<'_>,
+    mut call: impl FnMut(&mut PassthruCommand64) -> Result<i32, Errno>,
+) -> Result<u64, Failure> {
+    let reads = matches!(data, Data::FromDrive(_));
+    let mut command = PassthruCommand64 {
+        command: command(words, data).ok_or(Failure::System(Errno::INVAL))?,
+        result: 0,
+    };
+    let status = match call(&mut command) {
+        Err(Errno::INTR) if reads => call(&mut command),
+        status => status,
+    };
     match status.map_err(Failure::System)? & STATUS_MASK {
         0 => Ok(command.result),
         status => Err(Failure::Status(Status(status as u16))),
@@ -232,6 +246,25 @@ mod tests {
         assert_eq!(ADMIN, 0xc050_4e47);
         assert_eq!(IO, 0xc050_4e48);
         assert_eq!(RING_IO, 0xc048_4e80);
+    }
+
+    #[test]
+    fn what_the_kernel_has_cancelled_is_not_sent_again_unless_it_reads() {
+        let mut bytes = [0; 8];
+        for (data, most) in [
+            (Data::None, 1),
+            (Data::ToDrive(&[0; 8]), 1),
+            (Data::FromDrive(&mut bytes), 2),
+        ] {
+            let mut calls = 0;
+            let done = submit_by(Words::default(), data, |_| {
+                calls += 1;
+                assert!(calls < 9, "no end");
+                Err(Errno::INTR)
+            });
+            assert!(matches!(done, Err(Failure::System(Errno::INTR))));
+            assert_eq!(calls, most);
+        }
     }
 
     #[test]
