@@ -10,7 +10,7 @@ use std::io;
 
 /// Largest block for which data may stand for the write pointer: a killed process leaves whole pages of the
 /// host, and a block has to be there completely or not at all.
-const LARGEST_BLOCK: usize = 4096;
+pub(super) const LARGEST_BLOCK: usize = 4096;
 /// Bytes compared at once; every block is a multiple of it.
 const STRETCH: usize = 64;
 /// Bytes read at once in the search for the end of the data.

@@ -7,7 +7,7 @@
 //! only for a decision; commands in different zones run in parallel, reads wait for nothing.
 
 use super::FileDriveError;
-use super::ahead::Ahead;
+use super::ahead::{Ahead, LARGEST_BLOCK};
 use super::beside::HostMemory;
 use super::create::{self, CreateOptions};
 use super::flushes::Flushes;
@@ -326,12 +326,14 @@ impl FileDrive {
     /// reads give zeros anyway. A failure costs time only.
     fn prepare(&self, zone: ZoneId, end: u64, length: usize, ahead: &mut Ahead) {
         // In a zone that may be written anywhere, there may be data after `end`.
-        let only_at_pointer = self.header.geometry.kind(zone) == ZoneKind::SequentialWriteRequired;
-        if !ahead.is_used_up(end) || !only_at_pointer {
+        let geometry = &self.header.geometry;
+        let only_at_pointer = geometry.kind(zone) == ZoneKind::SequentialWriteRequired;
+        let is_small = geometry.block_size as usize <= LARGEST_BLOCK;
+        if !ahead.is_used_up(end) || !only_at_pointer || !is_small {
             return;
         }
         *ahead = Ahead::default();
-        let bytes = PREPARED_BYTES.min(self.header.geometry.capacity(zone).saturating_sub(end));
+        let bytes = PREPARED_BYTES.min(geometry.capacity(zone).saturating_sub(end));
         let has_plenty = || self.host_free_bytes().is_some_and(|free| free >= PLENTY);
         if length < SMALL_WRITE && bytes > 0 && has_plenty() {
             let zeros = vec![0; bytes as usize];
@@ -682,6 +684,26 @@ mod tests {
         let beside = folder.path().join("d.zoned.unsynced");
         drive.beside.vouch().unwrap();
         drive.flush().unwrap();
+    /// A killed process would leave a part of one.
+    #[test]
+    fn zones_of_blocks_above_a_page_are_not_prepared() {
+        let folder = tempfile::tempdir().unwrap();
+        for block_size in [4096, 8192] {
+            let geometry = Geometry {
+                block_size,
+                ..GEOMETRY
+            };
+            let path = folder.path().join(format!("{block_size}.zoned"));
+            let drive = FileDrive::create(path, &geometry, "test").unwrap();
+            let has_plenty = drive.host_free_bytes() >= Some(PLENTY);
+            drive
+                .write(ByteOffset(1 << 20), &vec![1; block_size as usize])
+                .unwrap();
+            let is_prepared = *drive.zone_locks[1].lock() != Ahead::Nothing;
+            assert_eq!(is_prepared, has_plenty && block_size == 4096);
+        }
+    }
+
         assert!(beside.exists());
         // A pipe cannot be flushed.
         let (_, pipe) = io::pipe().unwrap();
