@@ -63,15 +63,47 @@ pub(super) fn queue(path: &Path, file: &File) -> Result<Queue, HostDriveError> {
     };
     let blocks = (request / block_size.max(1)).max(1);
     let place = folder.canonicalize().map_err(failed)?;
-    let is_virtual = place.components().any(|part| part.as_os_str() == "virtual");
     Ok(Queue {
         limits,
-        is_hardware: !is_virtual,
+        is_hardware: is_hardware(&place),
         request_bytes: (blocks * block_size) as usize,
     })
+}
+
+/// Whether a device of this place in `/sys/devices` is hardware. The kernel puts an NVMe namespace that may have several
+/// paths among the virtual devices.
+fn is_hardware(place: &Path) -> bool {
+    let has = |name: &str| place.components().any(|part| part.as_os_str() == name);
+    !has("virtual") || has("nvme-subsystem")
 }
 
 fn folder(metadata: &Metadata) -> PathBuf {
     let device = metadata.rdev();
     format!("/sys/dev/block/{}:{}", major(device), minor(device)).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hardware_is_told_from_what_the_kernel_emulates() {
+        for (place, is_so) in [
+            (
+                "pci0000:00/0000:00:17.0/ata1/host0/target0:0:0/0:0:0:0/block/sda",
+                true,
+            ),
+            ("pci0000:00/0000:00:04.0/nvme/nvme0/nvme0n1", true),
+            ("virtual/nvme-subsystem/nvme-subsys0/nvme0n1", true),
+            ("virtual/block/nullb0", false),
+            ("virtual/block/zloop0", false),
+            ("virtual/block/dm-3", false),
+        ] {
+            assert_eq!(
+                is_hardware(&Path::new("/sys/devices").join(place)),
+                is_so,
+                "{place}"
+            );
+        }
+    }
 }
