@@ -109,8 +109,10 @@ impl NvmeDrive {
         let told = identify::decode(&identity)
             .ok_or_else(|| not_zoned("a namespace of a format that is not supported"))?;
         let block = u64::from(told.block_size);
-        let all = report_all(&file, nsid, block, told.zone_size)
-            .map_err(|failure| failed(system(failure)))?;
+        let all = report_all(told.zone_size, told.bytes, |at| {
+            report(&file, nsid, block, told.zone_size, at, ZONES_AT_ONCE)
+        });
+        let all = all.map_err(|failure| failed(system(failure)))?;
         let geometry = shape::geometry(path, told.limits(), &all)?;
         let zones = geometry
             .zones()
@@ -472,19 +474,23 @@ fn report(
         .collect())
 }
 
+/// All zones of a namespace of `bytes` bytes, by calls of `report` with the address of the next one. A drive that
+/// answers with others, or with more than the namespace can have, is not asked for ever.
 fn report_all(
-    file: &File,
-    nsid: u32,
-    block: u64,
     zone_size: u64,
+    bytes: u64,
+    mut report: impl FnMut(ByteOffset) -> Result<Vec<KernelZone>, Failure>,
 ) -> Result<Vec<KernelZone>, Failure> {
     let mut all: Vec<KernelZone> = Vec::new();
     loop {
         let at = ByteOffset(all.len() as u64 * zone_size);
-        match report(file, nsid, block, zone_size, at, ZONES_AT_ONCE) {
-            Ok(zones) if zones.is_empty() => return Ok(all),
+        if at.0 >= bytes {
+            return Ok(all);
+        }
+        match report(at) {
+            Ok(zones) if zones.first().is_none_or(|zone| zone.start != at.0) => return Ok(all),
             Ok(zones) => all.extend(zones),
-            // The address is the end of the last zone, which the drive refuses.
+            // A namespace that ends within a zone.
             Err(Failure::Status(_)) if !all.is_empty() => return Ok(all),
             Err(failure) => return Err(failure),
         }
@@ -516,6 +522,31 @@ mod tests {
         ] {
             assert_eq!(sibling(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn a_drive_that_reports_zones_without_end_is_not_believed() {
+        let zone = |number: u64| KernelZone {
+            start: number << 20,
+            length: 1 << 20,
+            capacity: 1 << 20,
+            write_pointer: number << 20,
+            kind: 2,
+            condition: 1,
+        };
+        let told = |bytes: u64, from: fn(u64) -> u64| {
+            let mut calls = 0;
+            let all = report_all(1 << 20, bytes, |at| {
+                calls += 1;
+                assert!(calls < 9, "no end");
+                let first = from(at.0 >> 20);
+                Ok((first..first + 3).map(zone).collect())
+            });
+            all.unwrap().len()
+        };
+        assert_eq!(told(6 << 20, |at| at), 6);
+        // The same zones again and again.
+        assert_eq!(told(u64::MAX, |_| 0), 3);
     }
 
     #[test]

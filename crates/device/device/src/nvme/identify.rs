@@ -18,6 +18,8 @@ const MOST_AT_ONCE: u64 = 256 << 10;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Namespace {
     pub block_size: u32,
+    /// Bytes of the whole namespace.
+    pub bytes: u64,
     pub zone_size: u64,
     pub max_open_zones: u32,
     pub max_active_zones: u32,
@@ -92,6 +94,7 @@ pub(super) fn decode(identity: &Identity) -> Option<Namespace> {
     };
     (zone_size > 0 && append >= block).then_some(Namespace {
         block_size: block as u32,
+        bytes: u64_at(namespace, 0).saturating_mul(block),
         zone_size,
         // Counted from 0; all ones, which means no limit, becomes 0.
         max_open_zones: u32_at(zoned, 8).wrapping_add(1),
@@ -122,6 +125,7 @@ mod tests {
             namespace: [0; BYTES],
             zoned_namespace: [0; BYTES],
         };
+        identity.namespace[..8].copy_from_slice(&6144u64.to_le_bytes());
         identity.namespace[26] = 1;
         identity.namespace[128 + 4 + 2] = 12;
         identity.zoned_namespace[4..8].copy_from_slice(&9u32.to_le_bytes());
@@ -136,6 +140,7 @@ mod tests {
         let mut identity = identity();
         let expected = Namespace {
             block_size: 4096,
+            bytes: 24 << 20,
             zone_size: 8 << 20,
             max_open_zones: 0,
             max_active_zones: 10,
