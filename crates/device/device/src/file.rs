@@ -6,7 +6,7 @@ mod beside;
 mod create;
 mod drive;
 mod error;
-mod flushes;
+pub(crate) mod flushes;
 pub mod format;
 mod host;
 mod mapped;

@@ -19,6 +19,7 @@ pub(crate) use ioctl::KernelZone;
 
 use crate::access::Access;
 use crate::file::HostMemory;
+use crate::file::flushes::Flushes;
 use crate::rings::{Place, ReadFailed, Rings};
 use crate::{Keeps, ZonedDevice};
 use aligned::{Buffers, is_aligned};
@@ -54,6 +55,7 @@ pub struct LinuxDrive {
     request_bytes: usize,
     buffers: Buffers,
     rings: Rings,
+    flushes: Flushes,
     zones: Vec<ZoneMemory>,
 }
 
@@ -170,6 +172,7 @@ impl LinuxDrive {
             request_bytes: queue.request_bytes,
             buffers: Buffers::new(queue.request_bytes.max(parts::BATCH_BYTES)),
             rings: Rings::default(),
+            flushes: Flushes::default(),
             zones,
         })
     }
@@ -398,8 +401,12 @@ impl ZonedDevice for LinuxDrive {
         None
     }
     fn flush(&self) -> ZoneResult<()> {
-        let failed = |error| io_failed(ZoneCommand::Flush, ByteOffset(0), error);
-        self.file.sync_data().map_err(failed)
+        let flushed = self.flushes.run(|| self.file.sync_data());
+        flushed.map_err(|source| ZoneError::Io {
+            command: ZoneCommand::Flush,
+            at: ByteOffset(0),
+            source,
+        })
     }
 }
 

@@ -577,7 +577,7 @@ impl ZonedDevice for FileDrive {
                 // The host may have dropped any dirty blocks, and returns others once they have left its page
                 // cache.
                 let _ = self.beside.give_up();
-                flush_failed(source)
+                flush_failed_by(source)
             })?;
         // The file's name, and with it the file beside it, may belong to another drive by now.
         check_is_whole(&self.file.metadata().map_err(flush_failed)?, &self.header)
@@ -604,7 +604,15 @@ fn check_is_whole(file: &Metadata, header: &Header) -> io::Result<()> {
 }
 
 fn flush_failed(source: io::Error) -> ZoneError {
-    io_failed(ZoneCommand::Flush, ByteOffset(0), source)
+    flush_failed_by(Arc::new(source))
+}
+
+const fn flush_failed_by(source: Arc<io::Error>) -> ZoneError {
+    ZoneError::Io {
+        command: ZoneCommand::Flush,
+        at: ByteOffset(0),
+        source,
+    }
 }
 
 fn io_failed(command: ZoneCommand, at: ByteOffset, source: io::Error) -> ZoneError {
@@ -676,14 +684,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn behind_a_failed_flush_nobody_vouches_for_what_the_host_keeps() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut drive =
-            FileDrive::create(folder.path().join("d.zoned"), &GEOMETRY, "test").unwrap();
-        let beside = folder.path().join("d.zoned.unsynced");
-        drive.beside.vouch().unwrap();
-        drive.flush().unwrap();
     /// A killed process would leave a part of one.
     #[test]
     fn zones_of_blocks_above_a_page_are_not_prepared() {
@@ -704,11 +704,23 @@ mod tests {
         }
     }
 
+    #[test]
+    fn behind_a_failed_flush_nobody_vouches_for_what_the_host_keeps() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut drive =
+            FileDrive::create(folder.path().join("d.zoned"), &GEOMETRY, "test").unwrap();
+        let beside = folder.path().join("d.zoned.unsynced");
+        drive.beside.vouch().unwrap();
+        drive.flush().unwrap();
         assert!(beside.exists());
         // A pipe cannot be flushed.
         let (_, pipe) = io::pipe().unwrap();
-        drive.file = LockedFile::without_lock(OwnedFd::from(pipe).into());
+        let pipe = LockedFile::without_lock(OwnedFd::from(pipe).into());
+        let file = std::mem::replace(&mut drive.file, pipe);
         drive.flush().unwrap_err();
         assert!(!beside.exists());
+        // The next one would succeed, without what the host has dropped.
+        drive.file = file;
+        drive.flush().unwrap_err();
     }
 }
