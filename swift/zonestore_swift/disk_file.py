@@ -54,6 +54,8 @@ class ZonedDiskFile(diskfile.BaseDiskFile):
         try:
             self._opened = self._opening(first_bytes, hold)()
         except Damaged as error:
+            # Swift's ssync receiver goes on with what is left, which is nothing.
+            self._ondisk_info = {}
             raise self._quarantine_dir(self._datadir, error.message)
         try:
             info = self._get_ondisk_files(self._opened.files, self.policy)

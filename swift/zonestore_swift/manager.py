@@ -13,7 +13,7 @@ from zonestore_swift import audit, part_power
 from zonestore_swift import metadata as frames
 from zonestore_swift.disk_file import DiskFile, ECDiskFile
 from zonestore_swift.drives import DEFAULT_SOCKET, Drives
-from zonestore_swift.errors import Refused
+from zonestore_swift.errors import Damaged, Refused
 from zonestore_swift.location import Location
 
 # Data up to here travel with the metadata, in one call in either direction.
@@ -159,7 +159,13 @@ class ZonedManager(diskfile.BaseDiskFileManager):
         datadir = os.path.join(dev_path, diskfile.get_data_dir(policy), str(partition), object_hash[-3:], object_hash)
         # Any fragment will do: each knows the object's name.
         any_fragment = [] if policy.policy_type == EC_POLICY else None
-        opened = self.drive(device).object(policy, partition, object_hash).open(0, False, frag_prefs=any_fragment)
+        try:
+            opened = self.drive(device).object(policy, partition, object_hash).open(0, False, frag_prefs=any_fragment)
+        except Damaged as error:
+            # One that cannot be looked at would break every exchange off, and nobody could send it.
+            self.quarantine_dir_renamer(dev_path, datadir)
+            self.logger.warning("Quarantined object %s: %s", datadir, error)
+            raise DiskFileNotExist() from error
         names = self._surviving(opened.files, datadir, policy=policy)["files"]
         if not names:
             raise DiskFileNotExist()

@@ -1,6 +1,7 @@
 """Servers of either back end bring each other up to date: replication and handoffs by ssync, fragments by the reconstructor."""
 
 import logging
+import os
 import socket
 
 import pytest
@@ -154,6 +155,47 @@ def test_homes_are_brought_up_to_date(pair, monkeypatch):
     assert_same(pair.here, pair.there, data)
     assert not pair.there.exists("deleted")
     assert pair.replicate().total_stats.hashmatch == 1
+
+
+def exchange_with_a_damaged_object(pair, exchange, damage, index=2):
+    """What the receiver has of one object is damaged: this and the others come all the same, at once."""
+    names = [f"o{number}" for number in range(5)]
+    old = pair.there.put(names[2], data=os.urandom(30_000), at=0, index=index)
+    archives = {name: pair.here.put(name, data=os.urandom(30_000), at=1, index=index) for name in names}
+    damage(old)
+    exchange()
+    options = {"frag_index": index} if pair.there.coded else {}
+    assert {name: pair.there.read(name, **options) for name in names} == archives
+    assert pair.there.quarantined(names[2])
+
+
+def data_damaged(pair, monkeypatch):
+    return lambda data: pair.backends[1].damage(pair.policy, pair.there.partition, hash_of("o2"), data)
+
+
+def metadata_damaged(pair, monkeypatch):
+    """As the daemon says it of an object that was not put aside yet."""
+    def opened(drive_object, *arguments, **options):
+        if drive_object._root.endswith(hash_of("o2")) and moment(0).internal in "".join(drive_object.files()):
+            raise Damaged("damaged", "its metadata")
+        return opens(drive_object, *arguments, **options)
+
+    opens = DriveObject.open
+    return lambda data: monkeypatch.setattr(DriveObject, "open", opened)
+
+
+@pytest.mark.parametrize("damaged", [data_damaged, metadata_damaged])
+@pytest.mark.parametrize("pair", ["zoned to zoned"], indirect=True)
+def test_a_damaged_object_keeps_no_other_from_its_home(pair, monkeypatch, damaged):
+    pair.ring(monkeypatch, [0, 1])
+    exchange_with_a_damaged_object(pair, pair.replicate, damaged(pair, monkeypatch))
+
+
+@pytest.mark.parametrize("damaged", [data_damaged, metadata_damaged])
+@pytest.mark.parametrize("coded_pair", ["zoned to zoned"], indirect=True)
+def test_a_damaged_fragment_keeps_no_other_from_its_home(coded_pair, monkeypatch, damaged):
+    coded_pair.ring(monkeypatch, range(1, 8))
+    exchange_with_a_damaged_object(coded_pair, coded_pair.reconstruct, damaged(coded_pair, monkeypatch), index=4)
 
 
 @pytest.mark.parametrize("pair", ["zoned to zoned"], indirect=True)
