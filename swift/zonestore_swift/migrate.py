@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 from swift.common.exceptions import DiskFileXattrNotSupported, PartitionLockTimeout
 from swift.common.storage_policy import EC_POLICY, POLICIES
-from swift.common.utils import get_logger, readconf
+from swift.common.utils import drop_privileges, get_logger, readconf
 from swift.obj import diskfile
 
 from zonestore_swift import metadata as frames
@@ -202,6 +202,12 @@ def main():
     parser.add_argument("--dry-run", action="store_true", help="say which partitions there are")
     arguments = parser.parse_args()
     conf = readconf(arguments.conf, "app:object-server")
+    user = conf.get("user", "swift")
+    try:
+        # As Swift's daemons do: they have to open the locks that are made here.
+        drop_privileges(user)
+    except (KeyError, PermissionError) as error:
+        parser.error(f"this runs as the `user` of {arguments.conf}, {user}, and cannot: {error}")
     logger = get_logger({**conf, "log_name": "zonestore-swift-migrate"}, log_to_console=True)
     migration = Migration(conf, logger, arguments.source)
     if not os.path.isdir(migration.source):

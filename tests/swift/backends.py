@@ -32,9 +32,10 @@ def binary():
 class DaemonProcess:
     """`zonestore daemon` with one drive, in a folder of its own."""
 
-    def __init__(self, folder, device=DEVICE):
+    def __init__(self, folder, device=DEVICE, options=()):
         self.folder = Path(folder)
         self.device = device
+        self.options = options
         self.drive = self.folder / f"{device}.zoned"
         self.socket = self.folder / "daemon.sock"
         self.process = None
@@ -52,7 +53,7 @@ class DaemonProcess:
     def start(self):
         with open(self.folder / "daemon.log", "ab") as log:
             self.process = subprocess.Popen(
-                [binary(), "daemon", f"{self.device}={self.drive}", "--socket", self.socket], stdout=log, stderr=log)
+                [binary(), "daemon", f"{self.device}={self.drive}", "--socket", self.socket, *self.options], stdout=log, stderr=log)
         transport = zonestore_swift.transport.Transport(str(self.socket), 2, 60)
         for _ in range(600):
             try:

@@ -1,14 +1,18 @@
 """A policy that lay in files is moved to a zoned drive, a partition at a time."""
 
 import os
+import pwd
+import shutil
 import sys
+import tempfile
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from swift.common.utils import get_logger
 from swift.obj import diskfile
 
-from backends import DEVICE, Files, Zoned, hash_of
+from backends import DEVICE, DaemonProcess, Files, Zoned, hash_of
 from objects import Objects, moment
 from test_exchange import assert_same, fill, with_policy_module
 from zonestore_swift import migrate
@@ -20,8 +24,14 @@ AGE = {"reclaim_age": str(10 ** 9)}
 
 @pytest.fixture
 def both(tmp_path, monkeypatch, policy, daemon):
+    # Which no process takes back.
+    monkeypatch.setattr(migrate, "drop_privileges", lambda user: None)
+    return files_and_drive(tmp_path / "devices", monkeypatch, policy, daemon)
+
+
+def files_and_drive(devices, monkeypatch, policy, daemon):
     """Files, and the drive that is to have them, in one partition; both below the same devices."""
-    files, zoned = Files(tmp_path / "devices"), Zoned(tmp_path / "devices", daemon)
+    files, zoned = Files(devices), Zoned(devices, daemon)
     old = Objects(files, policy)
     with_policy_module(monkeypatch, policy, zoned)
     monkeypatch.setattr(migrate, "POLICIES", [policy])
@@ -178,6 +188,43 @@ def called(monkeypatch, capsys, old, new, *options):
         migrate.main()
     said = capsys.readouterr()
     return ended.value.code, said.out + said.err
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="root alone can be somebody else")
+def test_its_locks_are_those_of_the_user_of_swifts_daemons(monkeypatch, capsys, plain):
+    """Of root, they would shut the object server's ssync out."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        daemon = DaemonProcess(folder, options=["--user", "nobody"])
+        try:
+            old, new = files_and_drive(Path(folder) / "devices", monkeypatch, plain, daemon)
+            archive = old.put("o", data=b"abc", at=1)
+            # Also because what Python loads for this may be of root alone.
+            assert old.read("o") == archive
+            for path in (new.backend.devices, *new.backend.devices.rglob("*")):
+                shutil.chown(path, "nobody")
+            # `drop_privileges`, in a way that can be taken back.
+            monkeypatch.setattr(migrate, "drop_privileges", lambda user: os.seteuid(pwd.getpwnam(user).pw_uid))
+            new.backend.conf["user"] = "nobody"
+            code, said = called(monkeypatch, capsys, old, new)
+            assert code == 0 and "1 partitions moved, 1 objects" in said and new.read("o") == archive, said
+            assert os.geteuid() == pwd.getpwnam("nobody").pw_uid
+            # As somebody who may not open what is of root.
+            with new.manager.partition_lock(DEVICE, plain, old.partition, name="replication"):
+                pass
+        finally:
+            os.seteuid(0)
+            daemon.stop()
+
+
+def test_who_may_not_become_that_user_is_told_so(both, monkeypatch, capsys):
+    def refused(user):
+        raise error
+
+    monkeypatch.setattr(migrate, "drop_privileges", refused)
+    for error in (KeyError("no name 'swift'"), PermissionError("not permitted")):
+        code, said = called(monkeypatch, capsys, *both)
+        assert code == 2 and "swift" in said and str(error) in said, said
 
 
 def test_what_stays_is_not_said_to_be_done(both, monkeypatch, capsys):
