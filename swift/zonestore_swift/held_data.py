@@ -1,8 +1,8 @@
 """The data of an opened object as what Swift's readers take for an open file: `read`, `seek`, `tell`, `close`.
 
 The first bytes came with `open`; the rest is streamed, from the position of the first read until the bound. A stream that breaks is
-begun anew from a newly opened object, as long as that has the same data file: so a restart of the daemon does not end a download, and
-damage is told apart from a lost connection.
+begun anew from a newly opened object, as long as that has the same data file: so a restart of the daemon between two pieces does not end
+a download, and damage is told apart from a lost connection. Nobody waits for a daemon that is away: the proxy goes on with another copy.
 
 Whoever drops it without `close` gives the data up all the same, as an open file would be closed: Swift's ssync receiver opens objects only
 to look at them (`_check_local`).
