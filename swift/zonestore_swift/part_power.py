@@ -8,7 +8,8 @@ from swift.common.utils import load_pkg_resource
 
 REASON = (
     "zonestore cannot change the partition power: an object on a zoned drive has one place, and Swift's relinker needs two. "
-    "Undo it with: swift-ring-builder BUILDER cancel_increase_partition_power")
+    "Undo it with swift-ring-builder BUILDER cancel_increase_partition_power, then finish_increase_partition_power, then write_ring, "
+    "and give the ring to all nodes")
 
 # The only daemon that has this option is the relinker, which tells nobody who it is.
 RELINKERS_OPTION = "clobber_hardlink_collisions"

@@ -1,6 +1,9 @@
 """Changes of the partition power are refused, and say why."""
 
+import re
+
 import pytest
+from swift.common.ring import RingBuilder
 from swift.common.storage_policy import StoragePolicy
 from swift.common.swob import HTTPException
 from swift.obj import diskfile
@@ -17,6 +20,24 @@ def test_a_change_of_the_partition_power_is_refused_by_name(zoned, policy):
             change(objects.file(next_part_power=5))
         assert raised.value.status_int == 501
         assert b"partition power" in raised.value.body
+
+
+def test_what_the_refusal_advises_ends_it(tmp_path):
+    builder = RingBuilder(4, 1, 0)
+    builder.add_dev({"region": 1, "zone": 1, "ip": "127.0.0.1", "port": 6200, "device": "sda1", "weight": 1})
+    builder.rebalance()
+    builder.save(str(tmp_path / "builder"))
+
+    def call(name):
+        """As swift-ring-builder does it; the power that the next ring speaks of."""
+        builder = RingBuilder.load(str(tmp_path / "builder"))
+        assert getattr(builder, name)()
+        builder.save(str(tmp_path / "builder"))
+        return RingBuilder.load(str(tmp_path / "builder")).get_ring().next_part_power
+
+    assert call("prepare_increase_partition_power") == 5
+    steps = re.findall(r"\w+_increase_partition_power", part_power.REASON)
+    assert [call(step) for step in steps][-1] is None
 
 
 class Ring:
