@@ -224,6 +224,8 @@ def main():
     for policy, device, partition, is_served in migration.work():
         chosen = ((arguments.policies, str(int(policy))), (arguments.devices, device), (arguments.partitions, partition))
         if not all(one in wanted for wanted, one in chosen if wanted):
+            # Whoever erases the disk by the code of this call has to know of them.
+            total["others"] += not arguments.dry_run
             continue
         place = f"policy {int(policy)}, {device}, partition {partition}"
         if arguments.dry_run or not is_served:
@@ -244,9 +246,11 @@ def main():
         total["left"] += not counts["partitions"]
         total += counts
         print(f"{place}: {in_words(counts)}{why}", flush=True)
+    total["left"] += total["others"]
     if not arguments.dry_run:
         print(f"{total['partitions']} partitions moved, {total['objects']} objects, {total['quarantined']} quarantined; {total['left']} "
-              "partitions are left" + (": see above, and call again" if total["left"] else ""))
+              "partitions are left" + (f", {total['others']} of them not asked for" if total["others"] else "")
+              + (": see above, and call again" if total["left"] else ""))
     parser.exit(1 if total["left"] else 0)
 
 

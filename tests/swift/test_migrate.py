@@ -250,6 +250,21 @@ def test_what_stays_is_not_said_to_be_done(both, monkeypatch, capsys):
     assert code == 0 and "1 partitions moved" in said and new.read("o") == archive, said
 
 
+def test_what_was_not_asked_for_is_left(both, monkeypatch, capsys):
+    old, new = both
+    other = Objects(old.backend, old.policy)
+    for objects in (old, other):
+        objects.put("o", data=b"abc", at=1)
+    call = lambda *options: called(monkeypatch, capsys, old, new, *options)
+    code, said = call("--partitions", old.partition, "--dry-run")
+    assert code == 0 and f"partition {old.partition}" in said and f"partition {other.partition}" not in said, said
+    for moved in (1, 0):
+        code, said = call("--partitions", old.partition)
+        assert code == 1 and f"{moved} partitions moved" in said and "1 partitions are left, 1 of them not asked for" in said, said
+    code, said = call()
+    assert code == 0 and "1 partitions moved" in said and "0 partitions are left" in said, said
+
+
 def test_a_full_drive_is_told_with_what_was_moved(both, monkeypatch, capsys):
     old, new = both
     for name in ("a", "b", "c"):
