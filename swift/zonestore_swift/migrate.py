@@ -2,19 +2,21 @@
 
 The policy has this back end already; what it had before still lies below the devices' directories, or below `--from`. Each file of an
 object is compared with its MD5, put on the drive under the same name, and removed once it is durable there. A put that came since then is
-newer and stays. What is damaged is quarantined where it was, as Swift's auditor does it.
+newer and stays. What is damaged is quarantined where it was, as Swift's auditor does it. Updates of containers that wait below `--from`
+come to where Swift's updater looks.
 """
 
 import errno
 import os
 import re
+import shutil
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections import Counter
 from types import SimpleNamespace
 
 from swift.common.exceptions import DiskFileXattrNotSupported, PartitionLockTimeout
 from swift.common.storage_policy import EC_POLICY, POLICIES
-from swift.common.utils import drop_privileges, get_logger, readconf
+from swift.common.utils import drop_privileges, get_logger, mkdirs, readconf, renamer
 from swift.obj import diskfile
 
 from zonestore_swift import metadata as frames
@@ -39,7 +41,8 @@ class Migration:
     def __init__(self, conf, logger, source=None):
         self.logger = logger
         self.router = diskfile.DiskFileRouter(conf, logger)
-        self.source = source or conf.get("devices", "/srv/node")
+        self.devices = conf.get("devices", "/srv/node")
+        self.source = source or self.devices
         conf = {**conf, "devices": self.source, "mount_check": "false"}
         self.files = {policy: (diskfile.ECDiskFileManager if policy.policy_type == EC_POLICY else diskfile.DiskFileManager)(conf, logger)
                       for policy in POLICIES if isinstance(self.router[policy], ZonedManager)}
@@ -81,6 +84,31 @@ class Migration:
                 for name in (*PARTITIONS_OWN, *filter(UNFINISHED.fullmatch, listed(folder))):
                     diskfile.remove_file(os.path.join(folder, name))
                 counts["partitions"] += int(remove_empty(folder))
+
+    def updates(self):
+        """Policies and devices that have updates of containers where Swift's updater does not look, and their paths below the device."""
+        for policy in self.files:
+            for device in listed(self.source):
+                old = os.path.join(self.source, device)
+                if is_same(old, os.path.join(self.devices, device)):
+                    continue
+                folders = [os.path.join(diskfile.get_async_dir(policy), name) for name in listed(os.path.join(old, diskfile.get_async_dir(policy)))]
+                if paths := [os.path.join(folder, name) for folder in folders for name in listed(os.path.join(old, folder))]:
+                    yield policy, device, paths
+
+    def move_update(self, policy, device, path):
+        """To where the updater looks, which finds it whole or not at all."""
+        old, new, unfinished = (os.path.join(*parts) for parts in (
+            (self.source, device, path), (self.devices, device, path),
+            (self.devices, device, diskfile.get_tmp_dir(policy), os.path.basename(path))))
+        mkdirs(os.path.dirname(unfinished))
+        with open(old, "rb") as file, open(unfinished, "wb") as copy:
+            shutil.copyfileobj(file, copy)
+            copy.flush()
+            os.fsync(copy.fileno())
+        renamer(unfinished, new)
+        diskfile.remove_file(old)
+        remove_empty(os.path.dirname(old))
 
     def first_left(self, policy, device, partition):
         """A path that keeps the partition's directory from going."""
@@ -176,6 +204,11 @@ def in_words(counts):
     return f"{counts['objects']} objects, {counts['bytes']} bytes, {counts['quarantined']} quarantined"
 
 
+def is_same(one, other):
+    """One folder, by whatever paths."""
+    return os.path.exists(other) and os.path.samefile(one, other)
+
+
 def remove_empty(folder):
     """False if something is in it."""
     try:
@@ -222,8 +255,7 @@ def main():
         parser.error(f"--partitions {','.join(unknown)}: a partition is a number")
     total = Counter()
     for policy, device, partition, is_served in migration.work():
-        chosen = ((arguments.policies, str(int(policy))), (arguments.devices, device), (arguments.partitions, partition))
-        if not all(one in wanted for wanted, one in chosen if wanted):
+        if not is_chosen(arguments, policy, device, partition):
             # Whoever erases the disk by the code of this call has to know of them.
             total["others"] += not arguments.dry_run
             continue
@@ -246,12 +278,33 @@ def main():
         total["left"] += not counts["partitions"]
         total += counts
         print(f"{place}: {in_words(counts)}{why}", flush=True)
+    for policy, device, paths in migration.updates():
+        total["waiting updates"] += len(paths)
+        for path in paths:
+            if arguments.dry_run or not is_chosen(arguments, policy, device):
+                continue
+            try:
+                migration.move_update(policy, device, path)
+                total["waiting updates"] -= 1
+            except OSError as error:
+                logger.error("%s stays for now: %s", os.path.join(migration.source, device, path), error)
+    if arguments.dry_run:
+        if total["waiting updates"]:
+            print(f"{total['waiting updates']} updates of containers wait")
+        parser.exit(1 if total["left"] else 0)
     total["left"] += total["others"]
-    if not arguments.dry_run:
-        print(f"{total['partitions']} partitions moved, {total['objects']} objects, {total['quarantined']} quarantined; {total['left']} "
-              "partitions are left" + (f", {total['others']} of them not asked for" if total["others"] else "")
-              + (": see above, and call again" if total["left"] else ""))
-    parser.exit(1 if total["left"] else 0)
+    left = total["left"] + total["waiting updates"]
+    print(f"{total['partitions']} partitions moved, {total['objects']} objects, {total['quarantined']} quarantined; {total['left']} "
+          "partitions are left" + (f", {total['others']} of them not asked for" if total["others"] else "")
+          + (f"; {total['waiting updates']} updates of containers are left" if total["waiting updates"] else "")
+          + (": see above, and call again" if left else ""))
+    parser.exit(1 if left else 0)
+
+
+def is_chosen(arguments, policy, device, partition=None):
+    """What has no partition is of none that was not asked for."""
+    chosen = ((arguments.policies, str(int(policy))), (arguments.devices, device), (arguments.partitions, partition))
+    return all(one is None or one in wanted for wanted, one in chosen if wanted)
 
 
 if __name__ == "__main__":

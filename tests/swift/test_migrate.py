@@ -265,6 +265,34 @@ def test_what_was_not_asked_for_is_left(both, monkeypatch, capsys):
     assert code == 0 and "1 partitions moved" in said and "0 partitions are left" in said, said
 
 
+def test_updates_of_containers_come_to_where_the_updater_looks(both, tmp_path, monkeypatch, capsys):
+    old, new = both
+    source = Path(shutil.copytree(old.backend.devices, tmp_path / "old"))
+    names = ["o", "p"]
+    for name in names:
+        Files(source).manager(old.policy).pickle_async_update(DEVICE, "a", "c", name, {"obj": name}, moment(1).internal, old.policy)
+    found = lambda folder: sorted(path.relative_to(folder) for path in folder.glob(f"{DEVICE}/async_pending*/*/*"))
+    waiting = found(source)
+    contents = [(source / path).read_bytes() for path in waiting]
+    assert len(waiting) == len(names)
+    call = lambda *options: called(monkeypatch, capsys, old, new, *options)
+    # The same folder by another path: nothing is to be moved, nor removed.
+    (tmp_path / "link").symlink_to(source)
+    with monkeypatch.context() as patched:
+        patched.setitem(new.backend.conf, "devices", str(source))
+        code, said = call("--from", str(tmp_path / "link"))
+        assert code == 0 and found(source) == waiting, said
+    code, said = call("--from", str(source), "--dry-run")
+    assert code == 0 and "2 updates of containers" in said and found(source) == waiting, said
+    with monkeypatch.context() as patched:
+        patched.setattr(migrate, "renamer", lambda *paths: (_ for _ in ()).throw(OSError("full")))
+        code, said = call("--from", str(source))
+        assert code == 1 and "2 updates of containers are left" in said and found(source) == waiting and not found(new.backend.devices), said
+    code, said = call("--from", str(source))
+    assert code == 0 and "left: see" not in said and found(source) == [], said
+    assert found(new.backend.devices) == waiting and [(new.backend.devices / path).read_bytes() for path in waiting] == contents
+
+
 def test_a_full_drive_is_told_with_what_was_moved(both, monkeypatch, capsys):
     old, new = both
     for name in ("a", "b", "c"):
