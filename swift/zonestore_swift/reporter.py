@@ -40,8 +40,8 @@ class Reporter(Daemon):
         self.drives = Drives(conf.get("zonestore_socket", DEFAULT_SOCKET), conf.get("devices", "/srv/node"),
                              float(conf.get("zonestore_connect_timeout", 2)), float(conf.get("zonestore_timeout", 60)))
         self.memcache = load_memcache(conf, self.logger)
-        # The drives that were there last.
-        self.names = []
+        # The drives that ever were there: a daemon that is away names none of them.
+        self.names = set()
         self.grades = {}
         self.coordinator = None
         if config_true_value(conf.get("coordinate", "yes")):
@@ -56,7 +56,7 @@ class Reporter(Daemon):
             time.sleep(max(0.0, self.interval - (time.monotonic() - begun)))
 
     def run_once(self, *args, **kwargs):
-        self.names = each([""], lambda _: self.drives.names(), lambda _: self.names)[""]
+        self.names |= set(each([""], lambda _: self.drives.names(), lambda _: ())[""])
         rows = {name: row for name, row in each(self.names, self.row, self.late).items() if row}
         self.find()
         now, told = time.time(), {}

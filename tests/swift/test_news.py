@@ -5,6 +5,7 @@ import time
 import types
 
 import pytest
+from backends import DaemonProcess
 from swift.common.error_limiter import ErrorLimiter
 from swift.proxy import server
 from zonestore_swift import coordinator, news, proxy, reporter, turns
@@ -97,6 +98,24 @@ def test_a_reporter_tells_and_a_proxy_hears(zoned, daemon, monkeypatch):
     assert news.ordered(nodes, heard.of(nodes), clock[0]) == nodes[::-1]
     clock[0] += news.STALE_SECONDS + 1
     assert news.ordered(nodes, heard.of(nodes), clock[0]) == nodes
+
+
+def test_drives_of_a_daemon_that_is_away_fail(tmp_path, monkeypatch):
+    """Else nothing would be told of them, and proxies would ask them before drives that clean."""
+    memcache = Memcache()
+    monkeypatch.setattr(reporter, "load_memcache", lambda conf, logger: memcache)
+    daemon = DaemonProcess(tmp_path)
+    try:
+        teller = reporter.Reporter({"zonestore_socket": str(daemon.socket), "bind_ip": "10.0.0.1", "bind_port": "6200"})
+        device = {"ip": "10.0.0.1", "port": 6200, "device": daemon.device, "region": 1, "zone": 1}
+        monkeypatch.setattr(teller.sharing, "devices", lambda: [device])
+        for is_there in (True, False):
+            teller.run_once()
+            row = memcache[news.key("10.0.0.1", 6200)]["drives"][daemon.device]
+            assert (news.rank(row) == news.WELL) == is_there and (row == {"failed": True}) == (not is_there)
+            daemon.stop()
+    finally:
+        daemon.stop()
 
 
 def test_a_daemon_of_an_earlier_version_may_say_less(monkeypatch):
