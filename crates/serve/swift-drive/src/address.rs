@@ -144,12 +144,13 @@ pub(crate) fn parse_suffix(name: &str) -> Option<(u32, Suffix)> {
     Some((partition, suffix.parse().ok()?))
 }
 
-/// Hash and file in the name of a file.
+/// Hash and file in the name of a file. Only in the form that [`Address::file`] gives, under which it is found again.
 pub(crate) fn parse_file(name: &str) -> Option<(ObjectHash, FileName)> {
     let mut parts = name.split('/').skip(2);
     let hash: ObjectHash = parts.next()?.parse().ok()?;
-    let file = parts.next()?.parse().ok()?;
-    parts.next().is_none().then_some((hash, file))
+    let text = parts.next()?;
+    let file: FileName = text.parse().ok()?;
+    (parts.next().is_none() && file.to_string() == text).then_some((hash, file))
 }
 
 #[cfg(test)]
