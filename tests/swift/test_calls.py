@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 
 import pytest
+import yaml
 from backends import DaemonProcess, binary
 
 import zonestore_swift
@@ -19,7 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = os.environ.get("SCHEMATHESIS_EXAMPLES") or "15"
 SEED = os.environ.get("SEED") or "1"
 # What the document cannot say is refused as well: times that are the same, bounds that cross, whole numbers written
-# with a point, two parameters that exclude each other, a second time beyond the last that there is.
+# with a point, two parameters that exclude each other, a second time beyond the last that there is, an index of more than
+# 32 bits.
 CONFIGURATION = """
 [parameters]
 "path.device" = "sda1"
@@ -31,7 +33,7 @@ expected-statuses = ["2xx", 404, 409, 410, 416]
 expected-statuses = ["4xx"]
 
 [[operations]]
-include-operation-id = ["changeCleaner", "orderCleaner", "takeTurn", "open", "put", "remove"]
+include-operation-id = ["changeCleaner", "orderCleaner", "takeTurn", "open", "put", "makeDurable", "remove"]
 checks.positive_data_acceptance.expected-statuses = ["2xx", 400, 404, 409, 410]
 """
 
@@ -90,6 +92,14 @@ def test_answers_are_as_the_document_says(calls, tmp_path):
     # Every call of the document was tried.
     selected, tested = re.search(r"Selected: (\d+)/\d+\s+Tested: (\d+)", run.stdout).groups()
     assert selected == tested and int(tested) > 25
+
+
+def test_the_document_knows_all_names_of_files():
+    tested = (ROOT / "crates/serve/swift-files/src/file_name.rs").read_text().partition("fn forms()")[2].partition("]")[0]
+    names = re.findall('"(.*)"', tested)
+    assert len(names) > 5
+    pattern = yaml.safe_load((ROOT / "docs/daemon.yaml").read_text())["components"]["schemas"]["fileName"]["pattern"]
+    assert [name for name in [*names, f"1402464677.04188#{2 ** 32 - 1}.data"] if not re.search(pattern, name)] == []
 
 
 def test_the_document_is_served(calls):
