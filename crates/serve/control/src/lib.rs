@@ -34,6 +34,6 @@ pub use error::{ClientError, OpenError, ServerError, ViewError};
 pub use failure::Failure;
 pub use frames::frame;
 pub use opened::Opened;
-pub use sent::{Sent, parse};
+pub use sent::parse;
 pub use server::{ControlServer, Socket};
 pub use store_view::StoreView;

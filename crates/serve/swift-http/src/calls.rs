@@ -5,10 +5,10 @@ use crate::failure::{invalid, of_drive};
 use crate::path::Named;
 use crate::state::{Answer, Calls, SwiftCalls};
 use crate::{data, listings};
+use axum::body::Body;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::routing::{delete, get, post, put};
 use axum::{Json, Router};
-use control::Sent;
 use std::sync::Arc;
 
 impl SwiftCalls {
@@ -56,12 +56,9 @@ async fn policies(State(calls): Calls) -> Answer<Vec<Policy>> {
     Ok(Json(each.collect()))
 }
 
-async fn add_policy(
-    State(calls): Calls,
-    named: Named,
-    Sent(NewPolicy { kind }): Sent<NewPolicy>,
-) -> Answer<Done> {
+async fn add_policy(State(calls): Calls, named: Named, body: Body) -> Answer<Done> {
     let index = named.policy()?;
+    let NewPolicy { kind } = calls.question(body).await?;
     calls
         .change(move |drive| drive.add_policy(index, kind.into()))
         .await
@@ -83,16 +80,13 @@ async fn empty_quarantine(State(calls): Calls, named: Named) -> Answer<Emptied> 
     Ok(Json(Emptied { files }))
 }
 
-async fn remove(
-    State(calls): Calls,
-    named: Named,
-    Sent(Removing {
+async fn remove(State(calls): Calls, named: Named, body: Body) -> Answer<Removed> {
+    let address = named.address()?;
+    let Removing {
         files,
         older_than,
         leaves_metadata,
-    }): Sent<Removing>,
-) -> Answer<Removed> {
-    let address = named.address()?;
+    } = calls.question(body).await?;
     let files = files.iter().map(|file| file.parse().map_err(invalid));
     let files = files.collect::<Result<Vec<_>, _>>()?;
     let since = older_than.map(|age| calls.seconds_ago(age));

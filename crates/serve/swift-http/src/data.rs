@@ -21,6 +21,7 @@ use futures::StreamExt;
 use http_range_header::StartPosition;
 use objects::digest::Algorithm;
 use objects::{Download, Expected, ReceiveError, read_piece, receive, take_piece};
+use serde::de::DeserializeOwned;
 use std::ops::Range;
 use std::sync::Arc;
 use store::{ObjectReader, WriteHints, Written};
@@ -47,6 +48,11 @@ impl SwiftCalls {
         let bytes = body.size_hint().exact().or(announced);
         let place = self.place(bytes.unwrap_or(0)).await?;
         Ok(timed(body, place, self.bodies.clone()))
+    }
+
+    /// A body in JSON, which is read as a whole.
+    pub(crate) async fn question<T: DeserializeOwned>(&self, body: Body) -> Result<T, Failure> {
+        control::parse(&whole(self.incoming(body, None).await?, MAX_METADATA_BYTES).await?)
     }
 }
 
@@ -192,8 +198,7 @@ impl SwiftCalls {
 /// Opens an object: answers its description, metadata and the first bytes of its data, in frames.
 pub async fn open(State(calls): Calls, named: Named, body: Body) -> Result<Vec<u8>, Failure> {
     let address = named.address()?;
-    let body = whole(calls.incoming(body, None).await?, MAX_METADATA_BYTES).await?;
-    let how: Open = control::parse(&body)?;
+    let how: Open = calls.question(body).await?;
     let preferences = how.frag_prefs.map(preferences).transpose()?;
     let (mut head, frames, behind) = calls
         .call(move |calls| {

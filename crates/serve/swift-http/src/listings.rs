@@ -1,10 +1,8 @@
 //! Handlers of listings and of suffix hashes.
 
 use crate::api::{
-    Files, Hashes, Hashing, LISTED, Limit, MAX_LISTED, MAX_METADATA_BYTES, Object, Partitions,
-    Quarantined,
+    Files, Hashes, Hashing, LISTED, Limit, MAX_LISTED, Object, Partitions, Quarantined,
 };
-use crate::body::whole;
 use crate::failure::{invalid, of_drive};
 use crate::path::{Named, suffix};
 use crate::state::{Answer, Calls};
@@ -100,12 +98,11 @@ pub async fn quarantined(
 /// The hashes of a partition's suffixes.
 pub async fn hashes(State(calls): Calls, named: Named, body: Body) -> Answer<Hashes> {
     let (policy, partition) = (named.policy()?, named.partition()?);
-    let body = whole(calls.incoming(body, None).await?, MAX_METADATA_BYTES).await?;
     let Hashing {
         recalculate,
         reclaim_age,
         commit_window,
-    } = control::parse(&body)?;
+    } = calls.question(body).await?;
     let again = recalculate.iter().map(|digits| suffix(digits));
     let again: Vec<_> = again.collect::<Result<_, _>>()?;
     let found = calls.call(move |calls| {

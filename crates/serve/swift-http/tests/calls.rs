@@ -530,6 +530,17 @@ async fn what_makes_no_sense_is_refused() {
     ] {
         assert_eq!(calls.problem(method, &path, body).await, invalid, "{path}");
     }
+    // Questions are read as a whole.
+    let long = json!({"kind": "replication", "files": [], "of": "x".repeat(2 << 20)});
+    for (method, path) in [
+        (Method::PUT, "/policies/0".into()),
+        (Method::POST, "/0/7/hashes".into()),
+        (Method::POST, format!("{}/open", object(0))),
+        (Method::POST, format!("{}/remove", object(0))),
+    ] {
+        let refused = calls.problem(method, &path, long.to_string()).await;
+        assert_eq!(refused, (413, "too_large".into()), "{path}");
+    }
     for (method, path, body, problem) in [
         (Method::PUT, file(9, DATA), "", (404, "no_policy")),
         (
