@@ -26,7 +26,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use store::{ObjectReader, WriteHints, Written};
 use swift_drive::{Address, Metadata, Opened};
-use swift_files::{FileName, Preference, Timestamp, Wanted};
+use swift_files::{FileName, Kind as FileKind, Preference, Timestamp, Wanted};
 use tokio::sync::OwnedSemaphorePermit;
 
 impl SwiftCalls {
@@ -96,7 +96,7 @@ pub async fn stage(
         let digests = received.digests;
         received.writer.finish().map(|written| (written, digests))
     };
-    let (written, digests) = receive(&calls.store, &calls.blocking, Some(body), expected, finish)
+    let (written, digests) = receive(&calls.store, &calls.adding, Some(body), expected, finish)
         .await
         .map_err(of_receive)??;
     let md5 = digests.hex(Algorithm::Md5);
@@ -138,8 +138,13 @@ pub async fn put(
             Some(id) => Some(data.flatten().ok_or_else(|| gone(id))?),
             None => None,
         };
+        // A tombstone makes room, also where others wait for it.
+        let places = match file.kind {
+            FileKind::Tombstone => &calls.blocking,
+            _ => &calls.adding,
+        };
         return calls
-            .call(move |calls| {
+            .call_on(places, move |calls| {
                 if let (Some(id), Some(data)) = (&staged, data) {
                     return match calls.drive.kind(address.policy) {
                         Ok(_) => calls.put(address, file, Some(data), metadata),
@@ -173,7 +178,7 @@ pub async fn put(
             calls.put(address, file, Some(written), metadata)
         }
     };
-    receive(&calls.store, &calls.blocking, Some(data), expected, commit)
+    receive(&calls.store, &calls.adding, Some(data), expected, commit)
         .await
         .map_err(of_receive)?
 }

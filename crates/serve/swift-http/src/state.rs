@@ -14,7 +14,9 @@ use store::{ObjectReader, Store, Written};
 use swift_drive::SwiftDrive;
 use tokio::sync::Semaphore;
 
-/// Store calls that run at the same time.
+/// Store calls that run at the same time: those that add to the drive, which may have to wait for space, and all others,
+/// which such calls do not hold up.
+const ADDING: usize = 16;
 const BLOCKING: usize = 16;
 /// Bodies of more than [`SMALL`](crate::body::SMALL) bytes at the same time; each takes up to 2 MiB of memory.
 const BODIES: usize = 128;
@@ -30,6 +32,7 @@ pub struct SwiftCalls {
     pub(crate) drive: SwiftDrive,
     pub(crate) store: Store,
     pub(crate) runtime: Runtime,
+    pub(crate) adding: Blocking,
     pub(crate) blocking: Blocking,
     pub(crate) bodies: Arc<Semaphore>,
     pub(crate) staged: Held<Written>,
@@ -45,6 +48,7 @@ impl SwiftCalls {
         Ok(Arc::new(Self {
             drive: SwiftDrive::new(store.clone()),
             store,
+            adding: Blocking::new(ADDING),
             blocking: Blocking::new(BLOCKING),
             bodies: Arc::new(Semaphore::new(BODIES)),
             staged: Held::new(runtime.clone(), STAGED)?,
@@ -65,6 +69,7 @@ impl SwiftCalls {
 
     /// Waits until no store call is running.
     pub async fn idle(&self) {
+        self.adding.idle().await;
         self.blocking.idle().await;
     }
 
@@ -73,8 +78,17 @@ impl SwiftCalls {
         self: &Arc<Self>,
         call: impl FnOnce(&Self) -> Result<T, Failure> + Send + 'static,
     ) -> Result<T, Failure> {
+        self.call_on(&self.blocking, call).await
+    }
+
+    /// Runs a call that may block, in one of these places.
+    pub(crate) async fn call_on<T: Send + 'static>(
+        self: &Arc<Self>,
+        places: &Blocking,
+        call: impl FnOnce(&Self) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, Failure> {
         let calls = self.clone();
-        let run = self.blocking.run(move || call(&calls));
+        let run = places.run(move || call(&calls));
         run.await.map_err(not_run)?
     }
 

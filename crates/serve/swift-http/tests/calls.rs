@@ -8,17 +8,22 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::header::RANGE;
 use axum::http::{Method, Request, StatusCode};
+use device::ZonedDevice;
+use device::faults::{Fault, Faults, Gate, Plan};
 use futures::StreamExt;
 use http_body_util::BodyExt;
+use kv_log::KvLog;
 use runtime::{Runtime, SimulatedClock};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
+use store::{MountOptions, Store};
 use support::{formatted, mount};
 use swift_http::SwiftCalls;
 use tower::ServiceExt;
+use zone::ZoneId;
 
 const HASH: &str = "0123456789abcdef0123456789abcdef";
 /// Bodies at the same time.
@@ -33,9 +38,13 @@ struct Calls {
 
 impl Calls {
     async fn new() -> Self {
+        Self::on(mount(&formatted())).await
+    }
+
+    async fn on(store: Store) -> Self {
         let clock = Arc::new(SimulatedClock::default());
         let runtime = Runtime::seeded(1).with_clock(clock.clone());
-        let calls = SwiftCalls::new(mount(&formatted()), runtime).unwrap();
+        let calls = SwiftCalls::new(store, runtime).unwrap();
         let this = Self {
             router: calls.router(),
             calls,
@@ -453,6 +462,52 @@ async fn bodies_have_places_by_what_comes_and_not_by_what_is_said() {
     release.send(true).unwrap();
     for body in under_way.into_iter().chain(waiting).chain([small]) {
         assert_eq!(body.await.unwrap(), StatusCode::OK);
+    }
+}
+
+/// Writers may have to wait for space, and what makes some must not wait for them.
+#[tokio::test]
+async fn calls_that_add_hold_no_others_up() {
+    const ADDING: usize = 16;
+    let drive = Arc::new(Faults::new(formatted()));
+    let store = Store::mount(drive.clone(), MountOptions::new(KvLog)).unwrap();
+    let calls = Arc::new(Calls::on(store).await);
+    let zones = drive.geometry().zone_count;
+    let pointers = || drive.report(ZoneId(0), zones).unwrap();
+    let before = pointers();
+    calls.stage(some_data(100_000)).await;
+    let after = pointers();
+    let gate = Gate::new();
+    for (zone, _) in after.iter().zip(&before).filter(|(a, b)| a != b) {
+        drive.add(Plan {
+            command: None,
+            zone: Some(zone.id),
+            kth: 1,
+            for_ever: true,
+            fault: Fault::Stuck(gate.clone()),
+        });
+    }
+    let bodies: Vec<_> = (0..=ADDING)
+        .map(|_| {
+            let calls = calls.clone();
+            tokio::spawn(async move { calls.stage(some_data(100_000)).await })
+        })
+        .collect();
+    // Each comes to the drive, or to where it waits for its turn.
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    gate.wait_until_stuck(1);
+    let others = async {
+        calls.put(&file(0, "1402464677.04188.ts"), "").await;
+        calls.json(Method::GET, &object(0), "").await
+    };
+    let answered = tokio::time::timeout(Duration::from_secs(60), others).await;
+    gate.release();
+    let files = json!({"files": ["1402464677.04188.ts"]});
+    assert_eq!(answered, Ok(files));
+    for body in bodies {
+        body.await.unwrap();
     }
 }
 
