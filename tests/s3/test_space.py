@@ -1,6 +1,14 @@
 """A full drive says so, loses nothing, and gets space back by deleting."""
 
+import os
+import subprocess
+import time
+import urllib.error
+import urllib.request
+
 import pytest
+
+import zonestore
 
 MIB = 1 << 20
 
@@ -72,3 +80,69 @@ def test_a_full_drive_during_a_multipart_upload(make_server, data):
     for number in range(3):
         s3.put_object(Bucket="bucket", Key=f"after-{number}", Body=data(5 * MIB, number))
     assert s3.get_object(Bucket="bucket", Key="keep")["Body"].read() == data(5 * MIB)
+
+
+@pytest.fixture
+def disk(tmp_path):
+    """A small disk of the host."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small file system takes root")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", disk]).returncode != 0:
+        pytest.skip("no tmpfs can be mounted here")
+    yield disk
+    subprocess.run(["umount", disk], check=True)
+
+
+def is_ready(server):
+    try:
+        return urllib.request.urlopen(f"{server.endpoint}/-/ready", timeout=zonestore.TIMEOUT).status == 200
+    except urllib.error.HTTPError as error:
+        assert error.code == 503
+        return False
+    except (urllib.error.URLError, ConnectionError):
+        # It starts anew.
+        return False
+
+
+def test_a_server_goes_on_when_the_hosts_disk_has_room_again(disk, data):
+    server = zonestore.Server(zonestore.make_drive(disk / "d.zoned", "256MiB")).start()
+    s3 = server.client()
+    s3.create_bucket(Bucket="bucket")
+    stored = {f"k{n:03}": data([200, 60_000][n % 2], n) for n in range(200)}
+    for key, body in stored.items():
+        s3.put_object(Bucket="bucket", Key=key, Body=body)
+    for turn in range(2):
+        # Somebody else takes all that is left.
+        free = os.statvfs(disk)
+        with open(disk / "other", "wb") as other:
+            os.posix_fallocate(other.fileno(), 0, free.f_bavail * free.f_frsize)
+        with pytest.raises(s3.exceptions.ClientError) as caught:
+            for key in sorted(stored):
+                s3.delete_object(Bucket="bucket", Key=key)
+                del stored[key]
+        assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] in (503, 507)
+        # Whether this one is deleted is open.
+        tried = min(stored)
+        assert not is_ready(server)
+        with pytest.raises(s3.exceptions.ClientError) as caught:
+            s3.put_object(Bucket="bucket", Key="refused", Body=b"x")
+        assert caught.value.response["ResponseMetadata"]["HTTPStatusCode"] == 503
+        last = max(stored)
+        assert s3.get_object(Bucket="bucket", Key=last)["Body"].read() == stored[last]
+        (disk / "other").unlink()
+        end = time.monotonic() + zonestore.TIMEOUT
+        while not is_ready(server):
+            assert time.monotonic() < end, "".join(server.output[-50:])
+            time.sleep(0.05)
+        s3.delete_object(Bucket="bucket", Key=tried)
+        del stored[tried]
+        stored[f"new{turn}"] = data(MIB, turn)
+        s3.put_object(Bucket="bucket", Key=f"new{turn}", Body=stored[f"new{turn}"])
+        check(s3, "bucket", stored)
+    server.stop()
+    zonestore.fsck(server.drive)
+    server.start()
+    check(server.client(), "bucket", stored)
+    server.stop()

@@ -12,7 +12,7 @@ use crate::store_commands;
 use control::Socket;
 use daemon::keys::{self, Keys, KeysError, Source};
 use daemon::settings::{Log, LogFormat, Parsed, Serve, Settings, Trace};
-use daemon::{Daemon, Judge, Live};
+use daemon::{Daemon, Ended, Judge, Live};
 use device::stats::Stats;
 use device::{Drive, FileDrive, ShapeRequest, ZonedDevice};
 use kv_rocksdb::RocksDb;
@@ -39,8 +39,54 @@ pub fn run(
     out: &mut Output,
 ) -> CommandResult {
     raise_open_files(LEAST_OPEN_FILES)?;
+    let mut begun = None;
+    let served = loop {
+        match serve(arguments, log_format, &mut begun, out) {
+            // Before that, only reads went on. A start that fails ends the server, as any does.
+            Ok(Ended::Mended) => {
+                tracing::info!("the host's disk takes writes again: the server starts anew")
+            }
+            ended => break ended.map(drop),
+        }
+    };
+    if let Some(Begun {
+        logs, collector, ..
+    }) = begun
+    {
+        if let Some(collector) = collector {
+            collector.stop();
+        }
+        logs.finish();
+    }
+    served
+}
+
+/// What a server that starts anew keeps.
+struct Begun {
+    logs: LogFiles,
+    collector: Option<Collector>,
+    /// With the port that was free.
+    address: SocketAddr,
+    settings: Option<Settings>,
+}
+
+/// Serves once, from opening the drive to unmounting its store.
+fn serve(
+    arguments: &ServeArguments,
+    log_format: Option<Format>,
+    begun: &mut Option<Begun>,
+    out: &mut Output,
+) -> CommandResult<Ended> {
+    let is_first = begun.is_none();
     let settings = arguments.config.as_deref();
-    let settings = settings.map(Settings::load).transpose()?;
+    let settings = match (settings.map(Settings::load).transpose(), &*begun) {
+        // It may be about to be changed.
+        (Err(error), Some(begun)) => {
+            tracing::error!(%error, "the configuration stays as it was");
+            begun.settings.clone()
+        }
+        (settings, _) => settings?,
+    };
     // A wrong configuration is refused before anything else is touched.
     let said_here = arguments.said();
     let plan = Plan::of(settings.as_ref(), said_here.clone())?;
@@ -55,9 +101,23 @@ pub fn run(
     let Some(path) = serve.drive.clone() else {
         return fail!(Usage, "{NO_DRIVE}"; "name one, or say drive = in [serve] of the configuration");
     };
-    let (logs, collector) = log(&plan.log, log_format, &plan.trace)?;
+    let begun = match begun {
+        Some(begun) => begun,
+        None => {
+            let (logs, collector) = log(&plan.log, log_format, &plan.trace)?;
+            begun.insert(Begun {
+                logs,
+                collector,
+                address,
+                settings: None,
+            })
+        }
+    };
+    begun.settings.clone_from(&settings);
+    let logs = &begun.logs;
     // Before anything is created: without the port, there is nothing to serve.
-    let listener = Listener::reserve(address)?;
+    let listener = Listener::reserve(begun.address)?;
+    begun.address = listener.local_addr();
     let drive = open_drive(&path, &serve, &shape)?;
     let device = Arc::new(Stats::new(drive.clone() as Arc<dyn ZonedDevice>));
     let store = mount(&path, &serve, plan.caches, device.clone())?;
@@ -111,28 +171,29 @@ pub fn run(
             }),
             stops_on_failure,
         };
-        daemon::serve(daemon, |address| {
-            announce(&path, address, has_tls, has_page, &keys, out)
+        daemon::serve(daemon, |address| match is_first {
+            true => announce(&path, address, has_tls, has_page, &keys, out),
+            false => Ok(()),
         })
     });
-    if let Some(collector) = collector {
-        collector.stop();
-    }
-    let failure = store.failure().filter(|_| stops_on_failure);
+    let failure = store.failure();
     let stopped = store.unmount();
-    if served.is_ok() && failure.is_none() && stopped.is_ok() {
-        tracing::info!("the store is unmounted");
+    match (served?, failure) {
+        (Ended::Failed, Some(reason)) => {
+            let path = path.display();
+            fail!(
+                WritesStopped, "{path}: nothing could be written any more: {reason}";
+                "look after the drive, then start the server again"
+            )
+        }
+        // The store could not write before, nor can its unmount.
+        (Ended::Mended, _) => Ok(Ended::Mended),
+        (ended, _) => {
+            stopped?;
+            tracing::info!("the store is unmounted");
+            Ok(ended)
+        }
     }
-    logs.finish();
-    served?;
-    if let Some(reason) = failure {
-        let path = path.display();
-        return fail!(
-            WritesStopped, "{path}: nothing could be written any more: {reason}";
-            "look after the drive, then start the server again"
-        );
-    }
-    Ok(stopped?)
 }
 
 /// Raises the limit of open files, which a connection and a file of the database take one each of, to what this process

@@ -105,6 +105,12 @@ impl Drive {
             .map_or_else(|| Ok(self.geometry().size_bytes()), FileDrive::host_bytes)
     }
 
+    /// Whether the file system under a drive file takes `room` more bytes, as far as it tells; true for a device.
+    pub fn host_takes_writes(&self, room: u64) -> bool {
+        self.as_file()
+            .is_none_or(|file| file.host_takes_writes(room))
+    }
+
     /// The profile that a drive file was made from; a fixed phrase for a device.
     pub fn profile_name(&self) -> &str {
         self.as_file()

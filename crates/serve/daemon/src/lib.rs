@@ -20,4 +20,4 @@ pub use client::{reachable, resolve};
 pub use drives::{DriveServer, ServedDrive};
 pub use live::{Judge, Live};
 pub use private::FileError;
-pub use serve::{Daemon, serve};
+pub use serve::{Daemon, Ended, serve};

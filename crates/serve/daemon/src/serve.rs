@@ -5,9 +5,9 @@
 
 use crate::live::Live;
 use crate::notify::{self, Change};
-use crate::signals::Signals;
+use crate::signals::{self, Signals};
 use control::{ControlServer, DriveCalls, Socket, Tell};
-use device::Drive;
+use device::{Drive, ZonedDevice};
 use s3::{AUDIT, ServeError, Server};
 use status::Status;
 use std::io;
@@ -21,8 +21,22 @@ use tokio::time::MissedTickBehavior;
 
 /// Interval of checks whether writes still work.
 const FAILURE_LOOK: Duration = Duration::from_millis(200);
+/// Free bytes of the host's disk from which on it has room again: a server that went on with less would stop again soon.
+const ROOM: u64 = 16 << 20;
 /// Interval of checks whether the configuration has changed.
 const CONFIGURATION_LOOK: Duration = Duration::from_secs(2);
+
+/// Why a server has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// A signal came.
+    Asked,
+    /// Nothing can be written any more, for the reason that the store gives, and [`Daemon::stops_on_failure`] is set.
+    Failed,
+    /// Nothing can be written any more, since the host's disk was full or read-only, and it is so no longer. What a restart
+    /// would do lets writes go on.
+    Mended,
+}
 
 /// The parts of a served drive.
 pub struct Daemon {
@@ -43,7 +57,8 @@ pub struct Daemon {
     pub stops_on_failure: bool,
 }
 
-/// Serves until a signal comes. The store stays mounted. `ready` is called with the endpoint's address before the
+/// Serves until a signal comes, or until writes fail and there is something to do about it ([`Ended`]). The store stays
+/// mounted. `ready` is called with the endpoint's address before the
 /// first request is answered, and may end the server with an error.
 ///
 /// # Errors
@@ -51,7 +66,7 @@ pub struct Daemon {
 pub fn serve<E: From<io::Error> + From<ServeError>>(
     daemon: Daemon,
     ready: impl FnOnce(SocketAddr) -> Result<(), E>,
-) -> Result<(), E> {
+) -> Result<Ended, E> {
     let Daemon {
         drive,
         store,
@@ -79,10 +94,15 @@ pub fn serve<E: From<io::Error> + From<ServeError>>(
         tracing::info!(drive = %drive.path().display(), address = %server.local_addr(), "serving");
         tracing::info!(target: AUDIT, drive = %drive.path().display(), "started");
         let reading = tokio::spawn(keep_reading(live, reopen_logs, hangup));
+        let mut ended = Ended::Asked;
+        let end = &mut ended;
+        let host = drive.clone();
         let stop = async move {
-            tokio::select! {
-                () = signals.next() => {}
-                () = until_failed(store, stops_on_failure) => {}
+            if !signals::noted() {
+                tokio::select! {
+                    () = signals.next() => {}
+                    why = until_failed(store, host, stops_on_failure) => *end = why,
+                }
             }
             notify::tell(Change::Stopping);
             tracing::info!("stopping after the requests in hand; a second signal stops at once");
@@ -109,7 +129,8 @@ pub fn serve<E: From<io::Error> + From<ServeError>>(
                 Err(error) => tracing::error!(%error, "the socket"),
             }
         }
-        Ok(served?)
+        served?;
+        Ok(ended)
     })
 }
 
@@ -148,13 +169,24 @@ async fn keep_reading(
     }
 }
 
-/// Completes when writes fail for good; never, unless `wanted`.
-async fn until_failed(store: Store, wanted: bool) {
-    if !wanted {
-        return std::future::pending().await;
-    }
+/// Completes when writes fail for good, if the server `stops` then; otherwise once the host's disk takes writes again that
+/// was full or read-only when they failed.
+async fn until_failed(store: Store, drive: Arc<Drive>, stops: bool) -> Ended {
     let mut looks = tokio::time::interval(FAILURE_LOOK);
-    while store.failure().is_none() {
+    // After a flush that failed, the host may return what is not on its disk: somebody has to look after it. These calls may
+    // wait for the drive.
+    let is_mended =
+        || tokio::task::block_in_place(|| drive.host_takes_writes(ROOM) && drive.flush().is_ok());
+    loop {
         looks.tick().await;
+        if store.failure().is_none() {
+            continue;
+        }
+        if stops {
+            return Ended::Failed;
+        }
+        if store.was_stopped_by_host() && is_mended() && signals::note().is_ok() {
+            return Ended::Mended;
+        }
     }
 }

@@ -1,9 +1,31 @@
 //! Signals that stop a server.
 
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
 use std::future::poll_fn;
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::task::Poll;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+static NOTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+/// Notes from now on that SIGINT or SIGTERM came: a server that starts anew does not listen in between.
+pub(crate) fn note() -> io::Result<()> {
+    let noted = NOTED.get_or_init(Arc::default);
+    for signal in [SIGINT, SIGTERM] {
+        flag::register(signal, noted.clone())?;
+    }
+    Ok(())
+}
+
+/// Whether one came since [`note`].
+pub(crate) fn noted() -> bool {
+    NOTED
+        .get()
+        .is_some_and(|noted| noted.load(Ordering::Relaxed))
+}
 
 /// Signals to wait for.
 pub(crate) struct Signals(Vec<Signal>);

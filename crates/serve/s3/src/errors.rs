@@ -56,7 +56,7 @@ fn way_out(error: &store::Error) -> &'static str {
         true => "deleting objects still works, in a bucket with versions by versionId",
         false => {
             "deleting objects, in a bucket with versions by versionId, still works unless it is the host's disk that is \
-             full: free space there, and start the server again if it goes on refusing writes"
+             full: free space there, and writes go on"
         }
     }
 }

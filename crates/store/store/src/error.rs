@@ -314,7 +314,7 @@ pub enum Error {
 }
 
 /// With fewer bytes on the host's disk a delete may not find the space that it takes itself.
-const LEAST_FOR_DELETES: u64 = 1 << 20;
+pub(crate) const LEAST_FOR_DELETES: u64 = 1 << 20;
 
 impl Error {
     /// Whether space is missing: on the drive, in the metadata, or on the host's disk under a drive file.

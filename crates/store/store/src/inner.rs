@@ -12,6 +12,7 @@
 use crate::blob_reader::ReadError;
 use crate::cleaner::Cleaner;
 use crate::data_cache::DataCache;
+use crate::error::LEAST_FOR_DELETES;
 use crate::format::key;
 use crate::format::record::CollectionRecord;
 use crate::freelist::Freelist;
@@ -45,7 +46,7 @@ use runtime::Runtime;
 use runtime::sync::{MappedRwLockReadGuard, Mutex, RwLock, RwLockReadGuard, read_recursive};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use zone::{ZoneAddress, ZoneError, ZoneId};
@@ -108,6 +109,8 @@ pub(crate) struct Inner {
     pub read_only: bool,
     /// Why the store takes no writes any more; set once.
     pub failure: OnceLock<String>,
+    /// The host's disk was full or read-only then.
+    pub stopped_by_host: AtomicBool,
     pub uuid: [u8; 16],
     pub data_options: DataOptions,
 }
@@ -135,6 +138,10 @@ impl Inner {
     /// caller.
     pub fn stop_writing(&self, error: Error) -> Error {
         let reason = error.to_string();
+        let free = self.device.host_free_bytes();
+        if error.is_read_only() || free.is_some_and(|free| free < LEAST_FOR_DELETES) {
+            self.stopped_by_host.store(true, Ordering::Relaxed);
+        }
         if self.failure.set(reason.clone()).is_ok() {
             tracing::error!(%error, "nothing can be written any more; reads go on");
         }

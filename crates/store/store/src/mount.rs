@@ -35,7 +35,7 @@ use kv::Kv;
 use runtime::sync::{Mutex, RwLock};
 use std::cell::Cell;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, AtomicU64};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
 use zone_alloc::{ByLifetime, Purpose};
 
@@ -156,6 +156,7 @@ pub(crate) fn mount_opened(
         slow_commands: Arc::default(),
         read_only: options.read_only,
         failure: OnceLock::new(),
+        stopped_by_host: AtomicBool::default(),
         uuid: record.uuid,
         data_options: options.data,
     });

@@ -24,6 +24,7 @@ use kv::Durability;
 use runtime::sync::Mutex;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use zone::ZoneKind;
 
 /// A mounted store. Cheap to clone; every method may be called from many threads, and may block.
@@ -327,6 +328,11 @@ impl Store {
     /// Why the store takes no writes any more, if that is so.
     pub fn failure(&self) -> Option<String> {
         self.inner.failure.get().cloned()
+    }
+
+    /// Whether the host's disk under the drive's file was full or read-only when the store stopped taking writes.
+    pub fn was_stopped_by_host(&self) -> bool {
+        self.inner.stopped_by_host.load(Ordering::Relaxed)
     }
 
     /// Statistics of the caches of metadata and of data since the mount.

@@ -19,6 +19,7 @@ use crate::rings::{ReadFailed, Rings};
 use crate::rules::{PlannedWrite, RestedZone, ZoneTable};
 use crate::{Keeps, ZonedDevice};
 use runtime::sync::{Mutex, MutexGuard};
+use rustix::fs::StatVfsMountFlags;
 use std::fs::{Metadata, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -223,6 +224,13 @@ impl FileDrive {
     /// Bytes that the file takes on the host, holes not counted.
     pub fn host_bytes(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.blocks() * 512)
+    }
+
+    /// Whether the host's file system can be written and has `room` free bytes, as far as it tells.
+    pub fn host_takes_writes(&self, room: u64) -> bool {
+        let has_room = || self.host_free_bytes().is_none_or(|free| free >= room);
+        rustix::fs::fstatvfs(&*self.file)
+            .is_ok_and(|host| !host.f_flag.contains(StatVfsMountFlags::RDONLY) && has_room())
     }
 
     /// Makes `zone` [`ZoneCondition::ReadOnly`] or, for good, [`ZoneCondition::Offline`].
