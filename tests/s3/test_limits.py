@@ -148,7 +148,7 @@ def test_memory_is_bounded(make_server, data):
     grown = resident_bytes(server) - before
     for connection in connections:
         connection.close()
-    # docs/s3.md: 32 uploads with 4 MiB each, and 60 downloads with 3 MiB.
+    # As docs/s3.md says: 32 of the uploads have 4 MiB each, and the downloads 3 MiB.
     assert grown < 400 * MIB, f"{grown >> 20} MiB"
     wait_until(lambda: "Contents" in s3.list_objects_v2(Bucket="bucket"))
     assert [entry["Key"] for entry in s3.list_objects_v2(Bucket="bucket")["Contents"]] == ["big"]

@@ -1,6 +1,7 @@
 """A full drive says so, loses nothing, and gets space back by deleting."""
 
 import os
+import socket
 import subprocess
 import time
 import urllib.error
@@ -83,16 +84,27 @@ def test_a_full_drive_during_a_multipart_upload(make_server, data):
 
 
 @pytest.fixture
-def disk(tmp_path):
-    """A small disk of the host."""
+def crowded(tmp_path, monkeypatch):
+    """A server whose drive lies on a small disk of the host, that disk, and what it tells who supervises it."""
     if os.geteuid() != 0:
         pytest.skip("mounting a small file system takes root")
     disk = tmp_path / "disk"
     disk.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m", "tmpfs", disk]).returncode != 0:
         pytest.skip("no tmpfs can be mounted here")
-    yield disk
-    subprocess.run(["umount", disk], check=True)
+    told = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    told.bind(str(tmp_path / "told"))
+    told.setblocking(False)
+    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "told"))
+    server = None
+    try:
+        server = zonestore.Server(zonestore.make_drive(disk / "d.zoned", "256MiB")).start()
+        yield server, disk, told
+    finally:
+        told.close()
+        if server is not None and server.alive():
+            server.kill()
+        subprocess.run(["umount", disk], check=True)
 
 
 def is_ready(server):
@@ -101,13 +113,13 @@ def is_ready(server):
     except urllib.error.HTTPError as error:
         assert error.code == 503
         return False
-    except (urllib.error.URLError, ConnectionError):
+    except OSError:
         # It starts anew.
         return False
 
 
-def test_a_server_goes_on_when_the_hosts_disk_has_room_again(disk, data):
-    server = zonestore.Server(zonestore.make_drive(disk / "d.zoned", "256MiB")).start()
+def test_a_server_goes_on_when_the_hosts_disk_has_room_again(crowded, data):
+    server, disk, told = crowded
     s3 = server.client()
     s3.create_bucket(Bucket="bucket")
     stored = {f"k{n:03}": data([200, 60_000][n % 2], n) for n in range(200)}
@@ -141,7 +153,13 @@ def test_a_server_goes_on_when_the_hosts_disk_has_room_again(disk, data):
         stored[f"new{turn}"] = data(MIB, turn)
         s3.put_object(Bucket="bucket", Key=f"new{turn}", Body=stored[f"new{turn}"])
         check(s3, "bucket", stored)
+        # Never that it stops: systemd would end it some minutes later.
+        assert told.recv(100) == b"READY=1"
+    assert told.recv(100) == b"READY=1"
+    with pytest.raises(BlockingIOError):
+        told.recv(100)
     server.stop()
+    assert told.recv(100) == b"STOPPING=1"
     zonestore.fsck(server.drive)
     server.start()
     check(server.client(), "bucket", stored)

@@ -24,11 +24,16 @@ use std::io::{self, IsTerminal};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 use store::{MountOptions, ScrubPlan, Store};
 use terminal::{Apart, LogFiles, Logging};
 use traces::Collector;
 
 const NO_DRIVE: &str = "no drive is named";
+const LOOK: &str = "look after the drive, then start the server again";
+/// How often, and at what intervals, a server that starts anew tries what the one before may still hold.
+const TRIES: u32 = 50;
+const TRY_AGAIN: Duration = Duration::from_millis(100);
 /// Open files without which a server does not start: twice what it has open before its first connection.
 pub const LEAST_OPEN_FILES: u64 = 32;
 
@@ -42,10 +47,8 @@ pub fn run(
     let mut begun = None;
     let served = loop {
         match serve(arguments, log_format, &mut begun, out) {
-            // Before that, only reads went on. A start that fails ends the server, as any does.
-            Ok(Ended::Mended) => {
-                tracing::info!("the host's disk takes writes again: the server starts anew")
-            }
+            // A start that fails ends the server, as any does.
+            Ok(Ended::Mended) => tracing::info!("the server starts anew"),
             ended => break ended.map(drop),
         }
     };
@@ -61,13 +64,40 @@ pub fn run(
     served
 }
 
+/// Calls `start` again for a while if it fails and is not the first of this process.
+fn with_patience<T>(
+    is_first: bool,
+    mut start: impl FnMut() -> CommandResult<T>,
+) -> CommandResult<T> {
+    let mut started = start();
+    for _ in 1..TRIES {
+        if is_first || started.is_ok() {
+            break;
+        }
+        std::thread::sleep(TRY_AGAIN);
+        started = start();
+    }
+    started
+}
+
+/// Tells whether the configuration, as it is then, lets a server of the same drive begin.
+fn may_begin(arguments: &ServeArguments, drive: &Path) -> impl Fn() -> bool + Send + use<> {
+    let (config, said, drive) = (arguments.config.clone(), arguments.said(), drive.to_owned());
+    move || {
+        let settings = config.as_deref().map(Settings::load).transpose();
+        let plan = settings
+            .ok()
+            .and_then(|read| Plan::of(read.as_ref(), said.clone()).ok());
+        plan.is_some_and(|plan| plan.serve.drive.as_ref() == Some(&drive))
+    }
+}
+
 /// What a server that starts anew keeps.
 struct Begun {
     logs: LogFiles,
     collector: Option<Collector>,
     /// With the port that was free.
     address: SocketAddr,
-    settings: Option<Settings>,
 }
 
 /// Serves once, from opening the drive to unmounting its store.
@@ -79,14 +109,7 @@ fn serve(
 ) -> CommandResult<Ended> {
     let is_first = begun.is_none();
     let settings = arguments.config.as_deref();
-    let settings = match (settings.map(Settings::load).transpose(), &*begun) {
-        // It may be about to be changed.
-        (Err(error), Some(begun)) => {
-            tracing::error!(%error, "the configuration stays as it was");
-            begun.settings.clone()
-        }
-        (settings, _) => settings?,
-    };
+    let settings = settings.map(Settings::load).transpose()?;
     // A wrong configuration is refused before anything else is touched.
     let said_here = arguments.said();
     let plan = Plan::of(settings.as_ref(), said_here.clone())?;
@@ -109,16 +132,14 @@ fn serve(
                 logs,
                 collector,
                 address,
-                settings: None,
             })
         }
     };
-    begun.settings.clone_from(&settings);
     let logs = &begun.logs;
     // Before anything is created: without the port, there is nothing to serve.
-    let listener = Listener::reserve(begun.address)?;
+    let listener = with_patience(is_first, || Ok(Listener::reserve(begun.address)?))?;
     begun.address = listener.local_addr();
-    let drive = open_drive(&path, &serve, &shape)?;
+    let drive = with_patience(is_first, || open_drive(&path, &serve, &shape))?;
     let device = Arc::new(Stats::new(drive.clone() as Arc<dyn ZonedDevice>));
     let store = mount(&path, &serve, plan.caches, device.clone())?;
     if let Err(error) = archive::check_finished(&store) {
@@ -160,7 +181,7 @@ fn serve(
         let (keys, has_tls) = (live.keys.clone(), live.tls.is_some());
         let has_page = access != Access::Off;
         let daemon = Daemon {
-            drive,
+            drive: drive.clone(),
             store: store.clone(),
             control,
             server: Server::new(listener, config, store.clone()),
@@ -170,6 +191,7 @@ fn serve(
                 move || logs.reopen()
             }),
             stops_on_failure,
+            may_begin: Box::new(may_begin(arguments, &path)),
         };
         daemon::serve(daemon, |address| match is_first {
             true => announce(&path, address, has_tls, has_page, &keys, out),
@@ -182,12 +204,16 @@ fn serve(
         (Ended::Failed, Some(reason)) => {
             let path = path.display();
             fail!(
-                WritesStopped, "{path}: nothing could be written any more: {reason}";
-                "look after the drive, then start the server again"
+                WritesStopped, "{path}: nothing could be written any more: {reason}"; "{LOOK}"
             )
         }
-        // The store could not write before, nor can its unmount.
-        (Ended::Mended, _) => Ok(Ended::Mended),
+        // The store could not write before, nor can its unmount. But a flush that has failed since would be forgotten.
+        (Ended::Mended, _) => match drive.flush() {
+            Ok(()) => Ok(Ended::Mended),
+            Err(error) => {
+                fail!(WritesStopped, "{}: {error}", path.display(); "{LOOK}")
+            }
+        },
         (ended, _) => {
             stopped?;
             tracing::info!("the store is unmounted");

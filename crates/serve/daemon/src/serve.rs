@@ -21,8 +21,10 @@ use tokio::time::MissedTickBehavior;
 
 /// Interval of checks whether writes still work.
 const FAILURE_LOOK: Duration = Duration::from_millis(200);
-/// Free bytes of the host's disk from which on it has room again: a server that went on with less would stop again soon.
-const ROOM: u64 = 16 << 20;
+/// Fewest free bytes of the host's disk with which it has room again.
+const LEAST_ROOM: u64 = 16 << 20;
+/// With fewer free bytes, the host's disk is full.
+const FULL: u64 = 1 << 20;
 /// Interval of checks whether the configuration has changed.
 const CONFIGURATION_LOOK: Duration = Duration::from_secs(2);
 
@@ -55,6 +57,8 @@ pub struct Daemon {
     pub reopen_logs: Box<dyn Fn() -> io::Result<()> + Send>,
     /// Whether the server stops when writes fail for good.
     pub stops_on_failure: bool,
+    /// Whether another server could begin: its configuration may be about to be changed.
+    pub may_begin: Box<dyn Fn() -> bool + Send>,
 }
 
 /// Serves until a signal comes, or until writes fail and there is something to do about it ([`Ended`]). The store stays
@@ -75,6 +79,7 @@ pub fn serve<E: From<io::Error> + From<ServeError>>(
         live,
         reopen_logs,
         stops_on_failure,
+        may_begin,
     } = daemon;
     let mut calls = DriveCalls::new(drive.clone(), store.clone());
     if let Some(status) = server.status() {
@@ -96,20 +101,29 @@ pub fn serve<E: From<io::Error> + From<ServeError>>(
         let reading = tokio::spawn(keep_reading(live, reopen_logs, hangup));
         let mut ended = Ended::Asked;
         let end = &mut ended;
-        let host = drive.clone();
+        let failed = until_failed(store, drive.clone(), stops_on_failure, may_begin);
         let stop = async move {
-            if !signals::noted() {
+            if signals::noted() != Some(true) {
                 tokio::select! {
                     () = signals.next() => {}
-                    why = until_failed(store, host, stops_on_failure) => *end = why,
+                    why = failed => *end = why,
                 }
+            }
+            if *end == Ended::Mended {
+                // For whoever supervises this process, it goes on.
+                tracing::info!(
+                    "the host's disk takes writes again: starting anew after the requests in hand"
+                );
+                return;
             }
             notify::tell(Change::Stopping);
             tracing::info!("stopping after the requests in hand; a second signal stops at once");
-            tokio::spawn(async move {
-                signals.next().await;
-                std::process::exit(1);
-            });
+            if signals::noted().is_none() {
+                tokio::spawn(async move {
+                    signals.next().await;
+                    std::process::exit(1);
+                });
+            }
         };
         let (close, closed) = oneshot::channel::<()>();
         let control = control.map(|control| {
@@ -171,22 +185,40 @@ async fn keep_reading(
 
 /// Completes when writes fail for good, if the server `stops` then; otherwise once the host's disk takes writes again that
 /// was full or read-only when they failed.
-async fn until_failed(store: Store, drive: Arc<Drive>, stops: bool) -> Ended {
+async fn until_failed(
+    store: Store,
+    drive: Arc<Drive>,
+    stops: bool,
+    may_begin: Box<dyn Fn() -> bool + Send>,
+) -> Ended {
     let mut looks = tokio::time::interval(FAILURE_LOOK);
-    // After a flush that failed, the host may return what is not on its disk: somebody has to look after it. These calls may
-    // wait for the drive.
-    let is_mended =
-        || tokio::task::block_in_place(|| drive.host_takes_writes(ROOM) && drive.flush().is_ok());
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    while store.failure().is_none() {
+        looks.tick().await;
+    }
+    if stops {
+        return Ended::Failed;
+    }
+    let room = store.statfs().host_kept_bytes.max(LEAST_ROOM);
+    let mut host_is_to_blame = false;
     loop {
         looks.tick().await;
-        if store.failure().is_none() {
+        let host = drive.clone();
+        // A host that does not answer holds no signal up.
+        let look = move || (host.host_takes_writes(FULL), host.host_takes_writes(room));
+        let (takes, takes_all) = tokio::task::spawn_blocking(look)
+            .await
+            .unwrap_or((true, false));
+        host_is_to_blame |= !takes || store.was_stopped_by_host();
+        if !host_is_to_blame || !takes_all || !tokio::task::block_in_place(&may_begin) {
             continue;
         }
-        if stops {
-            return Ended::Failed;
+        let host = drive.clone();
+        let flushed = tokio::task::spawn_blocking(move || host.flush()).await;
+        if !matches!(flushed, Ok(Ok(()))) || signals::note().is_err() {
+            // The host may return what is not on its disk: somebody has to look after it.
+            return std::future::pending().await;
         }
-        if store.was_stopped_by_host() && is_mended() && signals::note().is_ok() {
-            return Ended::Mended;
-        }
+        return Ended::Mended;
     }
 }

@@ -11,20 +11,23 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 static NOTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// Notes from now on that SIGINT or SIGTERM came: a server that starts anew does not listen in between.
+/// Notes from now on that SIGINT or SIGTERM came, since a server that starts anew does not listen in between. A second one
+/// ends the process with code 1.
 pub(crate) fn note() -> io::Result<()> {
-    let noted = NOTED.get_or_init(Arc::default);
-    for signal in [SIGINT, SIGTERM] {
-        flag::register(signal, noted.clone())?;
+    if NOTED.get().is_none() {
+        let noted = NOTED.get_or_init(Arc::default);
+        for signal in [SIGINT, SIGTERM] {
+            // In this order: the first one is noted only after it was looked whether it is the second.
+            flag::register_conditional_shutdown(signal, 1, noted.clone())?;
+            flag::register(signal, noted.clone())?;
+        }
     }
     Ok(())
 }
 
-/// Whether one came since [`note`].
-pub(crate) fn noted() -> bool {
-    NOTED
-        .get()
-        .is_some_and(|noted| noted.load(Ordering::Relaxed))
+/// Whether one came since [`note`]; `None` before.
+pub(crate) fn noted() -> Option<bool> {
+    Some(NOTED.get()?.load(Ordering::SeqCst))
 }
 
 /// Signals to wait for.

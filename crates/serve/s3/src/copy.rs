@@ -28,6 +28,9 @@ use store::{Store, Transaction};
 
 /// How many times a copy begins again because its source was replaced or got other tags.
 const ATTEMPTS: u32 = 8;
+/// The same for a copy onto itself. Of those that are made at the same time, each round lets one through, and as many are made
+/// as a server has store calls.
+const ATTEMPTS_IN_PLACE: u32 = 64;
 
 fn locate(source: &CopySource) -> S3Result<Located> {
     match source {
@@ -120,7 +123,11 @@ pub async fn object(
     });
     let (bucket, key) = (input.bucket, input.key);
     let mut copied = None;
-    for _ in 0..ATTEMPTS {
+    let attempts = match onto_itself {
+        true => ATTEMPTS_IN_PLACE,
+        false => ATTEMPTS,
+    };
+    for _ in 0..attempts {
         let (bucket, key, requires) = (bucket.clone(), key.clone(), requires.clone());
         let source = {
             let (bucket, key, requires) = (bucket.clone(), key.clone(), requires.clone());

@@ -109,9 +109,9 @@ async fn walk(gateway: &Gateway, bucket: String) -> S3Result<()> {
 /// A walk through a bucket, in steps. Dropping it, wherever it has ended, tells the audit log what has expired.
 pub struct Walk {
     bucket: String,
-    /// Place of the next upload; `None` once all were looked at.
+    /// Place of the next upload; uploads come before versions. `None` once all were looked at.
     uploads: Option<String>,
-    /// Place of the next version, which come behind the uploads; `None` once all were looked at.
+    /// Place of the next version; `None` once all were looked at.
     from: Option<String>,
     /// The version before that place.
     newer: Option<Newer>,

@@ -138,11 +138,11 @@ impl Inner {
     /// caller.
     pub fn stop_writing(&self, error: Error) -> Error {
         let reason = error.to_string();
-        let free = self.device.host_free_bytes();
-        if error.is_read_only() || free.is_some_and(|free| free < LEAST_FOR_DELETES) {
-            self.stopped_by_host.store(true, Ordering::Relaxed);
-        }
         if self.failure.set(reason.clone()).is_ok() {
+            let free = self.device.host_free_bytes();
+            let is_full = free.is_some_and(|free| free < LEAST_FOR_DELETES);
+            let by_host = is_full || error.is_read_only();
+            self.stopped_by_host.store(by_host, Ordering::Relaxed);
             tracing::error!(%error, "nothing can be written any more; reads go on");
         }
         if error.is_no_space() {
