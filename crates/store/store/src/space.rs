@@ -120,10 +120,13 @@ impl Inner {
     fn admit_on_host(&self, bytes: u64) -> Result<()> {
         let kept = self.kept_on_host();
         while !self.host_has(bytes, kept) {
+            // In this order: what a reset gives back in between counts on either side.
+            let dead = self.freelist.totals().dead_on_host();
             let free = self.device.host_free_bytes().unwrap_or(0);
-            let most = free.saturating_add(self.freelist.totals().dead_on_host());
-            // How much the purge of removed objects makes dead is not known before.
-            let is_in_vain = most < bytes.saturating_add(kept) && !self.open_maps.has_doomed();
+            // How much the purge of removed objects makes dead is not known before, nor what a zone gives that is out of use.
+            let is_in_vain = free.saturating_add(dead) < bytes.saturating_add(kept)
+                && !self.open_maps.has_doomed()
+                && self.freelist.dead_zones().is_empty();
             if is_in_vain || !self.clean_one_zone(|| !self.host_has(bytes, kept))? {
                 return Err(Error::HostFull { free, kept });
             }

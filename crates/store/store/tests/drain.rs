@@ -1,11 +1,11 @@
 //! Zones that the drive makes read-only are drained while they can be read.
 
 use crate::common::{
-    assert_clean, contents, create_collection, geometry, mkfs, mount, options, pattern, put,
+    assert_clean, contents, create_collection, geometry, mkfs, mount, pattern, put,
 };
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
-use store::{CleanerChange, CleaningReport, MountOptions, Store};
+use store::{CleanerChange, CleaningReport, Store};
 use zone::{ZoneCondition, ZoneId};
 
 const OBJECT: usize = 200_000;
@@ -79,31 +79,6 @@ fn a_scrub_finds_a_zone_that_can_only_be_read() {
     assert_eq!(store.clean_status().set_aside_zones, 1);
     assert!(store.tend().unwrap());
     assert_eq!(store.clean_status().set_aside_zones, 0);
-}
-
-/// A server's cleaner does not wait for more to do once a write has found the zone.
-#[test]
-fn a_zone_that_a_write_finds_is_emptied_by_a_server() {
-    let (drive, store) = filled(4);
-    store.unmount().unwrap();
-    let device: Arc<dyn ZonedDevice> = drive.clone();
-    let options = MountOptions {
-        background: true,
-        ..options()
-    };
-    let store = Store::mount(device, options).unwrap();
-    put(&store, "open", &pattern(4, OBJECT)).unwrap();
-    let worn = wear_out(&drive, &store);
-    put(&store, "elsewhere", &pattern(5, OBJECT)).unwrap();
-    let is_left = || store.zones().iter().any(|zone| zone.zone == worn);
-    for _ in 0..2000 {
-        if !is_left() {
-            break;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    assert!(!is_left());
-    assert_eq!(contents(&store).len(), 6);
 }
 
 /// A zone that cannot be emptied does not keep another from it.

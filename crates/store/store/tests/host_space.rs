@@ -244,18 +244,18 @@ fn cleaning_needs_no_more_than_the_host_has() {
     for n in (0..80).step_by(2) {
         remove(&store, &n.to_string()).unwrap();
     }
+    // More than the host has and all dead bytes would give.
+    thin.change.set(used(&thin.drive) + (24 << 20));
+    clock.advance(Duration::from_millis(100));
+    let refused = store.writer(Some(60 << 20)).map(drop);
+    assert!(
+        matches!(refused, Err(Error::HostFull { .. })),
+        "{refused:?}"
+    );
+    assert_eq!(store.clean_status().zones_cleaned, 0);
     for left in [0, 1 << 20, 6 << 20] {
         thin.change.set(used(&thin.drive) + left);
         clock.advance(Duration::from_millis(100));
-        // More than all dead bytes would give.
-        let cleaned = || store.clean_status().zones_cleaned;
-        let before = cleaned();
-        let refused = store.writer(Some(60 << 20)).map(drop);
-        assert!(
-            matches!(refused, Err(Error::HostFull { .. })),
-            "{refused:?}"
-        );
-        assert_eq!(cleaned(), before);
         let result = put(&store, "new", &pattern(1, 256 << 10));
         assert_eq!(result.is_ok(), left == 6 << 20, "{left}: {result:?}");
         for n in (1..80).step_by(2) {

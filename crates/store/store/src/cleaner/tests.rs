@@ -1,6 +1,7 @@
 use super::*;
-use crate::test_drive::{drive, mount};
+use crate::test_drive::{drive, mount, put};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use zone::ZoneCondition;
 use zone_alloc::Greedy;
 
 fn cleaner() -> Cleaner {
@@ -75,4 +76,23 @@ fn a_round_that_fails_before_it_cleans_is_over() {
     *inner.kv.write() = kv;
     inner.cleaner.failed();
     assert!(!store.clean_status().requested);
+}
+
+/// A put makes no bytes dead, so that the cleaner's thread would sleep on.
+#[test]
+fn a_write_that_has_found_a_zone_read_only_wakes_the_cleaner_with_its_commit() {
+    let drive = drive();
+    let store = mount(&drive);
+    let cleaner = &store.inner.cleaner;
+    put(&store, "first");
+    assert!(cleaner.wait_for_work(), "after the mount, it looks at all");
+    let has_news = || cleaner.state.lock().has_news();
+    put(&store, "second");
+    assert!(!has_news());
+    for zone in store.zones() {
+        let read_only = ZoneCondition::ReadOnly;
+        drive.set_condition(zone.zone, read_only).unwrap();
+    }
+    put(&store, "elsewhere");
+    assert!(has_news());
 }
