@@ -3,17 +3,19 @@
 //! may end abruptly, or may load no library (if it is linked statically).
 //!
 //! Signals sent to this process are passed on to the program, which is killed if this process is. Before the program
-//! starts and after its end, they do to this process what they do by default.
+//! starts and after its end, they do to this process what they do by default. Signals that this process's parent has
+//! ignored, as `nohup` does, stay ignored, here and in the program.
 
 use crate::check::FileSystem;
 use crate::error::Error;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::low_level::emulate_default_handler;
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, exit};
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -71,6 +73,10 @@ pub(crate) fn run(
 fn watch(command: &mut Command) -> io::Result<End> {
     let program = Arc::new(AtomicI32::new(0));
     for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2] {
+        // A handler would become the default in the program.
+        if is_ignored(signal) {
+            continue;
+        }
         let program = program.clone();
         let pass_on = move |info: &libc::siginfo_t| {
             match program.load(Ordering::Relaxed) {
@@ -123,6 +129,16 @@ fn watch(command: &mut Command) -> io::Result<End> {
         Some(signal) => End::Signal(signal),
         None => End::Code(status.code().unwrap_or(1)),
     })
+}
+
+/// Whether a signal is ignored.
+fn is_ignored(signal: i32) -> bool {
+    let mut found = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: a plain call that changes nothing; all zeros is a value too.
+    unsafe {
+        libc::sigaction(signal, null(), found.as_mut_ptr());
+        found.assume_init().sa_sigaction == libc::SIG_IGN
+    }
 }
 
 /// Whether a process that the program started still runs, such as a daemon.

@@ -16,6 +16,53 @@ const DRIVE: &str = "ZONESTORE_WATCHED_DRIVE";
 /// From Linux's `asm-generic/fcntl.h`: the signal that tells the owner of a lease that somebody waits.
 const F_SETSIG: i32 = 10;
 
+/// Set in the process that watches over another program, with its words on a line each.
+const WORDS: &str = "ZONESTORE_WATCHED_WORDS";
+
+/// A process that runs a test again.
+fn again(test: &str) -> Command {
+    let mut us = Command::new(env::current_exe().unwrap());
+    us.args(["--nocapture", "--exact"])
+        .arg(format!("watched::tests::{test}"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped());
+    us
+}
+
+/// In the process that watches over another program: runs it, and ends as it did.
+fn watched() {
+    if let Ok(words) = env::var(WORDS) {
+        let mut words = words.lines();
+        let mut program = Command::new(words.next().unwrap());
+        watch(program.args(words)).unwrap().repeat();
+    }
+}
+
+/// The code that a program ends with if the process that watches over it began with a signal ignored.
+fn code_of(test: &str, ignored: i32, words: &[&str]) -> Option<i32> {
+    let mut us = again(test);
+    us.env(WORDS, words.join("\n"));
+    let ignore = move || {
+        // SAFETY: a plain call, allowed between fork and exec.
+        unsafe { libc::signal(ignored, libc::SIG_IGN) };
+        Ok(())
+    };
+    // SAFETY: as above.
+    unsafe { us.pre_exec(ignore) };
+    us.output().unwrap().status.code()
+}
+
+#[test]
+fn a_signal_that_the_parent_ignores_is_ignored_by_the_program() {
+    watched();
+    let test = "a_signal_that_the_parent_ignores_is_ignored_by_the_program";
+    for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2] {
+        let script = format!("kill -{signal} $$; exit 7");
+        let code = code_of(test, signal, &["sh", "-c", &script]);
+        assert_eq!(code, Some(7), "{signal}");
+    }
+}
+
 /// The drive hangs when the program has ended: a signal is no longer for the program, and ends us.
 #[test]
 fn a_signal_after_the_programs_end_ends_us() {
@@ -38,12 +85,8 @@ fn a_signal_after_the_programs_end_ends_us() {
         force: false,
     };
     BlueFs::format(&FileDrive::open(&path).unwrap(), &options).unwrap();
-    let mut us = Command::new(env::current_exe().unwrap())
-        .args(["--nocapture", "--exact"])
-        .arg("watched::tests::a_signal_after_the_programs_end_ends_us")
+    let mut us = again("a_signal_after_the_programs_end_ends_us")
         .env(DRIVE, &path)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
         .spawn()
         .unwrap();
     let lines = BufReader::new(us.stdout.take().unwrap()).lines();
