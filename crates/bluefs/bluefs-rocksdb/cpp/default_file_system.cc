@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <set>
 #include <string>
 
 #include "rocksdb/file_system.h"
@@ -129,12 +130,21 @@ class DefaultFileSystem final : public FileSystem {
                       IODebugContext* dbg) override {
     return On(first, [&](auto& fs) { return fs.AreFilesSame(first, second, options, same, dbg); });
   }
-  // Locks are the drive's, whatever they are called: who gives one back names no path.
   Result LockFile(Path path, const IOOptions& options, FileLock** lock,
                   IODebugContext* dbg) override {
-    return On("", [&](auto& fs) { return fs.LockFile(path, options, lock, dbg); });
+    Result s = On(path, [&](auto& fs) { return fs.LockFile(path, options, lock, dbg); });
+    if (s.ok() && IsHosts(path)) {
+      const std::lock_guard<std::mutex> guard(locking_);
+      host_locks_.insert(*lock);
+    }
+    return s;
   }
+  // Who gives a lock back names no path.
   Result UnlockFile(FileLock* lock, const IOOptions& options, IODebugContext* dbg) override {
+    std::unique_lock<std::mutex> guard(locking_);
+    const bool is_hosts = host_locks_.erase(lock) > 0;
+    guard.unlock();
+    if (is_hosts) return host_->UnlockFile(lock, options, dbg);
     return On("", [&](auto& fs) { return fs.UnlockFile(lock, options, dbg); });
   }
   Result GetTestDirectory(const IOOptions& options, std::string* path,
@@ -189,6 +199,8 @@ class DefaultFileSystem final : public FileSystem {
   std::mutex mounting_;
   std::shared_ptr<FileSystem> drive_;
   std::atomic<zs_fs*> mounted_{nullptr};
+  std::mutex locking_;
+  std::set<FileLock*> host_locks_;
 };
 
 DefaultFileSystem* on_drive = nullptr;

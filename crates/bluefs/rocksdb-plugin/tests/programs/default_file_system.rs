@@ -43,6 +43,13 @@ fn a_program_that_knows_no_address_is_on_the_drive() {
     assert_eq!(drive.ok("ldb", &["--db=/relative", "get", "c"]), "3\n");
     drive.check();
 
+    // A directory of the host's memory is the host's, with the lock in it.
+    let memory = TempDir::new_in("/dev/shm").unwrap();
+    let database = memory.path().to_str().unwrap();
+    assert_eq!(said(&["put", database]), "put");
+    assert!(memory.path().join("CURRENT").is_file());
+    assert_eq!(said(&["get", database]), "123");
+
     // What is on the host is not taken for a database on the drive.
     let host = folder.path().join("host");
     let made = output(Command::new(&program).arg("put").arg(&host));
