@@ -45,14 +45,23 @@ fn name(program: &OsStr) -> &str {
     name.and_then(OsStr::to_str).unwrap_or_default()
 }
 
+/// The command among the arguments of `ldb`: the first that is no option.
+fn command(given: &[OsString]) -> &str {
+    let mut words = given.iter().filter_map(|word| word.to_str());
+    words
+        .find(|word| !word.starts_with('-'))
+        .unwrap_or_default()
+}
+
 /// Whether the program takes an address; others get the drive as the default file system, without a change.
 fn knows_uri(program: &OsStr, given: &[OsString]) -> bool {
     match name(program) {
         "db_bench" | "sst_dump" | "db_stress" => true,
         // Two of its commands reject the address.
-        "ldb" => !given
-            .iter()
-            .any(|word| word == "create_column_family" || word == "drop_column_family"),
+        "ldb" => !matches!(
+            command(given),
+            "create_column_family" | "drop_column_family"
+        ),
         _ => false,
     }
 }
@@ -72,7 +81,7 @@ fn added_arguments(program: &OsStr, given: &[OsString], uri: &OsStr) -> Vec<OsSt
         tell(["fs_uri", "env_uri"]);
     }
     // `ldb` keeps backups beside the database, but by default reads them from the host's file system.
-    if name == "ldb" && given.iter().any(|word| word == "restore") {
+    if name == "ldb" && command(given) == "restore" {
         tell(["backup_fs_uri", "backup_env_uri"]);
     }
     if matches!(name, "db_bench" | "ldb") && !is_given(given, "db") {
@@ -122,6 +131,12 @@ mod tests {
             ["--fs_uri=zonestore:///d", "--backup_fs_uri=zonestore:///d"]
         );
         assert_eq!(added("ldb", &["create_column_family", "x"]), ["--db=/db"]);
+        for key in ["restore", "drop_column_family"] {
+            assert_eq!(
+                added("ldb", &["--db=/x", "get", key]),
+                ["--fs_uri=zonestore:///d"]
+            );
+        }
         assert_eq!(
             added("sst_dump", &["--file=/db"]),
             ["--fs_uri=zonestore:///d"]
