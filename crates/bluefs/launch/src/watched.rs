@@ -71,6 +71,8 @@ pub(crate) fn run(
 
 /// Runs the program to its end and passes signals on to it.
 fn watch(command: &mut Command) -> io::Result<End> {
+    // SAFETY: a plain call. Where SIGCHLD is ignored, nobody can wait for a child's end.
+    let of_children = unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
     let program = Arc::new(AtomicI32::new(0));
     for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2] {
         // A handler would become the default in the program.
@@ -96,6 +98,9 @@ fn watch(command: &mut Command) -> io::Result<End> {
     let ends_with_us = move || {
         // SAFETY: plain calls, allowed between fork and exec.
         let orphaned = unsafe {
+            if of_children == libc::SIG_IGN {
+                libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+            }
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
             libc::getppid().cast_unsigned() != us
         };

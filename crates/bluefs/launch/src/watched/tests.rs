@@ -63,6 +63,22 @@ fn a_signal_that_the_parent_ignores_is_ignored_by_the_program() {
     }
 }
 
+#[test]
+fn the_programs_end_is_found_if_the_parent_ignores_ends_of_children() {
+    watched();
+    let test = "the_programs_end_is_found_if_the_parent_ignores_ends_of_children";
+    let code = |words: &[&str]| code_of(test, libc::SIGCHLD, words);
+    assert_eq!(code(&["sh", "-c", "exit 3"]), Some(3));
+    // proc(5): a hexadecimal digit for four signals, and SIGCHLD is the 17th.
+    let ignored = [
+        "grep",
+        "-q",
+        "SigIgn:.*[13579bdf]....$",
+        "/proc/self/status",
+    ];
+    assert_eq!(code(&ignored), Some(0));
+}
+
 /// The drive hangs when the program has ended: a signal is no longer for the program, and ends us.
 #[test]
 fn a_signal_after_the_programs_end_ends_us() {
