@@ -116,18 +116,7 @@ fn watch(command: &mut Command) -> io::Result<End> {
     }
     let mut child = command.spawn()?;
     program.store(child.id().cast_signed(), Ordering::Relaxed);
-    // Its number may be another's as soon as `wait` has returned it.
-    // SAFETY: a plain call that asks for no status.
-    while unsafe {
-        libc::waitid(
-            libc::P_PID,
-            child.id(),
-            null_mut(),
-            libc::WEXITED | libc::WNOWAIT,
-        )
-    } != 0
-        && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
-    {}
+    wait_for(child.id().cast_signed());
     program.store(0, Ordering::Relaxed);
     let status = child.wait()?;
     Ok(match status.signal() {
@@ -143,6 +132,26 @@ fn is_ignored(signal: i32) -> bool {
     unsafe {
         libc::sigaction(signal, null(), found.as_mut_ptr());
         found.assume_init().sa_sigaction == libc::SIG_IGN
+    }
+}
+
+/// Waits for the program's end, and meanwhile takes up what others that have become our children leave. The program's
+/// own end is left to be taken up: after that, its number may be another's.
+fn wait_for(program: i32) {
+    loop {
+        let mut ended = MaybeUninit::<libc::siginfo_t>::zeroed();
+        let found = libc::WEXITED | libc::WNOWAIT;
+        // SAFETY: plain calls; all zeros is a value too, and the number is there if `waitid` has found a child.
+        unsafe {
+            if libc::waitid(libc::P_ALL, 0, ended.as_mut_ptr(), found) == 0 {
+                match ended.assume_init().si_pid() {
+                    ended if ended == program => return,
+                    other => _ = libc::waitpid(other, null_mut(), libc::WNOHANG),
+                }
+            } else if io::Error::last_os_error().kind() != io::ErrorKind::Interrupted {
+                return;
+            }
+        }
     }
 }
 

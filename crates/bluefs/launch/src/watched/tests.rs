@@ -9,6 +9,7 @@ use std::io::{BufRead, BufReader};
 use std::os::fd::AsRawFd;
 use std::process::Stdio;
 use std::thread;
+use std::time::Duration;
 
 /// Set in the process that watches over a program.
 const DRIVE: &str = "ZONESTORE_WATCHED_DRIVE";
@@ -77,6 +78,43 @@ fn the_programs_end_is_found_if_the_parent_ignores_ends_of_children() {
         "/proc/self/status",
     ];
     assert_eq!(code(&ignored), Some(0));
+}
+
+/// Processes whose parent has a number, those that have ended too.
+fn children(parent: u32) -> usize {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let states = processes
+        .filter_map(|process| std::fs::read_to_string(process.path().join("stat")).ok())
+        .filter_map(|state| {
+            let (_, behind_name) = state.rsplit_once(") ")?;
+            behind_name.split(' ').nth(1)?.parse().ok()
+        });
+    states.filter(|found: &u32| *found == parent).count()
+}
+
+#[test]
+fn processes_that_the_program_has_left_are_taken_up_at_their_end() {
+    watched();
+    let mut us = again("processes_that_the_program_has_left_are_taken_up_at_their_end")
+        .env(
+            WORDS,
+            "sh\n-c\nfor n in 1 2 3 4 5; do (true &); done; echo program $$; read _",
+        )
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(us.stdout.take().unwrap()).lines();
+    let mut said = lines.map_while(Result::ok);
+    assert!(said.any(|line| line.contains("program ")));
+    // Only what hangs takes longer, also on a machine with much else to do.
+    for _ in 0..6000 {
+        if children(us.id()) == 1 {
+            break;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(children(us.id()), 1);
+    drop(us.stdin.take());
+    us.wait().unwrap();
 }
 
 /// The drive hangs when the program has ended: a signal is no longer for the program, and ends us.
