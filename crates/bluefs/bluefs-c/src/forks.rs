@@ -1,19 +1,81 @@
 //! Cuts a forked process off from the drives that its parent has mounted. Both would write to the same zones, each with
 //! its own view in memory of what lies in them. A fork while nothing is mounted is harmless, and so is one that is
 //! followed by exec at once.
+//!
+//! The child closes its copies of the descriptors that hold the drives' locks: nobody could use a drive after the
+//! parent's end otherwise.
 
+use std::fs;
+use std::os::fd::RawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 
 pub(crate) const REFUSED: &str =
     "the drive was mounted before this process was forked, and belongs to its parent";
 
 static MOUNTED: AtomicUsize = AtomicUsize::new(0);
 static CUT_OFF: AtomicBool = AtomicBool::new(false);
+/// Descriptors that hold locks of mounted drives; as many as a process is likely to mount.
+static HOLDING: [AtomicI32; 64] = [const { AtomicI32::new(NONE) }; 64];
+const NONE: RawFd = -1;
 
 extern "C" fn in_the_child() {
     if MOUNTED.load(Ordering::Relaxed) > 0 {
         CUT_OFF.store(true, Ordering::Relaxed);
+    }
+    for holding in &HOLDING {
+        // A child of this child has other files with these numbers.
+        match holding.swap(NONE, Ordering::Relaxed) {
+            NONE => {}
+            // SAFETY: a plain call, allowed after a fork; what owns the descriptor is not used or dropped any more.
+            locked => _ = unsafe { libc::close(locked) },
+        }
+    }
+}
+
+/// This process's descriptors that hold a lock of a file, by proc(5).
+fn locks_of(path: &Path) -> impl Iterator<Item = RawFd> {
+    let file = |path: &Path| {
+        fs::metadata(path)
+            .map(|found| (found.dev(), found.ino()))
+            .ok()
+    };
+    let wanted = file(path);
+    let open = fs::read_dir("/proc/self/fd")
+        .into_iter()
+        .flatten()
+        .flatten();
+    open.filter(move |open| wanted.is_some() && file(&open.path()) == wanted)
+        .filter_map(|open| open.file_name().to_str()?.parse().ok())
+        .filter(|number| {
+            let about = fs::read_to_string(format!("/proc/self/fdinfo/{number}"));
+            about.is_ok_and(|about| about.contains("FLOCK"))
+        })
+}
+
+/// The locks of a mounted drive, which a forked child gives up as long as this exists.
+pub(crate) struct Locks(Vec<&'static AtomicI32>);
+
+impl Locks {
+    pub fn of(drive: &Path) -> Self {
+        let keep = |locked| {
+            HOLDING.iter().find(|holding| {
+                let kept =
+                    holding.compare_exchange(NONE, locked, Ordering::Relaxed, Ordering::Relaxed);
+                kept.is_ok()
+            })
+        };
+        Self(locks_of(drive).filter_map(keep).collect())
+    }
+}
+
+impl Drop for Locks {
+    fn drop(&mut self) {
+        for holding in &self.0 {
+            holding.store(NONE, Ordering::Relaxed);
+        }
     }
 }
 
@@ -23,7 +85,7 @@ pub(crate) struct Mounted(());
 impl Mounted {
     pub fn new() -> Self {
         static WATCH: Once = Once::new();
-        // SAFETY: the handler only touches atomics, which is all that a forked child may do.
+        // SAFETY: the handler only touches atomics and closes files, both of which a forked child may do.
         WATCH.call_once(|| _ = unsafe { libc::pthread_atfork(None, None, Some(in_the_child)) });
         MOUNTED.fetch_add(1, Ordering::Relaxed);
         Self(())

@@ -3,7 +3,7 @@
 
 use crate::failure::Failure;
 use crate::file_system::FileSystem;
-use crate::forks::Mounted;
+use crate::forks::{Locks, Mounted};
 use bluefs::{BlueFs, Cleaning, MountOptions};
 use cache::Shares;
 use device::trace::{Event, Trace};
@@ -54,6 +54,8 @@ pub(crate) enum Kind {
 
 /// A mounted drive, shared by all its users.
 pub(crate) struct Mount {
+    /// Dropped before the drive is closed, after which its descriptor's number may be another file's.
+    _locks: Locks,
     path: PathBuf,
     pub fs: Arc<dyn FileSystem>,
     stopped: AtomicBool,
@@ -120,6 +122,7 @@ pub(crate) fn open(path: &Path, kind: Kind) -> Result<Arc<Mount>, String> {
     };
     let writes_out = (log_age > 0).then(|| WritesOut::start(fs.clone(), log_age));
     let mount = Arc::new(Mount {
+        _locks: Locks::of(&path),
         path: path.clone(),
         fs,
         writes_out: writes_out.flatten(),
