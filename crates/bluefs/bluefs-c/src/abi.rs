@@ -15,14 +15,14 @@ use std::sync::Arc;
 pub struct Fs {
     fs: Arc<dyn FileSystem>,
     /// Set if the file system was mounted by path; the last handle unmounts it.
-    mount: Option<Arc<Mount>>,
+    _mount: Option<Arc<Mount>>,
 }
 
 /// A handle for the C++ side of a file system that the Rust side mounted and unmounts. It is freed by `zs_fs_free`,
 /// which `zonestore::NewFileSystem` calls.
 pub fn into_raw(fs: BlueFs) -> *mut Fs {
-    let (fs, mount) = (Arc::new(fs), None);
-    Box::into_raw(Box::new(Fs { fs, mount }))
+    let fs = Arc::new(fs);
+    Box::into_raw(Box::new(Fs { fs, _mount: None }))
 }
 
 /// Handle of a file that is open for appending.
@@ -67,7 +67,7 @@ unsafe fn open(out: *mut *mut Fs, mount: impl FnOnce() -> Result<Arc<Mount>, Str
                     out,
                     Fs {
                         fs,
-                        mount: Some(mount),
+                        _mount: Some(mount),
                     },
                 );
             },
@@ -137,9 +137,9 @@ entry! {
     }
     /// Mounts the drive that the environment names.
     fn zs_fs_open_named(out: *mut *mut Fs) -> c_int { open(out, mounts::open_named) }
-    /// Ends the mount; later calls of its users fail.
-    fn zs_fs_unmount(fs: *const Fs) -> () {
-        number(|| { if let Some(mount) = &(*fs).mount { mount.stop(); } 0 });
+    /// Ends all mounts by path; later calls of their users fail.
+    fn zs_fs_unmount_all() -> () {
+        number(|| { mounts::stop_all(); 0 });
     }
     /// Frees a file system handle.
     fn zs_fs_free(fs: *mut Fs) -> () { free(fs) }

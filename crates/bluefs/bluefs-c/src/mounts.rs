@@ -1,5 +1,5 @@
 //! The drives that this process has mounted by path. Each has one mount, which all users share; it ends with the last
-//! user or at exit.
+//! handle of the file system or at exit.
 
 use crate::failure::Failure;
 use crate::file_system::FileSystem;
@@ -203,9 +203,18 @@ fn mount_zeafs(path: &Path) -> Result<Arc<dyn FileSystem>, String> {
     Ok(Arc::new(Directories::new(fs)))
 }
 
+/// Stops every mount, whoever uses it.
+pub(crate) fn stop_all() {
+    // Whoever drops the last copy of a mount takes the lock.
+    let mounts: Vec<_> = MOUNTS.lock().values().filter_map(Weak::upgrade).collect();
+    for mount in mounts {
+        mount.stop();
+    }
+}
+
 impl Mount {
     /// Makes everything durable and ends the mount; later calls of its users return errors.
-    pub fn stop(&self) {
+    fn stop(&self) {
         if self.stopped.swap(true, Ordering::AcqRel) {
             return;
         }

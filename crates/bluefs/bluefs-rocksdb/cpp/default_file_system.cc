@@ -171,11 +171,6 @@ class DefaultFileSystem final : public FileSystem {
     return On("", [&](auto& fs) { return fs.AbortIO(handles); });
   }
 
-  // Objects of the program may use the drive until the very end of the process.
-  void Stop() {
-    if (const zs_fs* fs = mounted_.load(std::memory_order_acquire)) zs_fs_unmount(fs);
-  }
-
  private:
   template <typename Call>
   Result On(Path path, Call call) {
@@ -185,25 +180,23 @@ class DefaultFileSystem final : public FileSystem {
   }
 
   Result Mount() {
-    if (mounted_.load(std::memory_order_acquire) != nullptr) return Result::OK();
+    if (mounted_.load(std::memory_order_acquire)) return Result::OK();
     const std::lock_guard<std::mutex> one_at_a_time(mounting_);
-    if (mounted_.load(std::memory_order_relaxed) != nullptr) return Result::OK();
+    if (mounted_.load(std::memory_order_relaxed)) return Result::OK();
     zs_fs* fs = nullptr;
     if (zs_fs_open_named(&fs) != ZS_OK) return Result::IOError(zs_last_error());
     drive_ = zonestore::NewFileSystem(fs);
-    mounted_.store(fs, std::memory_order_release);
+    mounted_.store(true, std::memory_order_release);
     return Result::OK();
   }
 
   const std::shared_ptr<FileSystem> host_;
   std::mutex mounting_;
   std::shared_ptr<FileSystem> drive_;
-  std::atomic<zs_fs*> mounted_{nullptr};
+  std::atomic<bool> mounted_{false};
   std::mutex locking_;
   std::set<FileLock*> host_locks_;
 };
-
-DefaultFileSystem* on_drive = nullptr;
 
 using Own = std::shared_ptr<FileSystem> (*)();
 
@@ -212,18 +205,10 @@ std::shared_ptr<FileSystem>& Default(Own own) {
   static auto* const chosen = [own] {
     const char* asked = std::getenv(kAsked);
     auto* answer = new std::shared_ptr<FileSystem>(own());
-    if (asked != nullptr && std::string(asked) == "1") {
-      on_drive = new DefaultFileSystem(*answer);
-      answer->reset(on_drive);
-    }
+    if (asked != nullptr && std::string(asked) == "1") answer->reset(new DefaultFileSystem(*answer));
     return answer;
   }();
   return *chosen;
-}
-
-// Runs after the program's own static objects are gone.
-__attribute__((destructor)) void AtTheEnd() {
-  if (on_drive != nullptr) on_drive->Stop();
 }
 
 }  // namespace

@@ -671,6 +671,10 @@ bool Register() {
 
 const bool registered = Register();
 
+// Runs after the program's own static objects are gone, which may use a drive until the very end of the process;
+// threads of databases that nobody has closed may still be at work.
+__attribute__((destructor)) void AtTheEnd() { zs_fs_unmount_all(); }
+
 }  // namespace
 
 std::shared_ptr<rocksdb::FileSystem> NewFileSystem(zs_fs* fs) {

@@ -306,11 +306,6 @@ class BlueEnv final : public leveldb::EnvWrapper {
     return On(*path, [&] { return zs_make_directories(fs_, path->data(), path->size()); });
   }
 
-  // Objects of the program may use the drive until the very end of the process.
-  void Stop() {
-    if (const zs_fs* fs = fs_.load(std::memory_order_acquire)) zs_fs_unmount(fs);
-  }
-
  private:
   Status Mount() {
     if (fs_.load(std::memory_order_acquire) != nullptr) return Status::OK();
@@ -344,17 +339,14 @@ class BlueEnv final : public leveldb::EnvWrapper {
   std::atomic<zs_fs*> fs_{nullptr};
 };
 
-BlueEnv* blue_env = nullptr;
-
 Env* MakeEnv(Env* own) {
   if (std::getenv("ZONESTORE_URI") == nullptr) return own;
-  return blue_env = new BlueEnv(own);
+  return new BlueEnv(own);
 }
 
-// Runs after the program's own static objects are gone; threads may still be at work.
-__attribute__((destructor)) void AtTheEnd() {
-  if (blue_env != nullptr) blue_env->Stop();
-}
+// Runs after the program's own static objects are gone, which may use the drive until the very end of the process;
+// threads may still be at work.
+__attribute__((destructor)) void AtTheEnd() { zs_fs_unmount_all(); }
 
 }  // namespace
 

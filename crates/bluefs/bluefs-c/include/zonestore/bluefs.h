@@ -55,9 +55,9 @@ const char* zs_last_error_of(const char* path, size_t length);
 zs_code zs_fs_open(const char* path, size_t path_length, zs_fs** fs);
 /* The same for the drive in the environment: ZONESTORE_URI=zonestore:///path/of/drive, or zeafs:///path/of/drive. */
 zs_code zs_fs_open_named(zs_fs** fs);
-/* Makes everything durable and ends the mount, whoever uses it: for the end of the process. Handles
+/* Makes everything durable and ends every mount by path, whoever uses it: for the end of the process. Handles
  * stay valid, their calls fail. */
-void zs_fs_unmount(const zs_fs* fs);
+void zs_fs_unmount_all(void);
 void zs_fs_free(zs_fs* fs);
 uint64_t zs_fs_free_bytes(const zs_fs* fs);
 /* Names the mount within the process. */

@@ -3,6 +3,7 @@
 //   client fs|env DRIVE put FIRST END     puts keys with sync
 //   client fs|env DRIVE get FIRST END     every key has its value
 //   client fs|env DRIVE count             how many keys there are
+//   client fs|env DRIVE leak FIRST END    puts keys without sync, and closes nothing
 //   client fs|env DRIVE sync              in every way to write, with the log synced from another thread;
 //                                         ends by SIGKILL
 //   client fs|env DRIVE synced            what that has synced is there
@@ -119,10 +120,14 @@ int main(int argc, char** argv) {
     }
     return 0;
   }
-  Check(rocksdb::DB::Open(options, "/client", &opened));
-  std::unique_ptr<rocksdb::DB> db(opened);
   const long first = argc > 4 ? std::atol(argv[4]) : 0;
   const long end = argc > 5 ? std::atol(argv[5]) : 0;
+  Check(rocksdb::DB::Open(options, "/client", &opened));
+  if (command == "leak") {
+    for (long n = first; n < end; n++) Check(opened->Put(rocksdb::WriteOptions(), Key(n), Value(n)));
+    std::exit(0);
+  }
+  std::unique_ptr<rocksdb::DB> db(opened);
   if (command == "put") {
     rocksdb::WriteOptions synced;
     synced.sync = true;

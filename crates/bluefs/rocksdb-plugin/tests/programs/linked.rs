@@ -43,9 +43,16 @@ fn a_cpp_program_is_linked_with_the_library() {
     run(&["fs", "get", "0", "500"]);
     assert_eq!(run(&["fs", "count"]), "500");
     drive.check();
+    // What nobody has closed is on the drive when the program has ended: a device has no `DRIVE.unsynced`.
+    for (way, first, end) in [("fs", "500", "550"), ("env", "550", "600")] {
+        run(&[way, "leak", first, end]);
+        assert!(!drive.path.with_extension("zoned.unsynced").exists());
+        run(&["fs", "get", "0", end]);
+    }
+    drive.check();
     // And unmodified tools find the same database.
     let keys = drive.ok("ldb", &["--db=/client", "scan", "--no_value"]);
-    assert_eq!(keys.lines().filter(|l| l.contains("key0")).count(), 500);
+    assert_eq!(keys.lines().filter(|l| l.contains("key0")).count(), 600);
 
     // A log is synced beside appends, in all ways to write to it.
     let mut command = Command::new(&client);
