@@ -1,5 +1,5 @@
 //! The drives that this process has mounted by path. Each has one mount, which all users share; it ends with the last
-//! handle of the file system or at exit.
+//! handle of the file system or at exit. The drive stays open as long as readers and writers are left.
 
 use crate::failure::Failure;
 use crate::file_system::FileSystem;
@@ -60,7 +60,8 @@ pub(crate) struct Mount {
     pub fs: Arc<dyn FileSystem>,
     stopped: AtomicBool,
     writes_out: Option<WritesOut>,
-    /// Dropped when the drive is closed, and before a child that is forked can take the process for one without mounts.
+    /// Dropped when the drive is closed, if no file is open, and before a child that is forked can take the process for
+    /// one without mounts.
     _listed: Listed,
     _mounted: Mounted,
 }

@@ -2,9 +2,10 @@
  *
  * Every function answers a zs_code; zs_last_error() has the words for the last failure in the
  * calling thread. Strings are pointer and length, UTF-8, not terminated. Handles are freed by their
- * own zs_*_free; a zs_fs must outlive nothing: writers and readers keep what they need.
- * Handles may be shared by threads. A sync does not keep others from appending to the same zs_writer; it
- * makes durable what was appended before it was called. In a process that was forked while a drive was
+ * own zs_*_free. After the last zs_fs_free of a drive, its writers and readers stay valid memory, but calls of
+ * writers fail, and the drive stays open: free them before the drive is opened again.
+ * Handles may be shared by threads. A sync makes durable what was appended before it was called; on BlueFS, it
+ * does not keep others from appending to the same zs_writer. In a process that was forked while a drive was
  * mounted, everything fails: the drive is its parent's.
  */
 #ifndef ZONESTORE_BLUEFS_H
