@@ -82,8 +82,11 @@ pub fn restore<R: Read>(
             sum: None,
         };
         if !is_done && !resumes {
-            take_over(store, &collections)?;
+            // Before anything changes: a restore of the earlier archives alone would find it complete.
             remember(store, &now)?;
+        }
+        if !is_done && (!resumes || begun.sum.is_none()) {
+            take_over(store, &collections)?;
         }
         let mut sink = Restore {
             store,

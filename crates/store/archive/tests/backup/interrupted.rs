@@ -57,6 +57,63 @@ fn a_restore_is_run_again_wherever_it_stopped() {
     assert!(cuts > 10, "{cuts}");
 }
 
+/// Restores both archives with the `k`-th flush failing, then only the first one. Answers whether it came to that.
+fn cut_and_shortened(k: u64, archives: [&[u8]; 2], first: &Store, both: &Store) -> bool {
+    let drive = Arc::new(Faults::new(MemoryDrive::new(geometry(64)).unwrap()));
+    let device: Arc<dyn ZonedDevice> = drive.clone();
+    mkfs(&device, 8);
+    let store = Store::mount(device.clone(), options()).unwrap();
+    let fault = Fault::Io(io::ErrorKind::Other);
+    drive.add(Plan::at(ZoneCommand::Flush, k, fault));
+    let done = try_restore(&store, &archives).1;
+    drop(store);
+    drive.clear();
+    if done.is_ok() {
+        return false;
+    }
+    let store = Store::mount(device, options()).unwrap();
+    match try_restore(&store, &archives[..1]).1 {
+        Ok(()) => assert!(all(&store) == all(first), "{k}"),
+        Err(Error::NotEmpty) => assert!(all(&store) == all(both), "{k}"),
+        Err(error) => {
+            assert!(matches!(error, Error::OtherArchives), "{k}: {error}");
+            try_restore(&store, &archives).1.unwrap();
+            assert!(all(&store) == all(both), "{k}");
+        }
+    }
+    true
+}
+
+#[test]
+fn a_restore_that_stopped_between_two_archives_is_not_ended_by_the_first_one() {
+    let (_, store) = fresh(64, 7);
+    let with_objects = |name: &str| {
+        commit(&store, |tx| {
+            tx.create_collection(name, Attributes::new());
+            (0..600).for_each(|number| _ = tx.touch(name, format!("{number}")));
+        });
+    };
+    ["a", "goes", "z"].into_iter().for_each(with_objects);
+    let (full, _) = backup(&store, None);
+    let first = restored(&[&full]);
+    remove_all(&store, "goes");
+    with_objects("comes");
+    let (next, _) = backup(&store, Some(&full));
+    let cuts = (1..).take_while(|k| cut_and_shortened(*k, [&full, &next], &first, &store));
+    assert!(cuts.count() > 10);
+}
+
+/// Removes a collection with its objects.
+fn remove_all(store: &Store, collection: &str) {
+    let objects = store.list(collection, "", "", usize::MAX).unwrap();
+    commit(store, |tx| {
+        for object in &objects {
+            tx.remove(collection, &object.name);
+        }
+        tx.remove_collection(collection);
+    });
+}
+
 #[test]
 fn only_the_same_archives_are_gone_on_with() {
     let (_, store) = fresh(64, 7);
