@@ -86,7 +86,9 @@ pub fn unpack(mut source: impl Read, foreign: bool, sink: &mut dyn Sink) -> Resu
             return Err(Error::GoesOn);
         }
         end = entry.raw_file_position() + entry.size().next_multiple_of(BLOCK);
-        if name == Path::new(CHECKSUMS) {
+        let kind = entry.header().entry_type();
+        // A directory may have this name.
+        if name == Path::new(CHECKSUMS) && kind == EntryType::Regular {
             let mut text = Vec::new();
             entry.read_to_end(&mut text).map_err(Error::NoTar)?;
             told = Some(Contents::decode(&text).ok_or(Error::Checksums)?);
@@ -94,7 +96,7 @@ pub fn unpack(mut source: impl Read, foreign: bool, sink: &mut dyn Sink) -> Resu
         }
         let shown = || name.display().to_string();
         let path = absolute(&name).ok_or_else(|| Error::LeadsOut { name: shown() })?;
-        match entry.header().entry_type() {
+        match kind {
             EntryType::Directory => {
                 sink.directory(&path)?;
                 found.directories.push(path);
