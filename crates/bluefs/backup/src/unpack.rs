@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::io::{self, Read};
 use std::path::Path;
 use std::rc::Rc;
-use tar::{Archive, EntryType};
+use tar::{Archive, Entry, EntryType};
 
 /// Block size of a tar archive in bytes.
 const BLOCK: u64 = 512;
@@ -96,6 +96,12 @@ pub fn unpack(mut source: impl Read, foreign: bool, sink: &mut dyn Sink) -> Resu
         }
         let shown = || name.display().to_string();
         let path = absolute(&name).ok_or_else(|| Error::LeadsOut { name: shown() })?;
+        if is_sparse(&mut entry)? {
+            return Err(Error::Kind {
+                name: shown(),
+                kind: "a sparse file".to_owned(),
+            });
+        }
         match kind {
             EntryType::Directory => {
                 sink.directory(&path)?;
@@ -137,4 +143,20 @@ pub fn unpack(mut source: impl Read, foreign: bool, sink: &mut dyn Sink) -> Resu
             Err(Error::Different { wrong })
         }
     }
+}
+
+/// Whether the content of an entry is a map and the file's data without its holes, and the name one that stands in for
+/// the file's.
+fn is_sparse(entry: &mut Entry<'_, impl Read>) -> Result<bool> {
+    let mut is_sparse = false;
+    for extension in entry
+        .pax_extensions()
+        .map_err(Error::NoTar)?
+        .into_iter()
+        .flatten()
+    {
+        let key = extension.map_err(Error::NoTar)?;
+        is_sparse |= key.key_bytes().starts_with(b"GNU.sparse.");
+    }
+    Ok(is_sparse)
 }

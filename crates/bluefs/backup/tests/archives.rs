@@ -7,6 +7,7 @@ use backup::format::Contents;
 use backup::unpack::{Sink, unpack};
 use backup::{Error, Packer};
 use std::io::Read;
+use tar::{Builder, Header};
 
 /// Files with their contents.
 #[derive(Default)]
@@ -40,4 +41,28 @@ fn a_directory_may_have_the_name_of_the_checksums() {
     let (found, files) = unpacked(&archive, false).unwrap();
     assert_eq!(found, packed);
     assert_eq!(files.0, [(path.to_owned(), content.to_vec())]);
+}
+
+/// As `tar --sparse --format=posix` makes it: a map in front of the data, under a name of its own.
+#[test]
+fn a_sparse_file_is_not_taken_for_its_map() {
+    let mut builder = Builder::new(Vec::new());
+    let records: [(&str, &[u8]); 4] = [
+        ("GNU.sparse.major", b"1"),
+        ("GNU.sparse.minor", b"0"),
+        ("GNU.sparse.name", b"file"),
+        ("GNU.sparse.realsize", b"1000000"),
+    ];
+    builder.append_pax_extensions(records).unwrap();
+    let mut content = vec![0; 1024];
+    content[..10].copy_from_slice(b"1\n0\n512\n\0\0");
+    let mut header = Header::new_ustar();
+    header.set_size(1024);
+    let name = "GNUSparseFile.0/file";
+    builder
+        .append_data(&mut header, name, &content[..])
+        .unwrap();
+    let archive = builder.into_inner().unwrap();
+    let refused = unpacked(&archive, true).err();
+    assert!(matches!(refused, Some(Error::Kind { .. })), "{refused:?}");
 }
