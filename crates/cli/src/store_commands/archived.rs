@@ -28,13 +28,20 @@ pub fn complete(to: &Path, packed: &Packed) -> CommandResult {
 }
 
 /// An error if an archive lacks parts that could not be read when it was made.
-pub fn left_out(of: &Path, damaged: &[String]) -> CommandResult {
-    if damaged.is_empty() {
-        return Ok(());
+pub fn left_out(of: &Path, damaged: &[String], unnamed: u64) -> CommandResult {
+    let objects = count(damaged.len() as u64 + unnamed, "object");
+    let of = of.display();
+    match (damaged.len(), unnamed) {
+        (0, 0) => Ok(()),
+        (_, 0) => {
+            fail!(Damaged, "{of}: without {objects} that could not be read when the archive was made";
+            "they are named above; `tar x` takes out what could be read of them")
+        }
+        _ => {
+            fail!(Damaged, "{of}: without {objects}, or ranges of objects, that could not be read when the archive was made";
+            "of {unnamed} there is nothing in the archive, not even the name: the backup named them when it was made")
+        }
     }
-    let objects = count(damaged.len() as u64, "object");
-    fail!(Damaged, "{}: without {objects} that could not be read when the archive was made", of.display();
-        "they are named above; `tar x` takes out what could be read of them")
 }
 
 /// Prints what was restored.
@@ -61,4 +68,23 @@ pub fn report(
     let mut value = serde_json::to_value(restored)?;
     value["drive"] = json!(to.display().to_string());
     out.value(&value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::errors::Exit;
+
+    #[test]
+    fn an_archive_without_what_it_does_not_name_is_not_whole() {
+        let of = |damaged: &[String], unnamed| left_out(Path::new("a.tar"), damaged, unnamed);
+        assert!(of(&[], 0).is_ok());
+        for (damaged, unnamed, objects) in
+            [(0, 2, "2 objects"), (1, 0, "1 object"), (1, 2, "3 objects")]
+        {
+            let error = of(&vec![String::new(); damaged], unnamed).unwrap_err();
+            assert_eq!(error.exit, Exit::Damaged);
+            assert!(error.message.contains(objects), "{}", error.message);
+        }
+    }
 }

@@ -7,7 +7,7 @@ use crate::args::{StoreImport, StoreRestore};
 use crate::errors::{CommandError, CommandResult, Exit};
 use crate::local_file;
 use crate::output::Output;
-use archive::{Checked, ImportOptions, Imported, Keeper, Place, Put, Restored};
+use archive::{Checked, ImportOptions, Imported, Keeper, Kind, Place, Put, Restored};
 use runtime::Runtime;
 use s3::plain::{self, Arrival};
 use serde_json::json;
@@ -120,7 +120,7 @@ pub fn import(arguments: &StoreImport, out: &mut Output) -> CommandResult {
         }
         damage(&imported.damaged, out)?;
         out.value(&imported)?;
-        left_out(&arguments.archive, &imported.damaged)
+        left_out(&arguments.archive, &imported.damaged, imported.unnamed)
     })
 }
 
@@ -163,7 +163,7 @@ pub fn restore(arguments: &StoreRestore, out: &mut Output) -> CommandResult {
             }
         })?;
         report(to, &restored, &restored.damaged, out)?;
-        left_out(to, &restored.damaged)
+        left_out(to, &restored.damaged, restored.unnamed)
     })
 }
 
@@ -197,10 +197,13 @@ fn check(archives: &[PathBuf], out: &mut Output) -> CommandResult {
             None => made,
         }
     })?;
-    let damaged: Vec<String> = found.iter().flat_map(|one| one.damaged.clone()).collect();
     out.value(&json!({ "archives": found }))?;
-    match archives.last() {
-        Some(last) => left_out(last, &damaged),
-        None => Ok(()),
-    }
+    // A restore takes what is damaged in an earlier one from the last one; exports do not build on each other.
+    let is_export = |one: &Checked| one.kind == Kind::Export;
+    let counts = |number| number + 1 == found.len() || found.iter().all(is_export);
+    let mut each = archives.iter().zip(&found).enumerate();
+    each.try_for_each(|(number, (path, one))| match counts(number) {
+        true => left_out(path, &one.damaged, one.unnamed),
+        false => Ok(()),
+    })
 }

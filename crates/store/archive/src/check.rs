@@ -26,6 +26,8 @@ pub struct Checked {
     pub listed: u64,
     /// Objects that could not be read whole when the archive was made.
     pub damaged: Vec<String>,
+    /// Objects, and ranges of objects, that could not be read at all then, and that the archive does not name.
+    pub unnamed: u64,
     #[serde(skip)]
     link: Link,
 }
@@ -76,7 +78,7 @@ pub fn check(source: impl Read, progress: &mut dyn FnMut(u64)) -> Result<Checked
         damaged: Vec::new(),
     };
     let head_sum = archive.head_sum;
-    let Ended { end, sum } = archive.read(&mut sink, progress)?;
+    let Ended { end, sum, unnamed } = archive.read(&mut sink, progress)?;
     Ok(Checked {
         link: Link {
             head: (head_sum, head.since),
@@ -89,6 +91,7 @@ pub fn check(source: impl Read, progress: &mut dyn FnMut(u64)) -> Result<Checked
         bytes: end.bytes,
         listed: end.listed,
         damaged: sink.damaged,
+        unnamed,
     })
 }
 

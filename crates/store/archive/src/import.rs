@@ -97,6 +97,8 @@ pub struct Imported {
     pub left_out: u64,
     /// Objects with bytes that are missing in the archive; they are not stored.
     pub damaged: Vec<String>,
+    /// Objects, and ranges of objects, that could not be read at all for the archive, and that it does not name.
+    pub unnamed: u64,
 }
 
 /// Adds the objects of an archive. Objects stored before an error stay, and `imported` counts them. `progress` is
@@ -156,7 +158,8 @@ pub fn import(
     if store.list(place::OWN, "", "", 1).is_ok() {
         place::clear_own(store, true)?;
     }
-    read.map(drop)
+    imported.unnamed = read?.unnamed;
+    Ok(())
 }
 
 /// Adds the creation of a collection with the properties that the archive records.

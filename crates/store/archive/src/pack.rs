@@ -383,7 +383,8 @@ impl<W: Write, R: Read + Seek> Packer<'_, '_, W, R> {
         self.packed.objects += 1;
         self.packed.bytes += entry.size;
         self.group_objects += 1;
-        if let Some(why) = why {
+        // All bytes may have come when they were read again.
+        if let Some(why) = why.filter(|_| !listed.lost.is_empty()) {
             self.packed
                 .damaged
                 .push(format!("{}: {why}", entry.label()));

@@ -34,6 +34,8 @@ pub struct Restored {
     pub resumed: bool,
     /// Objects with bytes that are missing in the last archive that has them; they are not stored.
     pub damaged: Vec<String>,
+    /// Objects, and ranges of objects, that could not be read at all for the last archive, and that it does not name.
+    pub unnamed: u64,
 }
 
 /// Makes the store what it was when the last of the archives was made.
@@ -121,6 +123,7 @@ pub fn restore<R: Read>(
         }
         last = Some(ended.sum);
         restored.archives += 1;
+        restored.unnamed = ended.unnamed;
         restored.objects = ended.end.listed - restored.damaged.len() as u64;
     }
     place::clear_own(store, true)?;

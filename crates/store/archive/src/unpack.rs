@@ -46,6 +46,8 @@ pub struct Ended {
     pub end: End,
     /// The last checksum in the archive.
     pub sum: Sum,
+    /// Objects, and ranges of objects, that could not be read when the archive was made, and that no line names.
+    pub unnamed: u64,
 }
 
 /// The fields of a head that every version has.
@@ -97,7 +99,7 @@ impl<R: Read> Archive<R> {
     pub fn read(mut self, sink: &mut dyn Sink, progress: &mut dyn FnMut(u64)) -> Result<Ended> {
         // The objects of the group that is being read, with the digests of their contents.
         let mut group: Vec<(String, Xxh3)> = Vec::new();
-        let mut listed = 0;
+        let (mut listed, mut lost) = (0, 0);
         let mut ended: Option<Ended> = None;
         while let Some(member) = self.input.member()? {
             if ended.is_some() {
@@ -123,8 +125,13 @@ impl<R: Read> Archive<R> {
                     let group = std::mem::take(&mut group);
                     let (part, sum, end) = self.part(&member, group)?;
                     listed += part.len() as u64;
+                    lost += part.iter().filter(|line| !line.lost.is_empty()).count() as u64;
                     sink.group(part, sum)?;
-                    ended = end.map(|end| Ended { end, sum });
+                    ended = end.map(|end| Ended {
+                        end,
+                        sum,
+                        unnamed: end.damaged.saturating_sub(lost),
+                    });
                 }
                 _ => return Err(self.input.corrupt("a file that was not packed")),
             }

@@ -1,15 +1,17 @@
 //! Objects of the store that cannot be read any more.
 
 use crate::common::{geometry, pattern, put_in, read_in};
-use crate::stores::{BACKUP, commit, fresh, mkfs, options, try_backup, try_restore};
-use archive::{Error, PackOptions, check};
+use crate::stores::{BACKUP, all, commit, fresh, mkfs, options, restored, try_backup, try_restore};
+use archive::{Error, ImportOptions, Imported, PackOptions, check, import};
 use bluefs::BlueFs;
+use device::wrap::faults::{Fault, Faults, Plan};
 use device::{MemoryDrive, ZonedDevice};
 use kv_rocksdb::RocksDb;
 use runtime::Runtime;
+use std::io;
 use std::sync::Arc;
 use store::{Attributes, MkfsOptions, MountOptions, Store};
-use zone::{ZoneAddress, ZoneId};
+use zone::{ZoneAddress, ZoneCommand, ZoneId};
 use zone_alloc::ZonePool;
 
 /// The objects `a`, `hit` and `z`, of which the second one has a damaged byte in its second checksum block.
@@ -81,6 +83,34 @@ fn a_damaged_object_ends_a_backup_or_is_named_in_it() {
     done.unwrap();
     assert!(restored.damaged.is_empty());
     assert_eq!(read_in(&copy, "c", "hit").unwrap(), b"whole");
+}
+
+#[test]
+fn what_came_when_it_was_read_again_is_not_damaged() {
+    let drive = Arc::new(Faults::new(MemoryDrive::new(geometry(64)).unwrap()));
+    let device: Arc<dyn ZonedDevice> = drive.clone();
+    mkfs(&device, 7);
+    let store = Store::mount(device, options()).unwrap();
+    commit(&store, |tx| {
+        _ = tx.create_collection("c", Attributes::new())
+    });
+    put_in(&store, "c", "o", &pattern(1, 200_000)).unwrap();
+    let skip = PackOptions {
+        skip_damaged: true,
+        ..BACKUP
+    };
+    // The store itself reads again too.
+    for failing in 1..12 {
+        for kth in 1..=failing {
+            let fault = Fault::Io(io::ErrorKind::Other);
+            drive.add(Plan::at(ZoneCommand::Read, kth, fault));
+        }
+        let (archive, packed) = try_backup(&store, &skip, None).unwrap();
+        drive.clear();
+        let is_whole = all(&restored(&[&archive])) == all(&store);
+        assert_eq!(packed.damaged.is_empty(), is_whole, "{failing}: {packed:?}");
+        assert_eq!(check(&archive[..], &mut |_| {}).unwrap().unnamed, 0);
+    }
 }
 
 const OBJECTS: u64 = 3000;
@@ -196,8 +226,32 @@ fn rows_that_cannot_be_read_end_a_backup_or_are_named_in_it_as_a_range() {
         let mut ends = range[0].split(" c/").skip(1);
         let mut end = || &ends.next().unwrap()[..22];
         let range = end()..end();
+        // No line of its list tells of them, so its readers go by the number at its end.
+        let unnamed = packed.damaged.len() as u64;
+        let checked = check(&archive[..], &mut |_| {}).unwrap();
+        assert_eq!((checked.unnamed, checked.damaged.len()), (unnamed, 0));
+        let mut imported = Imported::default();
+        let (source, options) = (&archive[..], ImportOptions::default());
+        import(
+            &fresh(64, 9).1,
+            source,
+            &options,
+            &mut imported,
+            &mut |_| {},
+        )
+        .unwrap();
+        assert_eq!(imported.unnamed, unnamed);
         let (_, copy) = fresh(64, 8);
-        try_restore(&copy, &[&archive]).1.unwrap();
+        let (restored, done) = try_restore(&copy, &[&archive]);
+        done.unwrap();
+        assert_eq!(restored.unnamed, unnamed);
+        // Of several archives the last one counts, which has all of them.
+        let whole = mount(&device).unwrap();
+        let (next, _) = try_backup(&whole, &BACKUP, Some(&archive)).unwrap();
+        let (_, other) = fresh(64, 8);
+        let (restored, done) = try_restore(&other, &[&archive, &next]);
+        done.unwrap();
+        assert_eq!((restored.unnamed, restored.objects), (0, OBJECTS));
         let mut lost = 0;
         for number in 0..OBJECTS {
             let name = name(number);
