@@ -156,6 +156,7 @@ def test_a_store_that_is_half_restored_takes_nothing_else(zonestore, store, make
         (8, ("store", "put", "e.zoned", "-", "c/new")),
         (8, ("store", "rm", "e.zoned", "c/1")),
         (8, ("serve", "e.zoned", "--s3", "127.0.0.1:0")),
+        (8, ("store", "salvage", store, "--to", "e.zoned")),
         (10, ("store", "health", "e.zoned")),
     ):
         assert "has not come to its end" in zonestore.try_(*command).failed(code), command

@@ -1,6 +1,6 @@
 //! `store salvage`: recovers objects from a drive whose metadata is lost.
 
-use super::{Access, GOES_ON, is_of_full_host, mounted, options};
+use super::{Access, GOES_ON, is_of_full_host, options, with_objects};
 use crate::args::StoreSalvage;
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, Exit, fail};
@@ -73,7 +73,7 @@ fn to_other(arguments: &StoreSalvage) -> CommandResult<SalvageReport> {
     match &arguments.to {
         None => read(&scan(drive)?, SalvageOptions::default()),
         // The target is opened first, so that a wrong one is reported before hours of reading.
-        Some(to) => mounted(drive_file::open(to)?, Access::Write, |store| {
+        Some(to) => with_objects(to, |store| {
             let options = SalvageOptions {
                 to: Some(store),
                 damaged: arguments.damaged,
