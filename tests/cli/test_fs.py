@@ -388,6 +388,8 @@ def test_a_restore_that_was_killed_can_be_done_again(zonestore, file_system, tmp
     restore.wait()
     names = [e["name"] for e in zonestore("fs", "ls", "new.zoned", "--json").json["entries"]]
     assert names == [".zonestore-restore"]
+    # An archive of it could not be restored.
+    assert "not come to its end" in zonestore.try_("fs", "backup", "new.zoned", "half.tar").failed(8)
     assert "an earlier restore did not end" in zonestore("fs", "restore", "new.zoned", "good.tar").err
     zonestore("fs", "backup", "new.zoned", "again.tar")
     assert len((tmp_path / "again.tar").read_bytes()) == len(good)

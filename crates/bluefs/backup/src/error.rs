@@ -23,12 +23,18 @@ pub enum Error {
         /// The file.
         path: String,
     },
-    /// A file has the name that is reserved for the archive's checksums.
-    #[error("{path}: an archive keeps its checksums under this name")]
+    /// A file has a name that is reserved: for the archive's checksums, or for files that are being restored.
+    #[error("{path}: a name that archives and restores keep for themselves")]
     Reserved {
         /// The file.
         path: String,
     },
+    /// A restore into the file system to be packed has not ended.
+    #[error("a restore into this file system has not come to its end")]
+    Unfinished,
+    /// The archive has been verified and stored, and not all of its files got their names.
+    #[error(transparent)]
+    Placing(bluefs::Error),
     /// The archive cannot be written, or a file to be stored cannot be read.
     #[error(transparent)]
     Io(io::Error),

@@ -6,6 +6,8 @@ use std::path::{Component, Path};
 
 /// The name of the archive's last file.
 pub const CHECKSUMS: &str = ".zonestore-backup";
+/// The directory in the root that has all files of a restore until the whole archive has been verified.
+pub const PARTIAL: &str = ".zonestore-restore";
 /// The version of its format.
 pub const VERSION: u32 = 1;
 
@@ -88,6 +90,11 @@ pub fn absolute(name: &Path) -> Option<String> {
         }
     }
     Some(path)
+}
+
+/// Whether an absolute path is [`PARTIAL`] or leads below it.
+pub fn is_partial(path: &str) -> bool {
+    path.split('/').nth(1) == Some(PARTIAL)
 }
 
 #[cfg(test)]

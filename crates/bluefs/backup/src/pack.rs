@@ -1,7 +1,7 @@
 //! Packs the files of a file system into an archive.
 
 use crate::error::{Error, Result};
-use crate::format::{CHECKSUMS, Contents, Member};
+use crate::format::{CHECKSUMS, Contents, Member, PARTIAL, is_partial};
 use crate::summed::Summed;
 use crate::tree::{Source, walk};
 use bluefs::BlueFs;
@@ -26,8 +26,9 @@ impl<W: Write> Packer<W> {
     /// Adds a directory by its absolute path; `modified` is Unix time in seconds.
     ///
     /// # Errors
-    /// The directory cannot be written.
+    /// The name is reserved, or the directory cannot be written.
     pub fn directory(&mut self, path: &str, modified: u64) -> Result<()> {
+        free(path)?;
         let mut header = Header::new_gnu();
         header.set_mtime(modified);
         header.set_entry_type(EntryType::Directory);
@@ -42,8 +43,9 @@ impl<W: Write> Packer<W> {
     /// Adds a file of `size` bytes; returns the crc32c of the bytes that `source` returned.
     ///
     /// # Errors
-    /// The name is reserved for the archive's checksums, or the file cannot be read or written.
+    /// The name is reserved, or the file cannot be read or written.
     pub fn file(&mut self, path: &str, modified: u64, size: u64, source: impl Read) -> Result<u32> {
+        free(path)?;
         let name = path.trim_start_matches('/');
         if name == CHECKSUMS {
             let path = path.to_owned();
@@ -79,16 +81,29 @@ impl<W: Write> Packer<W> {
     }
 }
 
+/// An error for a name that a restore has no place for.
+pub fn free(path: &str) -> Result<()> {
+    match is_partial(path) {
+        true => Err(Error::Reserved {
+            path: path.to_owned(),
+        }),
+        false => Ok(()),
+    }
+}
+
 /// Writes all files to `target`, each after it has been verified by its checksums. `progress` gets the total number of
 /// bytes of files written so far.
 ///
 /// # Errors
-/// Also if a file is damaged. `target` then holds no complete archive.
+/// Also if a file is damaged, or files of a restore are left. `target` then holds no complete archive.
 pub fn pack<W: Write>(
     fs: &BlueFs,
     target: W,
     progress: &mut dyn FnMut(u64),
 ) -> Result<(W, Contents)> {
+    if fs.exists(&format!("/{PARTIAL}")) {
+        return Err(Error::Unfinished);
+    }
     let mut packer = Packer::new(target);
     let mut bytes = 0;
     walk(fs, "/", &mut |path, found| {

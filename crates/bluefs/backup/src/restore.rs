@@ -1,23 +1,20 @@
 //! Restores an archive into an empty file system.
 
 use crate::error::{Error, Result};
-use crate::format::Contents;
+use crate::format::{Contents, PARTIAL};
 use crate::tree::{Tree, make_directories, write};
 use crate::unpack::{Sink, unpack};
 use bluefs::BlueFs;
 use std::io::Read;
-
-/// Directory for all files until the whole archive has been verified.
-const PARTIAL: &str = "/.zonestore-restore";
 
 /// Removes the files of an interrupted restore; false if there are none.
 ///
 /// # Errors
 /// Of the file system.
 pub fn remove_left(fs: &BlueFs) -> Result<bool> {
-    let is_left = fs.list("/")? == [&PARTIAL[1..]];
+    let is_left = fs.list("/")? == [PARTIAL];
     if is_left {
-        Tree::at(fs, PARTIAL)?.remove(fs)?;
+        Tree::at(fs, &format!("/{PARTIAL}"))?.remove(fs)?;
     }
     Ok(is_left)
 }
@@ -26,7 +23,7 @@ pub fn remove_left(fs: &BlueFs) -> Result<bool> {
 /// added each time; `foreign` as in [`unpack`].
 ///
 /// # Errors
-/// Nothing has been restored then.
+/// Nothing has been restored then, except after [`Error::Placing`].
 pub fn restore(
     fs: &BlueFs,
     archive: impl Read,
@@ -36,21 +33,27 @@ pub fn restore(
     if !fs.list("/")?.is_empty() {
         return Err(Error::NotEmpty);
     }
-    fs.create_directory(PARTIAL)?;
+    let partial = format!("/{PARTIAL}");
+    fs.create_directory(&partial)?;
     let mut below = Below { fs, progress };
     let contents = match unpack(archive, foreign, &mut below) {
         Ok(contents) => contents,
         Err(error) => {
-            Tree::at(fs, PARTIAL)?.remove(fs)?;
+            Tree::at(fs, &partial)?.remove(fs)?;
             return Err(error);
         }
     };
-    for name in fs.list(PARTIAL)? {
-        fs.rename(&format!("{PARTIAL}/{name}"), &format!("/{name}"))?;
-    }
-    fs.remove_directory(PARTIAL)?;
-    fs.sync_metadata()?;
+    place(fs, &partial).map_err(Error::Placing)?;
     Ok(contents)
+}
+
+/// Moves all files and directories to the root.
+fn place(fs: &BlueFs, partial: &str) -> bluefs::Result<()> {
+    for name in fs.list(partial)? {
+        fs.rename(&format!("{partial}/{name}"), &format!("/{name}"))?;
+    }
+    fs.remove_directory(partial)?;
+    fs.sync_metadata()
 }
 
 /// Writes files and directories below [`PARTIAL`].
@@ -61,11 +64,11 @@ struct Below<'a> {
 
 impl Sink for Below<'_> {
     fn directory(&mut self, path: &str) -> Result<()> {
-        Ok(make_directories(self.fs, &format!("{PARTIAL}{path}"))?)
+        Ok(make_directories(self.fs, &format!("/{PARTIAL}{path}"))?)
     }
 
     fn file(&mut self, path: &str, size: u64, content: &mut dyn Read) -> Result<u64> {
-        let partial = format!("{PARTIAL}{path}");
+        let partial = format!("/{PARTIAL}{path}");
         let folder = partial.rsplit_once('/').map_or("", |(folder, _)| folder);
         make_directories(self.fs, folder)?;
         write(self.fs, &partial, content, Some(size), self.progress)

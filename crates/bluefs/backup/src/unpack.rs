@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::format::{CHECKSUMS, Contents, Member, absolute};
+use crate::pack::free;
 use crate::summed::Summed;
 use std::cell::Cell;
 use std::io::{self, Read};
@@ -96,6 +97,7 @@ pub fn unpack(mut source: impl Read, foreign: bool, sink: &mut dyn Sink) -> Resu
         }
         let shown = || name.display().to_string();
         let path = absolute(&name).ok_or_else(|| Error::LeadsOut { name: shown() })?;
+        free(&path)?;
         if is_sparse(&mut entry)? {
             return Err(Error::Kind {
                 name: shown(),

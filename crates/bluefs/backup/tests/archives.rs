@@ -66,3 +66,27 @@ fn a_sparse_file_is_not_taken_for_its_map() {
     let refused = unpacked(&archive, true).err();
     assert!(matches!(refused, Some(Error::Kind { .. })), "{refused:?}");
 }
+
+/// It would be among the files that are not verified yet, and could not get its name.
+#[test]
+fn the_directory_of_a_restore_is_in_no_archive() {
+    let inside = "/.zonestore-restore/a";
+    let mut packer = Packer::new(Vec::new());
+    let refused = packer.file(inside, 1, 0, &b""[..]).err();
+    assert!(matches!(refused, Some(Error::Reserved { .. })));
+    let refused = packer.directory("/.zonestore-restore", 1).err();
+    assert!(matches!(refused, Some(Error::Reserved { .. })));
+    packer
+        .file("/db/.zonestore-restore", 1, 0, &b""[..])
+        .unwrap();
+    let (archive, _) = packer.finish().unwrap();
+    unpacked(&archive, false).unwrap();
+    let mut builder = Builder::new(Vec::new());
+    let mut header = Header::new_ustar();
+    header.set_size(0);
+    builder
+        .append_data(&mut header, &inside[1..], &b""[..])
+        .unwrap();
+    let refused = unpacked(&builder.into_inner().unwrap(), true).err();
+    assert!(matches!(refused, Some(Error::Reserved { .. })));
+}

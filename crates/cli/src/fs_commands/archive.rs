@@ -57,6 +57,10 @@ pub fn restore(drive: &Path, archive: &Path, foreign: bool, out: &mut Output) ->
         let restored = backup::restore(fs, source, foreign, &mut |more| progress.advance(more));
         let contents = restored.map_err(|error| match error {
             backup::Error::NotEmpty => CommandError::from(error).context(drive.display()),
+            backup::Error::Placing(_) => CommandError::from(error).context(format_args!(
+                "{}: not all files have got their names",
+                drive.display()
+            )),
             error => {
                 let shown = archive.display();
                 CommandError::from(error).context(format_args!("{shown}: nothing was restored"))
@@ -78,13 +82,15 @@ impl From<backup::Error> for CommandError {
     fn from(error: backup::Error) -> Self {
         use backup::Error as E;
         let error = match error {
-            E::BlueFs(error) => return error.into(),
+            E::BlueFs(error) | E::Placing(error) => return error.into(),
             E::File { path, source } => return Self::from(source).context(path),
             E::Io(error) => return error.into(),
             error => error,
         };
         sorted! { error:
             E::Reserved { .. } => Usage, "`zonestore fs get`, `put` under another name, and `rm` rename it";
+            E::Unfinished => Refused,
+                "the same `zonestore fs restore` begins again; or remove /.zonestore-restore by `zonestore fs rm -r`";
             E::NotEmpty => Refused, "restore into an empty file system, on another drive";
             E::NoChecksums => Damaged, "--foreign takes an archive without our checksums";
             E::LeadsOut { .. } | E::Kind { .. } => Usage;
