@@ -291,6 +291,7 @@ def waiting(zonestore, store, serve, tmp_path):
     orders = (line for line in server.process.stderr if "order of a backup" in line)
     assert next(orders) and next(orders)
     assert list(tmp_path.glob("*.partial")) and second.poll() is None
+    server.first = first
     yield server, second
     first.kill()
     first.wait()
@@ -303,6 +304,16 @@ def test_a_backup_that_a_signal_ends_leaves_nothing(waiting, tmp_path, by):
     backup.communicate(timeout=60)
     assert backup.returncode == -by
     assert not list(tmp_path.glob("x.tar*"))
+
+
+def test_an_archive_that_comes_meanwhile_stays(waiting, tmp_path):
+    server, backup = waiting
+    (tmp_path / "x.tar").write_bytes(b"another one's")
+    server.first.kill()
+    _, why = backup.communicate(timeout=60)
+    assert backup.returncode == 8 and "x.tar" in why, why
+    assert (tmp_path / "x.tar").read_bytes() == b"another one's"
+    assert [path.name for path in tmp_path.glob("x.tar*")] == ["x.tar"]
 
 
 def test_a_server_that_is_killed_leaves_nothing_of_a_backup(waiting, tmp_path):

@@ -99,7 +99,10 @@ pub fn new_archive(path: &Path, force: bool) -> CommandResult<Option<WholeFile>>
         return fail!(Refused, "{shown}: exists already"; "take another name; --force replaces it");
     }
     // The archive has the data of all users, so only its owner may read it.
-    let file = WholeFile::create_private(path)?;
+    let mut file = WholeFile::create_private(path)?;
+    if !force {
+        file = file.new_only();
+    }
     if let Some(partial) = file.partial() {
         remove_at_signals(partial.to_owned())?;
     }

@@ -5,7 +5,7 @@ use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use tempfile::{Builder, TempPath};
+use tempfile::{Builder, PathPersistError, TempPath};
 
 /// A host file could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -23,6 +23,8 @@ pub struct WholeFile {
     /// Temporary name until the file is complete; the file is removed if that does not happen.
     partial: Option<TempPath>,
     file: File,
+    /// Whether a file that has the name by then stays.
+    is_new: bool,
 }
 
 impl WholeFile {
@@ -51,6 +53,13 @@ impl WholeFile {
         self.partial.as_deref()
     }
 
+    /// Lets a file stay that gets the name before this one does.
+    #[must_use]
+    pub fn new_only(mut self) -> Self {
+        self.is_new = true;
+        self
+    }
+
     fn with_mode(path: &Path, mode: u32) -> Result<Self, FileError> {
         let special = fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
         let opened = if special {
@@ -75,6 +84,7 @@ impl WholeFile {
             path: path.to_owned(),
             partial,
             file,
+            is_new: false,
         })
     }
 
@@ -97,10 +107,14 @@ impl WholeFile {
     /// Gives the file its name.
     ///
     /// # Errors
-    /// The host's error. The previous file is still there.
+    /// The host's error. The previous file is still there; of one that is [new only](Self::new_only),
+    /// [`io::ErrorKind::AlreadyExists`].
     pub fn publish(self) -> Result<(), FileError> {
         if let Some(partial) = self.partial {
-            let named = partial.persist(&self.path);
+            let named = match self.is_new {
+                true => persist_new(partial, &self.path),
+                false => partial.persist(&self.path),
+            };
             named.map_err(|error| failed(&self.path, error.error))?;
         }
         Ok(())
@@ -117,6 +131,17 @@ impl Write for WholeFile {
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// Gives a file a name that no other file has.
+fn persist_new(partial: TempPath, path: &Path) -> Result<(), PathPersistError> {
+    partial.persist_noclobber(path).or_else(|failed| {
+        match failed.error.kind() == io::ErrorKind::AlreadyExists || path.exists() {
+            true => Err(failed),
+            // The host's file system knows neither such a rename nor links.
+            false => failed.path.persist(path),
+        }
+    })
 }
 
 fn failed(path: &Path, source: io::Error) -> FileError {
@@ -157,6 +182,24 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"old");
         file.publish_durably().unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(names(folder.path()), ["out"]);
+    }
+
+    #[test]
+    fn what_has_the_name_of_a_new_one_by_then_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        let begun = || {
+            let mut file = WholeFile::create_private(&path).unwrap().new_only();
+            file.write_all(b"new").unwrap();
+            file
+        };
+        let late = begun();
+        begun().publish_durably().unwrap();
+        fs::write(&path, "first").unwrap();
+        let error = late.publish_durably().unwrap_err();
+        assert_eq!(error.source.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(&path).unwrap(), b"first");
         assert_eq!(names(folder.path()), ["out"]);
     }
 
