@@ -2,6 +2,7 @@
 
 import os
 import signal
+import stat
 import subprocess
 import tarfile
 import time
@@ -245,6 +246,19 @@ def test_only_its_owner_reads_an_archive(zonestore, store, tmp_path):
     to.chmod(0o640)
     zonestore("store", "export", store, "--to", to, "--force")
     assert to.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_block_device_is_written_to_only_when_asked(zonestore, store, tmp_path):
+    put(zonestore, "c/o", b"1")
+    device = tmp_path / "device"
+    try:
+        # Behind which there is none.
+        os.mknod(device, stat.S_IFBLK | 0o600, os.makedev(259, (1 << 20) - 1))
+    except PermissionError:
+        pytest.skip("making a device node needs root")
+    refused = zonestore.try_("store", "backup", store, "--to", device)
+    assert "a block device" in refused.failed(8) and "--force" in refused.err
+    assert "a block device" not in zonestore.try_("store", "backup", store, "--to", device, "--force").err
 
 
 def test_what_is_written_need_not_have_a_name_in_utf_8(zonestore, store, tmp_path):

@@ -7,6 +7,7 @@ use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use terminal::{WholeFile, ending_signals, human};
@@ -87,16 +88,23 @@ pub fn create(path: &Path) -> CommandResult<WholeFile> {
     Ok(WholeFile::create(path)?)
 }
 
-/// Creates an archive file; `None` for `-`. An existing file is replaced only with `force`.
+/// Creates an archive file; `None` for `-`. An existing file is replaced, and a
+/// block device written to, only with `force`.
 pub fn new_archive(path: &Path, force: bool) -> CommandResult<Option<WholeFile>> {
     if path == Path::new("-") {
         return standard_output();
     }
     // This check comes first: a drive is not replaced even with `force`.
     occupant::refuse(path)?;
-    if !force && std::fs::metadata(path).is_ok_and(|found| found.is_file()) {
-        let shown = path.display();
-        return fail!(Refused, "{shown}: exists already"; "take another name; --force replaces it");
+    let shown = path.display();
+    match std::fs::metadata(path) {
+        Ok(found) if !force && found.is_file() => {
+            return fail!(Refused, "{shown}: exists already"; "take another name; --force replaces it");
+        }
+        Ok(found) if !force && found.file_type().is_block_device() => {
+            return fail!(Refused, "{shown}: a block device"; "name a file; --force writes over what is on it");
+        }
+        _ => {}
     }
     // The archive has the data of all users, so only its owner may read it.
     let mut file = WholeFile::create_private(path)?;

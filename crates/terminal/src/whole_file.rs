@@ -3,7 +3,7 @@
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tempfile::{Builder, PathPersistError, TempPath};
 
@@ -61,10 +61,15 @@ impl WholeFile {
     }
 
     fn with_mode(path: &Path, mode: u32) -> Result<Self, FileError> {
-        let special = fs::metadata(path).is_ok_and(|metadata| !metadata.is_file());
-        let opened = if special {
-            let file = File::options().write(true).open(path);
-            file.map(|file| (file, None))
+        let before = fs::metadata(path).ok();
+        let special = before.filter(|before| !before.is_file());
+        let opened = if let Some(special) = special {
+            let mut options = File::options();
+            if special.file_type().is_block_device() {
+                // Fails if the device is mounted, or part of another one.
+                options.custom_flags(libc::O_EXCL);
+            }
+            options.write(true).open(path).map(|file| (file, None))
         } else {
             let mut name = path.file_name().unwrap_or_default().to_owned();
             name.push(".");
@@ -93,12 +98,17 @@ impl WholeFile {
     /// # Errors
     /// The host's error. The previous file is still there, unless only the sync of the folder failed.
     pub fn publish_durably(self) -> Result<(), FileError> {
-        if self.partial.is_none() {
-            return self.publish();
-        }
         let path = self.path.clone();
-        let synced = self.file.sync_all();
-        synced.map_err(|source| failed(&path, source))?;
+        let kind = self.file.metadata().map(|found| found.file_type());
+        let kind = kind.map_err(|source| failed(&path, source))?;
+        // Pipes cannot be synced.
+        if kind.is_file() || kind.is_block_device() {
+            let synced = self.file.sync_all();
+            synced.map_err(|source| failed(&path, source))?;
+        }
+        if self.partial.is_none() {
+            return Ok(());
+        }
         self.publish()?;
         let folder = File::open(folder(&path)).and_then(|folder| folder.sync_all());
         folder.map_err(|source| failed(&path, source))
