@@ -229,6 +229,8 @@ def test_damaged_objects_are_named_and_left_out_when_asked(zonestore, store, mak
     assert not (tmp_path / "x.tar").exists()
     skipped = zonestore.try_("store", "backup", store, "--to", "x.tar", "--skip-damaged")
     assert "damaged: c/hit" in skipped.text and "without 1 object" in skipped.failed(6)
+    piped = zonestore.try_("store", "backup", store, "--to", "-", "--skip-damaged")
+    assert piped.code == 6 and "damaged: c/hit" in piped.err and "without 1 object" in piped.err
     make("e.zoned")
     restored = zonestore.try_("store", "restore", "x.tar", "--to", "e.zoned")
     assert "damaged: c/hit" in restored.text and "without 1 object" in restored.failed(6)

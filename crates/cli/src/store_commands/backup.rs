@@ -157,6 +157,9 @@ fn to_file(
     let target = BufWriter::with_capacity(1 << 20, local_file::target(&mut file, out));
     let packed = source.pack(options, target)?;
     let Some(file) = file else {
+        for what in &packed.damaged {
+            eprintln!("zonestore: damaged: {what}");
+        }
         return complete(to, &packed);
     };
     file.publish_durably()?;
