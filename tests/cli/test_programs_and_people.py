@@ -310,3 +310,19 @@ def test_a_drive_whose_creation_found_the_disk_full_is_created_at_the_next_start
     (disk / "other").unlink()
     assert serve(*create[1:]).stop() == 0
     assert sorted(path.name for path in disk.iterdir()) == ["n.zoned", "n.zoned.keys"]
+
+
+@pytest.mark.parametrize(
+    ("kept", "command"),
+    [
+        ("s", "model run seagate-cmr --runtime 300s --every 1s --state s --json"),
+        ("o/figure-2.6.json", "experiment run figure-2.6 --out o"),
+    ],
+)
+def test_results_are_kept_although_nobody_reads_the_output(zonestore, tmp_path, kept, command):
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([zonestore.path, *command.split()], cwd=tmp_path, stdout=writer, env=zonestore.environment)
+    os.close(writer)
+    assert done.returncode == 141
+    assert (tmp_path / kept).stat().st_size > 0

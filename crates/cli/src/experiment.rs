@@ -66,9 +66,10 @@ fn measure(arguments: &ExperimentRun, out: &mut Output) -> CommandResult {
         drop(progress);
         match result {
             Ok((table, figures)) => {
+                // First, for a reader of the output may be gone.
+                let written = folder.map_or(Ok(()), |folder| write(folder, &table, &figures));
                 show(&table, out)?;
                 out.flush()?;
-                let written = folder.map_or(Ok(()), |folder| write(folder, &table, &figures));
                 tables.push(table);
                 // The results of hours are printed all the same.
                 if let Err(error) = written {

@@ -40,8 +40,10 @@ pub fn run(arguments: &ModelRun, out: &mut Output) -> CommandResult {
     drop(progress);
     let seconds = ran.end.since(start).seconds();
     let did = model.statistics().since(&before);
+    // First, for a reader of the output may be gone; the results are printed even if it fails.
+    let saved = state.map_or(Ok(()), |state| state.save(&profile, &*model, ran.end));
     show(arguments, &profile, &ran, &did, seconds, out)?;
-    state.map_or(Ok(()), |state| state.save(&profile, &*model, ran.end))?;
+    saved?;
     if interrupt.is_wished() {
         return fail!(
             Failed,
