@@ -346,6 +346,9 @@ def test_a_directory_ages_the_same_for_the_same_seed(zonestore, tmp_path):
 
     assert files("one") == files("two")
     assert sum(len(data) for data in files("one").values()) <= 8 << 20
+    # Its note is not set back, after which operations would be carried out again on files of later ones.
+    assert "600 operations are done" in zonestore.try_(*age[:-1], "two", "--operations", "250").failed(8)
+    assert zonestore(*age, "two", "--operations", "600").json["resumed_at"] == 600
     refused = zonestore.try_(*age[:-1], "two", "--operations", "700", "--random-removals", "5")
     assert "another run" in refused.failed(8)
     (tmp_path / "sizes").write_text("8192 1\nmany 2\n")

@@ -55,7 +55,12 @@ pub fn run(arguments: &AgeArguments, out: &mut Output) -> CommandResult {
     if done.is_none() {
         note.write(0)?;
     }
-    let done = done.unwrap_or(0).min(arguments.operations);
+    let done = done.unwrap_or(0);
+    if done > arguments.operations {
+        return fail!(
+            Refused, "{shown}: {done} operations are done already"; "give that many --operations or more, or name a new directory"
+        );
+    }
     let mut workload = Workload::new(sizes, arguments.bytes.0, UNIT, arguments.seed)
         .with_random_removals(arguments.random_removals);
     let interrupt = Interrupt::listen()?;
