@@ -28,24 +28,21 @@ pub struct WholeFile {
 }
 
 impl WholeFile {
-    /// Creates the file under a temporary name.
+    /// Creates the file under a temporary name, with the permissions of an existing file of its name. The process's
+    /// umask applies, as for any new file.
     ///
     /// # Errors
     /// The host cannot create it.
     pub fn create(path: &Path) -> Result<Self, FileError> {
-        // The process's umask applies, as for any new file.
         Self::with_mode(path, 0o666)
     }
 
-    /// As [`Self::create`], but only the owner may read the file, unless an existing file of this name has other
-    /// permissions.
+    /// As [`Self::create`], but only the owner may read a new file.
     ///
     /// # Errors
     /// The host cannot create it.
     pub fn create_private(path: &Path) -> Result<Self, FileError> {
-        let before = fs::metadata(path).ok();
-        let mode = before.map_or(0o600, |before| before.permissions().mode() & 0o777);
-        Self::with_mode(path, mode)
+        Self::with_mode(path, 0o600)
     }
 
     /// Temporary name of the file; `None` for a device or a pipe.
@@ -62,6 +59,9 @@ impl WholeFile {
 
     fn with_mode(path: &Path, mode: u32) -> Result<Self, FileError> {
         let before = fs::metadata(path).ok();
+        let known = before
+            .as_ref()
+            .map(|before| before.permissions().mode() & 0o777);
         let special = before.filter(|before| !before.is_file());
         let opened = if let Some(special) = special {
             let mut options = File::options();
@@ -76,7 +76,7 @@ impl WholeFile {
             let made = Builder::new()
                 .prefix(&name)
                 .suffix(".partial")
-                .permissions(Permissions::from_mode(mode))
+                .permissions(Permissions::from_mode(known.unwrap_or(mode)))
                 .tempfile_in(folder(path));
             made.map(|made| {
                 let (file, partial) = made.into_parts();
@@ -211,6 +211,17 @@ mod tests {
         assert_eq!(error.source.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read(&path).unwrap(), b"first");
         assert_eq!(names(folder.path()), ["out"]);
+    }
+
+    #[test]
+    fn what_only_its_owner_reads_stays_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        WholeFile::create(&path).unwrap().publish().unwrap();
+        let mode = fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
     }
 
     #[test]
