@@ -88,8 +88,7 @@ pub fn create(path: &Path) -> CommandResult<WholeFile> {
     Ok(WholeFile::create(path)?)
 }
 
-/// Creates an archive file; `None` for `-`. An existing file is replaced, and a
-/// block device written to, only with `force`.
+/// Creates an archive file; `None` for `-`. An existing file is replaced, and a block device written to, only with `force`.
 pub fn new_archive(path: &Path, force: bool) -> CommandResult<Option<WholeFile>> {
     if path == Path::new("-") {
         return standard_output();
@@ -99,6 +98,10 @@ pub fn new_archive(path: &Path, force: bool) -> CommandResult<Option<WholeFile>>
     let shown = path.display();
     match std::fs::metadata(path) {
         Ok(found) if !force && found.is_file() => {
+            return fail!(Refused, "{shown}: exists already"; "take another name; --force replaces it");
+        }
+        // A link to nothing has the name, too, and the archive would not get it hours later.
+        Err(_) if !force && path.is_symlink() => {
             return fail!(Refused, "{shown}: exists already"; "take another name; --force replaces it");
         }
         Ok(found) if !force && found.file_type().is_block_device() => {

@@ -150,15 +150,11 @@ pub fn unpack(mut source: impl Read, foreign: bool, sink: &mut dyn Sink) -> Resu
 /// Whether the content of an entry is a map and the file's data without its holes, and the name one that stands in for
 /// the file's.
 fn is_sparse(entry: &mut Entry<'_, impl Read>) -> Result<bool> {
-    let mut is_sparse = false;
-    for extension in entry
-        .pax_extensions()
-        .map_err(Error::NoTar)?
-        .into_iter()
-        .flatten()
-    {
-        let key = extension.map_err(Error::NoTar)?;
-        is_sparse |= key.key_bytes().starts_with(b"GNU.sparse.");
-    }
+    let extensions = entry.pax_extensions().map_err(Error::NoTar)?;
+    // The library does not read all values that there may be, such as attributes of two lines.
+    let known = extensions.into_iter().flatten().flatten();
+    let is_sparse = known
+        .map(|one| one.key_bytes().starts_with(b"GNU.sparse."))
+        .fold(false, |any, one| any | one);
     Ok(is_sparse)
 }

@@ -5,7 +5,7 @@
 //! The child closes its copies of the descriptors that hold the drives' locks: nobody could use a drive after the
 //! parent's end otherwise.
 
-use std::fs;
+use std::fs::{self, DirEntry};
 use std::os::fd::RawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -47,12 +47,16 @@ fn locks_of(path: &Path) -> impl Iterator<Item = RawFd> {
         .into_iter()
         .flatten()
         .flatten();
-    open.filter(move |open| wanted.is_some() && file(&open.path()) == wanted)
-        .filter_map(|open| open.file_name().to_str()?.parse().ok())
-        .filter(|number| {
-            let about = fs::read_to_string(format!("/proc/self/fdinfo/{number}"));
-            about.is_ok_and(|about| about.contains("FLOCK"))
-        })
+    let number = |open: &DirEntry| open.file_name().to_str()?.parse::<RawFd>().ok();
+    // In this order: a file of a server that hangs is not looked at.
+    let locked = open.filter_map(move |open| {
+        let found = number(&open)?;
+        let about = fs::read_to_string(format!("/proc/self/fdinfo/{found}")).ok()?;
+        about.contains("FLOCK").then_some((open, found))
+    });
+    locked
+        .filter(move |(open, _)| wanted.is_some() && file(&open.path()) == wanted)
+        .map(|(_, found)| found)
 }
 
 /// The locks of a mounted drive, which a forked child gives up as long as this exists.

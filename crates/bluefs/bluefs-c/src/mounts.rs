@@ -3,7 +3,7 @@
 
 use crate::failure::Failure;
 use crate::file_system::FileSystem;
-use crate::forks::{Locks, Mounted};
+use crate::forks::{Locks, Mounted, is_cut_off};
 use bluefs::{BlueFs, Cleaning, MountOptions};
 use cache::Shares;
 use device::trace::{Event, Trace};
@@ -105,6 +105,8 @@ pub(crate) fn open(path: &Path, kind: Kind) -> Result<Arc<Mount>, String> {
         }
         _ => format!("drive {shown}: {error}"),
     })?;
+    // Before the lock: a child that is forked meanwhile has a copy of it that nobody opens, and must not ask for it.
+    let mounted = Mounted::new();
     let mut mounts = MOUNTS.lock();
     while let Some(listed) = mounts.get(&path) {
         match listed.upgrade() {
@@ -129,7 +131,7 @@ pub(crate) fn open(path: &Path, kind: Kind) -> Result<Arc<Mount>, String> {
         writes_out: writes_out.flatten(),
         stopped: AtomicBool::new(false),
         _listed: Listed(path.clone()),
-        _mounted: Mounted::new(),
+        _mounted: mounted,
     });
     mounts.insert(path, Arc::downgrade(&mount));
     Ok(mount)
@@ -206,6 +208,9 @@ fn mount_zeafs(path: &Path) -> Result<Arc<dyn FileSystem>, String> {
 
 /// Stops every mount, whoever uses it.
 pub(crate) fn stop_all() {
+    if is_cut_off() {
+        return;
+    }
     // Whoever drops the last copy of a mount takes the lock.
     let mounts: Vec<_> = MOUNTS.lock().values().filter_map(Weak::upgrade).collect();
     for mount in mounts {

@@ -69,19 +69,20 @@ pub(crate) fn run(
     Err(Error::NotReached { drive })
 }
 
+/// Signals that are passed on.
+const SIGNALS: [i32; 6] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2];
+
 /// Runs the program to its end and passes signals on to it.
 fn watch(command: &mut Command) -> io::Result<End> {
     // SAFETY: a plain call. Where SIGCHLD is ignored, nobody can wait for a child's end.
     let of_children = unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
     let program = Arc::new(AtomicI32::new(0));
-    for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2] {
-        // A handler would become the default in the program.
-        if is_ignored(signal) {
-            continue;
-        }
+    let ignored = SIGNALS.map(is_ignored);
+    for (signal, is_ignored) in SIGNALS.into_iter().zip(ignored) {
         let program = program.clone();
         let pass_on = move |info: &libc::siginfo_t| {
             match program.load(Ordering::Relaxed) {
+                0 if is_ignored => {}
                 0 => _ = emulate_default_handler(signal),
                 // Signals from the terminal reach the program as well, so they are not passed on.
                 program if info.si_code <= libc::SI_USER => {
@@ -100,6 +101,12 @@ fn watch(command: &mut Command) -> io::Result<End> {
         let orphaned = unsafe {
             if of_children == libc::SIG_IGN {
                 libc::signal(libc::SIGCHLD, libc::SIG_IGN);
+            }
+            // Our handler would become the default in the program.
+            for (signal, is_ignored) in SIGNALS.into_iter().zip(ignored) {
+                if is_ignored {
+                    libc::signal(signal, libc::SIG_IGN);
+                }
             }
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
             libc::getppid().cast_unsigned() != us
