@@ -8,13 +8,14 @@ come to where Swift's updater looks.
 
 import errno
 import os
+import pickle
 import re
 import shutil
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections import Counter
 from types import SimpleNamespace
 
-from swift.common.exceptions import DiskFileXattrNotSupported, PartitionLockTimeout
+from swift.common.exceptions import DiskFileBadMetadataChecksum, PartitionLockTimeout
 from swift.common.storage_policy import EC_POLICY, POLICIES
 from swift.common.utils import drop_privileges, get_logger, mkdirs, readconf, renamer
 from swift.obj import diskfile
@@ -29,6 +30,8 @@ PARTITIONS_OWN = ("hashes.pkl", "hashes.invalid", ".lock", ".lock-replication")
 # One of the former that was being written when its daemon was killed (`write_pickle`).
 UNFINISHED = re.compile(r"tmp\w+\.tmp")
 HASH = re.compile("[0-9a-f]{32}")
+# What reading metadata raises for bytes that are no pickle of metadata.
+DAMAGED = (DiskFileBadMetadataChecksum, pickle.UnpicklingError, EOFError, ValueError, TypeError, AttributeError, KeyError, IndexError)
 
 
 class Unfit(Exception):
@@ -75,8 +78,8 @@ class Migration:
                         counts += self._move_object(policy, device, partition, path)
                     except (NoSpace, Unavailable):
                         raise
-                    except (Refused, OSError) as error:
-                        # The others need not wait for it.
+                    # The others need not wait for it, whatever it is.
+                    except Exception as error:
                         self.logger.error("%s stays for now: %s", path, error)
                         counts["waiting"] += 1
                 remove_empty(os.path.join(folder, suffix))
@@ -146,10 +149,8 @@ class Migration:
         with open(path, "rb") as file:
             try:
                 metadata = diskfile.read_metadata(file)
-            except (OSError, DiskFileXattrNotSupported):
-                raise
-            # As Swift's own reading does: damaged pickles raise anything.
-            except Exception as error:
+            # Of this host is what else it may raise, such as a codec that this user may not load.
+            except DAMAGED as error:
                 raise Unfit(f"{path}: {error}") from error
             size = os.fstat(file.fileno()).st_size
             frame = frames.encode(metadata)

@@ -107,6 +107,22 @@ def test_what_is_damaged_is_quarantined_and_not_moved(both, size, wrong):
     assert old.quarantined("o") and new.names("o") == [] and new.read("whole") == whole
 
 
+@pytest.mark.parametrize("wrong", [LookupError("unknown encoding: latin1"), ImportError("pickle"), PermissionError("encodings")])
+def test_what_this_host_cannot_read_is_not_damaged(both, monkeypatch, wrong):
+    """As when a codec is of root alone."""
+    old, new = both
+    archive = old.put("o", data=b"abc", at=1)
+
+    def refused(*_, **__):
+        raise wrong
+
+    with monkeypatch.context() as patched:
+        patched.setattr(diskfile, "unpickle", refused)
+        counts = move(old, new)
+    assert (counts["waiting"], counts["quarantined"], counts["partitions"]) == (1, 0, 0)
+    assert not old.quarantined("o") and move(old, new)["partitions"] == 1 and new.read("o") == archive
+
+
 def test_who_is_stopped_goes_on(both, monkeypatch):
     old, new = both
     data = fill(old)
