@@ -13,6 +13,7 @@ import re
 import shutil
 from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections import Counter
+from contextlib import suppress
 from types import SimpleNamespace
 
 from swift.common.exceptions import DiskFileBadMetadataChecksum, PartitionLockTimeout
@@ -111,7 +112,9 @@ class Migration:
             os.fsync(copy.fileno())
         renamer(unfinished, new)
         diskfile.remove_file(old)
-        remove_empty(os.path.dirname(old))
+        # It is moved, whether or not its folder goes.
+        with suppress(OSError):
+            os.rmdir(os.path.dirname(old))
 
     def first_left(self, policy, device, partition):
         """A path that keeps the partition's directory from going."""

@@ -309,6 +309,22 @@ def test_updates_of_containers_come_to_where_the_updater_looks(both, tmp_path, m
     assert found(new.backend.devices) == waiting and [(new.backend.devices / path).read_bytes() for path in waiting] == contents
 
 
+def test_an_update_that_was_moved_does_not_wait(both, tmp_path, monkeypatch, capsys):
+    old, new = both
+    source = tmp_path / "old"
+    Files(source).manager(old.policy).pickle_async_update(DEVICE, "a", "c", "o", {"obj": "o"}, moment(1).internal, old.policy)
+
+    def kept(folder, rmdir=os.rmdir):
+        if "async_pending" in os.fspath(folder):
+            raise PermissionError("its folder stays")
+        rmdir(folder)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "rmdir", kept)
+        code, said = called(monkeypatch, capsys, old, new, "--from", str(source))
+    assert code == 0 and len(list(new.backend.devices.glob(f"{DEVICE}/async_pending*/*/*"))) == 1, said
+
+
 def test_a_full_drive_is_told_with_what_was_moved(both, monkeypatch, capsys):
     old, new = both
     for name in ("a", "b", "c"):
