@@ -47,6 +47,8 @@ class Migration:
         self.router = diskfile.DiskFileRouter(conf, logger)
         self.devices = conf.get("devices", "/srv/node")
         self.source = source or self.devices
+        # Devices whose directories this user may not read, or the disk does not give, and why.
+        self.unread = {}
         conf = {**conf, "devices": self.source, "mount_check": "false"}
         self.files = {policy: (diskfile.ECDiskFileManager if policy.policy_type == EC_POLICY else diskfile.DiskFileManager)(conf, logger)
                       for policy in POLICIES if isinstance(self.router[policy], ZonedManager)}
@@ -55,9 +57,22 @@ class Migration:
         """Policies, devices and partitions that have a directory, in order, and whether a daemon serves the device."""
         for policy in self.files:
             drives = self.router[policy].drives
-            for device in listed(self.source):
-                for partition in sorted(filter(str.isdigit, listed(self._folder(policy, device))), key=int):
+            for device, names in self._of_devices(policy, lambda *of: listed(self._folder(*of))):
+                for partition in sorted(filter(str.isdigit, names), key=int):
                     yield policy, device, partition, drives.is_served(device)
+
+    def _of_devices(self, policy, look):
+        """Each device, and what `look` finds of the policy there."""
+        for device in listed(self.source):
+            # Of ext4, and of root alone.
+            if device == "lost+found":
+                continue
+            try:
+                found = look(policy, device)
+            except OSError as error:
+                self.unread[device] = error
+            else:
+                yield device, found
 
     def _folder(self, policy, device):
         return os.path.join(self.source, device, diskfile.get_data_dir(policy))
@@ -92,13 +107,16 @@ class Migration:
     def updates(self):
         """Policies and devices that have updates of containers where Swift's updater does not look, and their paths below the device."""
         for policy in self.files:
-            for device in listed(self.source):
-                old = os.path.join(self.source, device)
-                if is_same(old, os.path.join(self.devices, device)):
-                    continue
-                folders = [os.path.join(diskfile.get_async_dir(policy), name) for name in listed(os.path.join(old, diskfile.get_async_dir(policy)))]
-                if paths := [os.path.join(folder, name) for folder in folders for name in listed(os.path.join(old, folder))]:
+            for device, paths in self._of_devices(policy, self._updates_of):
+                if paths:
                     yield policy, device, paths
+
+    def _updates_of(self, policy, device):
+        old = os.path.join(self.source, device)
+        if is_same(old, os.path.join(self.devices, device)):
+            return []
+        folders = [os.path.join(diskfile.get_async_dir(policy), name) for name in listed(os.path.join(old, diskfile.get_async_dir(policy)))]
+        return [os.path.join(folder, name) for folder in folders for name in listed(os.path.join(old, folder))]
 
     def move_update(self, policy, device, path):
         """To where the updater looks, which finds it whole or not at all."""
@@ -210,7 +228,7 @@ def in_words(counts):
 
 def is_same(one, other):
     """One folder, by whatever paths."""
-    return os.path.exists(other) and os.path.samefile(one, other)
+    return os.path.exists(one) and os.path.exists(other) and os.path.samefile(one, other)
 
 
 def remove_empty(folder):
@@ -247,13 +265,15 @@ def main():
         parser.error(f"this runs as the `user` of {arguments.conf}, {user}, and cannot: {error}")
     logger = get_logger({**conf, "log_name": "zonestore-swift-migrate"}, log_to_console=True)
     migration = Migration(conf, logger, arguments.source)
-    if not os.path.isdir(migration.source):
-        parser.error(f"{migration.source}: there is no such folder; --from names the one that has the devices' directories")
+    try:
+        devices = os.listdir(migration.source)
+    except OSError as error:
+        parser.error(f"{error}; --from names the folder that has the devices' directories")
     # A name that means nothing would leave everything where it is, and say that all is well.
     zoned = [str(int(policy)) for policy in migration.files]
     if unknown := sorted(set(arguments.policies or ()) - set(zoned)):
         parser.error(f"--policies {','.join(unknown)}: the zoned ones are {', '.join(zoned) or 'none'}")
-    if unknown := sorted(set(arguments.devices or ()) - set(listed(migration.source))):
+    if unknown := sorted(set(arguments.devices or ()) - set(devices)):
         parser.error(f"--devices {','.join(unknown)}: not in {migration.source}")
     if unknown := [text for text in arguments.partitions or () if not text.isdigit()]:
         parser.error(f"--partitions {','.join(unknown)}: a partition is a number")
@@ -292,15 +312,18 @@ def main():
                 total["waiting updates"] -= 1
             except OSError as error:
                 logger.error("%s stays for now: %s", os.path.join(migration.source, device, path), error)
+    for device, error in migration.unread.items():
+        print(f"{device}: stays for now: {error}")
     if arguments.dry_run:
         if total["waiting updates"]:
             print(f"{total['waiting updates']} updates of containers wait")
-        parser.exit(1 if total["left"] else 0)
+        parser.exit(1 if total["left"] or migration.unread else 0)
     total["left"] += total["others"]
-    left = total["left"] + total["waiting updates"]
+    left = total["left"] + total["waiting updates"] + len(migration.unread)
     print(f"{total['partitions']} partitions moved, {total['objects']} objects, {total['quarantined']} quarantined; {total['left']} "
           "partitions are left" + (f", {total['others']} of them not asked for" if total["others"] else "")
           + (f"; {total['waiting updates']} updates of containers are left" if total["waiting updates"] else "")
+          + (f"; {len(migration.unread)} devices could not be read" if migration.unread else "")
           + (": see above, and call again" if left else ""))
     parser.exit(1 if left else 0)
 

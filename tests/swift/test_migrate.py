@@ -247,7 +247,7 @@ def test_what_stays_is_not_said_to_be_done(both, monkeypatch, capsys):
     old, new = both
     archive = old.put("o", data=b"abc" * 1000, at=1)
     call = lambda *options: called(monkeypatch, capsys, old, new, *options)
-    for options, word in ((["--from", "/nonexistent"], "no such folder"), (["--devices", "nope"], "nope"),
+    for options, word in ((["--from", "/nonexistent"], "No such file or directory: '/nonexistent'"), (["--devices", "nope"], "nope"),
                           (["--partitions", "abc"], "a partition is a number"), (["--policies", "9"], "the zoned ones are")):
         code, said = call(*options)
         assert code == 2 and word in said, said
@@ -323,6 +323,37 @@ def test_an_update_that_was_moved_does_not_wait(both, tmp_path, monkeypatch, cap
         patched.setattr(os, "rmdir", kept)
         code, said = called(monkeypatch, capsys, old, new, "--from", str(source))
     assert code == 0 and len(list(new.backend.devices.glob(f"{DEVICE}/async_pending*/*/*"))) == 1, said
+
+
+def test_a_device_that_cannot_be_read_keeps_back_no_other(both, tmp_path, monkeypatch, capsys):
+    old, new = both
+    archive = old.put("o", data=b"abc", at=1)
+    # A disk that is gone, behind a link, has nothing.
+    (old.backend.devices / "gone").symlink_to(tmp_path / "nonexistent")
+    for name in ("a_locked", "lost+found"):
+        (old.backend.devices / name).mkdir()
+
+    def refused(folder=".", listdir=os.listdir):
+        if "a_locked" in os.fspath(folder) or "lost+found" in os.fspath(folder):
+            raise PermissionError(13, "Permission denied", folder)
+        return listdir(folder)
+
+    for source in (old.backend.devices, tmp_path / "old"):
+        if not source.exists():
+            # Where updates are looked for, too.
+            shutil.copytree(old.backend.devices, source, symlinks=True)
+            (old.backend.devices / "gone").unlink()
+            (old.backend.devices / "gone").mkdir()
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "listdir", refused)
+            for options in (["--dry-run"], []):
+                code, said = called(monkeypatch, capsys, old, new, "--from", str(source), *options)
+                assert code == 1 and "a_locked: stays for now: [Errno 13]" in said and "lost+found" not in said, said
+        assert new.read("o") == archive
+    assert "1 devices could not be read" in said, said
+    (old.backend.devices / "a_locked").rmdir()
+    code, said = called(monkeypatch, capsys, old, new)
+    assert code == 0, said
 
 
 def test_a_full_drive_is_told_with_what_was_moved(both, monkeypatch, capsys):
