@@ -329,7 +329,7 @@ def main():
 
 
 def is_chosen(arguments, policy, device, partition=None):
-    """What has no partition is of none that was not asked for."""
+    """Updates have no partition: `--partitions` does not leave them out."""
     chosen = ((arguments.policies, str(int(policy))), (arguments.devices, device), (arguments.partitions, partition))
     return all(one is None or one in wanted for wanted, one in chosen if wanted)
 

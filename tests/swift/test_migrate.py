@@ -24,7 +24,7 @@ AGE = {"reclaim_age": str(10 ** 9)}
 
 @pytest.fixture
 def both(tmp_path, monkeypatch, policy, daemon):
-    # Which no process takes back.
+    # A process cannot take dropped privileges back.
     monkeypatch.setattr(migrate, "drop_privileges", lambda user: None)
     return files_and_drive(tmp_path / "devices", monkeypatch, policy, daemon)
 
