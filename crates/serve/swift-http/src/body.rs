@@ -26,6 +26,8 @@ const PACE: Pace = Pace {
 
 /// Name of metadata in errors; metadata is read as a whole.
 pub const METADATA: &str = "metadata";
+/// Name of a body in JSON.
+pub const QUESTION: &str = "the request's body";
 
 /// The bytes of a body as they arrive. Beyond [`SMALL`] bytes it needs one of `places`, whatever length was
 /// announced, and holds it until this is dropped.
@@ -76,13 +78,13 @@ pub async fn split(
     Ok((head, stream::iter([Ok(rest)]).chain(body)))
 }
 
-/// A whole body of at most `most` bytes.
-pub async fn whole(mut body: Incoming, most: u64) -> Result<Vec<u8>, Failure> {
+/// A whole body of at most `most` bytes, which `what` names in errors.
+pub async fn whole(mut body: Incoming, what: &str, most: u64) -> Result<Vec<u8>, Failure> {
     let mut whole = Vec::new();
     while let Some(piece) = body.next().await {
         whole.extend_from_slice(&piece.map_err(broken_off)?);
         if whole.len() as u64 > most {
-            return Err(too_large(METADATA, most));
+            return Err(too_large(what, most));
         }
     }
     Ok(whole)

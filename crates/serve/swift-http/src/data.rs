@@ -4,7 +4,9 @@ use crate::api::{
     Done, FragmentPreference, Head, MAX_DATA_BYTES, MAX_FIRST_BYTES, MAX_METADATA_BYTES, Open, Put,
     PutAnswer, Putting, Reading, Staged, Staging,
 };
-use crate::body::{Incoming, METADATA, SMALL, broken_off, split, timed, too_large, whole};
+use crate::body::{
+    Incoming, METADATA, QUESTION, SMALL, broken_off, split, timed, too_large, whole,
+};
 use crate::failure::{busy, gone, invalid, not_run, of_drive, of_read};
 use crate::path::Named;
 use crate::state::{Answer, Calls, SwiftCalls};
@@ -52,7 +54,8 @@ impl SwiftCalls {
 
     /// A body in JSON, which is read as a whole.
     pub(crate) async fn question<T: DeserializeOwned>(&self, body: Body) -> Result<T, Failure> {
-        control::parse(&whole(self.incoming(body, None).await?, MAX_METADATA_BYTES).await?)
+        let body = self.incoming(body, None).await?;
+        control::parse(&whole(body, QUESTION, MAX_METADATA_BYTES).await?)
     }
 }
 
@@ -133,7 +136,7 @@ pub async fn put(
     let length = body.size_hint().exact();
     let body = calls.incoming(body, None).await?;
     let Some(metadata_bytes) = metadata_bytes else {
-        let metadata = whole(body, MAX_METADATA_BYTES).await?;
+        let metadata = whole(body, METADATA, MAX_METADATA_BYTES).await?;
         let data = match &staged {
             Some(id) => Some(data.flatten().ok_or_else(|| gone(id))?),
             None => None,

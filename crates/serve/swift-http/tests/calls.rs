@@ -593,8 +593,14 @@ async fn what_makes_no_sense_is_refused() {
         (Method::POST, format!("{}/open", object(0))),
         (Method::POST, format!("{}/remove", object(0))),
     ] {
-        let refused = calls.problem(method, &path, long.to_string()).await;
-        assert_eq!(refused, (413, "too_large".into()), "{path}");
+        let (status, body) = calls.ask(method, &path, long.to_string()).await;
+        let problem: Value = serde_json::from_slice(&body).unwrap();
+        let said = "the request's body has at most 1000000 bytes";
+        assert_eq!(
+            (status.as_u16(), &problem["kind"]),
+            (413, &json!("too_large"))
+        );
+        assert!(problem.to_string().contains(said), "{path}: {problem}");
     }
     for (method, path, body, problem) in [
         (Method::PUT, file(9, DATA), "", (404, "no_policy")),
