@@ -79,6 +79,10 @@ impl SwiftDrive {
         if !is_allowed {
             return Err(Error::WrongFile { file, kind });
         }
+        // A tombstone that replaces what it deletes needs no space, so that a full drive can be emptied. What has no data
+        // waits for space before it has the lock.
+        let adds = file.kind != Kind::Tombstone || self.files(address)?.is_empty();
+        let empty = (data.is_none() && adds).then(|| self.store.writer(Some(0)));
         let _lock = self.lock(address.policy, address.partition, address.hash.suffix());
         let there = self.files(address)?;
         let mut files = there.clone();
@@ -88,12 +92,11 @@ impl SwiftDrive {
         if obsolete.contains(&file) {
             return Ok(Put::Obsolete);
         }
-        // Needs no space, so that a full drive can be emptied: a tombstone replaces what it deletes.
         let is_removal = file.kind == Kind::Tombstone && !there.is_empty();
-        let data = match data {
-            Some(data) => data,
-            None if is_removal => self.store.nothing()?,
-            None => self.store.writer(Some(0))?.finish()?,
+        let data = match (data, empty) {
+            (Some(data), _) => data,
+            (None, Some(writer)) if !is_removal => writer?.finish()?,
+            (None, _) => self.store.nothing()?,
         };
         let mut transaction = Transaction::new();
         let attributes = Attributes::from([(METADATA.to_owned(), metadata)]);

@@ -99,7 +99,11 @@ impl SwiftDrive {
         let mut transaction = Transaction::new();
         transaction.set_attributes(&collection, &name, hashed(&found));
         // If a power cut takes this, the suffix is hashed again, so there is no need to wait for the drive. The same
-        // holds if a full drive has no room for it: moving its objects to another drive begins with the hashes.
+        // holds if a full drive has no room for it, nor is any waited for: moving its objects to another drive begins
+        // with the hashes.
+        if !self.store.has_room(0) {
+            return Ok(Some(found));
+        }
         match self.store.commit_readable(transaction) {
             Ok(readable) => drop(readable),
             Err(error) if error.is_no_space() => {}

@@ -1,7 +1,11 @@
 //! A drive that has no room left: what takes objects away is done all the same.
 
 use crate::support::{formatted, mount};
-use store::Transaction;
+use device::faults::{Fault, Faults, Gate, Plan};
+use kv_log::KvLog;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+use store::{MountOptions, Store, Transaction};
 use swift_drive::{Address, Ages, Error, ObjectHash, PolicyKind, Put, SwiftDrive};
 use swift_files::{FileName, Kind, Reclaim, Timestamp};
 
@@ -71,6 +75,49 @@ fn a_full_drive_is_emptied_hashed_and_looked_after() {
     swift
         .put(address(count), file(3, Kind::Data), None, vec![1; 8 << 10])
         .unwrap();
+}
+
+/// Fills a drive, and removes an object: only who waits for it gets its space.
+fn filled(store: &Store) -> (SwiftDrive, Address) {
+    let swift = SwiftDrive::new(store.clone());
+    swift.add_policy(0, PolicyKind::Replication).unwrap();
+    let next = address(fill(&swift, Kind::Data));
+    let data = [file(1, Kind::Data)];
+    assert!(swift.remove_all(address(0), &data, None, false).unwrap());
+    assert!(!store.has_room(0));
+    (swift, next)
+}
+
+#[test]
+fn hashing_waits_for_no_space() {
+    let store = mount(&formatted());
+    let (swift, _) = filled(&store);
+    let (_, computed) = swift.hashes(0, 7, &[], AGES).unwrap();
+    assert!(computed > 0 && !store.has_room(0));
+}
+
+#[test]
+fn a_put_that_waits_for_space_holds_no_other_call_up() {
+    let drive = Arc::new(Faults::new(formatted()));
+    let store = Store::mount(drive.clone(), MountOptions::new(KvLog)).unwrap();
+    let (swift, next) = filled(&store);
+    let gate = Gate::new();
+    drive.add(Plan {
+        command: None,
+        zone: None,
+        kth: 1,
+        for_ever: true,
+        fault: Fault::Stuck(gate.clone()),
+    });
+    let (answer, answered) = mpsc::channel();
+    std::thread::scope(|scope| {
+        scope.spawn(|| swift.put(next, file(3, Kind::Data), None, vec![1]).unwrap());
+        gate.wait_until_stuck(1);
+        scope.spawn(|| answer.send(swift.remove_all(next, &[], None, false).unwrap()));
+        let answered = answered.recv_timeout(Duration::from_secs(60));
+        gate.release();
+        assert_eq!(answered, Ok(false));
+    });
 }
 
 #[test]

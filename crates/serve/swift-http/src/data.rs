@@ -141,10 +141,17 @@ pub async fn put(
             Some(id) => Some(data.flatten().ok_or_else(|| gone(id))?),
             None => None,
         };
-        // A tombstone makes room, also where others wait for it.
-        let places = match file.kind {
-            FileKind::Tombstone => &calls.blocking,
-            _ => &calls.adding,
+        // A tombstone of what is there makes room, also where others wait for it. One of nothing takes some.
+        let is_removal = file.kind == FileKind::Tombstone
+            && calls
+                .call(move |calls| {
+                    let there = calls.drive.files(address).map_err(of_drive)?;
+                    Ok(!there.is_empty())
+                })
+                .await?;
+        let places = match is_removal {
+            true => &calls.blocking,
+            false => &calls.adding,
         };
         return calls
             .call_on(places, move |calls| {

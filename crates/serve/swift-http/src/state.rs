@@ -14,8 +14,8 @@ use store::{ObjectReader, Store, Written};
 use swift_drive::SwiftDrive;
 use tokio::sync::Semaphore;
 
-/// Store calls that run at the same time: those that add to the drive, which may have to wait for space, and all others,
-/// which such calls do not hold up.
+/// Store calls that run at the same time: those that put files, which may have to wait for space, and all others, which
+/// wait for one of these only where both change the same suffix.
 const ADDING: usize = 16;
 const BLOCKING: usize = 16;
 /// Bodies of more than [`SMALL`](crate::body::SMALL) bytes at the same time; each takes up to 2 MiB of memory.

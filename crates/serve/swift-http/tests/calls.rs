@@ -8,8 +8,8 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::header::RANGE;
 use axum::http::{Method, Request, StatusCode};
-use device::ZonedDevice;
 use device::faults::{Fault, Faults, Gate, Plan};
+use device::{MemoryDrive, ZonedDevice};
 use futures::StreamExt;
 use http_body_util::BodyExt;
 use kv_log::KvLog;
@@ -28,7 +28,10 @@ use zone::ZoneId;
 const HASH: &str = "0123456789abcdef0123456789abcdef";
 /// Bodies at the same time.
 const PLACES: usize = 128;
+/// Calls that add to the drive at the same time.
+const ADDING: usize = 16;
 const DATA: &str = "1402464677.04188.data";
+const GONE: &str = "1402464677.04189.ts";
 
 struct Calls {
     calls: Arc<SwiftCalls>,
@@ -465,17 +468,12 @@ async fn bodies_have_places_by_what_comes_and_not_by_what_is_said() {
     }
 }
 
-/// Writers may have to wait for space, and what makes some must not wait for them.
-#[tokio::test]
-async fn calls_that_add_hold_no_others_up() {
-    const ADDING: usize = 16;
-    let drive = Arc::new(Faults::new(formatted()));
-    let store = Store::mount(drive.clone(), MountOptions::new(KvLog)).unwrap();
-    let calls = Arc::new(Calls::on(store).await);
+/// Makes the drive's commands wait in zones that `change` writes to.
+async fn stuck_where(drive: &Faults<Arc<MemoryDrive>>, change: impl Future) -> Arc<Gate> {
     let zones = drive.geometry().zone_count;
     let pointers = || drive.report(ZoneId(0), zones).unwrap();
     let before = pointers();
-    calls.stage(some_data(100_000)).await;
+    change.await;
     let after = pointers();
     let gate = Gate::new();
     for (zone, _) in after.iter().zip(&before).filter(|(a, b)| a != b) {
@@ -487,27 +485,66 @@ async fn calls_that_add_hold_no_others_up() {
             fault: Fault::Stuck(gate.clone()),
         });
     }
+    gate
+}
+
+/// What `others` answers before the gate opens.
+async fn before<T>(gate: &Arc<Gate>, others: impl Future<Output = T>) -> T {
+    // Each call under way comes to the drive, or to where it waits for its turn.
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    let stuck = gate.clone();
+    let stuck = tokio::task::spawn_blocking(move || stuck.wait_until_stuck(1));
+    stuck.await.unwrap();
+    let answered = tokio::time::timeout(Duration::from_secs(60), others).await;
+    gate.release();
+    answered.unwrap()
+}
+
+/// Writers may have to wait for space, and what makes some must not wait for them.
+#[tokio::test]
+async fn calls_that_add_hold_no_others_up() {
+    let drive = Arc::new(Faults::new(formatted()));
+    let store = Store::mount(drive.clone(), MountOptions::new(KvLog)).unwrap();
+    let calls = Arc::new(Calls::on(store).await);
+    calls.put(&file(0, DATA), "").await;
+    let gate = stuck_where(&drive, calls.stage(some_data(100_000))).await;
     let bodies: Vec<_> = (0..=ADDING)
         .map(|_| {
             let calls = calls.clone();
             tokio::spawn(async move { calls.stage(some_data(100_000)).await })
         })
         .collect();
-    // Each comes to the drive, or to where it waits for its turn.
-    for _ in 0..100 {
-        tokio::task::yield_now().await;
-    }
-    gate.wait_until_stuck(1);
     let others = async {
-        calls.put(&file(0, "1402464677.04188.ts"), "").await;
+        calls.put(&file(0, GONE), "").await;
         calls.json(Method::GET, &object(0), "").await
     };
-    let answered = tokio::time::timeout(Duration::from_secs(60), others).await;
-    gate.release();
-    let files = json!({"files": ["1402464677.04188.ts"]});
-    assert_eq!(answered, Ok(files));
+    let files = json!({ "files": [GONE] });
+    assert_eq!(before(&gate, others).await, files);
     for body in bodies {
         body.await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn tombstones_of_nothing_hold_no_others_up() {
+    let drive = Arc::new(Faults::new(formatted()));
+    let store = Store::mount(drive.clone(), MountOptions::new(KvLog)).unwrap();
+    let calls = Arc::new(Calls::on(store).await);
+    let gone = |number: usize| format!("/0/7/{number:032x}/files/{GONE}");
+    let gate = stuck_where(&drive, calls.put(&gone(0), "")).await;
+    let tombstones: Vec<_> = (1..=ADDING + 1)
+        .map(|number| {
+            let (calls, path) = (calls.clone(), gone(number));
+            tokio::spawn(async move { calls.put(&path, "").await })
+        })
+        .collect();
+    let path = object(0);
+    let found = calls.json(Method::GET, &path, "");
+    assert_eq!(before(&gate, found).await, json!({ "files": [] }));
+    for tombstone in tombstones {
+        tombstone.await.unwrap();
     }
 }
 
