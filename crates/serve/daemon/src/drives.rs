@@ -24,6 +24,8 @@ use tokio::sync::watch;
 const CLOSING: Duration = Duration::from_secs(30);
 /// Interval at which staged data and open handles that clients have abandoned are dropped.
 const SWEEP: Duration = Duration::from_secs(30);
+/// Most threads for what may block beside Swift's calls.
+const OTHER_THREADS: usize = 512;
 /// Description of the calls, in OpenAPI.
 const OPENAPI: &str = include_str!("../../../../docs/daemon.yaml");
 
@@ -86,7 +88,9 @@ impl DriveServer {
         self,
         ready: impl FnOnce(&Path) -> Result<(), E>,
     ) -> Result<(), E> {
+        let threads = SwiftCalls::THREADS * self.devices.len() + OTHER_THREADS;
         let runtime = tokio::runtime::Builder::new_multi_thread()
+            .max_blocking_threads(threads)
             .enable_all()
             .build()?;
         runtime.block_on(async {

@@ -40,6 +40,9 @@ pub struct SwiftCalls {
 }
 
 impl SwiftCalls {
+    /// Most threads that the calls of one drive take.
+    pub const THREADS: usize = ADDING + BLOCKING;
+
     /// Calls for the objects on this store.
     ///
     /// # Errors
