@@ -13,6 +13,7 @@ use crate::moving::{CleanError, Emptied};
 use crate::pieces::Pieces;
 use appender::IN_NEED;
 use runtime::thread::JoinHandle;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use zone::ZoneId;
@@ -143,16 +144,25 @@ impl Inner {
         if self.check_writable().is_err() {
             return Ok(None);
         }
-        let next = || {
-            let zones = self.freelist.to_drain().into_iter();
-            let mut zones = zones.filter(|zone| zone.live == 0 || self.has_room(zone.live));
-            zones.next()
-        };
-        let Some(_turn) = self.cleaner.turn(|| next().is_some()) else {
-            return Ok(None);
-        };
-        // Chosen only now: while this thread waited for its turn, the zone may have been reset and be written again.
-        while let Some(zone) = next() {
+        // An empty zone that cannot be given up is one to drain again.
+        let mut tried = BTreeSet::new();
+        loop {
+            let next = || {
+                let zones = self.freelist.to_drain().into_iter();
+                let mut zones = zones.filter(|zone| {
+                    !tried.contains(&zone.zone) && (zone.live == 0 || self.has_room(zone.live))
+                });
+                zones.next()
+            };
+            // Anew for each zone, so that a writer in need waits for no more than one.
+            let Some(_turn) = self.cleaner.turn(|| next().is_some()) else {
+                return Ok(None);
+            };
+            // Chosen only now: while this thread waited for its turn, the zone may have been reset and be written again.
+            let Some(zone) = next() else {
+                return Ok(None);
+            };
+            tried.insert(zone.zone);
             self.cleaner.begin(zone.zone, zone.live, Reason::ReadOnly);
             match self.clean_zone(zone, pieces) {
                 // The reset is refused, and the empty zone is out of use.
@@ -160,9 +170,9 @@ impl Inner {
                     self.cleaner.cleaned();
                     return Ok(Some(zone.zone));
                 }
-                // A reader may have it for long, and others hold data.
-                Ok(Emptied::NotReset) if zone.live > 0 => {}
-                Ok(Emptied::NotReset | Emptied::Left) => break,
+                // A reader may have it for long.
+                Ok(Emptied::NotReset) => {}
+                Ok(Emptied::Left) => return Ok(None),
                 Err(CleanError::Unreadable(error)) => {
                     self.set_aside_unreadable(zone.zone, &error);
                     if !self.freelist.is_unreadable(zone.zone) {
@@ -172,7 +182,6 @@ impl Inner {
                 Err(CleanError::Other(error)) => return Err(error),
             }
         }
-        Ok(None)
     }
 
     /// Whether the host's disk under a drive file is nearly full: dead bytes take space there, too.
@@ -336,3 +345,8 @@ impl Inner {
         Ok(last)
     }
 }
+
+#[cfg(test)]
+// A failed unwrap is a failed test.
+#[allow(clippy::unwrap_used)]
+mod tests;
