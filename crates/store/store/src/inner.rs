@@ -103,6 +103,8 @@ pub(crate) struct Inner {
     /// Bytes that removals have written to the database since the last wait for it; `settling` is held by that waiter.
     pub taken: AtomicU64,
     pub settling: Mutex<()>,
+    /// Held while the file of damaged metadata is read and written anew.
+    pub damage_file: Mutex<()>,
     /// Reads that failed once and succeeded when repeated; `slow_commands`: commands that took long.
     pub reads_repeated: AtomicU64,
     pub slow_commands: Arc<AtomicU64>,

@@ -100,6 +100,7 @@ impl Inner {
     }
 
     fn change(&self, change: impl FnOnce(&[Entry]) -> Vec<Entry>) -> Result<()> {
+        let _alone = self.damage_file.lock();
         let known = read(&self.fs);
         let mut entries = change(known.as_deref().unwrap_or_default());
         entries.truncate(MAX_ENTRIES);
@@ -133,3 +134,8 @@ fn read(fs: &BlueFs) -> Result<Vec<Entry>, String> {
         Err(error) => Err(error.to_string()),
     }
 }
+
+#[cfg(test)]
+// A failed unwrap is a failed test.
+#[allow(clippy::unwrap_used)]
+mod tests;

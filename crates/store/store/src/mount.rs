@@ -151,6 +151,7 @@ pub(crate) fn mount_opened(
         // Garbage left by an earlier mount is unknown: at 1, the first put that lacks space has it compacted.
         taken: AtomicU64::new(0),
         settling: Mutex::default(),
+        damage_file: Mutex::default(),
         garbage: AtomicU64::new(1),
         reads_repeated: AtomicU64::new(0),
         slow_commands: Arc::default(),
