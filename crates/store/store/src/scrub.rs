@@ -228,27 +228,43 @@ impl Inner {
     /// Reads the live data in a zone and records its damage. Returns the bytes read, and whether the zone was read to
     /// its end.
     fn scrub_zone(&self, zone: ZoneId, goes: Goes<'_>) -> Result<(u64, bool)> {
-        let mut read = 0;
-        let mut found = BTreeMap::new();
+        let (mut read, mut found) = (0, BTreeMap::new());
+        let done = self.scrub_fragments(zone, (&mut read, goes), &mut found);
+        match &done {
+            Ok(true) => self.write_damage(zone, &found, true)?,
+            // What lies in front of the damaged row.
+            Err(error) if error.is_damage() => self.write_damage(zone, &found, false)?,
+            _ => {}
+        }
+        done.map(|is_whole| (read, is_whole))
+    }
+
+    /// Reads the fragments in a zone; false if the scrub was stopped.
+    fn scrub_fragments(
+        &self,
+        zone: ZoneId,
+        (read, goes): (&mut u64, Goes<'_>),
+        found: &mut DamageFound,
+    ) -> Result<bool> {
         let mut next = Some(ZoneAddress::new(zone, 0));
         while let Some(from) = next.take() {
             let mut places = Vec::new();
-            self.each_place_from(from, &mut |at, name| {
+            let listed = self.each_place_from(from, &mut |at, name| {
                 if places.len() == PLACES {
                     next = Some(at);
                 } else {
                     places.push((at, name));
                 }
                 next.is_none()
-            })?;
+            });
             for (at, name) in places {
-                if !self.scrub_fragment(at, name, (&mut read, goes), &mut found)? {
-                    return Ok((read, false));
+                if !self.scrub_fragment(at, name, (&mut *read, goes), found)? {
+                    return Ok(false);
                 }
             }
+            listed?;
         }
-        self.write_damage(zone, &found, true)?;
-        Ok((read, true))
+        Ok(true)
     }
 
     /// Reads the fragment of a blob that begins at `at`, if it is still there; false if the scrub was stopped.

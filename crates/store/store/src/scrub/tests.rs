@@ -1,6 +1,7 @@
-//! A scrub that meets a damaged row.
+//! Scrubs that meet damaged rows.
 
 use super::*;
+use crate::Store;
 use crate::test_drive::{drive, mount, put};
 
 #[test]
@@ -38,4 +39,43 @@ fn a_damaged_row_does_not_keep_the_other_zones_from_being_read() {
     assert!(store.scrub(true, |_| true).unwrap());
     let status = store.scrub_status().unwrap();
     assert_eq!((status.damaged_places, status.metadata_lost), (1, 0));
+}
+
+/// The keys of the cleaning index for a zone.
+fn places(store: &Store, zone: ZoneId) -> Vec<Vec<u8>> {
+    let mut keys = Vec::new();
+    let see = &mut |at, _| {
+        keys.push(key::cleaning(at));
+        true
+    };
+    store.inner.each_place(zone, see).unwrap();
+    keys
+}
+
+fn write_row(store: &Store, key: &[u8], value: &[u8]) {
+    let mut batch = Batch::default();
+    batch.put(key, value);
+    let kv = store.inner.kv().unwrap();
+    kv.write(&batch, Durability::Synced).unwrap();
+}
+
+fn metadata_lost(store: &Store) -> u64 {
+    store.scrub_status().unwrap().metadata_lost
+}
+
+#[test]
+fn what_was_found_in_front_of_a_damaged_row_is_written_down() {
+    let drive = drive();
+    let store = mount(&drive);
+    put(&store, "first");
+    put(&store, "last");
+    store.seal_open_zones().unwrap();
+    let zone = store.zones().last().unwrap().zone;
+    let places = places(&store, zone);
+    let at = key::parse_cleaning(&places[0]).unwrap();
+    drive.decay(at, 1, |bytes| bytes[0] ^= 1);
+    write_row(&store, &places[1], &[9]);
+    assert!(store.scrub(true, |_| true).unwrap());
+    assert_eq!(metadata_lost(&store), 1);
+    assert_eq!(store.inner.damage_rows(Some(zone)).unwrap().len(), 1);
 }
