@@ -2,8 +2,8 @@
 //! it.
 //!
 //! It is in a file beside the database, not in it, because the database may be damaged and take no writes. Damage found
-//! in rows is an entry in words, which the next deep scrub that completes removes. An entry for a file ends with the
-//! file.
+//! in rows is an entry in words, which a deep scrub that completes without finding it again removes. An entry for a file
+//! ends with the file.
 
 use crate::format::metadata_damage::{Entry, FILE_SYSTEM, MAX_ENTRIES, ROWS, decode, encode};
 use crate::inner::Inner;
@@ -67,28 +67,29 @@ impl Inner {
         })
     }
 
-    /// Remembers damage found in rows, if that can be written.
+    /// Remembers damage found in rows, if that can be written; anew if it is known already.
     pub(crate) fn remember_damage(&self, error: &Error) {
         let what = error.to_string();
-        let changed = self.change(|known| match known.iter().any(|entry| entry.what == what) {
-            true => known.to_vec(),
-            false => known
-                .iter()
-                .cloned()
-                .chain([self.entry(ROWS, &what)])
-                .collect(),
+        let changed = self.change(|known| {
+            let is_same = |entry: &&Entry| entry.inode == ROWS && entry.what == what;
+            let others = known.iter().filter(|entry| !is_same(entry)).cloned();
+            others.chain([self.entry(ROWS, &what)]).collect()
         });
         if let Err(error) = changed {
             tracing::error!(%error, %what, "damage that was found cannot be written down");
         }
     }
 
-    /// Forgets damage found in rows, after all rows could be read.
-    pub(crate) fn forget_damage_of_rows(&self) -> Result<()> {
+    /// Forgets damage that was last found in rows before `micros`, after a pass over them; true if none is left.
+    pub(crate) fn forget_damage_of_rows(&self, micros: u64) -> Result<bool> {
+        let mut is_gone = true;
         self.change(|known| {
-            let others = known.iter().filter(|entry| entry.inode != ROWS);
-            others.cloned().collect()
-        })
+            let is_left = |entry: &&Entry| entry.inode != ROWS || entry.found_micros >= micros;
+            let left: Vec<_> = known.iter().filter(is_left).cloned().collect();
+            is_gone = left.iter().all(|entry| entry.inode != ROWS);
+            left
+        })?;
+        Ok(is_gone)
     }
 
     fn entry(&self, inode: u64, what: &str) -> Entry {

@@ -164,8 +164,8 @@ impl Inner {
             (record.next_zone, record.bytes_read) = (0, 0);
             self.remember(&record)?;
         }
-        // Whether this call has read all rows of the pass.
-        let mut has_all = record.next_zone == 0;
+        // Whether this call has met no damaged row.
+        let mut has_all = true;
         let mut remembered = (record.bytes_read, self.runtime.now());
         let zones = self.freelist.ours().into_iter().map(|(zone, ..)| zone);
         let zones: Vec<ZoneId> = zones.filter(|zone| zone.0 >= record.next_zone).collect();
@@ -204,8 +204,9 @@ impl Inner {
         if !has_all {
             return Ok(true);
         }
-        self.forget_damage_of_rows()?;
-        if self.damage_rows(None)?.is_empty() {
+        // What an earlier part of the pass has found stays known until the next one.
+        let is_gone = self.forget_damage_of_rows(record.began_micros)?;
+        if is_gone && self.damage_rows(None)?.is_empty() {
             // Everything could be read, so what was unreadable once is readable or gone.
             self.freelist.try_unreadable_again();
         }

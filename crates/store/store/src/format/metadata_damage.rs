@@ -19,7 +19,7 @@ pub(crate) const FILE_SYSTEM: u64 = u64::MAX;
 pub(crate) struct Entry {
     /// Number of the damaged file, [`ROWS`] or [`FILE_SYSTEM`].
     pub inode: u64,
-    /// When it was found for the first time, Unix time in microseconds.
+    /// When it was found, a file for the first time, rows for the last: Unix time in microseconds.
     pub found_micros: u64,
     /// Path of the file, or a description of the damage.
     pub what: String,

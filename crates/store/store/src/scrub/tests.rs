@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::Store;
+use crate::rows::corrupt;
 use crate::test_drive::{drive, mount, put};
 
 #[test]
@@ -41,6 +42,20 @@ fn a_damaged_row_does_not_keep_the_other_zones_from_being_read() {
     assert_eq!((status.damaged_places, status.metadata_lost), (1, 0));
 }
 
+/// A store with an object in each of two zones.
+fn two_zones() -> (Store, Vec<ZoneId>) {
+    let store = mount(&drive());
+    for name in ["first", "last"] {
+        put(&store, name);
+        store.seal_open_zones().unwrap();
+    }
+    let zones = store.zones().into_iter();
+    let zones = zones.filter(|zone| zone.live_bytes > 0);
+    let zones: Vec<_> = zones.map(|zone| zone.zone).collect();
+    assert_eq!(zones.len(), 2);
+    (store, zones)
+}
+
 /// The keys of the cleaning index for a zone.
 fn places(store: &Store, zone: ZoneId) -> Vec<Vec<u8>> {
     let mut keys = Vec::new();
@@ -59,8 +74,46 @@ fn write_row(store: &Store, key: &[u8], value: &[u8]) {
     kv.write(&batch, Durability::Synced).unwrap();
 }
 
+/// Scrubs up to `zone`, as if the store were unmounted then.
+fn scrub_until(store: &Store, zone: ZoneId) {
+    let goes = |_| store.inner.scrubber.status().zone != Some(zone);
+    assert!(!store.scrub(true, goes).unwrap());
+    let record = store.inner.scrub_record().unwrap();
+    assert_eq!(record.next_zone, zone.0);
+}
+
 fn metadata_lost(store: &Store) -> u64 {
     store.scrub_status().unwrap().metadata_lost
+}
+
+#[test]
+fn a_pass_that_was_interrupted_forgets_what_has_been_mended() {
+    let (store, zones) = two_zones();
+    let inner = &store.inner;
+    let error = corrupt(b"row", "no row", 0);
+    inner.remember_damage(&error);
+    inner.set_aside_unreadable(zones[0], &error);
+    scrub_until(&store, zones[1]);
+    assert_eq!(metadata_lost(&store), 1);
+    assert!(store.scrub(true, |_| true).unwrap());
+    assert_eq!(metadata_lost(&store), 0);
+    assert!(!inner.freelist.is_set_aside(zones[0]));
+}
+
+/// Also if a pass before had found it.
+#[test]
+fn a_pass_that_was_interrupted_remembers_what_its_first_part_has_found() {
+    let (store, zones) = two_zones();
+    let place = &places(&store, zones[0])[0];
+    let value = store.inner.kv().unwrap().get(place).unwrap().unwrap();
+    write_row(&store, place, &[9]);
+    assert!(store.scrub(true, |_| true).unwrap());
+    scrub_until(&store, zones[1]);
+    write_row(&store, place, &value);
+    assert!(store.scrub(true, |_| true).unwrap());
+    assert_eq!(metadata_lost(&store), 1);
+    assert!(store.scrub(true, |_| true).unwrap());
+    assert_eq!(metadata_lost(&store), 0);
 }
 
 #[test]
