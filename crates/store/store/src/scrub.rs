@@ -164,6 +164,11 @@ impl Inner {
             (record.next_zone, record.bytes_read) = (0, 0);
             self.remember(&record)?;
         }
+        // What an earlier part of the pass has found stays known until the next one; clocks are set back, too.
+        let found_before = match record.next_zone {
+            0 => u64::MAX,
+            _ => record.began_micros,
+        };
         // Whether this call has met no damaged row.
         let mut has_all = true;
         let mut remembered = (record.bytes_read, self.runtime.now());
@@ -204,8 +209,7 @@ impl Inner {
         if !has_all {
             return Ok(true);
         }
-        // What an earlier part of the pass has found stays known until the next one.
-        let is_gone = self.forget_damage_of_rows(record.began_micros)?;
+        let is_gone = self.forget_damage_of_rows(found_before)?;
         if is_gone && self.damage_rows(None)?.is_empty() {
             // Everything could be read, so what was unreadable once is readable or gone.
             self.freelist.try_unreadable_again();
