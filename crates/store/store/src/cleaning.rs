@@ -334,12 +334,17 @@ impl Inner {
     fn reset_dead_zones(&self, pieces: &mut Pieces<'_>) -> Result<Option<ZoneId>> {
         let mut last = None;
         for zone in self.freelist.dead_zones() {
-            if self.reset_zone(zone.zone)? {
-                pieces.cleaned(zone.written);
-                last = Some(zone.zone);
-                if pieces.job.is_some() {
-                    break;
+            match self.reset_zone(zone.zone).map_err(CleanError::from) {
+                Ok(true) => {
+                    pieces.cleaned(zone.written);
+                    last = Some(zone.zone);
+                    if pieces.job.is_some() {
+                        break;
+                    }
                 }
+                Ok(false) => {}
+                Err(CleanError::Unreadable(error)) => self.set_aside_unreadable(zone.zone, &error),
+                Err(CleanError::Other(error)) => return Err(error),
             }
         }
         Ok(last)

@@ -1,14 +1,14 @@
-//! Read-only zones that are emptied and cannot be given up.
+//! Zones that are empty and cannot be given up.
 
 use crate::Store;
 use crate::format::key;
-use crate::test_drive::{drive, mount, put};
+use crate::test_drive::{drive, mount, put, remove};
 use kv::{Batch, Durability};
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 use std::time::Duration;
 use zone::ZoneCondition;
 
-/// A store with two of them: the rows that say where their summaries are are damaged.
+/// A store with two read-only ones: the rows that say where their summaries are are damaged.
 fn worn() -> Store {
     let drive = drive();
     let store = mount(&drive);
@@ -71,4 +71,29 @@ fn a_thread_in_need_waits_for_no_more_than_one() {
         assert!(!tended.unwrap());
     });
     assert_eq!(zones.len(), 2);
+}
+
+/// One that is writable keeps no other dead zone from being reset.
+#[test]
+fn a_dead_zone_that_cannot_be_reset_is_set_aside() {
+    let store = mount(&drive());
+    for name in ["first", "second"] {
+        put(&store, name);
+        store.seal_open_zones().unwrap();
+    }
+    let zones = store.zones().into_iter();
+    let zones = zones.filter(|zone| zone.live_bytes > 0);
+    let zones: Vec<_> = zones.map(|zone| zone.zone).collect();
+    ["first", "second"]
+        .iter()
+        .for_each(|name| remove(&store, name));
+    let mut batch = Batch::default();
+    batch.put(&key::summaries(zones[0]), &[9]);
+    let kv = store.inner.kv().unwrap();
+    kv.write(&batch, Durability::Synced).unwrap();
+    drop(kv);
+    store.clean_start().unwrap();
+    store.tend().unwrap();
+    let left: Vec<_> = store.zones().iter().map(|zone| zone.zone).collect();
+    assert!(left.contains(&zones[0]) && !left.contains(&zones[1]));
 }
