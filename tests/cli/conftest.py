@@ -89,13 +89,15 @@ class Program:
             stderr=subprocess.PIPE,
             text=True,
             env={**self.environment, **(env or {})},
-            preexec_fn=heed_hangups,
+            preexec_fn=heed_signals,
         )
 
 
-def heed_hangups():
-    """Whoever runs the tests by nohup has SIGHUP ignored, and so would what they start."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+def heed_signals():
+    """Whoever runs the tests by nohup or in the background has signals ignored, and so would what they start."""
+    for sent in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        if signal.getsignal(sent) == signal.SIG_IGN:
+            signal.signal(sent, signal.SIG_DFL)
 
 
 class Server:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from conftest import heed_signals
 
 pytestmark = pytest.mark.skipif(
     shutil.which("db_bench") is None, reason="rocksdb-tools is not installed (scripts/setup)"
@@ -70,13 +71,18 @@ def test_signals_reach_the_program_and_its_end_is_ours(zonestore, file_system):
     program = "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *a: sys.exit(21))\n"
     program += "print('ready', flush=True)\nwhile True: time.sleep(1)"
     arguments = [zonestore.path, "rocksdb", file_system, "--", sys.executable, "-c", program]
+
+    def start():
+        quiet = dict(stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        return subprocess.Popen(arguments, **quiet, preexec_fn=heed_signals)
+
     for sent, expected in ((signal.SIGTERM, 21), (signal.SIGINT, -2), (signal.SIGUSR1, -10)):
-        child = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        child = start()
         assert child.stdout.readline() == b"ready\n"
         child.send_signal(sent)
         assert child.wait() == expected
     # A program is not left behind.
-    child = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    child = start()
     assert child.stdout.readline() == b"ready\n"
     child.kill()
     assert child.stdout.read() == b""

@@ -16,6 +16,7 @@ use object::MAX_INLINE;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use zone::Geometry;
+use zone_alloc::Candidate;
 
 /// Zones of logs, the manifest's among them, above which a full drive has its memtable flushed.
 const LOG_ZONES_WHEN_FULL: usize = 3;
@@ -123,10 +124,12 @@ impl Inner {
             // In this order: what a reset gives back in between counts on either side.
             let dead = self.freelist.totals().dead_on_host();
             let free = self.device.host_free_bytes().unwrap_or(0);
-            // How much the purge of removed objects makes dead is not known before, nor what a zone gives that is out of use.
+            // How much the purge of removed objects makes dead is not known before, and a zone that is set aside does not
+            // count among the dead bytes.
+            let counts = |zone: &Candidate| !self.freelist.is_set_aside(zone.zone);
             let is_in_vain = free.saturating_add(dead) < bytes.saturating_add(kept)
                 && !self.open_maps.has_doomed()
-                && self.freelist.dead_zones().is_empty();
+                && self.freelist.dead_zones().iter().all(counts);
             if is_in_vain || !self.clean_one_zone(|| !self.host_has(bytes, kept))? {
                 return Err(Error::HostFull { free, kept });
             }
