@@ -39,7 +39,7 @@ pub struct ServeArguments {
     #[arg(long, value_name = "HOST:PORT")]
     pub s3: Option<String>,
     /// End with exit code 11 when nothing can be written any more (a flush failed); without it, reads go
-    /// on until the server is stopped
+    /// on until the server is stopped, and behind a full disk of the host writes once it has room
     #[arg(long)]
     pub exit_on_failure: bool,
     /// The server's name in requests, if it has dots; buckets are names below it then

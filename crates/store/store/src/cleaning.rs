@@ -154,7 +154,7 @@ impl Inner {
                 });
                 zones.next()
             };
-            // Anew for each zone, so that a writer in need waits for no more than one.
+            // Anew for each zone, so that a writer that needs none any more goes on.
             let Some(_turn) = self.cleaner.turn(|| next().is_some()) else {
                 return Ok(None);
             };
