@@ -44,6 +44,10 @@ class Drive:
         return self._transport.download(
             f"{self._root}/opened/{held}" + ("?close=true" if last else ""), {"Range": f"bytes={start}-{end - 1}"})
 
+    def sender(self):
+        """What hands a socket to the daemon. None if the daemon does not take any, or is away."""
+        return self._transport.sender(f"{self._root}/sending")
+
     def forget_opened(self, held):
         self._transport.call("DELETE", f"{self._root}/opened/{held}")
 

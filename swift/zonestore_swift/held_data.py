@@ -1,6 +1,6 @@
 """The data of an opened object as what Swift's readers take for an open file: `read`, `seek`, `tell`, `close`.
 
-The first bytes came with `open`; the rest is streamed, from the position of the first read until the bound. A stream that breaks is
+Short data came with `open`; longer data are streamed, from the position of the first read until the bound. A stream that breaks is
 begun anew from a newly opened object, as long as that has the same data file: so a restart of the daemon between two pieces does not end
 a download, and damage is told apart from a lost connection. Nobody waits for a daemon that is away: the proxy goes on with another copy.
 
@@ -19,7 +19,7 @@ from zonestore_swift.streams import Broken
 
 class HeldData:
     # Where `__init__` has not come to its end.
-    _held = _stream = None
+    _held = _stream = _sender = None
 
     def __init__(self, drive, opened, reopen):
         """`reopen` gives the object's present state as an `Opened` that holds its data, or raises a `Refused`. It must know nothing of who
@@ -65,6 +65,25 @@ class HeldData:
             piece = self._streamed(count)
         self._position += len(piece)
         return piece
+
+    def can_send(self):
+        """Whether the daemon can be handed a socket to send all of the data into: data that came with `open` are here already."""
+        if self._held is None or self._position:
+            return False
+        if self._sender is None:
+            self._sender = self._drive.sender()
+        return self._sender is not None
+
+    def send(self, to):
+        """Behind `can_send`: how many bytes the socket with this descriptor took. Raises OSError as `read` does."""
+        sender, self._sender = self._sender, None
+        held, self._held = self._held, None
+        try:
+            return sender.send(held, to)
+        except Damaged as error:
+            raise OSError(errno.EIO, str(error)) from error
+        except Refused as error:
+            raise OSError(errno.EPIPE, f"sending was broken off: {error}") from error
 
     def _streamed(self, count):
         breaks = 0
@@ -118,10 +137,17 @@ class HeldData:
 
     def close(self):
         self._end_stream()
+        self._end_sender()
         self._forget()
+
+    def _end_sender(self):
+        if self._sender is not None:
+            self._sender.close()
+            self._sender = None
 
     def __del__(self):
         self._end_stream()
+        self._end_sender()
         if self._held is not None and not sys.is_finalizing():
             # This may run anywhere, in eventlet's hub too, where nothing may wait for an answer: a green thread does.
             spawn_n(_forget, self._drive, self._held)

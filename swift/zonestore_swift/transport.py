@@ -1,13 +1,15 @@
 """HTTP calls to the drive daemon behind one socket."""
 
+import collections
 import http.client
 import json
 import random
 
 from swift.common.concurrency import sleep
 
-from zonestore_swift.errors import Busy, refusal
+from zonestore_swift.errors import Busy, Refused, refusal
 from zonestore_swift.pool import Pool
+from zonestore_swift.sender import PROTOCOL, Sender
 from zonestore_swift.streams import Download, Upload
 
 BUSY_WAITS = (0.05, 0.1, 0.2, 0.4, 0.8)
@@ -25,6 +27,8 @@ class Transport:
         self.path = path
         self._lost = lost
         self.pool = Pool(path, connect_timeout, timeout)
+        # Connections over which sockets are handed to the daemon, by the drive's call for it.
+        self._senders = collections.defaultdict(lambda: Pool(path, connect_timeout, timeout))
 
     def call(self, method, target, body=None, repeatable=True, headers=None):
         """The answer's bytes. Raises a `Refused`.
@@ -58,6 +62,21 @@ class Transport:
         if response.status >= 300:
             self.finish(connection, response)
         return Download(self.pool, connection, response)
+
+    def sender(self, target):
+        """What hands a socket to the daemon. None if the daemon does not take any, or is away."""
+        pool = self._senders[target]
+        connection, new = pool.take()
+        try:
+            if new:
+                with self.closing_on_error(connection):
+                    connection.request("GET", target, headers={"Connection": "Upgrade", "Upgrade": PROTOCOL})
+                    if connection.getresponse().status != http.client.SWITCHING_PROTOCOLS:
+                        connection.close()
+                        return None
+        except Refused:
+            return None
+        return Sender(self, pool, connection)
 
     def upload(self, target):
         """A stream of bytes to the daemon, whose length nobody has to know."""

@@ -31,6 +31,16 @@ def daemon(tmp_path_factory):
     daemon.stop()
 
 
+@pytest.fixture
+def own(tmp_path, plain):
+    """Objects on a daemon that a test may stop."""
+    daemon = DaemonProcess(tmp_path)
+    objects = Objects(Zoned(tmp_path / "devices", daemon), plain)
+    objects.daemon = daemon
+    yield objects
+    daemon.stop()
+
+
 @pytest.fixture(scope="session")
 def other_daemon(tmp_path_factory):
     daemon = DaemonProcess(tmp_path_factory.mktemp("other"))

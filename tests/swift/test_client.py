@@ -17,7 +17,7 @@ import pytest
 from swift.common.concurrency import GreenPool, hubs, sleep, tpool
 from swift.common.exceptions import DiskFileDeviceUnavailable
 
-from backends import DEVICE, DaemonProcess, Zoned
+from backends import DEVICE
 from objects import Objects, moment
 from zonestore_swift import drives as drives_module
 from zonestore_swift import metadata as frames
@@ -25,16 +25,6 @@ from zonestore_swift import streams, writer
 from zonestore_swift.drives import UNSERVED_FOR, Drives
 from zonestore_swift.errors import Refused, Unavailable
 from zonestore_swift.transport import Transport
-
-
-@pytest.fixture
-def own(tmp_path, plain):
-    """Objects on a daemon that a test may stop."""
-    daemon = DaemonProcess(tmp_path)
-    objects = Objects(Zoned(tmp_path / "devices", daemon), plain)
-    objects.daemon = daemon
-    yield objects
-    daemon.stop()
 
 
 def test_a_new_drive_in_the_place_of_another_is_not_noticed(own):

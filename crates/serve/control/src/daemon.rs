@@ -1,11 +1,12 @@
-//! State of the handlers, and limits of their concurrent calls: [`QUESTIONS`] short ones, and one each of cleaning
-//! and backups, which take long.
+//! State of the handlers, and limits of their concurrent calls: [`QUESTIONS`] short ones, and one each of cleaning,
+//! backups, and looks at the health, which take long.
 
 use crate::failure::Failure;
 use axum::Json;
+use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use store::Store;
+use store::{HealthLook, Store};
 use tokio::sync::Semaphore;
 
 /// Short calls that run at the same time.
@@ -21,6 +22,9 @@ pub struct Daemon {
     pub questions: Arc<Semaphore>,
     pub cleaning: Arc<Semaphore>,
     pub backups: Arc<Semaphore>,
+    /// One at a time: each begins with what the one before has found.
+    pub looks: Arc<Semaphore>,
+    pub health: Mutex<Option<Arc<HealthLook>>>,
     pub stops: Arc<AtomicBool>,
 }
 
@@ -32,6 +36,8 @@ impl Daemon {
             questions: Arc::new(Semaphore::new(QUESTIONS as usize)),
             cleaning: Arc::new(Semaphore::new(1)),
             backups: Arc::new(Semaphore::new(1)),
+            looks: Arc::new(Semaphore::new(1)),
+            health: Mutex::default(),
             stops: Arc::default(),
         }
     }

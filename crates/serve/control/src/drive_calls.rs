@@ -53,6 +53,8 @@ impl DriveCalls {
         daemon.backups.close();
         let cleaning = daemon.cleaning.acquire().await;
         daemon.cleaning.close();
-        drop((questions, backup, cleaning));
+        let look = daemon.looks.acquire().await;
+        daemon.looks.close();
+        drop((questions, backup, cleaning, look));
     }
 }

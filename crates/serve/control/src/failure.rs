@@ -26,6 +26,11 @@ impl Failure {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, Kind::Failed, message)
     }
 
+    /// What the answer's body says.
+    pub const fn problem(&self) -> &Problem {
+        &self.problem
+    }
+
     /// There is no such call.
     pub fn unknown_call() -> Self {
         let message = format!("there is no such call in version {API_VERSION}");

@@ -9,6 +9,7 @@ use crate::socket::Place;
 use axum::routing::get;
 use axum::serve::Listener;
 use axum::{Router, middleware};
+use objects::{Connection, Unread};
 use runtime::SocketFile;
 use std::io;
 use std::os::unix::net::UnixListener;
@@ -19,6 +20,8 @@ use tokio::net::UnixStream;
 
 /// How long connections may take to end when the control socket closes.
 const CLOSING: Duration = Duration::from_secs(2);
+/// How long a client of a daemon's socket may take nothing of an answer, as long as its own body may stand still.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A listening Unix socket. Dropping it removes its file.
 pub struct Socket {
@@ -30,6 +33,8 @@ pub struct Socket {
     user: Option<u32>,
     /// Command that `GET /` names.
     command: &'static str,
+    /// How long a client may take nothing of an answer.
+    patience: Duration,
 }
 
 impl Socket {
@@ -40,7 +45,7 @@ impl Socket {
             path: path.to_owned(),
             source,
         })?;
-        let socket = Self::listening(place, user, DAEMON)?;
+        let socket = Self::listening(place, user, DAEMON, PATIENCE)?;
         if let Some(user) = user {
             let given = std::os::unix::fs::chown(socket.place.address(), Some(user), None);
             given.map_err(|source| ServerError::Io {
@@ -58,13 +63,15 @@ impl Socket {
             path: drive.to_owned(),
             source,
         })?;
-        Self::listening(place, None, SERVE)
+        // A backup may be piped into what a person has stopped for a while.
+        Self::listening(place, None, SERVE, Duration::MAX)
     }
 
     fn listening(
         place: Place,
         user: Option<u32>,
         command: &'static str,
+        patience: Duration,
     ) -> Result<Self, ServerError> {
         let (listener, file) = place.listen()?;
         Ok(Self {
@@ -73,6 +80,7 @@ impl Socket {
             place,
             user,
             command,
+            patience,
         })
     }
 
@@ -116,6 +124,7 @@ impl Socket {
                 Some(rustix::process::geteuid().as_raw()),
                 self.user,
             ],
+            patience: self.patience,
         };
         let calls = calls
             .route("/", get(async move || hello(command)))
@@ -140,17 +149,21 @@ impl Socket {
 struct Checked {
     listener: tokio::net::UnixListener,
     users: [Option<u32>; 3],
+    patience: Duration,
 }
 
 impl Listener for Checked {
-    type Io = UnixStream;
+    type Io = Connection<UnixStream>;
     type Addr = tokio::net::unix::SocketAddr;
 
-    async fn accept(&mut self) -> (UnixStream, Self::Addr) {
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
         loop {
             let (stream, address) = Listener::accept(&mut self.listener).await;
             match stream.peer_cred().map(|peer| peer.uid()) {
-                Ok(uid) if self.users.contains(&Some(uid)) => return (stream, address),
+                Ok(uid) if self.users.contains(&Some(uid)) => {
+                    let stream = Connection::new(stream, self.patience, Unread::default());
+                    return (stream, address);
+                }
                 Ok(uid) => tracing::warn!(uid, "a connection of a user who may not connect"),
                 Err(error) => tracing::warn!(%error, "a connection of nobody knows whom"),
             }

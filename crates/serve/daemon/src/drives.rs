@@ -19,6 +19,7 @@ use std::time::Duration;
 use store::Store;
 use swift_http::SwiftCalls;
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 /// How long running requests may take when the server stops.
 const CLOSING: Duration = Duration::from_secs(30);
@@ -120,7 +121,9 @@ impl DriveServer {
             let router = self.router();
             let devices = self.devices;
             let close = async {
+                let until = Instant::now() + CLOSING;
                 for device in &devices {
+                    device.swift.sent(until).await;
                     device.calls.close().await;
                     device.swift.idle().await;
                 }

@@ -61,6 +61,11 @@ impl<S: AsyncRead + Unpin> Connection<S> {
         }
     }
 
+    /// The stream.
+    pub fn into_inner(self) -> S {
+        self.stream.into_inner()
+    }
+
     fn poll_some(
         &mut self,
         context: &mut Context<'_>,

@@ -124,9 +124,9 @@ pub struct Files {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub struct Open {
-    /// Bytes of data in the answer.
+    /// Data of at most so many bytes is in the answer.
     pub first_bytes: u64,
-    /// Whether the data after them will be read.
+    /// Whether longer data will be read.
     pub hold: bool,
     /// Index of the fragment to open.
     pub frag_index: Option<u32>,
@@ -142,7 +142,7 @@ pub struct FragmentPreference {
 }
 
 /// An opened object: the first frame of the answer. One frame for each entry of `metadata` follows, then one with the
-/// first bytes of the data.
+/// data, empty if it is longer than was asked for.
 #[derive(Serialize)]
 pub struct Head {
     pub files: Vec<String>,
@@ -153,7 +153,7 @@ pub struct Head {
     /// Timestamp of the newest durable fragments.
     pub durable: Option<String>,
     pub size: Option<u64>,
-    /// Id for reading the data after its first bytes.
+    /// Id for reading data that is not in the answer.
     pub opened: Option<String>,
     pub metadata: Vec<&'static str>,
 }
@@ -163,6 +163,18 @@ pub struct Reading {
     /// Whether this is the last read, which closes the handle.
     #[serde(default)]
     pub close: bool,
+}
+
+/// Message with a socket that opened data is to be sent into; it closes the handle.
+#[derive(Deserialize)]
+pub struct Send {
+    pub opened: String,
+}
+
+/// Bytes that a socket took: fewer than asked for if it takes no more.
+#[derive(Serialize)]
+pub struct Sent {
+    pub sent: u64,
 }
 
 #[derive(Deserialize)]

@@ -33,12 +33,30 @@ use tokio::sync::OwnedSemaphorePermit;
 
 impl SwiftCalls {
     /// A permit for a body of `bytes` bytes, if it needs one.
-    async fn place(&self, bytes: u64) -> Result<Option<OwnedSemaphorePermit>, Failure> {
+    pub(crate) async fn place(&self, bytes: u64) -> Result<Option<OwnedSemaphorePermit>, Failure> {
         if bytes <= SMALL {
             return Ok(None);
         }
+        self.any_place().await.map(Some)
+    }
+
+    pub(crate) async fn any_place(&self) -> Result<OwnedSemaphorePermit, Failure> {
         let place = self.bodies.clone().acquire_owned().await;
-        place.map(Some).map_err(|_| Failure::stopping())
+        place.map_err(|_| Failure::stopping())
+    }
+
+    /// The data in this range, whose first piece has been read.
+    pub(crate) async fn download(
+        self: &Arc<Self>,
+        reader: Arc<ObjectReader>,
+        range: Range<u64>,
+    ) -> Result<Download, Failure> {
+        let (first_reader, piece) = (reader.clone(), range.clone());
+        let first = self
+            .call(move |_| take_piece(&first_reader, &piece).map_err(of_read))
+            .await?;
+        let blocking = self.blocking.clone();
+        Ok(Download::new(reader, blocking, range, first, None))
     }
 
     /// A body of `announced` bytes, unless it tells its own length.
@@ -210,12 +228,12 @@ impl SwiftCalls {
     }
 }
 
-/// Opens an object: answers its description, metadata and the first bytes of its data, in frames.
+/// Opens an object: answers its description, metadata, and its data if it is short, in frames.
 pub async fn open(State(calls): Calls, named: Named, body: Body) -> Result<Vec<u8>, Failure> {
     let address = named.address()?;
     let how: Open = calls.question(body).await?;
     let preferences = how.frag_prefs.map(preferences).transpose()?;
-    let (mut head, frames, behind) = calls
+    let (mut head, frames, later) = calls
         .call(move |calls| {
             let wanted = Wanted {
                 index: how.frag_index,
@@ -226,7 +244,7 @@ pub async fn open(State(calls): Calls, named: Named, body: Body) -> Result<Vec<u
         })
         .await?;
     // Here, for a client that has gone meanwhile does not come to this, and nothing is held for it.
-    if let Some(reader) = behind.filter(|_| how.hold) {
+    if let Some(reader) = later.filter(|_| how.hold) {
         let kept = calls.opened.keep(Arc::new(reader));
         head.opened = Some(kept.ok_or_else(busy)?);
     }
@@ -245,10 +263,11 @@ fn preferences(asked: Vec<FragmentPreference>) -> Result<Vec<Preference>, Failur
     each.collect()
 }
 
-/// Head and frames of an answer, and the reader if there is more data.
+/// Head and frames of an answer, and the reader of data of more than `whole_up_to` bytes, which is not in them. Whoever has to
+/// ask for the rest of it would only be given a part twice as often.
 fn told(
     opened: Opened,
-    first_bytes: u64,
+    whole_up_to: u64,
 ) -> Result<(Head, Vec<u8>, Option<ObjectReader>), Failure> {
     let Opened {
         files,
@@ -287,16 +306,19 @@ fn told(
             frames.extend(control::frame(&metadata));
         }
     }
-    let mut first = Bytes::new();
-    let mut behind = None;
+    let mut whole = Bytes::new();
+    let mut later = None;
     if let Some(reader) = reader {
         let size = reader.info().size;
         head.size = Some(size);
-        first = read_piece(&reader, &(0..first_bytes.min(size))).map_err(of_read)?;
-        behind = ((first.len() as u64) < size).then_some(reader);
+        if size <= whole_up_to {
+            whole = read_piece(&reader, &(0..size)).map_err(of_read)?;
+        } else {
+            later = Some(reader);
+        }
     }
-    frames.extend(control::frame(&first));
-    Ok((head, frames, behind))
+    frames.extend(control::frame(&whole));
+    Ok((head, frames, later))
 }
 
 /// Streams the data of an opened object, or a range of it.
@@ -325,11 +347,7 @@ pub async fn read(
     };
     let length = range.end - range.start;
     let place = calls.place(length).await?;
-    let (first_reader, piece) = (reader.clone(), range.clone());
-    let first = calls
-        .call(move |_| take_piece(&first_reader, &piece).map_err(of_read))
-        .await?;
-    let download = Download::new(reader, calls.blocking.clone(), range.clone(), first, None);
+    let download = calls.download(reader, range.clone()).await?;
     let body = Body::from_stream(download.inspect(move |_| {
         let _held = &place;
     }));

@@ -12,6 +12,7 @@ mod failure;
 mod held;
 mod listings;
 mod path;
+mod sending;
 mod state;
 
 pub use state::SwiftCalls;

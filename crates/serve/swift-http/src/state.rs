@@ -13,6 +13,7 @@ use std::sync::Arc;
 use store::{ObjectReader, Store, Written};
 use swift_drive::SwiftDrive;
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 
 /// Store calls that run at the same time: those that put files, which may have to wait for space, and all others, which
 /// wait for one of these only where both change the same suffix.
@@ -68,6 +69,13 @@ impl SwiftCalls {
         if staged + opened > 0 {
             tracing::info!(staged, opened, "forgot what clients had left alone");
         }
+    }
+
+    /// Waits, but no longer than `until`, until the sockets that data is sent into have taken it. Nothing more is sent then.
+    pub async fn sent(&self, until: Instant) {
+        let all = self.bodies.acquire_many(BODIES as u32);
+        let _ = tokio::time::timeout_at(until, all).await;
+        self.bodies.close();
     }
 
     /// Waits until no store call is running.

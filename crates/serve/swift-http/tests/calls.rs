@@ -152,7 +152,20 @@ async fn staged_data_becomes_an_object_and_is_read_in_any_pieces() {
     assert_eq!(head["size"], data.len());
     assert_eq!(head["data"], DATA);
     assert_eq!(metadata, [b"meta"]);
-    assert_eq!(first, data[..1000]);
+    // No part of what has to be asked for anyway.
+    assert_eq!(first, [0; 0]);
+    let path = file(1, "1402464677.04188#2.data");
+    calls
+        .put(&format!("{path}?metadata_bytes=0"), data[..1000].to_vec())
+        .await;
+    for (whole_up_to, there) in [(999, 0), (1000, 1000)] {
+        let how = json!({"first_bytes": whole_up_to, "hold": true, "frag_prefs": []});
+        let (head, _, first) = calls.open(&object(1), how).await;
+        assert_eq!(
+            (&*first, head["opened"].is_null()),
+            (&data[..there], there > 0)
+        );
+    }
     // What was opened stays readable when its object goes.
     let (remove, files) = (format!("{}/remove", object(0)), json!({"files": [DATA]}));
     assert_eq!(
@@ -184,6 +197,13 @@ async fn staged_data_becomes_an_object_and_is_read_in_any_pieces() {
         calls.problem(Method::GET, &opened, "").await,
         (410, "gone".into())
     );
+}
+
+#[tokio::test]
+async fn sockets_are_taken_by_connections_that_are_made_for_it() {
+    let calls = Calls::new().await;
+    let refused = calls.problem(Method::GET, "/sending", "").await;
+    assert_eq!(refused, (426, "invalid".into()));
 }
 
 #[tokio::test]
