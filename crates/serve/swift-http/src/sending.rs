@@ -21,7 +21,7 @@ const PROTOCOL: &str = "zonestore-sending";
 /// How long a socket may take no byte.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// So often an empty frame says that data is still being sent.
-const BEAT: Duration = Duration::from_secs(10);
+const BEAT: Duration = Duration::from_secs(1);
 
 /// Makes the connection one over which sockets are handed over.
 pub async fn sending(State(calls): Calls, request: Request) -> Response {
