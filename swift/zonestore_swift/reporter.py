@@ -4,6 +4,7 @@ without news, proxies read as ever and drives clean when they like."""
 import time
 from optparse import OptionParser
 
+from swift.common.concurrency import Timeout
 from swift.common.daemon import Daemon, run_daemon
 from swift.common.memcached import load_memcache
 from swift.common.ring.utils import is_local_device
@@ -17,6 +18,8 @@ from zonestore_swift.sharing import Sharing
 from zonestore_swift.together import each
 
 HEALTH_SECONDS = 30
+# A grade that is late is left for the next time: it keeps no row back.
+GRADE_SECONDS = 0.5
 # This node's addresses may change, or come late.
 FIND_SECONDS = 30
 MOST_INTERVAL = 2
@@ -42,6 +45,7 @@ class Reporter(Daemon):
         self.memcache = load_memcache(conf, self.logger)
         # The drives that ever were there: a daemon that is away names none of them.
         self.names = set()
+        # What each drive was worth when it last said so, and when it was last asked.
         self.grades = {}
         self.coordinator = None
         if config_true_value(conf.get("coordinate", "yes")):
@@ -105,14 +109,25 @@ class Reporter(Daemon):
             row = {"cleans": cleaner.get("in_hand") is not None, "slow": bool(drive.store("waiting")),
                    "waits": cleaner.get("waits_for_turn", False), "urgent": cleaner.get("is_urgent", False),
                    "spare": cleaner.get("spare_zones", 0), "turn": cleaner.get("turn_seconds", 0), "followed": followed}
-            graded, at = self.grades.get(name, (None, 0))
-            if graded is None or time.monotonic() - at > HEALTH_SECONDS:
-                graded = drive.store("health").get("grade", "good")
-                self.grades[name] = graded, time.monotonic()
-            return {**row, "grade": graded}
+            return {**row, "grade": self.grade(name, drive)}
         except Refused as refused:
             self.logger.warning("%s: %s", name, refused)
             return {"failed": True}
+
+    def grade(self, name, drive):
+        grade, asked = self.grades.get(name, ("good", float("-inf")))
+        now = time.monotonic()
+        if now - asked > HEALTH_SECONDS:
+            # Before it answers, or a drive that takes long would be asked in every round.
+            self.grades[name] = grade, now
+            try:
+                with Timeout(GRADE_SECONDS, False):
+                    grade = drive.store("health").get("grade", "good")
+            except Refused:
+                self.grades[name] = grade, asked
+                raise
+            self.grades[name] = grade, now
+        return grade
 
 
 def main():

@@ -6,9 +6,11 @@ import types
 
 import pytest
 from backends import DaemonProcess
+from swift.common.concurrency import sleep
 from swift.common.error_limiter import ErrorLimiter
 from swift.proxy import server
 from zonestore_swift import coordinator, news, proxy, reporter, turns
+from zonestore_swift.errors import Refused
 
 NODES = [{"ip": f"10.0.0.{n}", "port": 6200, "device": f"d{n}"} for n in range(1, 5)]
 
@@ -127,6 +129,42 @@ def test_a_daemon_of_an_earlier_version_may_say_less(monkeypatch):
     row = teller.row("d1")
     assert row["grade"] == "good" and not row["cleans"] and news.rank(row) == news.WELL
     assert turns.Told.decode(row) == turns.Told()
+
+
+def test_a_drive_whose_health_is_late_does_not_fail(monkeypatch):
+    memcache = Memcache()
+    monkeypatch.setattr(reporter, "load_memcache", lambda conf, logger: memcache)
+    monkeypatch.setattr(reporter, "GRADE_SECONDS", 0)
+    teller = reporter.Reporter({"coordinate": "no", "bind_ip": "10.0.0.1"})
+    asked, is_late, refused = [], False, None
+
+    def store(what):
+        asked.append(what)
+        if what == "health" and is_late:
+            sleep(60)
+        if what == "health" and refused:
+            raise refused
+        return {"grade": "failing"} if what == "health" else {}
+
+    monkeypatch.setattr(teller, "drives", types.SimpleNamespace(
+        names=lambda: ["d1"], is_served=lambda name: True, drive=lambda name: types.SimpleNamespace(store=store)))
+    monkeypatch.setattr(teller.sharing, "devices", lambda: [{"ip": "10.0.0.1", "port": 6200, "device": "d1"}])
+
+    def grades():
+        found = []
+        for _ in range(2):
+            teller.run_once()
+            found.append(memcache[news.key("10.0.0.1", 6200)]["drives"]["d1"].get("grade"))
+        return found
+
+    # The last one that is known counts.
+    for is_late, grade in ((True, "good"), (False, "failing"), (True, "failing")):
+        asked.clear()
+        assert grades() == [grade, grade] and asked.count("health") == 1
+        teller.grades["d1"] = teller.grades["d1"][0], float("-inf")
+    # One that is refused is no late one.
+    is_late, refused = False, Refused("failed", "no answer")
+    assert grades() == [None, None]
 
 
 def test_the_proxy_sorts_the_list_that_it_is_given(monkeypatch):
