@@ -46,12 +46,6 @@ def of_node(node, news, now):
     return rows_of(news.get((node["ip"], node["port"])), now).get(node["device"], {})
 
 
-def serves_since(node, news, moment, now):
-    """Whether a drive has been told not to fail after that moment."""
-    row = of_node(node, news, now)
-    return bool(row) and rank(row) != FAILING and news[node["ip"], node["port"]]["at"] > moment
-
-
 def ordered(nodes, news, now):
     """`nodes` with the better drives first, otherwise in their order. All stay: the last one may have the only copy. Who has been given a
     turn to clean counts as cleaning at once, before its node can tell it."""
@@ -73,6 +67,8 @@ class News:
         self.memcache, self.clock, self.spawn = memcache, clock, spawn
         self.known = {}
         self.asked = 0.0
+        # The drives of each place that served at the last look, and when a drive was first seen to serve again.
+        self.serving, self.returned = {}, {}
 
     def of(self, nodes):
         for node in nodes:
@@ -88,3 +84,18 @@ class News:
         told = self.memcache.get_multi([key(*place) for place in places] + [TURNS], SERVER)
         if told:
             self.known.update(zip([*places, TURNS], told))
+            for place in places:
+                self.see(place)
+
+    def see(self, place):
+        now = self.clock()
+        serving = {name for name, row in rows_of(self.known[place], now).items() if rank(row) != FAILING}
+        # At the first look nothing is known of what was before.
+        for name in serving - self.serving.get(place, serving):
+            self.returned[*place, name] = now
+        self.serving[place] = serving
+
+    def has_returned(self, node, moment):
+        """Whether a drive serves that failed, or was not heard of, and has come back after that moment."""
+        row = of_node(node, self.known, self.clock())
+        return bool(row) and rank(row) != FAILING and self.returned.get((node["ip"], node["port"], node["device"]), moment) > moment

@@ -1,10 +1,10 @@
-"""Swift's proxy, which reads around drives that clean, are slow or fail, and soon goes back to those that no longer do. Writes go where
+"""Swift's proxy, which reads around drives that clean, are slow or fail, and soon goes back to those that were away. Writes go where
 the ring says."""
 
 from swift.common.memcached import load_memcache
 from swift.proxy import server
 
-from zonestore_swift.news import News, ordered, serves_since
+from zonestore_swift.news import News, ordered
 
 
 class Application(server.Application):
@@ -18,12 +18,12 @@ class Application(server.Application):
         return nodes
 
     def error_limited(self, node):
-        """Swift leaves a drive out for a minute after its errors. One that has come back would be missing when the next one fails, so it is
-        asked again as soon as it tells that it serves; if that fails, not before it tells so once more."""
+        """Swift leaves a drive out for a minute after its errors. One that was away would be missing when the next one fails, so it is asked
+        again as soon as it has come back. One that its news never missed is full, or its object server hangs: it stays out."""
         if not super().error_limited(node):
             return False
         errors = self.error_limiter.stats.get(self.error_limiter.node_key(node), {})
-        return not serves_since(node, self.news.known, errors.get("last_error", 0), self.news.clock())
+        return not self.news.has_returned(node, errors.get("last_error", 0))
 
 
 def app_factory(global_conf, **local_conf):

@@ -6,6 +6,7 @@ import types
 
 import pytest
 from backends import DaemonProcess
+from swift.common import error_limiter
 from swift.common.concurrency import sleep
 from swift.common.error_limiter import ErrorLimiter
 from swift.proxy import server
@@ -178,35 +179,49 @@ def test_the_proxy_sorts_the_list_that_it_is_given(monkeypatch):
     assert [node["device"] for node in nodes] == ["d2", "d3", "d4", "d1"]
 
 
-def test_a_drive_that_serves_again_is_asked_before_its_minute_is_over(monkeypatch):
+WELL = {"grade": "good", "cleans": True}
+
+
+@pytest.mark.parametrize("away", [{"failed": True}, {"grade": "failing"}, None], ids=["failed", "failing", "unheard"])
+def test_a_drive_that_was_away_is_asked_before_its_minute_is_over(monkeypatch, away):
     monkeypatch.setattr(server.Application, "__init__", lambda self, conf: None)
-    application = proxy.Application({}, memcache=Memcache({"some": 1}))
+    clock, memcache, node = [time.time()], Memcache({"some": 1}), NODES[0]
+    application = proxy.Application({}, memcache=memcache)
+    application.news = heard = news.News(memcache, lambda: clock[0], spawn=lambda call: call())
     application.logger = types.SimpleNamespace(increment=lambda name: None, debug=lambda *arguments: None)
     application.error_limiter = ErrorLimiter(60, 10)
-    node = NODES[0]
+    monkeypatch.setattr(error_limiter, "time", lambda: clock[0])
 
-    def tell(row, age):
-        application.news.known = told([row], time.time() - age)
+    def passes(row, seconds=1):
+        """Whether the drive is asked, that many seconds after this was told."""
+        memcache.update({news.key(*place): told for place, told in told([row], clock[0]).items()})
+        clock[0] += seconds
+        heard.of(NODES)
+        return not application.error_limited(node)
 
-    for row in ({}, {"failed": True}, {"grade": "bad"}):
-        tell(row, 0)
-        application.error_limiter.limit(node)
-        tell(row, -1)
-        assert application.error_limited(node)
-    well = {"grade": "good", "cleans": True}
-    # Told before the error, or too long ago.
-    tell(well, 1)
-    assert application.error_limited(node) and not application.error_limited(NODES[1])
-    application.error_limiter.stats[application.error_limiter.node_key(node)]["last_error"] -= 30
-    tell(well, news.STALE_SECONDS + 1)
-    assert application.error_limited(node)
-    tell(well, 1)
-    assert not application.error_limited(node)
-    # One more error, and it has to tell so again.
+    stale = news.STALE_SECONDS + 1
+    assert passes(WELL)
+    # It is full, or its object server hangs: its news are good all the time.
+    application.error_limiter.limit(node)
+    assert not any(passes(WELL) for _ in range(10)) and not application.error_limited(NODES[1])
+    # It goes and comes back.
+    assert not passes(away or WELL, 1 if away else stale)
+    assert passes(WELL) and passes(WELL)
+    # One more error, and it has to go and come back again.
     application.error_limiter.increment(node)
-    assert application.error_limited(node)
-    tell(well, -1)
-    assert not application.error_limited(node)
+    assert not passes(WELL)
+    assert not passes(away or WELL, 1 if away else stale)
+    assert passes(WELL)
+    # It has, but does not serve now.
+    assert not passes(WELL, stale) and not passes({"failed": True})
+
+
+def test_a_proxy_that_has_just_begun_knows_of_no_return(monkeypatch):
+    memcache = Memcache()
+    heard = news.News(memcache, spawn=lambda call: call())
+    memcache.update({news.key(*place): told for place, told in told([WELL], time.time()).items()})
+    heard.of(NODES)
+    assert heard.known and not heard.has_returned(NODES[0], 0)
 
 
 def test_a_memcached_that_is_away_costs_the_order_only():
