@@ -22,8 +22,8 @@ def key(ip, port):
 
 
 def rank(row):
-    """The better, the lower. A drive with several faults counts by its worst."""
-    if row.get("grade", "good") != "good" or row.get("failed"):
+    """The better, the lower. A drive with several faults counts by its worst. One that is worn serves as well as any."""
+    if row.get("grade", "good") not in ("good", "worn") or row.get("failed"):
         return FAILING
     if row.get("slow"):
         return SLOW

@@ -21,12 +21,12 @@ def told(rows, at):
 
 
 def test_the_better_drives_come_first_and_none_goes():
-    rows = [{"grade": "bad"}, {"slow": True}, {"cleans": True}, {}]
+    rows = [{"grade": "failing"}, {"slow": True}, {"cleans": True}, {"grade": "worn"}]
     for nodes in itertools.permutations(NODES):
         found = news.ordered(nodes, told(rows, 100), 102)
         assert [node["device"] for node in found] == ["d4", "d3", "d2", "d1"]
     # Whatever is told of all of them, they all stay, in the order in which they came.
-    for row in ({}, {"cleans": True}, {"failed": True}):
+    for row in ({}, {"grade": "worn"}, {"cleans": True}, {"failed": True}):
         assert news.ordered(NODES, told([row] * 4, 100), 102) == NODES
 
 
@@ -44,7 +44,7 @@ def test_a_turn_counts_from_the_moment_it_is_given():
     # Or they still do.
     assert order(told([{"turn": 7}, {}, {}, {}], 100)) == ["d2", "d3", "d4", "d1"]
     # A drive that fails goes behind it all the same, and what is old says nothing.
-    assert order({**told([{}, {"grade": "bad"}, {}, {}], 100), **turn("d1")}) == ["d3", "d4", "d1", "d2"]
+    assert order({**told([{}, {"grade": "failing"}, {}, {}], 100), **turn("d1")}) == ["d3", "d4", "d1", "d2"]
     for junk in (turn("d1", at=90), {news.TURNS: None}, {news.TURNS: 7}, {news.TURNS: {"at": 100}}, {news.TURNS: {"at": 100, "turns": 7}}):
         assert order(junk) == ["d1", "d2", "d3", "d4"]
 
@@ -61,6 +61,7 @@ def test_what_memcached_has_may_be_anything():
         assert news.ordered(NODES, {place: junk}, 100) == NODES
         coordinator.hear([place], [{**junk, "at": time.time()} if isinstance(junk, dict) else junk])
     # A grade that nobody knows is none that is good.
+    assert news.rank({"grade": "ruined"}) == news.FAILING
     odd = {"at": 100, "drives": {"d1": {"grade": []}}}
     assert news.ordered(NODES, {place: odd}, 100) == [*NODES[1:], NODES[0]]
 
