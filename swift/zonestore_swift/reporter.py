@@ -36,7 +36,7 @@ class Reporter(Daemon):
         self.ring_ip = conf.get("ring_ip") or conf.get("bind_ip", "0.0.0.0")
         # As by Swift: with servers for each port, a drive has a port of its own.
         self.port = None if int(conf.get("servers_per_port", 0) or 0) else int(conf.get("bind_port", 6200))
-        self.sharing = Sharing(conf.get("swift_dir", "/etc/swift"), int(conf.get("clean_fragments", 0)))
+        self.sharing = Sharing(conf.get("swift_dir", "/etc/swift"), int(conf.get("clean_fragments", 0)), logger=self.logger)
         # Address, port and name of each device of this node, the devices of the rings that this was found in, and when.
         self.local, self.searched, self.found = [], None, float("-inf")
         self.is_silent = False
@@ -56,7 +56,10 @@ class Reporter(Daemon):
     def run_forever(self, *args, **kwargs):
         while True:
             begun = time.monotonic()
-            self.run_once()
+            try:
+                self.run_once()
+            except (Exception, Timeout):
+                self.logger.exception("this round told nothing, or not all; the next one goes on")
             time.sleep(max(0.0, self.interval - (time.monotonic() - begun)))
 
     def run_once(self, *args, **kwargs):

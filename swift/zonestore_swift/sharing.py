@@ -1,5 +1,6 @@
 """Which drives have replicas or fragments of the same objects: as the rings say."""
 
+import logging
 from itertools import zip_longest
 
 from swift.common.exceptions import RingLoadError
@@ -42,8 +43,9 @@ def tiers_of(devices):
 class Sharing:
     """The groups of all policies on zoned drives. Read again when a ring has changed."""
 
-    def __init__(self, swift_dir, fragments=0, policies=None):
+    def __init__(self, swift_dir, fragments=0, policies=None, logger=None):
         self._swift_dir, self._fragments, self._policies = swift_dir, fragments, policies
+        self._logger, self._failure = logger or logging.getLogger(__name__), None
         self._rings, self._devices, self._groups = {}, None, None
         # Address and port of each object server.
         self.places = []
@@ -55,6 +57,13 @@ class Sharing:
                 self._read()
         except (OSError, RingLoadError):
             return None
+        except Exception as error:
+            # While a ring is copied, Swift's loader may raise anything: it reads what has come so far.
+            if str(error) != self._failure:
+                self._logger.warning("a ring cannot be read: %s", error)
+            self._failure = str(error)
+            return None
+        self._failure = None
         return self._devices
 
     def groups(self):
@@ -70,6 +79,7 @@ class Sharing:
     def _read(self):
         policies = POLICIES if self._policies is None else self._policies
         zoned = [policy for policy in policies if PACKAGE in policy.diskfile_module]
-        self._rings = {policy: Ring(self._swift_dir, ring_name=policy.ring_name) for policy in zoned}
-        self._devices, self._groups = [device for ring in self._rings.values() for device in ring.devs if device], None
+        rings = {policy: Ring(self._swift_dir, ring_name=policy.ring_name) for policy in zoned}
+        devices = [device for ring in rings.values() for device in ring.devs if device]
+        self._rings, self._devices, self._groups = rings, devices, None
         self.places = sorted({(device["ip"], device["port"]) for device in self._devices})

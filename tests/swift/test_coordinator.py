@@ -6,7 +6,7 @@ import time
 import types
 
 import pytest
-from swift.common.concurrency import sleep
+from swift.common.concurrency import Timeout, sleep
 from swift.common.exceptions import MemcacheConnectionError
 from swift.common.ring import Ring
 from swift.common.storage_policy import ECStoragePolicy, StoragePolicy
@@ -402,6 +402,43 @@ def test_a_reporter_tells_each_drive_by_its_port(tmp_path, monkeypatch):
     [table] = teller.memcache.get_multi([news.TURNS], news.SERVER)
     assert table["nodes"] == [["10.255.0.1", 6210], ["10.255.0.1", 6211]]
     assert all(drive.told[-1] == (0, turns.HOLD_SECONDS) for drive in teller.drives.values())
+
+
+@pytest.mark.parametrize("length", [0, 1, 5, 12, 20, 50, 100, 200])
+def test_a_ring_that_is_being_copied_ends_no_reporter(tmp_path, monkeypatch, length):
+    teller = Teller(monkeypatch, tmp_path)
+    teller.ring(("127.0.0.1", 6200, "a"), ("10.255.0.9", 6200, "b"))
+    teller.reporter.run_once()
+    path = tmp_path / "object.ring.gz"
+    whole = path.read_bytes()
+    assert len(whole) > length
+    path.write_bytes(whole[:length])
+    os.utime(path, (1, 1))
+    teller.memcache.clear()
+    for _ in range(3):
+        teller.reporter.run_once()
+    # Once for the ring, and once for turns.
+    assert teller.told("127.0.0.1", 6200) == ["a"] and len(teller.warnings) == 2, teller.warnings
+    path.write_bytes(whole)
+    os.utime(path, (2, 2))
+    teller.reporter.run_once()
+    assert teller.reporter.coordinator.can_lead and len(teller.warnings) == 2
+
+
+def test_a_round_that_fails_is_not_the_last_one(tmp_path, monkeypatch):
+    teller = Teller(monkeypatch, tmp_path)
+    rounds, logged = iter([ValueError("odd"), Timeout(), None, KeyboardInterrupt()]), []
+
+    def run_once():
+        if (error := next(rounds)) is not None:
+            raise error
+
+    monkeypatch.setattr(teller.reporter, "run_once", run_once)
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    teller.reporter.logger.exception = logged.append
+    with pytest.raises(KeyboardInterrupt):
+        teller.reporter.run_forever()
+    assert len(logged) == 2 and next(rounds, "none") == "none"
 
 
 def test_a_reporter_that_nobody_hears_says_so_once(tmp_path, monkeypatch):
