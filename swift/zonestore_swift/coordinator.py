@@ -103,7 +103,9 @@ class Coordinator:
         if heard is None:
             return None
         told, nodes = hear(self.sharing.places, heard)
-        next_table = turns.decide(groups, told, table or turns.Table.lost(), max(0.0, now - self.since), self.rules)
+        # The time before the first table says nothing of drives: memcached may have been away.
+        elapsed = max(0.0, now - self.since) if table else 0.0
+        next_table = turns.decide(groups, told, table or turns.Table.lost(), elapsed, self.rules)
         kept = {"at": time.time(), "by": list(place), "nodes": nodes, **next_table.encoded()}
         if self.clock() >= min(self.led_until, write_until):
             return None

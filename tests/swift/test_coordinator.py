@@ -332,6 +332,18 @@ def test_who_shares_objects_is_what_the_rings_say(tmp_path):
     assert found.groups() is None
 
 
+def test_the_first_table_gives_no_turn_before_five_quiet_seconds(nodes):
+    nodes.rows[0] = {"waits": True, "spare": 3}
+    nodes.memcache.is_away = True
+    nodes.seconds(60)
+    nodes.memcache.is_away = False
+    for _ in range(5):
+        nodes.second(alive=[0])
+        assert not nodes.with_turn()
+    nodes.seconds(5, alive=[0])
+    assert nodes.with_turn() == [0]
+
+
 def test_a_reporter_tells_its_drives(zoned, daemon, monkeypatch, tmp_path):
     memcache = Memcache(time.time)
     monkeypatch.setattr(reporter, "load_memcache", lambda conf, logger: memcache)
