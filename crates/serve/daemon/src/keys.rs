@@ -206,8 +206,9 @@ pub(crate) fn read(path: &Path) -> Result<Keys> {
     }
 }
 
-/// Sets address and TLS in the s3cmd settings of a key file, if they differ.
+/// Sets address and TLS in the s3cmd settings of a key file, if they differ. A link stays one: its target is changed.
 pub(crate) fn point_at(path: &Path, address: &str, tls: bool) -> Result<()> {
+    let path = &fs::canonicalize(path).map_err(|e| KeysError::file(path, e))?;
     let text = small_file::read_text(path).map_err(|e| KeysError::file(path, e))?;
     let https = if tls { "True" } else { "False" };
     if setting(&text, "host_base") == Some(address) && setting(&text, "use_https") == Some(https) {
@@ -372,6 +373,20 @@ mod tests {
         let text = fs::read_to_string(&path).unwrap();
         assert_eq!(setting(&text, "host_base"), Some("127.0.0.1:9000"));
         assert_eq!(setting(&text, "use_https"), Some("True"));
+    }
+
+    #[test]
+    fn a_key_file_that_is_a_link_stays_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let (kept, path) = (folder.path().join("kept"), folder.path().join("d.keys"));
+        fs::create_dir(&kept).unwrap();
+        let made = from_file(&kept.join("keys")).unwrap();
+        std::os::unix::fs::symlink("kept/keys", &path).unwrap();
+        point_at(&path, "127.0.0.1:9000", true).unwrap();
+        assert_eq!(fs::read_link(&path).unwrap(), Path::new("kept/keys"));
+        let text = fs::read_to_string(kept.join("keys")).unwrap();
+        assert_eq!(setting(&text, "host_base"), Some("127.0.0.1:9000"));
+        assert_eq!(from_file(&path).unwrap().access_key, made.access_key);
     }
 
     #[test]
