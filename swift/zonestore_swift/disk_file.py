@@ -32,6 +32,9 @@ class ZonedDiskFile(diskfile.BaseDiskFile):
         """Makes room for the policy on the drive."""
         self.manager.ensure_policy(self.manager.locate(self._datadir).device, self.policy, again)
 
+    def is_on_full_drive(self):
+        return self.manager.drives.is_full(self.manager.locate(self._datadir).device)
+
     def stage(self, size):
         return self.drive.stage(self.manager.locate(self._datadir), size)
 

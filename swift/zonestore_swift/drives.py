@@ -28,7 +28,7 @@ class Drives:
         self._connect_timeout, self._timeout, self._clock = connect_timeout, timeout, clock
         # By socket, and none for one that is not there: requests name devices as they like.
         self._transports = {}
-        # The drives that a daemon serves, and when it said so.
+        # The drives that a daemon serves, whether each is full, and when it said so.
         self._known = {}
         # Who asks a daemon now.
         self._asking = {}
@@ -49,7 +49,7 @@ class Drives:
 
     def _lose(self, path):
         """That it does not answer is known for as long as it was."""
-        if self._known.get(path, [()])[0]:
+        if self._known.get(path, [{}])[0]:
             self._known.pop(path, None)
 
     def is_served(self, device):
@@ -73,18 +73,24 @@ class Drives:
             sleep(WAIT_SECONDS)
         return served
 
+    def is_full(self, device):
+        """Whether the daemon has said so a short time ago. It is not asked for this."""
+        drives, at = self._known.get(self._path(device), ({}, float("-inf")))
+        return drives.get(device, False) and self._clock() < at + SERVED_FOR
+
     def _said(self, path, device):
         """None if the answer is too old, or there is none."""
-        drives, at = self._known.get(path, ((), float("-inf")))
+        drives, at = self._known.get(path, ({}, float("-inf")))
         served = device in drives
         return served if self._clock() < at + (SERVED_FOR if served else UNSERVED_FOR) else None
 
     def _ask(self, path):
         try:
             transport = self._transport(path, min(self._timeout, ANSWER_SECONDS))
-            return {row["device"] for row in transport.ask("GET", "/v1/drives")}
+            # A daemon of an earlier version does not say how full they are.
+            return {row["device"]: row.get("full", False) for row in transport.ask("GET", "/v1/drives")}
         except Refused:
-            return set()
+            return {}
 
     def names(self):
         """Of the drives that have a directory, or that one daemon serves."""

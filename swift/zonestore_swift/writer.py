@@ -8,9 +8,11 @@ from swift.obj import diskfile
 
 from zonestore_swift import metadata as frames
 from zonestore_swift import part_power
-from zonestore_swift.errors import NoPolicy, NotFound, Refused
+from zonestore_swift.errors import NoPolicy, NoSpace, NotFound, Refused
 
 
+# A drive that is full takes no data of so many bytes. What is shorter may find a place, beside the metadata or in what is left.
+FULL_BYTES = 64 * 1024
 # Seconds after which what waits is sent: the daemon gives a body up that brings nothing for 120, and Swift waits 60 for a piece.
 SEND_AFTER = 20
 
@@ -32,6 +34,10 @@ class ZonedWriter(diskfile.BaseDiskFileWriter):
         if self._is_open:
             raise ValueError("DiskFileWriter is already open")
         part_power.refuse_write(self.next_part_power, self.logger)
+        is_long = self._extension == ".data" and (self._size is None or self._size >= FULL_BYTES)
+        if is_long and self._diskfile.is_on_full_drive():
+            # Before the body comes, as in Swift: the proxy takes another drive for it then.
+            raise NoSpace("no_space", f"the drive of {self._datadir} is full")
         self._is_open = True
         return self
 

@@ -22,7 +22,7 @@ from objects import Objects, moment
 from zonestore_swift import drives as drives_module
 from zonestore_swift import metadata as frames
 from zonestore_swift import streams, writer
-from zonestore_swift.drives import UNSERVED_FOR, Drives
+from zonestore_swift.drives import SERVED_FOR, UNSERVED_FOR, Drives
 from zonestore_swift.errors import Refused, Unavailable
 from zonestore_swift.transport import Transport
 
@@ -277,6 +277,22 @@ def test_a_daemon_that_hangs_is_asked_once_and_counts_as_away_for_a_while(tmp_pa
     clock[0] += UNSERVED_FOR
     assert not drives.is_served("sda1")
     assert connections() == 1
+
+
+def test_how_full_a_drive_is_counts_for_as_long_as_that_it_is_served(tmp_path, monkeypatch):
+    clock, path = [0.0], tmp_path / "s"
+    path.touch()
+    drives = Drives(str(path), str(tmp_path), 2, 60, lambda: clock[0])
+    rows = [{"device": "full", "full": True}, {"device": "empty", "full": False}, {"device": "old"}]
+    monkeypatch.setattr(Transport, "ask", lambda *question: rows)
+    # Nobody is asked for that alone.
+    assert not drives.is_full("full")
+    assert all(drives.is_served(row["device"]) for row in rows)
+    assert [name for name in ("full", "empty", "old", "none") if drives.is_full(name)] == ["full"]
+    clock[0] += SERVED_FOR
+    assert not drives.is_full("full")
+    rows[0]["full"] = False
+    assert drives.is_served("full") and not drives.is_full("full")
 
 
 def test_of_many_requests_one_asks_the_daemon(tmp_path, monkeypatch):

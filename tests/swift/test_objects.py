@@ -3,9 +3,9 @@
 import os
 
 import pytest
-from swift.common.exceptions import DiskFileCollision, DiskFileDeviceUnavailable, DiskFileError, DiskFileNotExist, DiskFileNotOpen
+from swift.common.exceptions import DiskFileCollision, DiskFileDeviceUnavailable, DiskFileError, DiskFileNoSpace, DiskFileNotExist, DiskFileNotOpen
 
-from objects import moment
+from objects import Objects, moment
 
 # None, one byte, a segment, just below and above what travels with the metadata, and several pieces of a stream.
 SIZES = [0, 1, 4096, 65535, 65536, 65537, 300_000, 1_500_000]
@@ -185,3 +185,21 @@ def test_the_wrong_kind_of_policy_is_refused(backend, plain, coded):
     backend.ec.check_policy(coded)
     with pytest.raises(DiskFileError):
         backend.manager(coded).get_diskfile("sda1", "0", "a", "c", "o", policy=coded, frag_index="x")
+
+
+@pytest.mark.parametrize("size", [None, 65536, 400_000])
+def test_a_full_drive_refuses_data_before_they_come_and_nothing_else(zoned, policy, monkeypatch, size):
+    objects = Objects(zoned, policy)
+    drives = objects.manager.drives
+    objects.put(data=b"there")
+    monkeypatch.setattr(drives, "_known", {})
+    monkeypatch.setattr(drives, "_ask", lambda path: {zoned.device: True})
+    with pytest.raises(DiskFileNoSpace), objects.file().create(size=size):
+        raise AssertionError("it was opened")
+    # What is small may have a place beside the metadata.
+    archive = objects.put("small", b"small", size=65535)
+    assert objects.read("small") == archive
+    objects.post(at=1, **{"X-Object-Meta-Color": "red"})
+    assert objects.metadata()["X-Object-Meta-Color"] == "red"
+    objects.delete(at=2)
+    assert not objects.exists()

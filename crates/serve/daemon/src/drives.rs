@@ -1,5 +1,6 @@
 //! Drives of one node of OpenStack Swift, served by one process.
 
+use crate::fullness;
 use crate::notify::{self, Change};
 use crate::signals::Signals;
 use axum::extract::Path as InPath;
@@ -15,10 +16,12 @@ use serde::Serialize;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use store::Store;
 use swift_http::SwiftCalls;
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 /// How long running requests may take when the server stops.
@@ -51,6 +54,7 @@ struct Device {
     served: ServedDrive,
     calls: Arc<DriveCalls>,
     swift: Arc<SwiftCalls>,
+    is_full: Arc<AtomicBool>,
 }
 
 /// A device in the answer of `GET /v1/drives`.
@@ -58,6 +62,7 @@ struct Device {
 struct Listed {
     device: String,
     drive: String,
+    full: bool,
 }
 
 impl DriveServer {
@@ -72,6 +77,7 @@ impl DriveServer {
                 calls: Arc::new(DriveCalls::new(served.drive.clone(), store.clone())),
                 swift: SwiftCalls::new(store, Runtime::system())?,
                 served: served.clone(),
+                is_full: Arc::default(),
             })
         });
         Ok(Self {
@@ -102,6 +108,11 @@ impl DriveServer {
             ready(self.socket.path())?;
             notify::tell(Change::Ready);
             let sweeping = tokio::spawn(sweep(self.swift()));
+            let watching = self.devices.iter().map(|device| {
+                let (store, is_full) = (device.served.store.clone(), device.is_full.clone());
+                tokio::spawn(fullness::watch(store, is_full))
+            });
+            let watching: Vec<_> = watching.collect();
             let shutdown = async move {
                 signals.next().await;
                 notify::tell(Change::Stopping);
@@ -130,6 +141,7 @@ impl DriveServer {
             };
             let served = self.socket.run(router, CLOSING, shutdown, close).await;
             sweeping.abort();
+            watching.iter().for_each(JoinHandle::abort);
             for control in beside {
                 if let Err(error) = control.await {
                     tracing::error!(%error, "a socket beside a drive");
@@ -140,7 +152,7 @@ impl DriveServer {
     }
 
     /// Serves the socket beside each drive, where other commands look for it without knowing of this server.
-    fn serve_beside(&self, stopped: &watch::Receiver<bool>) -> Vec<tokio::task::JoinHandle<()>> {
+    fn serve_beside(&self, stopped: &watch::Receiver<bool>) -> Vec<JoinHandle<()>> {
         let mut running = Vec::new();
         for device in &self.devices {
             let drive = device.served.drive.path().to_owned();
@@ -175,8 +187,10 @@ impl DriveServer {
         let listed = self.devices.iter().map(|device| Listed {
             device: device.served.name.clone(),
             drive: device.served.drive.path().display().to_string(),
+            full: false,
         });
         let listed: Vec<Listed> = listed.collect();
+        let full: Vec<_> = self.devices.iter().map(|one| one.is_full.clone()).collect();
         let names: Arc<[String]> = listed.iter().map(|one| one.device.clone()).collect();
         let other = async move |InPath(parts): InPath<Vec<(String, String)>>| {
             let device = parts.first().map_or("", |(_, device)| device);
@@ -185,8 +199,15 @@ impl DriveServer {
                 false => no_drive(device),
             }
         };
+        let drives = async move || {
+            let mut listed = listed.clone();
+            for (one, is_full) in listed.iter_mut().zip(&full) {
+                one.full = is_full.load(Ordering::Relaxed);
+            }
+            Json(listed)
+        };
         let mut router = Router::new()
-            .route("/v1/drives", get(async move || Json(listed.clone())))
+            .route("/v1/drives", get(drives))
             .route("/v1/openapi.yaml", get(openapi))
             .route("/v1/drives/{device}", any(other.clone()))
             .route("/v1/drives/{device}/{*call}", any(other));

@@ -6,6 +6,7 @@
 
 mod client;
 mod drives;
+mod fullness;
 pub mod keys;
 mod live;
 pub mod memory;
