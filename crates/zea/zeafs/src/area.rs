@@ -14,10 +14,7 @@ use device::ZonedDevice;
 use std::collections::VecDeque;
 use zone::{ByteOffset, Geometry, ZoneAddress, ZoneId, ZoneKind};
 
-/// How far after the last complete frame later ones are searched for, where no write pointer bounds the search.
-const LOOK_AHEAD: u64 = 4 << 20;
-
-/// Bytes of one read in this search.
+/// Bytes of one read in the search for later frames.
 const LOOK_AT_ONCE: u64 = 1 << 20;
 
 /// Zones that are partly written at a time: two of metadata while a checkpoint is written, one of files, one of
@@ -228,10 +225,6 @@ impl Area {
     /// torn. An area that was being overwritten by a new checkpoint has older frames only.
     pub fn refuse_later(&self, device: &dyn ZonedDevice, behind: u64, last: &Frame) -> Result<()> {
         let end = self.written(device)?;
-        let end = match self.is_sequential {
-            true => end,
-            false => end.min(behind + LOOK_AHEAD),
-        };
         let g = device.geometry();
         let block = u64::from(g.block_size);
         let mut at = behind;

@@ -1,10 +1,26 @@
 //! Damage that concerns a part, or that must not be taken for something else.
 
+#[path = "../../zea/tests/support/unreadable.rs"]
+mod unreadable;
+
 use crate::support::{bytes, format, geometry, mount, read, write};
+use device::changed::Changed;
 use device::{MemoryDrive, ZonedDevice};
+use runtime::Runtime;
 use std::sync::Arc;
-use zeafs::{Directories, Error, Examined};
-use zone::{ByteOffset, ZoneAddress, ZoneId};
+use unreadable::Unreadable;
+use zeafs::{Directories, Error, Examined, ZeaFs};
+use zone::{ByteOffset, Geometry, ZoneAddress, ZoneCondition, ZoneId};
+
+/// Zones whose halves are larger than one read of a search.
+fn large_zones() -> Geometry {
+    Geometry {
+        block_size: 4096,
+        zone_size: 32 << 20,
+        zone_capacity: 32 << 20,
+        ..geometry(10, 1, 0)
+    }
+}
 
 /// LevelDB takes what it can read of a damaged log for all of it. The database that has one is not opened, which begins with a
 /// lock; all others are.
@@ -158,4 +174,24 @@ fn either_zone_for_metadata_may_go_back_behind_an_unmount() {
             }
         }
     }
+}
+/// One flipped bit in a large checkpoint, which frames of acknowledged syncs follow far behind.
+#[test]
+fn damage_in_a_checkpoint_of_any_size_is_told() {
+    let device = Arc::new(MemoryDrive::new(large_zones()).unwrap());
+    format(&*device);
+    let fs = mount(device.clone()).unwrap();
+    for n in 0..1200 {
+        fs.create(&format!("{n:0>4000}")).unwrap();
+    }
+    fs.unmount().unwrap();
+    let fs = mount(device.clone()).unwrap();
+    write(&fs, "acked", b"acked").unwrap();
+    drop(fs);
+    let middle = (16 << 20) + (2 << 20);
+    device.decay(ZoneAddress::new(ZoneId(0), middle), 4096, |block| {
+        block[7] ^= 1
+    });
+    let mounted = mount(device).map(|fs| fs.list("acked"));
+    assert!(matches!(mounted, Err(Error::Corrupt { .. })), "{mounted:?}");
 }

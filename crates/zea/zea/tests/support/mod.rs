@@ -2,6 +2,8 @@
 
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
+pub mod unreadable;
+
 use device::ZonedDevice;
 use runtime::Runtime;
 use std::sync::Arc;
