@@ -1,5 +1,6 @@
 //! `zea mkfs --fs`, and `zea ls|df|fsck|rm` on a drive with ZEAFS.
 
+use super::NOT_READ;
 use super::taken_out::no_such_file;
 use crate::args::ZeaMkfs;
 use crate::drive_file;
@@ -123,6 +124,9 @@ pub fn fsck(
         *errors.entry(kind.to_owned()).or_default() += 1;
         details.push(detail);
     };
+    if let Some(error) = examined.unread() {
+        tell(NOT_READ, error.to_string());
+    }
     let found = examined.contradictions(drive)?;
     for error in found {
         tell("extent that is not on the drive", error);

@@ -197,6 +197,9 @@ fn found(instance: &Instance) -> CommandResult<Vec<Placed>> {
     Ok(all)
 }
 
+/// The kind of damage that [`Examined::unread`] tells of.
+const NOT_READ: &str = "metadata that cannot be read";
+
 /// The ZEAFS on a drive, if its extents belong to one.
 fn file_system(path: &Path) -> CommandResult<Option<(Drive, Examined)>> {
     let drive = drive_file::open_read_only(path)?;
@@ -204,6 +207,9 @@ fn file_system(path: &Path) -> CommandResult<Option<(Drive, Examined)>> {
         return Ok(None);
     }
     let examined = Examined::of(&drive)?;
+    if let Some(error) = examined.unread() {
+        eprintln!("zonestore: {NOT_READ}: {error}; what is shown may be older than what is there");
+    }
     Ok(Some((drive, examined)))
 }
 

@@ -17,6 +17,9 @@ use zone::{ByteOffset, Geometry, ZoneAddress, ZoneId, ZoneKind};
 /// Bytes of one read in the search for later frames.
 const LOOK_AT_ONCE: u64 = 1 << 20;
 
+/// Blocks that this search passes over because they cannot be read. If there are more, the area cannot be read.
+const MOST_UNREADABLE: u64 = 64;
+
 /// Zones that are partly written at a time: two of metadata while a checkpoint is written, one of files, one of
 /// the cleaner.
 const LEAST_ACTIVE: u32 = 4;
@@ -145,14 +148,19 @@ impl Area {
         Ok(!matches!(Frame::decode(&bytes), Decoded::Nothing))
     }
 
-    /// Reads the area; `None` if it has no complete checkpoint.
-    pub fn read(&self, device: &dyn ZonedDevice) -> Result<Option<Found>> {
+    /// Reads the area: its frames, `None` if it has no complete checkpoint, and the drive's error if one ended
+    /// the reading.
+    pub fn read(&self, device: &dyn ZonedDevice) -> Result<(Option<Found>, Option<Error>)> {
         let written = self.written(device)?;
         let g = device.geometry();
         let mut at = 0;
         let mut found: Option<Found> = None;
         loop {
-            let (frame, bytes) = match self.frame(device, at, written)? {
+            let looked = match self.frame(device, at, written) {
+                Err(error) if error.is_unreadable() => return Ok((found, Some(error))),
+                looked => looked?,
+            };
+            let (frame, bytes) = match looked {
                 Ok(whole) => whole,
                 Err(Some(version)) if at == 0 => {
                     return Err(Error::UnsupportedVersion {
@@ -195,7 +203,7 @@ impl Area {
             }
             at = end;
         }
-        Ok(found)
+        Ok((found, None))
     }
 
     /// Whether there is a torn or damaged frame after `last`, the last complete frame, which ends at `end`.
@@ -222,19 +230,33 @@ impl Area {
     /// which is an error.
     ///
     /// `last` is the last complete frame after the newest checkpoint. Frames that were in flight with it may be
-    /// torn. An area that was being overwritten by a new checkpoint has older frames only.
-    pub fn refuse_later(&self, device: &dyn ZonedDevice, behind: u64, last: &Frame) -> Result<()> {
+    /// torn. An area that was being overwritten by a new checkpoint has older frames only. Returns the number of
+    /// blocks that cannot be read.
+    pub fn refuse_later(&self, device: &dyn ZonedDevice, behind: u64, last: &Frame) -> Result<u64> {
         let end = self.written(device)?;
         let g = device.geometry();
         let block = u64::from(g.block_size);
-        let mut at = behind;
-        let (mut window, mut seen) = (Vec::new(), behind);
+        let (mut at, mut unreadable) = (behind, 0);
+        // Blocks before `singly` are read one at a time.
+        let (mut window, mut seen, mut singly) = (Vec::new(), behind, behind);
         while at + block <= end {
             // One read covers many blocks, since hardly any of them begins a frame.
             if at + block > seen {
-                let bytes = (end - at).min(LOOK_AT_ONCE) / block * block;
+                let most = if at < singly { block } else { LOOK_AT_ONCE };
+                let bytes = (end - at).min(most) / block * block;
                 window.resize(bytes as usize, 0);
-                device.read(self.place(g, at), &mut window)?;
+                if let Err(error) = device.read(self.place(g, at), &mut window) {
+                    let error = Error::from(error);
+                    unreadable += u64::from(bytes == block);
+                    if !error.is_unreadable() || unreadable > MOST_UNREADABLE {
+                        return Err(error);
+                    }
+                    match bytes == block {
+                        true => at += block,
+                        false => singly = at + bytes,
+                    }
+                    continue;
+                }
                 seen = at + bytes;
             }
             let mut step = block;
@@ -242,7 +264,15 @@ impl Area {
             let may_begin = window
                 .get(here as usize..)
                 .is_some_and(|block| matches!(Frame::decode(block), Decoded::Header(..)));
-            if may_begin && let Ok((frame, _)) = self.frame(device, at, end)? {
+            let looked = match may_begin {
+                true => self.frame(device, at, end),
+                false => Ok(Err(None)),
+            };
+            let looked = match looked {
+                Err(error) if error.is_unreadable() => Err(None),
+                looked => looked?,
+            };
+            if let Ok((frame, _)) = looked {
                 step = g.round_up(frame.bytes());
                 let durable = frame.behind_durable();
                 let tells = |durable| (frame.epoch, durable) > (last.epoch, last.number);
@@ -257,7 +287,34 @@ impl Area {
             }
             at += step;
         }
-        Ok(())
+        Ok(unreadable)
+    }
+
+    /// Whether nothing newer than `last` can have been durable in this area, whose checkpoint cannot be read.
+    ///
+    /// The first block says so, as a newer checkpoint would begin there. If that is one of the `unreadable` blocks and
+    /// the only one, [`Self::refuse_later`] would have found frame 1 of a newer checkpoint.
+    pub fn is_older(
+        &self,
+        device: &dyn ZonedDevice,
+        last: &Frame,
+        unreadable: u64,
+    ) -> Result<bool> {
+        let g = device.geometry();
+        let mut block = vec![0; g.block_size as usize];
+        if let Err(error) = device.read(self.place(g, 0), &mut block) {
+            let error = Error::from(error);
+            return match error.is_unreadable() {
+                true => Ok(unreadable == 1),
+                false => Err(error),
+            };
+        }
+        Ok(match Frame::decode(&block) {
+            Decoded::Header(frame, _) | Decoded::OtherVersion(_, frame, _) => {
+                frame.uuid != last.uuid || frame.epoch <= last.epoch
+            }
+            Decoded::Nothing => true,
+        })
     }
 }
 

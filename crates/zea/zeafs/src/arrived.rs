@@ -40,7 +40,7 @@ impl<'a> Arrivals<'a> {
             return Ok(*seen);
         }
         let has = match self.look(inode, piece) {
-            Err(error) if error.is_of_place() && !error.is_damage() => true,
+            Err(error) if error.is_unreadable() => true,
             looked => looked?,
         };
         self.seen.insert(piece.at, has);

@@ -99,15 +99,20 @@ impl Error {
         )
     }
 
-    /// Whether the data to be read is damaged or unreadable, while data elsewhere may be intact.
-    pub(crate) fn is_of_place(&self) -> bool {
+    /// Whether the drive cannot read the data, while data elsewhere may be readable.
+    pub(crate) fn is_unreadable(&self) -> bool {
         let is_read = |error: &ZoneError| match error {
             ZoneError::Io { command, .. } | ZoneError::Offline { command, .. } => {
                 *command == ZoneCommand::Read
             }
             _ => false,
         };
-        self.is_damage() || self.of_drive().is_some_and(is_read)
+        self.of_drive().is_some_and(is_read)
+    }
+
+    /// Whether the data to be read is damaged or unreadable, while data elsewhere may be intact.
+    pub(crate) fn is_of_place(&self) -> bool {
+        self.is_damage() || self.is_unreadable()
     }
 
     /// Whether the drive, or the host's disk under it, has no room.

@@ -44,24 +44,31 @@ impl Examined {
     /// The drive's error.
     pub fn is_there(device: &dyn ZonedDevice) -> Result<bool> {
         match areas(device.geometry()) {
+            // One of the two zones may be unreadable.
             Ok((areas, _)) if areas[0].is_sequential => {
                 Ok(areas[0].begins(device)? || areas[1].begins(device)?)
             }
             Ok((areas, _)) => Ok(head::is_there(device)?
                 || areas[0].begins(device)?
                 || areas[1].begins(device)?
-                    && !matches!(Newest::find(device), Err(Error::NotFormatted))),
+                    && !matches!(Newest::readable(device), Err(Error::NotFormatted))),
             Err(_) => Ok(false),
         }
     }
 
-    /// Reads names and maps.
+    /// Reads names and maps. What cannot be read is left out, see [`Self::unread`].
     ///
     /// # Errors
     /// There is no file system, or one of another version or shape; it is damaged; or the drive's error.
     pub fn of(device: &dyn ZonedDevice) -> Result<Self> {
-        let newest = Newest::find(device)?;
+        let newest = Newest::readable(device)?;
         Ok(Self { newest })
+    }
+
+    /// Why a part of the metadata was not read. It may hold a newer state than this one, so such a drive cannot be
+    /// mounted.
+    pub const fn unread(&self) -> Option<&Error> {
+        self.newest.unread.as_ref()
     }
 
     /// The file system's identity, as hexadecimal digits.

@@ -72,6 +72,7 @@ impl ZeaFs {
                     left_out,
                     ..
                 },
+            ..
         } = Newest::find(&*device)?;
         if left_out > 0 {
             tracing::info!(frames = left_out, "a sync was cut short");

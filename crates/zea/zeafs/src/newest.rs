@@ -17,6 +17,8 @@ pub(crate) struct Newest {
     /// Index of the area that holds the last frame.
     pub current: usize,
     pub replayed: Replayed,
+    /// Why a part of the areas that may hold a newer state was not read.
+    pub unread: Option<Error>,
 }
 
 impl Newest {
@@ -27,8 +29,15 @@ impl Newest {
     /// is there then.
     ///
     /// # Errors
-    /// There is no file system, or one of another version or shape; it is damaged; or the drive's error.
+    /// There is no file system, or one of another version or shape; it is damaged; or the drive's error, also if only
+    /// what may be a newer state cannot be read.
     pub fn find(device: &dyn ZonedDevice) -> Result<Self> {
+        let mut found = Self::readable(device)?;
+        found.unread.take().map_or(Ok(found), Err)
+    }
+
+    /// As [`Self::find`], but leaves out what cannot be read.
+    pub fn readable(device: &dyn ZonedDevice) -> Result<Self> {
         // A drive that is too small cannot hold a file system of ours.
         let (areas, zones) = areas(device.geometry())?;
         if areas[0].is_sequential {
@@ -55,7 +64,7 @@ impl Newest {
         })
     }
 
-    /// As [`Self::find`], of the file system with this UUID. Without one, all frames must have the same.
+    /// As [`Self::readable`], of the file system with this UUID. Without one, all frames must have the same.
     fn of(
         device: &dyn ZonedDevice,
         areas: [Area; 2],
@@ -63,8 +72,10 @@ impl Newest {
         uuid: Option<[u8; 16]>,
     ) -> Result<Self> {
         let mut found: Vec<(usize, Found)> = Vec::new();
+        let mut errors = [None, None];
         for (place, area) in areas.iter().enumerate() {
-            let here = area.read(device)?;
+            let (here, error) = area.read(device)?;
+            errors[place] = error;
             let is_ours = |found: &Found| uuid.is_none_or(|uuid| found.last.uuid == uuid);
             found.extend(here.filter(is_ours).map(|found| (place, found)));
         }
@@ -80,11 +91,35 @@ impl Newest {
             });
         }
         found.sort_by_key(|(_, found)| found.last.epoch);
-        let (current, newest) = found.pop().ok_or(Error::NotFormatted)?;
+        let Some((current, newest)) = found.pop() else {
+            let error = errors.into_iter().flatten().next();
+            return Err(error.unwrap_or(Error::NotFormatted));
+        };
+        let has_older = !found.is_empty();
         same_shape(&newest.last, device)?;
-        for (place, area) in areas.iter().enumerate() {
-            let behind = if place == current { newest.end } else { 0 };
-            area.refuse_later(device, behind, &newest.last)?;
+        let mut unread = None;
+        for ((place, area), error) in areas.iter().enumerate().zip(errors) {
+            let is_current = place == current;
+            let behind = if is_current { newest.end } else { 0 };
+            // A whole checkpoint that is older shows that the area has nothing newer.
+            let may_be_newer = is_current || !has_older;
+            let searched = area.refuse_later(device, behind, &newest.last);
+            let error = match (searched, error) {
+                (Ok(unreadable), Some(_))
+                    if !is_current && area.is_older(device, &newest.last, unreadable)? =>
+                {
+                    None
+                }
+                (Err(found), error)
+                    if !found.is_unreadable() && (error.is_none() || !may_be_newer) =>
+                {
+                    return Err(found);
+                }
+                (searched, error) => error.or(searched.err()),
+            };
+            if may_be_newer {
+                unread = unread.or(error);
+            }
         }
         let at = areas[current].address(0);
         let replayed = Replayed::of(device, newest.frames, at, &zones)?;
@@ -103,6 +138,7 @@ impl Newest {
             zones,
             current,
             replayed,
+            unread,
         })
     }
 }
@@ -110,8 +146,9 @@ impl Newest {
 impl Area {
     /// Whether an extent of a file is where the area says, in a zone that a reset would have emptied.
     fn has_extent(&self, device: &dyn ZonedDevice, zones: &[ZoneId]) -> Result<bool> {
-        let Some(found) = self.read(device)? else {
-            return Ok(false);
+        let (found, error) = self.read(device)?;
+        let Some(found) = found else {
+            return error.map_or(Ok(false), Err);
         };
         let replayed = match Replayed::of(device, found.frames, self.address(0), zones) {
             Err(error) if error.is_damage() => return Ok(false),

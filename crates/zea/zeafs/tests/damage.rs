@@ -195,3 +195,91 @@ fn damage_in_a_checkpoint_of_any_size_is_told() {
     let mounted = mount(device).map(|fs| fs.list("acked"));
     assert!(matches!(mounted, Err(Error::Corrupt { .. })), "{mounted:?}");
 }
+/// Where a mount cannot read a part of the metadata, it has all files or is refused. It is not refused for blocks that
+/// hold nothing or something older, and an examination finds the files in either case.
+#[test]
+fn metadata_that_cannot_be_read() {
+    const AREAS: [u64; 2] = [2, 4096];
+    let names = [0, 1, 2].map(|n| format!("{n:0>4000}"));
+    let device = Arc::new(MemoryDrive::new(large_zones()).unwrap());
+    format(&*device);
+    let fs = mount(device.clone()).unwrap();
+    for name in &names {
+        write(&fs, name, name.as_bytes()).unwrap();
+    }
+    fs.unmount().unwrap();
+    mount(device.clone()).unwrap().unmount().unwrap();
+    let clean = device.snapshot();
+    // The last checkpoint is in the second area then.
+    let fs = mount(device.clone()).unwrap();
+    write(&fs, "acked", b"acked").unwrap();
+    drop(fs);
+    let killed = device.snapshot();
+    let drive = |image: &MemoryDrive, from: u64, blocks: u64| {
+        let change = Unreadable(4096 * from..4096 * (from + blocks));
+        let drive = image.snapshot();
+        Arc::new(Changed { drive, change })
+    };
+    let has_all = |drive: &dyn ZonedDevice| {
+        let examined = Examined::of(drive).unwrap();
+        names.iter().all(|name| examined.file(name).is_some())
+    };
+    // In blocks: each area has a checkpoint of three or four and then a frame.
+    for (from, blocks, mounts) in [
+        (AREAS[0] + 256, 1, true),
+        (AREAS[0] + 259, 64, true),
+        (AREAS[0] + 259, 65, false),
+        (AREAS[1] + 256, 1, true),
+        (AREAS[1], 1, true),
+        (AREAS[1] + 1, 1, true),
+        (AREAS[1] + 1, 2, true),
+        (AREAS[1], 2, false),
+        (AREAS[1], 4096, false),
+        (AREAS[0], 1, false),
+        (AREAS[0] + 1, 1, false),
+        (AREAS[0], 4094, false),
+    ] {
+        let told = format!("{blocks} from {from}");
+        let drive = drive(&clean, from, blocks);
+        assert!(has_all(&*drive), "{told}");
+        let unread = Examined::of(&*drive).unwrap().unread().cloned();
+        assert_eq!(unread.is_none(), mounts, "{told}: {unread:?}");
+        let mounted = mount(drive);
+        match mounted {
+            Ok(fs) => assert!(mounts && read(&fs, &names[2]).is_ok(), "{told}"),
+            Err(error) => assert!(!mounts && !error.is_damage(), "{told}: {error}"),
+        }
+    }
+    let mut mounts = 0;
+    for (image, acked) in [(&clean, false), (&killed, true)] {
+        for from in AREAS.iter().flat_map(|area| *area..area + 10) {
+            for blocks in 1..12 {
+                if let Ok(fs) = mount(drive(image, from, blocks)) {
+                    mounts += 1;
+                    assert_eq!(fs.list("").len(), 3 + usize::from(acked));
+                }
+            }
+        }
+    }
+    assert!(mounts > 50, "{mounts}");
+}
+/// One of two sequential zones for metadata is gone: nobody knows whether it was the newer one, so nothing is mounted,
+/// and files can be taken out.
+#[test]
+fn a_zone_for_metadata_that_is_gone() {
+    for zone in [ZoneId(0), ZoneId(1)] {
+        let device = Arc::new(MemoryDrive::new(geometry(11, 0, 0)).unwrap());
+        format(&*device);
+        let fs = mount(device.clone()).unwrap();
+        write(&fs, "a", b"a").unwrap();
+        fs.unmount().unwrap();
+        device.set_condition(zone, ZoneCondition::Offline).unwrap();
+        assert!(Examined::is_there(&*device).unwrap());
+        let examined = Examined::of(&*device).unwrap();
+        assert!(examined.unread().is_some());
+        let file = examined.file("a").unwrap();
+        assert_eq!(Examined::read(&*device, &file, 0, 9).unwrap(), b"a");
+        let mounted = mount(device);
+        assert!(matches!(mounted, Err(Error::Drive(_))), "{mounted:?}");
+    }
+}
