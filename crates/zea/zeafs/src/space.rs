@@ -202,7 +202,8 @@ impl Space {
             if room >= least.min(Instance::largest(self.geometry())) {
                 return Ok(room);
             }
-            self.leave(stream, room == 0);
+            let is_full = instance.written() >= self.geometry().zone_capacity;
+            self.leave(stream, is_full);
         }
         let tenant = match stream {
             Stream::Moved => CLEANER,
@@ -232,7 +233,8 @@ impl Space {
             }
             Err(error) => {
                 let error = Error::from(error);
-                match error.is_no_space() {
+                let is_of_limit = error.of_drive().is_some_and(appender::is_of_limit);
+                match error.is_no_space() || is_of_limit {
                     // The zone is as good as others.
                     true => self.sharing.give_back(zone),
                     false => self.sharing.retire(zone),

@@ -224,6 +224,57 @@ fn a_full_drive_says_so_and_goes_on_when_something_is_removed() {
     }
 }
 
+fn active(device: &MemoryDrive) -> usize {
+    let g = device.geometry();
+    let report = device.report(ZoneId(0), g.zone_count).unwrap();
+    report
+        .iter()
+        .filter(|zone| zone.condition.is_active())
+        .count()
+}
+/// A zone that is left with one free block, as by the longer lines, is finished: it would stay active.
+#[test]
+fn zones_that_are_left_are_not_active() {
+    for (length, lines) in [(900, 90), (1600, 54)] {
+        let device = Arc::new(MemoryDrive::new(geometry(11, 0, 6)).unwrap());
+        format(&*device);
+        let fs = mount(device.clone()).unwrap();
+        let mut log = fs.create("log").unwrap();
+        for n in 0..lines {
+            log.append(&bytes(n, length)).unwrap();
+            log.sync().unwrap_or_else(|error| panic!("{n}: {error}"));
+            assert!(active(&device) <= 3, "{n}");
+        }
+    }
+}
+/// Others hold the drive's active zones: that costs no zone.
+#[test]
+fn a_zone_that_may_not_be_active_is_free_again() {
+    let device = Arc::new(MemoryDrive::new(geometry(11, 0, 6)).unwrap());
+    format(&*device);
+    let fs = mount(device.clone()).unwrap();
+    let others: Vec<ZoneId> = (6..11).map(ZoneId).take(6 - active(&device)).collect();
+    for zone in &others {
+        device.open(*zone).unwrap();
+    }
+    let free = fs.usage().free_zones;
+    let mut writer = fs.create("a").unwrap();
+    writer.append(&bytes(1, 700)).unwrap();
+    for _ in 0..3 {
+        let refused = writer.sync();
+        assert!(
+            matches!(&refused, Err(error) if error.of_drive().is_some_and(appender::is_of_limit)),
+            "{refused:?}"
+        );
+    }
+    assert_eq!(fs.usage().free_zones, free);
+    for zone in others {
+        device.close(zone).unwrap();
+    }
+    writer.sync().unwrap();
+    assert!(read(&fs, "a").unwrap() == bytes(1, 700));
+}
+
 /// An append that succeeds has space on the drive, also while its bytes wait in memory: appends for which there is none
 /// fail, and an unmount never does.
 #[test]
