@@ -143,6 +143,10 @@ impl Inner {
         let many = files.flat_map(|(inode, file)| runs(*inode, file, small));
         let many: Vec<Run> = many.filter(|run| run.parts.len() > 2).collect();
         for run in many {
+            // Without the zones kept for the cleaner, none could be freed any more.
+            if self.space.stored(run.length) > self.space.room_to_move() {
+                continue;
+            }
             let Err(error) = self.move_run(&run) else {
                 continue;
             };

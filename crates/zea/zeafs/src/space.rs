@@ -149,19 +149,28 @@ impl Space {
 
     /// Bytes of file data that certainly fit on the drive without cleaning.
     pub fn room_for_files(&self) -> u64 {
+        self.room_in(|stream| matches!(stream, Stream::Files(_)))
+    }
+
+    /// Bytes of data that certainly can be moved without a zone that cleaning may need.
+    pub fn room_to_move(&self) -> u64 {
+        self.room_in(|stream| *stream == Stream::Moved)
+    }
+
+    /// Bytes of data that certainly fit into the zones of these streams and the zones that are free for files.
+    fn room_in(&self, is_one: impl Fn(&Stream) -> bool) -> u64 {
         let g = self.geometry();
         // The rest of a zone below the smallest piece stays unused, and a piece that is split between zones has
         // metadata in both.
         let lost = self.least_room() + u64::from(g.block_size);
-        let files = self.streams.iter();
-        let files = files.filter(|(stream, _)| matches!(stream, Stream::Files(_)));
-        let open = files.map(|(_, instance)| instance.room().saturating_sub(lost));
+        let streams = self.streams.iter().filter(|(stream, _)| is_one(stream));
+        let open = streams.map(|(_, instance)| instance.room().saturating_sub(lost));
         let empty = Instance::largest(g).saturating_sub(lost);
         open.sum::<u64>() + u64::from(self.free_for_files()) * empty
     }
 
     /// A zone with less room than this is not appended to any more.
-    fn least_room(&self) -> u64 {
+    pub fn least_room(&self) -> u64 {
         4 * u64::from(self.geometry().block_size)
     }
 

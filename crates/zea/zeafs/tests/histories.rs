@@ -224,6 +224,27 @@ fn a_full_drive_says_so_and_goes_on_when_something_is_removed() {
     }
 }
 
+/// Small pieces are put together in such zones only as the cleaner does not need.
+#[test]
+fn putting_pieces_together_leaves_the_cleaner_its_zones() {
+    let device = Arc::new(MemoryDrive::new(geometry(14, 1, 0)).unwrap());
+    format(&*device);
+    let fs = mount(device).unwrap();
+    for n in 0..15 {
+        write(&fs, &format!("{n}"), &bytes(n, 20)).unwrap();
+    }
+    let mut logs = ["A", "B"].map(|name| fs.create(name).unwrap());
+    for n in 0..200 {
+        let log = &mut logs[n % 2];
+        log.append(&bytes(n as u64, 900)).unwrap();
+        log.sync().unwrap_or_else(|error| panic!("{n}: {error}"));
+    }
+    for (first, name) in [(0, "A"), (1, "B")] {
+        let lines = (first..200).step_by(2).flat_map(|n| bytes(n, 900));
+        assert!(read(&fs, name).unwrap() == lines.collect::<Vec<u8>>());
+    }
+}
+
 fn active(device: &MemoryDrive) -> usize {
     let g = device.geometry();
     let report = device.report(ZoneId(0), g.zone_count).unwrap();
