@@ -8,11 +8,15 @@ use crate::inner::Inner;
 use crate::reader::{Part, read_pieces};
 use crate::streams::Stream;
 use std::collections::{BTreeMap, BTreeSet};
+use zea::Instance;
 use zone::ZoneId;
 use zone_alloc::{Candidate, CleaningPolicy, Greedy, Pressure, ZoneView};
 
 /// Most bytes that are moved as one extent, unless a single piece is larger.
 const MOST_TOGETHER: u64 = 4 << 20;
+
+/// A zone is cleaned only if more than one byte in this many is dead.
+const LEAST_DEAD: u64 = 64;
 
 /// Pieces below this size are merged with their neighbours if the map gets large.
 const SMALL: u64 = 64 << 10;
@@ -92,7 +96,7 @@ impl Inner {
         files.map(|(inode, file)| (*inode, file))
     }
 
-    /// The zone with the least live data to move.
+    /// The zone with the least live data to move. Zones with hardly any dead bytes are moved only if that frees a zone.
     fn victim(&self, without: &BTreeSet<ZoneId>) -> Option<ZoneId> {
         let g = self.space.geometry();
         let mut live: BTreeMap<ZoneId, u64> = BTreeMap::new();
@@ -103,6 +107,9 @@ impl Inner {
             // Includes the metadata of the extent that the run will be moved to.
             *live.entry(run.zone).or_default() += g.round_up(run.length) + u64::from(g.block_size);
         }
+        // Moving data gains nothing from the end of a zone, which no piece fits into.
+        let unused = self.space.least_room();
+        let dead = |zone: &Candidate| zone.written.saturating_sub(zone.live);
         let written = self.space.full();
         let zones: Vec<Candidate> = written
             .filter(|(zone, _)| !without.contains(zone))
@@ -112,13 +119,19 @@ impl Inner {
                 written,
                 filled_at: 0,
             })
+            .filter(|zone| dead(zone) > unused.max(zone.written / LEAST_DEAD))
             .collect();
+        let gained = zones.iter().map(dead).sum::<u64>() + self.space.room_to_move();
         let view = ZoneView {
             zones: &zones,
             now: 0,
         };
+        let least = match gained >= Instance::largest(g) {
+            true => Pressure::Any,
+            false => Pressure::Urgent,
+        };
         let choose = |pressure| Greedy.choose(view, pressure);
-        let chosen = choose(Pressure::Urgent).or_else(|| choose(Pressure::Any));
+        let chosen = choose(Pressure::Urgent).or_else(|| choose(least));
         chosen.map(|victim| victim.zone)
     }
 

@@ -224,6 +224,24 @@ fn a_full_drive_says_so_and_goes_on_when_something_is_removed() {
     }
 }
 
+/// An append for which there is no room moves no data in vain.
+#[test]
+fn a_full_drive_is_not_cleaned_in_vain() {
+    let device = Arc::new(MemoryDrive::new(geometry(14, 1, 0)).unwrap());
+    format(&*device);
+    let fs = mount(device).unwrap();
+    let put = |n: u64| write(&fs, &format!("{n}"), &bytes(n, 1500));
+    let count = (0..).take_while(|n| put(*n).is_ok()).count() as u64;
+    assert!(count > 100, "{count}");
+    let before = fs.usage().moved_bytes;
+    for n in 0..2 {
+        let refused = put(count + n);
+        assert!(matches!(refused, Err(Error::NoSpace)), "{refused:?}");
+    }
+    let moved = fs.usage().moved_bytes - before;
+    assert!(moved <= 24 << 10, "{moved}");
+}
+
 /// Small pieces are put together in such zones only as the cleaner does not need.
 #[test]
 fn putting_pieces_together_leaves_the_cleaner_its_zones() {
