@@ -1,7 +1,7 @@
 //! Appends to files.
 
 use crate::error::{Error, Result};
-use crate::format::operation::Operation;
+use crate::format::operation::{Operation, Piece};
 use crate::inner::Inner;
 use crate::shared::Shared;
 use crate::streams::Lifetime;
@@ -11,6 +11,9 @@ use std::sync::Arc;
 /// Bytes of a file that are buffered before they are written to an extent, unless a sync comes first (section 5
 /// of the paper).
 pub const WRITE_BUFFER: usize = 5 << 20;
+
+/// Bytes of metadata of a truncate.
+const TRUNCATE: u64 = 17;
 
 /// A file that is appended to. Dropping it writes out its buffer, as [`Self::close`] does.
 #[derive(Debug)]
@@ -97,6 +100,9 @@ impl Writer {
     }
 
     /// Truncates the file to `size` bytes.
+    ///
+    /// # Errors
+    /// The file is shorter; [`Error::MetadataFull`] if the size is inside a piece; or the drive's error.
     pub fn truncate(&mut self, size: u64) -> Result<()> {
         let mut inner = self.inner()?;
         inner.write_out(self.inode, self.lifetime)?;
@@ -109,7 +115,15 @@ impl Writer {
             });
         }
         let inode = self.inode;
-        if inner.map.files.contains_key(&inode) {
+        if let Some(file) = inner.map.files.get(&inode) {
+            let begins = |piece: &Piece| piece.file_offset;
+            let is_whole = size == 0
+                || size == found
+                || file.pieces.binary_search_by_key(&size, begins).is_ok();
+            // A checkpoint has an operation for a piece that is cut.
+            if !is_whole {
+                inner.may_grow(TRUNCATE)?;
+            }
             inner.change(Operation::Truncate { inode, size });
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! The log for metadata is full: nothing more is accepted than it has room for, so that a mount can always write.
 
-use crate::support::{bytes, format, geometry, mount, read};
+use crate::support::{bytes, format, geometry, mount, read, write};
 use device::MemoryDrive;
 use std::sync::Arc;
 use zeafs::{Error, ZeaFs};
@@ -31,6 +31,34 @@ fn fill(fs: &ZeaFs, first: usize, syncs: bool) -> usize {
             }
         }
     }
+}
+
+/// A file that is cut inside a piece takes more of the metadata.
+#[test]
+fn a_truncate_has_room_in_the_metadata() {
+    let device = Arc::new(MemoryDrive::new(geometry(14, 1, 0)).unwrap());
+    format(&*device);
+    let fs = mount(device.clone()).unwrap();
+    let put = |n: usize| write(&fs, &format!("{n:03}"), &bytes(n as u64, 20));
+    let count = (0..).take_while(|n| put(*n).is_ok()).count();
+    assert!(count > 100, "{count}");
+    fs.unmount().unwrap();
+    let fs = mount(device.clone()).unwrap();
+    let mut cut = 0;
+    for n in 0..count {
+        match fs.reopen(&format!("{n:03}")).unwrap().truncate(1) {
+            Ok(()) => cut += 1,
+            Err(error) => assert!(matches!(error, Error::MetadataFull { .. }), "{error}"),
+        }
+        fs.sync_metadata().unwrap();
+    }
+    assert!(cut < count, "{cut}");
+    // These need none.
+    fs.reopen("000").unwrap().truncate(0).unwrap();
+    fs.unmount().unwrap();
+    let fs = mount(device).unwrap();
+    assert_eq!(fs.metadata("000").unwrap().size, 0);
+    assert_eq!(fs.metadata("001").unwrap().size, 1);
 }
 
 #[test]
