@@ -219,9 +219,12 @@ pub(crate) fn read_pieces(device: &dyn ZonedDevice, parts: &[Part]) -> Result<Ve
         let (first, last) = (from / CHUNK, (from + length - 1) / CHUNK);
         let start = first * CHUNK;
         let end = ((last + 1) * CHUNK).min(piece.length);
-        let at = ZoneAddress::new(piece.at.zone, piece.at.offset + start);
-        let mut bytes = vec![0; g.round_up(end - start) as usize];
+        // A block may have several chunks.
+        let before = start % u64::from(g.block_size);
+        let at = ZoneAddress::new(piece.at.zone, piece.at.offset + start - before);
+        let mut bytes = vec![0; g.round_up(before + end - start) as usize];
         device.read(g.absolute(at), &mut bytes)?;
+        bytes.drain(..before as usize);
         bytes.truncate((end - start) as usize);
         for (chunk, number) in bytes.chunks(CHUNK as usize).zip(first..) {
             let found = checksum(CrcAlgorithm::Crc32Iscsi, chunk);

@@ -283,3 +283,25 @@ fn a_zone_for_metadata_that_is_gone() {
         assert!(matches!(mounted, Err(Error::Drive(_))), "{mounted:?}");
     }
 }
+/// Blocks that are larger than the parts of a file that have a checksum each.
+#[test]
+fn large_blocks() {
+    let g = Geometry {
+        block_size: 64 << 10,
+        zone_size: 4 << 20,
+        zone_capacity: 4 << 20,
+        ..geometry(10, 1, 0)
+    };
+    let device = Arc::new(MemoryDrive::new(g).unwrap());
+    format(&*device);
+    let fs = ZeaFs::mount_with(device, Runtime::seeded(1), 5 << 20).unwrap();
+    let data = bytes(1, 100_000);
+    write(&fs, "a", &data).unwrap();
+    let reader = fs.open("a").unwrap();
+    for at in [0, 16_384, 20_000, 70_000, 99_100] {
+        let mut found = [0; 900];
+        assert_eq!(reader.read_at(at as u64, &mut found).unwrap(), 900, "{at}");
+        assert!(found == data[at..at + 900], "{at}");
+    }
+    assert!(read(&fs, "a").unwrap() == data);
+}
