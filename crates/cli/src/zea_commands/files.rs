@@ -35,12 +35,16 @@ pub fn mkfs(new: &ZeaMkfs, out: &mut Output) -> CommandResult {
     }
     let made = Examined::of(&drive)?;
     let zones = made.zones().len() as u64;
+    let most = made.most_bytes(drive.geometry());
     out.line(format_args!(
-        "{shown}: ZEAFS {}, {} for files",
+        "{shown}: ZEAFS {}, {} for files, whose checksums have room for at most {}",
         made.identity(),
-        count(zones, "zone")
+        count(zones, "zone"),
+        human(most)
     ))?;
-    out.value(&json!({ "path": shown.to_string(), "identity": made.identity(), "zones": zones }))
+    out.value(&json!({
+        "path": shown.to_string(), "identity": made.identity(), "zones": zones, "most_bytes": most,
+    }))
 }
 
 /// `zea ls`.
@@ -86,6 +90,7 @@ pub fn df(drive: &Drive, examined: &Examined, out: &mut Output) -> CommandResult
     );
     let live: u64 = live.values().sum();
     let reserved = u64::from(ZeaFs::KEPT_FOR_CLEANER);
+    let most = examined.most_bytes(drive.geometry());
     out.pairs(&[
         ("file system", format!("ZEAFS {}", examined.identity())),
         ("files", format!("{files}, {}", human(bytes))),
@@ -93,6 +98,13 @@ pub fn df(drive: &Drive, examined: &Examined, out: &mut Output) -> CommandResult
         (
             "dead",
             format!("{}: comes back when its zones are cleaned", human(dead)),
+        ),
+        (
+            "limit",
+            format!(
+                "{}: more checksums do not fit into the metadata",
+                human(most)
+            ),
         ),
         ("zones", format!("{empty} of {zones} are empty")),
         (
@@ -106,7 +118,7 @@ pub fn df(drive: &Drive, examined: &Examined, out: &mut Output) -> CommandResult
     ])?;
     out.value(&json!({
         "identity": examined.identity(), "files": files, "bytes": bytes, "live_bytes": live,
-        "written": written, "dead_bytes": dead, "zones": zones, "empty_zones": empty, "reserved_zones": reserved,
+        "written": written, "dead_bytes": dead, "zones": zones, "empty_zones": empty, "reserved_zones": reserved, "most_bytes": most,
     }))
 }
 

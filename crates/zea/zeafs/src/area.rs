@@ -69,6 +69,11 @@ pub(crate) fn areas(g: &Geometry) -> Result<([Area; 2], Vec<ZoneId>)> {
     Ok(([whole(zones[0]), whole(zones[1])], rest))
 }
 
+/// Most bytes of a checkpoint in areas of `room` bytes. The rest is for removals, and for moves by the cleaner.
+pub(crate) fn most_metadata(room: u64, g: &Geometry) -> u64 {
+    (room - room / 16).saturating_sub(4 * u64::from(g.block_size))
+}
+
 /// A frame and its operations.
 pub(crate) type Said = (Frame, Vec<Operation>);
 

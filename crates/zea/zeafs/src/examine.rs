@@ -1,14 +1,18 @@
 //! Examines a file system without mounting it. Nothing is written.
 
-use crate::area::areas;
+use crate::area::{areas, most_metadata};
 use crate::error::{Error, Result};
 use crate::file_map::File;
+use crate::format::operation::CHUNK;
 use crate::head;
 use crate::newest::Newest;
 use crate::reader::{parts, read_pieces};
 use device::ZonedDevice;
 use std::collections::BTreeMap;
-use zone::{ZoneAddress, ZoneCondition, ZoneId};
+use zone::{Geometry, ZoneAddress, ZoneCondition, ZoneId};
+
+/// Bytes of a checksum of a chunk.
+const SUM: u64 = 4;
 
 /// The file system as of its last commit, read-only.
 #[derive(Debug)]
@@ -46,7 +50,10 @@ impl Examined {
         match areas(device.geometry()) {
             // One of the two zones may be unreadable.
             Ok((areas, _)) if areas[0].is_sequential => {
-                Ok(areas[0].begins(device)? || areas[1].begins(device)?)
+                match areas.map(|area| area.begins(device)) {
+                    [Ok(true), _] | [_, Ok(true)] => Ok(true),
+                    [one, other] => Ok(one? || other?),
+                }
             }
             Ok((areas, _)) => Ok(head::is_there(device)?
                 || areas[0].begins(device)?
@@ -96,6 +103,12 @@ impl Examined {
     /// The zones of the two metadata areas.
     pub fn metadata_zones(&self) -> [ZoneId; 2] {
         self.newest.areas.map(|area| area.zone)
+    }
+
+    /// Most bytes of files for whose checksums the metadata has room; names and extents take some of it, too.
+    pub fn most_bytes(&self, g: &Geometry) -> u64 {
+        let room = self.newest.areas.map(|area| area.room);
+        most_metadata(room[0].min(room[1]), g) / SUM * CHUNK
     }
 
     /// Live bytes of files in each zone, including padding and metadata of extents.

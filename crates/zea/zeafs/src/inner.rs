@@ -1,7 +1,7 @@
 //! The state of a mounted file system that one lock guards: the map, its uncommitted changes, buffers, and
 //! zones.
 
-use crate::area::MetadataLog;
+use crate::area::{MetadataLog, most_metadata};
 use crate::error::{Error, Result};
 use crate::file_map::{File, FileMap};
 use crate::format::operation::{Operation, Piece};
@@ -154,9 +154,7 @@ impl Inner {
     /// [`Error::MetadataFull`].
     pub fn may_grow(&mut self, bytes: u64) -> Result<()> {
         let room = self.log.room();
-        // The rest is for removals, and for moves by the cleaner.
-        let most =
-            (room - room / 16).saturating_sub(4 * u64::from(self.space.geometry().block_size));
+        let most = most_metadata(room, self.space.geometry());
         if self.metadata + bytes <= most {
             return Ok(());
         }
