@@ -156,6 +156,9 @@ def test_a_drive_with_something_else_is_left_alone(zonestore, drive):
     zonestore.try_("zea", "ls", drive).failed(7)
     zonestore("fs", "mkfs", drive)
     assert "--force" in zonestore.try_("zea", "mkfs", drive).failed(8)
+    # What cannot be made erases nothing.
+    zonestore.try_("zea", "mkfs", drive, "--force", "--back-pointers", 0).failed(2)
+    assert "--force" in zonestore.try_("zea", "mkfs", drive).failed(8)
     zonestore("fs", "fsck", drive)
     zonestore("zea", "mkfs", drive, "--force")
     zonestore.try_("fs", "ls", drive).failed(7)

@@ -111,6 +111,10 @@ fn mkfs(new: &ZeaMkfs, out: &mut Output) -> CommandResult {
             "--zones {} or fewer", g.max_active_zones
         );
     }
+    let options = Options {
+        back_pointers: new.back_pointers,
+    };
+    options.check(g.block_size)?;
     if !new.force {
         occupant::refuse_content(&drive)?;
     }
@@ -125,9 +129,6 @@ fn mkfs(new: &ZeaMkfs, out: &mut Output) -> CommandResult {
     let device: Arc<dyn ZonedDevice> = Arc::new(drive);
     let sequence = Sequence::default();
     let runtime = Runtime::system();
-    let options = Options {
-        back_pointers: new.back_pointers,
-    };
     let zones = g
         .zones()
         .filter(|zone| g.kind(*zone) != ZoneKind::Conventional);

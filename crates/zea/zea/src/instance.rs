@@ -34,6 +34,20 @@ impl Default for Options {
     }
 }
 
+impl Options {
+    /// Checks that instances can be formatted with these options on drives of this block size.
+    ///
+    /// # Errors
+    /// [`Error::BackPointers`].
+    pub const fn check(self, block_size: u32) -> Result<()> {
+        let (found, most) = (self.back_pointers, most_back_pointers(block_size));
+        match found >= 1 && found <= most {
+            true => Ok(()),
+            false => Err(Error::BackPointers { found, most }),
+        }
+    }
+}
+
 /// One zone as an extent allocator. Memory: two copies of the largest extent in flight.
 #[derive(Debug)]
 pub struct Instance {
@@ -72,11 +86,7 @@ impl Instance {
         if !found.write_pointer_valid() || found.write_pointer > 0 {
             return Err(Error::NotEmpty { zone });
         }
-        let most = most_back_pointers(g.block_size);
-        if !(1..=most).contains(&options.back_pointers) {
-            let found = options.back_pointers;
-            return Err(Error::BackPointers { found, most });
-        }
+        options.check(g.block_size)?;
         // Two labels, one block of data and its metadata.
         if g.zone_capacity / u64::from(g.block_size) < u64::from(COPIES) + 2 {
             return Err(Error::Unsuitable {
