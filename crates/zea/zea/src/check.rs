@@ -26,7 +26,7 @@ pub struct Checked {
     pub extents: Vec<Placed>,
     /// The gaps between and after the extents.
     pub gaps: Vec<Gap>,
-    /// Damage found in metadata and, in a deep check, data.
+    /// Damage found in metadata and, in a deep check, data, and places that cannot be read.
     pub damage: Vec<Error>,
 }
 
@@ -41,14 +41,20 @@ impl Checked {
 /// reads every extent and compares its checksum.
 ///
 /// # Errors
-/// The drive's error.
+/// The drive's error, except that a place cannot be read, which is damage.
 pub fn check(instance: &Instance, deep: bool) -> Result<Checked> {
     let mut checked = Checked::default();
     let block = u64::from(instance.device().geometry().block_size);
     let mut end = u64::from(COPIES) * block;
     let mut number = 0;
     for extent in instance.forward() {
-        let extent = extent?;
+        let extent = match extent {
+            Err(error) if error.is_unreadable() => {
+                checked.damage.push(error);
+                continue;
+            }
+            extent => extent?,
+        };
         if extent.at.offset > end {
             checked.gaps.push(Gap {
                 at: ZoneAddress::new(instance.zone(), end),
@@ -71,7 +77,7 @@ pub fn check(instance: &Instance, deep: bool) -> Result<Checked> {
     for found in instance.backward() {
         match found {
             Ok(_) => {}
-            Err(error) if error.is_damage() => checked.damage.push(error),
+            Err(error) if error.is_damage() || error.is_unreadable() => checked.damage.push(error),
             Err(error) => return Err(error),
         }
     }
@@ -79,7 +85,7 @@ pub fn check(instance: &Instance, deep: bool) -> Result<Checked> {
         for extent in &checked.extents {
             match instance.get(extent.lba, extent.length) {
                 Ok(_) => {}
-                Err(Error::Drive(error)) => return Err(Error::Drive(error)),
+                Err(error @ Error::Drive(_)) if !error.is_unreadable() => return Err(error),
                 Err(error) => checked.damage.push(error),
             }
         }

@@ -1,7 +1,7 @@
 //! The errors of an instance.
 
 use thiserror::Error;
-use zone::{ByteOffset, ZoneAddress, ZoneError, ZoneId};
+use zone::{ByteOffset, ZoneAddress, ZoneCommand, ZoneError, ZoneId};
 
 /// The result of a call.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -75,6 +75,17 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether the drive cannot read a place, while others may be readable.
+    pub(crate) const fn is_unreadable(&self) -> bool {
+        matches!(
+            self,
+            Self::Drive(ZoneError::Io {
+                command: ZoneCommand::Read,
+                ..
+            })
+        )
+    }
+
     /// Whether bytes on the drive are damaged.
     pub const fn is_damage(&self) -> bool {
         matches!(self, Self::Corrupt { .. })

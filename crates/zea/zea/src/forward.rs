@@ -9,8 +9,12 @@ use crate::reading::ZoneReader;
 /// Blocks of one read.
 const STRIDE: u32 = 256;
 
+/// Blocks that are passed over because they cannot be read.
+const MOST_UNREADABLE: u32 = 64;
+
 /// Reads a zone from its start and yields the extents in it. It needs no back pointers, so damage costs only
-/// the extents that it hits. A read error of the drive ends the iteration.
+/// the extents that it hits. A block that cannot be read yields an error in its place. Any other error of the drive
+/// ends the iteration, and so do more than 64 such blocks.
 #[derive(Debug)]
 pub struct Forward {
     reader: ZoneReader,
@@ -21,6 +25,9 @@ pub struct Forward {
     /// The block after the last extent found: no later extent begins before it.
     floor: u32,
     end: u32,
+    /// Blocks before this one are read one at a time.
+    singly: u32,
+    unreadable: u32,
 }
 
 impl Forward {
@@ -31,6 +38,8 @@ impl Forward {
             next: COPIES,
             floor: COPIES,
             end,
+            singly: 0,
+            unreadable: 0,
         }
     }
 
@@ -44,8 +53,16 @@ impl Forward {
         let bytes = match in_window(&self.window, self.next) {
             Some(bytes) => bytes,
             None => {
-                let count = STRIDE.min(self.end - self.next);
-                self.window = (self.next, self.reader.read_run(self.next, count)?);
+                let most = if self.next < self.singly { 1 } else { STRIDE };
+                let count = most.min(self.end - self.next);
+                let run = match self.reader.read_run(self.next, count) {
+                    Err(error) if error.is_unreadable() && count > 1 => {
+                        self.singly = self.next + count;
+                        self.reader.read_run(self.next, 1)?
+                    }
+                    run => run?,
+                };
+                self.window = (self.next, run);
                 in_window(&self.window, self.next).unwrap_or_default()
             }
         };
@@ -61,7 +78,9 @@ impl Iterator for Forward {
             let decoded = match self.look() {
                 Ok(decoded) => decoded,
                 Err(error) => {
-                    self.next = self.end;
+                    self.unreadable += 1;
+                    let goes_on = error.is_unreadable() && self.unreadable <= MOST_UNREADABLE;
+                    self.next = if goes_on { self.next + 1 } else { self.end };
                     return Some(Err(error));
                 }
             };

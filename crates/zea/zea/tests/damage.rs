@@ -2,7 +2,9 @@
 //! iterators return only extents that were put.
 
 use crate::support;
+use crate::support::unreadable::Unreadable;
 use crate::support::{Model, bytes, format, geometry, number, put};
+use device::changed::Changed;
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
 use zea::{Error, Instance, Sequence};
@@ -261,4 +263,33 @@ fn a_zone_that_is_gone() {
     assert!(instance.forward().all(|extent| extent.is_err_and(says_so)));
     assert!(zea::check(&instance, true).is_err_and(says_so));
     assert!(open().is_err_and(says_so));
+}
+
+/// A block that cannot be read is told, and all extents beside it are checked.
+#[test]
+fn a_check_goes_on_behind_what_cannot_be_read() {
+    let (drive, model) = filled(4);
+    let start = drive.geometry().start(ZONE).0;
+    let end = drive.report_zone(ZONE).unwrap().write_pointer;
+    for offset in (1024..end - 512).step_by(512) {
+        let device = Arc::new(Changed {
+            drive: drive.clone(),
+            change: Unreadable(start + offset..start + offset + 1),
+        });
+        let instance = Instance::open(device, ZONE, Sequence::default()).unwrap();
+        let checked = zea::check(&instance, true).unwrap();
+        assert!(!checked.damage.is_empty(), "{offset}");
+        let is_beside = |placed: &&zea::Placed| {
+            !(placed.at.offset..placed.at.offset + placed.stored).contains(&offset)
+        };
+        let beside = model.placed();
+        let beside = beside.iter().filter(is_beside);
+        assert!(
+            beside
+                .clone()
+                .all(|extent| checked.extents.contains(extent)),
+            "{offset}"
+        );
+        assert_eq!(beside.count(), 17, "{offset}");
+    }
 }
