@@ -25,7 +25,7 @@ pub struct ZeaFs {
 pub struct Metadata {
     /// Size in bytes.
     pub size: u64,
-    /// Inode number; never reused.
+    /// Inode number; not reused within a mount.
     pub inode: u64,
 }
 

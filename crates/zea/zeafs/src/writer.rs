@@ -129,7 +129,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Inode number of the file; never reused.
+    /// Inode number of the file; not reused within a mount.
     pub const fn inode(&self) -> u64 {
         self.inode
     }
