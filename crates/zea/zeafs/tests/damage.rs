@@ -175,6 +175,7 @@ fn either_zone_for_metadata_may_go_back_behind_an_unmount() {
         }
     }
 }
+
 /// One flipped bit in a large checkpoint, which frames of acknowledged syncs follow far behind.
 #[test]
 fn damage_in_a_checkpoint_of_any_size_is_told() {
@@ -195,6 +196,7 @@ fn damage_in_a_checkpoint_of_any_size_is_told() {
     let mounted = mount(device).map(|fs| fs.list("acked"));
     assert!(matches!(mounted, Err(Error::Corrupt { .. })), "{mounted:?}");
 }
+
 /// Where a mount cannot read a part of the metadata, it has all files or is refused. It is not refused for blocks that
 /// hold nothing or something older, and an examination finds the files in either case.
 #[test]
@@ -263,6 +265,7 @@ fn metadata_that_cannot_be_read() {
     }
     assert!(mounts > 50, "{mounts}");
 }
+
 /// One of two sequential zones for metadata is gone: nobody knows whether it was the newer one, so nothing is mounted,
 /// and files can be taken out.
 #[test]
@@ -283,6 +286,7 @@ fn a_zone_for_metadata_that_is_gone() {
         assert!(matches!(mounted, Err(Error::Drive(_))), "{mounted:?}");
     }
 }
+
 /// Blocks that are larger than the parts of a file that have a checksum each.
 #[test]
 fn large_blocks() {

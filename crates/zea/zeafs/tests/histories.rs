@@ -129,7 +129,8 @@ fn a_flipped_bit_is_never_wrong_bytes() {
 /// Destroyed blocks anywhere: nothing panics, and the bytes read of a file are a prefix of those written to it.
 #[test]
 fn many_blocks_destroyed() {
-    for seed in 0..number("ZONESTORE_ZEA_DAMAGES", 300) {
+    let (count, mut mounts) = (number("ZONESTORE_ZEA_DAMAGES", 300), 0);
+    for seed in 0..count {
         let mut random = Rng::with_seed(seed);
         let g = [geometry(9, 1, 0), geometry(11, 0, 0)][seed as usize % 2].clone();
         let (device, files) = filled(&g);
@@ -153,6 +154,7 @@ fn many_blocks_destroyed() {
         let Ok(fs) = mount(Arc::new(image)) else {
             continue;
         };
+        mounts += 1;
         for (name, data) in &files {
             if let Ok(found) = read(&fs, name) {
                 assert!(data.starts_with(&found), "seed {seed}: {name}");
@@ -161,6 +163,7 @@ fn many_blocks_destroyed() {
         // A new file is written, or refused with an error.
         let _ = write(&fs, "new", b"new").and_then(|()| read(&fs, "new"));
     }
+    assert!(mounts > count / 4, "{mounts} of {count}");
 }
 
 #[test]
@@ -271,6 +274,7 @@ fn active(device: &MemoryDrive) -> usize {
         .filter(|zone| zone.condition.is_active())
         .count()
 }
+
 /// A zone that is left with one free block, as by the longer lines, is finished: it would stay active.
 #[test]
 fn zones_that_are_left_are_not_active() {
@@ -286,6 +290,7 @@ fn zones_that_are_left_are_not_active() {
         }
     }
 }
+
 /// Others hold the drive's active zones: that costs no zone.
 #[test]
 fn a_zone_that_may_not_be_active_is_free_again() {
