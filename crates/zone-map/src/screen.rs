@@ -67,7 +67,8 @@ pub fn draw(frame: &mut Frame<'_>, snapshot: &Snapshot, view: &View) {
     let last = format!("{keys}; {meaning}");
     let beside = area.width >= BESIDE && !view.map_only;
     let most_dead = snapshot.most_dead();
-    let listed = match (view.map_only, most_dead.len() as u16) {
+    let dead_zones = u16::try_from(most_dead.len()).unwrap_or(u16::MAX);
+    let listed = match (view.map_only, dead_zones) {
         (true, _) => 0,
         (false, zones) => zones.min((area.height / 5).clamp(2, 12)) + 1,
     };

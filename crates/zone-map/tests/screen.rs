@@ -103,6 +103,16 @@ fn the_list_of_dead_bytes_begins_with_the_most_and_scrolls() {
 }
 
 #[test]
+fn so_many_zones_with_dead_bytes_are_listed() {
+    let mut snapshot = sample();
+    snapshot.zones = (0..1 << 16)
+        .map(|n| zone(n, Owner::Sst, 1 << 19, 1000))
+        .collect();
+    let screen = drawn(&snapshot, &View::default(), 100, 30).join("\n");
+    assert!(screen.contains("zone      0  SST"), "{screen}");
+}
+
+#[test]
 fn more_zones_than_fit_share_cells_and_that_is_said() {
     let mut snapshot = sample();
     snapshot.zones = (0..60_000).map(|n| zone(n, Owner::Unused, 0, 0)).collect();
