@@ -336,7 +336,7 @@ impl Placement for Bands {
         true
     }
 
-    fn begin(&mut self, state: &State) -> ZoneResult<()> {
+    fn free_dead(&mut self, state: &State) -> ZoneResult<bool> {
         let is_dead = |zone: &u32| {
             state
                 .holding(*zone)
@@ -344,7 +344,9 @@ impl Placement for Bands {
         };
         let zones = self.cleanable().map(|(zone, ..)| zone);
         let dead: Vec<u32> = zones.filter(is_dead).collect();
-        self.reset(&dead)
+        let before = self.free();
+        self.reset(&dead)?;
+        Ok(self.free() > before)
     }
 
     fn append(
@@ -443,6 +445,12 @@ impl Placement for Bands {
     }
 
     fn reclaim(&mut self, freed: &Freed) -> ZoneResult<()> {
+        // A full zone takes no more. One with room stays open, and is left to [`Self::free_dead`] if it is dead.
+        for stream in [Stream::User, Stream::Moved] {
+            if self.open[stream as usize].is_some_and(|zone| self.room_of(zone) == 0) {
+                self.close(stream);
+            }
+        }
         self.reset(&freed.zones)
     }
 

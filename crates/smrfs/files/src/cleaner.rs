@@ -11,6 +11,9 @@ impl Core {
     /// was gained. Afterwards all changes are durable, and the victim's space is free.
     pub fn clean(&mut self, pressure: Pressure) -> Result<bool> {
         self.commit()?;
+        if self.space.free_dead(&self.state)? {
+            return Ok(true);
+        }
         let victim = self
             .space
             .victim(&self.state, self.options.policy, pressure);

@@ -386,10 +386,6 @@ impl Placement for Extents {
         Ok(())
     }
 
-    fn begin(&mut self, _state: &State) -> ZoneResult<()> {
-        Ok(())
-    }
-
     fn append(
         &mut self,
         stream: Stream,

@@ -665,6 +665,7 @@ impl Core {
         } else {
             self.commit()?;
         }
-        Ok(self.space.begin(&self.state)?)
+        self.space.free_dead(&self.state)?;
+        Ok(())
     }
 }

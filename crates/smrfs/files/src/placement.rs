@@ -94,8 +94,11 @@ pub trait Placement: Send + Sync {
     /// Takes over the extents that files have at the mount.
     fn load(&mut self, state: &State) -> ZoneResult<()>;
 
-    /// Frees what a crash left behind. The drive has the same state as `state`, durably.
-    fn begin(&mut self, state: &State) -> ZoneResult<()>;
+    /// Frees zones that hold data of no file: a crash left it behind, or the zone was open when its last file went.
+    /// The drive has the same state as `state`, durably. `true` if any zone is free now.
+    fn free_dead(&mut self, _state: &State) -> ZoneResult<bool> {
+        Ok(false)
+    }
 
     /// Writes whole blocks and returns their places, in order. With `together`, writes at most
     /// [`Self::most_together`] blocks, to one place.

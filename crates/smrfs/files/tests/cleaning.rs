@@ -135,3 +135,38 @@ fn a_drive_that_takes_writes_anywhere_is_cleaned_only_when_nothing_fits() {
         assert!(is_full && cost < 1.01, "{fit:?}: {cost}");
     }
 }
+
+/// A band that is open is not reset when its last file goes. It comes back once it is closed.
+#[test]
+fn bands_whose_files_went_while_they_were_open_make_room() {
+    for (whole_files, size) in [(false, 256 << 10), (false, 160 << 10), (true, 160 << 10)] {
+        let runtime = Runtime::seeded(1);
+        let device = Arc::new(MemoryDrive::new(geometry(40, 4)).unwrap());
+        let options = MkfsOptions {
+            whole_files,
+            ..MkfsOptions::default()
+        };
+        FileSystem::mkfs(device.clone(), &runtime, &options).unwrap();
+        let fs = FileSystem::mount(device, runtime, MountOptions::default()).unwrap();
+        let new = NewInode {
+            mode: libc::S_IFREG | 0o644,
+            uid: 0,
+            gid: 0,
+            rdev: 0,
+        };
+        let data = vec![7; size];
+        for turn in 0..200 {
+            let ino = fs.create(ROOT, b"file", new).unwrap().ino;
+            let written = fs.write(ino, 0, &data);
+            assert!(
+                written.is_ok(),
+                "{whole_files}, {size}, turn {turn}: {written:?}"
+            );
+            fs.sync().unwrap();
+            fs.unlink(ROOT, b"file").unwrap();
+            fs.sync().unwrap();
+        }
+        assert_eq!(fs.space().used_bytes, 0);
+        assert_clean(&fs);
+    }
+}
