@@ -10,6 +10,7 @@ use crate::state::{Freed, State};
 use appender::{Left, Zones};
 use device::ZonedDevice;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 use zone::{ByteOffset, ZoneCondition, ZoneError, ZoneId, ZoneResult};
 use zone_alloc::{Candidate, CleaningPolicy, Greedy, Pressure, ZoneView};
@@ -133,7 +134,7 @@ impl Bands {
         self.free.len() as u64
     }
 
-    fn zones(&self) -> std::ops::Range<u32> {
+    fn zones(&self) -> Range<u32> {
         self.first..self.first + self.bands.len() as u32
     }
 
@@ -323,17 +324,17 @@ impl Placement for Bands {
     fn load(&mut self, state: &State) -> ZoneResult<()> {
         for zone in self.zones() {
             if self.missing(state, zone).is_some() {
-                self.leave(zone);
+                self.leave(zone, 0..self.zone_blocks);
             }
         }
         Ok(())
     }
 
-    fn leave(&mut self, zone: u32) -> bool {
+    /// Retires the zone as a whole.
+    fn leave(&mut self, zone: u32, _blocks: Range<u32>) {
         self.free.remove(&zone);
         self.partial.remove(&zone);
         self.band_mut(zone).is_retired = true;
-        true
     }
 
     fn free_dead(&mut self, state: &State) -> ZoneResult<bool> {

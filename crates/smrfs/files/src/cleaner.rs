@@ -31,8 +31,8 @@ impl Core {
         Ok(has_gained)
     }
 
-    /// Moves one piece of the victim's live data; `false` if none is left, or if the zone cannot be read and is
-    /// retired.
+    /// Moves one piece of the victim's live data; `false` if none is left, or if a part of it cannot be read and
+    /// is left.
     fn move_piece(&mut self, victim: &Victim) -> Result<bool> {
         let (zone, within) = (victim.zone, &victim.blocks);
         let holding = self.state.holding(zone).ok_or(Error::NotFound)?;
@@ -60,12 +60,10 @@ impl Core {
         let sums = extent.sums[skip..skip + count].to_vec();
         let mut data = vec![0; count * self.block];
         if let Err(error) = self.read_raw(zone, offset, &mut data) {
-            // An unreadable zone is retired: it would be the next victim again, and no other zone would be cleaned.
-            if self.space.leave(zone) {
-                tracing::warn!(zone, %error, "a zone cannot be cleaned, and is left as it is");
-                return Ok(false);
-            }
-            return Err(error);
+            // It would be the next victim again, and no other would be cleaned.
+            self.space.leave(zone, offset..offset + count as u32);
+            tracing::warn!(zone, offset, %error, "what cannot be read cannot be cleaned, and is left as it is");
+            return Ok(false);
         }
         let blocks: Vec<u64> = (owner.block..owner.block + count as u64).collect();
         self.place(owner.ino, &blocks, &data, &sums, Stream::Moved, false)?;

@@ -16,11 +16,13 @@ use crate::layout::Shape;
 use crate::map::Place;
 use crate::options::Policy;
 use crate::placement::{ExtentSpace, Free, Placement, Stream, Unplaced, Usage, Victim};
+use crate::ranges::Ranges;
 use crate::state::{Freed, State};
 use crate::window::Windows;
 use appender::{Left, Zones};
 use caveat::{CaveatDevice, Fit, FreeList, Parameters};
 use device::ZonedDevice;
+use std::ops::Range;
 use std::sync::Arc;
 use zone::{ByteOffset, ZoneError, ZoneResult};
 use zone_alloc::Pressure;
@@ -67,6 +69,8 @@ pub struct Extents {
     reserve: Option<Run>,
     /// Number of blocks where writing failed, until the next mount.
     retired: u64,
+    /// Blocks that cannot be read or written, until the next mount: no part with any of them is cleaned.
+    broken: Ranges,
     is_unflushed: bool,
     bytes_written: u64,
 }
@@ -99,6 +103,7 @@ impl Extents {
             reserve_blocks,
             reserve: None,
             retired: 0,
+            broken: Ranges::default(),
             is_unflushed: false,
             bytes_written: 0,
         }
@@ -315,7 +320,12 @@ impl Extents {
             let behind = rest.length - self.footer;
             self.free.give(rest.start + self.footer, behind);
         }
-        self.retired += run.length + self.footer;
+        self.retire_blocks(run.start, run.start + run.length + self.footer);
+    }
+
+    fn retire_blocks(&mut self, start: u64, end: u64) {
+        self.retired += end - start;
+        self.broken.insert(start, end);
     }
 
     /// Retires all free blocks in the zones of the drive below that the run lies in.
@@ -336,7 +346,7 @@ impl Extents {
             .collect();
         for (start, end) in free {
             if self.free.take_at(start, end - start) {
-                self.retired += end - start;
+                self.retire_blocks(start, end);
             }
         }
     }
@@ -362,6 +372,21 @@ impl Extents {
             length: size,
         });
     }
+
+    /// As [`Self::keep`], beside `blocks` preallocated blocks.
+    fn keep_beside(&mut self, blocks: u64, wanted: Option<u64>) {
+        self.keep(wanted);
+        if !self.set_aside(blocks, 0) {
+            // Preallocated space was promised to files, so it takes precedence over the reserve.
+            if let Some(reserve) = self.reserve.take() {
+                self.free.give(reserve.start, reserve.length);
+            }
+            if !self.set_aside(blocks, 0) {
+                tracing::warn!("there is less room than was preallocated");
+            }
+            self.keep(None);
+        }
+    }
 }
 
 impl Placement for Extents {
@@ -372,17 +397,7 @@ impl Placement for Extents {
             end = start + length;
         }
         self.free.give(end, self.blocks + self.footer - end);
-        self.keep(None);
-        if !self.set_aside(state.preallocated(), 0) {
-            // Preallocated space was promised to files, so it takes precedence over the reserve.
-            if let Some(reserve) = self.reserve.take() {
-                self.free.give(reserve.start, reserve.length);
-            }
-            if !self.set_aside(state.preallocated(), 0) {
-                tracing::warn!("there is less room than was preallocated");
-            }
-            self.keep(None);
-        }
+        self.keep_beside(state.preallocated(), None);
         Ok(())
     }
 
@@ -526,30 +541,62 @@ impl Placement for Extents {
     }
 
     fn victim(&mut self, state: &State, _policy: Policy, _pressure: Pressure) -> Option<Victim> {
+        // Cleaning that failed, or a part that could not be read, has left less of it.
+        if self
+            .reserve
+            .is_none_or(|rest| rest.length < self.reserve_blocks)
+        {
+            let rest = self.reserve.take();
+            if let Some(rest) = rest {
+                self.free.give(rest.start, rest.length);
+            }
+            self.keep(None);
+            if self.reserve.is_none() {
+                self.reserve = rest.filter(|rest| self.free.take_at(rest.start, rest.length));
+            }
+        }
         let reserve = self.reserve?;
         let most = reserve.length.checked_sub(self.footer)?;
-        // Runs for preallocated blocks count as live: they do not move, and they are not free.
+        // Runs for preallocated blocks count as live: their blocks are set aside elsewhere.
         let set_aside = self.set_aside.iter();
         let set_aside = set_aside.map(|run| (run.start, self.on_drive(run.start, run.length)));
         let mut runs: Vec<(u64, u64)> = Self::runs(state).chain(set_aside).collect();
         runs.sort_unstable();
         let windows = Windows::new(runs.into_iter(), self.footer, self.blocks);
-        let barrier = reserve.start..reserve.start + reserve.length;
-        let window = windows.best(self.reserve_blocks, most, &barrier)?;
+        let mut barriers = self.broken.clone();
+        barriers.insert(reserve.start, reserve.start + reserve.length);
+        let window = windows.best(self.reserve_blocks, most, &barriers)?;
         Some(Victim {
             zone: ZONE,
             blocks: window.start as u32..window.end as u32,
         })
     }
 
-    fn cleaned(&mut self, victim: &Victim, has_moved: bool) -> bool {
+    fn cleaned(&mut self, victim: &Victim, mut has_moved: bool) -> bool {
+        let part = u64::from(victim.blocks.start)..u64::from(victim.blocks.end);
+        if self.broken.overlap(&part) {
+            // It could not be read, and it is the turn of another, with what is left of the reserve.
+            return true;
+        }
         if let Some(rest) = self.reserve.take() {
             self.free.give(rest.start, rest.length);
         }
-        self.keep(Some(victim.blocks.start.into()));
+        let blocks = self.blocks_aside().unwrap_or(0);
+        for run in self
+            .set_aside
+            .extract_if(.., |run| part.contains(&run.start))
+        {
+            self.free.give(run.start, run.length);
+            has_moved = true;
+        }
+        self.keep_beside(blocks, Some(part.start));
         // Space that was free before is no gain, and may be too short for the reserve: the same victim would be
         // chosen again.
         has_moved
+    }
+
+    fn leave(&mut self, _zone: u32, blocks: Range<u32>) {
+        self.broken.insert(blocks.start.into(), blocks.end.into());
     }
 
     fn tries(&self) -> u64 {
@@ -636,9 +683,13 @@ impl Zones for Allocating<'_> {
     }
 
     fn leave(&mut self, run: Run, why: Left<'_>) -> Result<(), Unplaced> {
-        if let Left::Failed(_) = why
-            && self.stream != Stream::Moved
-        {
+        if let Left::Failed(_) = why {
+            if self.stream == Stream::Moved {
+                // The footer is the front of the reserve.
+                self.extents
+                    .retire_blocks(run.start, run.start + run.length);
+                return Ok(());
+            }
             self.extents.retire(run);
             self.failed += 1;
             // After a second failure, the zone below is suspected, not these blocks alone.

@@ -159,11 +159,9 @@ pub trait Placement: Send + Sync {
     /// Prepares for the move of a victim's live data.
     fn begin_cleaning(&mut self, _victim: &Victim) {}
 
-    /// Retires a zone that is not open until the next mount, because a part of it cannot be read. `false` if the
-    /// drive has no other zone.
-    fn leave(&mut self, _zone: u32) -> bool {
-        false
-    }
+    /// Leaves blocks of a zone that is not open, which cannot be read, where they are: until the next mount no victim
+    /// has any of them.
+    fn leave(&mut self, zone: u32, blocks: Range<u32>);
 
     /// Ends the cleaning of a victim that has no live data any more, durably. `has_moved` tells whether any data
     /// moved; returns whether cleaning gained anything.

@@ -1,6 +1,7 @@
 //! A set of numbers, as ranges that do not touch. Pure.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// A set of numbers, as ranges.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -30,6 +31,12 @@ impl Ranges {
     pub fn has(&self, number: u64) -> bool {
         let before = self.ranges.range(..=number).next_back();
         before.is_some_and(|(_, end)| *end > number)
+    }
+
+    /// Whether any number of a range is in the set.
+    pub fn overlap(&self, range: &Range<u64>) -> bool {
+        let before = self.ranges.range(..range.end).next_back();
+        before.is_some_and(|(_, end)| *end > range.start)
     }
 
     /// The parts of `from..to` that are not in the set.
@@ -121,6 +128,8 @@ mod tests {
             assert!(numbers.clone().all(|n| ranges.has(n) == table[n as usize]));
             let (from, to) = (random.u64(0..64), random.u64(0..=64));
             let gaps = ranges.gaps(from, to);
+            let is_any = (from..to).any(|n| table[n as usize]);
+            assert_eq!(from < to && ranges.overlap(&(from..to)), is_any);
             let in_gap = |n: u64| gaps.iter().any(|(from, to)| (*from..*to).contains(&n));
             assert!(
                 numbers

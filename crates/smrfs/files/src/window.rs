@@ -1,5 +1,6 @@
 //! Chooses the part of a Caveat-Scriptor drive to clean. Pure.
 
+use crate::ranges::Ranges;
 use std::ops::Range;
 
 /// Runs of live blocks by address, with cumulative sums that make every part of the drive quick to rate.
@@ -46,13 +47,13 @@ impl Windows {
     }
 
     /// The part of `size` blocks whose cleaning gains the most room while it moves at most `most` live blocks
-    /// elsewhere; `None` if no part gains any. Parts begin at 0 or after a live run, and do not touch `barrier`.
-    pub fn best(&self, size: u64, most: u64, barrier: &Range<u64>) -> Option<Range<u64>> {
+    /// elsewhere; `None` if no part gains any. Parts begin at 0 or after a live run, and have no block of `barriers`.
+    pub fn best(&self, size: u64, most: u64, barriers: &Ranges) -> Option<Range<u64>> {
         let ends = self.runs.iter().map(|(start, length, ..)| start + length);
         let starts = std::iter::once(0).chain(ends);
         let windows = starts.filter_map(|start| {
             let window = start..start + size;
-            if window.end > self.end || (window.start < barrier.end && barrier.start < window.end) {
+            if window.end > self.end || barriers.overlap(&window) {
                 return None;
             }
             let (from, to) = (self.below(window.start), self.below(window.end));
@@ -75,10 +76,12 @@ mod tests {
         // Gaps of 3 within 20..60, of which none holds a footer of 4 and a block more; then a large one.
         let runs = [(0, 20), (23, 7), (33, 7), (43, 7), (53, 27), (100, 10)];
         let windows = Windows::new(runs.into_iter(), 4, 110);
-        let nowhere = 1000..1001;
+        let nowhere = Ranges::default();
+        let mut barriers = Ranges::default();
+        barriers.insert(50, 55);
         assert_eq!(windows.best(40, 36, &nowhere), Some(20..60));
         assert_eq!(windows.best(40, 27, &nowhere), None);
-        assert_eq!(windows.best(40, 36, &(50..55)), Some(0..40));
+        assert_eq!(windows.best(40, 36, &barriers), Some(0..40));
         let full = Windows::new([(0, 100)].into_iter(), 4, 100);
         assert_eq!(full.best(40, 36, &nowhere), None);
     }

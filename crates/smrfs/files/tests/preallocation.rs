@@ -4,7 +4,7 @@ use crate::common;
 use crate::common::{Kind, assert_clean, contents};
 use device::MemoryDrive;
 use runtime::Runtime;
-use smrfs::{Error, FileSystem, Fit, Medium, MkfsOptions, MountOptions, NewInode, ROOT};
+use smrfs::{Error, FileSystem, Fit, Free, Medium, MkfsOptions, MountOptions, NewInode, ROOT};
 use std::sync::Arc;
 
 const BLOCK: u64 = 4096;
@@ -302,4 +302,44 @@ fn what_cannot_be_zeroed_is_as_it_was() {
         assert_clean(&place.mount());
     }
     assert!(zeroed > 20 && refused > 20, "{zeroed} {refused}");
+}
+
+/// Blocks that are set aside lie everywhere, between holes of which none has room for a footer and a block more.
+#[test]
+fn parts_with_space_set_aside_are_cleaned() {
+    let place = Place::new(KINDS[3], false, Fit::Best);
+    let fs = place.mount();
+    let mut aside = Vec::new();
+    for n in 0..31 {
+        let file = create(&fs, &format!("file{n}"));
+        fs.write(file, 0, &vec![1; 40 * BLOCK as usize]).unwrap();
+        fs.sync().unwrap();
+        let wanted = create(&fs, &format!("aside{n}"));
+        fs.preallocate(wanted, 0, 20 * BLOCK, false).unwrap();
+        fs.sync().unwrap();
+        aside.push((file, wanted));
+    }
+    for (file, _) in &aside {
+        for n in 0..6 {
+            fs.punch(*file, (1 + n * 6) * BLOCK, 3 * BLOCK).unwrap();
+        }
+    }
+    fs.sync().unwrap();
+    let (space, more) = (fs.space(), create(&fs, "more"));
+    let pieces = (space.capacity_bytes - space.used_bytes) / BLOCK / 4;
+    for n in 0..pieces {
+        fs.write(more, n * 4 * BLOCK, &[2; 4 * BLOCK as usize])
+            .unwrap_or_else(|error| panic!("piece {n} of {pieces}: {error}, {:?}", fs.space()));
+    }
+    fs.sync().unwrap();
+    assert!(fs.space().cleaned_bands > 0);
+    let Free::Extents(free) = fs.space().free else {
+        panic!("bands");
+    };
+    assert!(free.reserve_bytes > 0);
+    for (_, wanted) in aside {
+        fs.write(wanted, 0, &[3; 20 * BLOCK as usize]).unwrap();
+        fs.sync().unwrap();
+    }
+    assert_clean(&fs);
 }

@@ -255,12 +255,27 @@ fn zones_are_damaged_in_an_image() {
 /// The zone with the most dead bytes cannot be read: the cleaner leaves it, and cleans the others.
 #[test]
 fn a_zone_that_cannot_be_cleaned_is_left() {
-    let kind = Kind::Bands(4);
+    leave_a_zone(Kind::Bands(4), ZoneId(4));
+    // Behind the unshingled part and the reserve.
+    let kind = Kind::Caveat {
+        distance: 3,
+        range: 0,
+        cleaned: true,
+    };
+    leave_a_zone(kind, ZoneId(9));
+}
+
+fn leave_a_zone(kind: Kind, zone: ZoneId) {
     let inner = Arc::new(MemoryDrive::new(kind.geometry(ZONES)).unwrap());
     let drive = Arc::new(Faults::new(inner.clone()));
     let runtime = Runtime::seeded(1);
-    FileSystem::mkfs(drive.clone(), &runtime, &MkfsOptions::default()).unwrap();
-    let fs = FileSystem::mount(drive.clone(), runtime, mount_options()).unwrap();
+    let medium = kind.medium(drive.clone(), None);
+    let options = MkfsOptions {
+        clean_when_full: kind.is_cleaned(),
+        ..MkfsOptions::default()
+    };
+    FileSystem::mkfs_on(&medium, &runtime, &options).unwrap();
+    let fs = FileSystem::mount_on(&medium, runtime, mount_options()).unwrap();
     let name = |n: u32| n.to_string().into_bytes();
     let mut count = 0;
     loop {
@@ -280,7 +295,7 @@ fn a_zone_that_cannot_be_cleaned_is_left() {
     }
     fs.sync().unwrap();
     ZoneDamage::Unreadable
-        .strike(&drive, ZoneId(4), |all| all)
+        .strike(&drive, zone, |all| all)
         .unwrap();
     let (before, lost) = (fs.space(), fs.check(true).errors);
     assert!(!lost.is_empty());
@@ -290,7 +305,10 @@ fn a_zone_that_cannot_be_cleaned_is_left() {
     }
     fs.sync().unwrap();
     assert!(fs.space().cleaned_bands > before.cleaned_bands);
-    assert_eq!(fs.check(true).errors, lost);
+    // On a Caveat-Scriptor drive, new data may come to lie in that zone.
+    if let Kind::Bands(_) = kind {
+        assert_eq!(fs.check(true).errors, lost);
+    }
 }
 
 /// What was synced is there, whichever commands fail beside it, again and again; of what failed nobody knows.
