@@ -295,7 +295,9 @@ impl Extents {
         if let Err(error) = self.drive.write(at, data) {
             if !appender::is_of_zone(&error) {
                 // The error is not due to these blocks, so they are free again.
-                if stream != Stream::Moved && !self.took_set_aside(run, false) {
+                if stream == Stream::Moved {
+                    self.give_back_to_reserve(run);
+                } else if !self.took_set_aside(run, false) {
                     self.free.give(run.start, run.length + self.footer);
                 }
             }
@@ -311,6 +313,33 @@ impl Extents {
             offset: run.start as u32,
             blocks: run.length as u32,
         })
+    }
+
+    fn give_back_to_reserve(&mut self, run: Run) {
+        if let Some(reserve) = &mut self.reserve
+            && reserve.start == run.start + run.length
+        {
+            reserve.start = run.start;
+            reserve.length += run.length;
+        }
+    }
+
+    /// Gives back the first places of an append that failed later, to where they came from: no file has them.
+    fn give_back(&mut self, stream: Stream, places: &[Place]) {
+        for place in places.iter().rev() {
+            let (start, length) = (place.offset.into(), place.blocks.into());
+            let run = Run { start, length };
+            if stream == Stream::Moved {
+                self.give_back_to_reserve(run);
+            } else if stream == Stream::User || !self.took_set_aside(run, false) {
+                self.free.give(start, length);
+                // The run for preallocated blocks was used up, and only its footer was left.
+                let length = length + self.footer;
+                if stream == Stream::Preallocated && self.free.take_at(start, length) {
+                    self.set_aside.push(Run { start, length });
+                }
+            }
+        }
     }
 
     /// Retires a run to which a write failed, and its footer, until the next mount.
@@ -418,10 +447,11 @@ impl Placement for Extents {
                 together,
                 failed: 0,
             };
-            let place = appender::append(&mut allocating, |allocating, run| {
+            let placed = appender::append(&mut allocating, |allocating, run| {
                 let part = &rest[..(run.length * block) as usize];
                 allocating.extents.write(*run, part, stream).map(Some)
-            })?;
+            });
+            let place = placed.inspect_err(|_| self.give_back(stream, &places))?;
             rest = &rest[(u64::from(place.blocks) * block) as usize..];
             places.push(place);
         }
@@ -444,7 +474,8 @@ impl Placement for Extents {
                 Ok(place) if run.length >= first => return Ok((count, vec![place])),
                 Ok(place) => {
                     let rest = &data[part.len()..(first * self.block) as usize];
-                    let mut places = self.append(stream, rest, false)?;
+                    let places = self.append(stream, rest, false);
+                    let mut places = places.inspect_err(|_| self.give_back(stream, &[place]))?;
                     places.insert(0, place);
                     return Ok((1, places));
                 }
@@ -704,6 +735,93 @@ impl Zones for Allocating<'_> {
         match error {
             Unplaced::Drive(error) => Some(error),
             Unplaced::NoZone => None,
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use caveat::CaveatShape;
+    use device::MemoryDrive;
+    use device::faults::{Fault, Faults, Plan};
+    use std::io::ErrorKind;
+    use zone::{Geometry, ZoneCommand, ZoneKind};
+
+    const BLOCK: usize = 4096;
+
+    /// Free extents of 10 blocks, of which 7 can be used, with a block between two of them; and a reserve.
+    fn extents() -> (Arc<Faults<MemoryDrive>>, Extents) {
+        let geometry = Geometry {
+            block_size: 4096,
+            zone_size: 1 << 20,
+            zone_capacity: 1 << 20,
+            zone_count: 4,
+            conventional_zones: 4,
+            conventional_parts: 1,
+            sequential_kind: ZoneKind::SequentialWriteRequired,
+            max_open_zones: 0,
+            max_active_zones: 0,
+            max_append_bytes: 0,
+        };
+        let below = Arc::new(Faults::new(MemoryDrive::new(geometry).unwrap()));
+        let shape = CaveatShape {
+            block_size: 4096,
+            isolation_distance: 3,
+            no_overlap_range: 0,
+            unshingled_bytes: 256 << 10,
+        };
+        let drive = Arc::new(CaveatDevice::in_memory(below.clone(), &shape, None).unwrap());
+        let shape = Shape {
+            block_size: 4096,
+            is_whole: false,
+            is_caveat: true,
+            is_cleaned: true,
+            uuid: [0; 16],
+            label: String::new(),
+            created: 0,
+        };
+        let mut extents = Extents::new(drive, &shape, Fit::First);
+        extents.free.give(0, extents.reserve_blocks);
+        extents.keep(None);
+        for n in 0..10 {
+            extents.free.give(extents.reserve_blocks + 1 + 11 * n, 10);
+        }
+        (below, extents)
+    }
+
+    /// The host's disk is full behind the first of several places.
+    #[test]
+    fn an_append_that_fails_takes_nothing() {
+        let streams = [Stream::User, Stream::Preallocated, Stream::Moved];
+        for stream in streams {
+            let (below, mut extents) = extents();
+            assert!(extents.set_aside(40, 0));
+            let has = |extents: &Extents| {
+                let set_aside: u64 = extents.set_aside.iter().map(|run| run.length).sum();
+                let kept = extents.reserve.unwrap().length;
+                (
+                    extents.free.free() + set_aside + kept,
+                    kept,
+                    extents.blocks_aside(),
+                )
+            };
+            let before = has(&extents);
+            for (kth, lengths) in [(2, vec![20]), (2, vec![20, 1]), (1, vec![3])] {
+                // What moves is in one place.
+                let kth = if stream == Stream::Moved { 1 } else { kth };
+                let full = Fault::Io(ErrorKind::StorageFull);
+                below.add(Plan::at(ZoneCommand::Write, kth, full));
+                let blocks: u64 = lengths.iter().sum();
+                let data = vec![1; blocks as usize * BLOCK];
+                let failed = extents.append_some(stream, &data, &lengths);
+                assert!(
+                    matches!(failed, Err(Unplaced::Drive(_))),
+                    "{stream:?} {lengths:?}"
+                );
+                assert_eq!(has(&extents), before, "{stream:?}, {lengths:?}");
+            }
         }
     }
 }
