@@ -349,16 +349,18 @@ impl Core {
         }
         let width = self.block as u64;
         let mut block = offset / width;
-        let data = |block: u64| {
-            let next = [map.next_data(block), self.dirty.next(ino, block)];
-            next.into_iter().flatten().min()
-        };
         if !hole {
-            let next = data(block).map(|block| (block * width).max(offset));
+            let next = [map.next_data(block), self.dirty.next(ino, block)];
+            let next = next.into_iter().flatten().min();
+            let next = next.map(|block| (block * width).max(offset));
             return Ok(next.filter(|next| *next < size));
         }
-        while data(block) == Some(block) {
-            block += 1;
+        loop {
+            block = match map.find(block) {
+                Some((start, extent)) => start + extent.blocks(),
+                None if self.dirty.get(ino, block).is_some() => block + 1,
+                None => break,
+            };
         }
         Ok(Some((block * width).max(offset).min(size)))
     }

@@ -343,3 +343,38 @@ fn parts_with_space_set_aside_are_cleaned() {
     }
     assert_clean(&fs);
 }
+
+#[test]
+fn data_and_holes_are_found() {
+    let place = Place::new(KINDS[0], false, Fit::Best);
+    let fs = place.mount();
+    let ino = create(&fs, "file");
+    let write = |from: u64, blocks: u64| {
+        let data = vec![1; (blocks * BLOCK) as usize];
+        fs.write(ino, from * BLOCK, &data).unwrap();
+    };
+    // Two extents, blocks in the buffer, a hole, and a block in the buffer.
+    for from in [0, 5] {
+        write(from, 5);
+        fs.sync().unwrap();
+        write(30, 1);
+        fs.sync().unwrap();
+    }
+    write(10, 2);
+    write(20, 1);
+    let size = 31 * BLOCK;
+    let holes = [(0, 12), (5, 12), (11, 12), (12, 12), (20, 21), (30, 31)];
+    for (from, hole) in holes {
+        let found = fs.seek(ino, from * BLOCK, true).unwrap();
+        assert_eq!(found, Some(hole * BLOCK), "{from}");
+    }
+    assert_eq!(
+        fs.seek(ino, 13 * BLOCK + 7, true).unwrap(),
+        Some(13 * BLOCK + 7)
+    );
+    for (from, data) in [(0, 0), (11, 11), (12, 20), (21, 30)] {
+        let found = fs.seek(ino, from * BLOCK, false).unwrap();
+        assert_eq!(found, Some(data * BLOCK), "{from}");
+    }
+    assert_eq!(fs.seek(ino, size, true).unwrap(), None);
+}
