@@ -15,6 +15,7 @@ use crate::placement::Placement;
 use crate::record::Record;
 use crate::state::State;
 use device::ZonedDevice;
+use runtime::sync::Mutex;
 use runtime::{HashMap, Runtime};
 use std::ops::{DerefMut, Range};
 use std::sync::Arc;
@@ -41,8 +42,9 @@ pub struct Core {
     pub space: Box<dyn Placement>,
     /// The log in the zones for metadata.
     pub log: Log,
-    /// Number of opens by inode. An inode without names stays as long as it is open.
-    pub opens: HashMap<u64, u32>,
+    /// Number of opens by inode. An inode without names stays as long as it is open. A lock of its own: opening a file
+    /// changes nothing else, and waits for no flush.
+    pub opens: Mutex<HashMap<u64, u32>>,
     /// Options of the mount.
     pub options: MountOptions,
     /// Descriptions of damage that the file system works without, for example to one of two copies.

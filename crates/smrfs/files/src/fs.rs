@@ -16,8 +16,8 @@ use crate::record::Record;
 use crate::state::State;
 use crate::tree;
 use device::ZonedDevice;
-use runtime::sync::{RwLock, RwLockUpgradableReadGuard, RwLockWriteGuard};
-use runtime::{HashMap, Runtime};
+use runtime::Runtime;
+use runtime::sync::{Mutex, RwLock, RwLockUpgradableReadGuard, RwLockWriteGuard};
 use std::sync::Arc;
 use zone::{ZoneError, ZoneResult};
 use zone_alloc::Pressure;
@@ -282,7 +282,7 @@ impl FileSystem {
             dirty: Dirty::default(),
             space,
             log: found.log,
-            opens: HashMap::default(),
+            opens: Mutex::default(),
             options,
             damage: found
                 .unreadable
@@ -437,12 +437,15 @@ impl FileSystem {
 
     /// Opens an inode: until [`Self::release`], it stays even without names.
     pub fn open(&self, ino: u64) -> Result<()> {
-        self.core.write().open(ino)
+        self.core.read().open(ino)
     }
 
     /// Ends an [`Self::open`].
     pub fn release(&self, ino: u64) {
-        self.core.write().release(ino);
+        let is_unused = self.core.read().release(ino);
+        if is_unused {
+            self.core.write().remove_unused(ino);
+        }
     }
 
     /// Fills `buffer` from `offset`; returns the bytes read, fewer only at the end of the file. Damaged data is an
@@ -601,7 +604,7 @@ impl FileSystem {
             version: core.log.version(),
             is_caveat: shape.is_caveat,
             is_whole: shape.is_whole,
-            open_inodes: core.opens.len() as u64,
+            open_inodes: core.opens.lock().len() as u64,
             stopped: core.stopped.clone(),
         }
     }

@@ -174,7 +174,7 @@ impl Core {
             false => attributes.nlink.saturating_sub(1),
         };
         attributes.ctime = self.now();
-        if attributes.nlink == 0 && !self.opens.contains_key(&ino) {
+        if attributes.nlink == 0 && !self.opens.lock().contains_key(&ino) {
             records.push(Record::Remove { ino });
             return Ok(true);
         }
@@ -368,28 +368,36 @@ impl Core {
     }
 
     /// Opens an inode: until [`Self::release`], it stays even without names.
-    pub fn open(&mut self, ino: u64) -> Result<()> {
+    pub fn open(&self, ino: u64) -> Result<()> {
         self.inode(ino)?;
-        *self.opens.entry(ino).or_default() += 1;
+        *self.opens.lock().entry(ino).or_default() += 1;
         Ok(())
     }
 
-    /// Ends an [`Self::open`]; an inode without names is removed with its last one.
-    pub fn release(&mut self, ino: u64) {
-        let Some(opens) = self.opens.get_mut(&ino) else {
-            return;
-        };
-        *opens -= 1;
-        if *opens > 0 {
-            return;
+    /// Ends an [`Self::open`]; `true` if it was the last one of an inode without names, which
+    /// [`Self::remove_unused`] removes.
+    pub fn release(&self, ino: u64) -> bool {
+        let mut opens = self.opens.lock();
+        if let Some(count) = opens.get_mut(&ino) {
+            *count -= 1;
+            if *count == 0 {
+                opens.remove(&ino);
+            }
         }
-        self.opens.remove(&ino);
-        let has_no_name = |ino| {
-            self.inode(ino)
-                .is_ok_and(|inode| inode.attributes.nlink == 0)
-        };
-        // Without write access, the next mount for writing removes it.
-        if has_no_name(ino) && self.check_writable().is_ok() {
+        drop(opens);
+        self.is_unused(ino)
+    }
+
+    /// Whether an inode has neither names nor opens.
+    fn is_unused(&self, ino: u64) -> bool {
+        let inode = self.inode(ino);
+        inode.is_ok_and(|inode| inode.attributes.nlink == 0)
+            && !self.opens.lock().contains_key(&ino)
+    }
+
+    /// Removes an inode that has neither names nor opens. Without write access, the next mount for writing does.
+    pub fn remove_unused(&mut self, ino: u64) {
+        if self.is_unused(ino) && self.check_writable().is_ok() {
             self.change_and_drop(&[Record::Remove { ino }], Some(ino));
         }
     }

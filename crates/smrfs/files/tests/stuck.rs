@@ -28,6 +28,7 @@ fn readers_go_on_during_both_flushes_of_a_sync() {
         let [synced, changed] = [b"synced", b"change"].map(|name| {
             let ino = fs.create(ROOT, name, new).unwrap().ino;
             fs.write(ino, 0, &[1; 20_000]).unwrap();
+            fs.open(ino).unwrap();
             ino
         });
         fs.sync().unwrap();
@@ -45,6 +46,9 @@ fn readers_go_on_during_both_flushes_of_a_sync() {
                 assert!(contents(&fs, synced).unwrap() == [1; 20_000]);
                 assert_eq!(fs.attributes(changed).unwrap().size, 30_000);
                 assert_eq!(fs.list(ROOT, 0, 9).unwrap().len(), 4);
+                fs.open(synced).unwrap();
+                fs.release(synced);
+                fs.release(changed);
                 done.send(()).unwrap();
             });
             let came_back = is_done.recv_timeout(FOR_EVER).is_ok();
@@ -53,6 +57,14 @@ fn readers_go_on_during_both_flushes_of_a_sync() {
             came_back
         });
         assert!(came_back, "flush {flush}");
+        for name in [b"synced", b"change"] {
+            fs.unlink(ROOT, name).unwrap();
+        }
+        // One is open still.
+        let there = [synced, changed].map(|ino| fs.attributes(ino).is_ok());
+        assert_eq!(there, [true, false]);
+        fs.release(synced);
+        assert!(fs.attributes(synced).is_err());
         assert_clean(&fs);
     }
 }
