@@ -53,7 +53,7 @@ pub enum SetXattr {
 impl Core {
     /// Sets attributes of an inode.
     pub fn set_attributes(&mut self, ino: u64, set: SetAttributes) -> Result<Attributes> {
-        self.check_writable()?;
+        self.begin_change()?;
         let now = self.now();
         let time = |set| match set {
             SetTime::Now => now,
@@ -80,7 +80,7 @@ impl Core {
 
     /// Sets an extended attribute.
     pub fn set_xattr(&mut self, ino: u64, name: &[u8], value: &[u8], how: SetXattr) -> Result<()> {
-        self.check_writable()?;
+        self.begin_change()?;
         if name.is_empty() {
             return Err(Error::Invalid("an extended attribute has a name"));
         }
@@ -108,7 +108,7 @@ impl Core {
 
     /// Removes an extended attribute.
     pub fn remove_xattr(&mut self, ino: u64, name: &[u8]) -> Result<()> {
-        self.check_writable()?;
+        self.begin_change()?;
         if !self.inode(ino)?.xattrs.contains_key(name) {
             return Err(Error::NoAttribute);
         }

@@ -34,6 +34,8 @@ pub struct Core {
     pub state: State,
     /// Encoded records that are applied to [`Self::state`] and not in the journal yet.
     pub pending: Vec<Vec<u8>>,
+    /// Bytes of all of them.
+    pub pending_bytes: u64,
     /// The oldest format version that has all records of [`Self::pending`].
     pub pending_version: u16,
     /// Blocks of data that are not on the drive yet.
@@ -66,6 +68,10 @@ const BLOCK_METADATA: u64 = 64;
 const KEPT_ON_HOST: u64 = 8 << 20;
 /// Free bytes there without which no commit begins: after a journal that could not be written, all writing stops.
 const LEAST_ON_HOST: u64 = 256 << 10;
+
+/// Bytes of records that wait for a commit, beyond which the next change begins with one. As long as no commit
+/// succeeds, memory must not grow.
+const MOST_PENDING: u64 = 8 << 20;
 
 /// Space that blocks of a file need before they enter the buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -121,6 +127,15 @@ impl Core {
         }
     }
 
+    /// Begins a change by a user: as [`Self::check_writable`], and commits if much waits for it.
+    pub fn begin_change(&mut self) -> Result<()> {
+        self.check_writable()?;
+        match self.pending_bytes > MOST_PENDING {
+            true => self.commit(),
+            false => Ok(()),
+        }
+    }
+
     /// The present, by the runtime's clock.
     pub fn now(&self) -> Time {
         Time::from_micros(self.runtime.unix_micros())
@@ -151,6 +166,7 @@ impl Core {
             }
             let mut bytes = Vec::new();
             record.encode(&mut bytes);
+            self.pending_bytes += bytes.len() as u64;
             self.pending.push(bytes);
             self.pending_version = self.pending_version.max(record.version());
         }
@@ -219,8 +235,7 @@ impl Core {
         if core.pending.is_empty() {
             return Ok(());
         }
-        let pending: usize = core.pending.iter().map(Vec::len).sum();
-        core.check_host(pending as u64 + LEAST_ON_HOST)?;
+        core.check_host(core.pending_bytes + LEAST_ON_HOST)?;
         if core.pending_version > core.log.version() {
             return core.checkpoint();
         }
@@ -278,6 +293,7 @@ impl Core {
 
     fn forget_pending(&mut self) {
         self.pending.clear();
+        self.pending_bytes = 0;
         self.pending_version = 1;
     }
 

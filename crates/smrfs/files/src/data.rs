@@ -88,7 +88,7 @@ impl Core {
 
     /// Writes all of `data` at `offset`. After an error, a part of it may have been written.
     pub fn write(&mut self, ino: u64, offset: u64, data: &[u8]) -> Result<()> {
-        self.check_writable()?;
+        self.begin_change()?;
         self.map(ino)?;
         if data.is_empty() {
             return Ok(());
@@ -153,6 +153,8 @@ impl Core {
             let is_missing = |block: &u64| this.dirty.get(ino, *block).is_none();
             (first..last).filter(is_missing).collect()
         };
+        // If it could not be written out before, it does not grow.
+        self.bound_buffer()?;
         let mut blocks = missing(self);
         if blocks.is_empty() {
             return Ok(());
@@ -215,7 +217,7 @@ impl Core {
 
     /// Sets the size of a file, in bytes; new bytes are a hole.
     pub fn truncate(&mut self, ino: u64, size: u64) -> Result<()> {
-        self.check_writable()?;
+        self.begin_change()?;
         self.map(ino)?;
         self.check_size(Some(size))?;
         let old = self.inode(ino)?.attributes.size;
@@ -239,7 +241,7 @@ impl Core {
 
     /// Makes a range of a file zeros and frees its whole blocks; the size does not change.
     pub fn punch(&mut self, ino: u64, offset: u64, length: u64) -> Result<()> {
-        self.check_writable()?;
+        self.begin_change()?;
         self.map(ino)?;
         let end = offset.checked_add(length).filter(|_| length > 0);
         let end = end.ok_or(Error::Invalid("no range of bytes"))?;
@@ -289,7 +291,7 @@ impl Core {
         length: u64,
         keep_size: bool,
     ) -> Result<()> {
-        self.check_writable()?;
+        self.begin_change()?;
         self.map(ino)?;
         if self.log.shape().is_whole {
             // Each change writes the whole file to another place, and space for that cannot be reserved for good.
@@ -328,7 +330,7 @@ impl Core {
     pub fn zero(&mut self, ino: u64, offset: u64, length: u64, keep_size: bool) -> Result<()> {
         let end = offset.checked_add(length).filter(|_| length > 0);
         if let Some(end) = end.filter(|_| !self.log.shape().is_whole) {
-            self.check_writable()?;
+            self.begin_change()?;
             self.check_size(Some(end))?;
             self.write_out(ino)?;
             let width = self.block as u64;

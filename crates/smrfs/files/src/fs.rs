@@ -278,6 +278,7 @@ impl FileSystem {
             runtime,
             state,
             pending: Vec::new(),
+            pending_bytes: 0,
             pending_version: 1,
             dirty: Dirty::default(),
             space,

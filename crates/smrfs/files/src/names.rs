@@ -90,7 +90,7 @@ impl Core {
         new: NewInode,
         target: Option<&[u8]>,
     ) -> Result<Attributes> {
-        self.check_writable()?;
+        self.begin_change()?;
         self.check_new(dir, name)?;
         if target.is_some_and(|target| target.len() > MAX_TARGET) {
             return Err(Error::NameTooLong);
@@ -140,7 +140,7 @@ impl Core {
 
     /// Adds a name to an inode.
     pub fn link(&mut self, ino: u64, dir: u64, name: &[u8]) -> Result<Attributes> {
-        self.check_writable()?;
+        self.begin_change()?;
         let mut attributes = self.inode(ino)?.attributes;
         if attributes.is_directory() {
             return Err(Error::NotPermitted);
@@ -192,7 +192,7 @@ impl Core {
 
     /// Removes a name of an inode that is not a directory.
     pub fn unlink(&mut self, dir: u64, name: &[u8]) -> Result<()> {
-        self.check_writable()?;
+        self.begin_change()?;
         let ino = self.find(dir, name)?.ino;
         if self.inode(ino)?.attributes.is_directory() {
             return Err(Error::IsDirectory);
@@ -211,7 +211,7 @@ impl Core {
 
     /// Removes an empty directory.
     pub fn rmdir(&mut self, dir: u64, name: &[u8]) -> Result<()> {
-        self.check_writable()?;
+        self.begin_change()?;
         if name == b"." {
             return Err(Error::Invalid(
                 "a directory is not removed by the name \".\"",
@@ -252,7 +252,7 @@ impl Core {
 
     /// Replaces the name of an inode by another name.
     pub fn rename(&mut self, from: (u64, &[u8]), to: (u64, &[u8]), how: Rename) -> Result<()> {
-        self.check_writable()?;
+        self.begin_change()?;
         for (_, name) in [from, to] {
             if name == b"." || name == b".." {
                 return Err(Error::Invalid("\".\" and \"..\" are not renamed"));

@@ -8,7 +8,7 @@ use device::changed::{Change, Changed};
 use device::faults::{Fault, Faults, Plan};
 use device::{MemoryDrive, ZonedDevice};
 use runtime::Runtime;
-use smrfs::{Error, FileSystem, Fit, MkfsOptions, MountOptions, NewInode, ROOT};
+use smrfs::{Error, FileSystem, Fit, MkfsOptions, MountOptions, NewInode, ROOT, SetAttributes};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -776,4 +776,48 @@ fn a_full_disk_of_the_host_refuses_writes_and_loses_none() {
         fs.sync().unwrap();
         assert_clean(&fs);
     }
+}
+
+/// While no commit succeeds, what waits for one takes no more memory than some.
+#[test]
+fn without_commits_memory_stays_within_bounds() {
+    let inner = Arc::new(MemoryDrive::new(geometry(60, 24)).unwrap());
+    let runtime = mkfs(&inner, &MkfsOptions::default());
+    let device = Arc::new(Changed {
+        drive: inner,
+        change: Disk(AtomicU64::new(20 << 20)),
+    });
+    let fs = FileSystem::mount(device.clone(), runtime.clone(), MountOptions::default()).unwrap();
+    let ino = fs.create(ROOT, b"file", new_file()).unwrap().ino;
+    device.change.0.store(100 << 10, Ordering::Relaxed);
+    let set = || fs.set_attributes(ino, SetAttributes::default());
+    let refused = (0..200_000).find_map(|_| set().err());
+    assert!(matches!(refused, Some(Error::HostFull)), "{refused:?}");
+    device.change.0.store(30 << 20, Ordering::Relaxed);
+    set().unwrap();
+    fs.sync().unwrap();
+    assert_clean(&fs);
+    drop(fs);
+
+    let kind = Kind::Caveat {
+        distance: 3,
+        range: 0,
+        cleaned: false,
+    };
+    let memory = MemoryDrive::new(kind.geometry(40)).unwrap();
+    let device = Arc::new(Faults::new(memory));
+    let medium = kind.medium(device.clone(), None);
+    FileSystem::mkfs_on(&medium, &runtime, &MkfsOptions::default()).unwrap();
+    let options = MountOptions {
+        buffer_bytes: 64 * KIB,
+        ..MountOptions::default()
+    };
+    let fs = FileSystem::mount_on(&medium, runtime, options).unwrap();
+    let ino = fs.create(ROOT, b"file", new_file()).unwrap().ino;
+    let full = Fault::Io(ErrorKind::StorageFull);
+    device.add(Plan::from(ZoneCommand::Write, 1, full));
+    let accepted = (0..50).filter(|n| fs.write(ino, n * 64 * KIB, &[1; 64 << 10]).is_ok());
+    assert!(accepted.count() <= 1);
+    let buffered = fs.space().buffered_bytes;
+    assert!(buffered <= 64 * KIB + (1 << 20), "{buffered}");
 }
