@@ -169,9 +169,20 @@ def test_unmounting_waits_and_the_helpers_of_mount_and_umount_do(zonestore, driv
     packaging = Path(__file__).parents[2] / "packaging"
     environment = {**os.environ, "ZONESTORE": str(zonestore.path)}
     mount = [packaging / "mount.zonestore-smrfs", tmp_path / drive, place, "-o", "rw,noatime,buffer=1MiB,commit=600"]
-    subprocess.run(mount, env=environment, check=True, cwd=tmp_path)
-    kernel = Path("/proc/self/mountinfo").read_text()
-    assert any(f" {place} " in line and " fuse.smrfs " in line for line in kernel.splitlines())
+    restrictions = {"nosuid", "nodev", "noexec"}
+    for options, expected in [
+        ("nosuid", {"nosuid"}),
+        ("nodev,noexec", {"nodev", "noexec"}),
+        ("users,exec", {"nosuid", "nodev"}),
+        ("nosuid,defaults", set()),
+        ("", set()),
+    ]:
+        subprocess.run([*mount[:4], f"{mount[4]},{options}"], env=environment, check=True, cwd=tmp_path)
+        kernel = Path("/proc/self/mountinfo").read_text().splitlines()
+        (line,) = [line.split() for line in kernel if f" {place} " in line and " fuse.smrfs " in line]
+        assert restrictions & set(line[5].split(",")) == expected, options
+        if options:
+            unmount(zonestore, drive, place)
     (place / "one").write_bytes(b"1" * 500_000)
     subprocess.run([packaging / "umount.fuse.smrfs", place], env=environment, check=True)
     # Nobody has it.

@@ -175,6 +175,15 @@ pub struct SmrfsMount {
     /// Let other users in; permissions of files are kept
     #[arg(long)]
     pub allow_other: bool,
+    /// Run set-user-id programs as any other
+    #[arg(long)]
+    pub no_suid: bool,
+    /// Open no device files
+    #[arg(long)]
+    pub no_dev: bool,
+    /// Run no programs
+    #[arg(long)]
+    pub no_exec: bool,
     /// Memory for data that was written and is not on the drive
     #[arg(long, value_name = "SIZE", default_value = "64MiB")]
     pub buffer: Size,

@@ -43,6 +43,9 @@ pub fn mount(arguments: &SmrfsMount, out: &mut Output) -> CommandResult {
         source: path.canonicalize()?.display().to_string(),
         read_only: arguments.read_only,
         allow_other: arguments.allow_other,
+        no_suid: arguments.no_suid,
+        no_dev: arguments.no_dev,
+        no_exec: arguments.no_exec,
         commit_every: Duration::from_secs(arguments.commit_seconds),
         ..smrfs_fuse::Options::default()
     };

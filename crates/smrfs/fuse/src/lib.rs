@@ -31,6 +31,12 @@ pub struct Options {
     pub read_only: bool,
     /// Whether users other than the one who mounts may use it.
     pub allow_other: bool,
+    /// Whether set-user-id programs are run as any other.
+    pub no_suid: bool,
+    /// Whether device files cannot be opened.
+    pub no_dev: bool,
+    /// Whether programs cannot be run.
+    pub no_exec: bool,
     /// Time after which every change is durable at the latest.
     pub commit_every: Duration,
     /// Number of requests served concurrently.
@@ -43,6 +49,9 @@ impl Default for Options {
             source: "smrfs".to_owned(),
             read_only: false,
             allow_other: false,
+            no_suid: false,
+            no_dev: false,
+            no_exec: false,
             commit_every: Duration::from_secs(5),
             threads: 4,
         }
@@ -86,18 +95,26 @@ pub fn mount(
             MountOption::RW
         },
     ];
-    // If root mounts, the kernel honours device files and set-user-id programs, as on any file system. It gets the
-    // file-system type too, by which umount(8) looks for a helper; for other users, `fusermount3` passes it.
-    config
-        .mount_options
-        .extend(match rustix::process::geteuid().is_root() {
-            true => vec![
-                MountOption::Dev,
-                MountOption::Suid,
-                MountOption::CUSTOM("subtype=smrfs".to_owned()),
-            ],
-            false => vec![MountOption::Subtype("smrfs".to_owned())],
-        });
+    // If root mounts, the kernel honours device files and set-user-id programs, as on any file system, unless told not
+    // to. It gets the file-system type too, by which umount(8) looks for a helper; for other users, `fusermount3`
+    // passes it, and both restrictions.
+    let is_root = rustix::process::geteuid().is_root();
+    config.mount_options.push(match is_root {
+        true => MountOption::CUSTOM("subtype=smrfs".to_owned()),
+        false => MountOption::Subtype("smrfs".to_owned()),
+    });
+    let restrictions = [
+        (options.no_suid, MountOption::NoSuid, MountOption::Suid),
+        (options.no_dev, MountOption::NoDev, MountOption::Dev),
+        (options.no_exec, MountOption::NoExec, MountOption::Exec),
+    ];
+    for (is_wanted, restriction, otherwise) in restrictions {
+        if is_wanted {
+            config.mount_options.push(restriction);
+        } else if is_root {
+            config.mount_options.push(otherwise);
+        }
+    }
     if options.allow_other {
         config.acl = SessionACL::All;
     }
