@@ -22,7 +22,8 @@ pub fn unmount(directory: &Path, out: &mut Output) -> CommandResult {
     let synced = File::open(&canonical).and_then(|root| root.sync_all());
     synced.map_err(|error| {
         CommandError::file(directory, &error).hint(format_args!(
-            "it stays mounted, for what was written last is not on the drive; `umount {shown}` gives that up"
+            "it stays mounted, for what was written last is not on the drive; `umount -i {shown}` \
+             (`fusermount3 -u {shown}` if you are not root) gives that up"
         ))
     })?;
     leave(&canonical).map_err(|error| {
