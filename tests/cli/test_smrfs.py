@@ -279,7 +279,7 @@ def test_a_full_host_is_no_broken_drive(zonestore, tmp_path):
 @mounting
 def test_a_mount_in_the_background_keeps_nothing_of_its_callers(zonestore, drive, tmp_path):
     (tmp_path / "mnt").mkdir()
-    mount = f'"{zonestore.path}" smrfs mount {drive} mnt'
+    mount = f'"{zonestore.path}" smrfs mount -- {drive} mnt'
 
     def shell(script):
         subprocess.run(["bash", "-ec", script], cwd=tmp_path, check=True, timeout=60)

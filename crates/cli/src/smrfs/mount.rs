@@ -10,6 +10,7 @@ use runtime::Runtime;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::json;
 use signal_hook::iterator::Signals;
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Seek, Write};
 use std::os::unix::process::CommandExt;
@@ -116,9 +117,14 @@ pub fn mount_in_background(arguments: &SmrfsMount, out: &mut Output) -> CommandR
     inherited::keep()?;
     let start = log.seek(std::io::SeekFrom::End(0))?;
     let errors: File = log.try_clone()?;
+    let mut words: Vec<OsString> = std::env::args_os().skip(1).collect();
+    // The first such word is the command's name. At the end, behind `--`, they would be names of files.
+    let command = words.iter().position(|word| word == "mount");
+    let behind = command.map_or(words.len(), |at| at + 1);
+    let more = ["--foreground", "--ready"].map(OsString::from);
+    words.splice(behind..behind, more);
     let mut child = Command::new(std::env::current_exe()?)
-        .args(std::env::args_os().skip(1))
-        .args(["--foreground", "--ready"])
+        .args(words)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(errors)
