@@ -66,6 +66,11 @@ pub fn mount(arguments: &SmrfsMount, out: &mut Output) -> CommandResult {
     if arguments.ready {
         // A mount in the background must not keep the user's directory busy.
         std::env::set_current_dir("/")?;
+        if arguments.log.is_none() {
+            // What the parent reads from is a file without a name, which would grow unseen as long as the mount lasts.
+            let nothing = OpenOptions::new().write(true).open("/dev/null")?;
+            rustix::stdio::dup2_stderr(&nothing).map_err(std::io::Error::from)?;
+        }
         if let Err(error) = writeln!(std::io::stdout(), "ready") {
             mounted.unmount()?;
             return Err(error.into());
