@@ -15,7 +15,7 @@ use crate::drive::{CaveatDrive, CaveatError, Parameters};
 use crate::format::{self, Header, NoHeader, VERSION};
 use device::file::HostMemory;
 use device::{Keeps, ZonedDevice};
-use runtime::sync::Mutex;
+use runtime::sync::{Mutex, MutexGuard};
 use std::collections::BTreeSet;
 use std::io;
 use std::ops::Range;
@@ -84,6 +84,9 @@ pub struct CaveatDevice {
     /// Whether the bitmap is stored on the drive below too.
     is_kept: bool,
     state: Mutex<State>,
+    /// Held from a change of the bitmap until it is stored. Readers take [`Self::state`] alone, so no write of the
+    /// bitmap holds them up.
+    storing: Mutex<()>,
 }
 
 struct State {
@@ -188,11 +191,11 @@ impl CaveatDevice {
     ) -> Result<Self, CaveatDeviceError> {
         let this = Self::planned(inner, shape)?;
         let header = this.header;
-        let state = this.state.lock();
+        let damaged = this.damage_without_power();
         for piece in 0..header.pieces() {
-            this.write_piece(&state.without_power, piece)?;
+            let bytes = format::encode_piece(&damaged, piece, this.geometry.block_size);
+            this.write_piece(piece, &bytes)?;
         }
-        drop(state);
         // The header comes after the bitmap is durable: a drive with a header has a whole bitmap.
         this.inner.flush()?;
         places(&*this.inner).try_for_each(|place| this.write_header(place))?;
@@ -341,6 +344,7 @@ impl CaveatDevice {
                 unflushed: Vec::new(),
                 unstored: Vec::new(),
             }),
+            storing: Mutex::default(),
         })
     }
 
@@ -404,10 +408,8 @@ impl CaveatDevice {
         Ok((first, end))
     }
 
-    fn write_piece(&self, bits: &Bits, piece: u64) -> ZoneResult<()> {
-        let block = self.geometry.block_size;
-        let bytes = format::encode_piece(bits, piece, block);
-        self.write_below((1 + piece) * u64::from(block), &bytes)
+    fn write_piece(&self, piece: u64, bytes: &[u8]) -> ZoneResult<()> {
+        self.write_below((1 + piece) * u64::from(self.geometry.block_size), bytes)
     }
 
     /// Writes to the drive below, with one command for each zone.
@@ -423,31 +425,45 @@ impl CaveatDevice {
     }
 
     /// Stores those pieces of the bitmap that have changed. If that fails, the next call stores them.
-    fn keep(&self, state: &mut State) -> ZoneResult<()> {
-        if self.is_kept {
-            let piece = |block| format::piece_of(block, self.geometry.block_size);
-            let changed = state.unstored.iter();
-            let pieces: BTreeSet<u64> = changed
-                .flat_map(|(from, to)| piece(*from)..=piece(*to - 1))
-                .collect();
-            pieces
-                .into_iter()
-                .try_for_each(|piece| self.write_piece(&state.without_power, piece))?;
+    fn keep(&self, mut state: MutexGuard<'_, State>) -> ZoneResult<()> {
+        let unstored = std::mem::take(&mut state.unstored);
+        if !self.is_kept {
+            return Ok(());
         }
-        state.unstored.clear();
-        Ok(())
+        let block = self.geometry.block_size;
+        let piece = |of| format::piece_of(of, block);
+        let pieces: BTreeSet<u64> = unstored
+            .iter()
+            .flat_map(|(from, to)| piece(*from)..=piece(*to - 1))
+            .collect();
+        let encode = |piece| {
+            (
+                piece,
+                format::encode_piece(&state.without_power, piece, block),
+            )
+        };
+        let pieces: Vec<(u64, Vec<u8>)> = pieces.into_iter().map(encode).collect();
+        drop(state);
+        let stored = pieces
+            .iter()
+            .try_for_each(|(piece, bytes)| self.write_piece(*piece, bytes));
+        stored.inspect_err(|_| self.state.lock().unstored.extend(unstored))
     }
 
-    /// Records which blocks a write of `first..end` may damage. Called before the write.
-    fn damage(&self, state: &mut State, first: u64, end: u64) -> ZoneResult<()> {
+    /// Records which blocks a write of `first..end` may damage. Called before the write, with [`Self::storing`] held.
+    fn damage(&self, first: u64, end: u64) -> ZoneResult<()> {
         let parameters = self.header.drive;
         let (from, to) = parameters.damage(first, end);
         let to = to.min(parameters.blocks);
+        let mut state = self.state.lock();
         // The stored bitmap keeps the bits of blocks that are rewritten until a flush.
         if state.without_power.set(from, to, true) {
             state.unstored.push((from, to));
         }
         self.keep(state)?;
+        let mut state = self.state.lock();
+        let written = state.drive.write(first, end - first);
+        debug_assert!(written.is_ok());
         state.pending.set(from, to, false);
         state.pending.set(first, end, true);
         state.unflushed.push((first, end));
@@ -492,11 +508,9 @@ impl ZonedDevice for CaveatDevice {
 
     fn write(&self, at: ByteOffset, data: &[u8]) -> ZoneResult<()> {
         let (first, end) = self.blocks(ZoneCommand::Write, at, data.len() as u64)?;
-        let mut state = self.state.lock();
-        self.damage(&mut state, first, end)?;
-        let written = state.drive.write(first, end - first);
-        debug_assert!(written.is_ok());
-        drop(state);
+        let storing = self.storing.lock();
+        self.damage(first, end)?;
+        drop(storing);
         self.write_below(self.start + at.0, data)
     }
 
@@ -534,6 +548,7 @@ impl ZonedDevice for CaveatDevice {
         // If the flush fails, it is unknown which of these writes are durable: they count as damaged after a power
         // cut.
         self.inner.flush()?;
+        let storing = self.storing.lock();
         let mut state = self.state.lock();
         let State {
             drive,
@@ -554,8 +569,8 @@ impl ZonedDevice for CaveatDevice {
             }
         }
         let is_changed = self.is_kept && !unstored.is_empty();
-        self.keep(&mut state)?;
-        drop(state);
+        self.keep(state)?;
+        drop(storing);
         if is_changed {
             self.inner.flush()?;
         }
