@@ -37,8 +37,6 @@ impl Shared {
 /// considered, because no other data can have been written there.
 ///
 /// Beside a store, only a proven match counts as the file's data, because the zone may be the store's by now.
-///
-/// Beside a store only what is proven counts: the zone may be the store's by now.
 fn stale(device: &dyn ZonedDevice, names: &Namespace, alone: bool) -> Result<Vec<(u64, Loss)>> {
     let report = device.report(ZoneId(0), device.geometry().zone_count)?;
     let is_stale = |node: &Node| {
