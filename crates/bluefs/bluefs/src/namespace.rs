@@ -30,11 +30,6 @@ pub(crate) struct Namespace {
 /// `path` without repeated and trailing slashes, with `.` and `..` resolved; the root is empty. Fails with
 /// [`Error::BadPath`] if the path is too long or contains a NUL.
 pub(crate) fn normal(path: &str) -> Result<String> {
-    if path.len() > MAX_PATH || path.contains('\0') {
-        return Err(Error::BadPath {
-            path: path.to_owned(),
-        });
-    }
     let mut parts = Vec::new();
     for part in path.split('/') {
         match part {
@@ -43,7 +38,13 @@ pub(crate) fn normal(path: &str) -> Result<String> {
             part => parts.push(part),
         }
     }
-    Ok(parts.iter().flat_map(|p| ["/", p]).collect())
+    let normal: String = parts.iter().flat_map(|p| ["/", p]).collect();
+    if normal.len() > MAX_PATH || path.contains('\0') {
+        return Err(Error::BadPath {
+            path: path.to_owned(),
+        });
+    }
+    Ok(normal)
 }
 
 pub(crate) fn parent(path: &str) -> &str {
@@ -309,6 +310,11 @@ mod tests {
         }
         assert_eq!(normal("/").unwrap(), "");
         assert!(normal("a\0").is_err());
+        // With the slash that a relative path lacks.
+        let longest = "a".repeat(MAX_PATH - 1);
+        assert!(normal(&format!("{longest}a")).is_err());
+        let found = normal(&longest).unwrap();
+        assert_eq!(normal(&format!("{found}/")).unwrap(), found);
     }
 
     #[test]
