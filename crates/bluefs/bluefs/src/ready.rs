@@ -196,6 +196,8 @@ impl Shared {
             self.retire(zone);
         }
         for zone in resets.empty {
+            // The drive may allow another active zone by now.
+            state.budget_cut = state.budget_cut.saturating_sub(1);
             if zone == state.superblock.spare_zone {
                 continue;
             }

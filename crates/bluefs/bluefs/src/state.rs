@@ -38,7 +38,8 @@ pub(crate) struct State {
     pub next_batch: u64,
     /// Batches up to this one are durable.
     pub durable_batch: u64,
-    /// Zones by which the budget of open zones is reduced: one for each zone that the drive refused to open.
+    /// Zones by which the budget of open zones is reduced: one for each zone that the drive refused to open, less one
+    /// for each reset since then.
     pub budget_cut: usize,
     pub snapshot_bytes: u64,
     /// Cached size of a snapshot: journal epoch, bytes of the journal at that time, bytes of the snapshot (`ready.rs`).

@@ -14,7 +14,7 @@ mod threads;
 use crate::support::{
     assert_clean, format, formatted, geometry, mount, mount_in, pool, read, write,
 };
-use bluefs::{BlueFs, Error, FormatOptions, Role};
+use bluefs::{BlueFs, Error, FormatOptions, Lifetime, Role};
 use device::faults::{Fault, Faults, Plan};
 use device::power_cut::CrashLimits;
 use device::{PowerCut, ZonedDevice};

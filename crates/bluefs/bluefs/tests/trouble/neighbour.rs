@@ -83,6 +83,38 @@ fn a_neighbour_always_finds_its_active_zones() {
     println!("beside a neighbour: {states} states after power cuts");
 }
 
+/// For a moment it has more active zones than its share.
+#[test]
+fn lifetimes_have_zones_apart_again_after_a_neighbour_left_too_few() {
+    let device = formatted(geometry(60, 0, 10));
+    let fs = mount(device.clone()).unwrap();
+    let sst = |path: &str, lifetime| {
+        let mut writer = fs.create(path).unwrap();
+        writer.set_lifetime(lifetime);
+        writer.append(&[1; 3000]).unwrap();
+        writer.sync().unwrap();
+        let zone = fs.extents(path).unwrap()[0].at.zone;
+        (writer, zone)
+    };
+    let medium = sst("/1.sst", Lifetime::Medium);
+    let too_many = |zone: &ZoneId| device.open(*zone).is_ok();
+    let opened: Vec<ZoneId> = (30..50).map(ZoneId).take_while(too_many).collect();
+    let long = sst("/2.sst", Lifetime::Long);
+    assert_eq!(medium.1, long.1);
+    drop((medium, long));
+    for zone in opened {
+        device.reset(zone).unwrap();
+    }
+    for _ in 0..10 {
+        write(&fs, "/gone.sst", &[2; 60_000]).unwrap();
+        fs.delete("/gone.sst").unwrap();
+        fs.sync_metadata().unwrap();
+    }
+    let medium = sst("/3.sst", Lifetime::Medium);
+    let long = sst("/4.sst", Lifetime::Long);
+    assert_ne!(medium.1, long.1);
+}
+
 /// Writes logs and SSTs, several at once, and deletes them.
 fn work(fs: &BlueFs) -> Result<(), Error> {
     let names = [
