@@ -22,6 +22,11 @@ impl Piece {
         let blocks = self.length.div_ceil(g.block_size.into());
         u32::try_from(blocks).unwrap_or(u32::MAX)
     }
+
+    /// False for an extent that only a wrong journal can name.
+    pub fn is_inside_zone(&self, g: &Geometry) -> bool {
+        self.at.offset.saturating_add(self.length) <= g.capacity(self.at.zone)
+    }
 }
 
 /// Adds a piece to `pieces`. If it directly continues the last one, that one grows and the result is false; true means
@@ -257,6 +262,9 @@ pub(crate) fn matches(device: &dyn ZonedDevice, piece: &Piece) -> ZoneResult<boo
     // 0 stands for a piece that was truncated and whose checksum is not known.
     if piece.checksum == 0 {
         return Ok(true);
+    }
+    if !piece.is_inside_zone(device.geometry()) {
+        return Ok(false);
     }
     let mut bytes = vec![0; piece.length as usize];
     read_bytes(device, piece.at, &mut bytes)?;

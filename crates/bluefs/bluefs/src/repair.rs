@@ -249,6 +249,9 @@ fn is_right(
         let record = record_in_blocks(device, node.inode, place(piece), read)?;
         return Ok(record.is_some_and(|r| piece.length <= (r.len() - HEADER) as u64));
     }
+    if !piece.is_inside_zone(device.geometry()) {
+        return Ok(false);
+    }
     let mut blocks = vec![0; device.geometry().round_up(piece.length) as usize];
     read(piece.at, &mut blocks)?;
     // 0 stands for a piece that was truncated and whose checksum is not known.

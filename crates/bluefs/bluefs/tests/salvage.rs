@@ -1,8 +1,9 @@
 //! Journal frames are damaged, one at a time. A repair carries out the frames after it: only what the damaged frame
 //! held is lost, and zones that may have changed their owner in it are left alone.
 
-use crate::support::{assert_clean, format, geometry, mount, pool, put, read};
-use bluefs::format::journal::{MAGIC, decode_header};
+use crate::support::{assert_clean, format, geometry, mount, mount_in, pool, put, read};
+use bluefs::format::journal::{DecodedFrame, MAGIC, decode_frame, decode_header, encode_frame};
+use bluefs::format::operation::{ExtentEntry, JournalOperation};
 use bluefs::{BlueFs, Error, Loss, MountOptions, Role};
 use device::{MemoryDrive, ZonedDevice};
 use std::collections::BTreeMap;
@@ -241,4 +242,54 @@ fn a_zone_that_was_given_away_is_left_alone() {
             assert_eq!(block, [7; 512], "frame {number}, zone {zone}: {lost:?}");
         }
     }
+}
+
+/// Its checksums are right, so that only its extent tells that it cannot be true.
+#[test]
+fn an_extent_that_no_zone_has_room_for_is_reported_and_not_read() {
+    let device = drive(0);
+    let g = device.geometry().clone();
+    let fs = mount(device.clone()).unwrap();
+    put(&fs, "/1.sst", &[1; 700]);
+    let zone = fs.extents("/1.sst").unwrap()[0].at.zone;
+    let inode = fs.open("/1.sst").unwrap().inode();
+    drop(fs);
+    let (_, at) = frames(&device).pop_last().unwrap();
+    let mut block = vec![0; BLOCK as usize];
+    device.read(g.absolute(at), &mut block).unwrap();
+    let header = decode_header(&block).unwrap();
+    let DecodedFrame::Whole(_, previous) = decode_frame(&block[..header.frame_length()]) else {
+        panic!("the last frame is larger than a block");
+    };
+    let extent = ExtentEntry {
+        file_offset: 700,
+        at: ZoneAddress::new(zone, BLOCK),
+        length: 1 << 60,
+        checksum: 1,
+    };
+    let extend = JournalOperation::Extend {
+        inode,
+        modified_micros: 1,
+        extents: vec![extent],
+    };
+    // The frame behind it says that it is durable.
+    let next = JournalOperation::NextInode { inode: 9 };
+    let mut place = header.place;
+    let (mut at, mut previous) = (at, previous);
+    for operation in [extend, next] {
+        place.sequence += 1;
+        place.previous = previous;
+        at.offset += BLOCK;
+        let mut payload = Vec::new();
+        operation.encode(&mut payload);
+        let (frame, sum) = encode_frame(place, place.sequence, &payload, BLOCK as u32);
+        device.write(g.absolute(at), &frame).unwrap();
+        previous = sum;
+    }
+    let fs = mount_in(device.clone(), pool(&*device), true).unwrap();
+    let report = fs.check(true).unwrap();
+    let outside = "extent behind the end of its zone";
+    assert_eq!(report.errors.get(outside), Some(&1), "{:?}", report.details);
+    let scrubbed = fs.scrub(&mut |_| true).unwrap().unwrap();
+    assert_eq!(scrubbed.lost, ["/1.sst"]);
 }
