@@ -227,7 +227,7 @@ impl Shared {
         written: &mut u64,
     ) -> Result<(), MoveError> {
         self.check_there(node.inode, piece)
-            .map_err(MoveError::Source)?;
+            .map_err(|error| self.cannot_move(node, truncates, zone, error))?;
         let mut target = Target::new(self, Class::Moved, kept);
         let is_wrong = |moved: &Result<Vec<Piece>, MoveError>| {
             let is_wrong = |moved: &Vec<Piece>| !is_copy_of(piece, moved);
@@ -236,6 +236,7 @@ impl Shared {
         let from_drive = &|at, bytes: &mut [u8]| read_bytes(&*self.device, at, bytes);
         let mut moved = self.copy(node, truncates, piece, &mut target, from_drive);
         if is_wrong(&moved) {
+        let zone = piece.at.zone;
             self.device.turn_to_other(piece.at.zone);
             moved = self.copy(node, truncates, piece, &mut target, from_drive);
         }

@@ -365,21 +365,27 @@ fn with_two_copies_a_log_goes_on_whichever_zone_fails() {
     }
 }
 
+/// A drive with [`some_files`] on which the last zone of `/b.sst` went back, and that zone.
+fn went_back(active: u32) -> (Arc<MemoryDrive>, ZoneId) {
+    let memory = Arc::new(MemoryDrive::new(geometry(60, 0, active)).unwrap());
+    format(&*memory, Role::Alone);
+    let fs = mount(memory.clone()).unwrap();
+    some_files(&fs);
+    let zone = zones_of(&fs, "/b.sst").pop().unwrap();
+    fs.unmount().unwrap();
+    // A second mount, so that the snapshot that begins its journal is durable.
+    mount(memory.clone()).unwrap().unmount().unwrap();
+    let drive = Faults::new(memory.clone());
+    ZoneDamage::WentBack.strike(&drive, zone, |_| 1).unwrap();
+    (memory, zone)
+}
+
 /// The drive returns zeros above the write pointer, which must not be taken for data, even in reads too small for a
 /// checksum to cover.
 #[test]
 fn what_a_zone_that_went_back_has_lost_is_an_error_and_nothing_is_written_there() {
     for active in [0, 6] {
-        let memory = Arc::new(MemoryDrive::new(geometry(60, 0, active)).unwrap());
-        format(&*memory, Role::Alone);
-        let fs = mount(memory.clone()).unwrap();
-        some_files(&fs);
-        let zone = zones_of(&fs, "/b.sst").pop().unwrap();
-        fs.unmount().unwrap();
-        // A second mount, so that the snapshot that begins its journal is durable.
-        mount(memory.clone()).unwrap().unmount().unwrap();
-        let drive = Faults::new(memory.clone());
-        ZoneDamage::WentBack.strike(&drive, zone, |_| 1).unwrap();
+        let (memory, zone) = went_back(active);
         for n in 0..3 {
             let fs = mount(memory.clone()).unwrap();
             assert!(read(&fs, "/a.sst").unwrap() == [1; 40_000]);
@@ -406,6 +412,30 @@ fn what_a_zone_that_went_back_has_lost_is_an_error_and_nothing_is_written_there(
         assert!(is_reused);
         assert!(read(&fs, "/again.sst").unwrap() == [8; 400_000]);
         assert_clean(&fs);
+    }
+}
+
+/// Its live data cannot be moved, and it has the least.
+#[test]
+fn a_zone_that_went_back_does_not_keep_others_from_being_emptied() {
+    for in_need in [true, false] {
+        let (memory, _) = went_back(0);
+        let fs = mount(memory).unwrap();
+        fs.delete("/a.sst").unwrap();
+        write(&fs, "/c.sst", &[4; 12_000]).unwrap();
+        write(&fs, "/gone.sst", &[5; 40_000]).unwrap();
+        fs.delete("/gone.sst").unwrap();
+        fs.sync_metadata().unwrap();
+        let before = zones_of(&fs, "/c.sst");
+        let is_done = (0..100).any(|_| match in_need {
+            true => {
+                fs.reclaim().unwrap();
+                zones_of(&fs, "/c.sst") != before
+            }
+            false => !fs.clean_ahead().unwrap(),
+        });
+        assert!(is_done, "in need: {in_need}");
+        assert!(read(&fs, "/c.sst").unwrap() == [4; 12_000]);
     }
 }
 
