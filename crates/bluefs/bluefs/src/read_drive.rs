@@ -121,6 +121,7 @@ impl Handle {
                 continue;
             }
             let mut own = Digest::new(CrcAlgorithm::Crc32Iscsi);
+            shared.check_there(node.inode, piece)?;
             for from in (0..piece.length).step_by(AT_ONCE) {
                 buffer.resize((piece.length - from).min(AT_ONCE as u64) as usize, 0);
                 let at = ZoneAddress::new(piece.at.zone, piece.at.offset + from);

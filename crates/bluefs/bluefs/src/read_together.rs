@@ -2,6 +2,7 @@
 
 use crate::Result;
 use crate::cache::RUN;
+use crate::format::crc32c;
 use crate::node::{Body, Piece};
 use crate::read_later::{Ask, ReadsTogether};
 use crate::read_through::runs_of;
@@ -26,7 +27,7 @@ impl ReadsTogether for Reader {
 }
 
 /// Does the simple reads, and returns which ones. The others are left to [`Reader::read_at`]: those at a file's end,
-/// across the border of a piece, or that failed.
+/// across the border of a piece, of a piece that is missing or wrong, or that failed.
 fn read_together<'a>(asks: &mut [Ask<'a, Reader>]) -> Vec<bool> {
     let mut done = vec![false; asks.len()];
     let Some(first) = asks.first().filter(|_| asks.len() > 1) else {
@@ -54,7 +55,8 @@ fn read_together<'a>(asks: &mut [Ask<'a, Reader>]) -> Vec<bool> {
             piece.file_offset <= r.start && r.end <= piece.file_offset + piece.length
         };
         let asked = offset..offset.saturating_add(length);
-        if !inside(&asked) || length == 0 {
+        let inode = reader.inode();
+        if !inside(&asked) || length == 0 || shared.check_there(inode, piece).is_err() {
             continue;
         }
         if reader.open.caches()
@@ -82,6 +84,9 @@ fn read_together<'a>(asks: &mut [Ask<'a, Reader>]) -> Vec<bool> {
         for ((index, body, span), (_, blocks)) in spans.iter().zip(asked) {
             let ask = &mut asks[*index];
             let bytes = &blocks[span.skip..span.skip + span.length];
+            if span.checksum != 0 && crc32c(bytes) != span.checksum {
+                continue;
+            }
             let from = (ask.offset - span.file_offset) as usize;
             ask.buffer
                 .copy_from_slice(&bytes[from..from + ask.buffer.len()]);
@@ -106,6 +111,8 @@ struct Span {
     blocks: usize,
     /// The bytes are a whole run, which is put into the cache.
     is_run: bool,
+    /// The checksum of the bytes if they are a whole piece; 0 if it is not known.
+    checksum: u32,
 }
 
 impl Span {
@@ -115,6 +122,7 @@ impl Span {
         let Range { start, end } = run.unwrap_or(asked);
         let from = piece.at.offset + (start - piece.file_offset);
         let skip = from % u64::from(g.block_size);
+        let is_whole = end - start == piece.length;
         Self {
             file_offset: start,
             length: (end - start) as usize,
@@ -122,6 +130,7 @@ impl Span {
             at: g.absolute(ZoneAddress::new(piece.at.zone, from - skip)),
             blocks: g.round_up(skip + end - start) as usize,
             is_run,
+            checksum: if is_whole { piece.checksum } else { 0 },
         }
     }
 }

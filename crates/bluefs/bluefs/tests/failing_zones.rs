@@ -3,7 +3,7 @@
 
 use crate::support;
 use crate::support::{assert_clean, format, geometry, mount, read, write};
-use bluefs::{BlueFs, DamagedFile, Error, FormatOptions, Role};
+use bluefs::{BlueFs, DamagedFile, Error, FormatOptions, MountOptions, Role};
 use device::faults::{Fault, Faults, Plan};
 use device::zone_damage::ZoneDamage;
 use device::{MemoryDrive, ZonedDevice};
@@ -436,6 +436,28 @@ fn a_zone_that_went_back_does_not_keep_others_from_being_emptied() {
         });
         assert!(is_done, "in need: {in_need}");
         assert!(read(&fs, "/c.sst").unwrap() == [4; 12_000]);
+    }
+}
+
+/// Neither does the cache keep the zeros.
+#[test]
+fn many_reads_at_once_of_what_a_zone_has_lost_are_errors() {
+    for cache_bytes in [0, 1 << 20] {
+        let (memory, _) = went_back(0);
+        let options = MountOptions {
+            cache_bytes,
+            ..MountOptions::default()
+        };
+        let fs = BlueFs::mount(memory.clone(), support::pool(&*memory), options).unwrap();
+        let reader = fs.open("/b.sst").unwrap();
+        let (mut one, mut other) = ([0; 100], [0; 100]);
+        for _ in 0..2 {
+            let done = reader.read_many(&mut [(39_000, &mut one[..]), (39_500, &mut other[..])]);
+            for read in done {
+                assert!(matches!(read, Err(Error::Corrupt { .. })), "{read:?}");
+            }
+        }
+        reader.verify().unwrap_err();
     }
 }
 

@@ -19,6 +19,13 @@ fn damage_in_a_piece_that_is_read_whole_is_reported() {
         let error = support::read(&fs, "/CURRENT").unwrap_err();
         assert!(matches!(error, bluefs::Error::Corrupt { .. }), "{error}");
         let reader = fs.open("/CURRENT").unwrap();
+        let (mut one, mut other) = (vec![0; 10_000], vec![0; 10_000]);
+        for read in reader.read_many(&mut [(0, &mut one), (0, &mut other)]) {
+            assert!(
+                matches!(read, Err(bluefs::Error::Corrupt { .. })),
+                "{read:?}"
+            );
+        }
         let mut buffer = vec![0; 4000];
         match reader.read_at(0, &mut buffer) {
             Ok(read) => assert!(cache_bytes == 0 && buffer == content[..read]),
