@@ -2,9 +2,9 @@
 //!
 //! Bytes are copied without the state's lock. Then, under the lock, a piece that the file still has unchanged is
 //! replaced by its copy, and the move is recorded for the journal; otherwise the copy is dropped. That is sufficient:
-//! in a zone that is not open every piece is registered and none grows. A piece can change only by a truncation (which
-//! is counted), by another move, or by removal of its file. The zone is reset only after the frame with the move is
-//! durable.
+//! in a zone that is not open every piece is registered and none grows, and a zone with a live piece is not opened
+//! again. A piece can change only by a truncation (which is counted), by another move, or by removal of its file. The
+//! zone is reset only after the frame with the move is durable.
 
 use crate::combine::combined;
 use crate::format::crc32c;
@@ -176,7 +176,7 @@ impl Shared {
                 }
                 continue;
             }
-            for (piece, truncates) in pieces_in(&node, zone) {
+            for (piece, truncates) in self.pieces_in(&node, zone) {
                 if stop() {
                     return Ok(());
                 }
@@ -215,6 +215,16 @@ impl Shared {
         let files = state.zones.files_in(zone);
         let nodes = files.filter_map(|(inode, _)| state.names.nodes.get(&inode));
         nodes.cloned().collect()
+    }
+
+    /// Pieces of a file in a zone, each with the file's count of truncations; none while the zone is open, because they
+    /// may grow or not be registered yet.
+    fn pieces_in(&self, node: &Node, zone: ZoneId) -> Vec<(Piece, u32)> {
+        let state = self.state.lock();
+        let body = node.body.read();
+        let is_movable = |p: &&Piece| p.at.zone == zone && state.zones.is_holding(zone);
+        let here = body.pieces.iter().filter(is_movable);
+        here.map(|p| (*p, body.truncates)).collect()
     }
 
     /// Moves a piece of a file, if the file's count of truncations is still `truncates`.
@@ -386,9 +396,5 @@ impl Shared {
     }
 }
 
-/// Pieces of a file in a zone, each with the file's count of truncations.
-fn pieces_in(node: &Node, zone: ZoneId) -> Vec<(Piece, u32)> {
-    let body = node.body.read();
-    let here = body.pieces.iter().filter(|p| p.at.zone == zone);
-    here.map(|p| (*p, body.truncates)).collect()
-}
+#[cfg(test)]
+mod tests;

@@ -129,8 +129,8 @@ impl Shared {
         Ok(Some(record))
     }
 
-    /// Moves the first segment of a log that lies in `zone`, which must not be open. False if there is none, or if the
-    /// log was truncated, removed or moved meanwhile.
+    /// Moves the first segment of a log that lies in `zone`. False if there is none, if the zone is open, or if the log
+    /// was truncated, removed or moved meanwhile.
     pub fn move_segment(
         &self,
         node: &Node,
@@ -143,6 +143,11 @@ impl Shared {
             let here = |s: &Segment| s.at.zone == zone;
             let Some(index) = body.segments.iter().position(here) else {
                 return Ok(false);
+            // A segment may grow while its zone is open, and keeps its zone from being opened again.
+            let state = self.state.lock();
+            if !state.zones.is_holding(zone) {
+                return Ok(false);
+            }
             };
             let range = range_of(&body, index);
             let pieces = &body.pieces[body.position(range.start)..body.position(range.end)];

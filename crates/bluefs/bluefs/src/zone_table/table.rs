@@ -79,6 +79,11 @@ impl ZoneTable {
         })
     }
 
+    /// Whether a zone has data and is not open.
+    pub fn is_holding(&self, zone: ZoneId) -> bool {
+        matches!(self.stage(zone), Stage::Holding(_))
+    }
+
     /// Open zones in the order in which they were opened, except that the last one takes the place of a closed one.
     pub fn opened(&self) -> impl Iterator<Item = &Opened> {
         self.open.iter().filter_map(|zone| match self.stage(*zone) {

@@ -1,0 +1,81 @@
+//! A zone that is open is not emptied.
+
+use crate::{BlueFs, Error, FormatOptions, MountOptions, Role, Writer};
+use device::MemoryDrive;
+use device::faults::{Fault, Faults, Plan};
+use runtime::Runtime;
+use runtime::sync::Mutex;
+use std::sync::Arc;
+use zone::{Geometry, ZoneCommand, ZoneId, ZoneKind};
+
+fn mount(drive: Arc<Faults<MemoryDrive>>) -> BlueFs {
+    let options = MountOptions {
+        runtime: Runtime::seeded(1),
+        ..MountOptions::default()
+    };
+    BlueFs::mount_alone(drive, options).unwrap()
+}
+
+fn mounted() -> (Arc<Faults<MemoryDrive>>, BlueFs) {
+    let geometry = Geometry {
+        block_size: 512,
+        zone_size: 32 << 10,
+        zone_capacity: 24 << 10,
+        zone_count: 40,
+        conventional_zones: 0,
+        conventional_parts: 1,
+        sequential_kind: ZoneKind::SequentialWriteRequired,
+        max_open_zones: 0,
+        max_active_zones: 0,
+        max_append_bytes: 0,
+    };
+    let drive = Arc::new(Faults::new(MemoryDrive::new(geometry).unwrap()));
+    let options = FormatOptions {
+        uuid: [3; 16],
+        role: Role::Alone,
+        copies: 1,
+        force: false,
+    };
+    BlueFs::format(&*drive, &options).unwrap();
+    (drive.clone(), mount(drive))
+}
+
+fn zone_of(fs: &BlueFs, path: &str) -> ZoneId {
+    fs.extents(path).unwrap()[0].at.zone
+}
+
+fn append(file: &mut Writer) -> Result<(), Error> {
+    file.append(&[7; 90])?;
+    file.sync()
+}
+
+/// The zone was chosen while it held other data; it has been reset and opened since then.
+#[test]
+fn a_zone_that_was_opened_since_it_was_chosen_is_left_as_it_is() {
+    for path in ["/000001.log", "/1.sst"] {
+        let (drive, fs) = mounted();
+        let mut file = fs.create(path).unwrap();
+        (0..10).for_each(|_| append(&mut file).unwrap());
+        let zone = zone_of(&fs, path);
+        let file = Arc::new(Mutex::new(file));
+        let writer = file.clone();
+        let meanwhile = move |_| append(&mut writer.lock()).unwrap();
+        let fault = Fault::Slow(Arc::new(meanwhile));
+        drive.add(Plan::at(ZoneCommand::Read, 1, fault).in_zone(zone));
+        let mut written = 0;
+        let shared = &fs.shared;
+        shared.evacuate(zone, 0, &|| false, &mut written).unwrap();
+        drive.clear();
+        append(&mut file.lock()).unwrap();
+        let size = file.lock().size() as usize;
+        assert!(size >= 11 * 90);
+        drop((file, fs));
+        let fs = mount(drive);
+        let mut found = vec![0; size];
+        let reader = fs.open(path).unwrap();
+        assert_eq!(reader.size(), size as u64, "{path}");
+        reader.read_at(0, &mut found).unwrap();
+        assert_eq!(found, vec![7; size], "{path}");
+        assert_eq!((written, zone_of(&fs, path)), (0, zone), "{path}");
+    }
+}
