@@ -4,7 +4,7 @@ use crate::combine::combined;
 use crate::format::log_record::HEADER;
 use crate::format::operation::Kind;
 use crate::node::{Body, Node, Piece};
-use crate::repair::{first_is_right, other_is_right};
+use crate::repair::are_right;
 use crate::shared::Shared;
 use crate::{Error, Result};
 use device::ZonedDevice;
@@ -269,8 +269,7 @@ impl Shared {
             return;
         }
         let device = &*self.device;
-        let first = first_is_right(device, node, piece);
-        let other = other_is_right(device, node, piece);
+        let (first, other) = are_right(device, node, piece);
         let place = || format!("{path} at byte {}, {}", piece.file_offset, piece.at);
         match (first, device.twin(piece.at.zone).is_some(), other) {
             (Ok(true), _, true) => report.bytes_verified += piece.length,

@@ -1,18 +1,32 @@
-//! Restores a piece of which both copies are damaged, in different blocks: chooses each block from one of the copies so
-//! that the whole matches the piece's checksum. Two blocks that a drive exchanged between the copies are such damage.
+//! Finds a piece in a pair of zones: in the copy that matches its checksum, or, if both are damaged in different
+//! blocks, by choosing each block from one of the copies so that the whole matches the checksum. Two blocks that a
+//! drive exchanged between the copies are such damage.
 
 use crate::format::crc32c;
 use crate::mirror::Mirror;
 use crate::node::Piece;
-use zone::{ZoneAddress, ZoneError};
+use zone::{ZoneError, ZoneId};
 
 /// Most differing blocks for which each choice is tried. With more, a choice of wrong blocks could match by chance.
 const MOST: usize = 8;
 
+/// The copy that matches the piece's checksum, with the piece's bytes; `None` if there is only one copy, or if none
+/// matches.
+pub(crate) fn right_copy(device: &dyn Mirror, piece: &Piece) -> Option<(ZoneId, Vec<u8>)> {
+    let [first, other] = device.copies_of(piece.at.zone)?;
+    // The caller may have read either, because another thread may have changed which one is read first.
+    [other, first].into_iter().find_map(|copy| {
+        let mut bytes = vec![0; device.geometry().round_up(piece.length) as usize];
+        device.read_copy(copy, piece.at.offset, &mut bytes).ok()?;
+        bytes.truncate(piece.length as usize);
+        (crc32c(&bytes) == piece.checksum).then_some((copy, bytes))
+    })
+}
+
 /// The piece's bytes; `None` if no choice of blocks matches, or more than one does.
 pub(crate) fn combined(device: &dyn Mirror, piece: &Piece) -> Option<Vec<u8>> {
-    device.twin(piece.at.zone)?;
-    if piece.checksum == 0 {
+    let [first, other_copy] = device.copies_of(piece.at.zone)?;
+    if piece.checksum == 0 || !piece.is_inside_zone(device.geometry()) {
         return None;
     }
     let block = device.geometry().block_size as usize;
@@ -20,10 +34,10 @@ pub(crate) fn combined(device: &dyn Mirror, piece: &Piece) -> Option<Vec<u8>> {
     let mut bytes = vec![0; length.next_multiple_of(block)];
     let mut others: Vec<(usize, Vec<u8>)> = Vec::new();
     for (number, target) in bytes.chunks_mut(block).enumerate() {
-        let at = ZoneAddress::new(piece.at.zone, piece.at.offset + (number * block) as u64);
+        let offset = piece.at.offset + (number * block) as u64;
         let mut other = vec![0; block];
-        let one = device.read_first(at, target);
-        match (one, device.read_other(at, &mut other)?) {
+        let one = device.read_copy(first, offset, target);
+        match (one, device.read_copy(other_copy, offset, &mut other)) {
             (Err(ZoneError::PowerLost { .. }), _) | (Err(_), Err(_)) => return None,
             (Err(_), Ok(())) => target.copy_from_slice(&other),
             (Ok(()), Err(_)) => {}

@@ -6,7 +6,7 @@
 //! again. A piece can change only by a truncation (which is counted), by another move, or by removal of its file. The
 //! zone is reset only after the frame with the move is durable.
 
-use crate::combine::combined;
+use crate::combine::{combined, right_copy};
 use crate::format::crc32c;
 use crate::format::operation::{JournalOperation, Kind};
 use crate::moved_piece::{is_copy_of, keep_damage_known};
@@ -236,29 +236,26 @@ impl Shared {
         kept: u32,
         written: &mut u64,
     ) -> Result<(), MoveError> {
+        let zone = piece.at.zone;
         self.check_there(node.inode, piece)
             .map_err(|error| self.cannot_move(node, truncates, zone, error))?;
         let mut target = Target::new(self, Class::Moved, kept);
-        let is_wrong = |moved: &Result<Vec<Piece>, MoveError>| {
-            let is_wrong = |moved: &Vec<Piece>| !is_copy_of(piece, moved);
-            moved.as_ref().is_ok_and(is_wrong) && self.device.twin(piece.at.zone).is_some()
-        };
         let from_drive = &|at, bytes: &mut [u8]| read_bytes(&*self.device, at, bytes);
         let mut moved = self.copy(node, truncates, piece, &mut target, from_drive);
-        if is_wrong(&moved) {
-        let zone = piece.at.zone;
-            self.device.turn_to_other(piece.at.zone);
-            moved = self.copy(node, truncates, piece, &mut target, from_drive);
-        }
-        if is_wrong(&moved)
-            && let Some(whole) = combined(&*self.device, piece)
-        {
-            let from_both = &|at: ZoneAddress, bytes: &mut [u8]| {
-                let from = (at.offset - piece.at.offset) as usize;
-                bytes.copy_from_slice(&whole[from..from + bytes.len()]);
-                Ok(())
+        let is_wrong = |moved: &Vec<Piece>| !is_copy_of(piece, moved);
+        if moved.as_ref().is_ok_and(is_wrong) {
+            moved = match self.whole_of_copies(node, piece, truncates) {
+                Ok(Some(whole)) => {
+                    let from_memory = &|at: ZoneAddress, bytes: &mut [u8]| {
+                        let from = (at.offset - piece.at.offset) as usize;
+                        bytes.copy_from_slice(&whole[from..from + bytes.len()]);
+                        Ok(())
+                    };
+                    self.copy(node, truncates, piece, &mut target, from_memory)
+                }
+                Ok(None) => moved,
+                Err(changed) => Err(changed),
             };
-            moved = self.copy(node, truncates, piece, &mut target, from_both);
         }
         self.count_moved(&target, written);
         let mut moved = moved?;
@@ -291,6 +288,25 @@ impl Shared {
         }
         target.release(&mut state);
         Ok(())
+    }
+
+    /// The bytes of a piece that was read wrong from a pair of zones; `None` if the copies do not have them.
+    fn whole_of_copies(
+        &self,
+        node: &Node,
+        piece: &Piece,
+        truncates: u32,
+    ) -> Result<Option<Vec<u8>>, MoveError> {
+        let Some((copy, whole)) = right_copy(&*self.device, piece) else {
+            return Ok(combined(&*self.device, piece));
+        };
+        // As long as the file has the piece, the zone is not reset.
+        let _state = self.state.lock();
+        if !has_still(node, truncates) {
+            return Err(MoveError::Changed);
+        }
+        self.device.turn_to(piece.at.zone, copy);
+        Ok(Some(whole))
     }
 
     fn copy(
@@ -338,9 +354,7 @@ impl Shared {
         let mut state = self.state.lock();
         // If the piece is not the file's any more, the zone may have been reset, and the bytes that were read are other
         // data.
-        let is_there =
-            node.links.load(Ordering::Acquire) > 0 && node.body.read().truncates == truncates;
-        if !is_there {
+        if !has_still(node, truncates) {
             return MoveError::Changed;
         }
         state.zones.set_stuck(zone);
@@ -394,6 +408,12 @@ impl Shared {
         drop(used);
         appender::finish(&*self.device, slot.zone);
     }
+}
+
+/// Whether a file has a name and was not truncated since its count of truncations was `truncates`. The caller holds the
+/// state.
+fn has_still(node: &Node, truncates: u32) -> bool {
+    node.links.load(Ordering::Acquire) > 0 && node.body.read().truncates == truncates
 }
 
 #[cfg(test)]

@@ -257,7 +257,9 @@ impl Journal {
         let Some(other) = self.read_other(device).filter(|frame| is_whole(frame)) else {
             return found;
         };
-        device.turn_to_other(self.zone());
+        if let Some([_, other]) = device.copies_of(self.zone()) {
+            device.turn_to(self.zone(), other);
+        }
         *forward = Forward::new(device, self.zone(), written(device, self.zone())?);
         Ok(Some(other))
     }

@@ -4,7 +4,7 @@
 use crate::Result;
 use crate::format::log_record::HEADER;
 use crate::format::operation::Kind;
-use crate::move_log::{record_at, record_in_other};
+use crate::move_log::{record_at, record_in_copy};
 use crate::node::{Node, Piece};
 use crate::shared::Shared;
 use crate::state::State;
@@ -56,10 +56,13 @@ impl Shared {
         let (device, inode) = (&*self.device, node.inode);
         let g = device.geometry();
         let at = ZoneAddress::new(piece.at.zone, piece.at.offset - HEADER as u64);
+        let Some([_, other]) = device.copies_of(at.zone) else {
+            return Ok(false);
+        };
         // The whole record, although a truncation may have shortened its piece.
         let record = match (
             record_at(device, inode, at),
-            record_in_other(device, inode, at),
+            record_in_copy(device, inode, at, other),
         ) {
             (Ok(Some(one)), Ok(Some(other))) if one == other => return Ok(false),
             (Ok(Some(record)), _) | (_, Ok(Some(record))) => Some(record),

@@ -46,6 +46,13 @@ pub(crate) trait Mirror: ZonedDevice {
     /// Reads only the copy that [`ZonedDevice::read`] tries last; `None` if there is one copy.
     fn read_other(&self, at: ZoneAddress, buffer: &mut [u8]) -> Option<ZoneResult<()>>;
 
+    /// Both zones of a pair as the drive numbers them, the one that is read first in front. Another thread may change
+    /// that order at any time, so a caller that compares the copies reads each with [`Self::read_copy`].
+    fn copies_of(&self, zone: ZoneId) -> Option<[ZoneId; 2]>;
+
+    /// Reads whole blocks at an offset of one zone of a pair.
+    fn read_copy(&self, copy: ZoneId, offset: u64, buffer: &mut [u8]) -> ZoneResult<()>;
+
     /// Reads `length` bytes at `at` from each copy that has a write pointer above `at`, and returns them with the
     /// zone's descriptor; no bytes for a copy that cannot be read there.
     fn read_each(&self, at: ZoneAddress, length: usize) -> Vec<(ZoneDescriptor, Vec<u8>)>;
@@ -58,8 +65,8 @@ pub(crate) trait Mirror: ZonedDevice {
     /// below `live_end` count. Returns the number of missing bytes.
     fn catch_up(&self, zone: ZoneId, live_end: u64) -> ZoneResult<u64>;
 
-    /// Marks the copy that is read first as wrong: the other one is read first from now on.
-    fn turn_to_other(&self, zone: ZoneId);
+    /// Reads `copy` first from now on, one of [`Self::copies_of`] a pair, and marks the other one as wrong.
+    fn turn_to(&self, zone: ZoneId, copy: ZoneId);
 
     /// Marks one copy as wrong or unreadable; the copy that is read first is the good one.
     fn set_damaged(&self, zone: ZoneId);
@@ -222,6 +229,19 @@ impl<D: Deref<Target: ZonedDevice> + Send + Sync> Mirror for Mirrored<D> {
         Some(self.inner.read(other, buffer))
     }
 
+    fn copies_of(&self, zone: ZoneId) -> Option<[ZoneId; 2]> {
+        let pair = self.pair_of(zone)?;
+        Some(match pair.reads_twin {
+            true => [pair.twin, zone],
+            false => [zone, pair.twin],
+        })
+    }
+
+    fn read_copy(&self, copy: ZoneId, offset: u64, buffer: &mut [u8]) -> ZoneResult<()> {
+        let at = ZoneAddress::new(copy, offset);
+        self.inner.read(self.inner.geometry().absolute(at), buffer)
+    }
+
     fn read_each(&self, at: ZoneAddress, length: usize) -> Vec<(ZoneDescriptor, Vec<u8>)> {
         let zones = std::iter::once(at.zone).chain(self.twin(at.zone));
         let read = |zone| {
@@ -309,9 +329,9 @@ impl<D: Deref<Target: ZonedDevice> + Send + Sync> Mirror for Mirrored<D> {
         damaged.map(|(zone, _)| *zone).collect()
     }
 
-    fn turn_to_other(&self, zone: ZoneId) {
+    fn turn_to(&self, zone: ZoneId, copy: ZoneId) {
         if let Some(pair) = self.pairs.write().get_mut(&zone) {
-            pair.reads_twin = !pair.reads_twin;
+            pair.reads_twin = copy == pair.twin;
             pair.is_damaged = true;
             let other = pair.twin;
             tracing::warn!(%zone, %other, reads_twin = pair.reads_twin, "one copy of metadata is damaged");

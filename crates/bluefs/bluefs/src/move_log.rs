@@ -115,11 +115,15 @@ impl Shared {
         let at = ZoneAddress::new(piece.at.zone, piece.at.offset - HEADER as u64);
         let record = match record_at(&*self.device, inode, at) {
             Ok(Some(record)) => Some(record),
-            // The record may be whole in the other copy.
-            found => match record_in_other(&*self.device, inode, at) {
-                Ok(Some(record)) => Some(record),
-                _ => found?,
-            },
+            // The record may be whole in one of the copies.
+            found => {
+                let mut copies = self.device.copies_of(at.zone).into_iter().flatten();
+                let in_copy = |copy| record_in_copy(&*self.device, inode, at, copy).ok()?;
+                match copies.find_map(in_copy) {
+                    Some(record) => Some(record),
+                    None => found?,
+                }
+            }
         };
         let Some(mut record) = record.filter(|r| piece.length <= (r.len() - HEADER) as u64) else {
             return Ok(None);
@@ -139,15 +143,15 @@ impl Shared {
         written: &mut u64,
     ) -> Result<bool, MoveError> {
         let (segment, pieces, run_ids, truncates) = {
-            let body = node.body.read();
-            let here = |s: &Segment| s.at.zone == zone;
-            let Some(index) = body.segments.iter().position(here) else {
-                return Ok(false);
             // A segment may grow while its zone is open, and keeps its zone from being opened again.
             let state = self.state.lock();
             if !state.zones.is_holding(zone) {
                 return Ok(false);
             }
+            let body = node.body.read();
+            let here = |s: &Segment| s.at.zone == zone;
+            let Some(index) = body.segments.iter().position(here) else {
+                return Ok(false);
             };
             let range = range_of(&body, index);
             let pieces = &body.pieces[body.position(range.start)..body.position(range.end)];
@@ -259,26 +263,16 @@ pub(crate) fn record_at(
     read_record(inode, at, |at, bytes| read_bytes(device, at, bytes))
 }
 
-/// Like [`record_at`], from the copy that is not read first.
-pub(crate) fn record_in_other(
+/// Like [`record_at`], from one copy: a zone of the pair, or the record's zone if that is in no pair.
+pub(crate) fn record_in_copy(
     device: &dyn Mirror,
     inode: u64,
     at: ZoneAddress,
-) -> Result<Option<Vec<u8>>> {
-    let read = |at, blocks: &mut [u8]| device.read_other(at, blocks).unwrap_or(Ok(()));
-    record_in_blocks(device, inode, at, read)
-}
-
-/// Like [`record_at`], from the copy whose whole blocks `read` reads.
-pub(crate) fn record_in_blocks(
-    device: &dyn Mirror,
-    inode: u64,
-    at: ZoneAddress,
-    read: impl Fn(ZoneAddress, &mut [u8]) -> ZoneResult<()>,
+    copy: ZoneId,
 ) -> Result<Option<Vec<u8>>> {
     read_record(inode, at, |at, target| {
         let mut blocks = vec![0; device.geometry().round_up(target.len() as u64) as usize];
-        read(at, &mut blocks)?;
+        device.read_copy(copy, at.offset, &mut blocks)?;
         target.copy_from_slice(&blocks[..target.len()]);
         Ok(())
     })

@@ -1,5 +1,6 @@
 //! Reads bytes of a file from the drive. A piece that is read whole is verified by its checksum.
 
+use crate::combine::right_copy;
 use crate::format::crc32c;
 use crate::format::operation::Kind;
 use crate::handle::Handle;
@@ -120,8 +121,8 @@ impl Handle {
                 all.update(&record);
                 continue;
             }
-            let mut own = Digest::new(CrcAlgorithm::Crc32Iscsi);
             shared.check_there(node.inode, piece)?;
+            let mut own = Digest::new(CrcAlgorithm::Crc32Iscsi);
             for from in (0..piece.length).step_by(AT_ONCE) {
                 buffer.resize((piece.length - from).min(AT_ONCE as u64) as usize, 0);
                 let at = ZoneAddress::new(piece.at.zone, piece.at.offset + from);
@@ -152,18 +153,15 @@ impl Shared {
         })
     }
 
-    /// Reads a whole extent from the copy that is not read first. If it matches its checksum there, that copy is read
-    /// first from now on.
+    /// Reads a whole extent from the copy that matches its checksum, and makes that the one that is read first; false if
+    /// there is none.
     fn take_other(&self, piece: &Piece, bytes: &mut [u8]) -> bool {
-        let mut blocks = vec![0; self.device.geometry().round_up(piece.length) as usize];
-        let read = self.device.read_other(piece.at, &mut blocks);
-        let found = &blocks[..bytes.len()];
-        let is_right = matches!(read, Some(Ok(()))) && crc32c(found) == piece.checksum;
-        if is_right {
-            bytes.copy_from_slice(found);
-            self.device.turn_to_other(piece.at.zone);
-        }
-        is_right
+        let Some((copy, found)) = right_copy(&*self.device, piece) else {
+            return false;
+        };
+        bytes.copy_from_slice(&found);
+        self.device.turn_to(piece.at.zone, copy);
+        true
     }
 }
 

@@ -7,7 +7,7 @@ use crate::format::log_record::HEADER;
 use crate::format::operation::Kind;
 use crate::metadata_copies::MetadataCopies;
 use crate::mirror::Mirror;
-use crate::move_log::{record_at, record_in_blocks};
+use crate::move_log::{record_at, record_in_copy};
 use crate::node::{Node, Piece, matches};
 use crate::ring::reads_beside;
 use crate::shared::Shared;
@@ -15,7 +15,7 @@ use crate::tenants::Need;
 use crate::worn_out::is_worn_out;
 use crate::{Error, Result};
 use std::sync::atomic::Ordering;
-use zone::{ZoneAddress, ZoneError, ZoneResult};
+use zone::{ZoneAddress, ZoneError, ZoneId};
 
 /// The journal's name among lost files.
 const JOURNAL: &str = "the journal";
@@ -32,7 +32,7 @@ pub struct Scrubbed {
 /// Result of comparing the copies of a piece.
 enum Looked {
     Right,
-    /// The copy that was read first is wrong; the other one is read first from now on.
+    /// A copy that is read first is wrong; the bytes are right in the other one or in both together.
     Turned,
     Lost,
 }
@@ -183,6 +183,7 @@ impl Shared {
     fn compare_copies(&self, node: &Node, piece: &Piece) -> Result<Looked> {
         let zone = piece.at.zone;
         let device = &*self.device;
+        let copies = device.copies_of(zone);
         let is_right = match node.kind {
             Kind::Plain => matches(device, piece).map_err(Error::from),
             Kind::Log => record_at(device, node.inode, place(piece)).map(|found| found.is_some()),
@@ -191,25 +192,27 @@ impl Shared {
             return Err(error);
         }
         let is_right = is_right.unwrap_or(false);
-        if device.twin(zone).is_none() {
+        let Some([first, other]) = copies else {
             return Ok(if is_right {
                 Looked::Right
             } else {
                 Looked::Lost
             });
-        }
-        Ok(match (is_right, other_is_right(device, node, piece)) {
+        };
+        let copy_is_right = |copy| matches!(is_right_in(device, node, piece, copy), Ok(true));
+        Ok(match (is_right, copy_is_right(other)) {
             (true, true) => Looked::Right,
             (true, false) => {
                 device.set_damaged(zone);
                 Looked::Right
             }
             (false, true) => {
-                device.turn_to_other(zone);
+                device.turn_to(zone, other);
                 Looked::Turned
             }
-            (false, false) if combined(device, piece).is_some() => {
-                device.turn_to_other(zone);
+            // The first one was not read if another thread has turned to the other one before.
+            (false, false) if copy_is_right(first) || combined(device, piece).is_some() => {
+                device.set_damaged(zone);
                 Looked::Turned
             }
             // No correct bytes are known that could be written again.
@@ -226,34 +229,31 @@ fn place(piece: &Piece) -> ZoneAddress {
     ZoneAddress::new(piece.at.zone, piece.at.offset - HEADER as u64)
 }
 
-/// Whether the copy of a piece that is read first matches its checksum, whatever the other copy holds.
-pub(crate) fn first_is_right(device: &dyn Mirror, node: &Node, piece: &Piece) -> Result<bool> {
-    let read = |at, blocks: &mut [u8]| device.read_first(at, blocks);
-    is_right(device, node, piece, read)
+/// Whether the copy of a piece that is read first matches its checksum, and whether the other one does; the latter is
+/// true if there is only one copy.
+pub(crate) fn are_right(device: &dyn Mirror, node: &Node, piece: &Piece) -> (Result<bool>, bool) {
+    let zone = piece.at.zone;
+    let copies = device.copies_of(zone);
+    let [first, other] = copies.unwrap_or([zone, zone]);
+    let is_right = |copy| is_right_in(device, node, piece, copy);
+    (
+        is_right(first),
+        copies.is_none() || matches!(is_right(other), Ok(true)),
+    )
 }
 
-/// Whether the other copy of a piece matches its checksum; true if there is only one copy.
-pub(crate) fn other_is_right(device: &dyn Mirror, node: &Node, piece: &Piece) -> bool {
-    let read = |at, blocks: &mut [u8]| device.read_other(at, blocks).unwrap_or(Ok(()));
-    device.twin(piece.at.zone).is_none() || matches!(is_right(device, node, piece, read), Ok(true))
-}
-
-/// Whether a copy of a piece matches its checksum; `read` reads whole blocks of the copy.
-fn is_right(
-    device: &dyn Mirror,
-    node: &Node,
-    piece: &Piece,
-    read: impl Fn(ZoneAddress, &mut [u8]) -> ZoneResult<()>,
-) -> Result<bool> {
+/// Whether a copy of a piece matches its checksum; the copy is a zone of the pair, or the piece's zone if that is in no
+/// pair.
+fn is_right_in(device: &dyn Mirror, node: &Node, piece: &Piece, copy: ZoneId) -> Result<bool> {
     if node.kind == Kind::Log {
-        let record = record_in_blocks(device, node.inode, place(piece), read)?;
+        let record = record_in_copy(device, node.inode, place(piece), copy)?;
         return Ok(record.is_some_and(|r| piece.length <= (r.len() - HEADER) as u64));
     }
     if !piece.is_inside_zone(device.geometry()) {
         return Ok(false);
     }
     let mut blocks = vec![0; device.geometry().round_up(piece.length) as usize];
-    read(piece.at, &mut blocks)?;
+    device.read_copy(copy, piece.at.offset, &mut blocks)?;
     // 0 stands for a piece that was truncated and whose checksum is not known.
     Ok(piece.checksum == 0 || crc32c(&blocks[..piece.length as usize]) == piece.checksum)
 }

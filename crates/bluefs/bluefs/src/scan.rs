@@ -150,8 +150,11 @@ fn scan_segment(
         let found = record_at(&mut forward, g, offset)?;
         let goes_on = |header: &RecordHeader| header.at == place && header.run_id == segment.run_id;
         let is_of_run = found.as_ref().is_some_and(|(header, _)| goes_on(header));
-        if !is_of_run && other_record(device, place, limit).is_some_and(|header| goes_on(&header)) {
-            device.turn_to_other(at.zone);
+        if !is_of_run
+            && other_record(device, place, limit).is_some_and(|header| goes_on(&header))
+            && let Some([_, other]) = device.copies_of(at.zone)
+        {
+            device.turn_to(at.zone, other);
             forward = Forward::new(device, at.zone, limit).large();
             continue;
         }

@@ -11,6 +11,7 @@ mod drives;
 mod examine;
 mod journal_counted;
 mod torn;
+mod turned;
 mod unreadable;
 mod ways;
 
