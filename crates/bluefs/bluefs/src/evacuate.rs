@@ -388,14 +388,13 @@ impl Shared {
     }
 
     /// After a failed write into `slot`: nothing is appended to the zone any more, and its data stays readable. True if
-    /// the zone was given back unused, so that the writer must not release it.
+    /// the zone was given back unused, so that the writer must not release it; another writer may use it meanwhile.
     pub fn abandon(&self, slot: &Arc<Slot>, error: &ZoneError) -> bool {
         let used = slot.fill();
         if *used == 0 && appender::is_of_limit(error) {
             drop(used);
             // Another user of the drive has more active zones than its share, so the file system uses fewer.
-            self.state.lock().return_unused(slot);
-            return true;
+            return self.state.lock().return_unused(slot);
         }
         self.close(slot, used);
         self.notice(error);

@@ -112,11 +112,11 @@ impl State {
         never(self.zones.remove(zone, inode, extents, blocks, batch));
     }
 
-    /// Returns the zone of a slot that the drive refused to open, before anything was written to it, and lowers the
-    /// budget of open zones.
-    pub fn return_unused(&mut self, slot: &Arc<Slot>) {
+    /// Returns the zone of a slot that the drive refused to open, and lowers the budget of open zones until the next
+    /// reset. False if another writer has written to it meanwhile.
+    pub fn return_unused(&mut self, slot: &Arc<Slot>) -> bool {
         self.budget_cut += 1;
-        never(self.zones.return_unused(slot));
+        self.zones.return_unused(slot).is_ok()
     }
 
     /// The slot of a zone that is opened, with a new run id.

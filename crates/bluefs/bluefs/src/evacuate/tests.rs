@@ -1,12 +1,13 @@
-//! A zone that is open is not emptied.
+//! A zone that is open is not emptied, and a zone that another writer uses is not given back.
 
+use crate::slot::{Class, Slot};
 use crate::{BlueFs, Error, FormatOptions, MountOptions, Role, Writer};
 use device::MemoryDrive;
 use device::faults::{Fault, Faults, Plan};
 use runtime::Runtime;
 use runtime::sync::Mutex;
 use std::sync::Arc;
-use zone::{Geometry, ZoneCommand, ZoneId, ZoneKind};
+use zone::{Geometry, ZoneCommand, ZoneError, ZoneId, ZoneKind};
 
 fn mount(drive: Arc<Faults<MemoryDrive>>) -> BlueFs {
     let options = MountOptions {
@@ -78,4 +79,19 @@ fn a_zone_that_was_opened_since_it_was_chosen_is_left_as_it_is() {
         assert_eq!(found, vec![7; size], "{path}");
         assert_eq!((written, zone_of(&fs, path)), (0, zone), "{path}");
     }
+}
+
+/// Otherwise nobody would release it, and it would never be closed.
+#[test]
+fn a_zone_that_the_table_does_not_take_back_is_left_to_its_writer_to_release() {
+    let (_drive, fs) = mounted();
+    let (zone, limit) = (ZoneId(9), 4);
+    let command = ZoneCommand::Write;
+    let refused = ZoneError::TooManyActiveZones {
+        command,
+        zone,
+        limit,
+    };
+    let slot = Arc::new(Slot::new(zone, Class::Short, 24 << 10, 0, 1, 1));
+    assert!(!fs.shared.abandon(&slot, &refused));
 }
