@@ -116,6 +116,8 @@ impl BlueFs {
         } else if self.shared.read_only {
             Ok(())
         } else {
+            // What is noted after the tails are written out would be removed with the other notes.
+            self.shared.closing.store(true, Ordering::Release);
             let sealed = self.write_tails().and(self.shared.seal());
             sealed.inspect(|()| self.shared.unsynced.clear())
         };
@@ -131,7 +133,7 @@ impl BlueFs {
             self.writers(|names| names.nodes.values().filter(has_tail).cloned().collect());
         tails
             .iter_mut()
-            .map(Writer::close)
+            .map(Writer::close_at_the_end)
             .fold(Ok(()), Result::and)
     }
 

@@ -142,6 +142,7 @@ pub(crate) fn mount(
         journaling: Mutex::new(()),
         batches: runtime::sync::atomic::AtomicU64::new(0),
         end,
+        closing: AtomicBool::new(false),
         unmounted: AtomicBool::new(false),
         witness: Mutex::default(),
         flusher: Flusher::default(),

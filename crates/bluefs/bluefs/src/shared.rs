@@ -53,6 +53,8 @@ pub(crate) struct Shared {
     /// Batches up to this number are in the journal.
     pub batches: runtime::sync::atomic::AtomicU64,
     pub end: Arc<End>,
+    /// An unmount has begun: from now on only it writes out tails.
+    pub closing: AtomicBool,
     /// Unmounted by the user, perhaps after a failure.
     pub unmounted: AtomicBool,
     /// State from which durability marks in log records are made.

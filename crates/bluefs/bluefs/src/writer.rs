@@ -32,6 +32,8 @@ pub struct Writer {
     closed: bool,
     /// It is no longer counted among the file's writers.
     left: bool,
+    /// It may write while the file system is being unmounted.
+    is_last: bool,
 }
 
 impl Writer {
@@ -57,6 +59,7 @@ impl Writer {
             failed: None,
             closed: false,
             left: false,
+            is_last: false,
         }
     }
 
@@ -114,6 +117,7 @@ impl Writer {
         while !data.is_empty() {
             let full = {
                 let mut body = self.handle.node.body.write();
+                self.check_not_closing()?;
                 if body.tail.is_empty() {
                     body.tail_since_micros = self.shared().now();
                 }
@@ -156,6 +160,7 @@ impl Writer {
             return Ok(!has_notes && !node.log_failed.load(Ordering::Acquire));
         }
         let mut stream = node.writing.lock();
+        self.check_not_closing()?;
         let named = self.put_into_frame(&mut stream);
         self.sticky(named)?;
         let body = node.body.read();
@@ -212,6 +217,21 @@ impl Writer {
         self.closed = true;
         self.leave();
         result
+    }
+
+    /// As [`Self::close`], also while the file system is being unmounted.
+    pub(crate) fn close_at_the_end(&mut self) -> Result<()> {
+        self.is_last = true;
+        self.close()
+    }
+
+    /// Fails once an unmount has begun, for all but its own writers. The caller holds the file's `writing` or its body:
+    /// what it appends or notes before the unmount begins is then found by the unmount.
+    fn check_not_closing(&self) -> Result<()> {
+        match self.shared().closing.load(Ordering::Acquire) && !self.is_last {
+            true => Err(Error::Unmounted),
+            false => Ok(()),
+        }
     }
 
     fn check(&self) -> Result<()> {
@@ -301,6 +321,7 @@ impl Writer {
             stream: node.writing.lock(),
             writer: self,
         };
+        zones.writer.check_not_closing()?;
         loop {
             let pending = node.body.read().tail.len();
             if pending == 0 || (!all && pending < chunk(node.kind)) {

@@ -4,7 +4,7 @@
 use crate::support::*;
 use bluefs::unsynced::{self, Noted};
 use bluefs::{BlueFs, MountOptions, Role};
-use device::faults::{Fault, Faults, Plan};
+use device::faults::{Fault, Faults, Gate, Plan};
 use device::{FileDrive, MemoryDrive, ZonedDevice};
 use proptest::prelude::*;
 use runtime::{Runtime, SimulatedClock};
@@ -259,6 +259,30 @@ fn what_was_cut_does_not_come_back() {
     drop(fs);
     let found = read(&plain(&files.drive), LOG).unwrap();
     assert!(found.len() <= 400 && bytes(0, 400).starts_with(&found));
+}
+
+/// Notes are removed at the end of the unmount.
+#[test]
+fn what_is_flushed_during_an_unmount_is_kept_or_refused() {
+    let files = files();
+    let device = Arc::new(Faults::new(FileDrive::open(&files.drive).unwrap()));
+    let fs = keeping_on(device.clone());
+    let mut log = fs.create(LOG).unwrap();
+    grow(&mut log, 100, 100);
+    log.sync().unwrap();
+    let gate = Gate::new();
+    device.add(Plan::at(ZoneCommand::Flush, 1, Fault::Stuck(gate.clone())));
+    let flushed = std::thread::scope(|scope| {
+        let unmount = scope.spawn(|| fs.unmount().unwrap());
+        gate.wait_until_stuck(1);
+        let flushed = log.append(&bytes(100, 200)).and_then(|()| log.flush());
+        gate.release();
+        unmount.join().unwrap();
+        flushed
+    });
+    drop((log, fs, device));
+    let kept = if flushed.is_ok() { 200 } else { 100 };
+    assert!(read(&plain(&files.drive), LOG).unwrap() == bytes(0, kept));
 }
 
 /// Mounts while no zone takes the bytes that an earlier process has noted.
