@@ -23,6 +23,7 @@ use crate::{Contents, Error, FsStatistics, Observation, Result, look, mount, obs
 use device::ZonedDevice;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 use zone::{Geometry, ZoneCommand, ZoneDescriptor, ZoneError, ZoneId};
 use zone_alloc::ZonePool;
 
@@ -147,12 +148,13 @@ impl BlueFs {
     /// that name them. The bytes are not durable, but they survive the process. The caller calls this from a thread of
     /// its own.
     pub fn write_out_logs(&self, age_micros: u64) -> Result<()> {
-        let now = self.shared.now();
+        // Not by the time of day, which may be set back.
+        let (now, least) = (self.shared.runtime.now(), Duration::from_micros(age_micros));
         let is_due = |node: &&Arc<Node>| {
             let body = node.body.read();
-            let age = now.saturating_sub(body.tail_since_micros);
+            let is_old = |since: Duration| now.saturating_sub(since) >= least;
             let has_failed = node.log_failed.load(Ordering::Acquire);
-            !body.tail.is_empty() && age >= age_micros && !has_failed
+            !body.tail.is_empty() && body.tail_since.is_none_or(is_old) && !has_failed
         };
         let mut logs = self.writers(|names| names.logs.values().filter(is_due).cloned().collect());
         if logs.is_empty() {

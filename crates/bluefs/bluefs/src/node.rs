@@ -10,6 +10,7 @@ use device::ZonedDevice;
 use runtime::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use runtime::sync::{Mutex, RwLock};
 use std::sync::Arc;
+use std::time::Duration;
 use zone::{Geometry, ZoneAddress, ZoneDescriptor, ZoneId, ZoneResult};
 
 /// A piece of a file that lies in one zone. For plain files these are the journal's extents; for
@@ -71,8 +72,8 @@ pub(crate) struct Body {
     pub marked: u64,
     /// Bytes that are not written yet. A writer clones the `Arc` to write them without holding the file's lock.
     pub tail: Arc<Vec<u8>>,
-    /// Time of the append of the tail's first byte, by the mount's clock.
-    pub tail_since_micros: u64,
+    /// Time of the append of the tail's first byte, by the mount's monotonic clock. `None` if an earlier mount noted it.
+    pub tail_since: Option<Duration>,
     pub modified_micros: u64,
     /// Number of truncations that removed bytes on the drive; between two of them those bytes only grow.
     pub truncates: u32,

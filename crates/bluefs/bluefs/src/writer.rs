@@ -119,7 +119,7 @@ impl Writer {
                 let mut body = self.handle.node.body.write();
                 self.check_not_closing()?;
                 if body.tail.is_empty() {
-                    body.tail_since_micros = self.shared().now();
+                    body.tail_since = Some(self.shared().runtime.now());
                 }
                 let take = data.len().min(chunk.saturating_sub(body.tail.len()));
                 Arc::make_mut(&mut body.tail).extend_from_slice(&data[..take]);

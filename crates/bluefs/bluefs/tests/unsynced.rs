@@ -7,7 +7,7 @@ use bluefs::{BlueFs, MountOptions, Role};
 use device::faults::{Fault, Faults, Gate, Plan};
 use device::{FileDrive, MemoryDrive, ZonedDevice};
 use proptest::prelude::*;
-use runtime::{Runtime, SimulatedClock};
+use runtime::{Clock, Runtime, SimulatedClock};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -621,6 +621,42 @@ fn what_has_an_age_survives_the_process() {
     assert!(read(&fs, LOG).unwrap() == bytes(0, 900));
     assert!(read(&fs, "/000002.log").unwrap() == bytes(0, 700));
     assert_clean(&fs);
+}
+
+/// Its time of day goes back by half an hour in each second.
+struct SetBack(SimulatedClock);
+
+impl Clock for SetBack {
+    fn unix_micros(&self) -> u64 {
+        1_700_000_000_000_000 - 1_800 * self.now().as_micros() as u64
+    }
+
+    fn now(&self) -> Duration {
+        self.0.now()
+    }
+
+    fn wait_until(&self, moment: Duration) {
+        self.0.wait_until(moment);
+    }
+}
+
+#[test]
+fn a_clock_that_is_set_back_makes_no_log_younger() {
+    let device = Arc::new(MemoryDrive::new(geometry(40, 2, 8)).unwrap());
+    format(&*device, Role::Alone);
+    let clock = Arc::new(SetBack(SimulatedClock::default()));
+    let options = MountOptions {
+        keep_unsynced: true,
+        runtime: Runtime::seeded(0).with_clock(clock.clone()),
+        ..MountOptions::default()
+    };
+    let fs = BlueFs::mount(device.clone(), pool(&*device), options).unwrap();
+    let mut log = fs.create(LOG).unwrap();
+    grow(&mut log, 700, 100);
+    clock.0.advance(Duration::from_secs(2));
+    fs.write_out_logs(1_000_000).unwrap();
+    drop((log, fs));
+    assert!(read(&mount(device).unwrap(), LOG).unwrap() == bytes(0, 700));
 }
 
 /// The file system writes out the log again once one of its writers has.
