@@ -60,7 +60,7 @@ impl Shared {
             let mut state = self.state.lock();
             state.check()?;
             let last = state.last_retried;
-            let Some(zone) = state.zones.begin_reset_again(last) else {
+            let Some((zone, active)) = state.zones.begin_reset_again(last) else {
                 state.retries.end();
                 return Ok(any);
             };
@@ -75,7 +75,9 @@ impl Shared {
             let resets = match outcome {
                 Ok(resets) => resets,
                 Err(error) => {
-                    self.reset_later(&mut state, zone)?;
+                    // Without a wake-up: the caller may be the thread that it would wake.
+                    state.zones.was_not_reset(zone, active)?;
+                    state.retries.failed_again(began, self.runtime.now());
                     return Err(error);
                 }
             };
@@ -96,5 +98,65 @@ impl Shared {
                 return Ok(any);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{BlueFs, Error, FormatOptions, MountOptions, Role};
+    use device::MemoryDrive;
+    use device::faults::{Fault, Faults, Plan};
+    use runtime::{Runtime, SimulatedClock};
+    use std::io::ErrorKind;
+    use std::sync::Arc;
+    use std::time::Duration;
+    use zone::{Geometry, ZoneCommand, ZoneKind};
+
+    /// The cleaner's thread calls again as soon as a retry is due.
+    #[test]
+    fn without_space_in_the_journal_a_retry_is_put_off() {
+        let geometry = Geometry {
+            block_size: 512,
+            zone_size: 32 << 10,
+            zone_capacity: 24 << 10,
+            zone_count: 30,
+            conventional_zones: 0,
+            conventional_parts: 1,
+            sequential_kind: ZoneKind::SequentialWriteRequired,
+            max_open_zones: 0,
+            max_active_zones: 0,
+            max_append_bytes: 0,
+        };
+        let drive = Arc::new(Faults::new(MemoryDrive::new(geometry).unwrap()));
+        let options = FormatOptions {
+            uuid: [3; 16],
+            role: Role::Alone,
+            copies: 1,
+            force: false,
+        };
+        BlueFs::format(&*drive, &options).unwrap();
+        let clock = Arc::<SimulatedClock>::default();
+        let options = MountOptions {
+            runtime: Runtime::seeded(1).with_clock(clock.clone()),
+            ..MountOptions::default()
+        };
+        let fs = BlueFs::mount_alone(drive.clone(), options).unwrap();
+        let fault = Fault::Io(ErrorKind::Other);
+        drive.add(Plan::from(ZoneCommand::Reset, 1, fault));
+        let names = ["a", "b"].map(|name| format!("/{}", name.repeat(3000)));
+        fs.create(&names[0]).unwrap();
+        let mut renames = 0;
+        let error = loop {
+            let (from, to) = (&names[renames % 2], &names[(renames + 1) % 2]);
+            fs.rename(from, to).unwrap();
+            renames += 1;
+            if let Err(error) = fs.sync_metadata() {
+                break error;
+            }
+        };
+        assert!(matches!(error, Error::NoSpace { .. }), "{error}");
+        clock.advance(Duration::from_secs(1000));
+        let tried = (0..50).filter(|_| fs.shared.reset_again(Duration::MAX).is_err());
+        assert_eq!(tried.count(), 1);
     }
 }

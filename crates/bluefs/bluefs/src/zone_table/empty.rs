@@ -101,8 +101,9 @@ impl ZoneTable {
         .map(drop)
     }
 
-    /// Begins another reset of a zone whose reset failed: the next one after `last`, or the first one.
-    pub fn begin_reset_again(&mut self, last: Option<ZoneId>) -> Option<ZoneId> {
+    /// Begins another reset of a zone whose reset failed: the next one after `last`, or the first one. Also returns
+    /// whether the zone is active.
+    pub fn begin_reset_again(&mut self, last: Option<ZoneId>) -> Option<(ZoneId, bool)> {
         let unreset = |(zone, stage): (ZoneId, &Stage)| match *stage {
             Stage::Unreset { active } => Some((zone, active)),
             _ => None,
@@ -110,7 +111,7 @@ impl ZoneTable {
         let unreset = self.passing().filter_map(unreset);
         let (zone, active) = unreset.min_by_key(|(zone, _)| (Some(*zone) <= last, *zone))?;
         self.set(zone, Stage::Resetting { active });
-        Some(zone)
+        Some((zone, active))
     }
 
     /// Removes a zone from the table that holds nothing of the file system any more.
