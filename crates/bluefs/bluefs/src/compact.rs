@@ -185,10 +185,11 @@ impl Shared {
                     attempt += 1;
                     let others = journal.zones.into_iter().chain(journal.next);
                     in_vain.extend(others.filter(|zone| *zone != broken));
-                    if is_empty || !self.may_be_reset_later(broken) {
+                    let failed = self.broken_of(broken);
+                    if is_empty || !self.may_be_reset_later(broken, &failed) {
                         appender::finish(device, broken);
                         self.state.lock().zones.forget(broken)?;
-                        self.retire(broken);
+                        self.retire(broken, failed);
                     } else {
                         in_vain.push(broken);
                     }

@@ -8,13 +8,28 @@ use crate::state::State;
 use crate::tenants::READY_ZONES;
 use crate::zone_table::{SetAside, Stage, ZoneTable};
 use crate::{Error, Result};
-use appender::Resets;
 use std::sync::atomic::Ordering;
 use zone::{ZoneCommand, ZoneCondition, ZoneError, ZoneId, ZoneResult};
 use zone_alloc::Purpose;
 
 /// Most bytes that a recorded change takes in the journal, unless its path is long.
 const PENDING: u64 = 512;
+
+/// The outcome of [`Shared::reset`].
+pub(crate) struct Outcome {
+    pub empty: Vec<ZoneId>,
+    pub broken: Vec<Unreset>,
+}
+
+/// A zone whose reset failed, as the drive described it then.
+pub(crate) struct Unreset {
+    pub zone: ZoneId,
+    /// A later reset may succeed.
+    may_be_later: bool,
+    pub active: bool,
+    /// Itself and its twin, as far as they are read-only or offline.
+    broken: Vec<ZoneId>,
+}
 
 impl Shared {
     /// Empty zones that files can have: BlueFS's own and free ones of the pool, less those kept for the journal.
@@ -136,7 +151,7 @@ impl Shared {
     }
 
     /// Resets zones whose places readers can no longer look up, except worn-out ones.
-    pub fn reset(&self, zones: &[ZoneId]) -> ZoneResult<Resets> {
+    pub fn reset(&self, zones: &[ZoneId]) -> ZoneResult<Outcome> {
         let zones = zones.iter().copied();
         let (worn_out, zones): (Vec<_>, Vec<_>) = zones.partition(|zone| self.is_worn_out(*zone));
         let mut resets = appender::reset_or_retire(&zones, |zone| {
@@ -145,7 +160,21 @@ impl Shared {
             self.empty(zone)
         })?;
         resets.broken.extend(worn_out);
-        Ok(resets)
+        // Now, because it takes commands to the drive, which may hang.
+        let told = |zone| {
+            let broken = self.broken_of(zone);
+            let told = self.device.report_zone(zone);
+            Unreset {
+                zone,
+                may_be_later: self.may_be_reset_later(zone, &broken),
+                active: told.is_ok_and(|told| told.condition.is_active()),
+                broken,
+            }
+        };
+        Ok(Outcome {
+            empty: resets.empty,
+            broken: resets.broken.into_iter().map(told).collect(),
+        })
     }
 
     /// Takes worn-out zones out of use that a mount had taken before it knew of them.
@@ -179,13 +208,14 @@ impl Shared {
 
     /// After resets: keeps the empty zones as ready ones or gives them back to the pool, and retires or retries those
     /// whose reset failed.
-    pub fn recycle(&self, state: &mut State, resets: Resets) -> Result<()> {
+    pub fn recycle(&self, state: &mut State, resets: Outcome) -> Result<()> {
         let next_flush = self.flusher.next();
-        for zone in resets.broken {
-            if self.may_be_reset_later(zone) {
+        for unreset in resets.broken {
+            let zone = unreset.zone;
+            if unreset.may_be_later {
                 // The spare zone is reset again when the next journal begins in it.
                 if zone != state.superblock.spare_zone {
-                    self.reset_later(state, zone)?;
+                    self.reset_later(state, &unreset)?;
                 }
                 continue;
             }
@@ -193,7 +223,7 @@ impl Shared {
             if state.names.owned.contains(&zone) {
                 state.operate(JournalOperation::Give { zone });
             }
-            self.retire(zone);
+            self.retire(zone, unreset.broken);
         }
         for zone in resets.empty {
             // The drive may allow another active zone by now.

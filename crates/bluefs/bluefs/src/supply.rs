@@ -50,10 +50,15 @@ impl Shared {
         }
     }
 
-    /// Takes a zone out of use. Of a pair, only the zones that have failed are retired from the pool.
-    pub fn retire(&self, zone: ZoneId) {
-        let broken = self.device.broken_of(zone).into_iter().map(|zone| zone.id);
-        let mut broken: Vec<ZoneId> = broken.collect();
+    /// The zones of a pair, or the one zone, that the drive reports as read-only or offline.
+    pub fn broken_of(&self, zone: ZoneId) -> Vec<ZoneId> {
+        let broken = self.device.broken_of(zone).into_iter();
+        broken.map(|zone| zone.id).collect()
+    }
+
+    /// Takes a zone out of use. Of a pair, only the zones that have failed are retired from the pool: `broken`, as
+    /// [`Self::broken_of`] returned them, and worn-out ones.
+    pub fn retire(&self, zone: ZoneId, mut broken: Vec<ZoneId>) {
         let pair = [zone].into_iter().chain(self.device.twin(zone));
         broken.extend(pair.filter(|zone| self.worn_out.contains(*zone)));
         // A sound twin remains the file system's, unused, until the next mount: the frame that gives it away may not be

@@ -8,6 +8,7 @@
 
 use crate::Result;
 use crate::format::operation::JournalOperation;
+use crate::ready::Unreset;
 use crate::shared::Shared;
 use crate::state::State;
 use std::time::Duration;
@@ -15,18 +16,18 @@ use zone::ZoneId;
 use zone_alloc::Owner;
 
 impl Shared {
-    /// Whether a zone whose reset failed is worth a retry: it is writable, not worn out, and has its twin.
-    pub fn may_be_reset_later(&self, zone: ZoneId) -> bool {
+    /// Whether a zone whose reset failed is worth a retry: it is writable, not worn out, and has its twin. `broken` is
+    /// the answer of [`Self::broken_of`].
+    pub fn may_be_reset_later(&self, zone: ZoneId, broken: &[ZoneId]) -> bool {
         // A zone without an owner at the mount is in no pair.
         let is_whole = self.copies == 1 || self.device.twin(zone).is_some();
-        is_whole && !self.is_worn_out(zone) && self.device.broken_of(zone).is_empty()
+        is_whole && !self.is_worn_out(zone) && broken.is_empty()
     }
 
     /// Keeps a zone whose reset failed for a retry; the file system owns the zone, or had its journal in it.
-    pub fn reset_later(&self, state: &mut State, zone: ZoneId) -> Result<()> {
-        let told = self.device.report_zone(zone);
-        let active = told.is_ok_and(|told| told.condition.is_active());
-        state.zones.was_not_reset(zone, active)?;
+    pub fn reset_later(&self, state: &mut State, unreset: &Unreset) -> Result<()> {
+        let zone = unreset.zone;
+        state.zones.was_not_reset(zone, unreset.active)?;
         let twin = self.device.twin(zone);
         if !state.names.owned.contains(&zone) {
             if let Some(twin) = twin {

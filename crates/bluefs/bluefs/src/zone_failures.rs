@@ -32,9 +32,13 @@ impl Shared {
         let report = self.device.report(ZoneId(0), g.zone_count)?;
         let state = self.state.lock();
         state.check()?;
-        self.failing
-            .learn(&report, &*self.device, |zone| state.zones.has_data(zone));
-        Ok(damaged_files(&state, &report))
+        let mut ours = report.clone();
+        ours.retain(|zone| state.zones.has_data(zone.id));
+        let damaged = damaged_files(&state, &report);
+        // A report of a failing zone may hang.
+        drop(state);
+        self.failing.learn(&ours, &*self.device, |_| true);
+        Ok(damaged)
     }
 }
 

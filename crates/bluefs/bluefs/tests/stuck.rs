@@ -304,6 +304,41 @@ fn zone_of(fs: &BlueFs, name: &str) -> ZoneId {
     fs.extents(name).unwrap().last().unwrap().at.zone
 }
 
+/// A zone whose reset has failed, and one that is offline.
+#[test]
+fn a_stuck_report_of_a_failing_zone_holds_up_no_lookup() {
+    let (drive, fs) = mounted(0);
+    for name in ["/gone.sst", "/lost.sst"] {
+        put(&fs, name, &[9; 72 << 10]);
+    }
+    let zone = |name| fs.extents(name).unwrap()[1].at.zone;
+    let (gone, lost) = (zone("/gone.sst"), zone("/lost.sst"));
+    let fault = Fault::Io(io::ErrorKind::Other);
+    drive.add(Plan::at(ZoneCommand::Reset, 1, fault).in_zone(gone));
+    drive.break_zone(lost, ZoneCondition::Offline);
+    fs.delete("/gone.sst").unwrap();
+    let sync = || fs.sync_metadata().unwrap();
+    let ask = || assert_eq!(fs.damaged_files().unwrap().len(), 1);
+    // The first report of `gone` is the one before its reset.
+    let cases: [(ZoneId, u64, &(dyn Fn() + Sync)); 2] = [(gone, 2, &sync), (lost, 1, &ask)];
+    for (zone, kth, work) in cases {
+        let gate = Gate::new();
+        let stuck = Fault::Stuck(gate.clone());
+        drive.add(Plan::at(ZoneCommand::Report, kth, stuck).in_zone(zone));
+        std::thread::scope(|scope| {
+            let work = scope.spawn(work);
+            gate.wait_until_stuck(1);
+            comes_back(&gate, || {
+                assert!(fs.exists("/a.sst"));
+                fs.open("/a.sst").unwrap();
+                assert_eq!(fs.list("/").unwrap().len(), 4);
+            });
+            gate.release();
+            work.join().unwrap();
+        });
+    }
+}
+
 #[test]
 fn after_a_failed_flush_files_can_be_opened_and_read() {
     let (drive, fs) = mounted(0);
