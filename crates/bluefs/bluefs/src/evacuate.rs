@@ -165,6 +165,8 @@ impl Shared {
         stop: &dyn Fn() -> bool,
         written: &mut u64,
     ) -> Result<()> {
+        // What is left in such a zone may be lost with it.
+        let is_rescue = self.failing.contains(zone) || self.device.damaged().contains(&zone);
         for node in self.nodes_in(zone) {
             if node.kind == Kind::Log {
                 // One segment at a time, until the log has none in this zone.
@@ -181,7 +183,7 @@ impl Shared {
                     return Ok(());
                 }
                 let moved = self.move_piece(&node, &piece, truncates, kept, written);
-                if !self.go_on_after(moved.map(|()| true), zone)? {
+                if !self.go_on_after(moved.map(|()| true), zone)? && !is_rescue {
                     return Ok(());
                 }
             }
@@ -189,8 +191,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Whether to continue with the zone. A failure to read ends the emptying of the zone, but is no failure of the
-    /// caller.
+    /// Whether to continue with the zone. A failure to read ends the emptying of a sound zone, which gains no space any
+    /// more, but is no failure of the caller.
     fn go_on_after(&self, moved: Result<bool, MoveError>, zone: ZoneId) -> Result<bool> {
         match moved {
             Err(MoveError::Source(error)) => {

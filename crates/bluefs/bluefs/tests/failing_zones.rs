@@ -102,6 +102,29 @@ fn a_zone_that_goes_read_only_while_it_is_written_loses_nothing_and_is_emptied()
     }
 }
 
+#[test]
+fn what_cannot_be_read_keeps_nothing_else_in_a_zone_that_may_be_lost() {
+    let device = formatted(0, 0);
+    let fs = mount(device.clone()).unwrap();
+    write(&fs, "/a.sst", &[1; 5000]).unwrap();
+    write(&fs, "/b.sst", &[2; 5000]).unwrap();
+    // The rest of the zone.
+    write(&fs, "/c.sst", &[3; 30_000]).unwrap();
+    let zone = zones_of(&fs, "/a.sst")[0];
+    assert_eq!(zones_of(&fs, "/b.sst"), [zone]);
+    device.break_zone(zone, ZoneCondition::ReadOnly);
+    assert_eq!(fs.damaged_files().unwrap(), []);
+    let fault = Fault::Io(std::io::ErrorKind::Other);
+    device.add(Plan::at(ZoneCommand::Read, 1, fault).in_zone(zone));
+    fs.clean_ahead().unwrap();
+    assert_eq!(zones_of(&fs, "/a.sst"), [zone]);
+    for (path, byte, size) in [("/b.sst", 2, 5000), ("/c.sst", 3, 30_000)] {
+        assert!(!zones_of(&fs, path).contains(&zone), "{path}");
+        assert!(read(&fs, path).unwrap() == vec![byte; size]);
+    }
+    assert!(!fs.clean_ahead().unwrap(), "it is not tried again");
+}
+
 fn names_file_and_zone(error: &Error, path: &str, zone: ZoneId) {
     let Error::ZoneLost {
         path: found,
