@@ -10,7 +10,7 @@ use crate::shared::Shared;
 use crate::zone_table::SetAside;
 use crate::{Error, Result};
 use device::ZonedDevice;
-use zone::ZoneId;
+use zone::{ZoneError, ZoneId};
 
 /// A new journal that is to replace the present one; nothing of it is written yet.
 struct Successor {
@@ -179,7 +179,18 @@ impl Shared {
                         in_vain,
                     });
                 }
-                Err(Error::Drive(error)) if attempt < ATTEMPTS && appender::is_of_zone(&error) => {
+                Err(Error::Drive(error))
+                    if attempt < ATTEMPTS
+                        && appender::is_of_limit(&error)
+                        && self.leave_an_open_zone()? =>
+                {
+                    attempt += 1;
+                    // Nothing was written to it.
+                    first = journal.zone();
+                    let others = journal.zones.into_iter().chain(journal.next);
+                    in_vain.extend(others.filter(|zone| *zone != first));
+                }
+                Err(Error::Drive(error)) if attempt < ATTEMPTS && is_fault_of_zone(&error) => {
                     let broken = journal.zone();
                     tracing::warn!(%error, zone = %broken, "a journal cannot begin here");
                     attempt += 1;
@@ -206,4 +217,9 @@ impl Shared {
         let taken = taken.unwrap_or_else(|| self.journal_zone(&mut self.state.lock().zones));
         taken.map(|aside| aside.zone)
     }
+}
+
+/// Whether the same write may succeed in another zone, and not in this one.
+fn is_fault_of_zone(error: &ZoneError) -> bool {
+    appender::is_of_zone(error) && !appender::is_of_limit(error)
 }

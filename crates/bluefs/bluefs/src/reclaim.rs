@@ -124,6 +124,21 @@ impl Shared {
         Ok(!slots.is_empty())
     }
 
+    /// After a write at the drive's limit of active zones: finishes a partly written open zone, preferably an idle one,
+    /// and opens one fewer from now on, because another user of the drive has more than its share. False if no zone is
+    /// open.
+    pub fn leave_an_open_zone(&self) -> Result<bool> {
+        let left = {
+            let mut state = self.state.lock();
+            state.budget_cut += 1;
+            let partly = |slot: &Slot| slot.used() > 0 && slot.used() < slot.capacity;
+            let open = state.zones.opened().filter(|o| partly(&o.slot));
+            let left = open.min_by_key(|o| (o.writers, o.slot.capacity - o.slot.used()));
+            left.map(|opened| opened.slot.zone)
+        };
+        left.map_or(Ok(false), |left| self.close_zones(&|zone| zone == left))
+    }
+
     /// Compacts the journal if that `is_due`; false also if there is no space for it.
     fn compact_in_need(&self, is_due: &dyn Fn(&State) -> bool) -> Result<bool> {
         match self.compact_if(is_due) {

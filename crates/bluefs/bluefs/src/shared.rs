@@ -1,7 +1,7 @@
 //! State that all handles of a mounted file system share, and the rules for its locks.
 //!
 //! Locks, in the order in which they are taken: a file's `writing` → moving → journaling → state → a file's body; and a
-//! file's `writing` or moving → the right to fill a slot → `witness`. No thread holds the state or a body during a
+//! file's `writing`, moving or journaling → the right to fill a slot → `witness`. No thread holds the state or a body during a
 //! command to the drive, so a lookup never waits for one. Readers copy the places that they need and stay in the gate;
 //! a reset waits for the readers that may know a place in its zone. A zone that lost its last extent is reset only
 //! after the journal frame with the operation that freed it is durable. A zone is written to only after the frame that

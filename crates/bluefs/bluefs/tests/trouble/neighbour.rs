@@ -1,6 +1,7 @@
 //! A store beside BlueFS that always has as many active zones as it may.
 
 use super::*;
+use device::MemoryDrive;
 
 /// Its zones, each with its write pointer.
 struct Neighbour {
@@ -113,6 +114,36 @@ fn lifetimes_have_zones_apart_again_after_a_neighbour_left_too_few() {
     let medium = sst("/3.sst", Lifetime::Medium);
     let long = sst("/4.sst", Lifetime::Long);
     assert_ne!(medium.1, long.1);
+}
+
+/// It takes all active zones that are left, just before the journal begins in another zone.
+#[test]
+fn a_neighbour_above_its_share_costs_the_journal_no_zone() {
+    let memory = Arc::new(MemoryDrive::new(geometry(60, 0, 14)).unwrap());
+    format(&*memory, Role::Shared);
+    let device = Arc::new(Faults::new(memory.clone()));
+    let pool = pool(&*device);
+    let fs = mount_in(device.clone(), pool.clone(), false).unwrap();
+    write(&fs, "/a.sst", &[1; 5000]).unwrap();
+    let theirs: Vec<_> = (0..14).filter_map(|_| pool.take(Purpose::Data)).collect();
+    let take_all = move |_| {
+        let takes = |zone: &&ZoneId| {
+            memory
+                .write(memory.geometry().start(**zone), &[5; 512])
+                .is_ok()
+        };
+        assert!(theirs.iter().take_while(takes).count() < theirs.len());
+    };
+    let spare = fs.info().spare_zone;
+    let hook = Fault::Slow(Arc::new(take_all));
+    device.add(Plan::at(ZoneCommand::Write, 1, hook).in_zone(spare));
+    while device.struck() == 0 {
+        write(&fs, "/CURRENT", b"small").unwrap();
+    }
+    assert_eq!(fs.info().journal_zone, spare);
+    write(&fs, "/b.sst", &[2; 30_000]).unwrap();
+    assert!(read(&fs, "/a.sst").unwrap() == [1; 5000]);
+    assert_clean(&fs);
 }
 
 /// Writes logs and SSTs, several at once, and deletes them.
