@@ -22,6 +22,8 @@ struct Successor {
     zones: Vec<SetAside>,
     superblock: Superblock,
     rings: Rings,
+    /// [`State::names_grown`](crate::state::State::names_grown) at the time of the snapshot, which has it in its length.
+    names_grown: u64,
 }
 
 /// A snapshot that is on the drive.
@@ -84,6 +86,7 @@ impl Shared {
             zones,
             superblock: state.superblock.next(),
             rings: state.rings.clone(),
+            names_grown: state.names_grown,
         })
     }
 
@@ -95,6 +98,7 @@ impl Shared {
             zones,
             mut superblock,
             mut rings,
+            names_grown,
         } = successor;
         old.finish(&*self.device);
         let epoch = old.epoch.checked_add(1).ok_or_else(|| Error::Invalid {
@@ -122,6 +126,7 @@ impl Shared {
             state.superblock = superblock;
             state.rings = rings;
             state.snapshot_bytes = journal.bytes;
+            state.names_grown -= names_grown;
             state.journal = journal;
             for zone in unused {
                 self.put_back(&mut state.zones, zone);

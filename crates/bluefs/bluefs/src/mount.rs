@@ -109,6 +109,7 @@ pub(crate) fn mount(
         durable_batch: 0,
         budget_cut: 0,
         snapshot_bytes: 0,
+        names_grown: 0,
         snapshot_length: Cell::default(),
         retries: Default::default(),
         last_retried: None,

@@ -15,7 +15,7 @@ use zone::{ZoneAddress, ZoneId};
 pub(crate) const MAX_PATH: usize = 4096;
 
 /// All names of the file system and the files that they stand for.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Namespace {
     pub names: BTreeMap<String, u64>,
     pub directories: BTreeSet<String>,
@@ -97,7 +97,7 @@ impl Namespace {
     }
 
     /// Paths of all files and directories below a directory, at any depth.
-    fn below<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a String> {
+    pub fn below<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a String> {
         let from = (Bound::Included(format!("{path}/")), Bound::Unbounded);
         let is_below = move |name: &&String| {
             let rest = name.strip_prefix(path);

@@ -193,6 +193,7 @@ impl BlueFs {
             if to.len() + state.names.depth_below(&from) > MAX_PATH {
                 return Err(Error::BadPath { path: to });
             }
+            self.shared.grow_names(&mut state, &from, &to)?;
         } else {
             state.names.node(&from)?;
             if state.names.is_directory(&to) {

@@ -46,16 +46,16 @@ impl Shared {
     /// but its first part, which goes to the spare zone, and as many again for the next compaction, for which the
     /// `held` zones count. One of them is among the zones that every user leaves to the journal.
     pub fn kept_for_snapshots(&self, state: &State, held: usize) -> u32 {
-        let more = self.zones_of_snapshot(state) - 1;
-        let needed = more.max((2 * more).saturating_sub(held as u64 - 1));
-        needed.saturating_sub(1) as u32
+        kept_for(self.zones_of_snapshot(state), held)
     }
 
     /// Zones that a snapshot takes, at least one.
     pub fn zones_of_snapshot(&self, state: &State) -> u64 {
         let g = self.device.geometry();
-        // A snapshot is no larger than the journal plus the recorded changes, and grows no faster.
-        let bytes = |pending: usize| state.journal.bytes + pending as u64 * PENDING;
+        // A snapshot is no larger than the journal plus the recorded changes, and grows no faster, but for renames of
+        // directories.
+        let bytes =
+            |pending: usize| state.journal.bytes + state.names_grown + pending as u64 * PENDING;
         if bytes(state.pending.len()) + u64::from(g.block_size) <= g.least_capacity() {
             return 1;
         }
@@ -86,6 +86,30 @@ impl Shared {
             }
         }
         Err(Error::NoSpace { free_zones: 0 })
+    }
+
+    /// Makes sure that a directory may be renamed, which changes all paths below it: a snapshot with the longer paths
+    /// must find zones. Notes the bytes by which it grows.
+    pub fn grow_names(&self, state: &mut State, from: &str, to: &str) -> Result<()> {
+        let longer = to.len().saturating_sub(from.len());
+        if longer == 0 {
+            return Ok(());
+        }
+        let mut after = state.names.clone();
+        let below = after.below(from).count() as u64;
+        let (from, to) = (from.to_owned(), to.to_owned());
+        after.apply(&JournalOperation::Rename { from, to });
+        let g = self.device.geometry();
+        let length = Journal::length_of(g, &self.snapshot_of(&after));
+        let zones = length.div_ceil(g.least_capacity()).max(1);
+        let kept = kept_for(zones, state.journal.zones.len());
+        let free_zones = self.empty_zones(state).saturating_sub(kept);
+        if zones > 1 && free_zones <= 1 {
+            return Err(Error::NoSpace { free_zones });
+        }
+        // Twice, because long paths fill the frames less well.
+        state.names_grown += 2 * (below + 1) * longer as u64;
+        Ok(())
     }
 
     /// Takes the next zone for the current journal, but none that its successor needs.
@@ -253,4 +277,11 @@ impl Shared {
         }
         Ok(())
     }
+}
+
+/// Zones to be kept for snapshots of `zones` zones while the journal holds `held`.
+fn kept_for(zones: u64, held: usize) -> u32 {
+    let more = zones - 1;
+    let needed = more.max((2 * more).saturating_sub(held as u64 - 1));
+    needed.saturating_sub(1) as u32
 }

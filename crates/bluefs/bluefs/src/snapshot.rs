@@ -11,8 +11,13 @@ use std::collections::BTreeSet;
 impl Shared {
     /// All metadata, as the payloads of frames.
     pub fn snapshot(&self, state: &State) -> Vec<Vec<u8>> {
+        self.snapshot_of(&state.names)
+    }
+
+    /// As [`Self::snapshot`], of other names.
+    pub fn snapshot_of(&self, names: &Namespace) -> Vec<Vec<u8>> {
         let limit = payload_limit(&*self.device);
-        let changes = snapshot(&state.names, &*self.device);
+        let changes = snapshot(names, &*self.device);
         let mut rest = &changes[..];
         let mut frames = Vec::new();
         while !rest.is_empty() {

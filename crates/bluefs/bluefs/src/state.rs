@@ -42,6 +42,8 @@ pub(crate) struct State {
     /// for each reset since then.
     pub budget_cut: usize,
     pub snapshot_bytes: u64,
+    /// Bytes by which renames of directories have made a snapshot longer than the journal and the recorded changes.
+    pub names_grown: u64,
     /// Cached size of a snapshot: journal epoch, bytes of the journal at that time, bytes of the snapshot (`ready.rs`).
     pub snapshot_length: Cell<(u64, u64, u64)>,
     /// When zones whose reset failed are tried again; `last_retried` is the zone tried last.

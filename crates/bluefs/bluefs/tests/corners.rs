@@ -241,3 +241,32 @@ fn a_writer_waits_for_a_zone_that_somebody_else_is_resetting() {
     });
     assert_clean(&fs);
 }
+
+/// A mount writes all paths below the directory anew.
+#[test]
+fn a_directory_gets_a_longer_name_only_if_a_mount_has_room_for_it() {
+    let device = formatted(geometry(40, 0, 0));
+    let fs = mount(device.clone()).unwrap();
+    fs.create_directory("/d").unwrap();
+    for n in 0..200 {
+        fs.create(&format!("/d/{n}")).unwrap();
+    }
+    let (mut from, mut refused) = ("/d".to_owned(), 0);
+    for length in [300, 900, 1500, 3900] {
+        let to = format!("/{}", "x".repeat(length));
+        match fs.rename(&from, &to) {
+            Ok(()) => from = to,
+            Err(Error::NoSpace { .. }) => refused += 1,
+            Err(error) => panic!("{error}"),
+        }
+        fs.sync_metadata().unwrap();
+        mount(Arc::new(device.snapshot())).unwrap();
+    }
+    assert!((1..4).contains(&refused), "{refused}");
+    // Nor do files take the zones that a mount needs.
+    while write(&fs, &format!("/{}.sst", fs.usage().files), &[1; 20_000]).is_ok() {}
+    drop(fs);
+    let fs = mount(device).unwrap();
+    assert_eq!(fs.list(&from).unwrap().len(), 200);
+    assert_clean(&fs);
+}
