@@ -119,7 +119,12 @@ impl Shared {
         superblock.spare_zone = self.next_spare(old.zones[0]);
         superblock.journal_twin = self.device.twin(superblock.journal_zone);
         superblock.spare_twin = self.device.twin(superblock.spare_zone);
-        self.unsynced.epoch_begins(journal.epoch);
+        if let Err(error) = self.unsynced.epoch_begins(journal.epoch)
+            && self.has_tails_of_logs()
+        {
+            // The file system stops, and the superblock stays the one under which the notes of these tails count.
+            return Err(error);
+        }
         self.write_superblock(&mut rings, &superblock)?;
         {
             let mut state = self.state.lock();
@@ -142,6 +147,12 @@ impl Shared {
         let gone: Vec<ZoneId> = gone.filter(|zone| !is_kept(zone)).collect();
         let outcome = self.reset(&gone)?;
         self.recycle(&mut self.state.lock(), outcome)
+    }
+
+    fn has_tails_of_logs(&self) -> bool {
+        let state = self.state.lock();
+        let mut logs = state.names.logs.values();
+        logs.any(|node| !node.body.read().tail.is_empty())
     }
 
     /// The spare zone for the journal after the next: the old journal's first zone, unless that is worn out.

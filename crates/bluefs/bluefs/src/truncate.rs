@@ -28,7 +28,7 @@ impl Handle {
         if size == now {
             return Ok(());
         }
-        shared.unsynced.forget(&mut stream.notes, node.inode);
+        shared.unsynced.forget(&mut stream.notes, node.inode)?;
         let written = body.written();
         if size >= written {
             Arc::make_mut(&mut body.tail).truncate((size - written) as usize);

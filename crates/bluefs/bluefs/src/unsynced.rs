@@ -13,6 +13,7 @@ use runtime::sync::Mutex;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use zone::{ByteOffset, ZoneCommand, ZoneError};
 
 const MAGIC: u32 = 0x544f_4e55;
 /// Bytes of the header: magic, UUID, two epochs, checksum.
@@ -42,8 +43,8 @@ pub(crate) struct Notes {
 #[derive(Default)]
 struct State {
     taken: Vec<bool>,
-    /// Slots with notes of an earlier process that may not be on the drive yet, with the inodes of their logs. They are
-    /// taken until [`Unsynced::clear`].
+    /// Slots with notes of an earlier process that may not be on the drive yet, or that could not be invalidated, with
+    /// the inodes of their logs. They are taken until [`Unsynced::clear`].
     left: Vec<(usize, u64)>,
     rounds: u64,
     uuid: [u8; 16],
@@ -100,16 +101,24 @@ impl Unsynced {
         self.is_on.load(Ordering::Relaxed)
     }
 
-    /// Adds the journal's next epoch to the header, before a superblock names it: the notes count in both epochs.
-    pub fn epoch_begins(&self, next: u64) {
+    /// Adds the journal's next epoch to the header, before a superblock names it: the notes count in both epochs. Fails
+    /// if there are notes that do not count in the next epoch. After a failed write no more are made.
+    pub fn epoch_begins(&self, next: u64) -> Result<()> {
         let mut state = self.state.lock();
         state.epochs = (state.epochs.1, next);
         let Some(memory) = self.device.host_memory() else {
-            return;
+            return Ok(());
         };
         if memory.is_in_use() || !state.taken.is_empty() || memory.left_behind().is_some() {
-            self.noted(memory.write(0, &header(&state.uuid, state.epochs)));
+            let written = self.change(0, &header(&state.uuid, state.epochs));
+            if written.is_err() {
+                self.is_on.store(false, Ordering::SeqCst);
+            }
+            if state.taken.contains(&true) {
+                return written;
+            }
         }
+        Ok(())
     }
 
     /// Notes the bytes of `tail` that are not noted yet; `written` is the file offset where `tail` begins. False if the
@@ -165,29 +174,48 @@ impl Unsynced {
         true
     }
 
-    /// Invalidates the notes of a file that is being truncated, also those of an earlier process.
-    pub fn forget(&self, notes: &mut Notes, inode: u64) {
+    /// Invalidates the notes of a file that is to be truncated, also those of an earlier process. If that fails, the
+    /// file must stay as it is: the next mount may append what is noted to it.
+    pub fn forget(&self, notes: &mut Notes, inode: u64) -> Result<()> {
         let state = self.state.lock();
         let left = state.left.iter().filter(|(_, of)| *of == inode);
-        let slots = left.map(|(slot, _)| *slot).chain(notes.slot);
-        slots.for_each(|slot| self.invalidate(slot));
+        let mut slots = left.map(|(slot, _)| *slot).chain(notes.slot);
+        // What comes next begins the slot again.
         notes.end = 0;
+        slots.try_for_each(|slot| self.invalidate(slot))
     }
 
-    fn invalidate(&self, slot: usize) {
-        if let Some(memory) = self.device.host_memory() {
-            self.noted(memory.write((SLOTS + slot * SLOT) as u64, &[0; NOTE]));
-        }
+    fn invalidate(&self, slot: usize) -> Result<()> {
+        self.change((SLOTS + slot * SLOT) as u64, &[0; NOTE])
+    }
+
+    /// Overwrites bytes of the host's memory, if the drive has any.
+    fn change(&self, offset: u64, bytes: &[u8]) -> Result<()> {
+        let Some(memory) = self.device.host_memory() else {
+            return Ok(());
+        };
+        let written = memory.write(offset, bytes);
+        let failed = |error: &io::Error| ZoneError::Io {
+            command: ZoneCommand::Write,
+            at: ByteOffset(offset),
+            source: Arc::new(error.kind().into()),
+        };
+        let error = written.as_ref().err().map(failed);
+        self.noted(written);
+        error.map_or(Ok(()), |error| Err(error.into()))
     }
 
     /// Invalidates the notes of a file without writers and frees their slot; all of the file is on the drive. A later
-    /// truncation of the file does not know the slot.
-    pub fn release(&self, notes: &mut Notes) {
+    /// truncation of the file does not know the slot, unless the notes could not be invalidated.
+    pub fn release(&self, notes: &mut Notes, inode: u64) {
         let Some(slot) = std::mem::take(notes).slot else {
             return;
         };
-        self.invalidate(slot);
-        if let Some(taken) = self.state.lock().taken.get_mut(slot) {
+        let is_invalid = self.invalidate(slot).is_ok();
+        let mut state = self.state.lock();
+        if !is_invalid {
+            state.left.push((slot, inode));
+        } else if let Some(taken) = state.taken.get_mut(slot) {
             *taken = false;
         }
     }

@@ -309,7 +309,8 @@ impl Writer {
             && self.shared().end.check().is_ok()
             && ignore_until_synced(self.put_into_frame(&mut stream))
         {
-            self.shared().unsynced.release(&mut stream.notes);
+            let unsynced = &self.shared().unsynced;
+            unsynced.release(&mut stream.notes, node.inode);
         }
     }
 

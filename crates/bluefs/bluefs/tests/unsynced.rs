@@ -285,6 +285,93 @@ fn what_is_flushed_during_an_unmount_is_kept_or_refused() {
     assert!(read(&plain(&files.drive), LOG).unwrap() == bytes(0, kept));
 }
 
+/// A file whose writes can fail: it is too short to be mapped while it gets its first bytes.
+fn noted_without_a_mapping(files: &Files) -> (BlueFs, bluefs::Writer) {
+    let device = Arc::new(FileDrive::create(&files.drive, &geometry(200, 2, 8), "test").unwrap());
+    format(&*device, Role::Shared);
+    let fs = keeping_on(device);
+    let mut log = fs.create(LOG).unwrap();
+    log.flush().unwrap();
+    limit("200000");
+    grow(&mut log, 100, 100);
+    limit("unlimited");
+    assert!(fs.extents(LOG).unwrap().is_empty());
+    (fs, log)
+}
+
+fn no_files() -> Files {
+    let files = files();
+    std::fs::remove_file(&files.drive).unwrap();
+    files
+}
+
+#[test]
+fn a_log_whose_notes_cannot_be_removed_is_not_cut() {
+    if std::env::var_os(LIMITED).is_none() {
+        return limited("a_log_whose_notes_cannot_be_removed_is_not_cut");
+    }
+    for is_written in [false, true] {
+        let files = no_files();
+        let (fs, mut log) = noted_without_a_mapping(&files);
+        if is_written {
+            log.sync().unwrap();
+        }
+        limit("1000");
+        log.truncate(50).unwrap_err();
+        assert_eq!(log.size(), 100);
+        limit("unlimited");
+        log.truncate(50).unwrap();
+        fs.sync_metadata().unwrap();
+        drop((log, fs));
+        assert!(read(&plain(&files.drive), LOG).unwrap() == bytes(0, 50));
+    }
+}
+
+#[test]
+fn what_was_cut_from_a_closed_log_does_not_come_back_from_notes_that_stayed() {
+    if std::env::var_os(LIMITED).is_none() {
+        return limited("what_was_cut_from_a_closed_log_does_not_come_back_from_notes_that_stayed");
+    }
+    let files = no_files();
+    let (fs, mut log) = noted_without_a_mapping(&files);
+    log.sync().unwrap();
+    limit("1000");
+    log.close().unwrap();
+    limit("unlimited");
+    fs.truncate(LOG, 10).unwrap();
+    fs.sync_metadata().unwrap();
+    drop((log, fs));
+    assert!(read(&plain(&files.drive), LOG).unwrap() == bytes(0, 10));
+}
+
+/// The journal begins an epoch, and the file beside the drive cannot be told.
+#[test]
+fn notes_count_as_long_as_no_other_epoch_can_be_noted() {
+    if std::env::var_os(LIMITED).is_none() {
+        return limited("notes_count_as_long_as_no_other_epoch_can_be_noted");
+    }
+    let files = no_files();
+    let (fs, log) = noted_without_a_mapping(&files);
+    drop((fs, log));
+    let limit_to = |bytes: &'static str| Fault::Slow(Arc::new(move |_| limit(bytes)));
+    let device = Arc::new(Faults::new(FileDrive::open(&files.drive).unwrap()));
+    // Of this mount: the flush of what was found, and that of the snapshot, after which the header is written.
+    device.add(Plan::at(ZoneCommand::Flush, 2, limit_to("50")));
+    for zone in BlueFs::superblock_zones(device.geometry()) {
+        device.add(Plan::at(ZoneCommand::Write, 1, limit_to("unlimited")).in_zone(zone));
+    }
+    let options = MountOptions {
+        keep_unsynced: true,
+        runtime: Runtime::seeded(0),
+        ..MountOptions::default()
+    };
+    let mounted = BlueFs::mount(device.clone(), pool(&*device), options);
+    limit("unlimited");
+    assert!(mounted.is_err());
+    drop((mounted, device));
+    assert!(read(&plain(&files.drive), LOG).unwrap() == bytes(0, 100));
+}
+
 /// Mounts while no zone takes the bytes that an earlier process has noted.
 fn keeping_without_room(path: &Path) -> BlueFs {
     let info = read_only(path).info();
