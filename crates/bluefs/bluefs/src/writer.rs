@@ -204,7 +204,10 @@ impl Writer {
     /// Truncates the file to `size` bytes.
     pub fn truncate(&mut self, size: u64) -> Result<()> {
         self.check()?;
-        self.handle.truncate(&self.path, size)
+        self.handle.truncate(&self.path, size)?;
+        // The notes of the tail were removed, but the rest of it may have been flushed.
+        let has_tail = !self.handle.node.body.read().tail.is_empty();
+        if has_tail { self.flush() } else { Ok(()) }
     }
 
     /// Writes out the tail and releases the zone. The bytes are durable only if they were synced.
