@@ -104,7 +104,8 @@ impl Writer {
         };
     }
 
-    /// Appends bytes. They are durable after a later [`Self::sync`].
+    /// Appends bytes. They are durable after a later [`Self::sync`]. After an error, [`Self::size`] tells how many of
+    /// them the file has taken.
     pub fn append(&mut self, data: &[u8]) -> Result<()> {
         self.check()?;
         let asked = match self.handle.node.kind {
