@@ -333,14 +333,19 @@ pub(crate) fn payload_limit(device: &dyn ZonedDevice) -> usize {
     MAX_PAYLOAD.min((half as usize).saturating_sub(HEADER))
 }
 
-/// Splits long lists of extents, so that every operation fits a frame.
+/// Splits long lists of extents, so that every operation fits a frame of `limit` bytes ([`payload_limit`]).
 pub(crate) fn extent_operations(
     inode: u64,
     modified_micros: u64,
     extents: &[ExtentEntry],
+    limit: usize,
 ) -> impl Iterator<Item = JournalOperation> {
-    const AT_ONCE: usize = 256;
-    extents.chunks(AT_ONCE).map(move |part| {
+    const MOST: usize = 256;
+    // Type, inode, time and count; file offset, zone, offset, length and checksum of an extent.
+    const FIELDS: usize = 1 + 8 + 8 + 4;
+    const EXTENT: usize = 8 + 4 + 8 + 8 + 4;
+    let at_once = (limit.saturating_sub(FIELDS) / EXTENT).clamp(1, MOST);
+    extents.chunks(at_once).map(move |part| {
         let extents = part.to_vec();
         JournalOperation::Extend {
             inode,

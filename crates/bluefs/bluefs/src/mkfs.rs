@@ -1,11 +1,13 @@
 //! Formats a drive.
 
 use crate::format::ONE_COPY_VERSION;
+use crate::format::journal::HEADER;
 use crate::format::operation::JournalOperation;
 use crate::format::superblock::Superblock;
 use crate::journal::Journal;
 use crate::look;
 use crate::mirror::{Mirror, Mirrored};
+use crate::namespace::MAX_PATH;
 use crate::options::FormatOptions;
 use crate::ring::{Rings, ring_zones};
 use crate::supply::take_zone;
@@ -18,6 +20,8 @@ use zone_alloc::{Owner, Purpose, ZonePool};
 
 /// Fewest blocks of a zone: a journal frame is smaller than half a zone less a block.
 pub(crate) const MIN_ZONE_BLOCKS: u64 = 3;
+/// Bytes of the longest operation in the journal: a rename between the longest paths.
+const LONGEST_OPERATION: u64 = 1 + 2 * (2 + MAX_PATH as u64);
 /// Fewest active zones: both superblock rings, the journal, and zones for files, by the number of copies.
 const fn min_active_zones(copies: u32) -> u64 {
     if copies == 1 { 4 } else { 8 }
@@ -32,11 +36,13 @@ pub(crate) fn mkfs(device: &dyn ZonedDevice, options: &FormatOptions) -> Result<
             needed,
         });
     }
+    let longest_frame = HEADER as u64 + LONGEST_OPERATION;
     let shape = [
         (
             "zone capacity in blocks",
             g.least_capacity() / u64::from(g.block_size),
-            MIN_ZONE_BLOCKS,
+            // A frame with the longest operation, and a link to the next zone.
+            MIN_ZONE_BLOCKS.max(longest_frame.div_ceil(g.block_size.into()) + 1),
         ),
         (
             "limit of active zones",

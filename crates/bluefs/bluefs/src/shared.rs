@@ -14,7 +14,7 @@ use crate::failing::Failing;
 use crate::format::log_record;
 use crate::format::operation::JournalOperation;
 use crate::info::ZonePurpose;
-use crate::journal::{Change, extent_operations};
+use crate::journal::{Change, extent_operations, payload_limit};
 use crate::mirror::Mirror;
 use crate::node::{Body, Node, Piece, Segment};
 use crate::ring::ring_zones;
@@ -124,7 +124,8 @@ impl Shared {
                 }
                 if node.links.load(Ordering::Acquire) > 0 {
                     let extents = [piece];
-                    let operations = extent_operations(node.inode, self.now(), &extents);
+                    let limit = payload_limit(&*self.device);
+                    let operations = extent_operations(node.inode, self.now(), &extents, limit);
                     state.pending.extend(operations.map(Change::from));
                 }
             }

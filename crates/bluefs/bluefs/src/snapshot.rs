@@ -17,7 +17,7 @@ impl Shared {
     /// As [`Self::snapshot`], of other names.
     pub fn snapshot_of(&self, names: &Namespace) -> Vec<Vec<u8>> {
         let limit = payload_limit(&*self.device);
-        let changes = snapshot(names, &*self.device);
+        let changes = snapshot(names, &*self.device, limit);
         let mut rest = &changes[..];
         let mut frames = Vec::new();
         while !rest.is_empty() {
@@ -30,7 +30,7 @@ impl Shared {
 }
 
 /// The operations that make all metadata from nothing.
-fn snapshot(names: &Namespace, device: &dyn Mirror) -> Vec<Change> {
+fn snapshot(names: &Namespace, device: &dyn Mirror, limit: usize) -> Vec<Change> {
     let mut operations = vec![JournalOperation::NextInode {
         inode: names.next_inode,
     }];
@@ -61,7 +61,12 @@ fn snapshot(names: &Namespace, device: &dyn Mirror) -> Vec<Change> {
             path,
         });
         if kind == Kind::Plain {
-            operations.extend(extent_operations(inode, modified_micros, &body.pieces));
+            operations.extend(extent_operations(
+                inode,
+                modified_micros,
+                &body.pieces,
+                limit,
+            ));
         }
         operations.extend(log_operations(inode, &body, &body.segments));
     }

@@ -4,7 +4,7 @@
 //! `ZONESTORE_SMALL_DRIVES=n` runs n of them.
 
 use crate::support::*;
-use bluefs::{BlueFs, Error, Role};
+use bluefs::{BlueFs, Error, FormatOptions, Role};
 use device::MemoryDrive;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ const EACH_DAY: u64 = 60;
 fn shape(random: &mut Random) -> Geometry {
     let block_size: u32 = if random.below(2) == 0 { 512 } else { 4096 };
     let zone_size = (16 << 10) << random.below(7);
-    // At least three blocks after the quarter that may be missing.
     let zone_capacity = match random.below(3) {
         0 => zone_size,
-        _ => zone_size / 4 * 3,
+        // At least four blocks after the quarter that may be missing.
+        _ => (zone_size / 4 * 3).max(4 * u64::from(block_size)),
     };
     let active = match random.below(4) {
         0 => 0,
@@ -166,4 +166,47 @@ fn a_small_drive_may_be_full_but_never_stops() {
         .filter(|seed| std::panic::catch_unwind(|| live(*seed)).is_err())
         .collect();
     assert!(failed.is_empty(), "seeds {failed:?}");
+}
+
+/// The longest operations of the journal: renames between the longest paths, and lists of extents.
+#[test]
+fn the_longest_operations_fit_the_smallest_zone() {
+    let drive = |blocks: u64| {
+        let g = Geometry {
+            block_size: 4096,
+            zone_size: 16 << 10,
+            zone_capacity: blocks * 4096,
+            ..geometry(400, 0, 0)
+        };
+        Arc::new(MemoryDrive::new(g).unwrap())
+    };
+    let options = FormatOptions {
+        uuid: [3; 16],
+        role: Role::Alone,
+        copies: 1,
+        force: false,
+    };
+    let refused = BlueFs::format(&*drive(3), &options);
+    assert!(matches!(refused, Err(Error::Unsuitable { needed: 4, .. })));
+    let drive = drive(4);
+    format(&*drive, Role::Alone);
+    let fs = mount(drive.clone()).unwrap();
+    let names = [1, 2].map(|n| format!("/{n}{}", "x".repeat(4094)));
+    let mut writers = [names[0].as_str(), "/other"].map(|name| fs.create(name).unwrap());
+    for n in 0..300 {
+        for writer in &mut writers {
+            writer.append(&[n as u8; 100]).unwrap();
+            writer.sync().unwrap();
+        }
+    }
+    drop(writers);
+    for _ in 0..20 {
+        fs.rename(&names[0], &names[1]).unwrap();
+        fs.rename(&names[1], &names[0]).unwrap();
+        fs.sync_metadata().unwrap();
+    }
+    drop(fs);
+    let fs = mount(drive).unwrap();
+    assert_eq!(read(&fs, &names[0]).unwrap().len(), 30_000);
+    assert_clean(&fs);
 }
