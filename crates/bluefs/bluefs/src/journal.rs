@@ -221,7 +221,8 @@ impl Journal {
                 JournalOperation::Twin { zone, twin } => device.pair(*zone, *twin),
                 _ => true,
             });
-            if !pairs || next.is_some_and(|z| z.0 >= g.zone_count) {
+            let is_possible = operations.iter().all(|op| has_possible_extents(g, op));
+            if !pairs || !is_possible || next.is_some_and(|z| z.0 >= g.zone_count) {
                 return Ok(journal);
             }
             if let Some(header) = decode_header(&frame) {
@@ -318,6 +319,25 @@ fn written(device: &dyn ZonedDevice, zone: ZoneId) -> Result<u64> {
     })
 }
 
+/// Whether the extents that an operation names end within their files and zones, however they were checksummed. Zones
+/// that the drive does not have are refused when they are claimed.
+fn has_possible_extents(g: &Geometry, operation: &JournalOperation) -> bool {
+    let (JournalOperation::Extend { extents, .. } | JournalOperation::Move { extents, .. }) =
+        operation
+    else {
+        return true;
+    };
+    extents.iter().all(|extent| {
+        let ends_by = |start: u64, limit| {
+            let end = start.checked_add(extent.length);
+            end.is_some_and(|end| end <= limit)
+        };
+        let (zone, offset) = (extent.at.zone, extent.at.offset);
+        ends_by(extent.file_offset, u64::MAX)
+            && (zone.0 >= g.zone_count || ends_by(offset, g.capacity(zone)))
+    })
+}
+
 /// The header of the frame at the start of a zone; the frame may not be whole.
 pub(crate) fn first_header(device: &dyn ZonedDevice, zone: ZoneId) -> Option<FrameHeader> {
     let g = device.geometry();
@@ -353,4 +373,72 @@ pub(crate) fn extent_operations(
             extents,
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mirror::Mirrored;
+    use device::MemoryDrive;
+
+    const EXTENT: ExtentEntry = ExtentEntry {
+        file_offset: 0,
+        at: ZoneAddress::new(ZoneId(3), 4096),
+        length: 1000,
+        checksum: 0,
+    };
+
+    fn drive() -> MemoryDrive {
+        let profile = device::profile::by_name("test-small").unwrap();
+        let geometry = profile.geometry(16 << 20, None).unwrap();
+        MemoryDrive::new(geometry).unwrap()
+    }
+
+    #[test]
+    fn a_frame_with_an_impossible_extent_ends_the_journal() {
+        let changed = |change: fn(&mut ExtentEntry)| {
+            let mut extent = EXTENT;
+            change(&mut extent);
+            extent
+        };
+        let impossible = [
+            changed(|e| e.length = 1 << 62),
+            changed(|e| e.length = u64::MAX),
+            changed(|e| e.length = 1 << 20),
+            changed(|e| e.at.offset = u64::MAX - 4095),
+            changed(|e| e.file_offset = u64::MAX - 999),
+        ];
+        for extent in impossible {
+            let drive = drive();
+            let device = Mirrored::new(&drive);
+            let mut journal = Journal::new(1, ZoneId(2));
+            for extents in [vec![EXTENT], vec![EXTENT, extent]] {
+                let operation = JournalOperation::Move { inode: 1, extents };
+                let mut none = || Err(Error::NoSpace { free_zones: 0 });
+                journal
+                    .append(&device, &mut vec![operation.into()], &mut none)
+                    .unwrap();
+            }
+            let mut frames = 0;
+            let mut each = |_, _| {
+                frames += 1;
+                true
+            };
+            Journal::replay(&device, 1, ZoneId(2), &mut each).unwrap();
+            assert_eq!(frames, 1, "{extent:?}");
+        }
+    }
+
+    #[test]
+    fn lists_of_extents_fit_a_frame() {
+        for limit in [100, 4056, MAX_PAYLOAD] {
+            let operations = extent_operations(1, 2, &[EXTENT; 600], limit);
+            let longest = operations.map(|operation| {
+                let mut bytes = Vec::new();
+                operation.encode(&mut bytes);
+                bytes.len()
+            });
+            assert!(longest.max().unwrap() <= limit);
+        }
+    }
 }
