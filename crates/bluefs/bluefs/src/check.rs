@@ -126,9 +126,14 @@ impl Shared {
         for node in state.nameless.values() {
             use_zones(node, &node.body.read());
         }
+        let paths = state.names.paths();
+        let path = |inode: u64| {
+            let named = paths.get(&inode).map(|path| (*path).clone());
+            named.unwrap_or_else(|| state.names.path(inode))
+        };
         for (inode, node) in &state.names.nodes {
             let body = node.body.read();
-            let path = state.names.path(*inode);
+            let path = path(*inode);
             report.files += 1;
             report.bytes += body.size();
             let mut next = 0;
@@ -154,7 +159,6 @@ impl Shared {
             });
         }
         places.sort_unstable();
-        let path = |inode: u64| state.names.path(inode);
         for pair in places.windows(2) {
             if pair[0].0.zone == pair[1].0.zone && pair[0].0.offset + pair[0].1 > pair[1].0.offset {
                 report.error("extents overlap", || {

@@ -96,6 +96,13 @@ impl Namespace {
         )
     }
 
+    /// One name of each file that has one, by inode.
+    pub fn paths(&self) -> HashMap<u64, &String> {
+        // Of several names the first.
+        let names = self.names.iter().rev();
+        names.map(|(path, inode)| (*inode, path)).collect()
+    }
+
     /// Paths of all files and directories below a directory, at any depth.
     pub fn below<'a>(&'a self, path: &'a str) -> impl Iterator<Item = &'a String> {
         let from = (Bound::Included(format!("{path}/")), Bound::Unbounded);

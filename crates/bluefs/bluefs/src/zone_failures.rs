@@ -10,7 +10,6 @@ use crate::shared::Shared;
 use crate::state::State;
 use crate::{Error, Result};
 use device::ZonedDevice;
-use runtime::HashMap;
 use zone::{ZoneCommand, ZoneCondition, ZoneDescriptor, ZoneError, ZoneId};
 
 impl Shared {
@@ -65,8 +64,7 @@ pub(crate) fn damaged_files(state: &State, report: &[ZoneDescriptor]) -> Vec<Dam
     if damaged.is_empty() {
         return damaged;
     }
-    let names = state.names.names.iter();
-    let paths: HashMap<u64, &String> = names.map(|(path, inode)| (*inode, path)).collect();
+    let paths = state.names.paths();
     for file in &mut damaged {
         file.path = paths
             .get(&file.inode)
