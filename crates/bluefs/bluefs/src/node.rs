@@ -260,16 +260,13 @@ pub(crate) fn read_bytes(
 
 /// Whether a plain file's piece matches its checksum.
 pub(crate) fn matches(device: &dyn ZonedDevice, piece: &Piece) -> ZoneResult<bool> {
-    // 0 stands for a piece that was truncated and whose checksum is not known.
-    if piece.checksum == 0 {
-        return Ok(true);
-    }
     if !piece.is_inside_zone(device.geometry()) {
         return Ok(false);
     }
     let mut bytes = vec![0; piece.length as usize];
     read_bytes(device, piece.at, &mut bytes)?;
-    Ok(crc32c(&bytes) == piece.checksum)
+    // 0 stands for a piece that was truncated and whose checksum is not known. It may be unreadable all the same.
+    Ok(piece.checksum == 0 || crc32c(&bytes) == piece.checksum)
 }
 
 /// Whether all blocks of a piece are below the write pointer in the drive's report.

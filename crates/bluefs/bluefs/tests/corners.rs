@@ -270,3 +270,17 @@ fn a_directory_gets_a_longer_name_only_if_a_mount_has_room_for_it() {
     assert_eq!(fs.list(&from).unwrap().len(), 200);
     assert_clean(&fs);
 }
+
+#[test]
+fn what_is_left_of_an_extent_that_was_cut_is_scrubbed() {
+    let device = Arc::new(Faults::new(formatted(geometry(40, 0, 0))));
+    let fs = mount(device.clone()).unwrap();
+    write(&fs, "/a.sst", &[1; 5000]).unwrap();
+    fs.truncate("/a.sst", 3000).unwrap();
+    fs.sync_metadata().unwrap();
+    let zone = fs.extents("/a.sst").unwrap()[0].at.zone;
+    let fault = Fault::Io(std::io::ErrorKind::Other);
+    device.add(Plan::from(ZoneCommand::Read, 1, fault).in_zone(zone));
+    let scrubbed = fs.scrub(&mut |_| true).unwrap().unwrap();
+    assert_eq!(scrubbed.lost, ["/a.sst"]);
+}
