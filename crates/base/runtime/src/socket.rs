@@ -28,8 +28,8 @@ impl SocketFile {
     /// Listens at `path`; only the owner may connect. A stale socket file, without a listener, is replaced.
     ///
     /// # Errors
-    /// `AddrInUse` if another process listens there or is about to; `AlreadyExists` if the path is not a socket, or
-    /// `PATH.lock` is a file with content.
+    /// `AddrInUse` if another process listens there or is about to; `AlreadyExists` if the path is not a socket, or one
+    /// that somebody else may use, or `PATH.lock` is a file with content.
     pub fn listen(path: &Path) -> io::Result<(UnixListener, Self)> {
         let lock = Lock::take(path)?;
         clear(path)?;
@@ -106,7 +106,9 @@ fn clear(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(there) if there.file_type().is_socket() => match UnixStream::connect(path) {
             Ok(_) => Err(io::ErrorKind::AddrInUse.into()),
-            Err(_) => fs::remove_file(path),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => fs::remove_file(path),
+            // Of another type, or not to be connected to: whoever uses it may be alive.
+            Err(_) => Err(io::ErrorKind::AlreadyExists.into()),
         },
         Ok(_) => Err(io::ErrorKind::AlreadyExists.into()),
         Err(_) => Ok(()),
@@ -130,6 +132,7 @@ fn bind(path: &Path) -> io::Result<UnixListener> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::net::UnixDatagram;
 
     fn refused(path: &Path) -> io::ErrorKind {
         SocketFile::listen(path).unwrap_err().kind()
@@ -147,6 +150,19 @@ mod tests {
         drop(first);
         drop(SocketFile::listen(&path).unwrap());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_live_socket_of_another_type_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let other = UnixDatagram::bind(&path).unwrap();
+        assert_eq!(refused(&path), io::ErrorKind::AlreadyExists);
+        let sender = UnixDatagram::unbound().unwrap();
+        sender.send_to(b"x", &path).unwrap();
+        assert_eq!(other.recv(&mut [0]).unwrap(), 1);
+        drop(other);
+        SocketFile::listen(&path).unwrap();
     }
 
     #[test]
