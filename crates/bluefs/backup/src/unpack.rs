@@ -6,7 +6,6 @@ use crate::pack::free;
 use crate::summed::Summed;
 use std::cell::Cell;
 use std::io::{self, Read};
-use std::path::Path;
 use std::rc::Rc;
 use tar::{Archive, Entry, EntryType};
 
@@ -88,15 +87,15 @@ pub fn unpack(mut source: impl Read, foreign: bool, sink: &mut dyn Sink) -> Resu
         }
         end = entry.raw_file_position() + entry.size().next_multiple_of(BLOCK);
         let kind = entry.header().entry_type();
+        let shown = || name.display().to_string();
+        let path = absolute(&name).ok_or_else(|| Error::LeadsOut { name: shown() })?;
         // A directory may have this name.
-        if name == Path::new(CHECKSUMS) && kind == EntryType::Regular {
+        if path.strip_prefix('/') == Some(CHECKSUMS) && kind == EntryType::Regular {
             let mut text = Vec::new();
             entry.read_to_end(&mut text).map_err(Error::NoTar)?;
             told = Some(Contents::decode(&text).ok_or(Error::Checksums)?);
             continue;
         }
-        let shown = || name.display().to_string();
-        let path = absolute(&name).ok_or_else(|| Error::LeadsOut { name: shown() })?;
         free(&path)?;
         if is_sparse(&mut entry)? {
             return Err(Error::Kind {

@@ -90,3 +90,31 @@ fn the_directory_of_a_restore_is_in_no_archive() {
     let refused = unpacked(&builder.into_inner().unwrap(), true).err();
     assert!(matches!(refused, Some(Error::Reserved { .. })));
 }
+
+/// As `tar -C FOLDER -c .` makes it. As a file it would keep the file system from being packed.
+#[test]
+fn checksums_are_known_by_any_way_to_write_their_name() {
+    let mut packer = Packer::new(Vec::new());
+    packer.file("/a", 1, 7, &b"content"[..]).unwrap();
+    let (_, packed) = packer.finish().unwrap();
+    let again = |content: &[u8]| {
+        let mut builder = Builder::new(Vec::new());
+        let checksums = packed.encode().unwrap();
+        for (name, bytes) in [("./a", content), ("./.zonestore-backup", &checksums)] {
+            let mut header = Header::new_old();
+            // The library's own ways to set a name leave the point out.
+            header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
+            header.set_size(bytes.len() as u64);
+            header.set_cksum();
+            builder.append(&header, bytes).unwrap();
+        }
+        unpacked(&builder.into_inner().unwrap(), true)
+    };
+    let (found, files) = again(b"content").unwrap();
+    assert_eq!((found, files.0.len()), (packed.clone(), 1));
+    let refused = again(b"another").err();
+    assert!(
+        matches!(refused, Some(Error::Different { .. })),
+        "{refused:?}"
+    );
+}
