@@ -39,7 +39,8 @@ pub fn restore(
     let contents = match unpack(archive, foreign, &mut below) {
         Ok(contents) => contents,
         Err(error) => {
-            Tree::at(fs, &partial)?.remove(fs)?;
+            // What cannot be removed now, the next restore removes.
+            let _ = Tree::at(fs, &partial).and_then(|tree| tree.remove(fs));
             return Err(error);
         }
     };
