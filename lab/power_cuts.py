@@ -243,7 +243,9 @@ def client(load, keys, chance, enough, gone):
             if not gone.is_set():
                 keys.allowed[key] = before
             continue
-        except (OSError, ValueError, Failed):
+        except (OSError, ValueError, Failed) as error:
+            if not gone.is_set():
+                raise Failed(f"{key}, with the power on: {error}") from error
             return
         keys.allowed[key] = [wanted]
         keys.acknowledged += 1
@@ -302,6 +304,8 @@ def main():
     parser.add_argument("--seed", type=int, default=int(os.environ.get("LAB_SEED", "1")))
     parser.add_argument("--conventional", type=int, default=0, help="conventional zones: they lose nothing (default: none)")
     options = parser.parse_args()
+    if options.cuts < 1:
+        parser.error("--cuts: at least one")
     chance = random.Random(f"{options.load} {options.seed} {options.conventional}")
     load = LOADS[options.load]()
     run(HERE / "zloop", "create", f"conv_zones={options.conventional}")
