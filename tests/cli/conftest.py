@@ -81,9 +81,10 @@ class Program:
         assert outcome.code == 0, (arguments, outcome.code, outcome.err)
         return outcome
 
-    def start(self, *arguments, env=None):
+    def start(self, *arguments, env=None, before=()):
+        """Starts it, by the command `before` if there is one."""
         return subprocess.Popen(
-            [self.path, *map(str, arguments)],
+            [*before, self.path, *map(str, arguments)],
             cwd=self.folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -15,15 +16,17 @@ import pytest
 TIMEOUT = 600
 READ, WRITE, DISCONNECT, FLUSH, TRIM = range(5)
 FUA = 1
+# A client's flags, and the wish for the export without a name.
+GO = struct.pack(">I8sIIIH", 3, b"IHAVEOPT", 7, 6, 0, 0)
 
 
 class Export:
     """A running `zonestore model export`."""
 
-    def __init__(self, zonestore, profile, *options):
+    def __init__(self, zonestore, profile, *options, before=()):
         self.socket = zonestore.folder / "s"
         self.uri = f"nbd+unix:///?socket={self.socket}"
-        self.process = zonestore.start("model", "export", profile, "--nbd", "s", "--json", *options)
+        self.process = zonestore.start("model", "export", profile, "--nbd", "s", "--json", *options, before=before)
         self.first_line = self.process.stderr.readline()
         if " at nbd" not in self.first_line:
             out, err = self.process.communicate(timeout=TIMEOUT)
@@ -45,8 +48,8 @@ class Export:
 def export(zonestore):
     exports = []
 
-    def start(profile, *options):
-        exports.append(Export(zonestore, profile, *options))
+    def start(profile, *options, **more):
+        exports.append(Export(zonestore, profile, *options, **more))
         return exports[-1]
 
     yield start
@@ -66,15 +69,20 @@ def received(stream, count):
     return got
 
 
+def connected(path):
+    stream = socket.socket(socket.AF_UNIX)
+    stream.settimeout(TIMEOUT)
+    stream.connect(str(path))
+    return stream
+
+
 class Client:
     """As much of an NBD client as the tests need; requests and answers one by one, or not."""
 
     def __init__(self, path):
-        self.stream = socket.socket(socket.AF_UNIX)
-        self.stream.settimeout(TIMEOUT)
-        self.stream.connect(str(path))
+        self.stream = connected(path)
         assert self.bytes(18)[:16] == b"NBDMAGICIHAVEOPT"
-        self.stream.sendall(struct.pack(">I8sIIIH", 3, b"IHAVEOPT", 7, 6, 0, 0))
+        self.stream.sendall(GO)
         self.size = None
         while self.size is None or kind != 1:
             _, _, kind, length = struct.unpack(">QIII", self.bytes(20))
@@ -321,9 +329,7 @@ def test_what_breaks_the_protocol_ends_that_client_alone(export):
     running = export("seagate-cmr", "--speed-up", "1000")
     good = Client(running.socket)
     for sent in (b"\xff" * 4, struct.pack(">I", 3) + b"nonsense" * 9, b"GET / HTTP/1.0\r\n\r\n"):
-        other = socket.socket(socket.AF_UNIX)
-        other.settimeout(TIMEOUT)
-        other.connect(str(running.socket))
+        other = connected(running.socket)
         other.sendall(sent)
         # Nothing behind the greeting.
         with pytest.raises((EOFError, ConnectionResetError)):
@@ -338,6 +344,39 @@ def test_what_breaks_the_protocol_ends_that_client_alone(export):
     bad.close()
     assert good.read(0, 1) == b"\0"
     running.stop()
+
+
+def test_clients_without_a_thread_are_turned_away_alone(export, tmp_path):
+    user = []
+    if os.geteuid() == 0:
+        # The limit does not count for root.
+        capabilities = "+dac_override"
+        user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
+                f"--inh-caps={capabilities}", f"--ambient-caps={capabilities}"]
+    usual, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+
+    def limit(threads):
+        soft = "unlimited" if threads == resource.RLIM_INFINITY else threads
+        subprocess.run([*user, "prlimit", "--pid", str(running.process.pid), f"--nproc={soft}:"], check=True)
+
+    running = export("seagate-cmr", "--speed-up", "1000", "--state", "d.state", before=user)
+    good, half = Client(running.socket), connected(running.socket)
+    received(half, 18)
+    limit(1)
+    # It has the thread that takes requests, and gets none that sends answers.
+    half.sendall(GO)
+    with pytest.raises((EOFError, ConnectionResetError)):
+        received(half, 1 << 20)
+    # As many as there are places for.
+    for _ in range(64):
+        with pytest.raises((EOFError, ConnectionResetError)):
+            received(connected(running.socket), 1)
+    assert good.read(0, 1) == b"\0"
+    limit(usual)
+    assert Client(running.socket).read(0, 1) == b"\0"
+    limit(1)
+    assert running.stop()["requests"]["read"]["requests"] == 2
+    assert (tmp_path / "d.state").stat().st_size > 0
 
 
 def test_once_it_ends_with_its_client(export):

@@ -3,11 +3,28 @@
 #[cfg(feature = "schedules")]
 pub(crate) use shuttle::thread::Builder;
 #[cfg(feature = "schedules")]
+use shuttle::thread::Scope;
+#[cfg(feature = "schedules")]
 pub use shuttle::thread::{JoinHandle, scope, sleep, yield_now};
+use std::io;
 #[cfg(not(feature = "schedules"))]
 pub(crate) use std::thread::Builder;
 #[cfg(not(feature = "schedules"))]
+use std::thread::Scope;
+#[cfg(not(feature = "schedules"))]
 pub use std::thread::{JoinHandle, scope, sleep, yield_now};
+
+/// Starts a thread of a [`scope`]. Fails if the host can start no more threads; `work` is dropped then.
+pub fn spawn_scoped<'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    work: impl FnOnce() + Send + 'scope,
+) -> io::Result<()> {
+    #[cfg(feature = "schedules")]
+    scope.spawn(work);
+    #[cfg(not(feature = "schedules"))]
+    Builder::new().spawn_scoped(scope, work)?;
+    Ok(())
+}
 
 /// The number of the calling thread, which never changes: 0 for the first that asks, then 1.
 #[cfg(feature = "schedules")]

@@ -34,6 +34,25 @@ struct Handshake<'a> {
     until: Duration,
 }
 
+/// One of the [places](MOST_CLIENTS) for clients. Dropping it frees it, also if no thread could be started.
+struct Place<'a> {
+    clients: &'a Mutex<HashMap<u64, Stream>>,
+    number: u64,
+    counters: &'a Counters,
+    left: &'a (dyn Fn() + Sync),
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut clients = self.clients.lock();
+        clients.remove(&self.number);
+        // Some clients connect once only to ask for the size.
+        if clients.is_empty() && self.counters.any() {
+            (self.left)();
+        }
+    }
+}
+
 impl Read for Handshake<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let left = self.until.saturating_sub(self.clock.now());
@@ -109,16 +128,19 @@ impl Device {
                 };
                 number += 1;
                 clients.lock().insert(number, kept);
-                let clients = &clients;
-                scope.spawn(move || {
+                let place = Place {
+                    clients: &clients,
+                    number,
+                    counters: &self.shared.counters,
+                    left,
+                };
+                let serve = move || {
+                    let _place = place;
                     self.one_client(stream, export);
-                    let mut clients = clients.lock();
-                    clients.remove(&number);
-                    // Some clients connect once only to ask for the size.
-                    if clients.is_empty() && self.shared.counters.any() {
-                        left();
-                    }
-                });
+                };
+                if let Err(error) = thread::spawn_scoped(scope, serve) {
+                    server::turned_away(&error);
+                }
             };
             self.shared.drive.stop();
             clients.lock().values().for_each(Stream::shut_down);

@@ -13,7 +13,7 @@ pub enum ServeError {
     /// The client broke the protocol.
     #[error("the client sent {0}")]
     Violation(#[from] Violation),
-    /// The socket failed, or ended inside a message.
+    /// The socket failed, or ended inside a message; or the host can start no more threads.
     #[error(transparent)]
     Io(#[from] io::Error),
 }
@@ -73,11 +73,17 @@ pub(crate) fn transmit(
         return transmits.map(|_| ());
     }
     runtime::thread::scope(|scope| {
-        scope.spawn(|| send(output, session));
-        let received = receive(input, export, session);
+        let started = runtime::thread::spawn_scoped(scope, || send(output, session));
+        let started = started.inspect_err(turned_away).map_err(ServeError::from);
+        let received = started.and_then(|()| receive(input, export, session));
         session.end();
         received
     })
+}
+
+/// Warns that a client gets no thread.
+pub(crate) fn turned_away(error: &io::Error) {
+    tracing::warn!(%error, "a client was turned away");
 }
 
 /// Fills `bytes`; `false` if the stream ended before the first byte.
