@@ -379,6 +379,20 @@ def test_clients_without_a_thread_are_turned_away_alone(export, tmp_path):
     assert (tmp_path / "d.state").stat().st_size > 0
 
 
+def test_a_client_for_whom_no_descriptor_is_free_waits(export):
+    running = export("seagate-cmr", "--speed-up", "1000")
+    good = Client(running.socket)
+    usual, most = resource.prlimit(running.process.pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(running.process.pid, resource.RLIMIT_NOFILE, (3, most))
+    other = connected(running.socket)
+    while "clients have to wait" not in (line := running.process.stderr.readline()):
+        assert line, "it ended"
+    assert good.read(0, 1) == b"\0"
+    resource.prlimit(running.process.pid, resource.RLIMIT_NOFILE, (usual, most))
+    received(other, 18)
+    running.stop()
+
+
 def test_once_it_ends_with_its_client(export):
     running = export("seagate-cmr", "--once")
     # As fio does: once to see how large it is, and again to use it.

@@ -1,7 +1,7 @@
 //! Listening sockets of an export: a Unix socket, which only its owner may use, or a TCP port.
 
 use runtime::SocketFile;
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fmt;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
@@ -10,6 +10,12 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::time::Duration;
 use thiserror::Error;
+
+/// How long clients wait for the next attempt where one cannot be accepted: a tenth of a second.
+const PAUSE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
 
 /// Address to listen at.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -76,11 +82,13 @@ impl Listener {
         Ok(listener)
     }
 
-    /// Waits for the next client; `None` once `stop` can be read from.
+    /// Waits for the next client; `None` once `stop` can be read from. A client that cannot be accepted, for example
+    /// because no descriptor is free, waits as well.
     ///
     /// # Errors
-    /// The socket failed.
+    /// The host cannot wait.
     pub fn accept(&self, stop: BorrowedFd<'_>) -> io::Result<Option<Stream>> {
+        let mut warned = false;
         loop {
             let mut fds = [
                 PollFd::from_borrowed_fd(stop, PollFlags::IN),
@@ -99,7 +107,10 @@ impl Listener {
                 Self::Tcp(socket) => socket.accept().map(|(stream, _)| Stream::Tcp(stream)),
             };
             match accepted {
-                Ok(stream) => return stream.prepared().map(Some),
+                Ok(stream) => match stream.prepared() {
+                    Ok(stream) => return Ok(Some(stream)),
+                    Err(error) => tracing::warn!(%error, "a client was turned away"),
+                },
                 // The client left before it was accepted.
                 Err(error)
                     if matches!(
@@ -108,7 +119,12 @@ impl Listener {
                             | io::ErrorKind::Interrupted
                             | io::ErrorKind::ConnectionAborted
                     ) => {}
-                Err(error) => return Err(error),
+                Err(error) => {
+                    if !std::mem::replace(&mut warned, true) {
+                        tracing::warn!(%error, "clients have to wait");
+                    }
+                    let _ = poll(&mut fds[..1], Some(&PAUSE));
+                }
             }
         }
     }
