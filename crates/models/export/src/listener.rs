@@ -2,6 +2,7 @@
 
 use runtime::SocketFile;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::set_socket_keepalive;
 use std::fmt;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
@@ -167,6 +168,8 @@ impl Stream {
                 stream.set_nonblocking(false)?;
                 // Replies are sent when they are due, not gathered.
                 stream.set_nodelay(true)?;
+                // A client whose host has died takes nobody's place for ever.
+                set_socket_keepalive(stream, true)?;
             }
         }
         Ok(self)

@@ -7,7 +7,7 @@ mod requests;
 mod sockets;
 
 use export::protocol::{Command, Errno, Export, MAX_PAYLOAD_BYTES, REQUEST_BYTES, Request};
-use export::{Address, Answer, Listener, ServeError, Session, serve};
+use export::{Address, Answer, Listener, ServeError, Session, Stream, serve};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 use std::io::{Cursor, Read, Write};

@@ -29,6 +29,20 @@ fn sockets_are_the_owners_and_replaced_only_when_dead() {
     assert_eq!(std::fs::read(&path).unwrap(), b"mine");
 }
 
+/// One whose host has died would have its place for ever.
+#[test]
+fn clients_at_a_port_are_asked_whether_they_are_alive() {
+    let listener = Listener::bind(&Address::Tcp("127.0.0.1:0".to_owned())).unwrap();
+    let address = listener.to_string();
+    let _client = std::net::TcpStream::connect(&address["nbd://".len()..]).unwrap();
+    let (stop, _stopper) = UnixStream::pair().unwrap();
+    let stream = listener.accept(stop.as_fd()).unwrap().unwrap();
+    let Stream::Tcp(stream) = stream else {
+        panic!("{stream:?}");
+    };
+    assert!(rustix::net::sockopt::socket_keepalive(&stream).unwrap());
+}
+
 #[test]
 fn addresses() {
     let tcp = |text: &str| Address::parse(text) == Ok(Address::Tcp(text.to_owned()));
