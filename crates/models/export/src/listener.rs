@@ -7,6 +7,7 @@ use std::fmt;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -142,7 +143,15 @@ impl Listener {
 impl fmt::Display for Listener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unix(_, file) => write!(f, "nbd+unix:///?socket={}", file.path().display()),
+            Self::Unix(_, file) => {
+                f.write_str("nbd+unix:///?socket=")?;
+                let mut bytes = file.path().as_os_str().as_bytes().iter();
+                bytes.try_for_each(|byte| match byte {
+                    b'/' | b'-' | b'.' | b'_' | b'~' => write!(f, "{}", char::from(*byte)),
+                    byte if byte.is_ascii_alphanumeric() => write!(f, "{}", char::from(*byte)),
+                    byte => write!(f, "%{byte:02X}"),
+                })
+            }
             Self::Tcp(socket) => match socket.local_addr() {
                 Ok(address) => write!(f, "nbd://{address}"),
                 Err(_) => f.write_str("nbd://?"),

@@ -29,6 +29,16 @@ fn sockets_are_the_owners_and_replaced_only_when_dead() {
     assert_eq!(std::fs::read(&path).unwrap(), b"mine");
 }
 
+#[test]
+fn a_uri_has_any_path_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a b&c%#\u{e9}~");
+    let listener = Listener::bind(&Address::Unix(path)).unwrap();
+    let uri = listener.to_string();
+    assert!(uri.starts_with("nbd+unix:///?socket=/"), "{uri}");
+    assert!(uri.ends_with("/a%20b%26c%25%23%C3%A9~"), "{uri}");
+}
+
 /// One whose host has died would have its place for ever.
 #[test]
 fn clients_at_a_port_are_asked_whether_they_are_alive() {
