@@ -12,6 +12,7 @@ import threading
 import time
 
 import pytest
+from conftest import without_override
 
 TIMEOUT = 600
 READ, WRITE, DISCONNECT, FLUSH, TRIM = range(5)
@@ -296,6 +297,20 @@ def test_what_was_acknowledged_as_durable_is_on_the_hosts_disk(export, tmp_path,
     else:
         client.write(1 << 31, b"b" * 8192, FUA)
     assert not delayed(tmp_path / "d")
+
+
+def test_a_name_that_cannot_be_made_durable_is_refused(zonestore, tmp_path):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    # Files can be made in it, and it cannot be opened, so not synced.
+    folder.chmod(0o300)
+    # The second time the file is there.
+    for _ in range(2):
+        process = zonestore.start("model", "export", "seagate-cmr", "--nbd", "s", "--data", "folder/d", before=without_override([]))
+        first = process.stderr.readline()
+        process.kill()
+        process.communicate()
+        assert first.startswith("zonestore: folder/d: Permission denied"), first
 
 
 def test_many_requests_under_way_and_several_clients(export):

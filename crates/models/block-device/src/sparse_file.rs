@@ -85,6 +85,13 @@ impl SparseFile {
         if !found.is_file() || ![0, bytes].contains(&found.len()) {
             return Err(DataError::Other { path: own(), bytes });
         }
+        if found.len() == 0 {
+            // Flushes make the content durable, not the name.
+            let folder = path.parent().filter(|folder| *folder != Path::new(""));
+            let folder = File::open(folder.unwrap_or(Path::new(".")));
+            let named = folder.and_then(|folder| folder.sync_all());
+            named.map_err(of_file)?;
+        }
         file.set_len(bytes).map_err(of_file)?;
         Ok(Self { file, named: true })
     }
