@@ -40,7 +40,8 @@ def power_cut(system, drive, number):
     system.format(drive)
     objects = Content(64 * KIB)
     acknowledged = []
-    stop = threading.Event()
+    gone, stop = threading.Event(), threading.Event()
+    early = []
 
     def client():
         index = 0
@@ -49,7 +50,9 @@ def power_cut(system, drive, number):
             key = index if index % 3 else max(0, index - 30)
             try:
                 system.put(f"c{key}", objects.of(key << 32 | index))
-            except Exception:  # The power is gone: whatever it says.
+            except Exception as error:  # Without power: whatever it says.
+                if not gone.is_set():
+                    early.append(error)
                 acknowledged.append((key, None, index))
                 return
             acknowledged.append((key, index, index))
@@ -58,9 +61,12 @@ def power_cut(system, drive, number):
     thread = threading.Thread(target=client)
     thread.start()
     time.sleep(random.Random(number).uniform(6, 10))
+    gone.set()
     drive.cut()
     stop.set()
     thread.join(120)
+    if early:
+        raise Failed(f"with the power on: {early[0]}")
     system.abandon()
     drive.restore()
     latest = {}

@@ -9,6 +9,7 @@ import pytest
 from conftest import ROOT
 
 sys.path.insert(0, str(ROOT / "lab" / "compare"))
+import damage  # noqa: E402
 import drive  # noqa: E402
 import store  # noqa: E402
 import table  # noqa: E402
@@ -39,6 +40,31 @@ def test_what_failed_and_what_was_not_measured_is_in_the_table():
     assert rows["A tenth deleted on the full drive: objects that fit again"] == "3 deleted, then: gone"
     assert rows["Power cut during synced puts of 64 KiB: acknowledged objects"] == "2 lost, 1 wrong of 7 in 2 cuts; no mount"
     assert rows["One bit of an object's data changed on the drive, then read"] == table.MISSING
+
+
+def test_puts_that_end_before_the_power_does_are_an_error(monkeypatch):
+    class Refusing:
+        def format(self, drive):
+            pass
+
+        def put(self, name, content):
+            raise drive.Failed("refused")
+
+    class AtOnce:
+        def __init__(self, target):
+            self.start = target
+
+        def join(self, seconds):
+            pass
+
+    class Drive:
+        def cut(self):
+            pass
+
+    monkeypatch.setattr(damage.threading, "Thread", AtOnce)
+    monkeypatch.setattr(damage.time, "sleep", lambda seconds: None)
+    with pytest.raises(drive.Failed, match="refused"):
+        damage.power_cut(Refusing(), Drive(), 0)
 
 
 def test_the_drives_statistics():
