@@ -4,7 +4,9 @@ import shutil
 import struct
 import subprocess
 import sys
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -87,3 +89,16 @@ def test_a_torn_superblock_is_not_the_journal(image):
     done = run(OFF, "off", image)
     assert done.returncode == 1 and "superblock" in done.stderr and "wrong checksum" in done.stderr, done.stdout + done.stderr
     assert "hint: e2fsck -f -b" in done.stderr and image.read_bytes() == torn
+
+
+def test_all_group_descriptors_of_a_large_file_system_are_kept(image):
+    data = bytearray(image.read_bytes())
+    data[1024 + 0x150:1024 + 0x154] = (1).to_bytes(4, "little")
+    image.write_bytes(data)
+    sys.path.insert(0, str(OFF.parent))
+    tool = ModuleType("ext4lazy")
+    SourceFileLoader("ext4lazy", str(OFF)).exec_module(tool)
+    log = SimpleNamespace(block_size=BLOCK, has_64_bits=True, places=[0], top=0)
+    descriptors = tool.kept(SimpleNamespace(path=image, log=None), log)[1][2]
+    # Of 64 bytes, for each group of 8,192 blocks; the last one is of the blocks behind 4 TiB.
+    assert len(descriptors) >= ((1 << 32) + (64 << 10)) // 8192 * 64
