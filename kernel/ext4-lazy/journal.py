@@ -23,6 +23,8 @@ RECORD_OFFSET, RECORD_MAGIC, RECORD_VERSION = 0xD8, b"LZY", 1
 COMMIT_ID_OFFSET = 64
 # What the file system's superblock says of the log, beside its mark.
 HOME_OFFSET, HOME_MAGIC = 0x3E0, 0x4C5A5901
+# In seconds, the end of year 9999: no program shows a later time.
+LAST_TIME = 253402300799
 # Blocks of which checksums are made together.
 AT_ONCE = 1024
 
@@ -438,7 +440,8 @@ class Journal:
                 continue
             transaction = found.setdefault(sequence, {"committed": None, "blocks": set()})
             if kind == COMMIT:
-                transaction["committed"] = struct.unpack(">Q", block[48:56])[0]
+                seconds = struct.unpack(">Q", block[48:56])[0]
+                transaction["committed"] = seconds if seconds <= LAST_TIME else None
             else:
                 homes = self.tags(block)
                 transaction["blocks"].update(homes)

@@ -130,6 +130,23 @@ def off_does_as_a_mount(bench, name, listed):
         bench.fsck(image, replay=False)
 
 
+def test_wrong_commit_time(bench):
+    """A transaction behind the damage has a time that is none: `ext4lazy off` says what else is known of it, and goes on if it is forced."""
+    bench.mkfs(size="32M", journal=4, extra=("-O", "^metadata_csum,^64bit"))
+    bench.guest("lazy /dev/ubda /mnt; for i in 1 2 3 4 5 6; do mkdir /mnt/$i; sync; done; umount /mnt")
+    log = bench.journal()
+    records = [offset for offset, kind in headers(log) if kind == journal.COMMIT]
+    last = log.block(records[-1])
+    log.put(records[2], bytes(log.block_size))
+    log.put(records[-1], last[:48] + b"\xff" * 8 + last[56:])
+    done = off(bench.image)
+    check(done.returncode == 1 and "left out: " in done.stdout and "left as it was" in done.stderr, f"{done.stdout}{done.stderr}")
+    done = off(bench.image, "--force")
+    check(done.returncode == 0 and "in front of the damage is home" in done.stdout, f"--force: {done.stdout}{done.stderr}")
+    subprocess.run([program("e2fsck"), "-f", "-y", str(bench.image)], capture_output=True, check=False)
+    bench.fsck(bench.image, replay=False)
+
+
 def off(image, *options):
     return subprocess.run([str(HERE / "ext4lazy"), "off", *options, str(image)], capture_output=True, text=True, check=False)
 
