@@ -64,6 +64,8 @@ class Bench:
             command += ["--disk", str(disk)]
         prelude = (f"storm() {{ python3 {STORM} \"$@\"; }}; lazy() {{ mount -t $LAZY_TYPE -o lazy,\"${{3:-rw}}\" \"$1\" \"$2\"; }}; "
                    f"unmark() {{ python3 {HERE}/tests/unmark.py \"$@\"; }}; "
+                   # With `!` in front of it, a command ends a script only if it is the last one.
+                   "fails() { ! \"$@\" || { echo \"succeeded: $*\"; exit 9; }; }; "
                    # The packaged ext4 refuses what is marked.
                    "[ $LAZY_TYPE = ext4 ] || mount() { [ \"$1 $2\" != '-t ext4' ] || unmark \"$@\"; command mount \"$@\"; }; ")
         result = subprocess.run([*command, "--", "bash", "-ec", prelude + script], capture_output=True, text=True,

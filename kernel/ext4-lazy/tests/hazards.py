@@ -50,8 +50,8 @@ def test_backup_superblock(bench):
     bench.guest(f"lazy /dev/ubda /mnt; storm storm /mnt $LAZY_SHARE --seed {SEED} --operations 100; umount /mnt")
     before = bench.image.read_bytes()
     # The option counts blocks of 1 KiB.
-    said = bench.guest("! lazy /dev/ubda /mnt sb=131072; ! mount -t $LAZY_TYPE -o sb=131072 /dev/ubda /mnt; "
-                       "! mount -t $LAZY_TYPE -o ro,sb=131072 /dev/ubda /mnt")
+    said = bench.guest("fails lazy /dev/ubda /mnt sb=131072; fails mount -t $LAZY_TYPE -o sb=131072 /dev/ubda /mnt; "
+                       "fails mount -t $LAZY_TYPE -o ro,sb=131072 /dev/ubda /mnt")
     check(said.count("metadata that is not home") == 2 and "not supported with a backup superblock" in said, said[-2000:])
     check(bench.image.read_bytes() == before, "something was written")
     copy = bench.copy("by-backup")
@@ -80,9 +80,9 @@ def test_flush_fails(bench):
         echo "$good" | dmsetup create d
         mke2fs -q -F -O journal_dev -b 4096 /dev/ubdb; mke2fs -q -F -t ext4 -b 4096 -E lazy_itable_init=0 -J device=/dev/ubdb /dev/mapper/d 60M
         lazy /dev/mapper/d /mnt; storm storm /mnt $LAZY_SHARE --seed {SEED} --operations 100
-        table "$bad"; touch /mnt; ! call checkpoint /mnt 2
+        table "$bad"; touch /mnt; fails call checkpoint /mnt 2
         dmesg | grep -m1 'cannot flush what was written home'
-        {STATISTICS}; ! touch /mnt/x; umount /mnt
+        {STATISTICS}; fails touch /mnt/x; umount /mnt
         table "$good"; lazy /dev/mapper/d /mnt; {STATISTICS}; storm verify /mnt $LAZY_SHARE
         # At an unmount, whose tail moves over what was logged again; ext4 has to know. The tail would stay with anything else in the log.
         for try in 1 2 3 4 5 6; do
@@ -185,7 +185,7 @@ def test_shutdown(bench):
         bench.guest(f"""{IOCTL}
             lazy /dev/ubda /mnt; storm verify /mnt $LAZY_SHARE
             storm storm /mnt $LAZY_SHARE --seed {SEED}{how} --operations 100
-            call shutdown /mnt {how}; ! touch /mnt/x; umount /mnt""", expect_errors=True)
+            call shutdown /mnt {how}; fails touch /mnt/x; umount /mnt""", expect_errors=True)
         replayed = bench.copy("replayed")
         bench.fsck(replayed)
         bench.guest("mount -t ext4 /dev/ubda /mnt; storm verify /mnt $LAZY_SHARE", disks=[replayed])
@@ -260,8 +260,8 @@ def test_marked_at_home(bench):
             tune2fs -c 77 /dev/ubda >/dev/null; fsfreeze -f /mnt; marks '' "freezing"; fsfreeze -u /mnt; marks drive "thawing"
             mount -o remount,ro /mnt; marks '' "read-only"; mount -o remount,rw /mnt; marks drive "read-write"
             touch /mnt; umount /mnt; marks drive+cache "an unmount"
-            ! lazy /dev/ubda /mnt nodelalloc; marks drive+cache "a mount that is refused"
-            ! mount -t $LAZY_TYPE -o journal_dev=0x700 /dev/ubda /mnt; marks drive+cache "a journal that is not there"
+            fails lazy /dev/ubda /mnt nodelalloc; marks drive+cache "a mount that is refused"
+            fails mount -t $LAZY_TYPE -o journal_dev=0x700 /dev/ubda /mnt; marks drive+cache "a journal that is not there"
             mount -t $LAZY_TYPE -o ro,noload /dev/ubda /mnt; marks drive "noload"; umount /mnt; marks drive+cache "noload, and an unmount"
             lazy /dev/ubda /mnt ro; marks drive "a read-only mount"; storm verify /mnt $LAZY_SHARE; tune2fs -c 55 /dev/ubda >/dev/null
             umount /mnt; marks drive+cache "what tune2fs has written"
@@ -428,7 +428,7 @@ def test_remount_of_noload(bench):
     bench.mkfs(size="64M", journal=4)
     bench.guest(f"lazy /dev/ubda /mnt; storm storm /mnt $LAZY_SHARE --seed {SEED} --operations 100; umount /mnt")
     before = bench.image.read_bytes()
-    said = bench.guest("mount -t $LAZY_TYPE -o ro,noload /dev/ubda /mnt; ! mount -o remount,rw /mnt; ! touch /mnt/new; "
+    said = bench.guest("mount -t $LAZY_TYPE -o ro,noload /dev/ubda /mnt; fails mount -o remount,rw /mnt; fails touch /mnt/new; "
                        "mount -o remount,ro /mnt; umount /mnt")
     check("because of noload; unmount, and mount without noload" in said, said[-2000:])
     check(bench.image.read_bytes() == before, "it was written")
@@ -511,10 +511,10 @@ def test_root_is_replayed(bench):
         said = bench.guest(f"""{IOCTL}
             lazy /dev/ubda /mnt; {root}; mkdir /mnt/d; for i in $(seq 100); do echo $i >/mnt/d/$i; done; sync; touch /mnt/e; sync; {end}
             lazy /dev/ubda /mnt ro; mount -t proc p /mnt/proc; mount --bind /dev /mnt/dev
-            chroot /mnt /sbin/e2fsck -p /dev/ubda; umount /mnt/proc /mnt/dev; ! mount -o remount,rw /mnt; umount /mnt
+            chroot /mnt /sbin/e2fsck -p /dev/ubda; umount /mnt/proc /mnt/dev; fails mount -o remount,rw /mnt; umount /mnt
             lazy /dev/ubda /mnt; ls /mnt/e; test $(ls /mnt/d | wc -l) = 100; mkdir /mnt/n; sync; call shutdown /mnt 2; umount /mnt
             lazy /dev/ubda /mnt; ls -d /mnt/n; rmdir /mnt/n; sync; call shutdown /mnt 2; umount /mnt
-            lazy /dev/ubda /mnt; ! ls -d /mnt/n; umount /mnt""", expect_errors=True)
+            lazy /dev/ubda /mnt; fails ls -d /mnt/n; umount /mnt""", expect_errors=True)
         check("recovering journal" in said and "e2fsck has replayed the journal since the mount" in said, said[-3000:])
         bench.fsck(bench.image)
 
@@ -531,7 +531,7 @@ def test_resized_at_home(bench):
         words = ("-M", str(bench.image)) if size == "-M" else (str(bench.image), size)
         subprocess.run([program("resize2fs"), "-f", *words], check=True, capture_output=True)
         before = bench.image.read_bytes()
-        said = bench.guest("! lazy /dev/ubda /mnt; ! lazy /dev/ubda /mnt ro")
+        said = bench.guest("fails lazy /dev/ubda /mnt; fails lazy /dev/ubda /mnt ro")
         check(said.count("without replaying the journal; nothing was written") == 2, f"{size}: {said[-2000:]}")
         check(bench.image.read_bytes() == before, f"{size}: a mount has written")
         done = off(bench.image)
@@ -554,9 +554,9 @@ def test_mark_cannot_be_written(bench):
 8 {end - 8} linear /dev/ubda 8"
         echo "$good" | dmsetup create d; mke2fs -q -F -t ext4 -b 4096 -J size=4 /dev/mapper/d 60M
         lazy /dev/mapper/d /mnt; mkdir /mnt/a; sync; fsfreeze -f /mnt; marks '' "freezing"; table "$bad"; fsfreeze -u /mnt
-        ! python3 -c 'import os; os.mkdir("/mnt/b"); os.fsync(os.open("/mnt/b", os.O_RDONLY))'
+        fails python3 -c 'import os; os.mkdir("/mnt/b"); os.fsync(os.open("/mnt/b", os.O_RDONLY))'
         dmesg | grep -m1 'Aborting journal'; marks '' "an error"; umount /mnt; table "$good"; dd if=/dev/mapper/d of=$LAZY_SHARE/left bs=1M iflag=direct status=none
-        lazy /dev/mapper/d /mnt; ls -d /mnt/a; ! ls -d /mnt/b; mkdir /mnt/c; sync; marks drive "the next mount"; umount /mnt
+        lazy /dev/mapper/d /mnt; ls -d /mnt/a; fails ls -d /mnt/b; mkdir /mnt/c; sync; marks drive "the next mount"; umount /mnt
         lazy /dev/mapper/d /mnt; ls -d /mnt/c; umount /mnt""", expect_errors=True)
     check("while writing superblock" in said, said[-2000:])
     subprocess.run([program("e2fsck"), "-p", str(bench.share / "left")], capture_output=True, check=False)
@@ -598,7 +598,7 @@ def test_journal_of_another_time(bench):
                                ("crashed", "first", "earlier"), ("second", "wiped", "earlier"), ("second", "other", "another")):
         bench.image.write_bytes(states[own][0])
         log.write_bytes(states[others][1])
-        said = bench.guest("; ".join(f"! {mount}" for mount in mounts), disks=[bench.image, log])
+        said = bench.guest("; ".join(f"fails {mount}" for mount in mounts), disks=[bench.image, log])
         check(said.count(f"{words} ") >= len(mounts) and said.count("bring both back from the same time") == len(mounts),
               f"{own}, with the journal of {others}: {said[-3000:]}")
         for command in ("status", "off"):
@@ -634,7 +634,7 @@ def test_discard_of_aborted(bench):
         mkdir /mnt/e; head -c 4096 /dev/urandom >/mnt/e/f; sync; at=$(filefrag -v /mnt/e/f | awk '$1 == "0:" {{ print $4 + 0 }}')
         rm -r /mnt/e; sync; for i in $(seq 50); do [ $(awk '{{ print $12 }}' /sys/block/ubda/stat) = 0 ] || break; sleep 0.1; done
         echo discards $(awk '{{ print $12 }}' /sys/block/ubda/stat) $(dd if=/dev/ubda bs=4096 skip=$at count=1 iflag=direct status=none | tr -d '\\0' | wc -c)
-        rm -r /mnt/d*; call shutdown /mnt 2; ! fstrim /mnt; umount /mnt; cat /sys/block/ubda/stat""", expect_errors=True)
+        rm -r /mnt/d*; call shutdown /mnt 2; fails fstrim /mnt; umount /mnt; cat /sys/block/ubda/stat""", expect_errors=True)
     found = re.search(r"^discards (\d+) (\d+)$", said, re.M)
     check(found and int(found.group(1)) > 0 and found.group(2) == "0", f"nothing was discarded: {said[-1500:]}")
     goes_home(bench, "(cd /mnt; md5sum --quiet -c $LAZY_SHARE/sums); test $(ls /mnt/d2 | wc -l) = 304; ")
@@ -698,7 +698,7 @@ def test_journal_is_cut_off(bench):
     first = bench.image.read_bytes(), log.read_bytes()
     with open(log, "r+b") as file:
         file.truncate(3 << 20)
-    said = bench.guest("! lazy /dev/ubda /mnt; ! lazy /dev/ubda /mnt ro", disks=[bench.image, log])
+    said = bench.guest("fails lazy /dev/ubda /mnt; fails lazy /dev/ubda /mnt ro", disks=[bench.image, log])
     check(said.count("the journal has 1280 blocks, and its device 768") == 2, said[-2000:])
     check((bench.image.read_bytes(), log.read_bytes()) == (first[0], first[1][:3 << 20]), "something was written")
     done = subprocess.run([str(HERE / "ext4lazy"), "off", "--journal", str(log), str(bench.image)], capture_output=True, text=True, check=False)

@@ -39,18 +39,18 @@ def test_media_errors(bench):
         lazy /dev/mapper/d /mnt; storm storm /mnt $LAZY_SHARE --seed {SEED} --operations 200
         echo 3 >/proc/sys/vm/drop_caches
         echo == the log cannot be read
-        table "$bad_log"; ! ls -lR /mnt >/dev/null
+        table "$bad_log"; fails ls -lR /mnt >/dev/null
         dmesg | grep -m1 'cannot read log block'
         table "$good"; storm verify /mnt $LAZY_SHARE
         echo == home cannot be written
         # With nothing to commit, or when the commit is done too soon, ext4 flushes the device first, and dm-flakey refuses that too.
         table "$bad_home"
         for i in $(seq 20); do
-            touch /mnt; ! fsfreeze -f /mnt
+            touch /mnt; fails fsfreeze -f /mnt
             ! dmesg | grep -q 'cannot write block .* home' || break
         done
         dmesg | grep -m1 'cannot write block .* home'
-        ! touch /mnt/x; umount /mnt
+        fails touch /mnt/x; umount /mnt
         table "$good"; lazy /dev/mapper/d /mnt; storm verify /mnt $LAZY_SHARE; umount /mnt
         """
     bench.guest(script, expect_errors=True, timeout=120)

@@ -364,7 +364,7 @@ def test_off_in_use(bench):
     before = image.read_bytes()
     said = bench.guest(f"""
         mkdir /tmp/m; mount -t ext4 -o loop,ro,noload $LAZY_SHARE/damaged /tmp/m; cd $LAZY_SHARE
-        ! python3 {HERE}/ext4lazy off --force damaged 2>&1; umount /tmp/m; ! python3 {HERE}/ext4lazy off damaged 2>&1""")
+        fails python3 {HERE}/ext4lazy off --force damaged 2>&1; umount /tmp/m; fails python3 {HERE}/ext4lazy off damaged 2>&1""")
     check("damaged is in use, as /dev/loop" in said and "is damaged (above)" in said, said[-2000:])
     check(image.read_bytes() == before, "it was written")
     disks = [bench.folder / name for name in ("one", "log", "two")]
@@ -375,7 +375,7 @@ def test_off_in_use(bench):
     said = bench.guest(f"""
         exec 2>&1; mke2fs -q -F -O journal_dev -b 4096 /dev/ubdb; mke2fs -q -F -t ext4 -b 4096 -J device=/dev/ubdb /dev/ubda
         lazy /dev/ubda /mnt; mkdir /mnt/a; sync; umount /mnt; mke2fs -q -F -t ext4 -b 4096 -J device=/dev/ubdb /dev/ubdc
-        ! {tool}; tune2fs -O ^has_journal /dev/ubdc; ! {tool}; {tool} --force; e2fsck -f -n -j /dev/ubdb /dev/ubda""", disks=disks)
+        fails {tool}; tune2fs -O ^has_journal /dev/ubdc; fails {tool}; {tool} --force; e2fsck -f -n -j /dev/ubdb /dev/ubda""", disks=disks)
     check(said.count("is marked as that of another file system too") == 2 and "everything is home" in said, said[-2000:])
 
 
