@@ -131,13 +131,13 @@ def test_freezes(bench):
     """Frozen in the middle of a storm that keeps the cleaner busy: the drive then has a file system that needs no replay."""
     bench.mkfs(size="48M", journal=4, extra=("-I", "1024"))
     said = bench.guest(f"""
-        lazy /dev/ubda /mnt; storm storm /mnt $LAZY_SHARE --seed {SEED} --operations 800 --sync-every 5 &
+        lazy /dev/ubda /mnt; storm storm /mnt $LAZY_SHARE --seed {SEED} --operations 800 --sync-every 5 & job=$!
         for i in 1 2 3; do
             sleep 1; fsfreeze -f /mnt; {STATISTICS} | grep -x 'mapped 0'
             # What the drive has, and not the page cache.
             dd if=/dev/ubda of=$LAZY_SHARE/frozen$i bs=1M iflag=direct conv=sparse status=none; fsfreeze -u /mnt
         done
-        wait; {STATISTICS}; storm verify /mnt $LAZY_SHARE; umount /mnt""")
+        wait $job; {STATISTICS}; storm verify /mnt $LAZY_SHARE; umount /mnt""")
     check(statistics(said.rsplit("mapped ", 1)[1])["cleaned"] > 0, "the cleaner had nothing to do")
     for number in (1, 2, 3):
         bench.fsck(bench.share / f"frozen{number}", replay=False)
@@ -165,8 +165,8 @@ def test_snapshots(bench):
         dmsetup create real --table "0 {sectors} linear /dev/ubda 0"
         dmsetup create origin --table "0 {sectors} snapshot-origin /dev/mapper/real"
         lazy /dev/mapper/origin /mnt; storm storm /mnt $LAZY_SHARE --seed {SEED} --operations 300 --sync-every 5
-        storm storm /mnt $LAZY_SHARE --seed {SEED}9 --operations 800 --sync-every 5 & sleep {bench.slower}
-        take frozen /dev/ubdb ''; sleep {bench.slower}; take cut /dev/ubdc --nolockfs; wait
+        storm storm /mnt $LAZY_SHARE --seed {SEED}9 --operations 800 --sync-every 5 & job=$!; sleep {bench.slower}
+        take frozen /dev/ubdb ''; sleep {bench.slower}; take cut /dev/ubdc --nolockfs; wait $job
         e2fsck -f -n /dev/mapper/frozen
         mkdir /tmp/m; for name in frozen cut; do
             lazy /dev/mapper/$name /tmp/m; {STATISTICS}; storm verify /tmp/m /tmp/$name; storm forget-touched /tmp/m /tmp/$name
@@ -320,9 +320,9 @@ def test_unmounted_while_read(bench):
     bench.mkfs(size="48M", journal=4)
     bench.guest(f"""
         lazy /dev/ubda /mnt; storm storm /mnt $LAZY_SHARE --seed {SEED} --operations 100; umount /mnt
-        (while [ ! -e /tmp/end ]; do cat /dev/ubda >/dev/null; echo 1 >/proc/sys/vm/drop_caches; done) &
+        (while [ ! -e /tmp/end ]; do cat /dev/ubda >/dev/null; echo 1 >/proc/sys/vm/drop_caches; done) & job=$!
         for i in $(seq 1 12); do lazy /dev/ubda /mnt; storm verify /mnt $LAZY_SHARE; touch /mnt; umount /mnt; done
-        : >/tmp/end; wait""")
+        : >/tmp/end; wait $job""")
     goes_home(bench, "storm verify /mnt $LAZY_SHARE;")
 
 
@@ -413,9 +413,9 @@ def test_nested(bench):
     said = bench.guest(f"""
         lazy /dev/ubda /mnt; mkdir /mnt/s; truncate -s 64M /mnt/inner; mke2fs -q -F -t ext4 -b 4096 -I 1024 -J size=4 /mnt/inner; umount /mnt
         {mounts}
-        storm storm /mnt/s $LAZY_SHARE/out --seed {SEED} --operations 500 --drop-every 50 &
+        storm storm /mnt/s $LAZY_SHARE/out --seed {SEED} --operations 500 --drop-every 50 & job=$!
         storm storm /tmp/in $LAZY_SHARE/in --seed {SEED}9 --operations 500 --drop-every 50
-        wait; {STATISTICS}; {verify}
+        wait $job; {STATISTICS}; {verify}
         : >$LAZY_SHARE/done; sleep 1000""", code=124,
                        kill_when=bench.share / "done", memory="96M" if bench.slower == 1 else "256M")
     check(min(int(number) for number in re.findall(r"^cleaned (\d+)$", said, re.M)) > 0, f"a cleaner had nothing to do: {said[-2000:]}")
