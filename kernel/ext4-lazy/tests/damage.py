@@ -102,11 +102,11 @@ def test_damaged_log(bench):
             bench.copy("share/first")
             (bench.share / "damages").write_text(json.dumps(listed))
             said = bench.guest(f"python3 {HERE}/tests/damaged.py $LAZY_SHARE/first $LAZY_SHARE/damages", code=None,
-                               expect_errors=True, timeout=180 + 10 * len(listed))
+                               expect_errors=True, timeout=180 + 20 * len(listed))
             found = re.search(r"^(\d+) refused, (\d+) as without damage, (\d+) wrong$", said, re.M)
             check(found and found.group(3) == "0", f"{name}{' without checksums' if features else ''}: {said.split('-- kernel')[0][-3000:]}")
             print(f"   {name}{', without checksums' if features else ''}: {len(listed)} states, {found.group(0)}", flush=True)
-            check(int(found.group(1)) > len(listed) // 2, "most were not refused")
+            check(int(found.group(1)) > len(listed), "most were not refused")
             off_does_as_a_mount(bench, name, chance.sample(listed[1:], min(3, len(listed) - 1)))
 
 

@@ -8,7 +8,7 @@ import subprocess
 
 import journal
 from bench import HERE, SEED, STATISTICS, check, program, statistics
-from damage import off
+from damage import headers, off
 
 # Calls of ioctl() that no program of the machine makes.
 IOCTL = r"""
@@ -579,7 +579,7 @@ def test_journal_of_another_time(bench):
             f"mke2fs -q -F -t ext4 -b 4096 -U {UUIDS[1]} -J device=/dev/ubdb /dev/ubda; ")
     crash = {"code": 124, "kill_when": bench.share / "done"}
     times = {
-        "first": (make + "lazy /dev/ubda /mnt; mkdir /mnt/d; for i in $(seq 100); do echo $i >/mnt/d/$i; done; umount /mnt", {}),
+        "first": (make + "lazy /dev/ubda /mnt; mkdir /mnt/d; sync; for i in $(seq 100); do echo $i >/mnt/d/$i; done; umount /mnt", {}),
         "second": ("lazy /dev/ubda /mnt; rm -r /mnt/d; mkdir /mnt/e; sync; for i in $(seq 100); do echo $i >/mnt/e/$i; done; umount /mnt", {}),
         "crashed": ("lazy /dev/ubda /mnt; for i in 1 2 3; do mkdir /mnt/e$i; sync; done; : >$LAZY_SHARE/done; sleep 1000", crash),
         # Killed right behind a mount of an empty log, that has committed nothing yet.
@@ -607,6 +607,17 @@ def test_journal_of_another_time(bench):
         check((bench.image.read_bytes(), log.read_bytes()) == (states[own][0], states[others][1]), f"{own}, {others}: something was written")
         done = subprocess.run([tool, "off", "--force", "--journal", str(log), str(bench.image)], capture_output=True, text=True, check=False)
         check(done.returncode == 0, f"{own}, {others}: --force: {done.stdout}{done.stderr}")
+    # The journal of an earlier time has a commit record with a wrong checksum as well, behind others.
+    bench.image.write_bytes(states["second"][0])
+    log.write_bytes(states["first"][1])
+    its = journal.Journal(program("debugfs"), bench.image, log)
+    record = [offset for offset, kind in headers(its) if kind == journal.COMMIT][-1]
+    block = its.block(record)
+    its.put(record, block[:100] + bytes([block[100] ^ 1]) + block[101:])
+    before = bench.image.read_bytes(), log.read_bytes()
+    said = bench.guest("; ".join(f"fails {mount}" for mount in mounts), disks=[bench.image, log])
+    check((bench.image.read_bytes(), log.read_bytes()) == before, "a wrong commit record: something was written")
+    check(said.count("the log is damaged") == len(mounts), said[-3000:])
     for name, (image, content) in states.items():
         for mount in mounts[1::2]:
             bench.image.write_bytes(image)

@@ -19,11 +19,12 @@ class Wrong(Exception):
 
 
 class Mounted:
-    def __init__(self, options, flags=0, device=LOOP):
-        self.options, self.flags, self.device = options, flags, device
+    def __init__(self, options, flags=0, device=LOOP, patched=False):
+        """Without lazy, by the packaged ext4 if there is one, or by the patched one."""
+        self.options, self.flags, self.device, self.patched = options, flags, device, patched or "lazy" in options
 
     def __enter__(self):
-        kind = os.environ.get("LAZY_TYPE", "ext4").encode() if "lazy" in self.options else b"ext4"
+        kind = os.environ.get("LAZY_TYPE", "ext4").encode() if self.patched else b"ext4"
         if kind == b"ext4" and os.environ.get("LAZY_TYPE") == "ext4lazy":
             # The packaged ext4 refuses what is marked.
             journal.unmark(self.device)
