@@ -19,7 +19,6 @@ use bluefs::BlueFs;
 use device::{Keeps, ZonedDevice};
 use kv::{Engine, Kv, LoggedBatch, Options, Replay, ReplayFilter};
 use object::ChecksumKind;
-use runtime::HashMap;
 use runtime::sync::Mutex;
 use std::ops::Range;
 use std::sync::Arc;
@@ -215,15 +214,17 @@ fn first_lost(
     let acknowledged = notes.iter().map(|n| n.acknowledged).max().unwrap_or(0);
     let position = notes.iter().position(|n| n.number == acknowledged);
     let durable = position.map_or(0, |i| i + 1).max(marked);
-    let mut latest: HashMap<ZoneAddress, usize> = HashMap::default();
-    for (index, note) in notes.iter().enumerate() {
-        latest.extend(note.pieces.iter().map(|p| (p.at, index)));
-    }
     let others: Vec<&Piece> = notes[durable..].iter().flat_map(|n| &n.pieces).collect();
-    // A transaction may split its own piece into several, by overwriting or punching a part of it.
+    // A transaction may split its own piece or an earlier one into several, by overwriting or punching a part of it.
     let has = |piece: &Piece, at: ZoneAddress| {
         let end = piece.at.offset.saturating_add(piece.length.into());
         piece.at.zone == at.zone && (piece.at.offset..end).contains(&at.offset)
+    };
+    let is_later = |index: usize, at| {
+        notes[index + 1..]
+            .iter()
+            .flat_map(|n| &n.pieces)
+            .any(|p| has(p, at))
     };
     let is_durable = |at: ZoneAddress| !others.iter().any(|piece| has(piece, at));
     // Durable live data in a zone proves that the zone's last reset was not lost. Wrong bytes below the write pointer
@@ -239,13 +240,12 @@ fn first_lost(
     };
     // Durable batches are not checked: what they miss was damaged later and costs only the objects that it belongs to.
     for (index, note) in notes.iter().enumerate().skip(durable) {
-        for piece in note
-            .pieces
-            .iter()
-            .filter(|p| latest.get(&p.at) == Some(&index))
-        {
+        for piece in &note.pieces {
             let (zone, offset) = (piece.at.zone, piece.at.offset);
-            if !any_live(zone, offset..offset.saturating_add(1), &|_| true)? {
+            let offsets = offset..offset.saturating_add(piece.length.into());
+            // While a part is live the zone is not reset, so the whole piece is there. A live fragment of a later piece
+            // says nothing: between the two the zone was reset, and what was there before had no live bytes any more.
+            if !any_live(zone, offsets, &|at| !is_later(index, at))? {
                 continue;
             }
             let is_lost = match drive.reaches(piece) {
@@ -402,6 +402,29 @@ mod tests {
         };
         let alone = [note(2, 0, Some(long))];
         assert_eq!(lost(&device, &alone, 0, &[at(4096), at(8192)]), Some(2));
+    }
+
+    /// The second batch has cut the front off what the first wrote, or the zone has been reset and written anew since.
+    #[test]
+    fn what_a_later_batch_left_of_a_piece_is_looked_for() {
+        let device = drive(1);
+        let at = |block: u64| ZoneAddress::new(ZoneId(0), block * 4096);
+        let long = Piece {
+            length: 3 * 4096,
+            ..piece(0, 0, 1)
+        };
+        let cut = [note(1, 0, Some(long.clone())), note(2, 0, None)];
+        assert_eq!(lost(&device, &cut, 0, &[at(1)]), Some(1));
+        assert_eq!(lost(&device, &cut, 0, &[at(3)]), None);
+        device.write(zone::ByteOffset(0), &[2; 8192]).unwrap();
+        let anew = [
+            note(1, 0, Some(long)),
+            note(2, 0, None),
+            note(3, 0, Some(piece(0, 0, 2))),
+            note(4, 0, Some(piece(0, 4096, 2))),
+        ];
+        assert_eq!(lost(&device, &anew, 0, &[at(1)]), None);
+        assert_eq!(lost(&device, &anew, 0, &[at(0), at(1)]), None);
     }
 
     /// Two writers ran at the same time, so neither batch acknowledges the other. A flush followed the first.

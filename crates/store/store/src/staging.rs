@@ -20,10 +20,10 @@ use device::ZonedDevice;
 use kv::{Batch, Kv};
 use object::{ChecksumKind, Copy, Delta, Extent, Fragment, Span, Staged};
 use std::collections::BTreeMap;
-use zone::ZoneAddress;
 
-/// Most extents that one transaction gives back itself; larger maps are left to the background purge.
-pub(crate) const MAX_DROPPED: usize = 4096;
+/// Most extents that one transaction gives back itself; larger maps are left to the background purge. Their rows alone
+/// are no large batch, which could be refused.
+pub(crate) const MAX_DROPPED: usize = (LARGE / ROW / 2) as usize;
 
 /// Most bytes of omap rows that a transaction may clone or remove as a range: all are in memory at once, several times.
 const MAX_FOUND: u64 = 128 << 20;
@@ -234,15 +234,7 @@ impl<'a> Staging<'a> {
         self.rows.accounts.rows_gone * ROW + onodes.chain(omaps).sum::<u64>()
     }
 
-    /// The part of a piece from the first byte that the batch still shows: another operation of the same transaction
-    /// may have removed those before it, and a mount looks pieces up by their first byte.
-    fn shown(&self, piece: &Piece) -> Option<Piece> {
-        let end = ZoneAddress::new(piece.at.zone, piece.at.offset + u64::from(piece.length));
-        let first = self.rows.accounts.first_fragment(piece.at, end)?;
-        Some(piece.behind((first.offset - piece.at.offset) as u32))
-    }
-
-    /// Writes all changes to `batch`, and `note` with the pieces of data that the batch points to.
+    /// Writes all changes to `batch`, and `note` with the pieces of data that the transaction brought.
     pub fn fill(&self, batch: &mut Batch, mut note: BatchNote) {
         for (key, onode) in &self.onodes {
             put_or_delete(batch, key, onode.as_ref().map(Onode::encode));
@@ -272,7 +264,7 @@ impl<'a> Staging<'a> {
         for map in &self.doomed {
             batch.put(&key::doomed(*map), &[]);
         }
-        note.pieces = self.noted.iter().filter_map(|p| self.shown(p)).collect();
+        note.pieces.clone_from(&self.noted);
         batch.log_data(&note.encode());
     }
 }

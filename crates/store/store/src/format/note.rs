@@ -31,17 +31,6 @@ impl Piece {
         let (at, length) = (Some(self.at), self.length);
         Fragment { at, length }
     }
-
-    /// The piece without its first `bytes`, which are whole checksum blocks.
-    pub fn behind(&self, bytes: u32) -> Self {
-        let blocks = (bytes / self.checksum_block.bytes()) as usize;
-        Self {
-            at: ZoneAddress::new(self.at.zone, self.at.offset + u64::from(bytes)),
-            length: self.length - bytes,
-            checksums: self.checksums[blocks.min(self.checksums.len())..].to_vec(),
-            ..*self
-        }
-    }
 }
 
 impl BatchNote {
