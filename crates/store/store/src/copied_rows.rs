@@ -6,7 +6,7 @@ use crate::format::summary::encode_places;
 use crate::format::{extent, key};
 use crate::inner::Inner;
 use crate::logged::Uncopied;
-use crate::rows::read_extents;
+use crate::rows::decode_extent;
 use crate::scrubber::Goes;
 use crate::summary_writer::{Why, read_places};
 use kv::{Batch, Durability};
@@ -123,14 +123,15 @@ impl Inner {
         match key.first() {
             Some(&key::EXTENT) => Ok(value.first() != Some(&extent::INLINE)),
             Some(&(key::ONODE | key::HASHED_ONODE)) => {
-                let Some(onode) = Onode::decode(value) else {
-                    return Ok(false);
-                };
-                for segment in onode.segments {
-                    let rows = read_extents(&*self.kv()?, segment.map, 0, u64::MAX, 64)?;
-                    let is_inline = |e: &object::Extent| matches!(e.content, Content::Inline(_));
-                    if rows.iter().any(|(_, extent)| !is_inline(extent)) {
-                        return Ok(true);
+                let kv = self.kv()?;
+                for segment in Onode::decode(value).into_iter().flat_map(|o| o.segments) {
+                    let map = key::map(segment.map);
+                    for row in kv.scan(&map, key::after_prefix(&map).as_deref()) {
+                        let (key, value) = row?;
+                        let (_, _, extent) = decode_extent(&key, &value)?;
+                        if !matches!(extent.content, Content::Inline(_)) {
+                            return Ok(true);
+                        }
                     }
                 }
                 Ok(false)

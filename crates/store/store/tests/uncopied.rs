@@ -49,8 +49,8 @@ fn copy(store: &Store) {
     assert!(store.copy_uncopied(|_| true).unwrap());
 }
 
-/// Erases all zones but the data zones, and returns the objects that a salvage recovers.
-fn salvaged(device: &Arc<dyn ZonedDevice>, data: &[ZoneId]) -> Model {
+/// Erases all zones but the data zones.
+fn lose_metadata(device: &Arc<dyn ZonedDevice>, data: &[ZoneId]) {
     let geometry = device.geometry().clone();
     for zone in geometry.zones().filter(|zone| !data.contains(zone)) {
         match geometry.kind(zone) {
@@ -61,6 +61,11 @@ fn salvaged(device: &Arc<dyn ZonedDevice>, data: &[ZoneId]) -> Model {
             _ => device.reset(zone).unwrap(),
         }
     }
+}
+
+/// Loses the metadata, and returns the objects that a salvage recovers.
+fn salvaged(device: &Arc<dyn ZonedDevice>, data: &[ZoneId]) -> Model {
+    lose_metadata(device, data);
     let other: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(shape(160)).unwrap());
     mkfs(&other);
     let to = mount(&other);
@@ -254,6 +259,44 @@ fn an_unmount_that_comes_first_copies_what_is_in_the_log() {
     assert!(checked(&store).rows_without_copy > 0);
     copy(&store);
     assert_eq!(checked(&store).rows_without_copy, 0);
+}
+
+/// A salvage names the object, and restores the bytes that lie in zones.
+#[test]
+fn an_object_that_begins_with_many_inline_extents_is_not_taken_for_a_removed_one() {
+    for is_killed in [true, false] {
+        let device = fresh(96);
+        let store = mount(&device);
+        for length in std::iter::repeat_n(1000, 64).chain([1 << 20]) {
+            let mut tx = Transaction::new();
+            tx.append("c", "log", written(&store, &pattern(1, length)).unwrap());
+            store.commit(tx).unwrap();
+        }
+        if is_killed {
+            drop(store);
+        } else {
+            store.unmount().unwrap();
+        }
+        let store = mount(&device);
+        if is_killed {
+            copy(&store);
+        } else {
+            assert!(store.scrub(true, |_| true).unwrap());
+        }
+        assert_eq!(checked(&store).rows_without_copy, 0);
+        let data = data_zones(&store);
+        store.unmount().unwrap();
+        lose_metadata(&device, &data);
+        let how = SalvageOptions {
+            to: None,
+            damaged: true,
+            in_place: false,
+        };
+        let salvage = Salvage::scan(device, &mut |_, _| {}).unwrap();
+        let damaged = salvage.copy(how, &mut |_, _| {}).unwrap().damaged;
+        let names: Vec<_> = damaged.iter().map(|o| o.object.to_string()).collect();
+        assert_eq!(names, ["log"], "{is_killed}");
+    }
 }
 
 /// Each command mounts the store, stores one object and unmounts it, or is killed. A summary for each would take all that
