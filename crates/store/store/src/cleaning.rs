@@ -144,6 +144,10 @@ impl Inner {
         if self.check_writable().is_err() {
             return Ok(None);
         }
+        for zone in self.freelist.open_set_aside() {
+            self.data.leave(zone);
+            self.moved.leave(zone);
+        }
         // An empty zone that cannot be given up is one to drain again.
         let mut tried = BTreeSet::new();
         loop {

@@ -202,6 +202,13 @@ impl Freelist {
         zones.filter(|zone| zone.live > 0).collect()
     }
 
+    /// The zones that are set aside and that a stream has open.
+    pub fn open_set_aside(&self) -> Vec<ZoneId> {
+        let table = self.table.lock();
+        let zones = table.failures().all_set_aside().map(|(zone, ..)| zone);
+        zones.filter(|zone| table.zone(*zone).now.open).collect()
+    }
+
     /// Zones to drain: read-only with data that could be moved, then those that are set aside with nothing in them.
     pub fn to_drain(&self) -> Vec<Candidate> {
         self.table.lock().to_drain()

@@ -240,8 +240,6 @@ impl Inner {
         let (zone, what) = (told.id, format!("zone {} is {:?}", told.id, told.condition));
         if self.freelist.set_aside_for_good(zone, why, what) {
             tracing::error!(%zone, ?why, "a zone with object data is set aside");
-            self.data.leave(zone);
-            self.moved.leave(zone);
             self.cleaner.nudge();
         }
     }

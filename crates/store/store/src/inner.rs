@@ -198,7 +198,8 @@ impl Inner {
     }
 
     /// Sets `zone` aside after a read in it failed: what can be read stays in place, and cleaning does not try the zone
-    /// again and again.
+    /// again and again. A stream that has it open leaves it before its next write, or when the cleaner comes by: a reader
+    /// must not wait for the stream's lock.
     pub fn set_aside_unreadable(&self, zone: ZoneId, error: &Error) {
         let of_zone = match error {
             Error::Drive(error) => is_of_zone(error),
@@ -219,8 +220,7 @@ impl Inner {
         };
         if is_new {
             tracing::error!(%error, %zone, "a zone with data that cannot be read is set aside");
-            self.data.leave(zone);
-            self.moved.leave(zone);
+            self.cleaner.nudge();
         }
     }
 

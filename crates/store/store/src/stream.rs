@@ -182,6 +182,12 @@ impl Stream {
     fn room(&self, wanted: u64) -> Result<Room<'_>, AppendError> {
         let geometry = self.device.geometry();
         let mut state = self.state.lock();
+        if let Some(OpenZone { zone, .. }) = state.open
+            && self.freelist.is_set_aside(zone)
+        {
+            self.leave_under(Some(state), zone);
+            state = self.state.lock();
+        }
         while state.open.is_none() && state.under_way > 0 {
             self.idle.wait(&mut state);
         }
@@ -264,13 +270,17 @@ impl Stream {
         }
     }
 
-    /// Stops using `zone` after a failure, if it is the open one, and finishes it. Committed data in it stays.
+    /// Stops using `zone`, which is set aside, if it is the open one and no other thread has the stream's lock, perhaps
+    /// for a write that hangs; the next write leaves the zone then.
     pub fn leave(&self, zone: ZoneId) {
-        self.leave_under(None, zone);
+        if let Some(state) = self.state.try_lock() {
+            self.leave_under(Some(state), zone);
+        }
     }
 
-    /// As [`Self::leave`], under the stream's lock if the caller has it: otherwise, the zone could be handed over to
-    /// another stream before it is left. True if it was the open one.
+    /// Stops using `zone`, if it is the open one, and finishes it. Committed data in it stays. Under the stream's lock if
+    /// the caller has it: otherwise, the zone could be handed over to another stream before it is left. True if it was
+    /// the open one.
     fn leave_under(&self, order: Option<MutexGuard<'_, State>>, zone: ZoneId) -> bool {
         let mut state = order.unwrap_or_else(|| self.state.lock());
         let was_open = state.open.take_if(|open| open.zone == zone).is_some();

@@ -69,6 +69,17 @@ fn a_zone_that_can_only_be_read_is_emptied() {
     }
 }
 
+#[test]
+fn a_zone_that_was_being_written_to_is_emptied_too() {
+    let (drive, store) = filled(1);
+    let zone = store.zones()[0].zone;
+    drive.set_condition(zone, ZoneCondition::ReadOnly).unwrap();
+    assert_eq!(store.health().unwrap().zones.len(), 1);
+    while store.tend().unwrap() {}
+    assert!(store.health().unwrap().is_healthy());
+    assert_eq!(contents(&store)["0"], pattern(0, OBJECT));
+}
+
 /// The scrub of the metadata, which a server does each day, finds it too.
 #[test]
 fn a_scrub_finds_a_zone_that_can_only_be_read() {

@@ -106,6 +106,19 @@ fn an_upload_is_refused_when_a_zone_with_a_part_of_it_is_lost() {
     put(&store, "again", &pattern(3, OBJECT)).unwrap();
 }
 
+/// What is written to a zone after that would be lost with it.
+#[test]
+fn a_zone_that_cannot_be_read_is_written_no_more() {
+    let (drive, store) = on_failing_drive(48);
+    put(&store, "before", &pattern(0, OBJECT)).unwrap();
+    let zone = store.zones()[0].zone;
+    let fault = Fault::Io(io::ErrorKind::Other);
+    drive.add(Plan::from(ZoneCommand::Read, 1, fault).in_zone(zone));
+    read(&store, "before").unwrap_err();
+    put(&store, "behind", &pattern(1, OBJECT)).unwrap();
+    assert!(read(&store, "behind").unwrap() == pattern(1, OBJECT));
+}
+
 /// The cleaner reads again, as it does for users, before it gives a zone up.
 #[test]
 fn a_read_that_fails_once_costs_the_cleaner_no_zone() {

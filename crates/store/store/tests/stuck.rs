@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::Duration;
 use store::{Attributes, Error, Store, Transaction};
-use zone::{ZoneCommand, ZoneId};
+use zone::{ZoneCommand, ZoneCondition, ZoneId};
 
 /// Timeout; only a failing test waits this long.
 const FOR_EVER: Duration = Duration::from_secs(600);
@@ -112,6 +112,35 @@ fn a_stuck_read_holds_up_the_reset_of_its_zone_and_no_other_read() {
         cleaning.join().unwrap();
     });
     assert_clean(&store);
+}
+
+#[test]
+fn a_read_that_fails_waits_for_no_stuck_write() {
+    let (drive, store) = filled();
+    let zone = zone_of(&store, &drive, "1");
+    let sealed: Vec<_> = store.zones().into_iter().map(|z| z.zone).collect();
+    put(&store, "new", &pattern(98, OBJECT)).unwrap();
+    let mut zones = store.zones().into_iter();
+    let open = zones.find(|z| !sealed.contains(&z.zone)).unwrap().zone;
+    let gate = Gate::new();
+    let stuck = Fault::Stuck(gate.clone());
+    drive.add(Plan::at(ZoneCommand::Write, 1, stuck).in_zone(open));
+    drive.add(Plan::from(ZoneCommand::Read, 1, Fault::Io(io::ErrorKind::Other)).in_zone(zone));
+    std::thread::scope(|scope| {
+        let writing = scope.spawn(|| put(&store, "newer", &pattern(99, OBJECT)));
+        gate.wait_until_stuck(1);
+        comes_back(&gate, || assert!(read(&store, "1").is_err()));
+        // Read-only: the report of the store's health sets it aside.
+        let other = *sealed.iter().find(|sealed| **sealed != zone).unwrap();
+        drive.break_zone(other, ZoneCondition::ReadOnly);
+        comes_back(&gate, || {
+            let zones = store.health().unwrap().zones;
+            assert!(zones.iter().any(|at_risk| at_risk.zone == other));
+        });
+        gate.release();
+        writing.join().unwrap().unwrap();
+    });
+    assert!(read(&store, "newer").unwrap() == pattern(99, OBJECT));
 }
 
 #[test]
