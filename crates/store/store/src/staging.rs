@@ -13,6 +13,7 @@ use crate::format::{blob, extent};
 use crate::inner::Inner;
 use crate::omap;
 use crate::rows::{Table, read_extents, read_onode};
+use crate::space::LARGE;
 use crate::step::{Omap, ROW};
 use crate::written::Run;
 use crate::{Error, Result};
