@@ -174,7 +174,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::test_drive::{drive, mount, put, remove};
+    use crate::test_drive::{change, drive, mount, options, put, remove};
+    use crate::{MountOptions, Store};
 
     /// After damage was found and before it is recorded, its object may be removed, and the zone be reset and written
     /// again.
@@ -208,5 +209,24 @@ mod tests {
         let now = found();
         inner.write_damage(zone, &now, false).unwrap();
         assert!(!now.is_empty() && rows() == now.len());
+    }
+
+    /// A mount that may write removes the row.
+    #[test]
+    fn damage_in_a_zone_that_the_drive_does_not_have_ends_no_report() {
+        let drive = drive();
+        let damage = DamageRecord {
+            length: 4096,
+            is_mismatch: true,
+            found_micros: 1,
+        };
+        let key = key::damage(ZoneAddress::new(ZoneId(9999), 0));
+        change(&drive, |_, batch| batch.put(&key, &damage.encode()));
+        let options = MountOptions {
+            read_only: true,
+            ..options()
+        };
+        let store = Store::mount(drive, options).unwrap();
+        assert_eq!(store.health().unwrap().lost_objects, 0);
     }
 }

@@ -185,9 +185,11 @@ impl Table {
         }
     }
 
+    /// A zone; one that the drive does not have, but a damaged row names, is not the store's.
     pub fn zone(&self, zone: ZoneId) -> Zone {
+        let row = self.rows.rows.get(zone.index());
         Zone {
-            row: self.rows.rows[zone.index()],
+            row: row.copied().unwrap_or(Row::ABSENT),
             now: self.in_use.get(&zone).copied().unwrap_or_default(),
         }
     }
@@ -207,8 +209,11 @@ impl Table {
         rows.filter(|(_, row)| row.is_ours())
     }
 
-    /// Applies `change` to a zone and updates sums and victims.
+    /// Applies `change` to a zone, if the drive has it, and updates sums and victims.
     pub fn change(&mut self, zone: ZoneId, change: impl FnOnce(&mut Zone)) {
+        if zone.index() >= self.rows.rows.len() {
+            return;
+        }
         self.leave(zone);
         let mut changed = self.zone(zone);
         change(&mut changed);

@@ -73,3 +73,18 @@ fn sums_and_victims_follow_every_change() {
         assert_eq!(found, most.filter(|dead| *dead > 0));
     }
 }
+
+#[test]
+fn a_zone_that_the_drive_does_not_have_changes_nothing() {
+    let list = Freelist::new(4, 100);
+    let (zone, delta) = (
+        ZoneId(9999),
+        Delta {
+            written: 60,
+            dead: 0,
+        },
+    );
+    list.apply(&BTreeMap::from([(zone, delta)]), 0, 0);
+    assert_eq!((list.zone(zone), list.live()), ((0, 0), 0));
+    assert_eq!(list.totals(), list.audit().1);
+}
