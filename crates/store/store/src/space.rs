@@ -21,7 +21,7 @@ use zone_alloc::Candidate;
 /// Zones of logs, the manifest's among them, above which a full drive has its memtable flushed.
 const LOG_ZONES_WHEN_FULL: usize = 3;
 /// One in this many bytes of data zones is kept for segment summaries, which never take more.
-const KEPT_FOR_SUMMARIES: u64 = 1024;
+pub(crate) const KEPT_FOR_SUMMARIES: u64 = 1024;
 /// How often in a row BlueFS may move live data without a zone becoming free.
 const MAX_FUTILE_RECLAIMS: u32 = 16;
 /// Most bytes of the host's disk under a drive file that new data leaves for deletes: some memtables, and the output

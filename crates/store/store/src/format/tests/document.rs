@@ -8,6 +8,7 @@ use crate::format::onode::Onode;
 use crate::format::record::{CollectionRecord, SuperRecord, encode_name};
 use crate::format::scrub::{DamageRecord, ScrubRecord};
 use crate::format::{FORMAT_VERSION, blob, extent, key, summary};
+use crate::space::KEPT_FOR_SUMMARIES;
 use crate::{Attributes, HashPrefix, HashSource, Hashed};
 use object::{
     Blob, BlobId, BlobName, ChecksumBlock, ChecksumKind, Codec, Content, Extent, Fragment,
@@ -73,6 +74,17 @@ fn sample() -> Blob {
         checksum_block: ChecksumBlock::from_shift(15).unwrap(),
         checksums: vec![31, 32],
     }
+}
+
+#[test]
+fn room_for_summaries() {
+    let kept = format!(
+        "{},{:03}",
+        KEPT_FOR_SUMMARIES / 1000,
+        KEPT_FOR_SUMMARIES % 1000
+    );
+    assert!(DOCUMENT.contains(&format!("summaries take 1/{kept} of the bytes")));
+    assert!(DOCUMENT.contains(&format!("describe {kept} times a block")));
 }
 
 #[test]
