@@ -60,12 +60,6 @@ impl Accounts {
         self.index.iter().map(|(at, name)| (*at, *name))
     }
 
-    /// The first fragment in `from..to` that the changes add to the cleaning index.
-    pub fn first_fragment(&self, from: ZoneAddress, to: ZoneAddress) -> Option<ZoneAddress> {
-        let mut entries = self.index.range(from..to);
-        entries.find(|(_, name)| name.is_some()).map(|(at, _)| *at)
-    }
-
     /// Counts the row of an extent that appears.
     pub(crate) fn put(&mut self, extent: &Extent, map: u64, end: u64) {
         match &extent.content {
