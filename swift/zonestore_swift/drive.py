@@ -17,7 +17,7 @@ class Drive:
         self._root, self._store = f"{drive}/swift", f"{drive}/store"
 
     def store(self, what):
-        """`space`, `health`, `cleaner`, `waiting` or `scrub` of the store below."""
+        """`space`, `health`, `cleaner`, `waiting` or `scrub` of the store below, with a query where there is one."""
         return self._transport.ask("GET", f"{self._store}/{what}")
 
     def take_turn(self, turn_seconds, hold_seconds):

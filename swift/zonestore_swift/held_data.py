@@ -77,9 +77,10 @@ class HeldData:
     def send(self, to):
         """Behind `can_send`: how many bytes the socket with this descriptor took. Raises OSError as `read` does."""
         sender, self._sender = self._sender, None
-        held, self._held = self._held, None
         try:
-            return sender.send(held, to)
+            sent = sender.send(self._held, to)
+            self._held = None
+            return sent
         except Damaged as error:
             raise OSError(errno.EIO, str(error)) from error
         except Refused as error:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from swift.common.exceptions import DiskFileDeviceUnavailable, DiskFileNotExist, PartitionLockTimeout
 from swift.common.storage_policy import EC_POLICY
-from swift.common.utils import config_percent_value, lock_path, mkdirs, split_path
+from swift.common.utils import config_percent_value, config_true_value, lock_path, mkdirs, split_path
 from swift.obj import diskfile
 
 from zonestore_swift import audit, part_power
@@ -42,6 +42,7 @@ class ZonedManager(diskfile.BaseDiskFileManager):
             float(conf.get("zonestore_connect_timeout", 2)), float(conf.get("zonestore_timeout", 60)))
         self.small_bytes = int(conf.get("zonestore_small_bytes", SMALL_BYTES))
         self.first_bytes = int(conf.get("zonestore_first_bytes", SMALL_BYTES))
+        self.sends_directly = config_true_value(conf.get("zonestore_send_directly", "yes"))
         self.send_bytes = int(conf.get("zonestore_send_bytes", READ_BYTES))
         self.disk_chunk_size = int(conf.get("disk_chunk_size", READ_BYTES))
         # The daemon compares checksums of all that is read; only who asks for Swift's own comparison pays for both.

@@ -92,7 +92,7 @@ class News:
         serving = {name for name, row in rows_of(self.known[place], now).items() if rank(row) != FAILING}
         # At the first look nothing is known of what was before.
         for name in serving - self.serving.get(place, serving):
-            self.returned[*place, name] = now
+            self.returned[(*place, name)] = now
         self.serving[place] = serving
 
     def has_returned(self, node, moment):

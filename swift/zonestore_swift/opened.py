@@ -1,4 +1,4 @@
-"""The daemon's answer to `open`: a head, metadata of the files that count, the first bytes of the data."""
+"""The daemon's answer to `open`: a head, metadata of the files that count, and the data if they are short."""
 
 import json
 
@@ -6,7 +6,7 @@ LENGTH = 4
 
 
 class Opened:
-    """`metadata` maps a file name to its frame. `held` is the id under which the rest of the data can be read."""
+    """`metadata` maps a file name to its frame. `held` is the id under which longer data can be read."""
 
     def __init__(self, head, metadata, first):
         # In the order that Swift's choice takes, which of two names of one fragment prefers the first.

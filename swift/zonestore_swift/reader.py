@@ -42,7 +42,7 @@ class ZonedReader(diskfile.BaseDiskFileReader):
 class Reader(diskfile.DiskFileReader, ZonedReader):
     def can_zero_copy_send(self):
         """The daemon compares its checksums, and Swift's own is compared only by who reads here."""
-        return not self._etag_validate_frac and self._fp.can_send()
+        return self.manager.sends_directly and not self._etag_validate_frac and self._fp.can_send()
 
     def zero_copy_send(self, wsockfd):
         self._started_at_0 = True

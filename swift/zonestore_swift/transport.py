@@ -4,6 +4,7 @@ import collections
 import http.client
 import json
 import random
+import time
 
 from swift.common.concurrency import sleep
 
@@ -13,6 +14,9 @@ from zonestore_swift.sender import PROTOCOL, Sender
 from zonestore_swift.streams import Download, Upload
 
 BUSY_WAITS = (0.05, 0.1, 0.2, 0.4, 0.8)
+
+# A daemon that takes no sockets, of an earlier version, is not asked for so many seconds.
+NO_SENDERS_FOR = 60.0
 
 JSON = {"Content-Type": "application/json"}
 
@@ -29,6 +33,7 @@ class Transport:
         self.pool = Pool(path, connect_timeout, timeout)
         # Connections over which sockets are handed to the daemon, by the drive's call for it.
         self._senders = collections.defaultdict(lambda: Pool(path, connect_timeout, timeout))
+        self._asks_no_sender_until = 0.0
 
     def call(self, method, target, body=None, repeatable=True, headers=None):
         """The answer's bytes. Raises a `Refused`.
@@ -65,6 +70,8 @@ class Transport:
 
     def sender(self, target):
         """What hands a socket to the daemon. None if the daemon does not take any, or is away."""
+        if time.monotonic() < self._asks_no_sender_until:
+            return None
         pool = self._senders[target]
         connection, new = pool.take()
         try:
@@ -73,6 +80,7 @@ class Transport:
                     connection.request("GET", target, headers={"Connection": "Upgrade", "Upgrade": PROTOCOL})
                     if connection.getresponse().status != http.client.SWITCHING_PROTOCOLS:
                         connection.close()
+                        self._asks_no_sender_until = time.monotonic() + NO_SENDERS_FOR
                         return None
         except Refused:
             return None

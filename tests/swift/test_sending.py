@@ -32,7 +32,7 @@ class Client:
         self.got = bytearray()
 
     def reads(self, count):
-        self._reading = threading.Thread(target=self._read, args=(count,))
+        self._reading = threading.Thread(target=self._read, args=(count,), daemon=True)
         self._reading.start()
         return self
 
@@ -46,6 +46,7 @@ class Client:
     def end(self):
         """What has come until the end of as many bytes as were asked for, or of the connection."""
         self._reading.join(60)
+        assert not self._reading.is_alive(), "neither all the data nor the end of the connection has come"
         return bytes(self.got)
 
 
@@ -91,6 +92,12 @@ def test_a_green_socket_is_handed_over(zoned, plain, monkeypatch):
     assert client.end() == data
 
 
+def test_it_can_be_switched_off(zoned, plain):
+    objects = Objects(zoned, plain, zonestore_send_directly="no")
+    objects.put(data=b"a" * 1_000_000)
+    assert not reader_of(objects).can_zero_copy_send()
+
+
 def test_what_is_here_already_or_is_compared_here_is_not_sent(zoned, plain, coded):
     objects = Objects(zoned, plain)
     objects.put("short", data=b"a" * 65536)
@@ -120,14 +127,20 @@ def test_a_reader_that_could_send_can_be_read_or_dropped(zoned, plain):
 def test_a_client_that_goes_away_is_no_error(zoned, plain):
     objects = Objects(zoned, plain)
     data = objects.put(data=os.urandom(40_000_000))
-    client = Client().reads(1)
-    client.end()
-    # The rest is still on its way.
+    client = Client()
     client.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+    def goes():
+        # The rest is still on its way.
+        client.client.recv(1)
+        client.client.close()
+
+    going = threading.Thread(target=goes)
+    going.start()
     reader = reader_of(objects)
     assert reader.can_zero_copy_send()
-    threading.Timer(0, client.client.close).start()
     reader.zero_copy_send(client.server.fileno())
+    going.join()
     assert not objects.quarantined()
     assert objects.read() == data
 
@@ -151,12 +164,17 @@ def test_a_daemon_that_dies_ends_the_connection(own):
     client = Client()
     reader = reader_of(own)
     assert reader.can_zero_copy_send()
-    dies = threading.Timer(0.2, own.daemon.stop, (signal.SIGKILL,))
-    dies.start()
-    # Nobody takes the data, so it is still being sent then.
+
+    def dies():
+        # Nobody takes more of the data, so it is still being sent.
+        client.client.recv(1)
+        own.daemon.stop(signal.SIGKILL)
+
+    dying = threading.Thread(target=dies)
+    dying.start()
     with pytest.raises(OSError):
         reader.zero_copy_send(client.server.fileno())
-    dies.join()
+    dying.join()
     own.daemon.start()
     assert not own.quarantined()
 
@@ -169,11 +187,19 @@ def test_who_gives_up_waiting_ends_the_connection(zoned, plain):
     reader = reader_of(objects)
     assert reader.can_zero_copy_send()
     sender = reader._fp._sender
-    threading.Timer(0.2, sender._connection.sock.shutdown, (socket.SHUT_RDWR,)).start()
+    first = bytearray()
+
+    def gives_up():
+        first.extend(client.client.recv(1))
+        sender._connection.sock.shutdown(socket.SHUT_RDWR)
+
+    giving_up = threading.Thread(target=gives_up)
+    giving_up.start()
     with pytest.raises(OSError):
         reader.zero_copy_send(client.server.fileno())
-    # The daemon cuts it, so all that was sent and then the end comes, though this process has it open still.
-    got = client.reads(len(data)).end()
+    giving_up.join()
+    # The daemon shuts it down, so all that was sent and then the end comes, though this process has it open still.
+    got = bytes(first) + client.reads(len(data)).end()
     assert len(got) < len(data) and data.startswith(got)
 
 
@@ -182,8 +208,13 @@ REFUSED = b'{"kind": "unknown_call", "message": "there is no such call"}'
 
 @pytest.mark.parametrize("answer", [b"HTTP/1.1 404 Not Found\r\nContent-Length: %d\r\n\r\n%b" % (len(REFUSED), REFUSED), None])
 def test_a_daemon_that_takes_no_sockets_is_no_error(tmp_path, answer):
-    Script(tmp_path / "s", [[answer]])
-    assert Transport(str(tmp_path / "s"), 2, 10).sender("/sending") is None
+    script = Script(tmp_path / "s", [[answer]])
+    transport = Transport(str(tmp_path / "s"), 2, 10)
+    assert transport.sender("/sending") is None
+    if answer:
+        # And is not asked each time.
+        assert transport.sender("/sending") is None
+        assert script.requests == [b"GET /sending"]
 
 
 def test_what_is_no_socket_is_refused(zoned, plain, tmp_path):

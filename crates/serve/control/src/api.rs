@@ -8,7 +8,7 @@
 //! | `GET /v1/store/space` | `store::Statfs` |
 //! | `GET /v1/store/caches` | `store::Caches`, since the server's start |
 //! | `GET /v1/store/waiting` | a list of `store::Waiting`: requests that the drive has not answered; never blocks |
-//! | `GET /v1/store/health` | `store::Health` |
+//! | `GET /v1/store/health?recent=` | `store::Health`, see [`HealthOf`] |
 //! | `GET /v1/store/status` | content of the status page (docs/status-page.md); an unknown call without such a page |
 //! | `GET /v1/store/zones?first=&count=` | a list of `store::ZoneUse`, see [`MAX_ZONES`] |
 //! | `GET /v1/store/collections` | a list of [`Collection`] |
@@ -81,6 +81,15 @@ pub struct Zones {
     pub first: u32,
     /// Length of the range, at most [`MAX_ZONES`].
     pub count: u32,
+}
+
+/// Query of `GET /v1/store/health`.
+#[derive(Clone, Copy, Debug, Deserialize)]
+pub struct HealthOf {
+    /// Whether names and numbers of objects may be those of a look before: on a large drive with damage the search for them takes
+    /// long, and whoever asks every few seconds would have it go on all the time.
+    #[serde(default)]
+    pub recent: bool,
 }
 
 /// Query of `GET /v1/store/objects`.

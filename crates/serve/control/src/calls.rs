@@ -1,8 +1,8 @@
 //! Handlers of all calls: they only translate between the wire types and those of store and drive.
 
 use crate::api::{
-    API_VERSION, Action, Backup, Cleaned, Collection, DriveDescription, Hello, Kind, MAX_OBJECTS,
-    MAX_ZONES, Object, Objects, Order, SERVICE, Scrub, Zones,
+    API_VERSION, Action, Backup, Cleaned, Collection, DriveDescription, HealthOf, Hello, Kind,
+    MAX_OBJECTS, MAX_ZONES, Object, Objects, Order, SERVICE, Scrub, Zones,
 };
 use crate::backup;
 use crate::daemon::{Answer, Daemon};
@@ -109,10 +109,13 @@ async fn waiting(State(daemon): State<Arc<Daemon>>) -> Json<Vec<Waiting>> {
     Json(daemon.store.waiting())
 }
 
-async fn health(State(daemon): State<Arc<Daemon>>) -> Answer<Health> {
-    // On a large drive with damage, a search for the objects takes long: who asks every few seconds gets known names.
-    let look = |daemon: &Daemon| {
-        let before = daemon.health.lock().clone();
+async fn health(
+    State(daemon): State<Arc<Daemon>>,
+    query: Result<Query<HealthOf>, QueryRejection>,
+) -> Answer<Health> {
+    let Query(HealthOf { recent }) = query?;
+    let look = move |daemon: &Daemon| {
+        let before = daemon.health.lock().clone().filter(|_| recent);
         let look = Arc::new(daemon.store.health_after(before.as_deref())?);
         *daemon.health.lock() = Some(look.clone());
         Ok(look.health.clone())

@@ -10,7 +10,8 @@ use hyper_util::rt::TokioIo;
 use hyper_util::server::conn::auto::upgrade::downcast;
 use objects::Connection;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, Shutdown, SocketType, sockopt,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendFlags, Shutdown,
+    SocketType, sockopt,
 };
 use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -19,6 +20,7 @@ use std::time::Duration;
 use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::{TcpStream, UnixStream};
 
+const NOW: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
 /// Most bytes of a message that comes with a socket.
 const MAX_MESSAGE_BYTES: usize = 4096;
 
@@ -60,7 +62,8 @@ impl Handover {
     /// The next message and the socket that came with it, if one did; `None` if the client has ended the connection.
     ///
     /// # Errors
-    /// The connection is broken, or what comes is no frame of at most [`MAX_MESSAGE_BYTES`] bytes.
+    /// The connection is broken, what comes is no frame of at most [`MAX_MESSAGE_BYTES`] bytes, or a socket came that
+    /// this process has no descriptor for.
     pub async fn receive(&self) -> io::Result<Option<(Vec<u8>, Option<OwnedFd>)>> {
         let (mut message, mut socket) = (Vec::new(), None);
         loop {
@@ -88,9 +91,10 @@ impl Handover {
     /// Sends one frame.
     ///
     /// # Errors
-    /// The connection is broken.
-    pub async fn answer(&mut self, message: &[u8]) -> io::Result<()> {
-        self.0.write_all(&frame(message)).await
+    /// The connection is broken, or the client took nothing for as long as `patience`.
+    pub async fn answer(&mut self, message: &[u8], patience: Duration) -> io::Result<()> {
+        let message = frame(message);
+        tokio::time::timeout(patience, self.0.write_all(&message)).await?
     }
 
     /// Completes when the client ends the connection, or sends a message before the last one is answered.
@@ -108,6 +112,10 @@ fn received(stream: &UnixStream, piece: &mut [u8]) -> io::Result<(usize, Option<
     let mut beside = RecvAncillaryBuffer::new(&mut space);
     let mut parts = [IoSliceMut::new(piece)];
     let message = rustix::net::recvmsg(stream, &mut parts, &mut beside, RecvFlags::CMSG_CLOEXEC)?;
+    if message.flags.contains(ReturnFlags::CTRUNC) {
+        // This process has no descriptor free for the socket that came.
+        return Err(rustix::io::Errno::MFILE.into());
+    }
     let mut sockets = beside.drain().filter_map(|message| match message {
         RecvAncillaryMessage::ScmRights(mut sockets) => sockets.next(),
         _ => None,
@@ -116,7 +124,12 @@ fn received(stream: &UnixStream, piece: &mut [u8]) -> io::Result<(usize, Option<
 }
 
 /// A socket that was handed over. It stays open in the process that it came from.
-pub struct HandedStream(TcpStream);
+/// If it is dropped behind a part of what it should get, it is shut down for both processes, so that nobody takes the part
+/// for the whole.
+pub struct HandedStream {
+    stream: TcpStream,
+    has_part: bool,
+}
 
 impl HandedStream {
     /// # Errors
@@ -127,32 +140,43 @@ impl HandedStream {
         }
         let stream = std::net::TcpStream::from(socket);
         stream.set_nonblocking(true)?;
-        TcpStream::from_std(stream).map(Self)
+        let stream = TcpStream::from_std(stream)?;
+        let has_part = false;
+        Ok(Self { stream, has_part })
     }
 
     /// Writes some of these bytes.
     ///
     /// # Errors
     /// The other side is gone, or took nothing for as long as `patience`.
-    pub async fn write(&self, bytes: &[u8], patience: Duration) -> io::Result<usize> {
-        loop {
-            match self.0.try_write(bytes) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-                done => return done,
-            }
-            tokio::time::timeout(patience, self.0.writable()).await??;
+    pub async fn write(&mut self, bytes: &[u8], patience: Duration) -> io::Result<usize> {
+        self.has_part = true;
+        let written = tokio::time::timeout(patience, self.write_ready(bytes)).await;
+        // A socket is not ready before a third of a buffer is free that may have megabytes; a part of it may be.
+        let written = written.unwrap_or_else(|_| Ok(rustix::net::send(&self.stream, bytes, NOW)?));
+        match written? {
+            0 => Err(io::ErrorKind::WriteZero.into()),
+            written => Ok(written),
         }
     }
 
-    /// Sends at once what waits to fill a packet.
-    pub fn uncork(&self) {
-        // A socket of another kind has no such option and needs none.
-        let _ = sockopt::set_tcp_cork(&self.0, false);
+    async fn write_ready(&self, bytes: &[u8]) -> io::Result<usize> {
+        let write = || Ok(rustix::net::send(&self.stream, bytes, NOW)?);
+        self.stream.async_io(Interest::WRITABLE, write).await
     }
 
-    /// Ends the connection for the process that it came from, too.
-    pub fn cut(&self) {
-        let _ = rustix::net::shutdown(&self.0, Shutdown::Both);
+    /// Everything was written: what waits to fill a packet is sent at once.
+    pub fn finish(&mut self) {
+        self.has_part = false;
+        // A socket of another kind has no such option and needs none.
+        let _ = sockopt::set_tcp_cork(&self.stream, false);
+    }
+}
+
+impl Drop for HandedStream {
+    fn drop(&mut self) {
+        if self.has_part {
+            let _ = rustix::net::shutdown(&self.stream, Shutdown::Both);
+        }
     }
 }

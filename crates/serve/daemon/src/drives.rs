@@ -15,8 +15,8 @@ use runtime::Runtime;
 use serde::Serialize;
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use store::Store;
 use swift_http::SwiftCalls;
@@ -113,8 +113,11 @@ impl DriveServer {
                 tokio::spawn(fullness::watch(store, is_full))
             });
             let watching: Vec<_> = watching.collect();
+            let begins = Arc::new(OnceLock::new());
+            let began = begins.clone();
             let shutdown = async move {
                 signals.next().await;
+                let _ = begins.set(Instant::now());
                 notify::tell(Change::Stopping);
                 tracing::info!(
                     "stopping after the requests in hand; a second signal stops at once"
@@ -132,7 +135,7 @@ impl DriveServer {
             let router = self.router();
             let devices = self.devices;
             let close = async {
-                let until = Instant::now() + CLOSING;
+                let until = *began.get_or_init(Instant::now) + CLOSING;
                 for device in &devices {
                     device.swift.sent(until).await;
                     device.calls.close().await;

@@ -263,8 +263,8 @@ fn preferences(asked: Vec<FragmentPreference>) -> Result<Vec<Preference>, Failur
     each.collect()
 }
 
-/// Head and frames of an answer, and the reader of data of more than `whole_up_to` bytes, which is not in them. Whoever has to
-/// ask for the rest of it would only be given a part twice as often.
+/// Head and frames of an answer, and the reader of data of more than `whole_up_to` bytes. Longer data is not begun here: the
+/// client has to ask for the rest anyway, and all of it can be sent into one socket.
 fn told(
     opened: Opened,
     whole_up_to: u64,

@@ -18,9 +18,9 @@ use tokio::time::{Instant, interval_at};
 
 /// What a connection speaks over which sockets are handed over.
 const PROTOCOL: &str = "zonestore-sending";
-/// How long a socket may take no byte.
+/// How long a socket may take no byte, the client no frame, and the drive give no data.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// So often an empty frame says that data is still being sent.
+/// So often an empty frame says that this goes on.
 const BEAT: Duration = Duration::from_secs(1);
 
 /// Makes the connection one over which sockets are handed over.
@@ -35,21 +35,21 @@ pub async fn sending(State(calls): Calls, request: Request) -> Response {
 
 async fn serve(calls: Arc<SwiftCalls>, mut handover: Handover) {
     while let Ok(Some((message, socket))) = handover.receive().await {
-        let answer = match to(socket) {
-            Ok(to) => match send_watched(&calls, &mut handover, &message, &to).await {
+        let answer = match stream_of(socket) {
+            Ok(to) => match send_watched(&calls, &mut handover, &message, to).await {
                 Some(answer) => answer,
                 // Nobody waits for an answer.
                 None => return,
             },
             Err(failure) => json(failure.problem()),
         };
-        if handover.answer(&answer).await.is_err() {
+        if handover.answer(&answer, PATIENCE).await.is_err() {
             return;
         }
     }
 }
 
-fn to(socket: Option<OwnedFd>) -> Result<HandedStream, Failure> {
+fn stream_of(socket: Option<OwnedFd>) -> Result<HandedStream, Failure> {
     let socket = socket.ok_or_else(|| invalid("no socket came with the message"))?;
     HandedStream::new(socket).map_err(|error| {
         invalid(format_args!(
@@ -64,64 +64,60 @@ fn json(answer: &impl Serialize) -> Vec<u8> {
 }
 
 /// Sends what the message asks for and returns the answer; `None` if the client has ended the connection meanwhile.
-/// Where not all was sent, the socket is cut, so that nobody takes it for all.
 async fn send_watched(
     calls: &Arc<SwiftCalls>,
     handover: &mut Handover,
     message: &[u8],
-    to: &HandedStream,
+    to: HandedStream,
 ) -> Option<Vec<u8>> {
-    let mut sent = 0;
-    let outcome = {
-        let sending = send(calls, message, to, &mut sent);
-        tokio::pin!(sending);
-        let mut beat = interval_at(Instant::now() + BEAT, BEAT);
-        loop {
-            tokio::select! {
-                outcome = &mut sending => break Some(outcome),
-                () = handover.interrupted() => break None,
-                _ = beat.tick() => if handover.answer(&[]).await.is_err() { break None },
-            }
+    let sending = send(calls, message, to);
+    tokio::pin!(sending);
+    let mut beat = interval_at(Instant::now() + BEAT, BEAT);
+    loop {
+        tokio::select! {
+            outcome = &mut sending => return Some(match outcome {
+                Ok(sent) => json(&Sent { sent }),
+                Err(failure) => json(failure.problem()),
+            }),
+            () = handover.interrupted() => return None,
+            _ = beat.tick() => handover.answer(&[], PATIENCE).await.ok()?,
         }
-    };
-    match &outcome {
-        Some(Ok(wanted)) if *wanted == sent => to.uncork(),
-        // The client may still send something else.
-        Some(Err(_)) if sent == 0 => {}
-        _ => to.cut(),
     }
-    outcome.map(|outcome| match outcome {
-        Ok(_) => json(&Sent { sent }),
-        Err(failure) => json(failure.problem()),
-    })
 }
 
-/// Sends until the socket takes no more, and counts the bytes that it `sent`; returns how many were asked for.
+/// Sends until the socket takes no more; returns how many bytes it took.
 async fn send(
     calls: &Arc<SwiftCalls>,
     message: &[u8],
-    to: &HandedStream,
-    sent: &mut u64,
+    mut to: HandedStream,
 ) -> Result<u64, Failure> {
     let Send { opened } = parse(message)?;
     let reader = calls.opened.take(&opened).ok_or_else(|| gone(&opened))?;
     let length = reader.info().size;
-    let _place = calls.any_place().await?;
-    let mut data = calls.download(reader, 0..length).await?;
-    while let Some(part) = data.next().await {
+    let _place = soon(calls.any_place()).await??;
+    let mut data = soon(calls.download(reader, 0..length)).await??;
+    let mut sent = 0;
+    while let Some(part) = soon(data.next()).await? {
         let mut part = &*part.map_err(of_read)?;
         while !part.is_empty() {
             match to.write(part, PATIENCE).await {
                 Ok(written) => {
-                    *sent += written as u64;
+                    sent += written as u64;
                     part = &part[written..];
                 }
                 Err(error) => {
                     tracing::debug!(%error, "a socket took no more");
-                    return Ok(length);
+                    return Ok(sent);
                 }
             }
         }
     }
-    Ok(length)
+    to.finish();
+    Ok(sent)
+}
+
+/// Waits for the drive no longer than a client would that reads by itself.
+async fn soon<T>(waited: impl Future<Output = T>) -> Result<T, Failure> {
+    let late = |_| Failure::failed("the drive has given no data for a minute");
+    tokio::time::timeout(PATIENCE, waited).await.map_err(late)
 }

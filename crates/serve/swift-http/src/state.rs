@@ -71,11 +71,13 @@ impl SwiftCalls {
         }
     }
 
-    /// Waits, but no longer than `until`, until the sockets that data is sent into have taken it. Nothing more is sent then.
+    /// Waits, but no longer than `until`, until the sockets that data is sent into have taken it. Nothing more is begun then.
     pub async fn sent(&self, until: Instant) {
         let all = self.bodies.acquire_many(BODIES as u32);
-        let _ = tokio::time::timeout_at(until, all).await;
+        let all = tokio::time::timeout_at(until, all).await;
+        // Given back only when none that waits can get them any more.
         self.bodies.close();
+        drop(all);
     }
 
     /// Waits until no store call is running.
