@@ -3,6 +3,7 @@
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use tempfile::{Builder, PathPersistError, TempPath};
@@ -62,6 +63,11 @@ impl WholeFile {
         let known = before
             .as_ref()
             .map(|before| before.permissions().mode() & 0o777);
+        let name = path.as_os_str().as_bytes();
+        if before.is_none() && (name.ends_with(b"/") || name.ends_with(b"/.")) {
+            // No file can get such a name when it is complete.
+            return Err(failed(path, io::ErrorKind::IsADirectory.into()));
+        }
         let special = before.filter(|before| !before.is_file());
         let opened = if let Some(special) = special {
             let mut options = File::options();
@@ -244,5 +250,15 @@ mod tests {
         let missing = WholeFile::create(Path::new("/nowhere/x")).err().unwrap();
         assert_eq!(missing.path, Path::new("/nowhere/x"));
         assert_eq!(missing.source.kind(), io::ErrorKind::NotFound);
+    }
+    #[test]
+    fn a_name_that_no_file_can_get_is_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("file"), "mine").unwrap();
+        for name in ["new/", "new/.", "file/"] {
+            let error = WholeFile::create(&folder.path().join(name)).err().unwrap();
+            assert_eq!(error.source.kind(), io::ErrorKind::IsADirectory, "{name}");
+        }
+        assert_eq!(names(folder.path()), ["file"]);
     }
 }
