@@ -1,6 +1,6 @@
 //! Checks of host names and addresses as users write them: an impossible one is refused before any look-up.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{Ipv4Addr, SocketAddrV6};
 
 /// Most bytes of a host name, and of one label between dots.
 const NAME: usize = 253;
@@ -24,13 +24,10 @@ pub fn check_address(text: &str) -> Result<(), &'static str> {
 /// # Errors
 /// The reason why it cannot.
 pub fn check_host(host: &str) -> Result<(), &'static str> {
-    if let Some(inner) = host.strip_prefix('[') {
-        let address = inner.strip_suffix(']').and_then(|inner| {
-            // The network interface follows a percent sign.
-            let address = inner.split_once('%').map_or(inner, |(address, _)| address);
-            address.parse::<Ipv6Addr>().ok()
-        });
-        return address.map(drop).ok_or("no IPv6 address in brackets");
+    if host.starts_with('[') {
+        // As the address is parsed later: an interface behind a percent sign is a number.
+        let address = format!("{host}:0").parse::<SocketAddrV6>();
+        return address.map(drop).map_err(|_| "no IPv6 address in brackets");
     }
     if host.contains(':') {
         return Err("an IPv6 address stands in brackets");
@@ -63,7 +60,7 @@ mod tests {
         for good in [
             "127.0.0.1:9000",
             "[::1]:0",
-            "[fe80::1%eth0]:80",
+            "[fe80::1%2]:80",
             "localhost:65535",
             "a-b.example.com.:1",
             "zone_store:9000",
@@ -78,6 +75,7 @@ mod tests {
             ("1.2.3:80", "IPv4"),
             ("[::zz]:80", "IPv6"),
             ("[::1:80", "IPv6"),
+            ("[fe80::1%eth0]:80", "IPv6"),
             ("::1:80", "brackets"),
             ("localhost", "missing"),
             ("localhost:", "number"),
