@@ -1,6 +1,7 @@
 """`zonestore fs`: files in and out, archives, what is inside, and going on without what is damaged."""
 
 import os
+import pty
 import re
 import shutil
 import struct
@@ -210,6 +211,22 @@ def test_a_repair_names_what_it_loses(zonestore, many_files):
     assert repaired.json["data_read"] is False
     assert "not read" in zonestore("fs", "fsck", many_files).text
     assert "not read" not in zonestore("fs", "fsck", many_files, "--deep").text
+
+
+def test_nobody_else_writes_between_the_question_of_a_repair_and_its_answer(zonestore, many_files):
+    flip(many_files, frames(many_files)[-1] + 44)
+    near, far = pty.openpty()
+    process = subprocess.Popen(
+        [zonestore.path, "fs", "fsck", many_files, "--repair"], stdin=far, stdout=subprocess.DEVNULL, stderr=far
+    )
+    os.close(far)
+    said = b""
+    while b"[y/N]" not in said:
+        said += os.read(near, 4096)
+    zonestore.try_("fs", "df", many_files).failed(4)
+    os.write(near, b"n\n")
+    assert process.wait() == 8
+    os.close(near)
 
 
 def test_what_is_inside_can_be_looked_at(zonestore, file_system):

@@ -156,6 +156,9 @@ pub enum Error {
         /// Zone offset up to which records were durable.
         expected: u64,
     },
+    /// A mount for writing would give up something else than its caller has agreed to.
+    #[error("the damage is not what was agreed to be given up; nothing was changed")]
+    OtherDamage,
     /// The stage of a zone does not allow a step; nothing was changed.
     #[error("zone {zone} is {stage} and cannot be {step}")]
     ZoneStage {

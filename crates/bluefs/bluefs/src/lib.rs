@@ -90,7 +90,7 @@ pub use format::FORMAT_VERSION;
 pub use format::superblock::{Role, Superblock as SuperblockInfo};
 pub use fs::BlueFs;
 pub use info::{FileExtent, Metadata, Usage, ZonePurpose};
-pub use loss::Loss;
+pub use loss::{GivenUp, Loss};
 pub use observe::{Observation, ObservedZone, ZoneContent};
 pub use options::{Cleaning, FormatOptions, Lifetime, MountOptions};
 pub use read_later::PendingRead;

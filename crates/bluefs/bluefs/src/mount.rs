@@ -84,6 +84,9 @@ pub(crate) fn mount(
     if let Some(first) = damage.first().filter(|_| !options.accept_damage) {
         return Err(first.clone());
     }
+    if let Some(agreed) = &options.agreed {
+        agreed.check(&damage, losses.as_ref())?;
+    }
     for error in &damage {
         // A caller that accepts damage can ask for it by `BlueFs::damage`.
         tracing::info!(%error, "going on without changes that were acknowledged");

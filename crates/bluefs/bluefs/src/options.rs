@@ -1,6 +1,7 @@
 //! Options for formatting and mounting, and hints for files.
 
 use crate::format::superblock::Role;
+use crate::loss::GivenUp;
 use runtime::Runtime;
 
 /// Options for formatting a drive.
@@ -27,6 +28,9 @@ pub struct MountOptions {
     /// mount for writing loses the data after the damage for good; in a read-only mount, [`crate::BlueFs::damage`]
     /// lists the damage.
     pub accept_damage: bool,
+    /// For a mount for writing that accepts damage: fail if it would give up anything else; `None`: give up whatever is
+    /// damaged.
+    pub agreed: Option<GivenUp>,
     /// Bytes of memory for a read cache; 0: no cache and no read-ahead. Useful if no layer below caches: a drive in a
     /// file has the host's page cache.
     pub cache_bytes: u64,
@@ -48,6 +52,7 @@ impl Default for MountOptions {
             read_only: false,
             role: None,
             accept_damage: false,
+            agreed: None,
             cache_bytes: 0,
             cache_writes: false,
             cleaning: None,

@@ -102,10 +102,10 @@ impl Replayed {
         };
         self.damage.insert(0, damaged);
         losses.push(not_all_is_known(journal));
-        self.losses = Some(losses);
         if options.accept_damage && !options.read_only {
-            names.forget_what_is_stale(device, alone)?;
+            losses.extend(names.forget_what_is_stale(device, alone)?);
         }
+        self.losses = Some(losses);
         // These zones are released together with the journal, once its successor is durable. A zone with a file in it
         // does not belong to the journal, whatever was copied to its start.
         let of_files = names.zones_of_files(g);

@@ -1,13 +1,13 @@
 //! Finds metadata that cannot be true after damage to the journal: files whose places hold other data, and logs that
 //! are shorter than they were.
 
+use crate::Result;
 use crate::format::operation::Kind;
 use crate::format::superblock::Role;
-use crate::loss::{Loss, loss};
+use crate::loss::{Loss, loss, losses};
 use crate::namespace::Namespace;
 use crate::node::{Node, is_there, matches};
 use crate::shared::Shared;
-use crate::{Error, Result};
 use device::ZonedDevice;
 use runtime::HashSet;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,19 +17,13 @@ impl Shared {
     /// The losses of a mount for writing that accepts the damage, sorted.
     pub fn losses(&self) -> Result<Vec<Loss>> {
         let state = self.state.lock();
-        let mut losses: BTreeSet<Loss> = BTreeSet::new();
-        for error in &state.damage {
-            if let Error::LogDamaged { path, length, .. } = error {
-                losses.insert(loss(path, format!("is truncated to {length} bytes")));
-            }
-        }
-        if let Some(known) = &state.salvaged {
+        let mut known = state.salvaged.clone().unwrap_or_default();
+        if state.salvaged.is_some() {
             let alone = state.superblock.role == Role::Alone;
             let stale = stale(&*self.device, &state.names, alone)?;
-            losses.extend(stale.into_iter().map(|(_, loss)| loss));
-            losses.extend(known.iter().cloned());
+            known.extend(stale.into_iter().map(|(_, loss)| loss));
         }
-        Ok(losses.into_iter().collect())
+        Ok(losses(&state.damage, known))
     }
 }
 
@@ -69,15 +63,20 @@ fn stale(device: &dyn ZonedDevice, names: &Namespace, alone: bool) -> Result<Vec
 }
 
 impl Namespace {
-    /// Removes stale files, and gives up zones without data of files; for a mount for writing.
-    pub fn forget_what_is_stale(&mut self, device: &dyn ZonedDevice, alone: bool) -> Result<()> {
-        for (inode, Loss { path, .. }) in stale(device, self, alone)? {
-            self.names.remove(&path);
-            self.nodes.remove(&inode);
+    /// Removes stale files, and gives up zones without data of files; for a mount for writing. Returns the losses.
+    pub fn forget_what_is_stale(
+        &mut self,
+        device: &dyn ZonedDevice,
+        alone: bool,
+    ) -> Result<Vec<Loss>> {
+        let stale = stale(device, self, alone)?;
+        for (inode, Loss { path, .. }) in &stale {
+            self.names.remove(path);
+            self.nodes.remove(inode);
         }
         let held = self.zones_of_files(device.geometry());
         self.owned.retain(|zone| held.contains(zone));
-        Ok(())
+        Ok(stale.into_iter().map(|(_, loss)| loss).collect())
     }
 
     pub fn zones_of_files(&self, g: &Geometry) -> BTreeSet<ZoneId> {

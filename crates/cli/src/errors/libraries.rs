@@ -260,6 +260,7 @@ impl From<bluefs::Error> for CommandError {
             E::NotEmpty { .. } | E::OtherRole { .. } => Refused,
                 "take another drive; `mkfs --help` tells how one is erased that nobody needs";
             E::UnsupportedVersion { .. } => Failed, "use the program version that made the file system";
+            E::OtherDamage => Refused, "the same command names what is damaged now";
             E::Unsuitable { .. } => Usage, "take another drive; nothing was changed on this one";
             E::DriveTooSmall { .. } => Usage, LARGER_DRIVE;
             E::UnknownOperation { .. } => Damaged,

@@ -1,14 +1,17 @@
 //! `fs mount-info|dump` and `fs fsck --repair`: the internals of the file system, and the repair of damage.
 
-use super::{WRITABLE, with_damaged, with_file_system, with_mounted};
+use super::{with_damaged, with_file_system};
 use crate::args::Tolerance;
+use crate::drive_file;
 use crate::errors::{CommandError, CommandResult};
 use crate::output::Output;
 use crate::question::confirm;
 use backup::tree::walk;
-use bluefs::{Loss, Role};
+use bluefs::{BlueFs, GivenUp, Loss, MountOptions, Role};
+use device::ZonedDevice;
 use serde_json::json;
 use std::path::Path;
+use std::sync::Arc;
 use terminal::{count, human};
 
 /// `fs mount-info`.
@@ -89,13 +92,23 @@ pub fn dump(drive: &Path, damage: Tolerance, out: &mut Output) -> CommandResult 
 
 /// `fs fsck --repair`: continues with the metadata before the damage, if there is any. Returns the losses.
 pub fn repair(drive: &Path, yes: bool, out: &mut Output) -> CommandResult<Vec<Loss>> {
-    let (damage, losses, role) =
-        with_damaged(drive, |fs| Ok((fs.damage(), fs.losses()?, fs.info().role)))?;
-    if damage.is_empty() {
-        mend_copies(drive, out)?;
+    // It stays open, so that no other process writes to it between the question and the answer.
+    let opened: Arc<dyn ZonedDevice> = Arc::new(drive_file::open(drive)?);
+    let options = MountOptions {
+        read_only: true,
+        accept_damage: true,
+        ..MountOptions::default()
+    };
+    let (agreed, role) = BlueFs::with_mounted(opened.clone(), options.clone(), |fs| {
+        let (damage, losses) = (fs.damage(), fs.losses()?);
+        CommandResult::Ok((GivenUp { damage, losses }, fs.info().role))
+    })?;
+    let (damage, losses) = (agreed.damage.len() as u64, agreed.losses.clone());
+    if damage == 0 {
+        mend_copies(opened, options, out)?;
         return Ok(losses);
     }
-    for error in &damage {
+    for error in &agreed.damage {
         out.line(format_args!("damage: {error}"))?;
     }
     for Loss { path, what } in &losses {
@@ -114,25 +127,36 @@ pub fn repair(drive: &Path, yes: bool, out: &mut Output) -> CommandResult<Vec<Lo
         "What was acknowledged behind the damage is gone for good, and the evidence with it: keep a copy \
          of the drive first",
     )?;
-    with_mounted(drive, WRITABLE, true, |fs| Ok(fs.repair_copies()?))?;
+    let options = MountOptions {
+        read_only: false,
+        agreed: Some(agreed),
+        ..options
+    };
+    BlueFs::with_mounted(opened, options, |fs| CommandResult::Ok(fs.repair_copies()?))?;
     out.line(format_args!(
         "repaired: {} gone without",
-        count(damage.len() as u64, "damaged place")
+        count(damage, "damaged place")
     ))?;
     Ok(losses)
 }
 
 /// Rewrites metadata of which one of two copies is damaged, which loses nothing. A drive without damage is not
 /// written.
-fn mend_copies(drive: &Path, out: &mut Output) -> CommandResult {
-    let is_clean = with_damaged(drive, |fs| Ok(fs.check(true)?.is_clean()))?;
+fn mend_copies(
+    drive: Arc<dyn ZonedDevice>,
+    looking: MountOptions,
+    out: &mut Output,
+) -> CommandResult {
+    let is_clean = BlueFs::with_mounted(drive.clone(), looking, |fs| {
+        CommandResult::Ok(fs.check(true)?.is_clean())
+    })?;
     let mended = match is_clean {
         true => 0,
-        false => with_mounted(drive, WRITABLE, false, |fs| {
+        false => BlueFs::with_mounted(drive, MountOptions::default(), |fs| {
             fs.repair_copies()?;
             // The mount may have repaired copies too.
             let counted = fs.statistics();
-            Ok(counted.copies_repaired + counted.mended_at_mount)
+            CommandResult::Ok(counted.copies_repaired + counted.mended_at_mount)
         })?,
     };
     match mended {

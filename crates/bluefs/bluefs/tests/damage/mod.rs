@@ -4,6 +4,7 @@
 //! may be missing, and only where no write pointer proves it: no later mark says that it was durable.
 
 mod accept;
+mod agreed;
 mod both_copies;
 mod copies;
 mod counted;
