@@ -13,7 +13,7 @@ import threading
 
 import pytest
 
-from conftest import TIMEOUT, without_override
+from conftest import TIMEOUT, Server, without_override
 from test_serve import s3cmd
 from test_store import put
 
@@ -185,6 +185,19 @@ def test_who_has_the_drive_is_said_and_what_to_do(zonestore, serve, store):
         assert f"kill {server.process.pid}" in error
     error = zonestore.try_("store", "put", store, "-", "c/o", stdin=b"x").failed(4)
     assert f"pid {server.process.pid}" in error
+
+
+def test_a_server_that_has_another_number_here_is_not_to_be_killed_by_it(zonestore, store):
+    apart = ["unshare", "--pid", "--fork", "--kill-child=TERM"]
+    if subprocess.run([*apart, "true"], capture_output=True).returncode != 0:
+        pytest.skip("a PID namespace")
+    server = Server(zonestore.start("serve", store, "--s3", "127.0.0.1:0", before=apart))
+    try:
+        error = zonestore.try_("store", "fsck", store).failed(4)
+        assert "in use by zonestore serve" in error and "pid 1" not in error
+        assert "stop it first;" in error and "kill" not in error
+    finally:
+        server.stop(signal.SIGKILL)
 
 
 def test_the_socket_is_the_owners_and_goes_with_the_server(zonestore, serve, store):

@@ -14,8 +14,9 @@ impl From<OpenError> for CommandError {
         };
         sorted! { error:
             OpenError::Served { pid, command, .. } => Busy, format!(
-                "stop it first: kill {pid}; meanwhile `fs top`, `store df`, `store ls`, `store clean`, `store backup`, \
+                "stop it first{}; meanwhile `fs top`, `store df`, `store ls`, `store clean`, `store backup`, \
                  `drive report` and `drive info` ask it, and objects go in and out {}",
+                pid.map_or_else(String::new, |pid| format!(": kill {pid}")),
                 match command.as_str() {
                     DAEMON => "through OpenStack Swift, which asks its --socket",
                     _ => "by S3",

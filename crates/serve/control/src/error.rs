@@ -111,14 +111,18 @@ pub enum OpenError {
     #[error(transparent)]
     Drive(#[from] DriveError),
     /// A daemon serves the drive.
-    #[error("{}: in use by {command} (pid {pid})", drive.display())]
+    #[error(
+        "{}: in use by {command}{}",
+        drive.display(),
+        pid.map_or_else(String::new, |pid| format!(" (pid {pid})"))
+    )]
     Served {
         /// The drive.
         drive: PathBuf,
         /// The command that the daemon runs, such as `zonestore serve`.
         command: String,
-        /// Process id of the daemon.
-        pid: u32,
+        /// Process id of the daemon; `None` if it may have another one here, in another PID namespace.
+        pid: Option<u32>,
     },
     /// A process without a control socket has the drive open.
     #[error("{}: in use by {name} (pid {pid})", drive.display())]

@@ -58,7 +58,9 @@ impl Opened {
         let served = |pid, command| OpenError::Served {
             drive: path.to_owned(),
             command,
-            pid,
+            // In another PID namespace, this may be the number of another process.
+            pid: matches!(User::of(path), User::Process { pid: here, .. } if here == pid)
+                .then_some(pid),
         };
         match Client::connect(path) {
             Ok(Some(client)) => served(client.hello().pid, client.hello().command.clone()),
