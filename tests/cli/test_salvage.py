@@ -127,3 +127,6 @@ def test_a_drive_with_nothing_to_salvage_is_left_alone(zonestore):
     assert "summary" in zonestore.try_("store", "salvage", "d.zoned").failed(7)
     make(zonestore, "e.zoned")
     zonestore.try_("store", "salvage", "e.zoned", "--to", "./e.zoned").failed(2)
+    # What is said is about the drive that is read, and not about the one that is written to.
+    said = zonestore.try_("store", "salvage", "d.zoned", "--to", "e.zoned").failed(7)
+    assert "summary" in said and "e.zoned" not in said

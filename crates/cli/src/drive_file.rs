@@ -98,11 +98,16 @@ pub fn last() -> Option<PathBuf> {
     LAST.lock().ok()?.clone()
 }
 
-/// Refuses directories and the like with a clear message, before the drive's magic is checked.
-pub fn check_kind(path: &Path) -> CommandResult {
+/// Says which drive error messages are about from here on.
+pub fn set_last(path: &Path) {
     if let Ok(mut last) = LAST.lock() {
         *last = Some(path.to_owned());
     }
+}
+
+/// Refuses directories and the like with a clear message, before the drive's magic is checked.
+pub fn check_kind(path: &Path) -> CommandResult {
+    set_last(path);
     if path.as_os_str().as_bytes().ends_with(b"/") && path.components().as_path().is_file() {
         let shown = path.display();
         return fail!(Usage, "{shown}: a drive is a file"; "leave out the slash at its end");

@@ -74,6 +74,7 @@ fn to_other(arguments: &StoreSalvage) -> CommandResult<SalvageReport> {
         None => read(&scan(drive)?, SalvageOptions::default()),
         // The target is opened first, so that a wrong one is reported before hours of reading.
         Some(to) => with_objects(to, |store| {
+            drive_file::set_last(&arguments.drive);
             let options = SalvageOptions {
                 to: Some(store),
                 damaged: arguments.damaged,
