@@ -113,7 +113,7 @@ pub struct DriveReset {
     /// This zone
     #[arg(long, value_name = "N", group = "which")]
     pub zone: Option<u32>,
-    /// Every sequential zone
+    /// Every sequential zone; the first MiB of every conventional one is overwritten with zeros
     #[arg(long, group = "which")]
     pub all: bool,
     /// Do not ask
