@@ -8,7 +8,7 @@ use signal_hook::low_level::emulate_default_handler;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::FileTypeExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use terminal::{WholeFile, ending_signals, human};
 
@@ -114,14 +114,15 @@ pub fn new_archive(path: &Path, force: bool) -> CommandResult<Option<WholeFile>>
     if !force {
         file = file.new_only();
     }
-    if let Some(partial) = file.partial() {
-        remove_at_signals(partial.to_owned())?;
-    }
+    remove_at_signals(&file)?;
     Ok(Some(file))
 }
 
 /// Removes a partial file if a signal ends this process. Once the file has its name, there is nothing to remove.
-fn remove_at_signals(partial: PathBuf) -> io::Result<()> {
+fn remove_at_signals(file: &WholeFile) -> io::Result<()> {
+    let Some(partial) = file.partial().map(Path::to_owned) else {
+        return Ok(());
+    };
     let mut signals = Signals::new(ending_signals())?;
     std::thread::spawn(move || {
         if let Some(signal) = signals.forever().next() {
@@ -137,7 +138,9 @@ pub fn destination(path: &Path) -> CommandResult<Option<WholeFile>> {
     if path == Path::new("-") {
         return standard_output();
     }
-    create(path).map(Some)
+    let file = create(path)?;
+    remove_at_signals(&file)?;
+    Ok(Some(file))
 }
 
 /// The destination of bytes: the file, or standard output.
@@ -153,4 +156,45 @@ pub fn write(path: &Path, text: &str) -> CommandResult {
     let mut file = create(path)?;
     file.write_all(text.as_bytes())?;
     Ok(file.publish()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::process::{Pid, Signal, kill_process};
+    use std::io::BufRead;
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::{Command, Stdio};
+
+    /// Set in the process that has a destination open until a signal ends it.
+    const PATH: &str = "ZONESTORE_TEST_DESTINATION";
+
+    #[test]
+    fn a_signal_leaves_nothing_of_a_destination() {
+        if let Some(path) = std::env::var_os(PATH) {
+            let mut file = destination(Path::new(&path)).unwrap().unwrap();
+            file.write_all(b"half").unwrap();
+            // Past the harness, which keeps what is printed.
+            writeln!(io::stderr(), "ready").unwrap();
+            io::stdin().read_to_end(&mut Vec::new()).unwrap();
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let this = "local_file::tests::a_signal_leaves_nothing_of_a_destination";
+        let mut process = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", this, "--nocapture"])
+            .env(PATH, folder.path().join("out"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let said = io::BufReader::new(process.stderr.take().unwrap());
+        let mut lines = said.lines().map(Result::unwrap);
+        assert!(lines.any(|line| line.ends_with("ready")));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+        kill_process(Pid::from_child(&process), Signal::INT).unwrap();
+        assert_eq!(process.wait().unwrap().signal(), Some(libc::SIGINT));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
 }
