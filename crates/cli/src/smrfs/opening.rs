@@ -119,13 +119,16 @@ fn is_ending(path: &Path) -> Option<bool> {
     if line.is_empty() {
         return None;
     }
-    // No other program has these arguments.
-    let words: Vec<&[u8]> = line.split(|byte| *byte == 0).collect();
-    let is_mount = words
-        .windows(2)
-        .any(|pair| pair == [&b"smrfs"[..], b"mount"]);
+    let is_mount = is_mount(&line);
     let canonical = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     Some(is_mount && !mounts().iter().any(|(source, _)| *source == canonical))
+}
+
+/// Whether the arguments of a process, each with a NUL behind it, are those of `smrfs mount`: no other program has them.
+fn is_mount(line: &[u8]) -> bool {
+    // Options may come in between.
+    let mut words = line.split(|byte| *byte == 0);
+    words.any(|word| word == b"smrfs") && words.any(|word| word == b"mount")
 }
 
 /// Opens a drive. After `umount`, the process that had it mounted may still do its last commit: that is waited for.
@@ -188,5 +191,12 @@ mod tests {
             (PathBuf::from(r"/srv/d\.zoned"), PathBuf::from("/mnt/a b"))
         );
         assert_eq!(mounted("36 35 0:50 / / rw - ext4 /dev/sda rw"), None);
+    }
+    #[test]
+    fn a_mount_is_known_by_its_arguments() {
+        assert!(is_mount(b"zonestore\0smrfs\0mount\0d.zoned\0mnt\0"));
+        assert!(is_mount(b"zonestore\0smrfs\0--json\0mount\0d.zoned\0mnt\0"));
+        assert!(!is_mount(b"zonestore\0smrfs\0unmount\0mnt\0"));
+        assert!(!is_mount(b"mount\0d.zoned\0smrfs\0"));
     }
 }
