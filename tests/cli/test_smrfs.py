@@ -365,6 +365,10 @@ def test_a_directory_ages_the_same_for_the_same_seed(zonestore, tmp_path):
     assert zonestore(*age, "two", "--operations", "600").json["resumed_at"] == 600
     refused = zonestore.try_(*age[:-1], "two", "--operations", "700", "--random-removals", "5")
     assert "another run" in refused.failed(8)
+    # A file takes whole blocks.
+    (tmp_path / "sizes").write_text("4097 1\n")
+    small = "age", "--bytes", "8191", "--seed", "7", "three", "--sizes", "sizes"
+    assert "does not fit" in zonestore.try_(*small).failed(2)
     (tmp_path / "sizes").write_text("8192 1\nmany 2\n")
     assert "line 2" in zonestore.try_(*age[:-1], "three", "--sizes", "sizes").failed(2)
     assert "128 MiB" in zonestore.try_(*age[:-1], "three", "--sizes", "/dev/zero").failed(2)

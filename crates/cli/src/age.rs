@@ -34,7 +34,8 @@ pub fn run(arguments: &AgeArguments, out: &mut Output) -> CommandResult {
             Err(error) => return fail!(Usage, "--sizes: {error}"),
         },
     };
-    if sizes.largest() > arguments.bytes.0 {
+    // A file takes whole units.
+    if sizes.largest().div_ceil(UNIT) > arguments.bytes.0 / UNIT {
         let largest = human(sizes.largest());
         return fail!(Usage, "--bytes: a file of {largest} does not fit"; "give more, or smaller --sizes");
     }
@@ -81,7 +82,7 @@ pub fn run(arguments: &AgeArguments, out: &mut Output) -> CommandResult {
                     let made = CommandError::file(&path, &error);
                     return Err(match error.kind() {
                         ErrorKind::StorageFull => {
-                            made.hint("less --bytes; the same command goes on")
+                            made.hint("make room and give the same command, or take a new directory with less --bytes")
                         }
                         _ => made,
                     });
