@@ -40,7 +40,8 @@ pub fn clean(
         progress.advance(1);
     }
     drop(progress);
-    fs.sync()?;
+    // Cleaned bands are used anew: as at an unmount, metadata of before are never taken for the newest.
+    fs.seal()?;
     let after = fs.space();
     let (free, what) = match after.free {
         Free::Bands(bands) => (count(bands.free_bands, "band"), "band"),
