@@ -330,7 +330,7 @@ def test_damage_is_found_named_and_never_handed_out(zonestore, store, tmp_path):
     damage(store, bad, offset=200_704)
     error = zonestore.try_("store", "get", store, "c/bad", "out").failed(6)
     assert "bad" in error and "checksum" in error
-    assert not (tmp_path / "out").exists() and not (tmp_path / "out.partial").exists()
+    assert not list(tmp_path.glob("out*"))
     got = zonestore.try_("store", "get", store, "c/bad")
     assert got.code == 6 and bad.startswith(got.out)
     assert zonestore("store", "get", store, "c/good").out == good
