@@ -341,6 +341,14 @@ def test_damage_is_found_named_and_never_handed_out(zonestore, store, tmp_path):
     assert any("bad" in detail for detail in outcome.json["details"])
 
 
+def test_a_note_that_cannot_be_written_ends_nothing(zonestore, store):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([zonestore.path, "store", "put", store, "-", "C_/o"], input=b"x", stderr=full)
+    assert done.returncode == 0
+    put = zonestore("store", "put", store, "-", "D_/o", stdin=b"x")
+    assert "note" in put.err and zonestore("store", "get", store, "C_/o").out == b"x"
+
+
 def test_an_interrupted_put_leaves_nothing(zonestore, store):
     put(zonestore, store, "c/o", b"before")
     process = subprocess.Popen(

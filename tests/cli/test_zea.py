@@ -1,6 +1,7 @@
 """`zonestore zea`: extents in and out, what is found of them, and damage."""
 
 import os
+import subprocess
 import tarfile
 
 import pytest
@@ -71,6 +72,11 @@ def test_damage_concerns_its_database_and_all_else_comes_out(zonestore, drive, t
     with tarfile.open(tmp_path / "all.tar") as archive:
         found = {"/" + member.name for member in archive if member.isfile()}
     assert found - {"/.zonestore-backup"} == {name for name in names if not name.endswith("/")} - {log}
+    # Also where nobody can be told what is left out.
+    with open("/dev/full", "w") as full:
+        silent = [zonestore.path, "zea", "backup", tmp_path / drive, tmp_path / "silent.tar"]
+        assert subprocess.run(silent, stderr=full).returncode == 6
+    assert (tmp_path / "silent.tar").stat().st_size == (tmp_path / "all.tar").stat().st_size
     # It goes into any BlueFS, and its database is there.
     zonestore(*"drive create b.zoned --profile test-small --size 128MiB".split())
     zonestore("fs", "mkfs", "b.zoned")

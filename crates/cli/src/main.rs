@@ -1,6 +1,8 @@
 //! `zonestore`: the one program. This file only connects the command line to its commands; the module of a command's
 //! name implements it.
 
+#![deny(clippy::print_stderr)] // It ends the process where standard error cannot be written.
+
 mod age;
 mod args;
 mod bench;
@@ -155,7 +157,7 @@ fn usage(error: &clap::Error) -> ExitCode {
         "\nFor more information, try '--help'.\n",
         "\nhint: --help explains\n",
     );
-    eprint!("zonestore: {text}");
+    _ = write!(std::io::stderr(), "zonestore: {text}");
     ExitCode::from(Exit::Usage as u8)
 }
 

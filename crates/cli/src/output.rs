@@ -3,9 +3,15 @@
 use crate::errors::{CommandError, CommandResult};
 use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::io::{self, Write};
 
 /// Standard output: text for people, or one JSON value.
 pub type Output = terminal::Output<CommandError>;
+
+/// Prints lines on standard error beside the result. The work goes on if nobody can read them.
+pub fn tell(lines: impl Display) {
+    _ = writeln!(io::stderr(), "{lines}");
+}
 
 /// Warns that the result lacks damaged parts, which the user has accepted: on standard error, and in the JSON value.
 pub fn accept_damage(missing: &[impl Display], out: &mut Output) {
@@ -13,9 +19,11 @@ pub fn accept_damage(missing: &[impl Display], out: &mut Output) {
         return;
     }
     for what in missing {
-        eprintln!("zonestore: damage accepted: {what}");
+        tell(format_args!("zonestore: damage accepted: {what}"));
     }
-    eprintln!("zonestore: what was stored behind it is missing in this answer");
+    tell(format_args!(
+        "zonestore: what was stored behind it is missing in this answer"
+    ));
     let missing: Vec<String> = missing.iter().map(ToString::to_string).collect();
     out.add_field("damage_accepted", missing);
 }

@@ -5,7 +5,7 @@ use crate::conformance;
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, fail};
 use crate::local_file;
-use crate::output::Output;
+use crate::output::{Output, tell};
 use device::ZonedDevice;
 use device_qualify::power::{self, Kept, LogError, Round, Rounds};
 use runtime::Runtime;
@@ -146,7 +146,7 @@ fn write(arguments: &DrivePowerTest, out: &mut Output) -> CommandResult {
         Err(Ended::Drive(error)) => format!("the drive does not answer any more: {error}"),
     };
     if matches!(log, Log::StandardOutput) {
-        eprintln!("zonestore: {why}; {last} flushes were noted");
+        tell(format_args!("zonestore: {why}; {last} flushes were noted"));
         return Ok(());
     }
     out.line(format_args!("{why}; {last} flushes were noted"))?;

@@ -3,6 +3,7 @@
 use crate::args::{LeveldbArguments, ProgramArguments, ProgramFiles};
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, sorted};
+use crate::output::tell;
 use control::Opened;
 use device::Drive;
 use inspect::Content;
@@ -12,10 +13,10 @@ use launch::FileSystem;
 pub fn rocksdb(arguments: &ProgramArguments) -> CommandResult {
     drive_file::check_kind(&arguments.drive)?;
     if launch::rocksdb::has_to_know(&arguments.program) {
-        eprintln!(
+        tell(format_args!(
             "zonestore: on this kind of processor, only programs that hand the address in ZONESTORE_URI to \
              RocksDB reach the drive (docs/programs.md)"
-        );
+        ));
     }
     let program = launch::rocksdb::launch(&arguments.drive, &arguments.program)?;
     program.run()?.repeat()
@@ -35,13 +36,13 @@ pub fn leveldb(arguments: &LeveldbArguments) -> CommandResult {
     };
     let program = launch::leveldb::launch(drive, file_system, program)?;
     for damage in &program.damage {
-        eprintln!("zonestore: warning: {damage}");
+        tell(format_args!("zonestore: warning: {damage}"));
     }
     if !program.damage.is_empty() {
         let shown = drive.display();
-        eprintln!(
+        tell(format_args!(
             "hint: its database cannot be opened, all others can; `zonestore zea get|backup {shown}` read files out of it"
-        );
+        ));
     }
     program.run()?.repeat()
 }

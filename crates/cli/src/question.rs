@@ -1,6 +1,7 @@
 //! Confirmation before data is destroyed: a question on a terminal, elsewhere a refusal that names the option.
 
 use crate::errors::{CommandError, CommandResult, Exit, fail};
+use crate::output::tell;
 use terminal::{ask, can_ask};
 
 /// Continues only if `yes` was given or the user agrees at the terminal.
@@ -33,7 +34,7 @@ pub fn confirm_by_name(
         );
     }
     for line in what_is_lost {
-        eprintln!("{line}");
+        tell(format_args!("{line}"));
     }
     if yes || ask(&format!("Type its name ({name}) to go on:"))? == name {
         return Ok(());

@@ -4,7 +4,7 @@ use super::{with_file_system, with_writable};
 use crate::args::Tolerance;
 use crate::errors::{CommandError, CommandResult, sorted};
 use crate::local_file;
-use crate::output::Output;
+use crate::output::{Output, tell};
 use backup::{pack, remove_left};
 use serde_json::json;
 use std::io::BufReader;
@@ -27,7 +27,9 @@ pub fn backup(
         drop(progress);
         let (files, bytes) = (contents.files.len() as u64, contents.bytes());
         if files == 0 {
-            eprintln!("zonestore: warning: the file system has no files; neither has the archive");
+            tell(format_args!(
+                "zonestore: warning: the file system has no files; neither has the archive"
+            ));
         }
         let Some(file) = file else {
             return Ok(());
@@ -51,7 +53,9 @@ pub fn restore(drive: &Path, archive: &Path, foreign: bool, out: &mut Output) ->
     let source = BufReader::new(source);
     with_writable(drive, |fs| {
         if remove_left(fs)? {
-            eprintln!("zonestore: note: an earlier restore did not end; what it left was removed");
+            tell(format_args!(
+                "zonestore: note: an earlier restore did not end; what it left was removed"
+            ));
         }
         let progress = Progress::bytes("writing", None);
         let restored = backup::restore(fs, source, foreign, &mut |more| progress.advance(more));

@@ -4,7 +4,7 @@ use super::{with_file_system, with_writable};
 use crate::args::Tolerance;
 use crate::errors::{CommandResult, fail};
 use crate::local_file;
-use crate::output::Output;
+use crate::output::{Output, tell};
 use crate::question;
 use backup::tree::{Source, Tree, make_directories, replace};
 use bluefs::Error;
@@ -87,10 +87,10 @@ pub fn remove(
         tree.remove(fs)?;
         match fs.unmount() {
             // Data of a killed program. It stays in the file next to the drive; the removal itself has succeeded.
-            Err(Error::NoSpace { .. }) => eprintln!(
+            Err(Error::NoSpace { .. }) => tell(format_args!(
                 "zonestore: warning: {}.unsynced keeps what still finds no room on the drive: remove more",
                 drive.display()
-            ),
+            )),
             unmounted => unmounted?,
         }
         let removed = tree.files.len() as u64;

@@ -7,7 +7,7 @@ use super::report::report;
 use crate::args::ModelExport;
 use crate::errors::{CommandError, CommandResult, Exit, fail, sorted};
 use crate::occupant;
-use crate::output::Output;
+use crate::output::{Output, tell};
 use block_device::{DataError, SparseFile};
 use drive_model::AnyProfile;
 use drive_model::workload::Counters;
@@ -109,11 +109,11 @@ fn announce(arguments: &ModelExport, export: &Export, listener: &Listener) {
             std::env::temp_dir().display()
         ),
     };
-    eprintln!(
+    tell(format_args!(
         "zonestore: {} ({}) at {listener}\nzonestore: {data}; Ctrl-C ends",
         export.name,
         human(export.bytes)
-    );
+    ));
 }
 
 impl From<DataError> for CommandError {

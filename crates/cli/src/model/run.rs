@@ -3,7 +3,7 @@
 use super::report;
 use crate::args::ModelRun;
 use crate::errors::{CommandError, CommandResult, Exit, fail, sorted};
-use crate::output::Output;
+use crate::output::{Output, tell};
 use drive_model::workload::{self, Length, NoRequests, Ran, Requests, Workload};
 use drive_model::{AnyProfile, ModelStatistics, Span};
 use serde_json::json;
@@ -110,15 +110,17 @@ fn show(
     report::report(&ran.counters, did, facts, out)?;
     if let Some((count, request, failure)) = ran.failed {
         let block = request.lba.0;
-        eprintln!("zonestore: {count} requests failed, the first at block {block} for: {failure}");
+        tell(format_args!(
+            "zonestore: {count} requests failed, the first at block {block} for: {failure}"
+        ));
     }
     let looked = did.medium.read_blocks + did.flash.senses;
     if total.bytes_per_second > 0.0 && did.reads > 0 && did.writes == 0 && looked == 0 {
-        eprintln!(
+        tell(format_args!(
             "zonestore: nothing was ever written where this read, so the drive answered without a look at \
              the medium\nhint: fill it by --rw write --bs 1MiB --runtime 7d --state FILE, and read with \
              the same --state"
-        );
+        ));
     }
     Ok(())
 }

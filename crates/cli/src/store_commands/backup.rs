@@ -6,7 +6,7 @@ use crate::args::{ArchiveTarget, StoreBackup, StoreExport};
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, Exit, fail};
 use crate::local_file;
-use crate::output::Output;
+use crate::output::{Output, tell};
 use archive::{PackOptions, Packed, Restored, Selection, Since};
 use control::Opened;
 use runtime::Runtime;
@@ -158,7 +158,7 @@ fn to_file(
     let packed = source.pack(options, target)?;
     let Some(file) = file else {
         for what in &packed.damaged {
-            eprintln!("zonestore: damaged: {what}");
+            tell(format_args!("zonestore: damaged: {what}"));
         }
         return complete(to, &packed);
     };

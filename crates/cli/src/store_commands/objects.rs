@@ -5,7 +5,7 @@ use super::{Access, with_objects, with_store, with_view};
 use crate::args::{StoreGet, StoreList, StorePut, StoreRemove};
 use crate::errors::{CommandError, CommandResult, Exit, fail};
 use crate::local_file;
-use crate::output::{Output, accept_damage};
+use crate::output::{Output, accept_damage, tell};
 use crate::question;
 use control::StoreView;
 use runtime::Runtime;
@@ -110,7 +110,7 @@ pub fn put(arguments: &StorePut, out: &mut Output) -> CommandResult {
         check_name(store, &target.collection, out)?;
         let notes = notes(target, store.collection(&target.collection)?.is_none(), out);
         for note in &notes {
-            eprintln!("note: {note}");
+            tell(format_args!("note: {note}"));
         }
         let progress = Progress::bytes("storing", size);
         let name = (&*target.collection, &*target.object);

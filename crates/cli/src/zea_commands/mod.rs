@@ -9,7 +9,7 @@ use crate::args::{ZeaCommand, ZeaMkfs};
 use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, Exit, fail, sorted};
 use crate::occupant;
-use crate::output::{Output, findings};
+use crate::output::{Output, findings, tell};
 use crate::question;
 use device::{Drive, ZonedDevice, erase};
 use runtime::Runtime;
@@ -179,7 +179,7 @@ fn instances(drive: Drive) -> CommandResult<(Vec<Instance>, Vec<Refused>)> {
 fn readable_instances(path: &Path) -> CommandResult<Vec<Instance>> {
     let (found, refused) = instances(drive_file::open_read_only(path)?)?;
     for (_, error) in refused {
-        eprintln!("zonestore: left out: {error}");
+        tell(format_args!("zonestore: left out: {error}"));
     }
     Ok(found)
 }
@@ -190,7 +190,7 @@ fn found(instance: &Instance) -> CommandResult<Vec<Placed>> {
     for extent in instance.backward() {
         match extent {
             Ok(extent) => all.push(extent),
-            Err(error) if error.is_damage() => eprintln!("zonestore: left out: {error}"),
+            Err(error) if error.is_damage() => tell(format_args!("zonestore: left out: {error}")),
             Err(error) => return Err(error.into()),
         }
     }
@@ -209,7 +209,9 @@ fn file_system(path: &Path) -> CommandResult<Option<(Drive, Examined)>> {
     }
     let examined = Examined::of(&drive)?;
     if let Some(error) = examined.unread() {
-        eprintln!("zonestore: {NOT_READ}: {error}; what is shown may be older than what is there");
+        tell(format_args!(
+            "zonestore: {NOT_READ}: {error}; what is shown may be older than what is there"
+        ));
     }
     Ok(Some((drive, examined)))
 }

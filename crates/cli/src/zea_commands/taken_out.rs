@@ -4,7 +4,7 @@
 use super::file_system;
 use crate::errors::{CommandError, CommandResult, Exit, fail};
 use crate::local_file;
-use crate::output::Output;
+use crate::output::{Output, tell};
 use backup::Packer;
 use device::Drive;
 use serde_json::json;
@@ -123,7 +123,7 @@ pub fn backup(path: &Path, archive: &Path, force: bool, out: &mut Output) -> Com
     let (_, contents) = packer.finish()?;
     drop(progress);
     for (name, damage) in &left_out {
-        eprintln!("zonestore: left out: {name}: {damage}");
+        tell(format_args!("zonestore: left out: {name}: {damage}"));
     }
     let (files, bytes) = (contents.files.len() as u64, contents.bytes());
     if let Some(target) = target {
