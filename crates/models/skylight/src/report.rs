@@ -16,6 +16,9 @@ const GIB: f64 = 1024.0 * MIB;
 const MAP_LOW_WATERMARK: f64 = 0.911;
 const CACHE_LOW_WATERMARK: f64 = 0.84;
 
+/// Least confidence with which the owner is told that data is safe.
+const SURE: f64 = 0.9;
+
 fn decided<T>(
     property: &'static str,
     finding: Option<&Finding<T>>,
@@ -350,13 +353,20 @@ fn managed(f: &Findings, means: &Meaning) -> Vec<String> {
         )),
         (None, None) => {}
     }
-    match f.mapping.map(|mapping| mapping.value) {
-        Some(Mapping::Static) if f.stream_bytes.is_some() => all.push(format!(
-            "A power cut in the middle of a sequential write {} leave older data beside it unreadable.",
-            if f.torn_writes.is_some_and(|torn| torn.value) { "did" } else { "can" }
-        )),
-        Some(Mapping::Dynamic) => {
-            all.push("A band is written anew somewhere else, so a power cut does not tear it.".into());
+    let tears = |verb| {
+        format!(
+            "A power cut in the middle of a sequential write {verb} leave older data beside it unreadable."
+        )
+    };
+    match f.mapping {
+        _ if f.torn_writes.is_some_and(|torn| torn.value) => all.push(tears("did")),
+        Some(mapping) if mapping.value == Mapping::Static => {
+            all.extend(f.stream_bytes.map(|_| tears("can")));
+        }
+        Some(mapping) if mapping.confidence >= SURE => {
+            all.push(
+                "A band is written anew somewhere else, so a power cut does not tear it.".into(),
+            );
         }
         _ => {}
     }
@@ -366,6 +376,48 @@ fn managed(f: &Findings, means: &Meaning) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_torn_outweighs_the_mapping() {
+        let said = |mapping, torn: Option<bool>, stream_bytes| {
+            let findings = Findings {
+                drive_type: Some(Finding::new(DriveType::DriveManaged, 1.0)),
+                mapping: Some(mapping),
+                torn_writes: torn.map(|torn| Finding::new(torn, 1.0)),
+                stream_bytes,
+                ..Findings::default()
+            };
+            let all = advice(&findings, 1 << 30);
+            let mut said = all.iter().filter(|line| line.contains("power cut"));
+            let verb = |line: &String| {
+                ["did leave", "can leave", "does not tear"]
+                    .into_iter()
+                    .find(|verb| line.contains(verb))
+            };
+            let first = said.next().and_then(verb);
+            assert_eq!(said.next(), None);
+            first
+        };
+        let fixed = Finding::new(Mapping::Static, 1.0);
+        let moves = |confidence| Finding::new(Mapping::Dynamic, confidence);
+        let stream = Some(8 << 20);
+        for (mapping, torn, stream_bytes, verb) in [
+            (moves(1.0), Some(true), stream, Some("did leave")),
+            (fixed, Some(true), None, Some("did leave")),
+            (fixed, Some(true), stream, Some("did leave")),
+            (fixed, Some(false), stream, Some("can leave")),
+            (fixed, None, None, None),
+            (moves(1.0), None, None, Some("does not tear")),
+            (moves(1.0), Some(false), stream, Some("does not tear")),
+            (moves(0.7), None, None, None),
+        ] {
+            assert_eq!(
+                said(mapping, torn, stream_bytes),
+                verb,
+                "{mapping:?} {torn:?}"
+            );
+        }
+    }
 
     #[test]
     fn the_printed_drive_reads_as_printed() {
