@@ -13,7 +13,7 @@
 
 use crate::expected::Expected;
 use crate::experiment::{Experiment, Outcome, Run, Stopped};
-use drive_model::layer::LayerShape;
+use crate::host::scale_cache;
 use drive_model::{Profile, Span};
 use sim::cluster::{
     BackEnd, Coordination, Disks, Layout, Load, Redundancy, Report, Scenario, Simulation, Until,
@@ -59,12 +59,7 @@ impl Kind {
             Self::DriveManaged => "st8000as0002",
             Self::HostManaged => "hm-smr-14tb",
         })?;
-        if let LayerShape::Seagate(layer) = &mut profile.layer {
-            let scaled =
-                |count: u32| (f64::from(count) * bytes as f64 / PRINTED_BYTES as f64) as u32;
-            layer.cache_payload_blocks = scaled(layer.cache_payload_blocks);
-            layer.map_extents = scaled(layer.map_extents);
-        }
+        scale_cache(&mut profile.layer, bytes as f64 / PRINTED_BYTES as f64);
         Ok(profile)
     }
 }

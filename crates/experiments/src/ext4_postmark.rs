@@ -5,7 +5,7 @@ use crate::experiment::{Experiment, Run, Stopped};
 use crate::ext4_lazy::{Pair, decode, trace, traced};
 use crate::guest_replay::Player;
 use crate::guest_trace::{Content, GuestTrace, Stage};
-use drive_model::layer::LayerShape;
+use crate::host::scale_cache;
 use drive_model::{DiskDrive, Profile};
 use runtime::HashSet;
 
@@ -121,16 +121,7 @@ pub const TABLE_3_3: Experiment = Experiment {
 /// A drive with a tenth of its persistent cache.
 fn drive(run: &Run<'_>, name: &str) -> Result<DiskDrive, Stopped> {
     let mut profile = Profile::named(name)?;
-    match &mut profile.layer {
-        LayerShape::Seagate(layer) => {
-            layer.cache_payload_blocks /= SCALE;
-            layer.map_extents /= SCALE;
-        }
-        LayerShape::FullyAssociative(layer) => {
-            layer.map_extents = layer.map_extents.map(|extents| extents / SCALE);
-        }
-        _ => (),
-    }
+    scale_cache(&mut profile.layer, 1.0 / f64::from(SCALE));
     Ok(profile.drive(run.seed)?)
 }
 
