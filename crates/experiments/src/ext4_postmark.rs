@@ -125,6 +125,7 @@ fn drive(run: &Run<'_>, name: &str) -> Result<DiskDrive, Stopped> {
     Ok(profile.drive(run.seed)?)
 }
 
+/// Drive, partition, traces, and the printed speed-up; that of the second one is “more than” this.
 const SPEED_UPS: [(&str, &str, &Pair, f64); 6] = [
     ("wd5000ys", "400 GB", &SMALL, 1.05),
     ("st8000as0002", "400 GB", &SMALL, 2.0),
@@ -144,7 +145,11 @@ pub const FIGURE_3_13: Experiment = Experiment {
         let row = |(drive, partition, _, printed): (&str, &str, _, f64)| {
             let what = format!("{drive}, a tenth of {partition}: stock ÷ lazy");
             let tolerance = if printed < 1.5 { 0.05 } else { 0.3 };
-            Expected::value(what, "", printed).part(tolerance)
+            let row = match (drive, partition) {
+                ("st8000as0002", "400 GB") => Expected::at_least(what, "", printed),
+                _ => Expected::value(what, "", printed),
+            };
+            row.part(tolerance)
         };
         SPEED_UPS.map(row).to_vec()
     },
