@@ -7,6 +7,7 @@
 use crate::expected::Expected;
 use crate::experiment::{Experiment, Outcome, Run, Stopped};
 use crate::filled_store::FilledStore;
+use device::ZonedDevice;
 use drive_model::{Profile, Random, Timed};
 use runtime::{Clock, Runtime, SimulatedClock};
 use std::collections::VecDeque;
@@ -62,7 +63,7 @@ pub const LATENCY: Experiment = Experiment {
     },
     measure: |run| {
         let reads = run.scaled(20_000, 2 * TURN);
-        let mut disk = Disk::filled(run)?;
+        let mut disk = Disk::filled(run, |drive| drive)?;
         let mut measured = Vec::new();
         for (what, load, _, slow) in CASES {
             for pace in ["full", slow] {
@@ -93,7 +94,11 @@ struct Arrivals {
 }
 
 impl Disk {
-    fn filled(run: &Run<'_>) -> Result<Self, Stopped> {
+    /// `wrap` may put something in front of the drive.
+    fn filled(
+        run: &Run<'_>,
+        wrap: impl FnOnce(Arc<dyn ZonedDevice>) -> Arc<dyn ZonedDevice>,
+    ) -> Result<Self, Stopped> {
         let mut profile = Profile::named(DISK)?;
         let parts = profile.capacity_bytes / DISK_BYTES;
         profile.capacity_bytes = DISK_BYTES;
@@ -110,7 +115,7 @@ impl Disk {
         let model = Box::new(profile.zoned(run.seed)?);
         let drive = Timed::in_memory(model, clock.clone()).map_err(Stopped::store)?;
         let runtime = Runtime::seeded(run.seed).with_clock(clock.clone());
-        let mut filled = FilledStore::on(Arc::new(drive), OBJECT, runtime)?;
+        let mut filled = FilledStore::on(wrap(Arc::new(drive)), OBJECT, runtime)?;
         filled.level(LIVE)?;
         let random = run.random(51);
         let mut disk = Self {
@@ -148,18 +153,20 @@ impl Disk {
             self.overwrite(run)?;
             alone.come(self.clock.now(), TURN);
             alone.until(self, Duration::MAX);
+            alone.none_failed()?;
             let (before, began) = (self.filled.store.clean_status(), self.clock.now());
             beside.come(began, TURN);
             self.held_to(pace);
             self.filled.store.clean_start()?;
             let waits = &mut |moment| beside.until(self, moment);
             while self.filled.store.tend_with(waits)? {}
+            beside.none_failed()?;
             // Nothing is left to clean, or all reads are done.
             self.filled.store.clean_stop();
             moved += self.filled.store.clean_status().bytes_moved - before.bytes_moved;
             time += self.clock.now() - began;
         }
-        let factor = beside.p99()? / alone.p99()?;
+        let factor = beside.p99() / alone.p99();
         Ok([factor, moved as f64 / MIB as f64 / time.as_secs_f64()])
     }
 
@@ -238,11 +245,48 @@ impl Arrivals {
         Ok(())
     }
 
-    fn p99(mut self) -> Result<f64, Stopped> {
-        if let Some(failed) = self.failed {
-            return Err(failed);
-        }
+    /// After a read has failed, no more are served.
+    fn none_failed(&mut self) -> Result<(), Stopped> {
+        self.failed.take().map_or(Ok(()), Err)
+    }
+
+    fn p99(mut self) -> f64 {
         self.latencies.sort_by(f64::total_cmp);
-        Ok(self.latencies[self.latencies.len() * 99 / 100])
+        self.latencies[self.latencies.len() * 99 / 100]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Scale;
+    use device::faults::{Fault, Faults, Plan};
+    use std::io::ErrorKind;
+    use zone::ZoneCommand;
+
+    #[test]
+    fn a_read_that_fails_ends_the_run() {
+        let run = Run {
+            seed: 1,
+            scale: Scale::SMALL,
+            figures: false,
+            interrupted: Arc::default(),
+            progress: &mut |_| (),
+        };
+        let mut faults = None;
+        let disk = Disk::filled(&run, |drive| {
+            faults.insert(Arc::new(Faults::new(drive))).clone()
+        });
+        let (mut disk, faults) = (disk.unwrap(), faults.unwrap());
+        let fault = Fault::Io(ErrorKind::Other);
+        faults.add(Plan::from(ZoneCommand::Read, 1, fault));
+        let mut reads = Arrivals::new(Load::AtOnce(8), run.random(52));
+        reads.come(disk.clock.now(), TURN);
+        reads.until(&disk, Duration::MAX);
+        assert_eq!(reads.count(), 1);
+        let failed = reads.none_failed();
+        assert!(matches!(failed, Err(Stopped::Store { .. })), "{failed:?}");
+        let result = disk.compared(&run, Load::AtOnce(8), "full", TURN);
+        assert!(matches!(result, Err(Stopped::Store { .. })), "{result:?}");
     }
 }
