@@ -68,7 +68,7 @@ def test_what_does_not_exist_is_said(zonestore):
     assert "experiment list" in zonestore.try_("experiment", "run", "table-9.9").failed(3)
     assert "did you mean table-2.1?" in zonestore.try_("experiment", "run", "table2.1").failed(3)
     assert "did you mean" not in zonestore.try_("experiment", "run", "xyz").failed(3)
-    for scale in ("0", "huge", "-1"):
+    for scale in ("0", "huge", "-1", "101"):
         assert zonestore.try_("experiment", "run", "figure-2.6", f"--scale={scale}").code == 2
 
 

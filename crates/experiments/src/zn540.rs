@@ -148,6 +148,9 @@ fn reset(run: &mut Run<'_>) -> Result<Outcome, Stopped> {
     Ok(measured.into())
 }
 
+/// Writes or appends for a rate, which all go to one zone.
+const COUNT: u64 = 50_000;
+
 /// Requests a second at queue depth `depth`.
 fn rate(
     run: &Run<'_>,
@@ -185,16 +188,15 @@ pub const RATES: Experiment = Experiment {
 };
 
 fn rates(run: &mut Run<'_>) -> Result<Outcome, Stopped> {
-    let count = run.scaled(50_000, 50_000);
     run.next("writes")?;
-    let small = rate(run, &mut drive()?, 1, count, |n| Request::write(Lba(n), 1))?;
+    let small = rate(run, &mut drive()?, 1, COUNT, |n| Request::write(Lba(n), 1))?;
     let large = |n| Request::write(Lba(n * 32), 32);
     let large = rate(run, &mut drive()?, 4, 8_000, large)?;
     let mut measured = vec![small / 1e3, large / 8.0];
     run.next("appends")?;
     for depth in [1, 4, 16] {
         let append = |_| Request::append(start(3), 1);
-        measured.push(rate(run, &mut drive()?, depth, count, append)? / 1e3);
+        measured.push(rate(run, &mut drive()?, depth, COUNT, append)? / 1e3);
     }
     run.next("random reads")?;
     let mut drive = drive()?;

@@ -40,3 +40,12 @@ fn a_run_that_is_interrupted_says_so() {
     assert_eq!(result.unwrap_err(), Stopped::Interrupted);
     assert_eq!(steps, ["emulated-smr-1", "emulated-smr-3"]);
 }
+
+#[test]
+fn rates_take_no_more_room_at_a_large_scale() {
+    let mut progress = |_: &str| ();
+    let mut run = run(1, &mut progress);
+    run.scale = Scale(6.0);
+    let result = find("zn540-rates").unwrap().run(&mut run);
+    assert_eq!(result.unwrap().0.contradictions().count(), 0);
+}

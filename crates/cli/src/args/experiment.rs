@@ -43,8 +43,8 @@ fn scale(text: &str) -> Result<f64, &'static str> {
         "small" => Ok(experiments::Scale::SMALL.0),
         "full" => Ok(experiments::Scale::FULL.0),
         _ => match text.parse() {
-            Ok(factor) if (0.001..=1000.0).contains(&factor) => Ok(factor),
-            _ => Err("write small, full or a factor from 0.001 to 1000"),
+            Ok(factor) if (0.001..=100.0).contains(&factor) => Ok(factor),
+            _ => Err("write small, full or a factor from 0.001 to 100"),
         },
     }
 }
