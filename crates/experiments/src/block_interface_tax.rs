@@ -133,6 +133,13 @@ impl Refusals {
         }
         done.at
     }
+
+    fn no_room(&mut self) {
+        self.0.get_or_insert_with(|| Stopped::Refused {
+            request: "a new file".into(),
+            reason: "nothing is free".into(),
+        });
+    }
 }
 
 /// A file system like XFS: extents of the size of an SST, taken from free space cyclically. The drive is told of
@@ -145,6 +152,8 @@ struct Xfs {
     free: Vec<bool>,
     next: usize,
     files: HashMap<u32, (usize, u32)>,
+    /// The most files at a time, of an extent each.
+    most: usize,
 }
 
 impl Xfs {
@@ -158,6 +167,7 @@ impl Xfs {
             free: vec![true; extents],
             next: 0,
             files: HashMap::default(),
+            most: 0,
         }
     }
 }
@@ -165,16 +175,21 @@ impl Xfs {
 impl Files for Xfs {
     fn create(&mut self, number: u32) {
         let all = self.free.len();
-        // There is a free extent: the tree stays below nine tenths of the drive.
-        let found = (self.next..self.next + all).find(|extent| self.free[extent % all]);
-        let extent = found.unwrap_or(self.next) % all;
+        let mut from_next = self.next..self.next + all;
+        let Some(found) = from_next.find(|extent| self.free[extent % all]) else {
+            return self.refused.no_room();
+        };
+        let extent = found % all;
         self.free[extent] = false;
         self.next = extent + 1;
         self.files.insert(number, (extent, 0));
+        self.most = self.most.max(self.files.len());
     }
 
     fn append(&mut self, number: u32, blocks: u32) {
-        let (extent, offset) = self.files.entry(number).or_default();
+        let Some((extent, offset)) = self.files.get_mut(&number) else {
+            return;
+        };
         let lba = *extent as u64 * u64::from(TABLE) + u64::from(*offset);
         *offset += blocks;
         let write = Request::write(Lba(lba), blocks);
@@ -184,11 +199,13 @@ impl Files for Xfs {
     fn close(&mut self, _number: u32) {}
 
     fn remove(&mut self, number: u32) {
-        let (extent, _) = self.files.remove(&number).unwrap_or_default();
+        let Some((extent, _)) = self.files.remove(&number) else {
+            return;
+        };
         self.free[extent] = true;
         if self.discards {
-            let first = Lba(extent as u64 * u64::from(TABLE));
-            self.drive.submit(Request::trim(first, TABLE), self.now);
+            let trim = Request::trim(Lba(extent as u64 * u64::from(TABLE)), TABLE);
+            self.now = self.refused.submit(&mut self.drive, trim, self.now);
         }
     }
 }
@@ -202,6 +219,8 @@ struct Zones {
     zone_blocks: u64,
     empty: Vec<u64>,
     files: HashMap<u32, (u64, u32)>,
+    /// The most files at a time, of a zone each.
+    most: usize,
 }
 
 impl Zones {
@@ -215,6 +234,7 @@ impl Zones {
             zone_blocks: u64::from(TABLE),
             empty: (0..zones).rev().collect(),
             files: HashMap::default(),
+            most: 0,
         }
     }
 
@@ -225,27 +245,35 @@ impl Zones {
 
 impl Files for Zones {
     fn create(&mut self, number: u32) {
-        let zone = self.empty.pop().unwrap_or_default();
+        let Some(zone) = self.empty.pop() else {
+            return self.refused.no_room();
+        };
         self.files.insert(number, (zone, 0));
+        self.most = self.most.max(self.files.len());
     }
 
     fn append(&mut self, number: u32, blocks: u32) {
-        let (zone, offset) = self.files.entry(number).or_default();
+        let Some((zone, offset)) = self.files.get_mut(&number) else {
+            return;
+        };
         let lba = *zone * self.zone_blocks + u64::from(*offset);
         *offset += blocks;
         self.run(Request::write(Lba(lba), blocks));
     }
 
     fn close(&mut self, number: u32) {
-        let (zone, blocks) = self.files[&number];
-        if blocks < TABLE {
+        if let Some((zone, blocks)) = self.files.get(&number)
+            && *blocks < TABLE
+        {
             let lba = Lba(zone * self.zone_blocks);
             self.run(Request::on_zone(RequestKind::FinishZone, lba));
         }
     }
 
     fn remove(&mut self, number: u32) {
-        let (zone, _) = self.files.remove(&number).unwrap_or_default();
+        let Some((zone, _)) = self.files.remove(&number) else {
+            return;
+        };
         let lba = Lba(zone * self.zone_blocks);
         self.run(Request::on_zone(RequestKind::ResetZone, lba));
         self.empty.insert(0, zone);
@@ -256,6 +284,8 @@ impl Files for Zones {
 trait OnFlash: Files {
     fn flash(&self) -> &FlashDrive;
     fn refused(&mut self) -> &mut Refusals;
+    /// The most files at a time, each of which takes the space of an SST.
+    fn most(&self) -> usize;
 }
 
 impl OnFlash for Xfs {
@@ -266,6 +296,10 @@ impl OnFlash for Xfs {
     fn refused(&mut self) -> &mut Refusals {
         &mut self.refused
     }
+
+    fn most(&self) -> usize {
+        self.most
+    }
 }
 
 impl OnFlash for Zones {
@@ -275,6 +309,10 @@ impl OnFlash for Zones {
 
     fn refused(&mut self) -> &mut Refusals {
         &mut self.refused
+    }
+
+    fn most(&self) -> usize {
+        self.most
     }
 }
 
@@ -290,7 +328,7 @@ fn costs(
     let mut tree = Tree::new(files, TABLE, tables, MERGES, run.random(7));
     tree.fill(tables);
     let fill = tree.files.flash().statistics().write_amplification();
-    let (mut each, mut live) = (Vec::new(), 0.0f64);
+    let mut each = Vec::new();
     for round in 0..rounds {
         run.next(&format!("{what}, {} of {rounds}", round + 1))?;
         let before = tree.files.flash().statistics();
@@ -300,11 +338,11 @@ fn costs(
         let after = tree.files.flash().statistics();
         let programmed = after.flash.programmed_blocks - before.flash.programmed_blocks;
         each.push(programmed as f64 / (after.written_blocks - before.written_blocks) as f64);
-        live = live.max(tree.live_blocks() as f64 / blocks as f64);
         if let Some(refused) = tree.files.refused().0.take() {
             return Err(refused);
         }
     }
+    let live = tree.files.most() as f64 * f64::from(TABLE) / blocks as f64;
     Ok(Costs { fill, each, live })
 }
 
@@ -331,4 +369,33 @@ fn zoned(run: &mut Run<'_>) -> Result<Costs, Stopped> {
         (zones.max_open_zones, zones.max_active_zones) = (14, 14);
     }
     costs(run, "zones", Zones::new(profile.drive()?), ROUNDS_IN_ZONES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file that finds no room takes none of another's, and the run is told.
+    #[test]
+    fn a_full_drive_refuses_files() {
+        fn fill(mut files: impl OnFlash) {
+            let room = (files.flash().blocks() / u64::from(TABLE)) as u32;
+            (0..room).for_each(|number| files.create(number));
+            assert!(files.refused().0.is_none());
+            files.create(room);
+            files.append(room, 1);
+            files.close(room);
+            files.remove(room);
+            assert_eq!(files.flash().statistics().written_blocks, 0);
+            assert_eq!(files.most(), room as usize);
+            let refused = files.refused().0.take();
+            assert!(
+                matches!(refused, Some(Stopped::Refused { .. })),
+                "{refused:?}"
+            );
+        }
+        let drive = |name| FlashProfile::named(name).unwrap().drive().unwrap();
+        fill(Xfs::new(drive("ssd-15gb"), true));
+        fill(Zones::new(drive("zns-zn540")));
+    }
 }

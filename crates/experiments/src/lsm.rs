@@ -248,10 +248,4 @@ impl<F: Files> Tree<F> {
         }
         false
     }
-
-    /// Blocks of the SSTs in all levels.
-    pub fn live_blocks(&self) -> u64 {
-        let tables = self.levels.iter().flatten();
-        tables.map(|table| u64::from(table.file.blocks)).sum()
-    }
 }
