@@ -164,6 +164,13 @@ fn run(id: &str) {
             row.what, row.printed, row.measured, row.within
         );
     }
+    for row in &table.rows {
+        assert!(row.measured.is_finite(), "{row:#?}");
+    }
+    for (_, what) in CONTRADICTED.iter().filter(|(of, _)| *of == id) {
+        let row = table.rows.iter().find(|row| row.what == *what);
+        assert!(row.is_some_and(|row| !row.within), "{what}: {row:#?}");
+    }
     let is_known = |what: &str| CONTRADICTED.contains(&(id, what));
     let against = table.contradictions().filter(|row| !is_known(&row.what));
     let against: Vec<_> = against.collect();
@@ -231,4 +238,7 @@ each! {
 fn all_are_tested() {
     let all: Vec<&str> = ALL.iter().map(|experiment| experiment.id).collect();
     assert_eq!(all, TESTED);
+    for (id, what) in CONTRADICTED {
+        assert!(TESTED.contains(id), "{id}: {what}");
+    }
 }
