@@ -124,7 +124,12 @@ pub const TABLE_2_1: Experiment = Experiment {
             all.extend([
                 Expected::yes(row("drive-managed")),
                 Expected::yes(row("cache type as configured")),
-                Expected::yes(row("cache place as configured")),
+            ]);
+            // A flash cache has no place on the disk.
+            if drive.place.is_some() {
+                all.push(Expected::yes(row("cache place as configured")));
+            }
+            all.extend([
                 Expected::value(row("persistent cache"), "GiB", gib).part(part),
                 Expected::value(row("regions with bands"), "", 3.0).ours(),
                 Expected::value(row("smallest band"), "MiB", drive.band_mib).part(0.005),
@@ -155,7 +160,12 @@ pub const TABLE_2_1: Experiment = Experiment {
             outcome.measured.extend([
                 is(f.drive_type.map(|f| f.value), DriveType::DriveManaged),
                 is(f.cache_type.map(|f| f.value), drive.cache_type),
-                f64::from(f.cache_place.map(|f| f.value) == drive.place),
+            ]);
+            let place = drive
+                .place
+                .map(|place| is(f.cache_place.map(|f| f.value), place));
+            outcome.measured.extend(place);
+            outcome.measured.extend([
                 exact(f.cache_bytes, GIB),
                 f.bands().count() as f64,
                 bands.clone().fold(f64::INFINITY, f64::min),
