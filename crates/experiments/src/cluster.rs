@@ -206,7 +206,7 @@ fn expected(managed: [f64; 3], zoned: [HostManaged; 3]) -> Vec<Expected> {
 pub const FIGURE_5_13_A: Experiment = Experiment {
     id: "figure-5.13a",
     title: "A simulated cluster writes objects to three kinds of drives (128 clients)",
-    source: "CMU-CS-20-130, section 5.8.1; simulated, a 16th of the data",
+    source: "CMU-CS-20-130, section 5.8.1; simulated, at full scale a 16th of the data",
     expected: || {
         expected(
             [0.83, 0.66, 0.66],
@@ -219,7 +219,7 @@ pub const FIGURE_5_13_A: Experiment = Experiment {
 pub const FIGURE_5_13_B: Experiment = Experiment {
     id: "figure-5.13b",
     title: "A simulated cluster reads them at random (128 clients)",
-    source: "CMU-CS-20-130, section 5.8.2; simulated, a 16th of the data",
+    source: "CMU-CS-20-130, section 5.8.2; simulated, at full scale a 16th of the data",
     expected: || {
         let about = HostManaged::Words("about 1");
         let zoned = [HostManaged::Number(1.23), HostManaged::Number(1.11), about];
@@ -231,7 +231,7 @@ pub const FIGURE_5_13_B: Experiment = Experiment {
 pub const FIGURE_5_14: Experiment = Experiment {
     id: "figure-5.14",
     title: "A simulated cluster reads while drives clean (128 clients, objects of 1 MiB)",
-    source: "CMU-CS-20-130, section 5.8.3; simulated, a 16th of the data",
+    source: "CMU-CS-20-130, section 5.8.3; simulated, at full scale a 16th of the data",
     expected: || {
         vec![
             Expected::value("p99: HM-SMR ÷ DM-SMR", "", 0.47).by(0.15),

@@ -37,7 +37,7 @@ pub const CLOSED_FORMS: Experiment = Experiment {
                 "circular log of {entries}, bands of {tracks} tracks: ÷ closed form"
             ));
         }
-        let row = |what| Expected::value(what, "", 1.0).part(0.02);
+        let row = |what| Expected::value(what, "", 1.0).part(0.02).ours();
         all.into_iter().map(row).collect()
     },
     measure,
