@@ -298,7 +298,7 @@ impl Area {
     /// Whether nothing newer than `last` can have been durable in this area, whose checkpoint cannot be read.
     ///
     /// The first block says so, as a newer checkpoint would begin there. If that is one of the `unreadable` blocks and
-    /// the only one, [`Self::refuse_later`] would have found frame 1 of a newer checkpoint.
+    /// the only one, [`Self::refuse_later`] would have found frame 1 of a newer checkpoint, if anything relies on that.
     pub fn is_older(
         &self,
         device: &dyn ZonedDevice,
@@ -408,6 +408,9 @@ impl MetadataLog {
         Ok(true)
     }
 
+    ///
+    /// Nothing that relies on the checkpoint may be answered or reset before [`Self::covered_by`], the flush of frame 1: if
+    /// the checkpoint's first block cannot be read, only that frame tells that it was there.
     /// Writes a checkpoint into the other area and flushes it. All extents that it names have to be durable.
     pub fn checkpoint(
         &mut self,
@@ -445,7 +448,6 @@ impl MetadataLog {
         self.on_the_way.clear();
         // An empty frame records that the checkpoint is complete.
         self.append(device, flusher, &[])?;
-        self.covered_by = 0;
         if before.is_sequential {
             appender::finish(device, before.zone);
         }

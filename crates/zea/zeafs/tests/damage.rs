@@ -5,7 +5,8 @@ mod unreadable;
 
 use crate::support::{bytes, format, geometry, mount, read, write};
 use device::changed::Changed;
-use device::{MemoryDrive, ZonedDevice};
+use device::power_cut::CrashLimits;
+use device::{MemoryDrive, PowerCut, ZonedDevice};
 use runtime::Runtime;
 use std::sync::Arc;
 use unreadable::Unreadable;
@@ -308,4 +309,36 @@ fn large_blocks() {
         assert!(found == data[at..at + 900], "{at}");
     }
     assert!(read(&fs, "a").unwrap() == data);
+}
+
+/// A sync finds the log full and writes a checkpoint. What the power cut takes, and what cannot be read of it then, is not
+/// taken for proof that the state before it is the newest.
+#[test]
+fn a_sync_that_wrote_a_checkpoint_counts() {
+    let device = Arc::new(PowerCut::new(geometry(12, 1, 0)).unwrap());
+    format(&*device);
+    let fs = mount(device.clone()).unwrap();
+    let epoch = || Examined::of(&*device).unwrap().epoch();
+    let mounted = epoch();
+    let mut n = 0;
+    while epoch() == mounted {
+        n += 1;
+        write(&fs, &n.to_string(), b"acked").unwrap();
+    }
+    let middle = device.geometry().conventional_capacity() / 2;
+    let mut refused = 0;
+    for state in device.crash_states(CrashLimits::default()) {
+        for first in [1024, middle] {
+            let drive = Arc::new(device.image(&state));
+            let change = Unreadable(first..first + 512);
+            match mount(Arc::new(Changed { drive, change })) {
+                Ok(fs) => assert_eq!(read(&fs, &n.to_string()).unwrap(), b"acked"),
+                Err(error) => {
+                    assert!(!error.is_damage(), "{error}");
+                    refused += 1;
+                }
+            }
+        }
+    }
+    assert!(refused > 0);
 }
