@@ -236,11 +236,15 @@ impl Area {
     ///
     /// `last` is the last complete frame after the newest checkpoint. Frames that were in flight with it may be
     /// torn. An area that was being overwritten by a new checkpoint has older frames only. Returns the number of
-    /// blocks that cannot be read.
+    /// blocks that cannot be read; if a frame whose header says so cannot be read to its end, the drive's error.
     pub fn refuse_later(&self, device: &dyn ZonedDevice, behind: u64, last: &Frame) -> Result<u64> {
         let end = self.written(device)?;
         let g = device.geometry();
         let block = u64::from(g.block_size);
+        let tells = |frame: &Frame| {
+            let newer = |durable| (frame.epoch, durable) > (last.epoch, last.number);
+            frame.uuid == last.uuid && frame.behind_durable().is_some_and(newer)
+        };
         let (mut at, mut unreadable) = (behind, 0);
         // Blocks before `singly` are read one at a time.
         let (mut window, mut seen, mut singly) = (Vec::new(), behind, behind);
@@ -266,22 +270,17 @@ impl Area {
             }
             let mut step = block;
             let here = window.len() as u64 - (seen - at);
-            let may_begin = window
-                .get(here as usize..)
-                .is_some_and(|block| matches!(Frame::decode(block), Decoded::Header(..)));
-            let looked = match may_begin {
-                true => self.frame(device, at, end),
-                false => Ok(Err(None)),
-            };
-            let looked = match looked {
-                Err(error) if error.is_unreadable() => Err(None),
-                looked => looked?,
+            let begins = window.get(here as usize..).map(Frame::decode);
+            let looked = match begins {
+                Some(Decoded::Header(header, _)) => match self.frame(device, at, end) {
+                    Err(error) if error.is_unreadable() && !tells(&header) => Err(None),
+                    looked => looked?,
+                },
+                _ => Err(None),
             };
             if let Ok((frame, _)) = looked {
                 step = g.round_up(frame.bytes());
-                let durable = frame.behind_durable();
-                let tells = |durable| (frame.epoch, durable) > (last.epoch, last.number);
-                if frame.uuid == last.uuid && durable.is_some_and(tells) {
+                if tells(&frame) {
                     return Err(Error::Corrupt {
                         at: self.address(at),
                         what: "frame behind a damaged one",
@@ -408,10 +407,10 @@ impl MetadataLog {
         Ok(true)
     }
 
+    /// Writes a checkpoint into the other area and flushes it. All extents that it names have to be durable.
     ///
     /// Nothing that relies on the checkpoint may be answered or reset before [`Self::covered_by`], the flush of frame 1: if
     /// the checkpoint's first block cannot be read, only that frame tells that it was there.
-    /// Writes a checkpoint into the other area and flushes it. All extents that it names have to be durable.
     pub fn checkpoint(
         &mut self,
         device: &dyn ZonedDevice,

@@ -342,3 +342,29 @@ fn a_sync_that_wrote_a_checkpoint_counts() {
     }
     assert!(refused > 0);
 }
+
+/// A frame is damaged, and the one that says that it was durable cannot be read behind its first block.
+#[test]
+fn a_frame_that_cannot_be_read_tells_by_its_header() {
+    let device = Arc::new(MemoryDrive::new(large_zones()).unwrap());
+    format(&*device);
+    let fs = mount(device.clone()).unwrap();
+    write(&fs, "acked", b"acked").unwrap();
+    fs.create(&"0".repeat(4000)).unwrap();
+    fs.create(&"1".repeat(4000)).unwrap();
+    fs.sync_metadata().unwrap();
+    drop(fs);
+    // The second area: a checkpoint, frame 1, the one of "acked", and that of the two names.
+    let block = |n: u64| (4096 + n) * 4096;
+    device.decay(ZoneAddress::new(ZoneId(0), block(2)), 4096, |block| {
+        block[80] ^= 1
+    });
+    let refused = mount(device.clone());
+    assert!(matches!(refused, Err(Error::Corrupt { .. })), "{refused:?}");
+    let change = Unreadable(block(4)..block(5));
+    let drive = device.clone();
+    let drive = Arc::new(Changed { drive, change });
+    assert!(Examined::of(&*drive).unwrap().unread().is_some());
+    let refused = mount(drive);
+    assert!(matches!(refused, Err(Error::Drive(_))), "{refused:?}");
+}
