@@ -37,7 +37,7 @@ impl FileSystem {
         let drive = opened(path, Drive::observe(path))?;
         Ok(match self {
             Self::BlueFs => BlueFs::probe(&drive)?.generation,
-            Self::ZeaFs => Examined::of(&drive)?.epoch(),
+            Self::ZeaFs => Examined::epoch_of(&drive)?,
         })
     }
 

@@ -58,7 +58,7 @@ impl Examined {
             Ok((areas, _)) => Ok(head::is_there(device)?
                 || areas[0].begins(device)?
                 || areas[1].begins(device)?
-                    && !matches!(Newest::readable(device), Err(Error::NotFormatted))),
+                    && !matches!(Newest::read(device, false), Err(Error::NotFormatted))),
             Err(_) => Ok(false),
         }
     }
@@ -87,6 +87,15 @@ impl Examined {
     /// The checkpoint's epoch, which grows with each checkpoint. A mount writes one.
     pub const fn epoch(&self) -> u64 {
         self.newest.replayed.last.epoch
+    }
+
+    /// As [`Self::epoch`] of the file system on the drive, without the search for damage, which reads the metadata areas to
+    /// their ends.
+    ///
+    /// # Errors
+    /// As [`Self::of`].
+    pub fn epoch_of(device: &dyn ZonedDevice) -> Result<u64> {
+        Ok(Newest::read(device, false)?.replayed.last.epoch)
     }
 
     /// Number of frames after the last valid one. Extents that they name did not reach the drive, as after an

@@ -38,10 +38,16 @@ impl Newest {
 
     /// As [`Self::find`], but leaves out what cannot be read.
     pub fn readable(device: &dyn ZonedDevice) -> Result<Self> {
+        Self::read(device, true)
+    }
+
+    /// As [`Self::readable`], but if `is_searched` is false, reads each area only up to the end of its frames: damage is
+    /// taken for that end, and [`Self::unread`] is `None`.
+    pub fn read(device: &dyn ZonedDevice, is_searched: bool) -> Result<Self> {
         // A drive that is too small cannot hold a file system of ours.
         let (areas, zones) = areas(device.geometry())?;
         if areas[0].is_sequential {
-            return Self::of(device, areas, zones, None);
+            return Self::of(device, areas, zones, None, is_searched);
         }
         let uuid = head::uuid(device)?;
         let has_head = uuid.is_some() || head::is_there(device)?;
@@ -50,7 +56,7 @@ impl Newest {
         let is_proven = has_head || has_extent(&areas[0])? || has_extent(&areas[1])?;
         let at = areas[0].address(0);
         let found = match is_proven {
-            true => Self::of(device, areas, zones, uuid),
+            true => Self::of(device, areas, zones, uuid, is_searched),
             false => Err(Error::NotFormatted),
         };
         found.map_err(|error| match error {
@@ -64,12 +70,13 @@ impl Newest {
         })
     }
 
-    /// As [`Self::readable`], of the file system with this UUID. Without one, all frames must have the same.
+    /// As [`Self::read`], of the file system with this UUID. Without one, all frames must have the same.
     fn of(
         device: &dyn ZonedDevice,
         areas: [Area; 2],
         zones: Vec<ZoneId>,
         uuid: Option<[u8; 16]>,
+        is_searched: bool,
     ) -> Result<Self> {
         let mut found: Vec<(usize, Found)> = Vec::new();
         let mut errors = [None, None];
@@ -98,7 +105,8 @@ impl Newest {
         let has_older = !found.is_empty();
         same_shape(&newest.last, device)?;
         let mut unread = None;
-        for ((place, area), error) in areas.iter().enumerate().zip(errors) {
+        let ends = areas.iter().enumerate().zip(errors);
+        for ((place, area), error) in ends.filter(|_| is_searched) {
             let is_current = place == current;
             let behind = if is_current { newest.end } else { 0 };
             // A whole checkpoint that is older shows that the area has nothing newer.

@@ -6,6 +6,7 @@ mod unreadable;
 use crate::support::{bytes, format, geometry, mount, read, write};
 use device::changed::Changed;
 use device::power_cut::CrashLimits;
+use device::stats::Stats;
 use device::{MemoryDrive, PowerCut, ZonedDevice};
 use runtime::Runtime;
 use std::sync::Arc;
@@ -318,7 +319,7 @@ fn a_sync_that_wrote_a_checkpoint_counts() {
     let device = Arc::new(PowerCut::new(geometry(12, 1, 0)).unwrap());
     format(&*device);
     let fs = mount(device.clone()).unwrap();
-    let epoch = || Examined::of(&*device).unwrap().epoch();
+    let epoch = || Examined::epoch_of(&*device).unwrap();
     let mounted = epoch();
     let mut n = 0;
     while epoch() == mounted {
@@ -367,4 +368,18 @@ fn a_frame_that_cannot_be_read_tells_by_its_header() {
     assert!(Examined::of(&*drive).unwrap().unread().is_some());
     let refused = mount(drive);
     assert!(matches!(refused, Err(Error::Drive(_))), "{refused:?}");
+}
+
+#[test]
+fn the_epoch_is_found_without_a_search() {
+    let device = Stats::new(MemoryDrive::new(large_zones()).unwrap());
+    format(&device);
+    let epoch = Examined::of(&device).unwrap().epoch();
+    let read = |look: &dyn Fn()| {
+        let before = device.snapshot();
+        look();
+        device.snapshot().since(&before).read.bytes
+    };
+    assert!(read(&|| assert_eq!(Examined::epoch_of(&device).unwrap(), epoch)) < 1 << 20);
+    assert!(read(&|| assert!(Examined::of(&device).is_ok())) > 30 << 20);
 }
