@@ -76,6 +76,10 @@ impl FileSystem {
 /// Damage in databases' files: LevelDB refuses to open such a database, and the others are not affected.
 fn damage_of_zeafs(path: &Path, drive: &Drive) -> Result<Vec<Error>, Error> {
     let examined = Examined::of(drive)?;
+    // The files may be older than those that a mount, which is refused, would find.
+    if let Some(error) = examined.unread() {
+        return Err(error.clone().into());
+    }
     let files = examined
         .files()
         .filter(|file| zeafs::is_taken_for_whole(file.name));
@@ -87,4 +91,37 @@ fn damage_of_zeafs(path: &Path, drive: &Drive) -> Result<Vec<Error>, Error> {
         })
     });
     Ok(damaged.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use device::{FileDrive, ZonedDevice, profile};
+    use zeafs::ZeaFs;
+    use zone::{ZoneCondition, ZoneId};
+
+    /// The files may be older than they were, and a program would take that for all there is.
+    #[test]
+    fn zeafs_with_unreadable_metadata_is_for_no_program() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.zoned");
+        let small = profile::by_name("test-small").unwrap();
+        let mut geometry = small.geometry(64 << 20, None).unwrap();
+        geometry.conventional_zones = 0;
+        let drive = FileDrive::create(&path, &geometry, "test-small").unwrap();
+        ZeaFs::format(&drive, [9; 16], false).unwrap();
+        drop(drive);
+        assert_eq!(FileSystem::ZeaFs.check(&path).unwrap().len(), 0);
+        assert_eq!(FileSystem::ZeaFs.generation(&path).unwrap(), 1);
+        let drive = FileDrive::open(&path).unwrap();
+        drive
+            .set_condition(ZoneId(1), ZoneCondition::Offline)
+            .unwrap();
+        drive.flush().unwrap();
+        drop(drive);
+        let refused = FileSystem::ZeaFs.check(&path);
+        assert!(matches!(refused, Err(Error::ZeaFs(_))), "{refused:?}");
+    }
 }
