@@ -15,9 +15,6 @@ use zone_alloc::{Candidate, CleaningPolicy, Greedy, Pressure, ZoneView};
 /// Most bytes that are moved as one extent, unless a single piece is larger.
 const MOST_TOGETHER: u64 = 4 << 20;
 
-/// A zone is cleaned only if more than one byte in this many is dead.
-const LEAST_DEAD: u64 = 64;
-
 /// Pieces below this size are merged with their neighbours if the map gets large.
 const SMALL: u64 = 64 << 10;
 
@@ -96,7 +93,8 @@ impl Inner {
         files.map(|(inode, file)| (*inode, file))
     }
 
-    /// The zone with the least live data to move. Zones with hardly any dead bytes are moved only if that frees a zone.
+    /// The zone with the least live data to move. Zones with few dead bytes are moved only if all of them together free a
+    /// zone.
     fn victim(&self, without: &BTreeSet<ZoneId>) -> Option<ZoneId> {
         let g = self.space.geometry();
         let mut live: BTreeMap<ZoneId, u64> = BTreeMap::new();
@@ -119,9 +117,12 @@ impl Inner {
                 written,
                 filled_at: 0,
             })
-            .filter(|zone| dead(zone) > unused.max(zone.written / LEAST_DEAD))
+            .filter(|zone| dead(zone) > unused)
             .collect();
-        let gained = zones.iter().map(dead).sum::<u64>() + self.space.room_to_move();
+        // Each zone that is filled again loses its end, and the metadata of a piece that is split there.
+        let lost = unused + u64::from(g.block_size);
+        let gains = zones.iter().map(|zone| dead(zone).saturating_sub(lost));
+        let gained = gains.sum::<u64>() + self.space.room_to_move();
         let view = ZoneView {
             zones: &zones,
             now: 0,

@@ -6,6 +6,7 @@ use device::faults::{Fault, Faults, Plan};
 use device::zone_damage::ZoneDamage;
 use device::{MemoryDrive, ZonedDevice};
 use fastrand::Rng;
+use runtime::Runtime;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -223,4 +224,42 @@ fn every_kth_command_fails() {
             assert_eq!(lost(&fs, &files, &told), Vec::<String>::new(), "{told}");
         }
     }
+}
+
+/// Each zone has few dead bytes, and all together have more than a zone.
+#[test]
+fn a_few_dead_bytes_in_each_zone_are_space() {
+    let g = Geometry {
+        zone_size: 1 << 20,
+        zone_capacity: 512 << 10,
+        ..geometry(180, 1, 0)
+    };
+    let device = Arc::new(MemoryDrive::new(g).unwrap());
+    format(&*device);
+    let fs = ZeaFs::mount_with(device, Runtime::seeded(1), 64 << 10).unwrap();
+    let large = bytes(1, 56 << 10);
+    // Nine large files and a small one are a little more than a zone.
+    let mut small = Vec::new();
+    for n in 0.. {
+        let name = format!("{n}");
+        let is_small = n % 10 == 0;
+        let length = if is_small { 5632 } else { large.len() };
+        match write(&fs, &name, &large[..length]) {
+            Ok(()) if is_small => small.push(name),
+            Ok(()) => {}
+            Err(error) => {
+                assert!(matches!(error, Error::NoSpace), "{error}");
+                break;
+            }
+        }
+    }
+    assert!(small.len() > 160, "{}", small.len());
+    for name in &small {
+        fs.delete(name).unwrap();
+    }
+    fs.sync_metadata().unwrap();
+    for n in 0..4 {
+        write(&fs, &format!("new {n}"), &large).unwrap();
+    }
+    assert_eq!(read(&fs, "1").unwrap(), large);
 }
