@@ -174,7 +174,7 @@ def test_unmounting_waits_and_the_helpers_of_mount_and_umount_do(zonestore, driv
         ("nosuid", {"nosuid"}),
         ("nodev,noexec", {"nodev", "noexec"}),
         ("users,exec", {"nosuid", "nodev"}),
-        ("nosuid,defaults", set()),
+        ("nosuid,defaults", {"nosuid"}),
         ("", set()),
     ]:
         subprocess.run([*mount[:4], f"{mount[4]},{options}"], env=environment, check=True, cwd=tmp_path)
