@@ -136,6 +136,15 @@ impl Core {
         }
     }
 
+    /// As [`Self::begin_change`], for a change that takes no space and may free some: it begins although what waits finds no
+    /// space.
+    pub fn begin_removal(&mut self) -> Result<()> {
+        match self.begin_change() {
+            Err(Error::NoSpace) => Ok(()),
+            begun => begun,
+        }
+    }
+
     /// The present, by the runtime's clock.
     pub fn now(&self) -> Time {
         Time::from_micros(self.runtime.unix_micros())

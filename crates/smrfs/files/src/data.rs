@@ -217,7 +217,7 @@ impl Core {
 
     /// Sets the size of a file, in bytes; new bytes are a hole.
     pub fn truncate(&mut self, ino: u64, size: u64) -> Result<()> {
-        self.begin_change()?;
+        self.begin_removal()?;
         self.map(ino)?;
         self.check_size(Some(size))?;
         let old = self.inode(ino)?.attributes.size;
@@ -241,7 +241,7 @@ impl Core {
 
     /// Makes a range of a file zeros and frees its whole blocks; the size does not change.
     pub fn punch(&mut self, ino: u64, offset: u64, length: u64) -> Result<()> {
-        self.begin_change()?;
+        self.begin_removal()?;
         self.map(ino)?;
         let end = offset.checked_add(length).filter(|_| length > 0);
         let end = end.ok_or(Error::Invalid("no range of bytes"))?;

@@ -192,7 +192,7 @@ impl Core {
 
     /// Removes a name of an inode that is not a directory.
     pub fn unlink(&mut self, dir: u64, name: &[u8]) -> Result<()> {
-        self.begin_change()?;
+        self.begin_removal()?;
         let ino = self.find(dir, name)?.ino;
         if self.inode(ino)?.attributes.is_directory() {
             return Err(Error::IsDirectory);
@@ -211,7 +211,7 @@ impl Core {
 
     /// Removes an empty directory.
     pub fn rmdir(&mut self, dir: u64, name: &[u8]) -> Result<()> {
-        self.begin_change()?;
+        self.begin_removal()?;
         if name == b"." {
             return Err(Error::Invalid(
                 "a directory is not removed by the name \".\"",

@@ -8,7 +8,9 @@ use device::changed::{Change, Changed};
 use device::faults::{Fault, Faults, Plan};
 use device::{MemoryDrive, ZonedDevice};
 use runtime::Runtime;
-use smrfs::{Error, FileSystem, Fit, MkfsOptions, MountOptions, NewInode, ROOT, SetAttributes};
+use smrfs::{
+    Error, FileSystem, Fit, MkfsOptions, MountOptions, NewInode, ROOT, SetAttributes, SetXattr,
+};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -820,4 +822,50 @@ fn without_commits_memory_stays_within_bounds() {
     assert!(accepted.count() <= 1);
     let buffered = fs.space().buffered_bytes;
     assert!(buffered <= 64 * KIB + (1 << 20), "{buffered}");
+}
+
+/// A file system with data in its buffer that no zone takes any more, and an inode to change.
+fn without_zones() -> (FileSystem, u64) {
+    let device = Arc::new(MemoryDrive::new(geometry(24, 4)).unwrap());
+    let runtime = mkfs(&device, &MkfsOptions::default());
+    let fs = FileSystem::mount(device.clone(), runtime, MountOptions::default()).unwrap();
+    let [file, other] =
+        [b"file", b"more"].map(|name| fs.create(ROOT, name, new_file()).unwrap().ino);
+    fs.write(other, 0, &[1; 40_960]).unwrap();
+    fs.sync().unwrap();
+    fs.write(file, 0, &[1; 40_960]).unwrap();
+    for zone in 4..24 {
+        device
+            .set_condition(ZoneId(zone), ZoneCondition::ReadOnly)
+            .unwrap();
+    }
+    (fs, other)
+}
+
+/// Nothing can be committed, and much waits: what helps is not refused.
+#[test]
+fn removals_go_on_where_nothing_can_be_written() {
+    for removal in ["unlink", "rmdir", "truncate", "punch"] {
+        let (fs, other) = without_zones();
+        let directory = NewInode {
+            mode: libc::S_IFDIR | 0o755,
+            ..new_file()
+        };
+        fs.create(ROOT, b"directory", directory).unwrap();
+        let file = fs.lookup(ROOT, b"file").unwrap().ino;
+        // Each commit finds out about a few of the zones.
+        assert!((0..20).any(|_| matches!(fs.sync(), Err(Error::NoSpace))));
+        let change = || fs.set_xattr(other, b"user.a", &[1; 4096], SetXattr::Any);
+        let refused = (0..4000).find_map(|_| change().err());
+        assert!(matches!(refused, Some(Error::NoSpace)), "{refused:?}");
+        match removal {
+            "unlink" => fs.unlink(ROOT, b"file"),
+            "rmdir" => fs.rmdir(ROOT, b"directory"),
+            "truncate" => fs.truncate(file, 0),
+            _ => fs.punch(file, 0, 40_960),
+        }
+        .unwrap_or_else(|error| panic!("{removal}: {error}"));
+        assert_eq!(change().is_ok(), removal != "rmdir", "{removal}");
+        assert_eq!(fs.sync().is_ok(), removal != "rmdir", "{removal}");
+    }
 }
