@@ -242,6 +242,10 @@ impl Core {
     /// Makes a range of a file zeros and frees its whole blocks; the size does not change.
     pub fn punch(&mut self, ino: u64, offset: u64, length: u64) -> Result<()> {
         self.begin_removal()?;
+        self.cut_out(ino, offset, length)
+    }
+
+    fn cut_out(&mut self, ino: u64, offset: u64, length: u64) -> Result<()> {
         self.map(ino)?;
         let end = offset.checked_add(length).filter(|_| length > 0);
         let end = end.ok_or(Error::Invalid("no range of bytes"))?;
@@ -292,6 +296,10 @@ impl Core {
         keep_size: bool,
     ) -> Result<()> {
         self.begin_change()?;
+        self.fill_in(ino, offset, length, keep_size)
+    }
+
+    fn fill_in(&mut self, ino: u64, offset: u64, length: u64, keep_size: bool) -> Result<()> {
         self.map(ino)?;
         if self.log.shape().is_whole {
             // Each change writes the whole file to another place, and space for that cannot be reserved for good.
@@ -328,17 +336,18 @@ impl Core {
 
     /// Makes a range of a file zeros that are preallocated. If there is no room, nothing changes.
     pub fn zero(&mut self, ino: u64, offset: u64, length: u64, keep_size: bool) -> Result<()> {
+        // No commit may fail between the two parts.
+        self.begin_change()?;
         let end = offset.checked_add(length).filter(|_| length > 0);
         if let Some(end) = end.filter(|_| !self.log.shape().is_whole) {
-            self.begin_change()?;
             self.check_size(Some(end))?;
             self.write_out(ino)?;
             let width = self.block as u64;
             let within = offset.div_ceil(width)..end.min(self.inode(ino)?.attributes.size) / width;
             self.check_zeros(ino, offset / width..end.div_ceil(width), within)?;
-            self.punch(ino, offset, length)?;
+            self.cut_out(ino, offset, length)?;
         }
-        self.preallocate(ino, offset, length, keep_size)
+        self.fill_in(ino, offset, length, keep_size)
     }
 
     /// The next byte at or after `offset` that is data, or with `hole` in a hole. The end of the file counts as a

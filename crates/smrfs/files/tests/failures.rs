@@ -869,3 +869,28 @@ fn removals_go_on_where_nothing_can_be_written() {
         assert_eq!(fs.sync().is_ok(), removal != "rmdir", "{removal}");
     }
 }
+
+/// The range is zeros and preallocated, or nothing has changed, although the records of the first part are one too many
+/// to go on without a commit, and that fails.
+#[test]
+fn a_range_is_zeroed_as_a_whole_beside_a_commit_that_fails() {
+    let large = |fs: &FileSystem, ino| fs.set_xattr(ino, b"user.a", &[1; 4096], SetXattr::Any);
+    let small = |fs: &FileSystem, ino| {
+        let set = fs.set_attributes(ino, SetAttributes::default());
+        set.map(|_| ())
+    };
+    let until_refused = |change: &dyn Fn() -> Result<(), Error>| (0..).find(|_| change().is_err());
+    let (fs, ino) = without_zones();
+    let many = until_refused(&|| large(&fs, ino)).unwrap() - 1;
+    let (fs, ino) = without_zones();
+    (0..many).for_each(|_| large(&fs, ino).unwrap());
+    let few = until_refused(&|| small(&fs, ino)).unwrap() - 1;
+    let (fs, ino) = without_zones();
+    (0..many).for_each(|_| large(&fs, ino).unwrap());
+    (0..few).for_each(|_| small(&fs, ino).unwrap());
+    let zeroed = fs.zero(ino, 4096, 8192, true);
+    let found = contents(&fs, ino).unwrap();
+    let expected = if zeroed.is_ok() { 0 } else { 1 };
+    assert!(found[4096..12_288].iter().all(|byte| *byte == expected));
+    assert!(small(&fs, ino).is_err());
+}
