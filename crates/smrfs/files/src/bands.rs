@@ -337,7 +337,7 @@ impl Placement for Bands {
         self.band_mut(zone).is_retired = true;
     }
 
-    fn free_dead(&mut self, state: &State) -> ZoneResult<bool> {
+    fn free_dead(&mut self, state: &State) -> ZoneResult<u64> {
         let is_dead = |zone: &u32| {
             state
                 .holding(*zone)
@@ -347,7 +347,7 @@ impl Placement for Bands {
         let dead: Vec<u32> = zones.filter(is_dead).collect();
         let before = self.free();
         self.reset(&dead)?;
-        Ok(self.free() > before)
+        Ok(self.free().saturating_sub(before))
     }
 
     fn append(

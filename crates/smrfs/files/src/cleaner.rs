@@ -11,7 +11,9 @@ impl Core {
     /// was gained. Afterwards all changes are durable, and the victim's space is free.
     pub fn clean(&mut self, pressure: Pressure) -> Result<bool> {
         self.commit()?;
-        if self.space.free_dead(&self.state)? {
+        let freed = self.space.free_dead(&self.state)?;
+        self.counts.cleaned_zones += freed;
+        if freed > 0 {
             return Ok(true);
         }
         let victim = self

@@ -95,9 +95,9 @@ pub trait Placement: Send + Sync {
     fn load(&mut self, state: &State) -> ZoneResult<()>;
 
     /// Frees zones that hold data of no file: a crash left it behind, or the zone was open when its last file went.
-    /// The drive has the same state as `state`, durably. `true` if any zone is free now.
-    fn free_dead(&mut self, _state: &State) -> ZoneResult<bool> {
-        Ok(false)
+    /// The drive has the same state as `state`, durably. Returns the number of zones that are free now.
+    fn free_dead(&mut self, _state: &State) -> ZoneResult<u64> {
+        Ok(0)
     }
 
     /// Writes whole blocks and returns their places, in order. With `together`, writes at most

@@ -6,6 +6,16 @@ use runtime::Runtime;
 use smrfs::{FileSystem, Fit, MkfsOptions, MountOptions, NewInode, Policy, ROOT};
 use std::sync::Arc;
 use zone::Geometry;
+use zone_alloc::Pressure;
+
+fn new_file() -> NewInode {
+    NewInode {
+        mode: libc::S_IFREG | 0o644,
+        uid: 0,
+        gid: 0,
+        rdev: 0,
+    }
+}
 
 /// Bytes that go to bands for each byte that is overwritten at random, when 80 % of all bands are live.
 fn cost(policy: Policy) -> f64 {
@@ -24,12 +34,7 @@ fn cost(policy: Policy) -> f64 {
         ..MountOptions::default()
     };
     let fs = FileSystem::mount(device, runtime, options).unwrap();
-    let new = NewInode {
-        mode: libc::S_IFREG | 0o644,
-        uid: 0,
-        gid: 0,
-        rdev: 0,
-    };
+    let new = new_file();
     let ino = fs.create(ROOT, b"file", new).unwrap().ino;
     let blocks = u64::from(zones) * 64 * 8 / 10;
     let data = [7; 4096];
@@ -79,12 +84,7 @@ fn overwritten_when_full(fit: Fit, clean_when_full: bool) -> (f64, bool) {
         ..MountOptions::default()
     };
     let fs = FileSystem::mount_on(&medium, runtime.clone(), options).unwrap();
-    let new = NewInode {
-        mode: libc::S_IFREG | 0o644,
-        uid: 0,
-        gid: 0,
-        rdev: 0,
-    };
+    let new = new_file();
     let ino = fs.create(ROOT, b"file", new).unwrap().ino;
     let blocks = fs.space().capacity_bytes / 4096 - 20;
     let mut random = fastrand::Rng::with_seed(3);
@@ -169,4 +169,30 @@ fn bands_whose_files_went_while_they_were_open_make_room() {
         assert_eq!(fs.space().used_bytes, 0);
         assert_clean(&fs);
     }
+}
+
+/// The band was open when its last file went, and has no room for the next one.
+#[test]
+fn a_band_that_is_dead_already_counts_as_cleaned() {
+    let runtime = Runtime::seeded(1);
+    let device = Arc::new(MemoryDrive::new(geometry(24, 4)).unwrap());
+    let options = MkfsOptions {
+        whole_files: true,
+        ..MkfsOptions::default()
+    };
+    FileSystem::mkfs(device.clone(), &runtime, &options).unwrap();
+    let fs = FileSystem::mount(device, runtime, MountOptions::default()).unwrap();
+    let new = new_file();
+    let write = |name: &[u8], length| {
+        let ino = fs.create(ROOT, name, new).unwrap().ino;
+        fs.write(ino, 0, &vec![1; length]).unwrap();
+        fs.sync().unwrap();
+    };
+    write(b"gone", 100_000);
+    fs.unlink(ROOT, b"gone").unwrap();
+    fs.sync().unwrap();
+    write(b"stays", 200_000);
+    assert!(fs.clean(Pressure::Any).unwrap());
+    assert_eq!(fs.space().cleaned_bands, 1);
+    assert_eq!(fs.space().dead_bytes, 0);
 }
