@@ -546,7 +546,8 @@ impl FileSystem {
         self.core.write().seal()
     }
 
-    /// Cleans one band, or a part of a Caveat-Scriptor drive, if that is worth it; `false` if nothing was gained.
+    /// Cleans one band, or a part of a Caveat-Scriptor drive, if that is worth it; `false` if nothing was gained, and nothing
+    /// will be.
     pub fn clean(&self, pressure: Pressure) -> Result<bool> {
         self.core.write().clean(pressure)
     }

@@ -163,8 +163,8 @@ pub trait Placement: Send + Sync {
     /// has any of them.
     fn leave(&mut self, zone: u32, blocks: Range<u32>);
 
-    /// Ends the cleaning of a victim that has no live data any more, durably. `has_moved` tells whether any data
-    /// moved; returns whether cleaning gained anything.
+    /// Ends the cleaning of a victim that has no live data any more, durably, or was left. `has_moved` tells whether any
+    /// data moved; returns whether another cleaning may gain something.
     fn cleaned(&mut self, victim: &Victim, has_moved: bool) -> bool;
 
     /// Limit on successive cleanings that may make room for one write.

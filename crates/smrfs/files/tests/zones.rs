@@ -299,6 +299,9 @@ fn leave_a_zone(kind: Kind, zone: ZoneId) {
         .unwrap();
     let (before, lost) = (fs.space(), fs.check(true).errors);
     assert!(!lost.is_empty());
+    // It is the first victim, and is not taken for a cleaned one.
+    assert!(fs.clean(Pressure::Any).unwrap());
+    assert_eq!(fs.space().cleaned_bands, before.cleaned_bands);
     for n in 0..count / 4 {
         let ino = fs.create(ROOT, &name(1000 + n), new_file()).unwrap().ino;
         fs.write(ino, 0, &[2; 16 << 10]).unwrap();
