@@ -204,6 +204,12 @@ def test_a_run_goes_on_where_the_last_one_ended(zonestore):
     assert rates[0] > 1000 and rates[1] < 900 and rates[2] < 20
 
 
+def test_the_switches_of_a_run_are_not_kept(zonestore):
+    run = ("model", "run", "seagate-cmr", "--rw", "randwrite", "--runtime", "1s", "--state", "s", "--json")
+    rates = [zonestore(*run, *off).json["requests_per_second"] for off in (["--no-write-cache"], [], ["--no-write-cache"])]
+    assert rates[1] > 2 * rates[0] and rates[1] > 2 * rates[2]
+
+
 def test_a_run_that_is_interrupted_says_how_far_it_came(zonestore, tmp_path):
     process = zonestore.start(
         "model", "run", "seagate-cmr", "--runtime", "300d", "--every", "10d", "--state", "s", "--json"

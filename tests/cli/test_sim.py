@@ -115,8 +115,12 @@ def test_clusters_that_cannot_be_are_refused_with_a_reason(zonestore, tmp_path):
         assert outcome.code == 2, options
         assert word in outcome.err, (options, outcome.err)
     assert "whole seconds" in zonestore.try_("sim", "cluster", "--time", "1ms").err
-    for wrong in ("-1", "1e308"):
+    for wrong in ("-1", "0", "1e308"):
         file = tmp_path / "times.json"
-        file.write_text(f'{{"read_ms": [{wrong}], "write_ms": [1]}}')
-        assert "0 to 3600000 milliseconds" in zonestore.try_(*CLUSTER, "--times", file).failed(2)
+        file.write_text(f'{{"read_ms": [{wrong}], "write_ms": [1], "moved_ms": [1]}}')
+        assert "0.001 to 3600000 milliseconds" in zonestore.try_(*CLUSTER, "--times", file).failed(2)
+    # Cleaning that takes no time costs nothing; a drive without zones cleans nothing.
+    file.write_text('{"read_ms": [10], "write_ms": [10]}')
+    assert "moved_ms is empty" in zonestore.try_(*CLUSTER, "--times", file).failed(2)
+    zonestore(*CLUSTER, "--times", file, "--drive", "seagate-cmr")
     assert "128 MiB" in zonestore.try_(*CLUSTER, "--times", "/dev/zero").failed(2)

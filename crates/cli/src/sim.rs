@@ -21,7 +21,9 @@ use terminal::{Interrupt, Progress};
 const DRIVES_A_PROXY: u32 = 32;
 const REQUESTS_A_DRIVE: u32 = 5;
 
-/// Longest time of a job of a drive: an hour, in milliseconds.
+/// Times of a job of a drive, in milliseconds: a microsecond to an hour. With jobs that take no time, a simulation may
+/// never end.
+const LEAST_MS: f64 = 0.001;
 const MOST_MS: f64 = 3_600_000.0;
 
 /// Resolution of the progress bar.
@@ -88,24 +90,31 @@ fn impossible(error: Impossible) -> CommandError {
     }
 }
 
-fn times(file: &Path) -> CommandResult<Times> {
+fn times(file: &Path, is_cleaned: bool) -> CommandResult<Times> {
     let failed = |error: &dyn std::fmt::Display| {
-        CommandError::new(Exit::Usage, format!("{}: {error}", file.display()))
-            .hint(r#"write lists of milliseconds: {"read_ms": [11.2, 9.7], "write_ms": [14.0]}"#)
+        CommandError::new(Exit::Usage, format!("{}: {error}", file.display())).hint(
+            r#"write lists of milliseconds: {"read_ms": [11.2, 9.7], "write_ms": [14.0], "moved_ms": [9.1]}"#,
+        )
     };
     let text = local_file::text(file)?;
     let times: Times = serde_json::from_str(&text).map_err(|error| failed(&error))?;
     if times.read_ms.is_empty() || times.write_ms.is_empty() {
         return Err(failed(&"a list is empty"));
     }
+    if is_cleaned && times.moved_ms.is_empty() {
+        return Err(failed(
+            &"moved_ms is empty, and drives with zones move data when they clean",
+        ));
+    }
     let lists = [&times.read_ms, &times.write_ms, &times.moved_ms];
     let wrong = lists
         .into_iter()
         .flatten()
         .copied()
-        .find(|ms| !(0.0..=MOST_MS).contains(ms));
+        .find(|ms| !(LEAST_MS..=MOST_MS).contains(ms));
     if let Some(wrong) = wrong {
-        let why = format!("{wrong} is no time of a job: one is 0 to {MOST_MS} milliseconds");
+        let why =
+            format!("{wrong} is no time of a job: one is {LEAST_MS} to {MOST_MS} milliseconds");
         return Err(failed(&why));
     }
     Ok(times)
@@ -147,7 +156,7 @@ fn cluster(arguments: &SimCluster, out: &mut Output) -> CommandResult {
         .build(part_bytes, arguments.seed)
         .map_err(impossible)?;
     if let Some(file) = &arguments.times {
-        disks = Disks::Served(Arc::new(times(file)?.into()));
+        disks = Disks::Served(Arc::new(times(file, fleet.has_zones())?.into()));
     }
     let scenario = Scenario {
         seed: arguments.seed,

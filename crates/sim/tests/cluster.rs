@@ -610,3 +610,59 @@ fn a_kind_of_drive_whose_reads_fail_is_refused_and_every_other_one_is_read() {
         }
     }
 }
+
+/// Events of an earlier run are none of a later one's: no arrivals or clients more than it asks for, and one loss of a
+/// drive, whose rebuild goes on in each run.
+#[test]
+fn one_load_after_another_is_each_as_it_was_asked_for() {
+    let constant = || served(Service::Constant(ms(10.0)), Service::Constant(ms(10.0)));
+    let mut simulation = Simulation::new(&single(constant())).unwrap();
+    let mut begun = |load: &Load| {
+        let report = simulation.run(load, &mut |_| true).unwrap();
+        assert_eq!(report.begun, report.ended);
+        report.begun as f64
+    };
+    let arrivals = open(50.0, 1.0, 200.0);
+    let reader = Load {
+        readers: 1,
+        ..open(0.0, 1.0, 200.0)
+    };
+    let first = [&arrivals, &reader].map(&mut begun);
+    near(first[0], 50.0 * 210.0, 0.1);
+    near(first[1], 100.0 * 210.0, 0.01);
+    for _ in 0..4 {
+        near(begun(&arrivals), first[0], 0.05);
+        near(begun(&reader), first[1], 0.01);
+    }
+
+    let rate = 20 * MIB;
+    let scenario = Scenario {
+        nodes: 8,
+        redundancy: Redundancy::Replicas(3),
+        layout: Layout::Blocks {
+            bytes: 10_000 * MIB,
+            utilization: 0.5,
+        },
+        lost: Some(Lost {
+            after_seconds: 15.0,
+            bytes_per_second: rate,
+        }),
+        ..single(constant())
+    };
+    let mut simulation = Simulation::new(&scenario).unwrap();
+    let mut before = 0.0;
+    // The drive is lost in the second run.
+    for n in 0..6 {
+        let report = simulation
+            .run(&open(5.0, 1.0, 10.0), &mut |_| true)
+            .unwrap();
+        let bytes = report.rebuild.map_or(0.0, |rebuild| rebuild.bytes as f64);
+        let share = (bytes - before) / (rate as f64 * 10.5);
+        before = bytes;
+        match n {
+            0 => assert_eq!(bytes, 0.0),
+            1 => assert!(share > 0.4 && share < 0.7, "{share}"),
+            _ => assert!((0.95..1.05).contains(&share), "{share} in run {n}"),
+        }
+    }
+}

@@ -146,8 +146,8 @@ pub struct SimCluster {
     /// Each drive is a model, with a queue that it orders
     #[arg(long, help_heading = "Drives")]
     pub models: bool,
-    /// Times of a drive's jobs that were measured, in the place of its model's: JSON with lists of milliseconds, `read_ms` and
-    /// `write_ms`
+    /// Times of a drive's jobs that were measured, in the place of its model's: JSON with lists of milliseconds, `read_ms`,
+    /// `write_ms` and, for a drive with zones, `moved_ms`: to move 512 KiB when it cleans
     #[arg(
         long,
         value_name = "FILE",

@@ -60,12 +60,9 @@ fn start(
         Some(file) => file.start(profile, arguments.seed)?,
         None => (profile.model(arguments.seed)?, Time::START),
     };
-    if arguments.no_write_cache {
-        model.set_volatile_cache(false);
-    }
-    if arguments.no_look_ahead {
-        model.set_look_ahead(false);
-    }
+    // The switches are the command's, not the state's.
+    model.set_volatile_cache(!arguments.no_write_cache);
+    model.set_look_ahead(!arguments.no_look_ahead);
     Ok((model, start, file))
 }
 

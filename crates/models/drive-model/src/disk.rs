@@ -38,7 +38,12 @@ impl Disk {
 
     /// Sets the size of the read-ahead buffer in blocks; 0 switches read-ahead off.
     pub const fn set_look_ahead(&mut self, blocks: u64) {
-        self.look_ahead = LookAhead::new(blocks);
+        self.look_ahead.set_capacity(blocks);
+    }
+
+    /// Drops what was read ahead, and ends reading ahead.
+    pub const fn clear_look_ahead(&mut self) {
+        self.look_ahead.clear();
     }
 
     /// Time until a request can transfer its first block: zero for a read from the read-ahead buffer or its

@@ -8,7 +8,7 @@ use crate::mechanics::{ArmPosition, Counts};
 use crate::model::Model;
 use crate::noise::Noise;
 use crate::queue::{Queue, Served, Waiting};
-use crate::request::{BLOCK_BYTES, Completion, Failure, Lba, Request, RequestKind, Tag};
+use crate::request::{BLOCK_BYTES, Completion, Failure, Lba, Refusal, Request, RequestKind, Tag};
 use crate::saved;
 use crate::statistics::ModelStatistics;
 use crate::time::{Span, Time};
@@ -211,6 +211,12 @@ impl DiskDrive {
         let tag = waiting.tag;
         if request.end().0 > self.blocks() || request.end() < request.lba {
             self.end(waiting, waiting.ready, Err(Failure::OutOfRange));
+            return tag;
+        }
+        let moves_blocks = request.operation == RequestKind::Read || request.operation.is_write();
+        if moves_blocks && request.blocks == 0 {
+            let refused = Failure::Refused(Refusal::InvalidField);
+            self.end(waiting, waiting.ready, Err(refused));
             return tag;
         }
         match request.operation {
@@ -450,6 +456,8 @@ impl DiskDrive {
     pub fn power_cut(&mut self, now: Time) -> Vec<Completion> {
         self.advance(now);
         self.layer.power_cut(&self.disk, now);
+        self.disk.clear_look_ahead();
+        self.link_free_at = now;
         let mut lost = Vec::new();
         let unanswered: Vec<Waiting> = self
             .queue

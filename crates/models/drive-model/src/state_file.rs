@@ -5,17 +5,21 @@ use crate::profile::{AnyProfile, ProfileError};
 use crate::state::{self, StateError};
 use crate::time::Time;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read, Write};
-use std::os::unix::fs::MetadataExt;
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 /// An open state file, locked for the duration of a command. A file that was created for the command stays empty
 /// until the state is [saved](Self::save), and is removed if that does not happen.
 pub struct StateFile {
+    /// Where the file itself is: a link to it is not replaced.
     path: PathBuf,
     file: File,
+    /// The file is empty, so the drive is new.
     is_new: bool,
+    /// The file was created for this command.
+    is_created: bool,
 }
 
 /// Why the file cannot be used. Nothing was written to it.
@@ -71,27 +75,44 @@ impl StateFile {
     /// Opens and locks the file; creates it if it is missing.
     ///
     /// # Errors
-    /// The file cannot be written, or another process has it.
+    /// The file cannot be written, is no regular file, or another process has it.
     pub fn open(path: &Path) -> Result<Self, StateFileError> {
         let of_file = |error| failed(path, error);
+        let path = &itself(path).map_err(of_file)?;
+        let irregular = || StateFileError::State {
+            path: path.clone(),
+            source: StateError::NotAState,
+        };
+        // A device is not even opened: it may act on that.
+        if std::fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+            return Err(irregular());
+        }
         // Fails here if no file can be created next to it, not after hours of work.
         new_file_beside(path)?;
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
-        let file = options.open(path).map_err(of_file)?;
+        options.read(true).write(true);
+        let (file, is_created) = match options.clone().create_new(true).open(path) {
+            Ok(file) => (file, true),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                (options.open(path).map_err(of_file)?, false)
+            }
+            Err(error) => return Err(of_file(error)),
+        };
         let there = file.metadata().map_err(of_file)?;
+        if !there.is_file() {
+            return Err(irregular());
+        }
         let is_same = |now: std::fs::Metadata| (now.dev(), now.ino()) == (there.dev(), there.ino());
         match file.try_lock() {
             // Another process may have replaced the file between the opening and the lock.
             Ok(()) if std::fs::metadata(path).is_ok_and(is_same) => Ok(Self {
-                path: path.to_owned(),
+                path: path.clone(),
                 file,
                 is_new: there.len() == 0,
+                is_created,
             }),
             Err(TryLockError::Error(error)) => Err(of_file(error)),
-            _ => Err(StateFileError::InUse {
-                path: path.to_owned(),
-            }),
+            _ => Err(StateFileError::InUse { path: path.clone() }),
         }
     }
 
@@ -121,11 +142,12 @@ impl StateFile {
         is_at(&self.file, path)
     }
 
-    /// Replaces the file's content by the state in one step: the new file is durable before it gets the name, and the
-    /// name is durable before this returns.
+    /// Replaces the file by one with the state in one step: the new file is durable before it gets the name, and the
+    /// name is durable before this returns. Owner and mode stay; where the owner cannot be kept, only the new one can
+    /// read the file.
     ///
     /// # Errors
-    /// The old content is still there.
+    /// The old content is still there, or the new one, whose name may not be durable.
     pub fn save(
         mut self,
         profile: &AnyProfile,
@@ -141,11 +163,12 @@ impl StateFile {
         let mut file = new_file_beside(path)?;
         let written = file
             .write_all(&bytes)
+            .and_then(|()| keep_owner(&self.file, file.as_file()))
             .and_then(|()| file.as_file().sync_all());
         written.map_err(|error| failed(path, error))?;
         file.persist(path)
             .map_err(|error| failed(path, error.error))?;
-        self.is_new = false;
+        self.is_created = false;
         let named = File::open(folder(&self.path)).and_then(|folder| folder.sync_all());
         named.map_err(|error| failed(&self.path, error))
     }
@@ -153,7 +176,7 @@ impl StateFile {
 
 impl Drop for StateFile {
     fn drop(&mut self) {
-        if self.is_new {
+        if self.is_created {
             let _ = std::fs::remove_file(&self.path);
         }
     }
@@ -171,6 +194,28 @@ fn is_at(file: &File, path: &Path) -> bool {
     match (file.metadata(), std::fs::metadata(path)) {
         (Ok(own), Ok(other)) => id(own) == id(other),
         _ => false,
+    }
+}
+
+/// The path of the file itself, past all links. The file may be missing.
+fn itself(path: &Path) -> io::Result<PathBuf> {
+    let error = match std::fs::canonicalize(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => error,
+        found => return found,
+    };
+    if let Ok(to) = std::fs::read_link(path) {
+        return itself(&folder(path).join(to));
+    }
+    let name = path.file_name().ok_or(error)?;
+    Ok(std::fs::canonicalize(folder(path))?.join(name))
+}
+
+fn keep_owner(from: &File, to: &File) -> io::Result<()> {
+    let old = from.metadata()?;
+    match fchown(to, Some(old.uid()), Some(old.gid())) {
+        Ok(()) => to.set_permissions(old.permissions()),
+        // The mode of another's file would let others read this one.
+        Err(_) => Ok(()),
     }
 }
 

@@ -13,6 +13,7 @@ mod paced;
 mod profiles;
 mod shapes;
 mod state;
+mod state_file;
 mod timed;
 mod waiting;
 mod zns;

@@ -2,7 +2,9 @@
 
 use crate::common::end;
 use drive_model::profile::names;
-use drive_model::{DiskDrive, Lba, Profile, Random, Request, Time, answers};
+use drive_model::{
+    DiskDrive, Failure, Lba, Profile, Random, Refusal, Request, Span, Time, answers,
+};
 
 fn disk(name: &str) -> DiskDrive {
     Profile::named(name).unwrap().drive(1).unwrap()
@@ -56,4 +58,74 @@ fn a_sequential_reader_starves_nobody() {
     let longest = done.iter().map(|done| done.latency()).max().unwrap();
     println!("longest {longest}");
     assert!(longest.seconds() < 5.0, "{longest}");
+}
+
+/// Less than the fourth part of a turn of any of these disks.
+const AT_ONCE: Span = Span::from_nanos(2_000_000);
+
+/// What was read ahead is gone after a power cut, and the interface is idle.
+#[test]
+fn a_power_cut_empties_the_buffer() {
+    let mut drive = disk("seagate-cmr");
+    let read = Request::read(Lba(0), 256);
+    let now = drive.submit(read, Time::START).at;
+    let again = drive.submit(read, now);
+    assert!(again.latency() < AT_ONCE, "{}", again.latency());
+    drive.power_cut(again.at);
+    let again = drive.submit(read, again.at);
+    assert!(again.latency() > AT_ONCE, "{}", again.latency());
+    // A transfer of tens of milliseconds ends with the power.
+    drive.enqueue(Request::write(Lba(0), 4_096), again.at);
+    drive.power_cut(again.at);
+    let write = drive.submit(Request::write(Lba(0), 1), again.at);
+    assert!(write.latency() < AT_ONCE, "{}", write.latency());
+}
+
+/// The buffer holds no more than its size: the oldest blocks leave it, whether the host read them or the drive.
+#[test]
+fn the_oldest_blocks_leave_the_buffer() {
+    let first = Request::read(Lba(0), 1);
+    let mut drive = disk("wd5000ys");
+    let now = drive.submit(Request::read(Lba(0), 8_192), Time::START).at;
+    let again = drive.submit(first, now);
+    assert!(again.latency() > AT_ONCE, "{}", again.latency());
+    let mut drive = disk("wd5000ys");
+    let now = drive.submit(first, Time::START).at + Span::from_seconds(10.0);
+    let now = drive.submit(Request::write(Lba(1 << 20), 1), now).at;
+    let now = drive.submit(Request::flush(), now).at;
+    let last = drive.submit(Request::read(Lba(100), 1), now);
+    assert!(last.latency() < AT_ONCE, "{}", last.latency());
+    let again = drive.submit(first, last.at);
+    assert!(again.latency() > AT_ONCE, "{}", again.latency());
+}
+
+/// A command that goes on with a drive sets its switches.
+#[test]
+fn a_switch_that_stays_where_it_is_empties_no_buffer() {
+    let mut drive = disk("seagate-cmr");
+    let read = Request::read(Lba(0), 256);
+    let now = drive.submit(read, Time::START).at;
+    drive.set_look_ahead(true);
+    let again = drive.submit(read, now);
+    assert!(again.latency() < AT_ONCE, "{}", again.latency());
+    drive.set_look_ahead(false);
+    drive.set_look_ahead(true);
+    let again = drive.submit(read, again.at);
+    assert!(again.latency() > AT_ONCE, "{}", again.latency());
+}
+
+#[test]
+fn requests_for_no_blocks_are_refused() {
+    for name in ["seagate-cmr", "st5000as0011"] {
+        let mut drive = disk(name);
+        drive.set_volatile_cache(false);
+        let mut now = Time::START;
+        for request in [Request::write(Lba(7), 0), Request::read(Lba(7), 0)] {
+            let done = drive.submit(request, now);
+            assert_eq!(done.result, Err(Failure::Refused(Refusal::InvalidField)));
+            now = done.at;
+        }
+        let done = drive.submit(Request::write(Lba(7), 1), now);
+        assert_eq!(done.result, Ok(()), "{name}");
+    }
 }

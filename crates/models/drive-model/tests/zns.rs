@@ -1,5 +1,6 @@
 //! The zones of the model of the WD ZN540; how fast they are is an experiment.
 
+use drive_model::workload::{Order, Requests, Workload};
 use drive_model::{
     Failure, FlashDrive, FlashProfile, Lba, Model, Refusal, Request, RequestKind, Span, Time,
 };
@@ -143,4 +144,45 @@ fn a_power_cut_takes_nothing_that_was_answered() {
     let report = drive.zones().unwrap().report(ZoneId(3), 1)[0];
     assert_eq!(report.condition, ZoneCondition::Closed);
     assert!(report.write_pointer >= 5 * 4096);
+}
+
+/// 1,077 MiB are no multiple of 2 MiB. Zones that stay open would be too many after 14.
+#[test]
+fn a_workload_fills_each_zone_before_it_writes_to_the_next() {
+    let mut drive = drive();
+    let asked = Workload {
+        order: Order::Write,
+        request_bytes: 2 << 20,
+        size_bytes: None,
+        seed: 1,
+    };
+    let requests: Vec<Request> = Requests::new(&asked, &drive, Time::START)
+        .unwrap()
+        .take_while(|request| request.lba < start(2))
+        .collect();
+    assert_eq!(requests.len(), 2 * 539);
+    let blocks: u32 = requests.iter().map(|request| request.blocks).sum();
+    assert_eq!(blocks, 2 * CAPACITY);
+    let mut now = Time::START;
+    for request in requests {
+        let done = drive.submit(request, now);
+        assert_eq!(done.result, Ok(()));
+        now = done.at;
+    }
+    let report = drive.zones().unwrap().report(ZoneId(0), 2);
+    assert!(
+        report
+            .iter()
+            .all(|zone| zone.condition == ZoneCondition::Full)
+    );
+    // A size ends with whole requests.
+    let sized = Workload {
+        size_bytes: Some(5 << 20),
+        ..asked
+    };
+    let sized = Requests::new(&sized, &self::drive(), Time::START).unwrap();
+    assert_eq!(
+        sized.map(|request| request.blocks).collect::<Vec<_>>(),
+        [512; 2]
+    );
 }

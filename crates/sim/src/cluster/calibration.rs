@@ -36,7 +36,7 @@ pub struct Times {
     pub read_ms: Vec<f64>,
     /// Times to write an object or fragment.
     pub write_ms: Vec<f64>,
-    /// Times to move a piece; none if nothing is cleaned.
+    /// Times to move a piece; may be empty if nothing is cleaned.
     #[serde(default)]
     pub moved_ms: Vec<f64>,
 }

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 /// The largest write and the largest read that the host makes, in bytes.
 const WRITE_BYTES: u64 = 512 << 10;
 const READ_BYTES: u64 = 1 << 20;
-/// Blocks of the log, which is written cyclically: 1 GiB.
+/// Most blocks of the log, which is written cyclically: 1 GiB. Conventional zones may have room for fewer.
 const LOG_BLOCKS: u64 = (1 << 30) / BLOCK_BYTES;
 
 /// How a back end makes objects durable. The writes of a database's compactions are left out in both.
@@ -74,7 +74,8 @@ pub struct ModelDisk {
     model: Box<dyn Model>,
     back_end: BackEnd,
     places: Places,
-    log: u64,
+    /// The first block of the log, and number of its blocks.
+    log: (u64, u64),
     logged: u64,
     steps: HashMap<Tag, Step>,
     open: HashMap<u64, Open>,
@@ -120,11 +121,11 @@ impl ModelDisk {
                     blocks,
                     each,
                 };
-                (places, 0)
+                (places, (0, LOG_BLOCKS.min(first * blocks)))
             }
             None => {
                 let middle = bytes / BLOCK_BYTES / 2;
-                (Places::Blocks { middle }, middle)
+                (Places::Blocks { middle }, (middle, LOG_BLOCKS))
             }
         };
         Ok(Self {
@@ -305,10 +306,11 @@ impl ModelDisk {
     /// Writes a block of the log for each job that is being committed, and flushes.
     fn write_log(&mut self, now: Time) {
         let blocks = self.committing.len() as u64;
-        if self.logged + blocks > LOG_BLOCKS {
+        let (first, all) = self.log;
+        if self.logged + blocks > all {
             self.logged = 0;
         }
-        let write = Request::write(Lba(self.log + self.logged), blocks as u32);
+        let write = Request::write(Lba(first + self.logged), blocks as u32);
         self.logged += blocks;
         self.send(write, Step::Logged, now);
         self.send(Request::flush(), Step::Committed, now);
@@ -340,5 +342,33 @@ impl ModelDisk {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With one conventional zone, nothing is logged behind it: there the drive refuses.
+    #[test]
+    fn the_log_begins_again_at_the_end_of_the_conventional_zones() {
+        let mut profile = Profile::named("hm-smr-14tb").unwrap();
+        if let Some(zones) = &mut profile.zones {
+            zones.conventional_zones = 1;
+        }
+        let mut disk = ModelDisk::new(&profile, 1, BackEnd::OneFlush, (1 << 30, false)).unwrap();
+        disk.logged = (256 << 20) / BLOCK_BYTES - 1;
+        let mut now = Time::START;
+        for to in [0, BLOCK_BYTES] {
+            let job = Job {
+                owner: Owner::Request(0),
+                work: Work::Write,
+                bytes: BLOCK_BYTES,
+                from: 0,
+                to,
+            };
+            now = disk.alone(job, now).at;
+        }
+        assert_eq!((disk.refused(), disk.logged), (0, 1));
     }
 }

@@ -21,7 +21,7 @@ pub struct Rebuild {
     begun: Time,
     ended: Option<Time>,
     /// Whether it waits because `AT_ONCE` objects are under way.
-    pub waits: bool,
+    waits: bool,
 }
 
 /// An object that is to be rebuilt.
@@ -82,6 +82,11 @@ impl Rebuild {
             to: *to,
         };
         Some((step, now + self.each))
+    }
+
+    /// Ends its waiting. Returns whether it waited: then it goes on, once, however many objects are done at a time.
+    pub const fn goes_on(&mut self) -> bool {
+        std::mem::replace(&mut self.waits, false)
     }
 
     /// Notes that an object has been rebuilt. Returns whether it was the last of its part.
@@ -162,6 +167,10 @@ mod tests {
         }
         assert!(rebuild.waits && begun.len() == AT_ONCE as usize);
         assert_eq!(now, Time::from_nanos(64_000_000));
+        assert!(
+            rebuild.goes_on() && !rebuild.goes_on(),
+            "two chains of events are twice the rate"
+        );
         let mut whole = 0;
         while let Some(part) = begun.pop() {
             whole += u32::from(rebuild.done(part, now));

@@ -35,10 +35,10 @@ const EVENTS_AT_ONCE: u32 = 65_536;
 
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// A request arrives at random ([`Load::per_second`]).
-    Comes,
-    /// A client begins its next request.
-    Client(u32),
+    /// A request of this run arrives at random ([`Load::per_second`]).
+    Comes(u32),
+    /// A client of this run begins its next request.
+    Client(u32, u32),
     /// The proxy has received the whole of a write.
     AtProxy(u32),
     /// A part of a write arrives at the node of this drive.
@@ -64,8 +64,8 @@ enum Event {
     Turns,
     /// The cleaner of a drive may go on.
     Clean(u32),
-    /// The rebuild begins its next object.
-    Rebuild,
+    /// The rebuild begins its next object in this run.
+    Rebuild(u32),
     /// A drive is lost.
     Lose,
 }
@@ -84,6 +84,10 @@ pub struct Simulation {
     network: Network,
     requests: Requests,
     coordinator: Coordinator,
+    /// Number of the last run; events of earlier ones that are still to come mean nothing.
+    run: u32,
+    /// Whether the loss of a drive has been entered.
+    loses: bool,
     rebuild: Option<Rebuild>,
     read_for_rebuild: u64,
     events: Events<Event>,
@@ -150,6 +154,8 @@ impl Simulation {
             ),
             requests: Requests::default(),
             coordinator: Coordinator::new(scenario.coordination, groups, rules, drives),
+            run: 0,
+            loses: false,
             rebuild: None,
             read_for_rebuild: 0,
             events: Events::default(),
@@ -296,13 +302,18 @@ impl Simulation {
         load.check()?;
         let begun = self.events.now();
         let mut run = Run::new(*load, begun);
+        self.run += 1;
         if load.per_second > 0.0 {
             self.next_arrival(&run);
         }
         (0..load.readers + load.writers)
-            .for_each(|client| self.events.at(begun, Event::Client(client)));
+            .for_each(|client| self.events.at(begun, Event::Client(self.run, client)));
+        if let Some(rebuild) = &mut self.rebuild {
+            rebuild.goes_on();
+            self.events.at(begun, Event::Rebuild(self.run));
+        }
         if let Some(lost) = self.scenario.lost
-            && self.rebuild.is_none()
+            && !std::mem::replace(&mut self.loses, true)
         {
             self.events
                 .at(begun + Span::from_seconds(lost.after_seconds), Event::Lose);
@@ -375,7 +386,7 @@ impl Simulation {
     fn next_arrival(&mut self, run: &Run) {
         let mean = 1e9 / run.load.per_second;
         let at = self.events.now() + exponential(mean, &mut self.random);
-        self.events.at(at, Event::Comes);
+        self.events.at(at, Event::Comes(self.run));
     }
 
     fn step(&mut self, run: &mut Run) {
@@ -384,15 +395,15 @@ impl Simulation {
         };
         let now = self.events.now();
         match event {
-            Event::Comes if run.begins_more() => {
+            Event::Comes(of) if run.begins_more() && of == self.run => {
                 let reads = self.random.f64() < run.load.reads;
                 self.begin(run, reads, None);
                 self.next_arrival(run);
             }
-            Event::Client(client) if run.begins_more() => {
+            Event::Client(of, client) if run.begins_more() && of == self.run => {
                 self.begin(run, client < run.load.readers, Some(client));
             }
-            Event::Comes | Event::Client(_) => {}
+            Event::Comes(_) | Event::Client(..) => {}
             Event::AtProxy(number) => self.send_parts(number),
             Event::AtNode(number, drive) => {
                 let at = self
@@ -431,7 +442,8 @@ impl Simulation {
                     self.clean(drive);
                 }
             }
-            Event::Rebuild => self.rebuild_next(run),
+            Event::Rebuild(of) if of == self.run => self.rebuild_next(run),
+            Event::Rebuild(_) => {}
             Event::Lose => self.lose(),
         }
     }
@@ -661,7 +673,7 @@ impl Simulation {
         let at = self.network.message(sent);
         run.answer(is_read, request.counts, request.begun, at);
         if let Some(client) = request.client {
-            self.events.at(at, Event::Client(client));
+            self.events.at(at, Event::Client(self.run, client));
         }
     }
 
@@ -791,7 +803,7 @@ impl Simulation {
         };
         let how = (self.part_bytes, lost.bytes_per_second);
         self.rebuild = Some(Rebuild::new(targets, objects, how, now));
-        self.events.at(now, Event::Rebuild);
+        self.events.at(now, Event::Rebuild(self.run));
     }
 
     fn rebuild_next(&mut self, run: &Run) {
@@ -825,7 +837,7 @@ impl Simulation {
         for drive in self.read_from(partition) {
             self.events.at(at, Event::AtDrive(number, drive));
         }
-        self.events.at(next, Event::Rebuild);
+        self.events.at(next, Event::Rebuild(self.run));
     }
 
     fn gathered(&mut self, number: u32) {
@@ -848,12 +860,12 @@ impl Simulation {
         let Some(rebuild) = &mut self.rebuild else {
             return;
         };
-        let waited = rebuild.waits;
+        let goes_on = rebuild.goes_on();
         if rebuild.done(part, now) {
             self.missing[part.partition as usize] = 0;
         }
-        if waited {
-            self.events.at(now, Event::Rebuild);
+        if goes_on {
+            self.events.at(now, Event::Rebuild(self.run));
         }
     }
 }

@@ -23,12 +23,27 @@ struct Segment {
     stopped: bool,
 }
 
+impl Segment {
+    /// Moves the end to `origin`. The oldest blocks leave a buffer of `capacity` blocks for it.
+    fn come_to(&mut self, origin: Pba, capacity: u64) {
+        self.origin = origin;
+        self.from = self.from.max(Pba(origin.0.saturating_sub(capacity)));
+    }
+}
+
 impl LookAhead {
     /// A buffer for this many blocks; 0 switches read-ahead off.
     pub const fn new(capacity_blocks: u64) -> Self {
         Self {
             capacity_blocks,
             segment: None,
+        }
+    }
+
+    /// Gives the buffer another size, which empties it; the same size leaves it as it is.
+    pub const fn set_capacity(&mut self, blocks: u64) {
+        if self.capacity_blocks != blocks {
+            *self = Self::new(blocks);
         }
     }
 
@@ -71,24 +86,22 @@ impl LookAhead {
             };
         }
         mechanics.follow(segment.origin, more);
-        segment.origin = end;
         segment.at = there;
-        segment.from = Pba(segment
-            .from
-            .0
-            .max(end.0.saturating_sub(self.capacity_blocks)));
+        segment.come_to(end, self.capacity_blocks);
         Some(there.max(now))
     }
 
     /// Begins to read ahead from `end`, where a read of blocks from `pba` ended at `at`.
-    pub const fn read(&mut self, pba: Pba, end: Pba, at: Time) {
+    pub fn read(&mut self, pba: Pba, end: Pba, at: Time) {
         if self.capacity_blocks > 0 {
-            self.segment = Some(Segment {
+            let mut segment = Segment {
                 from: pba,
-                origin: end,
+                origin: pba,
                 at,
                 stopped: false,
-            });
+            };
+            segment.come_to(end, self.capacity_blocks);
+            self.segment = Some(segment);
         }
     }
 
@@ -100,7 +113,7 @@ impl LookAhead {
             let track = u64::from(mechanics.geometry().place(segment.origin).track.blocks);
             let turns = now.since(segment.at).seconds() / mechanics.geometry().rotation().seconds();
             let read = ((turns * track as f64) as u64).min(self.capacity_blocks);
-            segment.origin = segment.origin.plus(read);
+            segment.come_to(segment.origin.plus(read), self.capacity_blocks);
             segment.stopped = true;
         }
     }

@@ -4,6 +4,7 @@ use crate::model::Model;
 use crate::random::Random;
 use crate::request::{BLOCK_BYTES, Lba, Request};
 use crate::time::Time;
+use device::rules::ZoneTable;
 use zone::{ZoneDescriptor, ZoneId, ZoneKind};
 
 /// Most bytes of a request, as over NBD.
@@ -43,7 +44,8 @@ impl Order {
 pub struct Workload {
     /// Order of the requests.
     pub order: Order,
-    /// Bytes of a request: whole blocks, at most 32 MiB; random requests begin at multiples of it.
+    /// Bytes of a request: whole blocks, at most 32 MiB; random requests begin at multiples of it. The last write to
+    /// a zone that is written in order may have fewer.
     pub request_bytes: u64,
     /// Limits requests to the first so many bytes of the drive.
     pub size_bytes: Option<u64>,
@@ -83,7 +85,8 @@ pub enum NoRequests {
 /// A run of blocks that requests may go to.
 struct Region {
     first: u64,
-    /// Number of requests that fit in the regions before this one.
+    blocks: u64,
+    /// Number of requests in the regions before this one.
     before: u64,
 }
 
@@ -94,7 +97,7 @@ pub struct Requests {
     blocks: u64,
     /// Regions for requests: a drive with zones may have gaps between them.
     extents: Vec<Region>,
-    /// Number of requests that fit in the regions.
+    /// Number of requests in the regions.
     slots: u64,
     /// Number of requests returned so far.
     made: u64,
@@ -118,13 +121,21 @@ impl Requests {
             let bytes = model.blocks() * BLOCK_BYTES;
             return Err(NoRequests::Beyond { bytes });
         }
+        // A zone that stays open takes the place of another: the last write to it is as short as it has to be.
+        let fills = workload.order == Order::Write && model.zones().is_some_and(is_strict);
         let mut slots = 0;
         let mut extents = Vec::new();
         for (first, length) in places(workload.order, model)? {
-            let fit = length.min(behind.saturating_sub(first)) / blocks;
+            let room = length.min(behind.saturating_sub(first));
+            let fit = if fills && room == length {
+                room.div_ceil(blocks)
+            } else {
+                room / blocks
+            };
             if fit > 0 {
                 extents.push(Region {
                     first,
+                    blocks: room,
                     before: slots,
                 });
             }
@@ -143,11 +154,13 @@ impl Requests {
         })
     }
 
-    /// First block of the `slot`-th request in order.
-    fn place(&self, slot: u64) -> u64 {
+    /// First block of the `slot`-th request in order, and number of its blocks.
+    fn place(&self, slot: u64) -> (Lba, u32) {
         let behind = self.extents.partition_point(|extent| extent.before <= slot);
         let extent = &self.extents[behind - 1];
-        extent.first + (slot - extent.before) * self.blocks
+        let at = (slot - extent.before) * self.blocks;
+        let blocks = self.blocks.min(extent.blocks - at);
+        (Lba(extent.first + at), blocks as u32)
     }
 }
 
@@ -159,7 +172,7 @@ fn places(order: Order, model: &dyn Model) -> Result<Vec<(u64, u64)>, NoRequests
     };
     let geometry = zones.geometry();
     let all = zones.report(ZoneId(0), geometry.zone_count);
-    let strict = geometry.sequential_kind == ZoneKind::SequentialWriteRequired;
+    let strict = is_strict(zones);
     if strict {
         check(order, &all)?;
     }
@@ -174,6 +187,10 @@ fn places(order: Order, model: &dyn Model) -> Result<Vec<(u64, u64)>, NoRequests
         (first, (to - from) / BLOCK_BYTES)
     };
     Ok(all.iter().map(place).collect())
+}
+
+fn is_strict(zones: &ZoneTable) -> bool {
+    zones.geometry().sequential_kind == ZoneKind::SequentialWriteRequired
 }
 
 /// Checks that zones that are written in order allow the order of the workload.
@@ -198,7 +215,7 @@ impl Iterator for Requests {
             Order::RandomRead | Order::RandomWrite => self.random.below(self.slots),
         };
         self.made += 1;
-        let (first, blocks) = (Lba(self.place(slot)), self.blocks as u32);
+        let (first, blocks) = self.place(slot);
         Some(match self.order {
             Order::Read | Order::RandomRead => Request::read(first, blocks),
             Order::Write | Order::RandomWrite => Request::write(first, blocks),

@@ -48,8 +48,9 @@ impl Log {
 
     /// Length of a number of blocks on the medium, as time and as blocks.
     pub fn length(&self, blocks: u64, rotation: Span) -> (Span, u64) {
-        let nanos = rotation.nanos() * blocks / (2 * u64::from(self.half_track_blocks));
-        (Span::from_nanos(nanos), blocks)
+        let track = 2 * u128::from(self.half_track_blocks);
+        let nanos = u128::from(rotation.nanos()) * u128::from(blocks) / track;
+        (Span::from_nanos(nanos as u64), blocks)
     }
 
     /// Length of a number of half tracks on the medium, as time and as blocks.
@@ -155,5 +156,19 @@ impl Log {
                 |p: &&super::extents::Piece| p.cached.is_some_and(|e| e.entry == self.oldest);
             pieces.iter().find(mine).map(|piece| piece.lba)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A turn of an hour and all half tracks that there can be.
+    #[test]
+    fn no_profile_has_too_long_a_log() {
+        let hour = Span::from_seconds(3_600.0);
+        let log = Log::new(u32::MAX, 1 << 19);
+        let (time, _) = log.half_tracks(1 << 20, hour);
+        assert_eq!(time.nanos(), hour.nanos() << 19);
     }
 }
