@@ -127,11 +127,22 @@ impl BlueFs {
         result
     }
 
-    /// Writes out the tails of all files, also after one of them has failed, and returns the first error.
+    /// Writes out the tails of all files, also after one of them has failed, and returns the first error. Waits for
+    /// writes in flight, which may have emptied a tail and not registered its bytes yet.
     fn write_tails(&self) -> Result<()> {
-        let has_tail = |node: &&Arc<Node>| !node.body.read().tail.is_empty();
-        let mut tails =
-            self.writers(|names| names.nodes.values().filter(has_tail).cloned().collect());
+        // The tail first: where a write has emptied it, its writer is seen.
+        let may_be_written = |node: &&Arc<Node>| {
+            let has_tail = !node.body.read().tail.is_empty();
+            has_tail || node.writers.load(Ordering::Acquire) > 0
+        };
+        let mut tails = self.writers(|names| {
+            names
+                .nodes
+                .values()
+                .filter(may_be_written)
+                .cloned()
+                .collect()
+        });
         tails
             .iter_mut()
             .map(Writer::close_at_the_end)

@@ -230,7 +230,8 @@ impl Writer {
     }
 
     /// Fails once an unmount has begun, for all but its own writers. The caller holds the file's `writing` or its body:
-    /// what it appends or notes before the unmount begins is then found by the unmount.
+    /// what it appends or notes before the unmount begins is then found by the unmount, which also takes the `writing`
+    /// of every file with writers.
     fn check_not_closing(&self) -> Result<()> {
         match self.shared().closing.load(Ordering::Acquire) && !self.is_last {
             true => Err(Error::Unmounted),
