@@ -299,15 +299,22 @@ impl Shared {
         piece: &Piece,
         truncates: u32,
     ) -> Result<Option<Vec<u8>>, MoveError> {
-        let Some((copy, whole)) = right_copy(&*self.device, piece) else {
-            return Ok(combined(&*self.device, piece));
+        let (copy, whole) = match right_copy(&*self.device, piece) {
+            Some((copy, whole)) => (Some(copy), whole),
+            None => match combined(&*self.device, piece) {
+                Some(whole) => (None, whole),
+                None => return Ok(None),
+            },
         };
         // As long as the file has the piece, the zone is not reset.
         let _state = self.state.lock();
         if !has_still(node, truncates) {
             return Err(MoveError::Changed);
         }
-        self.device.turn_to(piece.at.zone, copy);
+        match copy {
+            Some(copy) => self.device.turn_to(piece.at.zone, copy),
+            None => self.device.set_damaged(piece.at.zone),
+        }
         Ok(Some(whole))
     }
 
@@ -396,7 +403,9 @@ impl Shared {
         if *used == 0 && appender::is_of_limit(error) {
             drop(used);
             // Another user of the drive has more active zones than its share, so the file system uses fewer.
-            return self.state.lock().return_unused(slot);
+            let mut state = self.state.lock();
+            self.cut_budget(&mut state);
+            return state.return_unused(slot);
         }
         self.close(slot, used);
         self.notice(error);
@@ -418,4 +427,4 @@ fn has_still(node: &Node, truncates: u32) -> bool {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

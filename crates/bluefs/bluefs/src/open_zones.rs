@@ -15,18 +15,29 @@ impl Shared {
     /// How many data zones may be open at once: at least two less those that wait for a reset, and 16 if the drive has
     /// no limit.
     pub fn slot_budget(&self, state: &State) -> usize {
-        // The journal counts even while it is in a conventional zone, because the next one may not be.
-        let journal = 1;
-        let rings = state.rings.active_zones(self.device.geometry());
-        let Some(quota) = self.pool.active_quota(Owner::BlueFs) else {
+        let Some(quota) = self.slot_quota(state) else {
             return 16;
         };
-        let each = self.copies as usize;
-        let budget = (quota as usize).saturating_sub(rings) / each;
-        let budget = budget.saturating_sub(journal + state.budget_cut);
+        let budget = quota.saturating_sub(state.budget_cut);
         // Zones that wait for a reset are active until it is done.
         let waiting = state.zones.count(Stage::is_active_until_reset);
         budget.max(2).saturating_sub(waiting as usize)
+    }
+
+    /// How many data zones BlueFS's share of the active zones is enough for; `None` if the drive has no limit.
+    fn slot_quota(&self, state: &State) -> Option<usize> {
+        // The journal counts even while it is in a conventional zone, because the next one may not be.
+        let journal = 1;
+        let rings = state.rings.active_zones(self.device.geometry());
+        let quota = self.pool.active_quota(Owner::BlueFs)? as usize;
+        let each = self.copies as usize;
+        Some((quota.saturating_sub(rings) / each).saturating_sub(journal))
+    }
+
+    /// Opens one zone fewer from now on, but not fewer than two: the drive has refused to open one.
+    pub fn cut_budget(&self, state: &mut State) {
+        let most = self.slot_quota(state).unwrap_or(0).saturating_sub(2);
+        state.budget_cut = most.min(state.budget_cut + 1);
     }
 
     /// A slot for a writer, if `kept` empty zones are left to others; `None` if space has to be made first.
@@ -134,5 +145,28 @@ impl Shared {
         }
         let free_zones = self.available(&self.state.lock());
         Err(Error::NoSpace { free_zones })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::evacuate::tests::mounted_on;
+    use crate::ready::Outcome;
+
+    #[test]
+    fn each_round_of_resets_gives_one_zone_of_the_budget_back() {
+        let (_drive, fs) = mounted_on(0, 14, 1);
+        let mut state = fs.shared.state.lock();
+        let full = fs.shared.slot_budget(&state);
+        assert!(full > 5, "{full}");
+        (0..2 * full).for_each(|_| fs.shared.cut_budget(&mut state));
+        for budget in 2..6 {
+            assert_eq!(fs.shared.slot_budget(&state), budget);
+            let resets = Outcome {
+                empty: vec![state.superblock.spare_zone; 2],
+                broken: Vec::new(),
+            };
+            fs.shared.recycle(&mut state, resets).unwrap();
+        }
     }
 }

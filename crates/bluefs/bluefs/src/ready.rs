@@ -249,7 +249,7 @@ impl Shared {
             }
             self.retire(zone, unreset.broken);
         }
-        for zone in resets.empty {
+        if !resets.empty.is_empty() {
             // The drive may allow another active zone by now.
             state.budget_cut = state.budget_cut.saturating_sub(1);
             if zone == state.superblock.spare_zone {
@@ -270,6 +270,8 @@ impl Shared {
         while let Some(zone) = state
             .zones
             .least_ready(self.pool.prefers_conventional())
+        }
+        for zone in resets.empty {
             .filter(|zone| is_too_much(state, *zone))
         {
             state.zones.give(zone, state.next_batch)?;

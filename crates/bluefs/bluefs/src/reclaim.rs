@@ -130,7 +130,7 @@ impl Shared {
     pub fn leave_an_open_zone(&self) -> Result<bool> {
         let left = {
             let mut state = self.state.lock();
-            state.budget_cut += 1;
+            self.cut_budget(&mut state);
             let partly = |slot: &Slot| slot.used() > 0 && slot.used() < slot.capacity;
             let open = state.zones.opened().filter(|o| partly(&o.slot));
             let left = open.min_by_key(|o| (o.writers, o.slot.capacity - o.slot.used()));

@@ -38,8 +38,8 @@ pub(crate) struct State {
     pub next_batch: u64,
     /// Batches up to this one are durable.
     pub durable_batch: u64,
-    /// Zones by which the budget of open zones is reduced: one for each zone that the drive refused to open, less one
-    /// for each reset since then.
+    /// Zones by which the budget of open zones is reduced: one for each zone that the drive refused to open, down to a
+    /// budget of two, less one for each round of resets since then.
     pub budget_cut: usize,
     pub snapshot_bytes: u64,
     /// Bytes by which renames of directories have made a snapshot longer than the journal and the recorded changes.
@@ -114,10 +114,8 @@ impl State {
         never(self.zones.remove(zone, inode, extents, blocks, batch));
     }
 
-    /// Returns the zone of a slot that the drive refused to open, and lowers the budget of open zones until the next
-    /// reset. False if another writer has written to it meanwhile.
+    /// Returns the zone of a slot that the drive refused to open. False if another writer has written to it meanwhile.
     pub fn return_unused(&mut self, slot: &Arc<Slot>) -> bool {
-        self.budget_cut += 1;
         self.zones.return_unused(slot).is_ok()
     }
 

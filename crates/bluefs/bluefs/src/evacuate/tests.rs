@@ -2,8 +2,8 @@
 
 use crate::slot::{Class, Slot};
 use crate::{BlueFs, Error, FormatOptions, MountOptions, Role, Writer};
-use device::MemoryDrive;
 use device::faults::{Fault, Faults, Plan};
+use device::{MemoryDrive, ZonedDevice};
 use runtime::Runtime;
 use runtime::sync::Mutex;
 use std::sync::Arc;
@@ -17,35 +17,44 @@ fn mount(drive: Arc<Faults<MemoryDrive>>) -> BlueFs {
     BlueFs::mount_alone(drive, options).unwrap()
 }
 
-fn mounted() -> (Arc<Faults<MemoryDrive>>, BlueFs) {
+pub(crate) fn mounted() -> (Arc<Faults<MemoryDrive>>, BlueFs) {
+    mounted_on(0, 0, 1)
+}
+
+/// On a drive of forty zones of 24 KiB.
+pub(crate) fn mounted_on(
+    conventional_zones: u32,
+    max_active_zones: u32,
+    copies: u32,
+) -> (Arc<Faults<MemoryDrive>>, BlueFs) {
     let geometry = Geometry {
         block_size: 512,
         zone_size: 32 << 10,
         zone_capacity: 24 << 10,
         zone_count: 40,
-        conventional_zones: 0,
+        conventional_zones,
         conventional_parts: 1,
         sequential_kind: ZoneKind::SequentialWriteRequired,
-        max_open_zones: 0,
-        max_active_zones: 0,
+        max_open_zones: max_active_zones,
+        max_active_zones,
         max_append_bytes: 0,
     };
     let drive = Arc::new(Faults::new(MemoryDrive::new(geometry).unwrap()));
     let options = FormatOptions {
         uuid: [3; 16],
         role: Role::Alone,
-        copies: 1,
+        copies,
         force: false,
     };
     BlueFs::format(&*drive, &options).unwrap();
     (drive.clone(), mount(drive))
 }
 
-fn zone_of(fs: &BlueFs, path: &str) -> ZoneId {
+pub(crate) fn zone_of(fs: &BlueFs, path: &str) -> ZoneId {
     fs.extents(path).unwrap()[0].at.zone
 }
 
-fn append(file: &mut Writer) -> Result<(), Error> {
+pub(crate) fn append(file: &mut Writer) -> Result<(), Error> {
     file.append(&[7; 90])?;
     file.sync()
 }
@@ -94,4 +103,29 @@ fn a_zone_that_the_table_does_not_take_back_is_left_to_its_writer_to_release() {
     };
     let slot = Arc::new(Slot::new(zone, Class::Short, 24 << 10, 0, 1, 1));
     assert!(!fs.shared.abandon(&slot, &refused));
+}
+
+/// Otherwise nobody would know of it until the next scrub, if the move fails.
+#[test]
+fn a_zone_whose_piece_was_put_together_from_both_copies_counts_as_damaged() {
+    let (drive, fs) = mounted_on(0, 0, 2);
+    let mut file = fs.create("/1.sst").unwrap();
+    file.append(&[7; 2000]).unwrap();
+    file.sync().unwrap();
+    drop(file);
+    let zone = zone_of(&fs, "/1.sst");
+    fs.shared.close_zones(&|closed| closed == zone).unwrap();
+    let copies = fs.shared.device.copies_of(zone).unwrap();
+    let g = drive.geometry().clone();
+    for (block, copy) in copies.into_iter().enumerate() {
+        let mut bytes = vec![0; g.capacity(copy) as usize];
+        drive.read(g.start(copy), &mut bytes).unwrap();
+        bytes[block * 512] ^= 1;
+        drive.reset(copy).unwrap();
+        drive.write(g.start(copy), &bytes).unwrap();
+    }
+    assert!(fs.shared.device.damaged().is_empty());
+    fs.shared.evacuate(zone, 0, &|| false, &mut 0).unwrap();
+    assert_ne!(zone_of(&fs, "/1.sst"), zone);
+    assert!(fs.shared.device.damaged().contains(&zone));
 }
