@@ -2,7 +2,7 @@
 
 use crate::format::journal::{DecodedFrame, FrameHeader, decode_frame, decode_header};
 use crate::format::operation::JournalOperation;
-use crate::journal::{Journal, first_header};
+use crate::journal::{Journal, first_header, has_possible_extents};
 use crate::marks::{Found, search_by, search_end};
 use crate::mirror::Mirror;
 use crate::namespace::Namespace;
@@ -59,6 +59,10 @@ pub(crate) fn frames_behind(
             let DecodedFrame::Whole(operations, sum) = decode_frame(&frame) else {
                 return;
             };
+            // The journal ends there as well: the frame counts as missing.
+            if !operations.iter().all(|op| has_possible_extents(g, op)) {
+                return;
+            }
             let place = header.place;
             if place.epoch == journal.epoch && place.sequence >= journal.next_frame {
                 for operation in &operations {

@@ -69,6 +69,8 @@ pub(crate) struct Journal {
     pub bytes: u64,
     /// A zone taken to continue in that no frame names yet.
     pub next: Option<ZoneId>,
+    /// A journal that was read ends at a whole frame with a zone or an extent that cannot be.
+    pub ends_at_impossible: bool,
 }
 
 impl Journal {
@@ -83,6 +85,7 @@ impl Journal {
             used: 0,
             bytes: 0,
             next: None,
+            ends_at_impossible: false,
         }
     }
 
@@ -223,6 +226,7 @@ impl Journal {
             });
             let is_possible = operations.iter().all(|op| has_possible_extents(g, op));
             if !pairs || !is_possible || next.is_some_and(|z| z.0 >= g.zone_count) {
+                journal.ends_at_impossible = true;
                 return Ok(journal);
             }
             if let Some(header) = decode_header(&frame) {
@@ -321,7 +325,7 @@ fn written(device: &dyn ZonedDevice, zone: ZoneId) -> Result<u64> {
 
 /// Whether the extents that an operation names end within their files and zones, however they were checksummed. Zones
 /// that the drive does not have are refused when they are claimed.
-fn has_possible_extents(g: &Geometry, operation: &JournalOperation) -> bool {
+pub(crate) fn has_possible_extents(g: &Geometry, operation: &JournalOperation) -> bool {
     let (JournalOperation::Extend { extents, .. } | JournalOperation::Move { extents, .. }) =
         operation
     else {

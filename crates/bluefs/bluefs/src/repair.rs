@@ -257,3 +257,27 @@ fn is_right_in(device: &dyn Mirror, node: &Node, piece: &Piece, copy: ZoneId) ->
     // 0 stands for a piece that was truncated and whose checksum is not known.
     Ok(piece.checksum == 0 || crc32c(&blocks[..piece.length as usize]) == piece.checksum)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evacuate::tests::{append, mounted};
+
+    /// Only a wrong journal names it, and no memory has room for it.
+    #[test]
+    fn a_piece_that_no_zone_has_room_for_is_wrong_and_not_read() {
+        let (_drive, fs) = mounted();
+        let mut file = fs.create("/1.sst").unwrap();
+        append(&mut file).unwrap();
+        let node = fs.shared.state.lock().names.node("/1.sst").unwrap();
+        let mut piece = node.body.read().pieces[0];
+        let device = &*fs.shared.device;
+        let right = is_right_in(device, &node, &piece, piece.at.zone);
+        assert!(matches(device, &piece).unwrap() && right.unwrap());
+        for length in [1 << 60, u64::MAX] {
+            piece.length = length;
+            let right = is_right_in(device, &node, &piece, piece.at.zone);
+            assert!(!matches(device, &piece).unwrap() && !right.unwrap());
+        }
+    }
+}

@@ -155,7 +155,8 @@ fn replay(
         marks.hear(epoch, journal.durable);
         // While the copy that led here is still the one read. A pass that stopped before missing data ends at a whole
         // frame, which is no damage.
-        if stop == u64::MAX && journal_lacks(device, &journal).is_some() {
+        let is_damaged = || journal.ends_at_impossible || journal_lacks(device, &journal).is_some();
+        if stop == u64::MAX && is_damaged() {
             marks.hear(epoch, journal.next_frame + 1);
         }
         // After the journal's replay, which registers the pairs of zones.

@@ -1,7 +1,7 @@
 //! Journal frames are damaged, one at a time. A repair carries out the frames after it: only what the damaged frame
 //! held is lost, and zones that may have changed their owner in it are left alone.
 
-use crate::support::{assert_clean, format, geometry, mount, mount_in, pool, put, read};
+use crate::support::{assert_clean, format, geometry, mount, pool, put, read};
 use bluefs::format::journal::{DecodedFrame, MAGIC, decode_frame, decode_header, encode_frame};
 use bluefs::format::operation::{ExtentEntry, JournalOperation};
 use bluefs::{BlueFs, Error, Loss, MountOptions, Role};
@@ -244,9 +244,9 @@ fn a_zone_that_was_given_away_is_left_alone() {
     }
 }
 
-/// Its checksums are right, so that only its extent tells that it cannot be true.
-#[test]
-fn an_extent_that_no_zone_has_room_for_is_reported_and_not_read() {
+/// A drive with a file of 700 bytes, whose journal ends with a whole frame that gives the file an extent which no zone
+/// has room for, and with `behind` with another frame, which says that this one is durable.
+fn with_an_impossible_extent(behind: bool) -> Arc<MemoryDrive> {
     let device = drive(0);
     let g = device.geometry().clone();
     let fs = mount(device.clone()).unwrap();
@@ -264,7 +264,7 @@ fn an_extent_that_no_zone_has_room_for_is_reported_and_not_read() {
     let extent = ExtentEntry {
         file_offset: 700,
         at: ZoneAddress::new(zone, BLOCK),
-        length: 1 << 60,
+        length: u64::MAX,
         checksum: 1,
     };
     let extend = JournalOperation::Extend {
@@ -272,11 +272,10 @@ fn an_extent_that_no_zone_has_room_for_is_reported_and_not_read() {
         modified_micros: 1,
         extents: vec![extent],
     };
-    // The frame behind it says that it is durable.
     let next = JournalOperation::NextInode { inode: 9 };
     let mut place = header.place;
     let (mut at, mut previous) = (at, previous);
-    for operation in [extend, next] {
+    for operation in [extend, next].into_iter().take(1 + usize::from(behind)) {
         place.sequence += 1;
         place.previous = previous;
         at.offset += BLOCK;
@@ -286,10 +285,17 @@ fn an_extent_that_no_zone_has_room_for_is_reported_and_not_read() {
         device.write(g.absolute(at), &frame).unwrap();
         previous = sum;
     }
-    let fs = mount_in(device.clone(), pool(&*device), true).unwrap();
-    let report = fs.check(true).unwrap();
-    let outside = "extent behind the end of its zone";
-    assert_eq!(report.errors.get(outside), Some(&1), "{:?}", report.details);
-    let scrubbed = fs.scrub(&mut |_| true).unwrap().unwrap();
-    assert_eq!(scrubbed.lost, ["/1.sst"]);
+    device
+}
+
+/// Its checksums are right, so that only its extent tells that it cannot be true.
+#[test]
+fn a_frame_with_an_impossible_extent_is_damage_and_costs_the_file_nothing() {
+    for behind in [true, false] {
+        let device = with_an_impossible_extent(behind);
+        let (lost, fs) = repaired(&device);
+        assert_eq!(read(&fs, "/1.sst").unwrap(), [1; 700], "{behind}");
+        let of_file = lost.iter().find(|loss| loss.path == "/1.sst");
+        assert!(of_file.is_none(), "{lost:?}");
+    }
 }
