@@ -179,29 +179,46 @@ impl BlueFs {
     /// directory). Atomic; durable after [`Self::sync_metadata`].
     pub fn rename(&self, from: &str, to: &str) -> Result<()> {
         let (from, to) = (normal(from)?, normal(to)?);
+        for _ in 0..self.shared.device.geometry().zone_count {
+            if self.rename_in_room(&from, &to)? {
+                return Ok(());
+            }
+            if !self.shared.make_space()? {
+                break;
+            }
+        }
+        Err(Error::NoSpace { free_zones: 0 })
+    }
+
+    /// False if space has to be made first for the longer paths below a directory.
+    fn rename_in_room(&self, from: &str, to: &str) -> Result<bool> {
         let mut state = if to.len() > from.len() {
             self.growable()?
         } else {
             self.writable()?
         };
-        require_parent(&state, &to)?;
-        if state.names.directories.contains(&from) {
-            let taken = state.names.names.contains_key(&to) || !children_free(&state, &to);
+        require_parent(&state, to)?;
+        let path = to.to_owned();
+        if state.names.directories.contains(from) {
+            let taken = state.names.names.contains_key(to) || !children_free(&state, to);
             if taken || to.starts_with(&format!("{from}/")) {
-                return Err(Error::Exists { path: to });
+                return Err(Error::Exists { path });
             }
-            if to.len() + state.names.depth_below(&from) > MAX_PATH {
-                return Err(Error::BadPath { path: to });
+            if to.len() + state.names.depth_below(from) > MAX_PATH {
+                return Err(Error::BadPath { path });
             }
-            self.shared.grow_names(&mut state, &from, &to)?;
+            if !self.shared.grow_names(&mut state, from, to) {
+                return Ok(false);
+            }
         } else {
-            state.names.node(&from)?;
-            if state.names.is_directory(&to) {
-                return Err(Error::IsDirectory { path: to });
+            state.names.node(from)?;
+            if state.names.is_directory(to) {
+                return Err(Error::IsDirectory { path });
             }
         }
+        let (from, to) = (from.to_owned(), path);
         state.operate(JournalOperation::Rename { from, to });
-        Ok(())
+        Ok(true)
     }
 
     /// Gives a file another name, which must not exist.

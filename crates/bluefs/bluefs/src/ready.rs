@@ -51,25 +51,32 @@ impl Shared {
 
     /// Zones that a snapshot takes, at least one.
     pub fn zones_of_snapshot(&self, state: &State) -> u64 {
+        let length = self.snapshot_length(state);
+        length
+            .div_ceil(self.device.geometry().least_capacity())
+            .max(1)
+    }
+
+    /// Upper bound of the bytes that a snapshot takes.
+    fn snapshot_length(&self, state: &State) -> u64 {
         let g = self.device.geometry();
         // A snapshot is no larger than the journal plus the recorded changes, and grows no faster, but for renames of
         // directories.
         let bytes =
             |pending: usize| state.journal.bytes + state.names_grown + pending as u64 * PENDING;
-        if bytes(state.pending.len()) + u64::from(g.block_size) <= g.least_capacity() {
-            return 1;
+        let least = bytes(state.pending.len()) + u64::from(g.block_size);
+        if least <= g.least_capacity() {
+            return least;
         }
         let (epoch, before, length) = state.snapshot_length.get();
         let grown = bytes(state.pending.len()).saturating_sub(before);
-        let length = if epoch == state.journal.epoch && grown <= g.least_capacity() / 2 {
-            length + grown
-        } else {
-            let length = Journal::length_of(g, &self.snapshot(state));
-            let known = (state.journal.epoch, bytes(0), length);
-            state.snapshot_length.set(known);
-            length
-        };
-        length.div_ceil(g.least_capacity()).max(1)
+        if epoch == state.journal.epoch && grown <= g.least_capacity() / 2 {
+            return length + grown;
+        }
+        let length = Journal::length_of(g, &self.snapshot(state));
+        let known = (state.journal.epoch, bytes(0), length);
+        state.snapshot_length.set(known);
+        length
     }
 
     /// Makes sure that names may be added, which takes zones of the journal only; [`Error::NoSpace`] if it has none.
@@ -88,28 +95,39 @@ impl Shared {
         Err(Error::NoSpace { free_zones: 0 })
     }
 
-    /// Makes sure that a directory may be renamed, which changes all paths below it: a snapshot with the longer paths
-    /// must find zones. Notes the bytes by which it grows.
-    pub fn grow_names(&self, state: &mut State, from: &str, to: &str) -> Result<()> {
+    /// Whether a directory may be renamed, which changes all paths below it: a snapshot with the longer paths must find
+    /// zones. If so, notes the bytes by which it grows.
+    pub fn grow_names(&self, state: &mut State, from: &str, to: &str) -> bool {
         let longer = to.len().saturating_sub(from.len());
         if longer == 0 {
-            return Ok(());
+            return true;
         }
-        let mut after = state.names.clone();
-        let below = after.below(from).count() as u64;
-        let (from, to) = (from.to_owned(), to.to_owned());
-        after.apply(&JournalOperation::Rename { from, to });
-        let g = self.device.geometry();
-        let length = Journal::length_of(g, &self.snapshot_of(&after));
-        let zones = length.div_ceil(g.least_capacity()).max(1);
-        let kept = kept_for(zones, state.journal.zones.len());
-        let free_zones = self.empty_zones(state).saturating_sub(kept);
-        if zones > 1 && free_zones <= 1 {
-            return Err(Error::NoSpace { free_zones });
-        }
+        let below = state.names.below(from).count() as u64;
         // Twice, because long paths fill the frames less well.
-        state.names_grown += 2 * (below + 1) * longer as u64;
-        Ok(())
+        let grown = 2 * (below + 1) * longer as u64;
+        let capacity = self.device.geometry().least_capacity();
+        let finds_room = |state: &State, length: u64| {
+            let zones = length.div_ceil(capacity).max(1);
+            let kept = kept_for(zones, state.journal.zones.len());
+            zones == 1 || self.empty_zones(state).saturating_sub(kept) > 1
+        };
+        let estimate = self.snapshot_length(state) + grown;
+        // In more zones than one, frames may leave up to half of each unused.
+        let estimate = estimate * if estimate > capacity { 2 } else { 1 };
+        if !finds_room(state, estimate) {
+            let mut after = state.names.clone();
+            let (from, to) = (from.to_owned(), to.to_owned());
+            after.apply(&JournalOperation::Rename { from, to });
+            let length = Journal::length_of(self.device.geometry(), &self.snapshot_of(&after));
+            if !finds_room(state, length) {
+                return false;
+            }
+            let bytes = state.journal.bytes + state.names_grown + grown;
+            let known = (state.journal.epoch, bytes, length);
+            state.snapshot_length.set(known);
+        }
+        state.names_grown += grown;
+        true
     }
 
     /// Takes the next zone for the current journal, but none that its successor needs.
@@ -252,6 +270,8 @@ impl Shared {
         if !resets.empty.is_empty() {
             // The drive may allow another active zone by now.
             state.budget_cut = state.budget_cut.saturating_sub(1);
+        }
+        for zone in resets.empty {
             if zone == state.superblock.spare_zone {
                 continue;
             }
@@ -270,8 +290,6 @@ impl Shared {
         while let Some(zone) = state
             .zones
             .least_ready(self.pool.prefers_conventional())
-        }
-        for zone in resets.empty {
             .filter(|zone| is_too_much(state, *zone))
         {
             state.zones.give(zone, state.next_batch)?;
@@ -286,4 +304,30 @@ fn kept_for(zones: u64, held: usize) -> u32 {
     let more = zones - 1;
     let needed = more.max((2 * more).saturating_sub(held as u64 - 1));
     needed.saturating_sub(1) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::evacuate::tests::mounted;
+
+    #[test]
+    fn a_rename_for_which_there_is_ample_room_encodes_no_snapshot() {
+        let (_drive, fs) = mounted();
+        fs.create_directory("/d").unwrap();
+        for n in 0..100 {
+            drop(fs.create(&format!("/d/{n}")).unwrap());
+        }
+        fs.sync_metadata().unwrap();
+        let snapshot_length = || fs.shared.state.lock().snapshot_length.get();
+        let before = snapshot_length();
+        let mut state = fs.shared.state.lock();
+        assert!(fs.shared.grow_names(&mut state, "/d", &"/d".repeat(60)));
+        drop(state);
+        assert_eq!(snapshot_length(), before);
+        // This one may have none: only what a snapshot takes tells.
+        let mut state = fs.shared.state.lock();
+        assert!(fs.shared.grow_names(&mut state, "/d", &"/d".repeat(1000)));
+        drop(state);
+        assert!(snapshot_length().2 > 200_000);
+    }
 }

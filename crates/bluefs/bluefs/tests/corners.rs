@@ -10,7 +10,7 @@ use std::time::Duration;
 use zone::{ByteOffset, ZoneCommand, ZoneCondition, ZoneId};
 
 #[test]
-fn a_log_that_is_cut_by_its_name_goes_on_in_its_open_writer() {
+fn a_log_that_is_truncated_by_its_name_goes_on_in_its_open_writer() {
     let device = formatted(geometry(40, 0, 0));
     let fs = mount(device.clone()).unwrap();
     let mut log = fs.create("/000001.log").unwrap();
@@ -272,7 +272,30 @@ fn a_directory_gets_a_longer_name_only_if_a_mount_has_room_for_it() {
 }
 
 #[test]
-fn what_is_left_of_an_extent_that_was_cut_is_scrubbed() {
+fn a_directory_gets_a_longer_name_in_zones_that_wait_for_a_reset() {
+    let fs = mount(formatted(geometry(40, 0, 0))).unwrap();
+    fs.create_directory("/d").unwrap();
+    for n in 0..100 {
+        fs.create(&format!("/d/{n}")).unwrap();
+    }
+    fs.sync_metadata().unwrap();
+    let mut files = Vec::new();
+    loop {
+        let path = format!("/{}.sst", files.len());
+        if write(&fs, &path, &[1; 20_000]).is_err() {
+            break;
+        }
+        files.push(path);
+    }
+    for path in files {
+        fs.delete(&path).unwrap();
+    }
+    fs.rename("/d", &format!("/{}", "x".repeat(400))).unwrap();
+    assert_clean(&fs);
+}
+
+#[test]
+fn what_is_left_of_a_truncated_extent_is_scrubbed() {
     let device = Arc::new(Faults::new(formatted(geometry(40, 0, 0))));
     let fs = mount(device.clone()).unwrap();
     write(&fs, "/a.sst", &[1; 5000]).unwrap();
