@@ -169,12 +169,18 @@ impl Shared {
         let is_rescue = self.failing.contains(zone) || self.device.damaged().contains(&zone);
         for node in self.nodes_in(zone) {
             if node.kind == Kind::Log {
-                // One segment at a time, until the log has none in this zone.
+                // One segment at a time, until the log has none in this zone but those passed over.
+                let mut passed = 0;
                 while !stop() {
-                    let moved = self.move_segment(&node, zone, kept, written);
-                    if !self.go_on_after(moved, zone)? {
+                    let moved = self.move_segment(&node, zone, passed, kept, written);
+                    let is_unreadable = matches!(moved, Err(MoveError::Source(_)));
+                    if self.go_on_after(moved, zone)? {
+                        continue;
+                    }
+                    if !is_rescue || !is_unreadable {
                         break;
                     }
+                    passed += 1;
                 }
                 continue;
             }

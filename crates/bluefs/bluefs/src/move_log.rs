@@ -133,12 +133,13 @@ impl Shared {
         Ok(Some(record))
     }
 
-    /// Moves the first segment of a log that lies in `zone`. False if there is none, if the zone is open, or if the log
-    /// was truncated, removed or moved meanwhile.
+    /// Moves the first segment of a log that lies in `zone`, behind as many as are to be passed over. False if there is
+    /// none, if the zone is open, or if the log was truncated, removed or moved meanwhile.
     pub fn move_segment(
         &self,
         node: &Node,
         zone: ZoneId,
+        passed: usize,
         kept: u32,
         written: &mut u64,
     ) -> Result<bool, MoveError> {
@@ -149,8 +150,9 @@ impl Shared {
                 return Ok(false);
             }
             let body = node.body.read();
-            let here = |s: &Segment| s.at.zone == zone;
-            let Some(index) = body.segments.iter().position(here) else {
+            let segments = body.segments.iter().enumerate();
+            let mut here = segments.filter(|(_, segment)| segment.at.zone == zone);
+            let Some((index, _)) = here.nth(passed) else {
                 return Ok(false);
             };
             let range = range_of(&body, index);

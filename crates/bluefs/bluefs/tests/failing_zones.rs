@@ -125,6 +125,35 @@ fn what_cannot_be_read_keeps_nothing_else_in_a_zone_that_may_be_lost() {
     assert!(!fs.clean_ahead().unwrap(), "it is not tried again");
 }
 
+#[test]
+fn a_part_of_a_log_that_cannot_be_read_keeps_no_later_part_in_a_zone_that_may_be_lost() {
+    let device = formatted(0, 0);
+    let fs = mount(device.clone()).unwrap();
+    let mut log = fs.create("/000001.log").unwrap();
+    for size in [900, 800] {
+        log.append(&[1; 900]).unwrap();
+        log.sync().unwrap();
+        log.truncate(size).unwrap();
+    }
+    log.append(&[2; 900]).unwrap();
+    log.close().unwrap();
+    fs.sync_metadata().unwrap();
+    assert!(fs.close_sequential_zones().unwrap());
+    let zone = zones_of(&fs, "/000001.log")[0];
+    device.break_zone(zone, ZoneCondition::ReadOnly);
+    assert_eq!(fs.damaged_files().unwrap(), []);
+    let fault = Fault::Io(std::io::ErrorKind::Other);
+    device.add(Plan::at(ZoneCommand::Read, 1, fault).in_zone(zone));
+    fs.clean_ahead().unwrap();
+    device.clear();
+    let places = fs.extents("/000001.log").unwrap();
+    let (first, last) = (places.first().unwrap(), places.last().unwrap());
+    assert_eq!(first.at.zone, zone);
+    assert_ne!(last.at.zone, zone);
+    let found = read(&fs, "/000001.log").unwrap();
+    assert!(found == [vec![1; 800], vec![2; 900]].concat());
+}
+
 fn names_file_and_zone(error: &Error, path: &str, zone: ZoneId) {
     let Error::ZoneLost {
         path: found,
