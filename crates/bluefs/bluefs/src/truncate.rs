@@ -28,10 +28,15 @@ impl Handle {
         if size == now {
             return Ok(());
         }
-        shared.unsynced.forget(&mut stream.notes, node.inode)?;
         let written = body.written();
-        if size >= written {
-            Arc::make_mut(&mut body.tail).truncate((size - written) as usize);
+        let left = size.checked_sub(written).map(|left| left as usize);
+        // Without the frames that name the log, no note of it may be made.
+        let noted = left.filter(|_| node.kind == Kind::Log && stream.in_frame);
+        let noted = &body.tail[..noted.unwrap_or(0)];
+        let unsynced = &shared.unsynced;
+        unsynced.shorten(&mut stream.notes, node.inode, written, noted)?;
+        if let Some(left) = left {
+            Arc::make_mut(&mut body.tail).truncate(left);
             return Ok(());
         }
         body.tail = Arc::default();

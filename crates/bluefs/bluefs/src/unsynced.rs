@@ -174,9 +174,24 @@ impl Unsynced {
         true
     }
 
+    /// Notes what a truncation leaves of a tail, in a slot of its own, and then invalidates all notes of before: whenever
+    /// the process is killed, the old ones or the new one is whole. Without room for the new one there is none. Fails as
+    /// [`Self::forget`].
+    pub fn shorten(&self, notes: &mut Notes, inode: u64, written: u64, left: &[u8]) -> Result<()> {
+        let mut other = Notes::default();
+        let is_noted =
+            !left.is_empty() && self.is_on() && self.note(&mut other, inode, written, left);
+        let forgotten = self.forget(notes, inode);
+        if forgotten.is_ok() && is_noted {
+            std::mem::swap(notes, &mut other);
+        }
+        self.release(&mut other, inode);
+        forgotten
+    }
+
     /// Invalidates the notes of a file that is to be truncated, also those of an earlier process. If that fails, the
     /// file must stay as it is: the next mount may append what is noted to it.
-    pub fn forget(&self, notes: &mut Notes, inode: u64) -> Result<()> {
+    fn forget(&self, notes: &mut Notes, inode: u64) -> Result<()> {
         let state = self.state.lock();
         let left = state.left.iter().filter(|(_, of)| *of == inode);
         let mut slots = left.map(|(slot, _)| *slot).chain(notes.slot);

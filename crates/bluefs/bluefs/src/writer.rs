@@ -206,7 +206,7 @@ impl Writer {
     pub fn truncate(&mut self, size: u64) -> Result<()> {
         self.check()?;
         self.handle.truncate(&self.path, size)?;
-        // The notes of the tail were removed, but the rest of it may have been flushed.
+        // Without room for a note, what is left of a flushed tail is written out.
         let has_tail = !self.handle.node.body.read().tail.is_empty();
         if has_tail { self.flush() } else { Ok(()) }
     }
@@ -396,14 +396,13 @@ impl Drop for Writer {
 #[cfg(test)]
 mod tests {
     use crate::{BlueFs, FormatOptions, MountOptions, Role};
-    use device::MemoryDrive;
+    use device::{FileDrive, MemoryDrive, ZonedDevice};
     use runtime::Runtime;
     use std::sync::Arc;
     use zone::{Geometry, ZoneKind};
 
-    #[test]
-    fn a_file_that_nobody_writes_has_no_room_for_a_chunk_in_memory() {
-        let geometry = Geometry {
+    fn geometry() -> Geometry {
+        Geometry {
             block_size: 4096,
             zone_size: 8 << 20,
             zone_capacity: 8 << 20,
@@ -414,15 +413,23 @@ mod tests {
             max_open_zones: 0,
             max_active_zones: 0,
             max_append_bytes: 0,
-        };
-        let drive = Arc::new(MemoryDrive::new(geometry).unwrap());
+        }
+    }
+
+    fn format(drive: &dyn ZonedDevice) {
         let options = FormatOptions {
             uuid: [3; 16],
             role: Role::Alone,
             copies: 1,
             force: false,
         };
-        BlueFs::format(&*drive, &options).unwrap();
+        BlueFs::format(drive, &options).unwrap();
+    }
+
+    #[test]
+    fn a_file_that_nobody_writes_has_no_room_for_a_chunk_in_memory() {
+        let drive = Arc::new(MemoryDrive::new(geometry()).unwrap());
+        format(&*drive);
         let options = MountOptions {
             runtime: Runtime::seeded(1),
             ..MountOptions::default()
@@ -436,5 +443,28 @@ mod tests {
             drop(writer);
             assert_eq!(node.body.read().tail.capacity(), 0, "{path}");
         }
+    }
+
+    #[test]
+    fn what_a_truncation_leaves_of_a_flushed_tail_is_noted_all_the_time() {
+        let directory = tempfile::TempDir::new().unwrap();
+        let path = directory.path().join("d.zoned");
+        format(&FileDrive::create(&path, &geometry(), "test").unwrap());
+        let mounted = || {
+            let options = MountOptions {
+                keep_unsynced: true,
+                runtime: Runtime::seeded(1),
+                ..MountOptions::default()
+            };
+            BlueFs::mount_alone(Arc::new(FileDrive::open(&path).unwrap()), options).unwrap()
+        };
+        let fs = mounted();
+        let mut log = fs.create("/1.log").unwrap();
+        log.append(&[7; 100]).unwrap();
+        log.flush().unwrap();
+        // The process is killed before the writer flushes what is left.
+        log.handle.truncate("/1.log", 50).unwrap();
+        drop((log, fs));
+        assert_eq!(mounted().metadata("/1.log").unwrap().size, 50);
     }
 }
