@@ -327,12 +327,12 @@ impl Writer {
             stream: node.writing.lock(),
             writer: self,
         };
-        zones.writer.check_not_closing()?;
         loop {
             let pending = node.body.read().tail.len();
             if pending == 0 || (!all && pending < chunk(node.kind)) {
                 return Ok(());
             }
+            zones.writer.check_not_closing()?;
             let written = appender::append(&mut zones, |zones, slot| {
                 let (handle, class) = (&zones.writer.handle, zones.writer.class);
                 handle.write_chunk(class, slot, &mut zones.stream)
