@@ -68,7 +68,8 @@ pub(crate) trait Mirror: ZonedDevice {
     /// Reads `copy` first from now on, one of [`Self::copies_of`] a pair, and marks the other one as wrong.
     fn turn_to(&self, zone: ZoneId, copy: ZoneId);
 
-    /// Marks one copy as wrong or unreadable; the copy that is read first is the good one.
+    /// Marks a copy as wrong or unreadable. Which copy is read first stays as it is; both may have damage, in different
+    /// places.
     fn set_damaged(&self, zone: ZoneId);
 
     /// Forgets the state of both copies after a reset: the first zone is read first, and none is damaged.
