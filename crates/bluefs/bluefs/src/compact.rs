@@ -201,7 +201,7 @@ impl Shared {
                         && self.leave_an_open_zone()? =>
                 {
                     attempt += 1;
-                    // Nothing was written to it.
+                    // Whatever was written to it, the next attempt resets it first.
                     first = journal.zone();
                     let others = journal.zones.into_iter().chain(journal.next);
                     in_vain.extend(others.filter(|zone| *zone != first));

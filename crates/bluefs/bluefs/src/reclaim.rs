@@ -124,19 +124,23 @@ impl Shared {
         Ok(!slots.is_empty())
     }
 
-    /// After a write at the drive's limit of active zones: finishes a partly written open zone, preferably an idle one,
-    /// and opens one fewer from now on, because another user of the drive has more than its share. False if no zone is
-    /// open.
+    /// After a write at the drive's limit of active zones: finishes a partly written sequential zone, preferably an idle
+    /// one, and opens one fewer from now on, because another user of the drive has more than its share. False if no such
+    /// zone is open.
     pub fn leave_an_open_zone(&self) -> Result<bool> {
         let left = {
             let mut state = self.state.lock();
             self.cut_budget(&mut state);
             let partly = |slot: &Slot| slot.used() > 0 && slot.used() < slot.capacity;
-            let open = state.zones.opened().filter(|o| partly(&o.slot));
+            let is_active = |slot: &Slot| self.is_sequential(slot.zone) && partly(slot);
+            let open = state.zones.opened().filter(|o| is_active(&o.slot));
             let left = open.min_by_key(|o| (o.writers, o.slot.capacity - o.slot.used()));
             left.map(|opened| opened.slot.zone)
         };
-        left.map_or(Ok(false), |left| self.close_zones(&|zone| zone == left))
+        let Some(left) = left else { return Ok(false) };
+        // If its writer has filled it meanwhile, it is active no more either.
+        self.close_zones(&|zone| zone == left)?;
+        Ok(true)
     }
 
     /// Compacts the journal if that `is_due`; false also if there is no space for it.
@@ -307,4 +311,26 @@ fn cost_of_moving(g: &Geometry, body: &Body) -> HashMap<ZoneId, u64> {
         .values_mut()
         .for_each(|bytes| *bytes = g.round_up(*bytes));
     costs
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::evacuate::tests::{append, mounted_on, zone_of};
+
+    #[test]
+    fn only_a_zone_that_is_active_is_left() {
+        for conventional in [40, 0] {
+            let (_drive, fs) = mounted_on(conventional, 0, 1);
+            let mut file = fs.create("/1.sst").unwrap();
+            append(&mut file).unwrap();
+            let zone = zone_of(&fs, "/1.sst");
+            let is_sequential = conventional == 0;
+            assert_eq!(fs.shared.is_sequential(zone), is_sequential);
+            assert_eq!(fs.shared.leave_an_open_zone().unwrap(), is_sequential);
+            append(&mut file).unwrap();
+            let places = fs.extents("/1.sst").unwrap();
+            let goes_on = places.iter().all(|extent| extent.at.zone == zone);
+            assert_eq!(goes_on, !is_sequential, "{places:?}");
+        }
+    }
 }
