@@ -67,7 +67,7 @@ const AT_ONCE: Span = Span::from_nanos(2_000_000);
 #[test]
 fn a_power_cut_empties_the_buffer() {
     let mut drive = disk("seagate-cmr");
-    let read = Request::read(Lba(0), 256);
+    let read = Request::read(Lba(0), 64);
     let now = drive.submit(read, Time::START).at;
     let again = drive.submit(read, now);
     assert!(again.latency() < AT_ONCE, "{}", again.latency());
@@ -103,7 +103,7 @@ fn the_oldest_blocks_leave_the_buffer() {
 #[test]
 fn a_switch_that_stays_where_it_is_empties_no_buffer() {
     let mut drive = disk("seagate-cmr");
-    let read = Request::read(Lba(0), 256);
+    let read = Request::read(Lba(0), 64);
     let now = drive.submit(read, Time::START).at;
     drive.set_look_ahead(true);
     let again = drive.submit(read, now);
