@@ -25,19 +25,20 @@ pub fn clean(
     suits(&fs, policy.is_some(), false)?;
     let before = free_bands(&fs.space());
     let progress = Progress::steps("cleaning", bands);
-    let mut cleaned = 0;
     // Each cleaned band leaves fewer dead bytes; cleaning ends at a band that leaves as many. Free extents are
     // cleaned as long as that gains anything.
     let mut dead = u64::MAX;
-    while bands.is_none_or(|bands| cleaned < bands) {
+    loop {
         let space = fs.space();
+        progress.set(space.cleaned_bands);
+        if bands.is_some_and(|bands| space.cleaned_bands >= bands) {
+            break;
+        }
         let ends = before.is_some() && space.dead_bytes >= dead;
         if ends || !fs.clean(Pressure::Any)? {
             break;
         }
         dead = space.dead_bytes;
-        cleaned += 1;
-        progress.advance(1);
     }
     drop(progress);
     // Cleaned bands are used anew: as at an unmount, metadata of before are never taken for the newest.
@@ -49,11 +50,11 @@ pub fn clean(
     };
     out.line(format_args!(
         "{} cleaned, {} moved, {free} free now",
-        count(cleaned, what),
+        count(after.cleaned_bands, what),
         human(after.moved_bytes),
     ))?;
     out.value(&json!({
-        "cleaned_bands": cleaned, "moved_bytes": after.moved_bytes, "free_bands": free_bands(&after),
+        "cleaned_bands": after.cleaned_bands, "moved_bytes": after.moved_bytes, "free_bands": free_bands(&after),
         "free_bands_before": before, "dead_bytes": after.dead_bytes, "unusable_bytes": after.unusable_bytes,
     }))
 }
