@@ -38,6 +38,18 @@ class Export:
         self.process.send_signal(how)
         return self.ended()
 
+    def line_with(self, text):
+        """The next line on standard error that has it."""
+        # readline() knows no time limit.
+        hangs = threading.Timer(TIMEOUT, self.process.kill)
+        hangs.start()
+        try:
+            while text not in (line := self.process.stderr.readline()):
+                assert line, "it ended"
+            return line
+        finally:
+            hangs.cancel()
+
     def ended(self):
         out, err = self.process.communicate(timeout=TIMEOUT)
         assert self.process.returncode == 0, err
@@ -370,6 +382,8 @@ def test_what_breaks_the_protocol_ends_that_client_alone(export):
 def test_clients_without_a_thread_are_turned_away_alone(export, tmp_path):
     user = []
     if os.geteuid() == 0:
+        if shutil.which("setpriv") is None:
+            pytest.skip("setpriv is not installed")
         # The limit does not count for root.
         capabilities = "+dac_override"
         user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups",
@@ -400,16 +414,35 @@ def test_clients_without_a_thread_are_turned_away_alone(export, tmp_path):
     assert (tmp_path / "d.state").stat().st_size > 0
 
 
-def test_a_client_for_whom_no_descriptor_is_free_waits(export):
+def test_clients_without_descriptors_wait_or_are_turned_away(export):
     running = export("seagate-cmr", "--speed-up", "1000")
     good = Client(running.socket)
-    usual, most = resource.prlimit(running.process.pid, resource.RLIMIT_NOFILE)
-    resource.prlimit(running.process.pid, resource.RLIMIT_NOFILE, (3, most))
+    pid = running.process.pid
+    usual, most = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+
+    def used():
+        return {int(name) for name in os.listdir(f"/proc/{pid}/fd")}
+
+    def limit(free):
+        """Leaves it so many descriptors, of those that are not used."""
+        unused = [number for number in range(usual) if number not in before]
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (unused[free], most))
+
+    before = used()
+    for free in (1, 2):
+        limit(free)
+        with pytest.raises((EOFError, ConnectionResetError)):
+            received(connected(running.socket), 1 << 20)
+        line = running.line_with("turned away")
+        assert "Too many open files" in line and "there are too many" not in line
+        until = time.monotonic() + TIMEOUT
+        while used() != before and time.monotonic() < until:
+            time.sleep(0.01)
+    limit(0)
     other = connected(running.socket)
-    while "clients have to wait" not in (line := running.process.stderr.readline()):
-        assert line, "it ended"
+    running.line_with("clients have to wait")
     assert good.read(0, 1) == b"\0"
-    resource.prlimit(running.process.pid, resource.RLIMIT_NOFILE, (usual, most))
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (usual, most))
     received(other, 18)
     running.stop()
 

@@ -50,6 +50,12 @@ impl Contents {
         bytes.fold(0, u64::saturating_add)
     }
 
+    /// Orders everything by path.
+    pub fn sort(&mut self) {
+        self.directories.sort_unstable();
+        self.files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    }
+
     /// Encodes the content of the last file.
     ///
     /// # Errors

@@ -58,7 +58,7 @@ pub trait Sink {
 }
 
 /// Passes every file and directory to `sink`, and returns what the archive contained. A `foreign` archive need not have
-/// checksums; if it has, they are verified.
+/// checksums; if it has, they are verified, in whatever order the files are.
 ///
 /// # Errors
 /// The archive is damaged or cannot be used. What `sink` has received must be discarded.
@@ -82,15 +82,17 @@ pub fn unpack(mut source: impl Read, foreign: bool, sink: &mut dyn Sink) -> Resu
     for entry in archive.entries().map_err(Error::NoTar)? {
         let mut entry = entry.map_err(Error::NoTar)?;
         let name = entry.path().map_err(Error::NoTar)?.into_owned();
-        if told.is_some() {
-            return Err(Error::GoesOn);
-        }
         end = entry.raw_file_position() + entry.size().next_multiple_of(BLOCK);
         let kind = entry.header().entry_type();
         let shown = || name.display().to_string();
         let path = absolute(&name).ok_or_else(|| Error::LeadsOut { name: shown() })?;
         // A directory may have this name.
-        if path.strip_prefix('/') == Some(CHECKSUMS) && kind == EntryType::Regular {
+        let is_list = path.strip_prefix('/') == Some(CHECKSUMS) && kind == EntryType::Regular;
+        // Other programs put the files in an order of their own.
+        if told.is_some() && (is_list || !foreign) {
+            return Err(Error::GoesOn);
+        }
+        if is_list {
             let mut text = Vec::new();
             entry.read_to_end(&mut text).map_err(Error::NoTar)?;
             told = Some(Contents::decode(&text).ok_or(Error::Checksums)?);
@@ -104,6 +106,8 @@ pub fn unpack(mut source: impl Read, foreign: bool, sink: &mut dyn Sink) -> Resu
             });
         }
         match kind {
+            // The root, which is there.
+            EntryType::Directory if path.is_empty() => {}
             EntryType::Directory => {
                 sink.directory(&path)?;
                 found.directories.push(path);
@@ -128,6 +132,10 @@ pub fn unpack(mut source: impl Read, foreign: bool, sink: &mut dyn Sink) -> Resu
                 });
             }
         }
+    }
+    if foreign {
+        let lists = told.iter_mut().chain([&mut found]);
+        lists.for_each(Contents::sort);
     }
     match told {
         // tar ends an archive with blocks of zeros.

@@ -7,7 +7,7 @@ use backup::format::Contents;
 use backup::unpack::{Sink, unpack};
 use backup::{Error, Packer};
 use std::io::Read;
-use tar::{Builder, Header};
+use tar::{Builder, EntryType, Header};
 
 /// Files with their contents.
 #[derive(Default)]
@@ -91,30 +91,45 @@ fn the_directory_of_a_restore_is_in_no_archive() {
     assert!(matches!(refused, Some(Error::Reserved { .. })));
 }
 
-/// As `tar -C FOLDER -c .` makes it. As a file it would keep the file system from being packed.
+/// As `tar -C FOLDER -c .` makes it, in any order. As a file it would keep the file system from being packed.
 #[test]
 fn checksums_are_known_by_any_way_to_write_their_name() {
     let mut packer = Packer::new(Vec::new());
+    packer.directory("/b", 1).unwrap();
+    packer.directory("/c", 1).unwrap();
     packer.file("/a", 1, 7, &b"content"[..]).unwrap();
+    packer.file("/b/d", 1, 0, &b""[..]).unwrap();
     let (_, packed) = packer.finish().unwrap();
-    let again = |content: &[u8]| {
+    let checksums = packed.encode().unwrap();
+    let list: (&str, &[u8]) = ("./.zonestore-backup", &checksums);
+    let again = |entries: &[(&str, &[u8])], foreign| {
         let mut builder = Builder::new(Vec::new());
-        let checksums = packed.encode().unwrap();
-        for (name, bytes) in [("./a", content), ("./.zonestore-backup", &checksums)] {
+        for (name, bytes) in entries {
             let mut header = Header::new_old();
             // The library's own ways to set a name leave the point out.
             header.as_old_mut().name[..name.len()].copy_from_slice(name.as_bytes());
+            if name.ends_with('/') {
+                header.set_entry_type(EntryType::Directory);
+            }
             header.set_size(bytes.len() as u64);
             header.set_cksum();
-            builder.append(&header, bytes).unwrap();
+            builder.append(&header, *bytes).unwrap();
         }
-        unpacked(&builder.into_inner().unwrap(), true)
+        unpacked(&builder.into_inner().unwrap(), foreign)
     };
-    let (found, files) = again(b"content").unwrap();
-    assert_eq!((found, files.0.len()), (packed.clone(), 1));
-    let refused = again(b"another").err();
+    let with = |content: &'static [u8]| {
+        let [root, c, d, b] = ["./", "./c/", "./b/d", "./b/"].map(|name| (name, &b""[..]));
+        [root, c, list, d, b, ("./a", content)]
+    };
+    let (found, files) = again(&with(b"content"), true).unwrap();
+    assert_eq!((found, files.0.len()), (packed.clone(), 2));
+    let refused = again(&with(b"another"), true).err();
     assert!(
         matches!(refused, Some(Error::Different { .. })),
         "{refused:?}"
     );
+    let refused = again(&with(b"content"), false).err();
+    assert!(matches!(refused, Some(Error::GoesOn)), "{refused:?}");
+    let refused = again(&[list, list], true).err();
+    assert!(matches!(refused, Some(Error::GoesOn)), "{refused:?}");
 }

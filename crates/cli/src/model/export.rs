@@ -94,7 +94,9 @@ fn listen(text: &str) -> CommandResult<Listener> {
         let failed = CommandError::file(Path::new(text), &error);
         match error.kind() {
             ErrorKind::AddrInUse => failed.hint("somebody listens there; --nbd names another"),
-            ErrorKind::AlreadyExists => failed.hint("it is no socket, and was left alone"),
+            ErrorKind::AlreadyExists => {
+                failed.hint("it is no socket that a killed process left, and was left alone")
+            }
             _ => failed.hint("write the path of a socket to be made, or HOST:PORT"),
         }
     })

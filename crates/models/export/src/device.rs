@@ -121,8 +121,12 @@ impl Device {
                 };
                 let kept = match stream.try_clone() {
                     Ok(kept) if clients.lock().len() < MOST_CLIENTS => kept,
-                    _ => {
+                    Ok(_) => {
                         tracing::warn!("a client was turned away: there are too many");
+                        continue;
+                    }
+                    Err(error) => {
+                        server::turned_away(&error);
                         continue;
                     }
                 };
@@ -152,6 +156,7 @@ impl Device {
         let mut input = stream;
         let served = input
             .try_clone()
+            .inspect_err(server::turned_away)
             .map_err(server::ServeError::from)
             .and_then(|mut output| {
                 let client = Client::new(&self.shared);

@@ -65,7 +65,7 @@ impl Listener {
     /// Listens at an address. A stale socket file, without a listener, is replaced.
     ///
     /// # Errors
-    /// `AddrInUse` if another process listens there; `AlreadyExists` if the path is not a socket.
+    /// `AddrInUse` if another process listens there; `AlreadyExists` if the path is no socket that a killed process left.
     pub fn bind(address: &Address) -> io::Result<Self> {
         let listener = match address {
             Address::Tcp(text) => {

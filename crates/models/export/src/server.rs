@@ -81,7 +81,7 @@ pub(crate) fn transmit(
     })
 }
 
-/// Warns that a client gets no thread.
+/// Warns that a client gets no thread or too few descriptors.
 pub(crate) fn turned_away(error: &io::Error) {
     tracing::warn!(%error, "a client was turned away");
 }

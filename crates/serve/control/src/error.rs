@@ -10,8 +10,8 @@ use zone::ZoneError;
 /// Why a daemon has no control socket.
 #[derive(Debug, Error)]
 pub enum ServerError {
-    /// A file of another kind has the socket's path; it is left alone.
-    #[error("{}: exists and is no socket", path.display())]
+    /// What has the socket's path is no socket that a killed process left; it is left alone.
+    #[error("{}: exists and is no socket that a killed process left", path.display())]
     NotASocket {
         /// Path of that file.
         path: PathBuf,

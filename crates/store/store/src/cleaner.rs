@@ -84,7 +84,8 @@ struct State {
     heard: u64,
     /// Start another round: the last one cleaned a zone, or the settings changed.
     again: bool,
-    doomed: bool,
+    /// Start another round: there may be work other than bytes that died.
+    nudged: bool,
     /// Work since the mount, by any thread.
     did: CleaningWork,
     /// Work since the last [`Cleaner::start`].
@@ -102,7 +103,7 @@ struct State {
 impl State {
     /// Whether there is work besides checking the bytes that died.
     const fn has_news(&self) -> bool {
-        self.shutdown || self.requested || self.doomed || self.again
+        self.shutdown || self.requested || self.nudged || self.again
     }
 
     /// Whether cleaning has ended, except where a thread needs a zone.
@@ -187,7 +188,7 @@ impl Cleaner {
             died: 0,
             heard: 0,
             again: false,
-            doomed: false,
+            nudged: false,
             did: CleaningWork::default(),
             started: CleaningWork::default(),
             starts: 0,
@@ -338,23 +339,25 @@ impl Cleaner {
         self.wake.notify_all();
     }
 
-    /// Wakes the cleaner when a reader has closed its object: a doomed map may be free now.
+    /// Wakes the cleaner for work other than bytes that died: a reader has closed its object or ended its moment, so that a
+    /// doomed map or a zone may be free now, or a zone was set aside.
     pub fn nudge(&self) {
-        self.state.lock().doomed = true;
+        self.state.lock().nudged = true;
         self.wake.notify_all();
     }
 
-    pub fn after_commit(&self, died: u64, doomed: bool) {
-        if died > 0 || doomed {
+    /// Wakes the cleaner after a commit that made `died` bytes dead; `nudges` as for [`Self::nudge`].
+    pub fn after_commit(&self, died: u64, nudges: bool) {
+        if died > 0 || nudges {
             let mut state = self.state.lock();
             // Otherwise an earlier commit has woken the thread already.
             let is_first = state.died <= state.heard;
             state.died += died;
-            state.doomed |= doomed;
+            state.nudged |= nudges;
             if died > 0 {
                 state.gains = Gains::default();
             }
-            if is_first || doomed {
+            if is_first || nudges {
                 self.wake.notify_all();
             }
         }
@@ -389,7 +392,7 @@ impl Cleaner {
         if !state.has_news() {
             self.wake.wait_for(&mut state, GATHER);
         }
-        state.doomed = false;
+        state.nudged = false;
         state.again = false;
         state.running = !state.shutdown;
         state.running

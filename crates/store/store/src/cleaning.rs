@@ -138,16 +138,21 @@ impl Inner {
         Ok(self.drain(pieces)?.is_some())
     }
 
+    /// Stops writing to zones that are set aside.
+    pub(crate) fn leave_set_aside(&self) {
+        for zone in self.freelist.open_set_aside() {
+            self.data.leave(zone);
+            self.moved.leave(zone);
+        }
+    }
+
     /// Moves the data out of a read-only zone before that becomes unreadable, as long as this leaves room for users'
     /// data, or resets a zone that is set aside and empty. `None` if there is neither.
     fn drain(&self, pieces: &mut Pieces<'_>) -> Result<Option<ZoneId>> {
         if self.check_writable().is_err() {
             return Ok(None);
         }
-        for zone in self.freelist.open_set_aside() {
-            self.data.leave(zone);
-            self.moved.leave(zone);
-        }
+        self.leave_set_aside();
         // An empty zone that cannot be given up is one to drain again.
         let mut tried = BTreeSet::new();
         loop {

@@ -1,16 +1,15 @@
 //! Compares the rows of the database with their copies in segment summaries, and copies rows again that have none.
 
 use crate::Result;
+use crate::format::key;
 use crate::format::onode::Onode;
 use crate::format::summary::encode_places;
-use crate::format::{extent, key};
 use crate::inner::Inner;
 use crate::logged::Uncopied;
-use crate::rows::decode_extent;
 use crate::scrubber::Goes;
+use crate::summaries::is_inline;
 use crate::summary_writer::{Why, read_places};
 use kv::{Batch, Durability};
-use object::Content;
 use runtime::{HashMap, HashSet};
 use std::collections::BTreeSet;
 use std::hash::BuildHasher;
@@ -22,6 +21,9 @@ const AT_ONCE: u64 = 4 << 20;
 const IN_SUMMARY: u64 = 128;
 /// Rows read from the database under one lock, before commits may change rows again.
 const ROWS: usize = 256;
+/// Inline extents of an object that are looked at for one that is not, because commits wait meanwhile. An object with
+/// more is copied in any case, which costs the bytes of its onode.
+const MOST_INLINE: usize = 256;
 
 /// One of `of` parts of all rows, divided by hash.
 #[derive(Clone, Copy)]
@@ -121,15 +123,16 @@ impl Inner {
     /// Whether a row is copied to summaries: it describes data in zones, or collections.
     pub(crate) fn wants_copy(&self, key: &[u8], value: &[u8]) -> Result<bool> {
         match key.first() {
-            Some(&key::EXTENT) => Ok(value.first() != Some(&extent::INLINE)),
+            Some(&key::EXTENT) => Ok(!is_inline(value)),
             Some(&(key::ONODE | key::HASHED_ONODE)) => {
                 let kv = self.kv()?;
+                let mut inline = 0;
                 for segment in Onode::decode(value).into_iter().flat_map(|o| o.segments) {
                     let map = key::map(segment.map);
                     for row in kv.scan(&map, key::after_prefix(&map).as_deref()) {
-                        let (key, value) = row?;
-                        let (_, _, extent) = decode_extent(&key, &value)?;
-                        if !matches!(extent.content, Content::Inline(_)) {
+                        let (_, value) = row?;
+                        inline += 1;
+                        if inline > MOST_INLINE || !is_inline(&value) {
                             return Ok(true);
                         }
                     }

@@ -30,7 +30,7 @@ pub(crate) struct ZoneSetAside {
 
 pub(crate) struct Freelist {
     table: Mutex<Table>,
-    /// A zone was set aside since [`Self::takes_news`] was last asked.
+    /// A zone was set aside, or one that is was sealed, since [`Self::takes_news`] was last asked.
     has_news: AtomicBool,
 }
 
@@ -122,9 +122,12 @@ impl Freelist {
         });
     }
 
-    /// Ends appending to `zone`: it can be cleaned once no write to it is under way.
+    /// Ends appending to `zone`: it can be cleaned once no write to it is under way. If it is set aside, that is news
+    /// again: the cleaner has perhaps looked at it while it was open.
     pub fn seal(&self, zone: ZoneId) {
         let mut table = self.table.lock();
+        let is_set_aside = table.failures().why(zone).is_some();
+        self.has_news.fetch_or(is_set_aside, Ordering::Release);
         table.fills += 1;
         let fills = table.fills;
         table.change(zone, |zone| {
@@ -144,7 +147,7 @@ impl Freelist {
         is_new
     }
 
-    /// Whether a zone was set aside since the last call: the cleaner may have to empty it.
+    /// Whether a zone was set aside, or one that is was sealed, since the last call: the cleaner may have to empty it.
     pub fn takes_news(&self) -> bool {
         self.has_news.load(Ordering::Relaxed) && self.has_news.swap(false, Ordering::Acquire)
     }

@@ -22,8 +22,10 @@ use kv::{Batch, Kv};
 use object::{ChecksumKind, Copy, Delta, Extent, Fragment, Span, Staged};
 use std::collections::BTreeMap;
 
-/// Most extents that one transaction gives back itself; larger maps are left to the background purge. Their rows alone
-/// are no large batch, which could be refused.
+/// Most extents that one transaction gives back itself, whatever number of objects it removes; the maps behind them are
+/// left to the background purge. Their rows alone are no large batch, which could be refused. Each map that is left
+/// costs the purge a flush, however few extents it has: the purge takes one map at a time, so that a thread that needs
+/// space can purge the others.
 pub(crate) const MAX_DROPPED: usize = (LARGE / ROW / 2) as usize;
 
 /// Most bytes of omap rows that a transaction may clone or remove as a range: all are in memory at once, several times.

@@ -86,6 +86,8 @@ impl Store {
             if let Err(error) = self.inner.settle_summaries() {
                 tracing::warn!(%error, "the next mount looks at more rows than it has to");
             }
+            // The next mount does not know that they are, and would go on writing into them.
+            self.inner.leave_set_aside();
         }
         let Some(kv) = self.inner.kv.write().take() else {
             return Ok(());

@@ -27,7 +27,7 @@ impl Streams {
         self.0.iter().find(|stream| stream.has_room())
     }
 
-    /// Makes whichever stream has `zone` open stop using it, unless a write to it is under way.
+    /// Makes whichever stream has `zone` open stop using it, as [`Stream::leave`] does: now, or before its next write.
     pub fn leave(&self, zone: ZoneId) {
         self.0.iter().for_each(|stream| stream.leave(zone));
     }

@@ -364,7 +364,8 @@ fn can_be_noted<'a>(keys: impl IntoIterator<Item = &'a Vec<u8>>) -> bool {
     keys.into_iter().map(Vec::len).sum::<usize>() <= MAX_NOTED
 }
 
-fn is_inline(extent: &[u8]) -> bool {
+/// Whether the value of an extent's row is inline; only its first byte counts, so that a damaged one is no error.
+pub(crate) fn is_inline(extent: &[u8]) -> bool {
     extent.first() == Some(&extent::INLINE)
 }
 

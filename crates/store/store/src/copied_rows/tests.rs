@@ -1,12 +1,15 @@
 //! What the lock of summaries is held for, and what a mount knows of rows that are in no summary.
 
+use super::MOST_INLINE;
 use crate::format::scrub::DamageRecord;
-use crate::format::{key, summary, waiting};
+use crate::format::{extent, key, summary, waiting};
+use crate::rows::onode_key;
 use crate::summary_writer::Why;
 use crate::{Attributes, Store, Transaction, test_drive};
 use device::changed::Change;
 use device::{MemoryDrive, ZonedDevice};
 use kv::{Batch, Durability};
+use std::collections::BTreeSet;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -86,33 +89,50 @@ fn keys_of_another_version_stay_until_all_rows_were_looked_at() {
     assert!(!store.inner.uncopied.lock().any);
 }
 
+/// Fails reads of summaries, while it is set.
+#[derive(Default)]
+struct Unread(AtomicBool);
+
+impl Change<MemoryDrive> for Unread {
+    fn read(&self, drive: &MemoryDrive, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
+        drive.read(at, buffer)?;
+        if self.0.load(Ordering::Relaxed) && summary::begins(buffer) {
+            return Err(ZoneError::PowerLost {
+                command: ZoneCommand::Read,
+            });
+        }
+        Ok(())
+    }
+}
+
 #[test]
 fn keys_whose_rows_could_not_be_read_stay_for_the_next_mount() {
     for commits in [false, true] {
-        let drive = test_drive::drive();
-        let store = test_drive::mount(&drive);
+        let (device, store) = test_drive::changed(Unread::default());
         test_drive::put(&store, "a");
         test_drive::put(&store, "b");
+        let inner = &store.inner;
+        inner.write_summaries(inner.data.of(0), Why::All);
         store.unmount().unwrap();
-        let store = test_drive::mount(&drive);
+        let store = test_drive::mount(&device);
         let kv = store.inner.kv().unwrap();
         let rows = |first: u8| {
             kv.scan(&[first], Some(&[first + 1]))
-                .map(|row| row.unwrap())
+                .map(|row| row.unwrap().0)
         };
-        let noted = rows(key::ONODE).map(|(key, _)| key).collect();
-        let (extent, right) = rows(key::EXTENT).next().unwrap();
+        let noted: BTreeSet<_> = rows(key::ONODE).collect();
+        let both = noted.iter().cloned().chain(rows(key::SUMMARIES)).collect();
         drop(kv);
-        set(&store, key::SUPER_WAITING, &waiting::encode(&noted));
-        set(&store, &extent, &[99]);
+        set(&store, key::SUPER_WAITING, &waiting::encode(&both));
         store.unmount().unwrap();
-        let store = test_drive::mount(&drive);
+        device.change.0.store(true, Ordering::Relaxed);
+        let store = test_drive::mount(&device);
         if commits {
             test_drive::put(&store, "new");
         }
         store.unmount().unwrap();
-        let store = test_drive::mount(&drive);
-        set(&store, &extent, &right);
+        device.change.0.store(false, Ordering::Relaxed);
+        let store = test_drive::mount(&device);
         let uncopied = store.inner.uncopied.lock();
         let logged = uncopied.logged.as_ref().unwrap();
         let rows: Vec<_> = logged.rows().collect();
@@ -161,4 +181,36 @@ fn rows_of_a_reset_zone_that_found_no_place_are_found_after_a_kill() {
     assert!(store.copy_uncopied(|_| true).unwrap());
     let report = store.fsck(true, &mut |_, _| {}).unwrap();
     assert_eq!(report.rows_without_copy, 0);
+}
+
+/// Commits wait while an object's rows are looked at, and a scrub that a damaged one ended would copy no others.
+#[test]
+fn few_rows_of_an_object_are_looked_at_and_none_decoded() {
+    let store = test_drive::mount(&test_drive::drive());
+    let append = |count| {
+        let mut tx = Transaction::new();
+        for _ in 0..count {
+            let mut writer = store.writer(None).unwrap();
+            writer.write(b"x").unwrap();
+            tx.append("c", "log", writer.finish().unwrap());
+        }
+        store.commit(tx).unwrap();
+    };
+    let inner = &store.inner;
+    let onode = onode_key(&inner.collections()["c"].kind, "c", b"log").unwrap();
+    let wants_copy = || {
+        let value = inner.kv().unwrap().get(&onode).unwrap().unwrap();
+        inner.wants_copy(&onode, &value).unwrap()
+    };
+    append(MOST_INLINE);
+    assert!(!wants_copy());
+    let kv = inner.kv().unwrap();
+    let mut rows = kv.scan(&[key::EXTENT], Some(&[key::EXTENT + 1]));
+    let first = rows.next().unwrap().unwrap().0;
+    assert_eq!(rows.count(), MOST_INLINE - 1);
+    drop(kv);
+    set(&store, &first, &[extent::INLINE]);
+    assert!(!wants_copy());
+    append(1);
+    assert!(wants_copy());
 }

@@ -74,6 +74,21 @@ fn sums_and_victims_follow_every_change() {
     }
 }
 
+/// The cleaner may have come by before a stream left the zone.
+#[test]
+fn a_zone_that_is_left_after_it_was_set_aside_is_news() {
+    let list = Freelist::new(4, 100);
+    for zone in [1, 2].map(ZoneId) {
+        list.open(zone);
+    }
+    list.set_aside(ZoneId(2), SetAside::ReadOnly, String::new());
+    assert!(list.takes_news());
+    list.seal(ZoneId(1));
+    assert!(!list.takes_news());
+    list.seal(ZoneId(2));
+    assert!(list.takes_news() && !list.takes_news());
+}
+
 #[test]
 fn a_zone_that_the_drive_does_not_have_changes_nothing() {
     let list = Freelist::new(4, 100);
