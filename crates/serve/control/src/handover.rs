@@ -62,7 +62,7 @@ impl Handover {
     /// The next message and the socket that came with it, if one did; `None` if the client has ended the connection.
     ///
     /// # Errors
-    /// The connection is broken, what comes is no frame of at most [`MAX_MESSAGE_BYTES`] bytes, or a socket came that
+    /// The connection is broken, what comes is no frame of at most 4 KiB, or a socket came that
     /// this process has no descriptor for.
     pub async fn receive(&self) -> io::Result<Option<(Vec<u8>, Option<OwnedFd>)>> {
         let (mut message, mut socket) = (Vec::new(), None);
