@@ -86,8 +86,8 @@ pub struct Zones {
 /// Query of `GET /v1/store/health`.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub struct HealthOf {
-    /// Whether names and numbers of objects may be those of a look before: on a large drive with damage the search for them takes
-    /// long, and whoever asks every few seconds would have it go on all the time.
+    /// Whether names and numbers of objects may be those of an earlier call. On a large drive with damage the search for
+    /// them takes long; a client that asks every few seconds would keep it going all the time.
     #[serde(default)]
     pub recent: bool,
 }

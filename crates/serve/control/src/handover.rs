@@ -20,6 +20,7 @@ use std::time::Duration;
 use tokio::io::{AsyncWriteExt, Interest};
 use tokio::net::{TcpStream, UnixStream};
 
+/// Sends what there is room for, and raises no SIGPIPE.
 const NOW: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
 /// Most bytes of a message that comes with a socket.
 const MAX_MESSAGE_BYTES: usize = 4096;
@@ -124,6 +125,7 @@ fn received(stream: &UnixStream, piece: &mut [u8]) -> io::Result<(usize, Option<
 }
 
 /// A socket that was handed over. It stays open in the process that it came from.
+///
 /// If it is dropped behind a part of what it should get, it is shut down for both processes, so that nobody takes the part
 /// for the whole.
 pub struct HandedStream {
@@ -132,6 +134,8 @@ pub struct HandedStream {
 }
 
 impl HandedStream {
+    /// Takes a socket over, which is made non-blocking for both processes.
+    ///
     /// # Errors
     /// The descriptor is no socket of a stream.
     pub fn new(socket: OwnedFd) -> io::Result<Self> {
