@@ -127,7 +127,8 @@ def server_conf(kind, ip, folder, interval, workers, memcached, port=None, socke
         text += f"zonestore_socket = {folder}/{socket}\n"
         if workers:
             text += f"servers_per_port = {workers}\n"
-    text += f"\n[pipeline:main]\npipeline = {kind}-server\n[app:{kind}-server]\nuse = egg:swift#{kind}\n"
+    package = "zonestore-swift" if kind == "object" else "swift"
+    text += f"\n[pipeline:main]\npipeline = {kind}-server\n[app:{kind}-server]\nuse = egg:{package}#{kind}\n"
     for section, lines in BACKGROUND[kind].items():
         text += f"[{section}]\n{lines.format(interval=interval, workers=workers)}\n"
     if kind == "object":

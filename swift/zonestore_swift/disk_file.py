@@ -38,6 +38,9 @@ class ZonedDiskFile(diskfile.BaseDiskFile):
     def stage(self, size):
         return self.drive.stage(self.manager.locate(self._datadir), size)
 
+    def receiver(self):
+        return self.drive.receiver(self.manager.locate(self._datadir))
+
     def open(self, modernize=False, current_time=None):
         return self._open(current_time, self.manager.first_bytes, True)
 

@@ -45,8 +45,13 @@ class Drive:
             f"{self._root}/opened/{held}" + ("?close=true" if last else ""), {"Range": f"bytes={start}-{end - 1}"})
 
     def sender(self):
-        """What hands a socket to the daemon. None if the daemon does not take any, or is away."""
-        return self._transport.sender(f"{self._root}/sending")
+        """What hands a socket to the daemon to send data into. None if the daemon does not take any, or is away."""
+        return self._transport.handing(f"{self._root}/sending", "zonestore-sending")
+
+    def receiver(self, place):
+        """The same to stage data from, and what has to be told beside it. The answer is that of `stage`."""
+        handing = self._transport.handing(f"{self._root}/receiving", "zonestore-receiving")
+        return handing and (handing, {"policy": int(place.policy), "hash": place.hash})
 
     def forget_opened(self, held):
         self._transport.call("DELETE", f"{self._root}/opened/{held}")

@@ -33,6 +33,10 @@ class Damaged(Refused):
     """A checksum does not match: this copy is lost."""
 
 
+class BrokenOff(Refused):
+    """A body did not come to its end."""
+
+
 class Busy(Refused):
     """Too much under way: ask again."""
 
@@ -50,6 +54,7 @@ KINDS = {
     "no_policy": NoPolicy,
     "gone": Gone,
     "damaged": Damaged,
+    "broken_off": BrokenOff,
     "busy": Busy,
     "no_space": NoSpace,
     "no_drive": Unavailable,

@@ -9,11 +9,13 @@ to look at them (`_check_local`).
 """
 
 import errno
+import json
 import sys
 
 from swift.common.concurrency import spawn_n
 
 from zonestore_swift.errors import Damaged, Gone, Refused, Unavailable
+from zonestore_swift.handing import raise_problem
 from zonestore_swift.streams import Broken
 
 
@@ -75,12 +77,18 @@ class HeldData:
         return self._sender is not None
 
     def send(self, to):
-        """Behind `can_send`: how many bytes the socket with this descriptor took. Raises OSError as `read` does."""
+        """Behind `can_send`: how many bytes the socket with this descriptor took. Raises OSError as `read` does.
+
+        Where something was sent and that is not all, the socket is closed for both sides.
+        """
         sender, self._sender = self._sender, None
         try:
-            sent = sender.send(self._held, to)
+            sender.hand(json.dumps({"opened": self._held}).encode(), to)
+            news = sender.news()
+            sender.give_back()
+            raise_problem(news)
             self._held = None
-            return sent
+            return news["sent"]
         except Damaged as error:
             raise OSError(errno.EIO, str(error)) from error
         except Refused as error:
@@ -143,7 +151,7 @@ class HeldData:
 
     def _end_sender(self):
         if self._sender is not None:
-            self._sender.close()
+            self._sender.give_back()
             self._sender = None
 
     def __del__(self):

@@ -43,6 +43,7 @@ class ZonedManager(diskfile.BaseDiskFileManager):
         self.small_bytes = int(conf.get("zonestore_small_bytes", SMALL_BYTES))
         self.first_bytes = int(conf.get("zonestore_first_bytes", SMALL_BYTES))
         self.sends_directly = config_true_value(conf.get("zonestore_send_directly", "yes"))
+        self.receives_directly = config_true_value(conf.get("zonestore_receive_directly", "yes"))
         self.send_bytes = int(conf.get("zonestore_send_bytes", READ_BYTES))
         self.disk_chunk_size = int(conf.get("disk_chunk_size", READ_BYTES))
         # The daemon compares checksums of all that is read; only who asks for Swift's own comparison pays for both.

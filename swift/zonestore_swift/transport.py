@@ -9,14 +9,14 @@ import time
 from swift.common.concurrency import sleep
 
 from zonestore_swift.errors import Busy, Refused, refusal
+from zonestore_swift.handing import Handing
 from zonestore_swift.pool import Pool
-from zonestore_swift.sender import PROTOCOL, Sender
 from zonestore_swift.streams import Download, Upload
 
 BUSY_WAITS = (0.05, 0.1, 0.2, 0.4, 0.8)
 
 # A daemon that takes no sockets, of an earlier version, is not asked for so many seconds.
-NO_SENDERS_FOR = 60.0
+NO_SOCKETS_FOR = 60.0
 
 JSON = {"Content-Type": "application/json"}
 
@@ -32,8 +32,8 @@ class Transport:
         self._lost = lost
         self.pool = Pool(path, connect_timeout, timeout)
         # Connections over which sockets are handed to the daemon, by the drive's call for it.
-        self._senders = collections.defaultdict(lambda: Pool(path, connect_timeout, timeout))
-        self._asks_no_sender_until = 0.0
+        self._handing = collections.defaultdict(lambda: Pool(path, connect_timeout, timeout))
+        self._hands_none_until = collections.defaultdict(float)
 
     def call(self, method, target, body=None, repeatable=True, headers=None):
         """The answer's bytes. Raises a `Refused`.
@@ -68,23 +68,23 @@ class Transport:
             self.finish(connection, response)
         return Download(self.pool, connection, response)
 
-    def sender(self, target):
+    def handing(self, target, protocol):
         """What hands a socket to the daemon. None if the daemon does not take any, or is away."""
-        if time.monotonic() < self._asks_no_sender_until:
+        if time.monotonic() < self._hands_none_until[target]:
             return None
-        pool = self._senders[target]
+        pool = self._handing[target]
         connection, new = pool.take()
         try:
             if new:
                 with self.closing_on_error(connection):
-                    connection.request("GET", target, headers={"Connection": "Upgrade", "Upgrade": PROTOCOL})
+                    connection.request("GET", target, headers={"Connection": "Upgrade", "Upgrade": protocol})
                     if connection.getresponse().status != http.client.SWITCHING_PROTOCOLS:
                         connection.close()
-                        self._asks_no_sender_until = time.monotonic() + NO_SENDERS_FOR
+                        self._hands_none_until[target] = time.monotonic() + NO_SOCKETS_FOR
                         return None
         except Refused:
             return None
-        return Sender(self, pool, connection)
+        return Handing(self, pool, connection)
 
     def upload(self, target):
         """A stream of bytes to the daemon, whose length nobody has to know."""

@@ -9,6 +9,7 @@ from swift.obj import diskfile
 from zonestore_swift import metadata as frames
 from zonestore_swift import part_power
 from zonestore_swift.errors import NoPolicy, NoSpace, NotFound, Refused
+from zonestore_swift.handed_body import HandedBody, Passed, can_be_handed
 
 
 # A drive that is full takes no data of so many bytes. What is shorter may find a place, beside the metadata or in what is left.
@@ -26,6 +27,7 @@ class ZonedWriter(diskfile.BaseDiskFileWriter):
         self._pieces = []
         self._waiting = 0
         self._upload = None
+        self._handed = None
         self._sent_at = 0
         self._staged = None
         self._is_obsolete = False
@@ -41,10 +43,24 @@ class ZonedWriter(diskfile.BaseDiskFileWriter):
         self._is_open = True
         return self
 
+    def handed(self, body):
+        """What to read in place of a request's body. Where that can be, its bytes do not come here."""
+        is_long = self._size is not None and self._size > self.manager.small_bytes
+        if is_long and self.manager.receives_directly and can_be_handed(body, self._size):
+            body = self._handed = HandedBody(body, self._receiver)
+        return body
+
+    def _receiver(self):
+        self._diskfile.ensure_policy()
+        return self._diskfile.receiver()
+
     def write(self, chunk):
         if not self._is_open:
             raise ValueError("Writer is not open")
         if not chunk:
+            return
+        if isinstance(chunk, Passed):
+            self._upload_size += chunk
             return
         self._upload_size += len(chunk)
         # Callers may use their buffer again.
@@ -63,6 +79,8 @@ class ZonedWriter(diskfile.BaseDiskFileWriter):
         self._sent_at = time.monotonic()
 
     def chunks_finished(self):
+        if self._handed is not None:
+            self._staged, self._handed = self._handed.staged, None
         if self._staged is not None:
             return self._upload_size, self._staged["md5"]
         if self._upload is None and self._upload_size <= self.manager.small_bytes:
@@ -112,6 +130,9 @@ class ZonedWriter(diskfile.BaseDiskFileWriter):
     def close(self):
         self._is_open = False
         self._pieces = []
+        if self._handed is not None:
+            self._handed.close()
+            self._handed = None
         if self._upload is not None:
             self._upload.close()
             self._upload = None

@@ -73,7 +73,7 @@ def test_all_of_the_data_comes_and_the_connection_goes_on(zoned, plain, family):
         assert client.end() == b"head" + data
         if family == socket.AF_INET:
             assert not client.server.getsockopt(socket.IPPROTO_TCP, socket.TCP_CORK), "the end of the data waits for more"
-    senders = objects.manager.drive(DEVICE)._transport._senders
+    senders = objects.manager.drive(DEVICE)._transport._handing
     assert [len(pool._idle()) for pool in senders.values()] == [1], "one connection for all of them"
 
 
@@ -120,7 +120,7 @@ def test_a_reader_that_could_send_can_be_read_or_dropped(zoned, plain):
     reader = reader_of(objects)
     assert reader.can_zero_copy_send()
     del reader
-    senders = objects.manager.drive(DEVICE)._transport._senders
+    senders = objects.manager.drive(DEVICE)._transport._handing
     assert [len(pool._idle()) for pool in senders.values()] == [1]
 
 
@@ -210,10 +210,10 @@ REFUSED = b'{"kind": "unknown_call", "message": "there is no such call"}'
 def test_a_daemon_that_takes_no_sockets_is_no_error(tmp_path, answer):
     script = Script(tmp_path / "s", [[answer]])
     transport = Transport(str(tmp_path / "s"), 2, 10)
-    assert transport.sender("/sending") is None
+    assert transport.handing("/sending", "zonestore-sending") is None
     if answer:
         # And is not asked each time.
-        assert transport.sender("/sending") is None
+        assert transport.handing("/sending", "zonestore-sending") is None
         assert script.requests == [b"GET /sending"]
 
 

@@ -82,7 +82,7 @@ impl From<ClientError> for CommandError {
                 "`zonestore store ls DRIVE` shows what there is";
             E::Answered { kind: Kind::UnknownCall, .. } => Failed,
                 "the server is older than this program: start it again with this one";
-            E::Answered { kind: Kind::Invalid | Kind::TooLarge, .. } => Usage;
+            E::Answered { kind: Kind::Invalid | Kind::BrokenOff | Kind::TooLarge, .. } => Usage;
             E::Answered { kind: Kind::NoSpace, .. } => NoSpace,
                 "remove objects through S3; `store df` shows the space";
             E::Answered { kind: Kind::Damaged, .. } => Damaged,

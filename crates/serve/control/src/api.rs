@@ -277,6 +277,8 @@ pub enum Kind {
     UnknownCall,
     /// The request's query or body is not valid.
     Invalid,
+    /// The request's body did not arrive completely.
+    BrokenOff,
     /// The request is larger than [`MAX_REQUEST_BYTES`].
     TooLarge,
     /// The drive is full.

@@ -8,7 +8,7 @@ use axum::http::{HeaderValue, Response, StatusCode};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use hyper_util::server::conn::auto::upgrade::downcast;
-use objects::Connection;
+use objects::{Buffer, Connection};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendFlags, Shutdown,
     SocketType, sockopt,
@@ -22,8 +22,8 @@ use tokio::net::{TcpStream, UnixStream};
 
 /// Sends what there is room for, and raises no SIGPIPE.
 const NOW: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
-/// Most bytes of a message that comes with a socket.
-const MAX_MESSAGE_BYTES: usize = 4096;
+/// Most bytes of a message that comes with a socket: what a client has read of a body already is in it.
+const MAX_MESSAGE_BYTES: usize = 256 << 10;
 
 /// A connection over which sockets come, each with a message in one frame.
 pub struct Handover(UnixStream);
@@ -63,12 +63,12 @@ impl Handover {
     /// The next message and the socket that came with it, if one did; `None` if the client has ended the connection.
     ///
     /// # Errors
-    /// The connection is broken, what comes is no frame of at most 4 KiB, or a socket came that
+    /// The connection is broken, what comes is no frame of at most 256 KiB, or a socket came that
     /// this process has no descriptor for.
     pub async fn receive(&self) -> io::Result<Option<(Vec<u8>, Option<OwnedFd>)>> {
         let (mut message, mut socket) = (Vec::new(), None);
         loop {
-            let mut piece = [0; MAX_MESSAGE_BYTES];
+            let mut piece = [0; 4096];
             let come = || received(&self.0, &mut piece);
             let (length, came) = self.0.async_io(Interest::READABLE, come).await?;
             if length == 0 {
@@ -167,6 +167,21 @@ impl HandedStream {
     async fn write_ready(&self, bytes: &[u8]) -> io::Result<usize> {
         let write = || Ok(rustix::net::send(&self.stream, bytes, NOW)?);
         self.stream.async_io(Interest::WRITABLE, write).await
+    }
+
+    /// Reads into the room of `piece`, at most `most` bytes; none if the other side has ended.
+    ///
+    /// # Errors
+    /// The other side is gone, or sent nothing for as long as `patience`.
+    pub async fn read(
+        &self,
+        piece: &mut Buffer,
+        most: usize,
+        patience: Duration,
+    ) -> io::Result<usize> {
+        let receive = |room: &mut [u8]| rustix::net::recv(&self.stream, room, RecvFlags::DONTWAIT);
+        let read = || Ok(piece.read(most, |room| receive(room).map(|(came, _)| came))?);
+        tokio::time::timeout(patience, self.stream.async_io(Interest::READABLE, read)).await?
     }
 
     /// Everything was written: what waits to fill a packet is sent at once.

@@ -52,6 +52,24 @@ impl Buffer {
         taken
     }
 
+    /// Has `read` write into the room that is left, at most `most` bytes; it returns how many.
+    pub fn read<E>(
+        &mut self,
+        most: usize,
+        read: impl FnOnce(&mut [u8]) -> Result<usize, E>,
+    ) -> Result<usize, E> {
+        let room = &mut self.memory[self.filled..];
+        let most = room.len().min(most);
+        let came = read(&mut room[..most])?;
+        self.filled += came;
+        Ok(came)
+    }
+
+    /// Whether there is no room left.
+    pub fn is_full(&self) -> bool {
+        self.filled == self.memory.len()
+    }
+
     /// Has `fill` overwrite the first `length` bytes, which are the buffer's content afterwards. Before, they are
     /// zeros or bytes of an earlier use.
     pub fn fill<E>(

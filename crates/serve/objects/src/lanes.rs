@@ -27,6 +27,11 @@ pub static MD5: LazyLock<Together> = LazyLock::new(|| {
     Together::new(processors / 2, most_lanes())
 });
 
+/// With fewer lanes than this, a thread lets others run so many times before it computes: a vector takes as long for one
+/// lane as for all, and what it takes is time of the processors that the others need.
+const FEW: usize = 8;
+const YIELDS: usize = 16;
+
 /// Bodies under way, and the threads that digest them.
 pub struct Together {
     bodies: Mutex<Bodies>,
@@ -164,12 +169,16 @@ impl Together {
     /// Digests a body to its end, and others beside it.
     fn compute(&self, bodies: &mut MutexGuard<'_, Bodies>, lane: Lane) {
         let number = lane.number;
-        let (mut lanes, mut has_yielded) = (vec![lane], false);
+        let (mut lanes, mut yielded) = (vec![lane], 0);
         while bodies.is_behind(number) {
+            let had = lanes.len();
             bodies.fill(&mut lanes, self.most_lanes);
-            if lanes.len() == 1 && !has_yielded {
+            if lanes.len() > had {
+                yielded = 0;
+            }
+            if lanes.len() < FEW.min(self.most_lanes) && yielded < YIELDS {
                 // If processors are short, other threads can hand in their pieces now; if not, this costs nothing.
-                has_yielded = true;
+                yielded += 1;
                 MutexGuard::unlocked(bodies, std::thread::yield_now);
                 continue;
             }

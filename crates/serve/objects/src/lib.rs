@@ -28,6 +28,7 @@ mod upload;
 
 pub use blocking::{Blocking, NotRun, Running};
 pub use body::{BodyFailure, Inbound, Pace};
+pub use buffers::Buffer;
 pub use classes::Classes;
 pub use connection::{Connection, Unread};
 pub use download::{Download, ReadError, read_piece, take_piece};
@@ -38,4 +39,4 @@ pub use permits::{Line, Permit, Pressure};
 pub use quotas::{Account, Quota, Quotas, Refused};
 pub use server::{Bounds, Listener, ServeError, serve};
 pub use tls::{Tls, TlsError};
-pub use upload::{Expected, ReceiveError, Received, receive};
+pub use upload::{Expected, Pieces, ReceiveError, Received, Source, receive};

@@ -5,7 +5,7 @@
 //! disconnects, the writer is dropped and its data is discarded.
 
 use crate::blocking::{Blocking, NotRun};
-use crate::buffers::Pool;
+use crate::buffers::{Buffer, Pool};
 use crate::digest::{Algorithm, Digester, Digests};
 use bytes::{Buf, Bytes};
 use futures::{Stream, StreamExt};
@@ -15,7 +15,7 @@ use thiserror::Error;
 /// Pieces for a thread to write: large enough that switches of threads cost little, small enough that the first is
 /// written while the last arrives. Some of a body's pieces also wait to be digested.
 static PIECES: Pool = Pool::new(256 * 1024, 96);
-/// Pieces of a body with more than a piece of the writer's to come: they have the writer's own size, so that it does
+/// Pieces of a body with at least a piece of the writer's to come: they have the writer's own size, so that it does
 /// not copy them. As many buffers are kept as bodies arrive at a time.
 static LONG_PIECES: Pool = Pool::new(ObjectWriter::PIECE, 32);
 
@@ -54,6 +54,57 @@ pub enum ReceiveError<E> {
     /// The store call that writes it did not run to its end.
     #[error(transparent)]
     NotRun(#[from] NotRun),
+}
+
+/// A body as it arrives.
+pub trait Source: Send {
+    /// Why it does not arrive.
+    type Error;
+
+    /// Fills `piece` with what comes next; returns whether the body ends there.
+    fn fill(
+        &mut self,
+        piece: &mut Buffer,
+    ) -> impl Future<Output = Result<bool, Self::Error>> + Send;
+}
+
+/// A body that comes in pieces of any size. Their data is copied, so that the memory in use is that of the writer's pieces
+/// and not the buffers that network packets arrived in.
+pub struct Pieces<B> {
+    body: Option<B>,
+    /// Received bytes that did not fit into the writer's last piece.
+    came: Bytes,
+}
+
+impl<B> From<Option<B>> for Pieces<B> {
+    fn from(body: Option<B>) -> Self {
+        let came = Bytes::new();
+        Self { body, came }
+    }
+}
+
+impl<B, E> Source for Pieces<B>
+where
+    B: Stream<Item = Result<Bytes, E>> + Unpin + Send,
+{
+    type Error = E;
+
+    async fn fill(&mut self, piece: &mut Buffer) -> Result<bool, E> {
+        loop {
+            let taken = piece.push(&self.came);
+            self.came.advance(taken);
+            if !self.came.is_empty() {
+                return Ok(false);
+            }
+            let Some(body) = &mut self.body else {
+                return Ok(true);
+            };
+            match body.next().await.transpose()? {
+                Some(data) => self.came = data,
+                None => self.body = None,
+            }
+        }
+    }
 }
 
 /// Writer and digests of one body.
@@ -95,15 +146,15 @@ impl Sink {
 ///
 /// # Errors
 /// `commit` was not called.
-pub async fn receive<B, E, T, C>(
+pub async fn receive<B, T, C>(
     store: &Store,
     blocking: &Blocking,
-    body: Option<B>,
+    mut body: B,
     expected: Expected,
     commit: C,
-) -> Result<T, ReceiveError<E>>
+) -> Result<T, ReceiveError<B::Error>>
 where
-    B: Stream<Item = Result<Bytes, E>> + Unpin,
+    B: Source,
     T: Send + 'static,
     C: FnOnce(Received) -> T + Send + 'static,
 {
@@ -125,58 +176,31 @@ where
     if !store.has_room(length) {
         sink = blocking.run(move || sink.write(&Bytes::new())).await??;
     }
-    let mut body = Gathering {
-        body,
-        came: Bytes::new(),
-        left: length,
-    };
-    let (mut piece, mut is_last) = body.gather().await.map_err(ReceiveError::Body)?;
+    let mut left = length;
+    let (mut piece, mut is_last) = gather(&mut body, &mut left).await?;
     while !is_last {
         let writing = blocking.begin(move || sink.write(&piece)).await?;
-        (piece, is_last) = body.gather().await.map_err(ReceiveError::Body)?;
+        (piece, is_last) = gather(&mut body, &mut left).await?;
         sink = writing.end().await??;
     }
     let finish = move || sink.write(&piece)?.finish().map(commit);
     Ok(blocking.run(finish).await??)
 }
 
-/// Cuts a body into pieces. The data is copied, so that the memory in use is the pieces and not the buffers that
-/// network packets arrived in.
-struct Gathering<B> {
-    body: Option<B>,
-    /// Received bytes that did not fit into the last piece.
-    came: Bytes,
-    /// Bytes that are still expected.
-    left: u64,
-}
-
-impl<B, E> Gathering<B>
-where
-    B: Stream<Item = Result<Bytes, E>> + Unpin,
-{
-    /// The next piece, and whether it is the last one.
-    async fn gather(&mut self) -> Result<(Bytes, bool), E> {
-        let wanted = match self.left {
-            // More bytes arrive than were announced.
-            0 => usize::MAX,
-            left => usize::try_from(left).unwrap_or(usize::MAX),
-        };
-        let is_long = self.left > ObjectWriter::PIECE as u64;
-        let mut piece = if is_long { &LONG_PIECES } else { &PIECES }.buffer(wanted);
-        loop {
-            let taken = piece.push(&self.came);
-            self.came.advance(taken);
-            self.left = self.left.saturating_sub(taken as u64);
-            if !self.came.is_empty() {
-                return Ok((piece.freeze(), false));
-            }
-            let Some(stream) = &mut self.body else {
-                return Ok((piece.freeze(), true));
-            };
-            match stream.next().await.transpose()? {
-                Some(data) => self.came = data,
-                None => self.body = None,
-            }
-        }
-    }
+/// The next piece of a body with `left` bytes still to come, and whether it is the last one.
+async fn gather<B: Source>(
+    body: &mut B,
+    left: &mut u64,
+) -> Result<(Bytes, bool), ReceiveError<B::Error>> {
+    let wanted = match *left {
+        // More bytes arrive than were announced.
+        0 => usize::MAX,
+        left => usize::try_from(left).unwrap_or(usize::MAX),
+    };
+    let is_long = *left >= ObjectWriter::PIECE as u64;
+    let mut piece = if is_long { &LONG_PIECES } else { &PIECES }.buffer(wanted);
+    let is_last = body.fill(&mut piece).await.map_err(ReceiveError::Body)?;
+    let piece = piece.freeze();
+    *left = left.saturating_sub(piece.len() as u64);
+    Ok((piece, is_last))
 }

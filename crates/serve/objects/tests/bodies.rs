@@ -7,7 +7,8 @@ use futures::{StreamExt, stream};
 use kv_log::KvLog;
 use objects::digest::Algorithm;
 use objects::{
-    Blocking, Download, Expected, Flow, Line, Pressure, ReceiveError, Received, receive, take_piece,
+    Blocking, Download, Expected, Flow, Line, Pieces, Pressure, ReceiveError, Received, receive,
+    take_piece,
 };
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -57,7 +58,14 @@ async fn put(store: &Store, blocking: &Blocking, data: &Bytes) {
         written_to.commit(transaction)
     };
     let body = Some(stream::iter(pieces));
-    let received = receive(store, blocking, body, expected(data.len()), commit).await;
+    let received = receive(
+        store,
+        blocking,
+        Pieces::from(body),
+        expected(data.len()),
+        commit,
+    )
+    .await;
     received.unwrap().unwrap();
 }
 
@@ -125,15 +133,21 @@ async fn nothing_is_left_of_a_body_that_broke_off() {
     let pieces = [Ok(data.clone()), Err("gone")];
     let commit = |_: Received| panic!("there is nothing to commit");
     let body = Some(stream::iter(pieces));
-    let received: Result<(), _> =
-        receive(&store, &blocking, body, expected(data.len()), commit).await;
+    let received: Result<(), _> = receive(
+        &store,
+        &blocking,
+        Pieces::from(body),
+        expected(data.len()),
+        commit,
+    )
+    .await;
     assert!(matches!(received, Err(ReceiveError::Body("gone"))));
     blocking.idle().await;
     // Nor of one that nobody committed.
     let staged = receive(
         &store,
         &blocking,
-        Some(stream::iter([Ok::<_, ()>(data.clone())])),
+        Pieces::from(Some(stream::iter([Ok::<_, ()>(data.clone())]))),
         expected(data.len()),
         |received: Received| received,
     );
@@ -153,8 +167,14 @@ async fn what_cannot_fit_is_refused_before_it_comes() {
         panic!("nobody asks for it")
     });
     let commit = |_: Received| panic!("there is nothing to commit");
-    let received: Result<(), _> =
-        receive(&store, &blocking, Some(body), expected(1 << 30), commit).await;
+    let received: Result<(), _> = receive(
+        &store,
+        &blocking,
+        Pieces::from(Some(body)),
+        expected(1 << 30),
+        commit,
+    )
+    .await;
     assert!(matches!(received, Err(ReceiveError::Store(error)) if error.is_no_space()));
     store.unmount().unwrap();
 }

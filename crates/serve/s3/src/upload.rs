@@ -8,7 +8,7 @@ use crate::errors::{malformed_trailer, not_run, of_store, wrong_payload_hash};
 use crate::gateway::Gateway;
 use http::HeaderMap;
 use objects::digest::{Algorithm, Digests};
-use objects::{Expected, ReceiveError};
+use objects::{Expected, Pieces, ReceiveError};
 use s3s::dto::StreamingBlob;
 use s3s::{S3Error, S3Request, S3Result, TrailingHeaders, s3_error};
 use store::{WriteHints, Written};
@@ -151,7 +151,7 @@ where
     let Gateway {
         store, blocking, ..
     } = gateway;
-    match objects::receive(store, blocking, body, expected, accept).await {
+    match objects::receive(store, blocking, Pieces::from(body), expected, accept).await {
         Ok(answer) => answer,
         Err(ReceiveError::Store(error)) => Err(of_store(error)),
         Err(ReceiveError::NotRun(why)) => Err(not_run(why)),

@@ -1,5 +1,6 @@
 //! The wire types, in JSON. File names are Swift's own, timestamps in Swift's internal form.
 
+use control::api::Problem;
 use serde::{Deserialize, Serialize, Serializer};
 use std::fmt::Display;
 use swift_drive::{FragmentHashes, PolicyKind};
@@ -175,6 +176,29 @@ pub struct Send {
 #[derive(Serialize)]
 pub struct Sent {
     pub sent: u64,
+}
+
+/// First line of a message with a socket that data is to be received from. The rest of the message is the beginning of the data.
+#[derive(Deserialize)]
+pub struct Receive {
+    /// Bytes to take from the socket.
+    pub bytes: u64,
+    pub policy: Option<u32>,
+    pub hash: Option<String>,
+}
+
+/// Bytes that have been taken from a socket so far.
+#[derive(Serialize)]
+pub struct Passed {
+    pub passed: u64,
+}
+
+/// Why data was not received, and how many bytes were taken from the socket.
+#[derive(Serialize)]
+pub struct NotReceived<'a> {
+    pub passed: u64,
+    #[serde(flatten)]
+    pub problem: &'a Problem,
 }
 
 #[derive(Deserialize)]

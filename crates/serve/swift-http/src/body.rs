@@ -2,11 +2,13 @@
 
 use crate::failure::invalid;
 use axum::body::{Body, Bytes};
+use axum::http::StatusCode;
 use control::Failure;
 use control::api::Kind;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, stream};
 use objects::{Flow, Inbound, Pace, Unread};
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -91,16 +93,13 @@ pub async fn whole(mut body: Incoming, what: &str, most: u64) -> Result<Vec<u8>,
 }
 
 /// The error for a body that did not arrive completely.
-pub fn broken_off(error: axum::Error) -> Failure {
-    invalid(format_args!("the request's body broke off: {error}"))
+pub fn broken_off(error: impl Display) -> Failure {
+    let message = format!("the request's body broke off: {error}");
+    Failure::new(StatusCode::BAD_REQUEST, Kind::BrokenOff, message)
 }
 
 /// The error for a body or a part of one of more than `most` bytes.
 pub fn too_large(what: &str, most: u64) -> Failure {
     let message = format!("{what} has at most {most} bytes");
-    Failure::new(
-        axum::http::StatusCode::PAYLOAD_TOO_LARGE,
-        Kind::TooLarge,
-        message,
-    )
+    Failure::new(StatusCode::PAYLOAD_TOO_LARGE, Kind::TooLarge, message)
 }

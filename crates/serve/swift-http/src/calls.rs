@@ -4,7 +4,7 @@ use crate::api::{Done, Emptied, Kind, NewPolicy, Policy, Removed, Removing};
 use crate::failure::{invalid, of_drive};
 use crate::path::Named;
 use crate::state::{Answer, Calls, SwiftCalls};
-use crate::{data, listings, sending};
+use crate::{data, listings, receiving, sending};
 use axum::body::Body;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::routing::{delete, get, post, put};
@@ -22,6 +22,7 @@ impl SwiftCalls {
             .route("/staged", post(data::stage))
             .route("/staged/{id}", delete(data::forget_staged))
             .route("/opened/{id}", get(data::read).delete(data::close))
+            .route("/receiving", get(receiving::receiving))
             .route("/sending", get(sending::sending))
             .route("/{policy}/partitions", get(listings::partitions))
             .route(

@@ -22,7 +22,7 @@ use control::api::Kind;
 use futures::StreamExt;
 use http_range_header::StartPosition;
 use objects::digest::Algorithm;
-use objects::{Download, Expected, ReceiveError, read_piece, receive, take_piece};
+use objects::{Download, Expected, Pieces, ReceiveError, Source, read_piece, receive, take_piece};
 use serde::de::DeserializeOwned;
 use std::ops::Range;
 use std::sync::Arc;
@@ -87,43 +87,55 @@ fn expected(length: u64, object: (String, String), algorithms: Vec<Algorithm>) -
     }
 }
 
-fn of_receive(error: ReceiveError<axum::Error>) -> Failure {
+fn of_receive<E>(error: ReceiveError<E>, of_body: impl FnOnce(E) -> Failure) -> Failure {
     match error {
-        ReceiveError::Body(error) => broken_off(error),
+        ReceiveError::Body(error) => of_body(error),
         ReceiveError::Store(error) => error.into(),
         ReceiveError::NotRun(error) => not_run(error),
     }
 }
 
-/// Writes data to the drive before it has a name.
+impl SwiftCalls {
+    /// Writes data to the drive before it has a name.
+    pub(crate) async fn stage<B: Source>(
+        &self,
+        body: B,
+        staging: Staging,
+        of_body: impl FnOnce(B::Error) -> Failure,
+    ) -> Result<Staged, Failure> {
+        if staging.size > Some(MAX_DATA_BYTES) {
+            return Err(too_large("data", MAX_DATA_BYTES));
+        }
+        let object = match (staging.policy, staging.hash) {
+            (Some(policy), Some(hash)) => (policy.to_string(), hash),
+            _ => Default::default(),
+        };
+        let expected = expected(staging.size.unwrap_or(0), object, vec![Algorithm::Md5]);
+        let finish = |received: objects::Received| {
+            let digests = received.digests;
+            received.writer.finish().map(|written| (written, digests))
+        };
+        let (written, digests) = receive(&self.store, &self.adding, body, expected, finish)
+            .await
+            .map_err(|error| of_receive(error, of_body))??;
+        let md5 = digests.hex(Algorithm::Md5);
+        let size = digests.length;
+        let staged = self.staged.keep(written).ok_or_else(busy)?;
+        Ok(Staged { staged, size, md5 })
+    }
+}
+
+/// Stages a request's body.
 pub async fn stage(
     State(calls): Calls,
     query: Result<Query<Staging>, QueryRejection>,
     body: Body,
 ) -> Answer<Staged> {
-    let Query(Staging { size, policy, hash }) = query?;
-    let coming = body.size_hint().exact();
-    if coming.max(size) > Some(MAX_DATA_BYTES) {
-        return Err(too_large("data", MAX_DATA_BYTES));
-    }
-    let size = coming.or(size);
-    let body = calls.incoming(body, size).await?;
-    let object = match (policy, hash) {
-        (Some(policy), Some(hash)) => (policy.to_string(), hash),
-        _ => Default::default(),
-    };
-    let expected = expected(size.unwrap_or(0), object, vec![Algorithm::Md5]);
-    let finish = |received: objects::Received| {
-        let digests = received.digests;
-        received.writer.finish().map(|written| (written, digests))
-    };
-    let (written, digests) = receive(&calls.store, &calls.adding, Some(body), expected, finish)
-        .await
-        .map_err(of_receive)??;
-    let md5 = digests.hex(Algorithm::Md5);
-    let size = digests.length;
-    let staged = calls.staged.keep(written).ok_or_else(busy)?;
-    Ok(Json(Staged { staged, size, md5 }))
+    let Query(mut staging) = query?;
+    staging.size = body.size_hint().exact().or(staging.size);
+    let body = calls.incoming(body, staging.size).await?;
+    let staged = calls.stage(Pieces::from(Some(body)), staging, broken_off);
+    Ok(Json(staged.await?))
 }
 
 /// Succeeds whether or not the data is still staged.
@@ -206,9 +218,10 @@ pub async fn put(
             calls.put(address, file, Some(written), metadata)
         }
     };
-    receive(&calls.store, &calls.adding, Some(data), expected, commit)
+    let data = Pieces::from(Some(data));
+    receive(&calls.store, &calls.adding, data, expected, commit)
         .await
-        .map_err(of_receive)?
+        .map_err(|error| of_receive(error, broken_off))?
 }
 
 impl SwiftCalls {

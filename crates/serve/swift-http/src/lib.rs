@@ -9,9 +9,11 @@ mod body;
 mod calls;
 mod data;
 mod failure;
+mod handed;
 mod held;
 mod listings;
 mod path;
+mod receiving;
 mod sending;
 mod state;
 

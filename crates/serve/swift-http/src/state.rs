@@ -71,7 +71,7 @@ impl SwiftCalls {
         }
     }
 
-    /// Waits, but no longer than `until`, until the sockets that data is sent into have taken it. Nothing more is begun then.
+    /// Waits, but no longer than `until`, until the data is through that goes from and to sockets. Nothing more is begun then.
     pub async fn sent(&self, until: Instant) {
         let all = self.bodies.acquire_many(BODIES as u32);
         let all = tokio::time::timeout_at(until, all).await;

@@ -1,0 +1,116 @@
+//! Connections over which clients hand sockets over, those of their own clients: so the bytes of objects pass one process less.
+
+use crate::api::Passed;
+use crate::failure::invalid;
+use crate::state::SwiftCalls;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::http::header::UPGRADE;
+use axum::response::{IntoResponse, Response};
+use control::api::Kind;
+use control::{Failure, HandedStream, Handover};
+use serde::Serialize;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::time::{Instant, interval_at};
+
+/// How long the client may take no frame.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// So often a frame says that this goes on.
+const BEAT: Duration = Duration::from_secs(1);
+
+/// A socket that was handed over, and the message that came with it.
+pub struct Handed {
+    pub calls: Arc<SwiftCalls>,
+    pub message: Vec<u8>,
+    pub stream: HandedStream,
+    /// Bytes that the client is told about meanwhile.
+    pub passed: Arc<AtomicU64>,
+}
+
+/// Makes the connection one over which sockets are handed over. `work` makes the answer to each; it is dropped if the client
+/// ends the connection meanwhile.
+pub fn sockets<F: Future<Output = Vec<u8>> + Send + 'static>(
+    calls: Arc<SwiftCalls>,
+    request: Request,
+    protocol: &'static str,
+    work: impl Fn(Handed) -> F + Send + Sync + 'static,
+) -> Response {
+    if !Handover::is_asked(&request, protocol) {
+        let message = format!("this call needs Connection: upgrade and Upgrade: {protocol}");
+        let refused = Failure::new(StatusCode::UPGRADE_REQUIRED, Kind::Invalid, message);
+        return ([(UPGRADE, protocol)], refused).into_response();
+    }
+    Handover::after(request, protocol, move |handover| {
+        serve(calls, handover, work)
+    })
+}
+
+async fn serve<F: Future<Output = Vec<u8>> + Send>(
+    calls: Arc<SwiftCalls>,
+    mut handover: Handover,
+    work: impl Fn(Handed) -> F + Send + Sync,
+) {
+    while let Ok(Some((message, socket))) = handover.receive().await {
+        let answer = match stream_of(socket) {
+            Ok(stream) => {
+                let passed = Arc::new(AtomicU64::new(0));
+                let working = work(Handed {
+                    calls: calls.clone(),
+                    message,
+                    stream,
+                    passed: passed.clone(),
+                });
+                match watched(&mut handover, working, &passed).await {
+                    Some(answer) => answer,
+                    // Nobody waits for an answer.
+                    None => return,
+                }
+            }
+            Err(failure) => json(failure.problem()),
+        };
+        if handover.answer(&answer, PATIENCE).await.is_err() {
+            return;
+        }
+    }
+}
+
+fn stream_of(socket: Option<OwnedFd>) -> Result<HandedStream, Failure> {
+    let socket = socket.ok_or_else(|| invalid("no socket came with the message"))?;
+    HandedStream::new(socket).map_err(|error| {
+        invalid(format_args!(
+            "what came with the message is no socket of a stream: {error}"
+        ))
+    })
+}
+
+/// An answer as the bytes of a frame.
+pub fn json(answer: &impl Serialize) -> Vec<u8> {
+    // Only names, numbers and text, so this does not fail.
+    serde_json::to_vec(answer).unwrap_or_default()
+}
+
+/// The answer, with frames before it that say that this goes on; `None` if the client has ended the connection meanwhile.
+async fn watched(
+    handover: &mut Handover,
+    working: impl Future<Output = Vec<u8>>,
+    passed: &AtomicU64,
+) -> Option<Vec<u8>> {
+    tokio::pin!(working);
+    let mut beat = interval_at(Instant::now() + BEAT, BEAT);
+    let mut told = 0;
+    loop {
+        tokio::select! {
+            answer = &mut working => return Some(answer),
+            () = handover.interrupted() => return None,
+            _ = beat.tick() => {
+                let passed = passed.load(Ordering::Relaxed);
+                let news = if passed == told { Vec::new() } else { json(&Passed { passed }) };
+                told = passed;
+                handover.answer(&news, PATIENCE).await.ok()?;
+            }
+        }
+    }
+}

@@ -1,0 +1,251 @@
+"""Uploads that the daemon takes from the client's socket itself, through an object server."""
+
+import http.client
+import os
+import signal
+import socket
+import threading
+import time
+from hashlib import md5
+
+import eventlet
+import eventlet.green.socket
+import eventlet.wsgi
+import pytest
+from swift.common.http_protocol import SwiftHttpProtocol
+from swift.common.utils import get_logger
+
+import zonestore_swift.connection
+from backends import DEVICE
+from zonestore_swift.drive import Drive
+from zonestore_swift.handing import Handing
+from zonestore_swift.object_server import ObjectController
+
+
+class Server:
+    """An object server on the daemon of `objects`, in green threads of this thread. What clients do blocks, so it runs in others."""
+
+    def __init__(self, objects, policies, **conf):
+        backend = objects.backend
+        controller = ObjectController({**backend.conf, **conf}, get_logger({}, name="swift-test"))
+        controller._diskfile_router.policy_to_manager = {0: backend.manager(policies, **conf)}
+        self.manager = controller._diskfile_router[0]
+        self.listening = eventlet.listen(("127.0.0.1", 0))
+        self.serving = eventlet.spawn(
+            eventlet.wsgi.server, self.listening, controller, log_output=False, protocol=SwiftHttpProtocol, socket_timeout=60)
+
+    def do(self, work, *arguments):
+        return eventlet.tpool.execute(work, self.listening.getsockname(), *arguments)
+
+    def stop(self):
+        self.serving.kill()
+        self.listening.close()
+
+
+@pytest.fixture
+def serves(own, plain, monkeypatch):
+    monkeypatch.setattr(zonestore_swift.connection, "socket", eventlet.green.socket)
+    servers = []
+
+    def serve(**conf):
+        servers.append(Server(own, plain, **conf))
+        return servers[-1]
+
+    yield serve
+    for server in servers:
+        server.stop()
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """How many bodies were handed over and how many came through the server."""
+    counts = {"receiver": 0, "stage": 0}
+
+    def count(name):
+        plain = getattr(Drive, name)
+
+        def counting(*arguments):
+            counts[name] += 1
+            return plain(*arguments)
+
+        monkeypatch.setattr(Drive, name, counting)
+
+    count("receiver")
+    count("stage")
+    return counts
+
+
+def head(name, length, *lines, method="PUT"):
+    lines = [f"{method} /{DEVICE}/7/a/c/{name} HTTP/1.1", "Host: a", f"X-Timestamp: {time.time():.5f}", *lines]
+    if method == "PUT":
+        lines += ["Content-Type: text/plain", f"Content-Length: {length}"]
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+def answer(connection):
+    response = http.client.HTTPResponse(connection)
+    response.begin()
+    return response.status, response.read(), response.getheader("ETag", "").strip('"')
+
+
+def put(connection, name, body, *lines):
+    connection.sendall(head(name, len(body), *lines) + body)
+    return answer(connection)
+
+
+def get(connection, name):
+    connection.sendall(head(name, 0, method="GET"))
+    return answer(connection)
+
+
+@pytest.mark.parametrize("size", [65_537, 1_000_003, 9_000_000])
+def test_bodies_come_whole_and_the_connection_goes_on(serves, counted, size):
+    def client(address):
+        bodies = [os.urandom(size) for _ in range(3)]
+        with socket.create_connection(address) as connection:
+            for body in bodies:
+                assert put(connection, "o", body)[::2] == (201, md5(body).hexdigest())
+                assert get(connection, "o")[:2] == (200, body)
+
+    serves().do(client)
+    assert counted == {"receiver": 3, "stage": 0}
+
+
+def test_a_client_is_told_to_go_on(serves, counted):
+    body = os.urandom(500_000)
+
+    def client(address):
+        with socket.create_connection(address) as connection:
+            for _ in range(2):
+                connection.sendall(head("o", len(body), "Expect: 100-continue"))
+                assert connection.recv(25) == b"HTTP/1.1 100 Continue\r\n\r\n"
+                connection.sendall(body)
+                assert answer(connection)[0] == 201
+            assert get(connection, "o")[:2] == (200, body)
+
+    serves().do(client)
+    assert counted["stage"] == 0
+
+
+def test_what_follows_a_body_is_the_next_request(serves, counted):
+    body = os.urandom(300_000)
+
+    def client(address):
+        with socket.create_connection(address) as connection:
+            connection.sendall(head("a", len(body)) + body + head("b", len(body)) + body)
+            assert [answer(connection)[0] for _ in range(2)] == [201, 201]
+            assert get(connection, "b")[:2] == (200, body)
+
+    serves().do(client)
+    assert counted["stage"] == 0
+
+
+def test_a_client_that_goes_away_leaves_nothing(serves, own):
+    def client(address):
+        for sent in (1, 70_000, 999_999):
+            with socket.create_connection(address) as connection:
+                connection.sendall(head("o", 1_000_000) + bytes(sent))
+                connection.shutdown(socket.SHUT_WR)
+                assert answer(connection)[0] == 499
+        with socket.create_connection(address) as connection:
+            assert get(connection, "o")[0] == 404
+
+    serves().do(client)
+
+
+def test_a_slow_client_is_waited_for_and_one_that_stops_is_not(serves, counted):
+    """Of a body, something has to come in each `client_timeout`, and not all of it."""
+    body = os.urandom(100_000)
+
+    def client(address):
+        with socket.create_connection(address) as connection:
+            connection.sendall(head("o", len(body)))
+            for at in range(0, len(body), 20_000):
+                connection.sendall(body[at:at + 20_000])
+                time.sleep(1)
+            assert answer(connection)[0] == 201
+            assert get(connection, "o")[:2] == (200, body)
+        with socket.create_connection(address) as connection:
+            connection.sendall(head("o", len(body)) + body[:50_000])
+            assert answer(connection)[0] == 408
+            # Its end, since nobody knows how much was taken.
+            connection.sendall(body[:10])
+            assert connection.recv(1) == b""
+
+    serves(client_timeout="3").do(client)
+    assert counted == {"receiver": 2, "stage": 0}
+
+
+def test_a_refusal_leaves_the_connection_behind_the_body(serves, monkeypatch):
+    plain = Drive.receiver
+
+    def asks_wrongly(self, place):
+        handing, question = plain(self, place)
+        return handing, {**question, "policy": "none"}
+
+    body = os.urandom(2_000_000)
+
+    def client(address):
+        with socket.create_connection(address) as connection:
+            monkeypatch.setattr(Drive, "receiver", asks_wrongly)
+            assert put(connection, "o", body)[0] == 500
+            monkeypatch.setattr(Drive, "receiver", plain)
+            assert put(connection, "o", body)[0] == 201
+            assert get(connection, "o")[:2] == (200, body)
+
+    serves().do(client)
+
+
+def test_a_daemon_that_dies_fails_the_request_alone(serves, own, monkeypatch):
+    body = os.urandom(3_000_000)
+    handed, plain = threading.Event(), Handing.hand
+
+    def hand(*arguments):
+        plain(*arguments)
+        handed.set()
+
+    monkeypatch.setattr(Handing, "hand", hand)
+
+    def client(address):
+        with socket.create_connection(address) as connection:
+            connection.sendall(head("o", len(body)) + body[:2_000_000])
+            assert handed.wait(60)
+            own.daemon.stop(signal.SIGKILL)
+            assert answer(connection)[0] in (500, 503)
+        own.daemon.start()
+        with socket.create_connection(address) as connection:
+            assert get(connection, "o")[0] == 404
+            assert put(connection, "o", body)[0] == 201
+            assert get(connection, "o")[:2] == (200, body)
+
+    serves().do(client)
+
+
+@pytest.mark.parametrize("why", ["told so", "older daemon"])
+def test_bodies_come_through_the_server_otherwise(serves, counted, monkeypatch, why):
+    body = os.urandom(1_000_000)
+
+    def client(address):
+        with socket.create_connection(address) as connection:
+            assert put(connection, "o", body)[::2] == (201, md5(body).hexdigest())
+            assert get(connection, "o")[:2] == (200, body)
+
+    if why == "told so":
+        serves(zonestore_receive_directly="no").do(client)
+    else:
+        monkeypatch.setattr(Drive, "receiver", lambda self, place: None)
+        serves().do(client)
+    assert counted["stage"] == 1
+
+
+def test_a_chunked_body_comes_through_the_server(serves, counted):
+    body = os.urandom(300_000)
+
+    def client(address):
+        connection = http.client.HTTPConnection(*address)
+        headers = {"X-Timestamp": f"{time.time():.5f}", "Content-Type": "text/plain", "Transfer-Encoding": "chunked"}
+        connection.request("PUT", f"/{DEVICE}/7/a/c/o", iter([body[:1000], body[1000:]]), headers, encode_chunked=True)
+        assert connection.getresponse().status == 201
+
+    serves().do(client)
+    assert counted == {"receiver": 0, "stage": 1}
