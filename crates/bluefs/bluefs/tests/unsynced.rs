@@ -25,9 +25,9 @@ struct Files {
 }
 
 impl Files {
-    /// Whether the file beside the drive has notes; a header alone only proves that the host has not restarted.
+    /// Whether the file beside the drive has notes, which begin behind what it says of host and drive.
     fn has_notes(&self) -> bool {
-        std::fs::metadata(&self.beside).is_ok_and(|told| told.len() > 64)
+        std::fs::metadata(&self.beside).is_ok_and(|told| told.len() > 144)
     }
 }
 

@@ -9,6 +9,6 @@ pub enum Keeps {
     Blocks,
     /// In each zone a prefix of the writes, with the write pointer at its end. A real drive.
     Prefixes,
-    /// All of them. A drive in a file whose host has run since.
+    /// All of them. A drive in a file whose host has run since, and whose file system has stayed mounted.
     Writes,
 }

@@ -4,19 +4,41 @@
 //! When a write returns the bytes are in the host's page cache, so they survive the process; after a restart of
 //! the host they are invalid. The file exists only while there is something to keep.
 
+use super::format::DriveUuid;
 use super::mapped::MappedFile;
 use runtime::sync::Mutex;
+use rustix::fs::{AtFlags, StatxFlags, statx};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
-use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const MAGIC: [u8; 8] = *b"ZSUNSYNC";
 const VERSION: u32 = 1;
 const HEADER: usize = 64;
+/// Where the file names the drive whose writes it vouches for: behind the header of the notes.
+const VOUCHED: usize = 104;
+const IDENTITY: usize = 40;
 /// An id that the kernel creates at each boot.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
+
+/// What a drive file is known by, as long as the host runs and the file system stays mounted: UUID, device, inode,
+/// and the mount, whose number is 0 where the kernel has none that it never gives again (before Linux 6.8).
+fn identity(drive: &File, uuid: DriveUuid) -> io::Result<[u8; IDENTITY]> {
+    // STATX_MNT_ID_UNIQUE
+    let unique = StatxFlags::from_bits_retain(0x4000);
+    let found = drive.metadata()?;
+    let mount = statx(drive, c"", AtFlags::EMPTY_PATH, unique)
+        .ok()
+        .filter(|told| told.stx_mask & unique.bits() != 0)
+        .map_or(0, |told| told.stx_mnt_id);
+    let mut identity = [0; IDENTITY];
+    identity[..16].copy_from_slice(&uuid.0);
+    let numbers = [found.dev(), found.ino(), mount].map(u64::to_le_bytes);
+    identity[16..].copy_from_slice(numbers.as_flattened());
+    Ok(identity)
+}
 
 /// The file's name, beside the drive file at `drive`.
 pub(super) fn name(drive: &Path) -> PathBuf {
@@ -30,17 +52,21 @@ pub(super) fn name(drive: &Path) -> PathBuf {
 pub struct HostMemory {
     path: PathBuf,
     drive: PathBuf,
+    /// `None` if the host did not tell it.
+    identity: Option<[u8; IDENTITY]>,
     open: Mutex<Option<MappedFile>>,
     /// Nothing is written any more ([`Self::give_up`]).
     is_over: AtomicBool,
 }
 
 impl HostMemory {
-    pub(super) fn new(drive: &Path) -> Self {
+    /// `file` is the drive file at `drive`.
+    pub(super) fn new(drive: &Path, file: &File, uuid: DriveUuid) -> Self {
         let drive = drive.canonicalize().unwrap_or_else(|_| drive.into());
         Self {
             path: name(&drive),
             drive,
+            identity: identity(file, uuid).ok(),
             open: Mutex::new(None),
             is_over: AtomicBool::new(false),
         }
@@ -53,13 +79,16 @@ impl HostMemory {
         (bytes.get(..HEADER)? == header().ok()?.as_slice()).then(|| bytes.split_off(HEADER))
     }
 
-    /// Whether the process that last wrote to the drive ran since the host was booted.
-    pub(super) fn is_of_this_boot(&self) -> bool {
-        let mut start = [0; HEADER];
+    /// Whether the process that last wrote to this drive ran since the host was booted, and since the drive's file system
+    /// was mounted: an unmount drops what could not be written.
+    pub(super) fn keeps_writes(&self) -> bool {
+        let mut start = [0; VOUCHED + IDENTITY];
         let read = self
             .open_to_read()
             .and_then(|mut file| file.read_exact(&mut start));
-        read.is_ok() && header().is_ok_and(|header| header == start)
+        let is_of_this_boot = || header().is_ok_and(|header| start.starts_with(&header));
+        let names_this_drive = || self.identity.is_some_and(|drive| start.ends_with(&drive));
+        read.is_ok() && is_of_this_boot() && names_this_drive()
     }
 
     /// Opens the file without blocking, in case a FIFO has that name.
@@ -71,14 +100,19 @@ impl HostMemory {
             .open(&self.path)
     }
 
-    /// Records in the file's header that a process writes to the drive during this boot: all its writes survive
+    /// Records in the file that a process writes to this drive during this boot: all its writes survive
     /// as long as the host runs.
     pub fn vouch(&self) -> io::Result<()> {
-        self.write(0, &[])
+        let drive = self.identity.ok_or(io::ErrorKind::Unsupported)?;
+        self.with_file(|file| file.plain().write_all_at(&drive, VOUCHED as u64))
     }
 
-    /// Writes bytes at an offset; gaps between writes read as zeros.
+    /// Writes bytes at an offset; gaps between writes read as zeros. Bytes 40 to 79 are those of [`Self::vouch`].
     pub fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.with_file(|file| file.write_all_at(bytes, HEADER as u64 + offset))
+    }
+
+    fn with_file(&self, change: impl FnOnce(&mut MappedFile) -> io::Result<()>) -> io::Result<()> {
         let mut open = self.open.lock();
         if self.is_over.load(Ordering::Acquire) {
             return Err(io::Error::other("a flush of the drive has failed"));
@@ -87,7 +121,7 @@ impl HostMemory {
             Some(file) => file,
             None => open.insert(self.create()?),
         };
-        file.write_all_at(bytes, HEADER as u64 + offset)
+        change(file)
     }
 
     /// Whether this process has written to the file.
@@ -151,14 +185,38 @@ mod tests {
     fn what_was_given_up_is_never_made_again() {
         let folder = tempfile::tempdir().unwrap();
         let drive = folder.path().join("d.zoned");
-        std::fs::write(&drive, []).unwrap();
-        let memory = HostMemory::new(&drive);
+        let file = File::create(&drive).unwrap();
+        let memory = HostMemory::new(&drive, &file, DriveUuid([1; 16]));
         memory.vouch().unwrap();
         memory.write(10, b"bytes").unwrap();
-        assert!(memory.is_of_this_boot());
+        assert!(memory.keeps_writes());
         memory.give_up().unwrap();
         memory.vouch().unwrap_err();
         memory.write(10, b"bytes").unwrap_err();
-        assert!(!memory.is_of_this_boot() && !memory.path.exists());
+        assert!(!memory.keeps_writes() && !memory.path.exists());
+    }
+
+    /// Any part of what a drive is known by: its UUID, its file, and the mount.
+    #[test]
+    fn only_the_drive_that_is_named_keeps_its_writes() {
+        let folder = tempfile::tempdir().unwrap();
+        let drive = folder.path().join("d.zoned");
+        let file = File::create(&drive).unwrap();
+        let memory = || HostMemory::new(&drive, &file, DriveUuid([1; 16]));
+        memory().write(80, b"bytes").unwrap();
+        // Nobody has dealt with what is torn.
+        assert!(memory().left_behind().is_some() && !memory().keeps_writes());
+        memory().vouch().unwrap();
+        assert!(memory().keeps_writes());
+        for at in [0, 16, 24, 32] {
+            let mut other = memory();
+            other.identity.as_mut().unwrap()[at] ^= 1;
+            assert!(!other.keeps_writes(), "{at}");
+            // Notes name their file system themselves.
+            assert_eq!(other.left_behind(), memory().left_behind());
+            other.vouch().unwrap();
+            assert!(other.keeps_writes() && !memory().keeps_writes(), "{at}");
+            memory().vouch().unwrap();
+        }
     }
 }

@@ -157,7 +157,7 @@ impl FileDrive {
         let header = read_header(path, &file)?;
         let (table, prepared) = read_table(path, &file, &header)?;
         let mut drive = Self::new(path, file, header, table, writable);
-        drive.keeps = match drive.beside.is_of_this_boot() {
+        drive.keeps = match drive.beside.keeps_writes() {
             true => Keeps::Writes,
             false => Keeps::Blocks,
         };
@@ -180,6 +180,7 @@ impl FileDrive {
         writable: bool,
     ) -> Self {
         let zone_count = header.geometry.zone_count;
+        let beside = Box::new(HostMemory::new(path, &file, header.uuid));
         Self {
             path: path.into(),
             file,
@@ -192,7 +193,7 @@ impl FileDrive {
             flushes: Flushes::default(),
             rings: Rings::default(),
             writing: AtomicUsize::new(0),
-            beside: Box::new(HostMemory::new(path)),
+            beside,
         }
     }
 
@@ -421,8 +422,9 @@ impl FileDrive {
 }
 
 impl ZonedDevice for FileDrive {
-    /// [`Keeps::Writes`] if the file beside the drive showed, when it was opened, that the host has run ever
-    /// since; [`Keeps::Blocks`] otherwise, because a power loss keeps any blocks.
+    /// [`Keeps::Writes`] if the file beside the drive showed, when it was opened, that since this drive was written
+    /// the host has run and the file system been mounted; [`Keeps::Blocks`] otherwise, because a power loss keeps any
+    /// blocks.
     fn keeps(&self) -> Keeps {
         self.keeps
     }
@@ -584,7 +586,9 @@ impl ZonedDevice for FileDrive {
             .map_err(|source| {
                 // The host may have dropped any dirty blocks, and returns others once they have left its page
                 // cache.
-                let _ = self.beside.give_up();
+                if let Err(error) = self.beside.give_up() {
+                    tracing::warn!(%error, "the file beside the drive cannot be removed after a flush that failed");
+                }
                 flush_failed_by(source)
             })?;
         // The file's name, and with it the file beside it, may belong to another drive by now.
@@ -730,5 +734,27 @@ mod tests {
         // The next one would succeed, without what the host has dropped.
         drive.file = file;
         drive.flush().unwrap_err();
+    }
+
+    /// The host lost its power when `b` was open, and runs again when a program on `a` is killed.
+    #[test]
+    fn a_drive_that_takes_the_name_of_another_one_is_not_vouched_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let [a, b, c] = ["a", "b", "c"].map(|name| folder.path().join(name));
+        FileDrive::create(&b, &GEOMETRY, "test").unwrap();
+        let killed = FileDrive::create(&a, &GEOMETRY, "test").unwrap();
+        killed.beside.vouch().unwrap();
+        drop(killed);
+        let keeps = |path: &Path| FileDrive::observe(path).unwrap().keeps();
+        assert_eq!(keeps(&a), Keeps::Writes);
+        std::fs::rename(&a, &c).unwrap();
+        std::fs::rename(&b, &a).unwrap();
+        assert_eq!(keeps(&a), Keeps::Blocks);
+        std::fs::rename(
+            super::super::beside::name(&a),
+            super::super::beside::name(&c),
+        )
+        .unwrap();
+        assert_eq!(keeps(&c), Keeps::Writes);
     }
 }

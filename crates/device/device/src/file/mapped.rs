@@ -43,6 +43,11 @@ impl MappedFile {
         }
     }
 
+    /// The file, to be written by system calls.
+    pub const fn plain(&self) -> &File {
+        &self.file
+    }
+
     /// As [`FileExt::write_all_at`] does.
     pub fn write_all_at(&mut self, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
         while !bytes.is_empty() {
