@@ -10,6 +10,7 @@ mod status;
 
 use crate::access::Access;
 use crate::file::HostMemory;
+use crate::file::flushes::Flushes;
 use crate::linux::aligned::{Buffers, is_aligned};
 use crate::linux::{HostDriveError, KernelZone, ZoneMemory, io_failed, lock, open_failed};
 use crate::linux::{parts, ranges, shape};
@@ -60,6 +61,7 @@ pub struct NvmeDrive {
     transfer_bytes: usize,
     buffers: Buffers,
     rings: CommandRings,
+    flushes: Flushes,
     zones: Vec<ZoneMemory>,
 }
 
@@ -130,6 +132,7 @@ impl NvmeDrive {
             transfer_bytes,
             buffers: Buffers::new(transfer_bytes.max(parts::BATCH_BYTES)),
             rings: CommandRings::default(),
+            flushes: Flushes::default(),
             zones,
         })
     }
@@ -382,14 +385,9 @@ impl ZonedDevice for NvmeDrive {
     }
     fn flush(&self) -> ZoneResult<()> {
         let words = self.words(FLUSH, ByteOffset(0), 0);
-        match submit(&self.file, Queue::Io, words, Data::None) {
-            Ok(_) => Ok(()),
-            Err(failure) => Err(io_failed(
-                ZoneCommand::Flush,
-                ByteOffset(0),
-                system(failure),
-            )),
-        }
+        flush_by(&self.flushes, || {
+            submit(&self.file, Queue::Io, words, Data::None).map(drop)
+        })
     }
 }
 
@@ -497,6 +495,16 @@ fn report_all(
     }
 }
 
+/// Flushes by `send`. Once a flush has failed, all do: what the drive has dropped is not in the next one.
+fn flush_by(flushes: &Flushes, send: impl FnOnce() -> Result<(), Failure>) -> ZoneResult<()> {
+    let flushed = flushes.run(|| send().map_err(system));
+    flushed.map_err(|source| ZoneError::Io {
+        command: ZoneCommand::Flush,
+        at: ByteOffset(0),
+        source,
+    })
+}
+
 fn system(failure: Failure) -> io::Error {
     match failure {
         Failure::Status(status) => io::Error::other(status),
@@ -547,6 +555,15 @@ mod tests {
         assert_eq!(told(6 << 20, |at| at), 6);
         // The same zones again and again.
         assert_eq!(told(u64::MAX, |_| 0), 3);
+    }
+
+    #[test]
+    fn a_flush_behind_one_that_failed_fails_too() {
+        let flushes = Flushes::default();
+        let failure = || Failure::System(rustix::io::Errno::IO);
+        flush_by(&flushes, || Ok(())).unwrap();
+        flush_by(&flushes, || Err(failure())).unwrap_err();
+        flush_by(&flushes, || Ok(())).unwrap_err();
     }
 
     #[test]
