@@ -225,6 +225,14 @@ fn a_round_of_another_drive_is_refused() {
 }
 
 #[test]
+fn a_drive_with_too_few_zones_is_told_how_few_would_do() {
+    // Twelve sequential zones, of which four are written at a time.
+    let error = Round::new(&geometry(), 32, 5).unwrap_err();
+    assert!(error.to_string().contains("--zones 8 "), "{error}");
+    Round::new(&geometry(), 8, 5).unwrap();
+}
+
+#[test]
 fn a_round_keeps_the_rules_of_zones() {
     let round = Round::new(&geometry(), 8, 5).unwrap();
     let drive = MemoryDrive::new(geometry()).unwrap();

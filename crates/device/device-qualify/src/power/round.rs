@@ -11,6 +11,8 @@ const MOST_BLOCKS: u64 = 64;
 /// Most writes between two flushes.
 const MOST_WRITES: u64 = 16;
 
+/// Fewest zones of a stream: while one is written again, another one keeps what was flushed.
+const ZONES_PER_STREAM: u32 = 2;
 /// The numbers that the sequence is derived from. They are the head of a round in the log.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -40,10 +42,14 @@ pub const LOG_VERSION: u32 = 1;
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum RoundError {
     /// The drive has too few sequential zones.
-    #[error("the test needs {needed} sequential zones, and the drive has {found}")]
+    #[error(
+        "the test writes to {needed} sequential zones, and the drive has {found}: --zones {least} is the fewest"
+    )]
     TooFewZones {
-        /// Zones that the test needs.
+        /// Zones that the test writes to.
         needed: u32,
+        /// The fewest that it can do with.
+        least: u32,
         /// Zones that the drive has.
         found: u32,
     },
@@ -102,7 +108,7 @@ impl Round {
             version: LOG_VERSION,
             seed,
             first_zone: geometry.conventional_zones,
-            zones: zones.max(2 * streams) / streams * streams,
+            zones: zones.max(ZONES_PER_STREAM * streams) / streams * streams,
             streams,
             block_bytes: geometry.block_size,
             zone_blocks: geometry.zone_capacity / u64::from(geometry.block_size),
@@ -110,8 +116,7 @@ impl Round {
         };
         let found = geometry.drive_zones() - geometry.conventional_zones;
         if found < round.zones {
-            let needed = round.zones;
-            return Err(RoundError::TooFewZones { needed, found });
+            return Err(round.too_few(found));
         }
         Ok(round)
     }
@@ -151,10 +156,17 @@ impl Round {
         }
         let found = geometry.drive_zones() - geometry.conventional_zones;
         let is_sound = (1..=self.zones).contains(&self.streams) && self.zones <= found;
-        let needed = self.zones;
-        is_sound
-            .then_some(())
-            .ok_or(RoundError::TooFewZones { needed, found })
+        is_sound.then_some(()).ok_or(self.too_few(found))
+    }
+
+    const fn too_few(&self, found: u32) -> RoundError {
+        RoundError::TooFewZones {
+            needed: self.zones,
+            least: self.streams.saturating_mul(ZONES_PER_STREAM),
+            found,
+        }
+    }
+
     }
 
     /// All commands of the round; the sequence never ends.
