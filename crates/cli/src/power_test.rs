@@ -125,6 +125,11 @@ fn write(arguments: &DrivePowerTest, out: &mut Output) -> CommandResult {
     let round = Round::new(drive.geometry(), arguments.zones, seed)
         .or_else(|error| fail!(Usage, "{}: {error}", path.display()))?;
     let mut log = Log::for_round(&arguments.log)?;
+    let round = match log {
+        Log::File(_) => round,
+        // What reads it may be behind.
+        Log::StandardOutput => round.with_a_lagging_log(),
+    };
     let interrupt = Interrupt::listen()?;
     let progress = Progress::words("writing; cut the power now");
     let mut last = 0;

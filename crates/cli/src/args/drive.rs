@@ -172,7 +172,8 @@ Examples:
   ssh host zonestore drive power-test /dev/sda --log - --yes-erase > sda.power    to cut the power of the whole host
 
 The log must be on another drive, or on another machine, that keeps it. Each round is added to it. Cut the power of the drive
-itself: a reset of the host leaves a drive its memory.")]
+itself: a reset of the host leaves a drive its memory. With --log -, flushes may still be on their way when the power goes. So the
+check allows for 1,024 more, and says nothing of zones that these erase: a file in --log is stricter.")]
 pub struct DrivePowerTest {
     /// The drive
     pub drive: PathBuf,

@@ -37,6 +37,14 @@ fn cut_at(n: u64, seed: u64) -> (PowerCut, Round, u64) {
     (drive, round, last)
 }
 
+const fn limits(seed: u64) -> CrashLimits {
+    CrashLimits {
+        max_states: 12,
+        max_choices_per_zone: 4,
+        seed,
+    }
+}
+
 fn check(drive: &dyn ZonedDevice, round: &Round, flushed: u64) -> Kept {
     power::check(drive, round, flushed, &mut |_, _| ()).unwrap()
 }
@@ -46,12 +54,7 @@ fn a_drive_that_keeps_the_contract_is_safe_at_every_cut() {
     let (mut states, mut live, mut unflushed) = (0, 0, 0);
     for n in (1..60).chain((60..1500).step_by(41)) {
         let (drive, round, last) = cut_at(n, n);
-        let limits = CrashLimits {
-            max_states: 12,
-            max_choices_per_zone: 4,
-            seed: n,
-        };
-        for state in drive.crash_states(limits) {
+        for state in drive.crash_states(limits(n)) {
             let image = drive.image(&state);
             let kept = check(&image, &round, last);
             assert!(
@@ -67,6 +70,32 @@ fn a_drive_that_keeps_the_contract_is_safe_at_every_cut() {
         states > 300 && live > 0 && unflushed > 0,
         "{states} {live} {unflushed}"
     );
+}
+
+/// The note of the last flush is still on its way when the power goes.
+#[test]
+fn a_log_that_lags_accuses_no_sound_drive() {
+    let mut late = 0;
+    for n in (60..1500).step_by(41) {
+        let (drive, round, last) = cut_at(n, n);
+        for state in drive.crash_states(limits(n)) {
+            let image = drive.image(&state);
+            for lag in (0..=3).filter(|lag| *lag <= last) {
+                let round = Round {
+                    lag,
+                    ..round.clone()
+                };
+                let kept = check(&image, &round, last - lag);
+                assert!(
+                    kept.is_safe() && kept.unflushed_wrong_bytes == 0,
+                    "cut {n}: {kept:?}"
+                );
+                let exact = Round { lag: 0, ..round };
+                late += u32::from(!check(&image, &exact, last - lag).is_safe());
+            }
+        }
+    }
+    assert!(late > 0);
 }
 
 #[test]
@@ -180,6 +209,11 @@ fn a_log_is_read_back_up_to_its_torn_end() {
     assert_eq!(Rounds::read(text.as_bytes()).unwrap().rounds, [whole]);
     let skipped = format!("{}{}", Rounds::head(&round), Rounds::flushed(2));
     assert!(Rounds::read(skipped.as_bytes()).is_err());
+    // A lag is in the head; logs of before it was there have none.
+    let lagging = round.with_a_lagging_log();
+    let read = Rounds::read(Rounds::head(&lagging).as_bytes()).unwrap();
+    assert_eq!(read.rounds[0].round, lagging);
+    assert!(lagging.lag > 0 && !text.contains("lag"));
     for bad in ["hello\n", "flushed 1\n", "round {}\n", "\u{0}\n"] {
         assert!(Rounds::read(bad.as_bytes()).is_err(), "{bad}");
     }

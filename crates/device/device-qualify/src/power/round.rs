@@ -13,6 +13,9 @@ const MOST_WRITES: u64 = 16;
 
 /// Fewest zones of a stream: while one is written again, another one keeps what was flushed.
 const ZONES_PER_STREAM: u32 = 2;
+/// Most flushes by which a log may lag: more are not looked at.
+const MOST_LAG: u64 = 1024;
+
 /// The numbers that the sequence is derived from. They are the head of a round in the log.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -33,6 +36,15 @@ pub struct Round {
     pub zone_blocks: u64,
     /// Zones of the drive.
     pub zone_count: u32,
+    /// The log may lack so many of the last flushes; 0 if each was in it before the next command was sent.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lag: u64,
+}
+
+// The type is serde's.
+#[allow(clippy::trivially_copy_pass_by_ref)]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// The version of logs that this program writes.
@@ -113,12 +125,22 @@ impl Round {
             block_bytes: geometry.block_size,
             zone_blocks: geometry.zone_capacity / u64::from(geometry.block_size),
             zone_count: geometry.zone_count,
+            lag: 0,
         };
         let found = geometry.drive_zones() - geometry.conventional_zones;
         if found < round.zones {
             return Err(round.too_few(found));
         }
         Ok(round)
+    }
+
+    /// The same round with a log that is kept elsewhere, and that nobody waits for.
+    #[must_use]
+    pub const fn with_a_lagging_log(self) -> Self {
+        Self {
+            lag: MOST_LAG,
+            ..self
+        }
     }
 
     /// Whether this round can have been written to a drive of this geometry.
@@ -167,6 +189,9 @@ impl Round {
         }
     }
 
+    /// Number of the last flushes that the log may lack. The log is not trusted.
+    pub(super) fn lag(&self) -> u64 {
+        self.lag.min(MOST_LAG)
     }
 
     /// All commands of the round; the sequence never ends.

@@ -7,7 +7,8 @@ use zone::{ZoneError, ZoneResult};
 
 /// Sends commands until `flushed` returns false.
 ///
-/// `flushed` is called with the number of every completed flush, and must store it durably before it returns.
+/// `flushed` is called with the number of every completed flush, and must store it durably before it returns, unless the
+/// round says that its log may lag.
 /// Before the first command the round's zones are reset.
 ///
 /// # Errors
