@@ -167,7 +167,10 @@ impl FileDrive {
             *drive.zone_locks[zone.index()].lock() = Ahead::Named { end, flush };
         }
         if writable {
-            drive.punch_empty_zones().map_err(io_error)?;
+            // Only space is lost; on a full disk, a hole may need some itself.
+            if let Err(error) = drive.punch_empty_zones() {
+                tracing::warn!(%error, "the space of empty zones cannot be freed");
+            }
         }
         Ok(drive)
     }
@@ -565,7 +568,9 @@ impl ZonedDevice for FileDrive {
                 *ahead = Ahead::default();
             }
             let geometry = &self.header.geometry;
-            host::punch(&self.file, self.in_file(zone, 0), geometry.zone_size)
+            let done = host::punch(&self.file, self.in_file(zone, 0), geometry.zone_size);
+            // On a full disk the zone is reset without: its space is freed when the file is next opened.
+            done.or_else(|error| if is_full(&error) { Ok(()) } else { Err(error) })
                 .map_err(|source| io_failed(ZoneCommand::Reset, geometry.start(zone), source))?;
         }
         Ok(())
@@ -615,6 +620,12 @@ fn check_is_whole(file: &Metadata, header: &Header) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether the host's disk has no room, or its user is not given any.
+fn is_full(error: &io::Error) -> bool {
+    let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
+    full.contains(&error.kind())
+}
+
 fn flush_failed(source: io::Error) -> ZoneError {
     flush_failed_by(Arc::new(source))
 }
@@ -641,6 +652,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+    use rustix::io::Errno;
     use std::os::fd::OwnedFd;
     use zone::ZoneKind;
 
@@ -756,5 +768,39 @@ mod tests {
         )
         .unwrap();
         assert_eq!(keeps(&c), Keeps::Writes);
+    }
+
+    #[test]
+    fn a_hole_that_the_host_has_no_room_for_keeps_nobody_from_the_drive() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("d.zoned");
+        let drive = FileDrive::create(&path, &GEOMETRY, "test").unwrap();
+        let start = GEOMETRY.start(ZoneId(1));
+        let (mut block, zeros) = (vec![1; 4096], vec![0; 4096]);
+        for (why, is_reset) in [
+            (Errno::NOSPC, true),
+            (Errno::DQUOT, true),
+            (Errno::IO, false),
+        ] {
+            drive.reset(ZoneId(1)).unwrap();
+            drive.write(start, &[1; 4096]).unwrap();
+            host::NO_HOLES.set(Some(why));
+            assert_eq!(drive.reset(ZoneId(1)).is_ok(), is_reset, "{why:?}");
+            // What stays in the file does not show, also above what is written next.
+            drive.read(start, &mut block).unwrap();
+            assert_eq!(block, zeros);
+            host::NO_HOLES.set(None);
+        }
+        drop(drive);
+        host::NO_HOLES.set(Some(Errno::NOSPC));
+        let drive = FileDrive::open(&path).unwrap();
+        drive.read(start, &mut block).unwrap();
+        assert_eq!(block, zeros);
+        // A finish makes the old bytes readable, so it needs the zeros.
+        drive.finish(ZoneId(1)).unwrap_err();
+        host::NO_HOLES.set(None);
+        drive.finish(ZoneId(1)).unwrap();
+        drive.read(start, &mut block).unwrap();
+        assert_eq!(block, zeros);
     }
 }

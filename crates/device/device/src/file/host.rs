@@ -76,7 +76,17 @@ pub(super) fn zero(file: &File, at: u64, length: u64) -> io::Result<()> {
     }
 }
 
+#[cfg(test)]
+thread_local! {
+    /// The error of each hole that a test makes.
+    pub(super) static NO_HOLES: std::cell::Cell<Option<Errno>> = const { std::cell::Cell::new(None) };
+}
+
 fn hole(file: &File, at: u64, length: u64) -> Result<(), Errno> {
+    #[cfg(test)]
+    if let Some(error) = NO_HOLES.get() {
+        return Err(error);
+    }
     loop {
         let flags = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
         match fallocate(file, flags, at, length) {
