@@ -105,10 +105,13 @@ pub fn measure(
 }
 
 /// Runs of sequential zones at the beginning, in the middle and at the end: on a disk, the outer tracks are the
-/// fastest.
+/// fastest. None on a drive without sequential zones.
 fn places(geometry: &Geometry, zones: u32) -> Vec<Vec<ZoneId>> {
     let first = geometry.conventional_zones;
     let all = geometry.drive_zones() - first;
+    if all == 0 {
+        return Vec::new();
+    }
     let zones = zones.clamp(1, (all / 3).max(1)).min(all);
     let mut starts = vec![first, first + (all - zones) / 2, first + all - zones];
     starts.dedup();

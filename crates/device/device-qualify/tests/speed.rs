@@ -79,3 +79,15 @@ fn every_probe_measures_something() {
         );
     }
 }
+
+#[test]
+fn a_drive_without_sequential_zones_has_only_its_report() {
+    let options = Options {
+        zones: 4,
+        most_time: Duration::from_millis(20),
+    };
+    let drive = MemoryDrive::new(geometry(4, 4, 0)).unwrap();
+    let speed = speed::measure(&drive, &Runtime::system(), options, &mut |_| ()).unwrap();
+    let probes: Vec<_> = speed.iter().map(|measured| measured.probe).collect();
+    assert_eq!(probes, ["report"]);
+}
