@@ -91,9 +91,10 @@ pub fn measure(
             probe.read_at_random(zones, filled, 1)?;
             probe.read_at_random(zones, filled, AT_ONCE)?;
         }
+        // A zone that the time did not suffice for is active.
+        probe.reset(zones)?;
     }
     if let Some(zones) = places.first() {
-        probe.reset(zones)?;
         for bytes in [4 << 10, 64 << 10, 1 << 20] {
             probe.append_synced(zones, bytes)?;
         }

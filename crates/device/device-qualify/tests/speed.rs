@@ -1,11 +1,11 @@
 //! Every probe measures something, on drives of every shape.
 
-use device::MemoryDrive;
+use device::{MemoryDrive, ZonedDevice};
 use device_qualify::report::{Conformance, Report, remarks};
 use device_qualify::speed::{self, Options};
 use runtime::Runtime;
 use std::time::Duration;
-use zone::{Geometry, ZoneKind};
+use zone::{Geometry, ZoneId, ZoneKind};
 
 fn geometry(zone_count: u32, conventional_zones: u32, max_active_zones: u32) -> Geometry {
     Geometry {
@@ -90,4 +90,19 @@ fn a_drive_without_sequential_zones_has_only_its_report() {
     let speed = speed::measure(&drive, &Runtime::system(), options, &mut |_| ()).unwrap();
     let probes: Vec<_> = speed.iter().map(|measured| measured.probe).collect();
     assert_eq!(probes, ["report"]);
+}
+
+/// A zone that is partly written when the time is up is active.
+#[test]
+fn a_place_leaves_no_active_zone_to_the_next_one() {
+    let options = Options {
+        zones: 8,
+        most_time: Duration::from_nanos(1),
+    };
+    for active in 1..6 {
+        let drive = MemoryDrive::new(geometry(40, 4, active)).unwrap();
+        speed::measure(&drive, &Runtime::system(), options, &mut |_| ()).unwrap();
+        let zones = drive.report(ZoneId(0), 40).unwrap();
+        assert!(!zones.iter().any(|zone| zone.condition.is_active()));
+    }
 }
