@@ -52,7 +52,7 @@ const ZONES_AT_ONCE: usize = 511;
 pub struct NvmeDrive {
     path: PathBuf,
     file: File,
-    /// The block device of the same namespace, opened so that no file system can use it.
+    /// The block device of the same namespace, locked as this one. A writer has it open so that no file system can use it.
     _claimed: Option<File>,
     nsid: u32,
     geometry: Geometry,
@@ -98,10 +98,13 @@ impl NvmeDrive {
             .write(writable)
             .open(path)
             .map_err(failed)?;
-        if access != Access::Observe {
-            lock(path, &file, writable)?;
-        }
-        let claimed = if writable { claim(path)? } else { None };
+        let claimed = match access {
+            Access::Observe => None,
+            Access::Read | Access::Write => {
+                lock(path, &file, writable)?;
+                claim(path, writable)?
+            }
+        };
         let nsid =
             passthrough::namespace_id(&file).map_err(|_| not_zoned("not an NVMe namespace"))?;
         let identity = identify::ask(&file, nsid).map_err(|failure| match failure {
@@ -414,22 +417,27 @@ fn block_sibling(path: &Path) -> Option<PathBuf> {
     (digits(controller) && digits(namespace)).then(|| path.with_file_name(format!("nvme{name}")))
 }
 
-/// Opens the namespace's block device exclusively, if it exists.
-fn claim(path: &Path) -> Result<Option<File>, HostDriveError> {
+/// Opens the namespace's block device and locks it, if it exists: a writer exclusively.
+fn claim(path: &Path, writable: bool) -> Result<Option<File>, HostDriveError> {
     let canonical = std::fs::canonicalize(path).map_err(|error| open_failed(path, error))?;
     let Some(sibling) = block_sibling(&canonical) else {
         return Ok(None);
     };
+    let exclusive = if writable {
+        OFlags::EXCL
+    } else {
+        OFlags::empty()
+    };
     let opened = OpenOptions::new()
         .read(true)
-        .custom_flags(OFlags::EXCL.bits() as i32)
+        .custom_flags(exclusive.bits() as i32)
         .open(sibling);
     let file = match opened {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(open_failed(path, error)),
     };
-    lock(path, &file, true)?;
+    lock(path, &file, writable)?;
     Ok(Some(file))
 }
 
@@ -564,6 +572,27 @@ mod tests {
         flush_by(&flushes, || Ok(())).unwrap();
         flush_by(&flushes, || Err(failure())).unwrap_err();
         flush_by(&flushes, || Ok(())).unwrap_err();
+    }
+
+    #[test]
+    fn both_devices_of_a_namespace_are_locked() {
+        let folder = tempfile::tempdir().unwrap();
+        let [character, block] = ["ng0n1", "nvme0n1"].map(|name| folder.path().join(name));
+        File::create(&character).unwrap();
+        let other = File::create(block).unwrap();
+        for writable in [false, true] {
+            let claimed = claim(&character, writable).unwrap();
+            // Readers share it.
+            assert_eq!(other.try_lock_shared().is_ok(), !writable);
+            other.unlock().unwrap();
+            other.try_lock().unwrap_err();
+            drop(claimed);
+            other.try_lock().unwrap();
+            other.unlock().unwrap();
+        }
+        other.try_lock().unwrap();
+        let refused = claim(&character, false);
+        assert!(matches!(refused, Err(HostDriveError::InUse { .. })));
     }
 
     #[test]
