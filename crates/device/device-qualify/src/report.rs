@@ -121,7 +121,10 @@ impl Measured {
         let rate = match is_command {
             true => format!("{:.0} /s", self.commands as f64 / self.seconds.max(1e-9)),
             _ if self.probe == "read at random" => {
-                format!("{:.0} reads/s", self.bytes_per_second() / 4096.0)
+                format!(
+                    "{:.0} reads/s",
+                    self.requests as f64 / self.seconds.max(1e-9)
+                )
             }
             _ => format!("{:.1} MiB/s", self.bytes_per_second() / f64::from(1 << 20)),
         };

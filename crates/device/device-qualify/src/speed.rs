@@ -35,6 +35,8 @@ pub struct Measured {
     pub bytes: u64,
     /// Commands, a write and its flush counted as one.
     pub commands: u64,
+    /// Reads or writes; several at once are one command.
+    pub requests: u64,
     /// Seconds from the first command to the end of the last.
     pub seconds: f64,
     /// Latencies of the commands.
@@ -128,6 +130,17 @@ impl Probe<'_> {
         of: String,
         next: &mut dyn FnMut(&mut Self) -> ZoneResult<Option<u64>>,
     ) -> ZoneResult<u64> {
+        self.time_several(probe, of, 1, next)
+    }
+
+    /// As [`Self::time`], with `at_once` requests in each command.
+    fn time_several(
+        &mut self,
+        probe: &'static str,
+        of: String,
+        at_once: u64,
+        next: &mut dyn FnMut(&mut Self) -> ZoneResult<Option<u64>>,
+    ) -> ZoneResult<u64> {
         let begin = self.runtime.now();
         let (mut bytes, mut times, mut last) = (0, Vec::new(), begin);
         while last - begin < self.options.most_time && times.len() < MOST_COMMANDS {
@@ -146,6 +159,7 @@ impl Probe<'_> {
             of,
             bytes,
             commands: times.len() as u64,
+            requests: times.len() as u64 * at_once,
             seconds: (last - begin).as_secs_f64(),
             latency_us: Latencies::of(times),
         };
@@ -203,7 +217,7 @@ impl Probe<'_> {
             _ => format!("{block} bytes, {at_once} at once"),
         };
         let mut buffers = vec![vec![0; block as usize]; at_once as usize];
-        self.time("read at random", of, &mut |probe| {
+        self.time_several("read at random", of, at_once, &mut |probe| {
             if blocks == 0 {
                 return Ok(None);
             }

@@ -106,3 +106,27 @@ fn a_place_leaves_no_active_zone_to_the_next_one() {
         assert!(!zones.iter().any(|zone| zone.condition.is_active()));
     }
 }
+
+#[test]
+fn reads_at_random_are_counted_whatever_their_size() {
+    let options = Options {
+        zones: 4,
+        most_time: Duration::from_millis(20),
+    };
+    let geometry = Geometry {
+        block_size: 16 << 10,
+        ..geometry(40, 4, 14)
+    };
+    let drive = MemoryDrive::new(geometry).unwrap();
+    let speed = speed::measure(&drive, &Runtime::system(), options, &mut |_| ()).unwrap();
+    let at_random = speed.iter().filter(|one| one.probe == "read at random");
+    for (measured, at_once) in at_random.zip([1, 32]) {
+        let reads = measured.bytes / (16 << 10);
+        assert_eq!(
+            (measured.commands * at_once, measured.requests),
+            (reads, reads)
+        );
+        let rate = format!("{:.0} reads/s", reads as f64 / measured.seconds);
+        assert_eq!(measured.row()[2], rate);
+    }
+}
