@@ -184,6 +184,16 @@ impl Profile {
         size_bytes: u64,
         zone_size: Option<u64>,
     ) -> Result<Geometry, ProfileError> {
+        self.geometry_with(size_bytes, zone_size, u32::MAX)
+    }
+
+    /// As [`Self::geometry`], with at most so many conventional zones.
+    pub(crate) fn geometry_with(
+        &self,
+        size_bytes: u64,
+        zone_size: Option<u64>,
+        most_conventional: u32,
+    ) -> Result<Geometry, ProfileError> {
         let block = u64::from(BLOCK_SIZE);
         let zone_size = zone_size.unwrap_or(self.default_zone_size);
         let (share, of) = self.capacity;
@@ -210,6 +220,7 @@ impl Profile {
             Conventional::Zones(zones) => zones,
             Conventional::Percent { least } => zone_count.div_ceil(100).max(least),
         };
+        let conventional_zones = conventional_zones.min(most_conventional);
         let minimum = conventional_zones + LEAST_SEQUENTIAL_ZONES;
         if zone_count < minimum {
             let profile = self.name;

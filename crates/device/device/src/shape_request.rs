@@ -51,7 +51,9 @@ impl ShapeRequest {
     pub fn geometry(&self) -> Result<Geometry, ShapeError> {
         let profile = profile::by_name(self.profile())?;
         let size = self.size.unwrap_or(profile.default_size_bytes);
-        let mut geometry = profile.geometry(size, self.zone_size)?;
+        // The room for fewer conventional zones is enough for them.
+        let most_conventional = self.conventional.unwrap_or(u32::MAX);
+        let mut geometry = profile.geometry_with(size, self.zone_size, most_conventional)?;
         if let Some(capacity) = self.zone_capacity {
             geometry.zone_capacity = capacity;
         }
@@ -130,6 +132,24 @@ mod tests {
         assert_eq!(geometry(|s| s.max_open = Some(8)), (8, 14));
         assert_eq!(geometry(|s| s.max_active = Some(8)), (8, 8));
         assert_eq!(geometry(|s| s.max_active = Some(0)), (14, 0));
+    }
+
+    #[test]
+    fn a_small_drive_has_room_for_as_few_conventional_zones_as_are_asked_for() {
+        let mut request = ShapeRequest {
+            profile: Some("ha-smr-8tb".to_owned()),
+            size: Some(4 << 30),
+            conventional: Some(2),
+            ..ShapeRequest::default()
+        };
+        let geometry = request.geometry().unwrap();
+        assert_eq!((geometry.zone_count, geometry.conventional_zones), (16, 2));
+        request.size = Some(1 << 30);
+        let error = request.geometry().unwrap_err().to_string();
+        assert!(error.contains("1.50 GiB"), "{error}");
+        request.conventional = None;
+        let error = request.geometry().unwrap_err();
+        assert!(matches!(error, ShapeError::Profile(_)), "{error}");
     }
 
     #[test]
