@@ -1,7 +1,7 @@
 //! Reads and checks the header and zone table of a drive file, whose bytes are not trusted.
 
 use super::FileDriveError;
-use super::ahead;
+use super::ahead::{self, LARGEST_BLOCK};
 use super::format::{self, Entry, FormatError, Header};
 use crate::rules::{RestedZone, ZoneTable};
 use std::fs::File;
@@ -129,6 +129,7 @@ fn may_be_prepared(header: &Header, zone: ZoneId, entry: Entry) -> bool {
     let geometry = &header.geometry;
     let ahead = entry.rested.write_pointer + 1..=geometry.capacity(zone);
     header.version > format::FIRST_VERSION
+        && geometry.block_size as usize <= LARGEST_BLOCK
         && geometry.kind(zone) == ZoneKind::SequentialWriteRequired
         && entry.rested.condition == ZoneCondition::Closed
         && ahead.contains(&entry.prepared_end)

@@ -125,6 +125,36 @@ fn what_is_damaged_is_named_with_its_place() {
     assert_eq!(found(2, ReadOnly, 4096, 8192), Some((16, 8192)));
 }
 
+/// A killed process may have left a part of a block above a page.
+#[test]
+fn data_in_blocks_above_a_page_tells_no_write_pointer() {
+    for block_size in [4096, 8192] {
+        let place = place();
+        let g = Geometry {
+            block_size,
+            ..geometry()
+        };
+        drop(FileDrive::create(&place.path, &g, "").unwrap());
+        let entry = Entry {
+            rested: RestedZone {
+                condition: ZoneCondition::Closed,
+                write_pointer: 8192,
+            },
+            prepared_end: 16384,
+        };
+        let entry = format::encode_entry(ZoneId(4), ZoneKind::SequentialWriteRequired, entry);
+        let file = File::options().write(true).open(&place.path).unwrap();
+        file.write_all_at(&entry, 4096 + 4 * 64).unwrap();
+        match FileDrive::open(&place.path) {
+            Ok(_) => assert_eq!(block_size, 4096),
+            Err(FileDriveError::Damaged { at, .. }) => {
+                assert_eq!((block_size, at), (8192, 4096 + 4 * 64 + 16));
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
 /// A version 1 file is used as it is, and stays what older programs understand.
 #[test]
 fn an_older_file_never_leaves_its_write_pointers_to_the_data() {
