@@ -489,10 +489,10 @@ fn report_all(
 ) -> Result<Vec<KernelZone>, Failure> {
     let mut all: Vec<KernelZone> = Vec::new();
     loop {
-        let at = ByteOffset(all.len() as u64 * zone_size);
-        if at.0 >= bytes {
+        let at = (all.len() as u64).checked_mul(zone_size);
+        let Some(at) = at.filter(|at| *at < bytes).map(ByteOffset) else {
             return Ok(all);
-        }
+        };
         match report(at) {
             Ok(zones) if zones.first().is_none_or(|zone| zone.start != at.0) => return Ok(all),
             Ok(zones) => all.extend(zones),
@@ -563,6 +563,15 @@ mod tests {
         assert_eq!(told(6 << 20, |at| at), 6);
         // The same zones again and again.
         assert_eq!(told(u64::MAX, |_| 0), 3);
+        // More of them than there are addresses.
+        let mut calls = 0;
+        let far = report_all(1 << 63, u64::MAX, |at| {
+            calls += 1;
+            assert_eq!(calls, 1, "no end");
+            let end = [at.0 >> 20, 0, 0].map(zone);
+            Ok(end.to_vec())
+        });
+        assert_eq!(far.unwrap().len(), 3);
     }
 
     #[test]

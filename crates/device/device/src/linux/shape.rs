@@ -46,7 +46,8 @@ pub(crate) fn geometry(
             let what = "zones of different sizes";
             return Err(wrong(what, index, limits.zone_size, zone.length));
         }
-        start += zone.length;
+        // Beyond the last address there is no zone: nothing begins there.
+        start = start.saturating_add(zone.length);
         let Some(first) = first.filter(|_| index >= conventional) else {
             continue;
         };
@@ -196,6 +197,18 @@ mod tests {
         assert_eq!(what(&other), ("zones of different capacities", 1));
         other[0].length = 5 * MIB;
         assert_eq!(what(&other), ("zones of different sizes", 0));
+        // The third one begins beyond the last address.
+        let far = |start: u64| KernelZone {
+            start,
+            length: 1 << 63,
+            ..zones(&[2])[0]
+        };
+        let limits = Limits {
+            zone_size: 1 << 63,
+            ..LIMITS
+        };
+        let far = shape(&[far(0), far(1 << 63), far(0)], limits);
+        assert!(matches!(far, Err(HostDriveError::Shape { zone: 2, .. })));
         assert_eq!(what(&zones(&[9])), ("zones of an unknown kind", 0));
         assert!(shape(&[], LIMITS).is_err());
     }
