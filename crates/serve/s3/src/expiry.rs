@@ -282,7 +282,8 @@ impl Walk {
             (true, None) if is_alone => What::LoneMarker,
             (true, None) => return None,
             (false, object) => {
-                let since = newer.as_ref()?.modified_micros;
+                // A version that was imported may have an earlier time than the one that it replaced.
+                let since = newer.as_ref()?.modified_micros.max(modified_micros);
                 What::Earlier(object, since, earlier)
             }
         };

@@ -419,6 +419,46 @@ fn what_has_changed_since_the_look_stays() {
     assert!(fixture.versions().iter().all(|version| version.key == "a"));
 }
 
+/// An archive may have an object from long ago.
+#[test]
+fn a_version_that_an_import_replaces_is_as_old_as_the_import() {
+    let fixture = Fixture::new();
+    let store = &fixture.store;
+    let enabled = Versioning::Enabled;
+    fixture.locks.set(store, BUCKET, enabled).unwrap();
+    fixture.rules(
+        "<Rule><Filter/><Status>Enabled</Status><NoncurrentVersionExpiration><NoncurrentDays>30</NoncurrentDays>\
+         </NoncurrentVersionExpiration></Rule>",
+    );
+    let long_ago = fixture.clock.0.load(SeqCst);
+    let put_old = |transaction: &mut Transaction, attributes| {
+        let data = written(store, b"old");
+        transaction
+            .put(BUCKET, "a", data, attributes)
+            .set_modified(BUCKET, "a", long_ago);
+    };
+    fixture.clock.0.fetch_add(100 * 24 * HOUR, SeqCst);
+    fixture.put("a", 1, false);
+    fixture.clock.0.fetch_add(100 * 24 * HOUR, SeqCst);
+    let now = fixture.clock.0.load(SeqCst);
+    let mut transaction = Transaction::new();
+    let (at, attributes) = ((BUCKET, "a"), store::Attributes::new());
+    let refused =
+        crate::plain::put_above(store, &mut transaction, at, attributes, now, put_old).unwrap();
+    assert_eq!(refused, None);
+    store.commit(transaction).unwrap();
+    assert_eq!((fixture.walk().earlier, fixture.versions().len()), (0, 2));
+    fixture.clock.0.fetch_add(32 * 24 * HOUR, SeqCst);
+    assert_eq!((fixture.walk().earlier, fixture.versions().len()), (1, 1));
+    // As a program from before has put it.
+    fixture.put("b", 1, false);
+    fixture.put("b", 2, false);
+    let mut transaction = Transaction::new();
+    transaction.set_modified(BUCKET, "b", long_ago);
+    store.commit(transaction).unwrap();
+    assert_eq!((fixture.walk().earlier, fixture.versions().len()), (0, 3));
+}
+
 #[test]
 fn where_no_rule_is_nothing_is_looked_at() {
     let fixture = Fixture::new();

@@ -83,8 +83,8 @@ fn is_whole(store: &Store, collection: &str, name: &Name) -> bool {
 
 /// Adds to `transaction` what makes an object the newest version of its key.
 ///
-/// `put` adds it with its attributes, which include its lock. Returns the lock that forbids it, if it would replace a
-/// locked version. `now` is in Unix microseconds.
+/// `put` adds it with its attributes, which include its lock. Its time is `now`, in Unix microseconds. Returns the lock
+/// that forbids it, if it would replace a locked version.
 ///
 /// # Errors
 /// Those of the store.
@@ -101,6 +101,8 @@ pub fn put_above(
     let change = Change::alone(store, bucket, key, there.as_ref(), &random, now);
     let put = change.replace(transaction, Lock::default(), |transaction, next| {
         put(transaction, next.mark(attributes));
+        // The version below is noncurrent as of now, whenever this one was put elsewhere.
+        transaction.set_modified(bucket, key, now);
     });
     match put {
         Ok(_) => Ok(None),
