@@ -355,6 +355,11 @@ pub fn admit(
         }
         rule.id = Some(id);
         check(rule)?;
+        if let Some(expiration) = &mut rule.expiration {
+            // In UTC: the document has no other offset.
+            let date = expiration.date.as_ref().and_then(micros);
+            expiration.date = date.map(timestamp).or(expiration.date.take());
+        }
     }
     Ok(rules)
 }

@@ -460,6 +460,28 @@ fn a_version_that_an_import_replaces_is_as_old_as_the_import() {
 }
 
 #[test]
+fn a_date_with_an_offset_is_the_same_moment_in_utc() {
+    let fixture = Fixture::new();
+    fixture.rules(
+        "<Rule><Filter/><Status>Enabled</Status><Expiration><Date>2029-12-31T19:00:00-05:00</Date></Expiration></Rule>",
+    );
+    let mut walk = Walk::new(BUCKET.to_owned());
+    let rules = walk.read(&fixture.store).unwrap();
+    let none = store::Attributes::new();
+    let object = Object {
+        size: 0,
+        attributes: &none,
+    };
+    let fate = rules.fate(&Seen {
+        key: "a",
+        modified_micros: 0,
+        what: What::Current(object),
+    });
+    // date -ud 2030-01-01 +%s
+    assert_eq!(fate.unwrap().at_micros, 1_893_456_000_000_000);
+}
+
+#[test]
 fn where_no_rule_is_nothing_is_looked_at() {
     let fixture = Fixture::new();
     let rule = |prefix: &str| {
