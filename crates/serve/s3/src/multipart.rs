@@ -416,18 +416,29 @@ pub fn end_those<H>(
     (count, next, done)
 }
 
-/// Removes the parts of an upload whose `ID/meta` is gone.
+/// Removes the parts of an upload whose `ID/meta` is gone; returns the first failure. A damaged part keeps no other.
 fn discard_parts(store: &Store, collection: &str, id: &str) -> S3Result<()> {
     let prefix = format!("{id}/");
+    let (mut from, mut done) = (prefix.clone().into_bytes(), Ok(()));
     loop {
         let batch = store
-            .list(collection, &prefix, &prefix, BATCH)
+            .list(collection, &prefix, &from, BATCH)
             .map_err(of_store)?;
-        if batch.is_empty() {
-            return Ok(());
-        }
+        let Some(last) = batch.last() else {
+            return done;
+        };
+        from = [&*last.name, b"\0"].concat();
         let names: Vec<_> = batch.iter().map(|info| &info.name).collect();
-        store.remove_all(collection, &names).map_err(of_store)?;
+        let Err(error) = store.remove_all(collection, &names).map_err(of_store) else {
+            continue;
+        };
+        // A drive that is full or fails has all of them refused; damage has not.
+        if *error.code() != S3ErrorCode::InternalError {
+            return Err(error);
+        }
+        for name in names {
+            done = done.and(store.remove_all(collection, &[name]).map_err(of_store));
+        }
     }
 }
 

@@ -673,12 +673,15 @@ fn an_upload_with_a_damaged_part_keeps_no_other() {
     let fixture = Fixture::on(drive.clone());
     fixture.rules(UPLOADS_END);
     begin_uploads(&fixture);
-    let (collection, part) = (uploads_of(BUCKET), hex(b"tmp/1") + "/00001");
+    let (collection, part) = (uploads_of(BUCKET), hex(b"tmp/1") + "/00002");
     let data = written(&fixture.store, &[1; 50_000]);
     let mut parts = Transaction::new();
     parts
         .put(&collection, &part, data, store::Attributes::new())
         .clone_object((&collection, &part), (BUCKET, "copy"));
+    for intact in ["/00001", "/00003"] {
+        parts.touch(&collection, hex(b"tmp/1") + intact);
+    }
     fixture.store.commit(parts).unwrap();
     let fixture = fixture.damaged(&drive);
     let left = || {
