@@ -8,6 +8,9 @@ use std::task::Waker;
 use std::time::Duration;
 use tokio::time::Instant;
 
+/// Longest time over which received bytes are counted, once more have come.
+const RECENT: Duration = Duration::from_secs(10);
+
 /// Progress of a body under way, in either direction; kept in the request's extensions.
 #[derive(Clone, Default, Debug)]
 pub struct Flow(Arc<Shared>);
@@ -68,9 +71,13 @@ impl Flow {
         self.0.give_way.load(Ordering::SeqCst)
     }
 
-    /// Counts received bytes.
+    /// Counts received bytes. What came long ago does not make up for being slow now.
     pub fn note_received(&self, bytes: u64) {
-        self.0.moved.lock().1 += bytes;
+        let mut moved = self.0.moved.lock();
+        if moved.0.elapsed() > RECENT {
+            *moved = (Instant::now(), 0);
+        }
+        moved.1 += bytes;
     }
 
     /// Sets whether the server waits for the client.

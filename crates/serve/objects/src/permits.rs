@@ -206,6 +206,34 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn who_was_fast_once_gives_way_when_slow() {
+        let line = Line::new(1, PRESSURE);
+        let flow = Flow::default();
+        let held = take(&line, &flow).await;
+        flow.note_received(1 << 30);
+        flow.note_waited_for(true);
+        let sends = async {
+            for _ in 0..12 {
+                tokio::time::sleep(Duration::from_secs(50)).await;
+                flow.note_received(1);
+            }
+        };
+        sends.await;
+        let gives_way = async {
+            while !flow.must_give_way() {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            drop(held);
+            std::future::pending().await
+        };
+        let elsewhere = IpAddr::from([10, 0, 0, 1]);
+        tokio::select! {
+            permit = line.take(elsewhere, Flow::default(), None) => assert!(permit.is_some()),
+            () = gives_way => {}
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn however_many_are_slow_the_last_one_has_its_turn() {
         let line = Line::new(32, PRESSURE);
         // Clients that send nothing, of as many addresses, until they are told to give way.
