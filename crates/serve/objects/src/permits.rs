@@ -19,6 +19,13 @@ impl Permit {
     pub fn flow(&self) -> &Flow {
         &self.0.flow
     }
+
+    /// From now on, the connection is closed if the request has to give way: it waits for its client to read.
+    pub fn close_with(&self, peer: Option<Arc<Peer>>) {
+        if let Some(holder) = self.0.line.holders().get_mut(&self.0.number) {
+            holder.peer = peer;
+        }
+    }
 }
 
 struct Held {

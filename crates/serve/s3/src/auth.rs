@@ -171,6 +171,9 @@ impl S3Access for Gate {
         let flow = context.extensions_mut().get::<Flow>().cloned();
         let flow = flow.unwrap_or_default();
         if let Some(permit) = self.turn(operation.cost, asker, flow, peer).await? {
+            if let (Cost::Document, Some(record)) = (operation.cost, &record) {
+                record.keep(permit.clone());
+            }
             context.extensions_mut().insert(permit);
         }
         Ok(())

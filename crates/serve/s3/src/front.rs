@@ -14,11 +14,12 @@ use crate::hosts::Hosts;
 use crate::object::{BareTag, PartialContent};
 use crate::operations::puts_no_data;
 use crate::record::{Received, Record, Refusals, Sent};
+use crate::sent_document::SentDocument;
 use crate::xml;
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode, request};
 use objects::digest::{Digester, hex};
-use objects::{BodyFailure as Broken, Classes, Flow, Inbound, Metered, Pace, Unread};
+use objects::{BodyFailure as Broken, Classes, Flow, Inbound, Metered, Pace, Peer, Unread};
 use s3s::service::S3Service;
 use s3s::{Body, HttpError, S3Result, s3_error};
 use status::{AnswerBody, Answering, Requests, Status};
@@ -135,6 +136,7 @@ impl Front {
         let signed_at = head::signed_at(&request);
         let waits = request.headers().contains_key(http::header::EXPECT);
         let nothing_to_say = request.body().is_end_stream();
+        let peer = request.extensions().get::<Arc<Peer>>().cloned();
         let mut has_left = false;
         let mut response = match self.admit(request, unread.clone(), &record) {
             Ok((request, failed)) => {
@@ -187,6 +189,12 @@ impl Front {
             .headers_mut()
             .insert("server", HeaderValue::from_static("ZoneStore"));
         record.answer(status);
+        let response = response.map(|body| match (body.bytes(), record.permit()) {
+            (Some(bytes), Some(permit)) => {
+                Body::http_body_unsync(SentDocument::new(bytes, permit, peer))
+            }
+            _ => body,
+        });
         // The body holds the record, so the access log is written when the body has been sent.
         Ok(response.map(|body| Body::http_body_unsync(Metered::new(body, Sent(record)))))
     }

@@ -45,6 +45,7 @@ mod record;
 mod refusals;
 mod removal;
 mod rights;
+mod sent_document;
 mod server;
 mod service;
 mod tagging;

@@ -3,7 +3,7 @@
 
 use crate::operations::Operation;
 use http::{Method, Request, StatusCode};
-use objects::{Account, Classes, Meter, Peer};
+use objects::{Account, Classes, Meter, Peer, Permit};
 use s3s::path::S3Path;
 use status::{Answering, CLIENT_LEFT};
 use std::net::{IpAddr, Ipv4Addr};
@@ -34,6 +34,8 @@ pub struct Record {
     /// The operation in words for the audit log, if the operation's own are not enough.
     act: OnceLock<&'static str>,
     accounts: [OnceLock<Arc<Account>>; 2],
+    /// The permit for the documents of the request and its answer.
+    permit: OnceLock<Permit>,
     received: AtomicU64,
     sent: AtomicU64,
     status: AtomicU16,
@@ -105,6 +107,7 @@ impl Record {
             caller: OnceLock::new(),
             act: OnceLock::new(),
             accounts: Default::default(),
+            permit: OnceLock::new(),
             received: AtomicU64::new(0),
             sent: AtomicU64::new(0),
             status: AtomicU16::new(CLIENT_LEFT),
@@ -139,6 +142,16 @@ impl Record {
     /// Charges the request's bytes to the account of its key.
     pub fn charge_key(&self, account: Arc<Account>) {
         _ = self.accounts[1].set(account);
+    }
+
+    /// Keeps a permit for a document until the answer has been sent.
+    pub fn keep(&self, permit: Permit) {
+        _ = self.permit.set(permit);
+    }
+
+    /// The permit for the answer's document, if it needs one.
+    pub fn permit(&self) -> Option<Permit> {
+        self.permit.get().cloned()
     }
 
     /// Sets the answer's status.

@@ -17,6 +17,7 @@ use s3::{Limits, ServeError, Server};
 use std::time::Duration;
 use store::{Attributes, Transaction};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpSocket;
 
 const MIB: usize = 1 << 20;
 

@@ -35,6 +35,40 @@ async fn who_waits_too_long_is_told_to_slow_down() {
     store.unmount().unwrap();
 }
 
+/// A page of such keys is longer than what the connection and the system keep of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_listing_that_nobody_reads_gives_way_to_who_waits() {
+    let drive = drive(128 << 20);
+    let store = mount(&drive, true);
+    let limits = Limits {
+        max_documents: 1,
+        busy_patience: Duration::from_millis(1),
+        busy_bytes_per_second: u64::MAX,
+        ..Limits::default()
+    };
+    let server = serve(&store, s3::Config { limits, ..config() });
+    server.put("/bucket", b"").await;
+    let quotes = "\"".repeat(1020);
+    let mut keys = Transaction::new();
+    for number in 0..1000 {
+        keys.touch("bucket", format!("{number:04}{quotes}"));
+    }
+    store.commit(keys).unwrap();
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(1 << 14).unwrap();
+    let mut first = socket.connect(server.address).await.unwrap();
+    let head = server.head("GET", "/bucket", "", 0);
+    first.write_all(head.as_bytes()).await.unwrap();
+    let mut begun = [0];
+    first.peek(&mut begun).await.unwrap();
+    let second = server.get("/bucket").await;
+    assert_eq!((second.status, second.whole), (200, true));
+    assert!(second.body.len() > 6_000_000);
+    assert!(!answer(&mut first).await.whole);
+    server.stop().await;
+    store.unmount().unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slow_body_gives_way_to_who_waits() {
     let drive = drive(128 << 20);
