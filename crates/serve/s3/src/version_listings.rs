@@ -229,15 +229,20 @@ pub fn entries(
         found.map(Some)
     };
     let mut found = merge(current, earlier)?;
+    find_latest(&mut found, from);
     found.truncate(limit);
-    // Without a current version, the newest of the others is the latest, if the page includes it.
-    let mut key = None;
-    for entry in &mut found {
-        let is_first = key.as_ref() != Some(&entry.key) && *from <= *versions::stem(&entry.plain);
-        entry.is_latest |= is_first;
-        key = Some(entry.key.clone());
-    }
     Ok(found)
+}
+
+/// Without a current version, the newest of the others is a key's latest, if the page from the place `from` on includes it.
+fn find_latest(found: &mut [Entry], from: &str) {
+    for versions in found.chunk_by_mut(|a, b| a.key == b.key) {
+        if !versions.iter().any(|entry| entry.is_latest)
+            && let Some(first) = versions.first_mut()
+        {
+            first.is_latest = *from <= *versions::stem(&first.plain);
+        }
+    }
 }
 
 /// Lists current versions and, if the bucket keeps any, earlier ones, in their order.

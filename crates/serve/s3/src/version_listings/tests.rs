@@ -32,7 +32,8 @@ fn merged(is_second_current: impl Fn(u32) -> bool) -> (Vec<(u64, bool)>, u32) {
         let kept = next().then(|| entry("k", 1, false));
         Ok(Some(kept.into_iter().collect()))
     };
-    let found = merge(current, earlier).unwrap();
+    let mut found = merge(current, earlier).unwrap();
+    find_latest(&mut found, "");
     let found = found
         .iter()
         .map(|entry| (entry.info.modified_micros, entry.is_latest));
@@ -61,4 +62,18 @@ fn a_version_that_becomes_current_meanwhile_is_listed() {
         assert!(found.iter().any(|(number, _)| *number == 1));
         assert_eq!(listings, 1 + 2 * ATTEMPTS);
     }
+}
+
+/// As where a newer version goes between the two listings.
+#[test]
+fn one_version_of_a_key_is_the_latest() {
+    let mut found = [
+        entry("k", 2, false),
+        entry("k", 1, true),
+        entry("l", 2, false),
+        entry("l", 1, false),
+    ];
+    find_latest(&mut found, "");
+    let latest = found.map(|entry| entry.is_latest);
+    assert_eq!(latest, [false, true, true, false]);
 }
