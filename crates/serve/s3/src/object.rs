@@ -1,8 +1,7 @@
 //! Operations on objects: put, get, head, attributes. The body of a put passes through [`crate::upload`],
 //! that of a get through [`Download`].
 
-use crate::attributes::PartSizes;
-use crate::attributes::{Checksum, Content, ObjectAttributes, stored_encoding};
+use crate::attributes::{Checksum, Content, ETAG, ObjectAttributes, PartSizes, stored_encoding};
 use crate::collections;
 use crate::conditions::{self, Preconditions, Verdict, judge};
 use crate::dates::{format_date, timestamp};
@@ -50,14 +49,19 @@ pub struct Object {
     pub lock: Kept,
 }
 
+/// An object's entity tag; for one that this gateway has not stored, its size and time serve as that.
+pub fn etag_of(info: &ObjectInfo) -> String {
+    let tag = info.attributes.get(ETAG);
+    let tag = tag.and_then(|tag| String::from_utf8(tag.clone()).ok());
+    tag.filter(|tag| !tag.is_empty())
+        .unwrap_or_else(|| format!("{:x}-{:x}", info.size, info.modified_micros))
+}
+
 impl Object {
     /// Decodes the store's information on an object.
     pub fn of(info: &ObjectInfo) -> Self {
         let mut attributes = ObjectAttributes::decode(&info.attributes);
-        if attributes.etag.is_empty() {
-            // Not stored by this gateway: size and time serve as a tag.
-            attributes.etag = format!("{:x}-{:x}", info.size, info.modified_micros);
-        }
+        attributes.etag = etag_of(info);
         Self {
             size: info.size,
             modified_micros: info.modified_micros,

@@ -1,11 +1,12 @@
 //! The listings of a bucket's current objects, and what they share with the listing of versions.
 
-use crate::attributes::{Checksum, ETAG};
+use crate::attributes::Checksum;
 use crate::collections::require;
 use crate::dates::timestamp;
 use crate::errors::of_store;
 use crate::gateway::{Gateway, checksum_names, owner};
 use crate::listing::{self, Keyed, Page, Query};
+use crate::object::etag_of;
 use crate::pages::{Encode, decode_token, page_size};
 use s3s::dto::*;
 use s3s::{S3Request, S3Response, S3Result};
@@ -29,16 +30,12 @@ impl Keyed for Entry {
 impl Entry {
     /// `None` for a name that is not text, which S3 cannot show.
     fn of(info: ObjectInfo) -> Option<Self> {
-        let etag = info
-            .attributes
-            .get(ETAG)
-            .map(|tag| String::from_utf8_lossy(tag).into_owned());
         Some(Self {
             key: info.name.text()?.to_owned(),
             size: info.size,
             modified_micros: info.modified_micros,
             checksum: Checksum::of(&info.attributes),
-            etag: etag.unwrap_or_default(),
+            etag: etag_of(&info),
         })
     }
 

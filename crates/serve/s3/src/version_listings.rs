@@ -1,11 +1,12 @@
 //! The listing of a bucket's versions: merges the current ones in the bucket with those in `.versions/BUCKET`.
 
-use crate::attributes::{Checksum, ETAG};
+use crate::attributes::Checksum;
 use crate::collections::{require, versions_of};
 use crate::dates::timestamp;
 use crate::errors::of_store;
 use crate::gateway::{Gateway, checksum_names, owner};
 use crate::listing::{self, Keyed, Query};
+use crate::object::etag_of;
 use crate::object_listings::{self, Ask, ask};
 use crate::pages::{Encode, page_size};
 use crate::versions::{self, Version, is_marker};
@@ -100,8 +101,6 @@ impl Entry {
         }
         let checksum = Checksum::of(&self.info.attributes);
         let (checksum_algorithm, checksum_type) = checksum_names(checksum.as_ref());
-        let etag = self.info.attributes.get(ETAG);
-        let etag = etag.map(|tag| String::from_utf8_lossy(tag).into_owned());
         Described::Version(ObjectVersion {
             key,
             version_id,
@@ -110,7 +109,7 @@ impl Entry {
             checksum_algorithm,
             checksum_type,
             size: i64::try_from(self.info.size).ok(),
-            e_tag: Some(ETag::Strong(etag.unwrap_or_default())),
+            e_tag: Some(ETag::Strong(etag_of(&self.info))),
             storage_class: Some(ObjectVersionStorageClass::from_static(
                 ObjectVersionStorageClass::STANDARD,
             )),

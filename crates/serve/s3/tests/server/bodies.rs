@@ -108,3 +108,23 @@ async fn a_body_that_is_not_wanted_ends_the_connection() {
     server.stop().await;
     store.unmount().unwrap();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_of_another_program_has_one_entity_tag() {
+    let drive = drive(128 << 20);
+    let store = mount(&drive, true);
+    let server = serve(&store, config());
+    server.put("/bucket", b"").await;
+    let mut transaction = Transaction::new();
+    transaction.touch("bucket", "k");
+    store.commit(transaction).unwrap();
+    let found = server.get("/bucket/k").await;
+    let tag = found.headers["etag"].trim_matches('"');
+    for query in ["", "list-type=2", "versions="] {
+        let listed = server.request("GET", "/bucket", query, b"").await;
+        let listed = String::from_utf8(listed.body).unwrap();
+        assert!(listed.contains(tag), "{query}: {listed}");
+    }
+    server.stop().await;
+    store.unmount().unwrap();
+}
