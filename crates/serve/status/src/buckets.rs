@@ -12,8 +12,8 @@ use store::Store;
 const PAUSE: Duration = Duration::from_secs(10);
 /// The pause is also at least this many times the duration of a count.
 const PAUSES: u32 = 20;
-/// Without a request for so long, a count is ended.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Without a request for so long, a count is ended; programs that collect metrics ask every minute or two.
+const PATIENCE: Duration = Duration::from_secs(300);
 /// Prefix of the collections with buckets' unfinished uploads, which do not count.
 const UPLOADS: &str = ".uploads/";
 /// Prefix of the collections with earlier versions, which count as objects of their buckets.
@@ -115,7 +115,7 @@ impl Counter {
         let mut state = self.0.lock();
         match counted {
             Ok(sizes) => state.counted = Some((Instant::now(), sizes)),
-            Err(Ended::NobodyLooks) => state.due = None,
+            Err(Ended::NobodyLooks) => {}
             Err(Ended::Failed(error)) => tracing::warn!(%error, "buckets were not counted"),
         }
     }
@@ -198,6 +198,15 @@ mod tests {
         };
         assert_eq!(sizes.buckets, [a]);
         assert_eq!(sizes.not_counted, ["broken", "z"]);
+    }
+
+    /// Else each look would begin another one, and a large store would always be counted.
+    #[test]
+    fn a_count_that_nobody_waits_for_is_followed_by_a_pause() {
+        let counter = Counter::default();
+        assert!(counter.ask().1);
+        counter.run(|| Err(Ended::NobodyLooks));
+        assert!(!counter.ask().1);
     }
 
     #[test]
