@@ -47,17 +47,18 @@ impl Order {
     pub(crate) fn carry_out(self, store: &Store) -> store::Result<CleanerStatus> {
         let order = self.to_string();
         tracing::info!(target: "audit", order, by = "the status page", "order to the cleaner");
+        // A start may fail, and then nothing is changed.
+        match self.action {
+            Some(Action::Start) => store.clean_start()?,
+            Some(Action::Stop) => store.clean_stop(),
+            None => {}
+        }
         if self.pace.is_some() {
             let pace = self.pace;
             store.clean_change(CleanerChange {
                 pace,
                 ..CleanerChange::default()
             });
-        }
-        match self.action {
-            Some(Action::Start) => store.clean_start()?,
-            Some(Action::Stop) => store.clean_stop(),
-            None => {}
         }
         Ok(store.clean_status())
     }
@@ -82,6 +83,28 @@ impl fmt::Display for Order {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use device::{MemoryDrive, profile};
+    use kv_rocksdb::RocksDb;
+    use std::sync::Arc;
+    use store::{MkfsOptions, MountOptions};
+
+    #[test]
+    fn an_order_to_start_that_fails_changes_no_pace() {
+        let profile = profile::by_name("test-small").unwrap();
+        let geometry = profile.geometry(64 << 20, None).unwrap();
+        let drive = Arc::new(MemoryDrive::new(geometry).unwrap());
+        Store::mkfs(drive.clone(), &MkfsOptions::new(RocksDb)).unwrap();
+        let options = MountOptions {
+            read_only: true,
+            ..MountOptions::new(RocksDb)
+        };
+        let store = Store::mount(drive, options).unwrap();
+        let was = store.clean_status().pace;
+        let order = Order::read(br#"{"action":"start","pace":"3MiB/s"}"#).unwrap();
+        assert_ne!(order.pace, Some(was));
+        assert!(order.carry_out(&store).is_err());
+        assert_eq!(store.clean_status().pace, was);
+    }
 
     #[test]
     fn an_order_says_what_it_is() {
