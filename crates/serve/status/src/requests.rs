@@ -43,7 +43,7 @@ impl Default for Requests {
                 IntCounterVec::new(
                     Opts::new(
                         "zonestore_s3_requests_total",
-                        "Requests answered, by operation and HTTP status; 499 if the client left first.",
+                        "Requests answered, by operation and HTTP status; 499 if the client left before its body was whole.",
                     ),
                     &["operation", "code"],
                 ),

@@ -145,7 +145,8 @@ pub fn open(
     }
 }
 
-/// Digests of a range. If the client disconnects, this ends after the current piece.
+/// Digests of a range. If the server closes the connection, this ends after the current piece; that a client has gone
+/// away is noticed when it is answered.
 async fn digests(
     gateway: &Gateway,
     reader: &Arc<ObjectReader>,
