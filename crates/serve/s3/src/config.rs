@@ -103,7 +103,7 @@ impl fmt::Debug for Config {
 
 pub(crate) fn operating_system_random(buffer: &mut [u8]) {
     // Upload ids have to be unique but not secret. With repeated ids, parts of two uploads would mix, so a failure
-    // ends the process.
+    // ends the request.
     if let Err(error) = getrandom::fill(buffer) {
         panic!("the operating system has no random numbers: {error}");
     }
