@@ -52,6 +52,7 @@ impl Keeper for Buckets {
             Arrival::Put => Place::Put,
             Arrival::NewVersion => Place::Above,
             Arrival::Kept => Place::Kept,
+            Arrival::Newer => Place::Newer,
             Arrival::LeftOut => Place::LeftOut,
             Arrival::Locked(why) => Place::Refused(locked(why)),
         })
@@ -110,6 +111,16 @@ pub fn import(arguments: &StoreImport, out: &mut Output) -> CommandResult {
             };
             out.line(format_args!(
                 "{kept} there already, or newer versions of them, and left as they are{hint}"
+            ))?;
+        }
+        if imported.newer > 0 {
+            let newer = count(imported.newer, "object");
+            let hint = match arguments.overwrite {
+                true => "",
+                false => " (--overwrite puts an archive's current versions above those)",
+            };
+            out.line(format_args!(
+                "{newer} left out, newer than the current versions there{hint}"
             ))?;
         }
         if imported.left_out > 0 {

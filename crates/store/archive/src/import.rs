@@ -34,6 +34,8 @@ pub enum Place {
     Above,
     /// Not put, because of an existing object.
     Kept,
+    /// Not put: it is newer than an existing object, which stays.
+    Newer,
     /// Not put, because of the properties of its collection.
     LeftOut,
     /// The import ends, for this reason.
@@ -93,6 +95,8 @@ pub struct Imported {
     pub bytes: u64,
     /// Objects that existed and were kept.
     pub kept: u64,
+    /// Objects that are newer than those that existed and stayed.
+    pub newer: u64,
     /// Objects that have no place in their collection as this store has it.
     pub left_out: u64,
     /// Objects with bytes that are missing in the archive; they are not stored.
@@ -243,6 +247,10 @@ impl Import<'_> {
             Place::Put => Ok(Fate::Placed),
             Place::Above => Ok(Fate::Above),
             Place::Kept => Ok(Fate::Kept),
+            Place::Newer => {
+                self.imported.newer += 1;
+                Ok(Fate::LeftOut)
+            }
             Place::LeftOut => {
                 self.imported.left_out += 1;
                 Ok(Fate::LeftOut)

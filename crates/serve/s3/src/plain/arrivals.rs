@@ -19,8 +19,10 @@ pub enum Arrival {
     Put,
     /// Make it the newest version: [`put_above`].
     NewVersion,
-    /// Skip it: the existing object is the same version, an equal object, or newer.
+    /// Skip it: the existing object is the same version, an equal object, or newer; or no version could follow it.
     Kept,
+    /// Skip it: it is newer than the current version, which stays.
+    Newer,
     /// Skip it: it is an earlier version, and its bucket keeps none.
     LeftOut,
     /// Refuse it: the existing object is locked.
@@ -61,13 +63,14 @@ pub fn arrival(
             Some(why) => Arrival::Locked(why),
             None => Arrival::Put,
         },
-        Room::Taken if overwrite && bucket.is_some() => Arrival::NewVersion,
+        Room::Taken | Room::Newer if overwrite && bucket.is_some() => Arrival::NewVersion,
         // One that is damaged is replaced by a copy.
         Room::Equal if overwrite && bucket.is_some() && !is_whole(store, collection, name) => {
             Arrival::NewVersion
         }
         // One that an earlier import put above what was there, too.
         Room::Same | Room::Equal | Room::Taken => Arrival::Kept,
+        Room::Newer => Arrival::Newer,
     })
 }
 

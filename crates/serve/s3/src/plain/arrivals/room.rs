@@ -17,6 +17,8 @@ pub enum Room {
     /// Another version has its id, or it would be the current version but older than others, or no version could follow
     /// it.
     Taken,
+    /// It is newer than the current version.
+    Newer,
 }
 
 impl Room {
@@ -49,7 +51,12 @@ pub fn room(
     let earlier = Earlier { store, bucket, key };
     let version = Version::of(attributes);
     if let Some(current) = store.stat(bucket, key)? {
-        return Ok(Room::beside(&current, &version, attributes));
+        let room = Room::beside(&current, &version, attributes);
+        let is_newer = version < Version::of(&current.attributes);
+        return Ok(match room {
+            Room::Taken if is_newer => Room::Newer,
+            room => room,
+        });
     }
     let newest = earlier.newest()?.map(|(version, _)| version);
     let fits = version.leaves_room() && earlier.has_room_for(&version, newest.as_ref())?;
@@ -72,8 +79,11 @@ pub fn room_beside(
     }
     let current = store.stat(bucket, &key)?;
     let current = current.map(|info| Version::of(&info.attributes));
+    if current.as_ref().is_some_and(|current| version < *current) {
+        return Ok(Room::Newer);
+    }
     let is_taken =
-        current.is_some_and(|current| version <= current || version.is_null() && current.is_null());
+        current.is_some_and(|current| version == current || version.is_null() && current.is_null());
     let key = &*key;
     let earlier = Earlier { store, bucket, key };
     let is_taken =

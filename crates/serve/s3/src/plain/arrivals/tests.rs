@@ -167,7 +167,7 @@ impl Bed {
                         continue;
                     }
                 }
-                Arrival::Kept | Arrival::LeftOut | Arrival::Locked(_) => continue,
+                Arrival::Kept | Arrival::Newer | Arrival::LeftOut | Arrival::Locked(_) => continue,
             }
             self.store.commit(transaction).unwrap();
         }
@@ -322,6 +322,32 @@ fn what_was_removed_since_comes_back_above_and_only_if_it_is_asked_for() {
     assert_eq!(bucket.attributes[VERSIONING], VERSIONING_ENABLED);
     let current = bed.store.stat(BUCKET, "a").unwrap().unwrap();
     assert!(current.attributes.contains_key(VERSION));
+}
+
+#[test]
+fn what_is_newer_than_the_current_version_is_told_and_not_said_to_be_there() {
+    let mut bed = Bed::new();
+    bed.put("a", false);
+    let other = Bed::new();
+    other.import(bed.all(), false);
+    for _ in 0..3 {
+        bed.put("a", false);
+    }
+    let judged = |overwrite| {
+        let of = |one: &Brought| {
+            let object = (&*one.collection, &one.name);
+            arrival(&other.store, object, &one.attributes, overwrite, 0).unwrap()
+        };
+        bed.all().iter().map(of).collect::<Vec<_>>()
+    };
+    // The earlier versions, the newest first, and the current one.
+    let (newer, kept) = (Arrival::Newer, Arrival::Kept);
+    let [third, second, first, current] = judged(false)[..] else {
+        panic!("a version is missing")
+    };
+    assert_eq!([third, second, current], [newer; 3]);
+    assert_eq!(judged(true)[3], Arrival::NewVersion);
+    assert_eq!(first, kept);
 }
 
 /// As after an import that was interrupted.
