@@ -99,7 +99,8 @@ impl Waiting {
         }
     }
 
-    /// Takes as many rows as fill `size` bytes, as a summary; fewer only if `all`.
+    /// Takes as many rows as fill `size` bytes, as a summary; fewer only if `all`. A row that no summary holds is
+    /// dropped.
     fn take(&mut self, size: usize, all: bool, uuid: [u8; 16], number: u64) -> Option<Taken> {
         let mut has_shrunk = false;
         loop {
@@ -124,7 +125,17 @@ impl Waiting {
                     continue;
                 }
             }
-            let bytes = bytes?;
+            let Some(bytes) = bytes else {
+                // No summary holds it, and those behind it must not wait for ever.
+                let (key, batch) = self.in_turn().next().map(|(k, r)| (k.clone(), r.batch))?;
+                self.forget(&key);
+                self.until.miss(batch.unwrap_or(0));
+                tracing::warn!(
+                    bytes = raw,
+                    "a row that fits in no segment summary has no copy"
+                );
+                continue;
+            };
             let keys: Vec<_> = self.in_turn().take(count + 1).map(|(key, _)| key).collect();
             let mut keys: Vec<_> = keys.into_iter().cloned().collect();
             self.next = keys.split_off(count).pop().unwrap_or_default();
@@ -428,6 +439,23 @@ mod tests {
             assert_eq!((waiting.bytes, waiting.rows.len()), (0, 0));
             assert!(found == expected);
         }
+    }
+
+    #[test]
+    fn a_row_that_no_summary_holds_keeps_no_other_waiting() {
+        let until = CopiedUntil::new(CopiedRecord::NEW, 0, true, false);
+        let mut waiting = Waiting::new(until, None);
+        let name = |number: u32| [b"C", number.to_string().as_bytes()].concat();
+        (0..99).for_each(|n| waiting.put(&name(n), Some(b"row"), Some(1)));
+        let too_long = [b"C5".as_slice(), &[b'5'; 1 << 16]].concat();
+        waiting.put(&too_long, Some(b"row"), Some(2));
+        let mut found = BTreeSet::new();
+        while let Some(taken) = waiting.take(4096, true, [1; 16], 1) {
+            found.extend(taken.rows.into_keys());
+        }
+        assert_eq!(found, (0..99).map(name).collect());
+        assert_eq!((waiting.bytes, waiting.rows.len()), (0, 0));
+        assert_eq!(waiting.until.misses(), 1);
     }
 
     fn nothing_waits() -> Summaries {

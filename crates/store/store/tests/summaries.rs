@@ -261,6 +261,34 @@ fn a_full_drive_holds_what_it_promises_and_rows_wait_for_a_place() {
     assert!(contents(&store) == before);
 }
 
+/// The longest name and the most attributes that an object may have.
+#[test]
+fn attributes_at_their_limits_keep_no_row_from_its_copy() {
+    let device = drive(160);
+    let store = mount(&device);
+    create_collection(&store);
+    let most = usize::from(u16::MAX);
+    let long = Attributes::from([("n".repeat(most), Vec::new())]);
+    let many = (0..most).map(|n| (n.to_string(), Vec::new())).collect();
+    for (name, attributes) in [("long", long), ("many", many)] {
+        let mut tx = Transaction::new();
+        let data = written(&store, &pattern(1, OBJECT)).unwrap();
+        tx.put("c", name, data, attributes);
+        store.commit(tx).unwrap();
+    }
+    for index in 0..300 {
+        put(&store, &format!("object-{index}"), &pattern(index, OBJECT)).unwrap();
+    }
+    let store = again(store, &device);
+    let report = checked(&store);
+    assert!(report.summaries > 2, "{report:?}");
+    assert_eq!(report.rows_without_copy, 0);
+    let zones: Vec<_> = store.zones().iter().map(|used| used.zone).collect();
+    let expected = contents(&store);
+    let rows = rows_in(&*device, &zones);
+    assert!(objects_of(&*device, &rows) == expected);
+}
+
 #[test]
 fn a_summary_that_cannot_be_read_costs_nothing_but_the_copy() {
     let device = drive(64);

@@ -138,7 +138,8 @@ fn is_text(namespace: u8) -> bool {
     !matches!(namespace, key::EXTENT | key::BLOB)
 }
 
-/// Splits an onode into its head and attributes; `None` if the value is not exactly that.
+/// Splits an onode into its head and attributes; `None` if the value is not exactly that, or has attributes that are
+/// one too many or one byte too long for pieces of their own.
 fn split(namespace: u8, value: &[u8]) -> Option<Vec<(Kind, &[u8])>> {
     if !key::ONODES.contains(&namespace) {
         return None;
@@ -155,7 +156,8 @@ fn split(namespace: u8, value: &[u8]) -> Option<Vec<(Kind, &[u8])>> {
         pieces.push(((name, length), r.take(length)?));
     }
     r.end()?;
-    Some(pieces)
+    let fits = |count: usize| u16::try_from(count).is_ok();
+    (fits(pieces.len()) && pieces.iter().all(|((name, _), _)| fits(name.len()))).then_some(pieces)
 }
 
 /// Appends a column to `cells` or `random`; returns its mode.
