@@ -332,11 +332,14 @@ impl Inner {
     /// The zone to clean next.
     fn victim(&self, pressure: Pressure) -> Option<Candidate> {
         let now = self.freelist.fills();
-        let zones = self.freelist.candidates();
-        let view = ZoneView { zones: &zones, now };
-        let victim = self.cleaner.policy().choose(view, pressure);
+        let mut zones = self.freelist.candidates();
         // Half of the host's space that is kept for deletes may hold moved data; the rest is for their log.
-        victim.filter(|v| self.host_has(v.live, self.kept_on_host() / 2))
+        let kept = self.kept_on_host() / 2;
+        if let Some(free) = self.device.host_free_bytes() {
+            zones.retain(|zone| free >= kept.saturating_add(zone.live));
+        }
+        let view = ZoneView { zones: &zones, now };
+        self.cleaner.policy().choose(view, pressure)
     }
 
     /// Resets zones without live or uncommitted bytes, only one of them for a job; returns the last.

@@ -266,6 +266,41 @@ fn cleaning_needs_no_more_than_the_host_has() {
     }
 }
 
+/// The zone that gives most for its cost has more live data than the host's disk has space for.
+#[test]
+fn a_zone_that_does_not_fit_the_host_keeps_no_other_from_being_cleaned() {
+    let thin = thin(128, 1 << 40);
+    let (store, clock) = mount_with_clock(&thin);
+    let put_two = |dead: &str, live: &str, sizes: [usize; 2]| {
+        put(&store, dead, &pattern(1, sizes[0])).unwrap();
+        put(&store, live, &pattern(2, sizes[1])).unwrap();
+        store.seal_open_zones().unwrap();
+    };
+    // Old: a policy of cost and benefit prefers it.
+    put_two("old-dead", "old", [200 << 10, 800 << 10]);
+    for n in 0..60 {
+        put(&store, &n.to_string(), &pattern(n, 800 << 10)).unwrap();
+        store.seal_open_zones().unwrap();
+    }
+    put_two("new-dead", "new", [800 << 10, 50 << 10]);
+    remove(&store, "old-dead").unwrap();
+    remove(&store, "new-dead").unwrap();
+    store.tend().unwrap();
+    let live = |store: &Store| {
+        let zones = store.zones().into_iter().map(|zone| zone.live_bytes);
+        zones.filter(|live| *live > 0).min().unwrap()
+    };
+    assert!(live(&store) < 100 << 10);
+    let kept = store.statfs().host_kept_bytes;
+    thin.change.set(used(&thin.drive) + kept / 2 + (400 << 10));
+    clock.advance(Duration::from_millis(100));
+    let before = data_bytes(&store);
+    assert!(store.clean_one().unwrap());
+    assert!(data_bytes(&store) + (600 << 10) < before);
+    thin.change.set(1 << 40);
+    assert_clean(&store);
+}
+
 #[test]
 fn the_host_is_asked_for_every_put_near_the_end_only() {
     let thin = thin(192, 1 << 40);
