@@ -130,11 +130,20 @@ impl Inner {
             let is_in_vain = free.saturating_add(dead) < bytes.saturating_add(kept)
                 && !self.open_maps.has_doomed()
                 && self.freelist.dead_zones().iter().all(counts);
-            if is_in_vain || !self.clean_one_zone(|| !self.host_has(bytes, kept))? {
+            if is_in_vain || !self.clean_if_possible(|| !self.host_has(bytes, kept))? {
                 return Err(Error::HostFull { free, kept });
             }
         }
         Ok(())
+    }
+
+    /// Like [`Self::clean_one_zone`]; also false if the cleaner has no zone to move data to. Space may be found
+    /// elsewhere.
+    fn clean_if_possible(&self, is_needed: impl Fn() -> bool) -> Result<bool> {
+        match self.clean_one_zone(is_needed) {
+            Err(Error::NoSpace { .. }) => Ok(false),
+            cleaned => cleaned,
+        }
     }
 
     /// Purges removed objects for a caller that waits: for 10 seconds at most, the rest follows in the background.
@@ -215,7 +224,7 @@ impl Inner {
             if !lacks(spare) {
                 return Ok(());
             }
-            if self.clean_one_zone(|| lacks(spare))? {
+            if self.clean_if_possible(|| lacks(spare))? {
                 continue;
             }
             if self.reclaim_metadata(&mut futile)? {
@@ -539,11 +548,7 @@ impl Inner {
             if self.pool.free_for_data() > 0 {
                 return Ok(stream);
             }
-            let cleaned = match self.clean_one_zone(|| self.pool.free_for_data() == 0) {
-                // The cleaner has no zone to move data to; space may be found elsewhere.
-                Err(Error::NoSpace { .. }) => false,
-                cleaned => cleaned?,
-            };
+            let cleaned = self.clean_if_possible(|| self.pool.free_for_data() == 0)?;
             if cleaned || self.pool.free_for_data() > 0 {
                 continue;
             }
@@ -579,3 +584,8 @@ fn for_removals(reservation: &Reservation, kv: &Kv, geometry: &Geometry) -> u64 
         0
     }
 }
+
+#[cfg(test)]
+// A failed unwrap is a failed test.
+#[allow(clippy::unwrap_used)]
+mod tests;
