@@ -75,7 +75,10 @@ impl Drop for Room<'_> {
         if self.is_untouched && stream.take_back(order.as_mut(), self.at, self.length) {
             stream.freelist.unpin(zone);
         } else if !self.is_filled {
-            stream.leave_under(order.take(), zone);
+            if !stream.leave_under(order.take(), zone) && !stream.is_full(zone) {
+                // The write would have filled it.
+                appender::finish(&*stream.device, zone);
+            }
             stream.freelist.unpin(zone);
         }
         drop(order);
@@ -108,15 +111,9 @@ impl<'a> Zones for Appending<'a> {
         let (stream, zone) = (self.stream, room.at.zone);
         let was_open = stream.leave_under(room.order.take(), zone);
         if let Left::Failed(error) = why {
-            let report = stream.device.report_zone(zone);
-            let is_full = report.is_ok_and(|zone| zone.condition == ZoneCondition::Full);
-            if !was_open && !is_full {
-                // The write would have filled it.
-                appender::finish(&*stream.device, zone);
-            }
             // An error about too many open or active zones is not this zone's fault, nor one of an append to a zone
             // that another thread has finished meanwhile.
-            let was_finished = !was_open && is_full && stream.appends();
+            let was_finished = !was_open && stream.is_full(zone) && stream.appends();
             if !appender::is_of_limit(error) && !was_finished {
                 stream.freelist.failed(zone);
                 judge(&*stream.device, &stream.freelist, zone, error);
@@ -154,6 +151,11 @@ impl Stream {
     pub fn resume(&self, zone: ZoneId, used: u64) {
         self.freelist.open(zone);
         self.state.lock().open = Some(OpenZone { zone, used });
+    }
+
+    fn is_full(&self, zone: ZoneId) -> bool {
+        let report = self.device.report_zone(zone);
+        report.is_ok_and(|zone| zone.condition == ZoneCondition::Full)
     }
 
     /// Whether the drive supports zone append, and so chooses the place.

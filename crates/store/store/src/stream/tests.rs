@@ -146,6 +146,28 @@ fn the_last_block_of_a_zone_is_written_once_the_host_is_writable_again() {
     assert_eq!(append(&stream), Some(ZoneId(1)));
 }
 
+/// The write that would fill a zone fails: the zone must not stay active.
+#[test]
+fn a_zone_whose_last_block_is_not_written_is_finished() {
+    for max_append_bytes in [0, BLOCK as u32] {
+        let geometry = Geometry {
+            max_open_zones: 1,
+            max_active_zones: 1,
+            ..geometry(max_append_bytes)
+        };
+        let drive = Arc::new(Faults::new(MemoryDrive::new(geometry).unwrap()));
+        let stream = stream(drive.clone());
+        (0..3).for_each(|_| assert_eq!(append(&stream), Some(ZoneId(0))));
+        for command in [ZoneCommand::Write, ZoneCommand::Append] {
+            let fault = Fault::Io(io::ErrorKind::StorageFull);
+            drive.add(Plan::at(command, 1, fault));
+        }
+        assert_eq!(append(&stream), None);
+        assert_eq!(append(&stream), Some(ZoneId(1)));
+        assert_eq!(cleanable(&stream), [ZoneId(0)]);
+    }
+}
+
 /// Appends slowly, so that other appends run meanwhile.
 struct Slow;
 
