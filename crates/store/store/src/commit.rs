@@ -55,6 +55,8 @@ impl Inner {
             let taken = transaction.operations.iter().map(Step::taken_bytes);
             self.wait_for_compaction(taken.sum())?;
         }
+        // Not within the transaction, where a database that takes no batch would end it.
+        self.reserve_numbers()?;
         let changes_collections = transaction
             .operations
             .iter()

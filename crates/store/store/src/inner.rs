@@ -295,11 +295,15 @@ impl Inner {
             // Rows of the zone's summaries for which there was no place wait only in memory.
             batch.put(key::SUPER_SUMMARIES, &self.summaries.copied().encode());
         }
-        if has_kept || self.unsynced.any() {
-            self.unsynced.write(&kv, &batch, Durability::Synced)?;
-        } else {
-            kv.write(&batch, Durability::Buffered)?;
-        }
+        self.when_possible(&kv, &batch, || {
+            if has_kept || self.unsynced.any() {
+                return self
+                    .unsynced
+                    .write(&kv, &batch, Durability::Synced)
+                    .map(drop);
+            }
+            Ok(kv.write(&batch, Durability::Buffered)?)
+        })?;
         if has_kept {
             self.summaries.says_not_all();
         }

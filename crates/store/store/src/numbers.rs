@@ -22,6 +22,15 @@ impl Numbers {
         }
     }
 
+    /// Reserves a run with `write`, unless at least half a run is left.
+    pub fn reserve(&self, write: impl FnOnce(&Batch) -> Result<()>) -> Result<()> {
+        let mut state = self.state.lock();
+        match state.1 - state.0 < NUMBER_RUN / 2 {
+            true => reserve(&mut state, write),
+            false => Ok(()),
+        }
+    }
+
     /// A new number. The record that reserves a run in `kv` need not be synced: in the log, it precedes any batch that
     /// uses the run's numbers.
     pub fn take(&self, kv: &Kv) -> Result<u64> {
@@ -29,15 +38,23 @@ impl Numbers {
         let number = state.0;
         let next = next_number(number, u64::MAX)?;
         if number == state.1 {
-            let end = number.saturating_add(NUMBER_RUN);
-            let mut batch = Batch::default();
-            batch.put(key::SUPER_NEXT_NUMBER, &end.to_le_bytes());
-            kv.write(&batch, Durability::Buffered)?;
-            state.1 = end;
+            reserve(&mut state, |batch| {
+                Ok(kv.write(batch, Durability::Buffered)?)
+            })?;
         }
         state.0 = next;
         Ok(number)
     }
+}
+
+/// Reserves the run from the next number on.
+fn reserve(state: &mut (u64, u64), write: impl FnOnce(&Batch) -> Result<()>) -> Result<()> {
+    let end = state.0.saturating_add(NUMBER_RUN);
+    let mut batch = Batch::default();
+    batch.put(key::SUPER_NEXT_NUMBER, &end.to_le_bytes());
+    write(&batch)?;
+    state.1 = end;
+    Ok(())
 }
 
 /// The number after `number`, at most `highest`; [`Error::Invalid`] above that, which only a damaged record can cause.

@@ -278,14 +278,37 @@ impl Inner {
             + u64::from(conventional) * geometry.conventional_capacity()
     }
 
-    /// Writes a batch. A database that has much to compact and no space for it takes no batches, deletions included:
-    /// then space is made and waited for. If that does not help, nothing was written and the error says so.
+    /// Reserves numbers for a transaction, unless many are left.
+    pub fn reserve_numbers(&self) -> Result<()> {
+        let kv = self.kv()?;
+        self.numbers.reserve(|batch| {
+            let write = || Ok(kv.write(batch, Durability::Buffered)?);
+            match self.when_possible(&kv, batch, write) {
+                Err(error @ Error::NoMetadataSpace { .. }) => Err(error),
+                written => written.map_err(|error| self.stop_writing(error)),
+            }
+        })
+    }
+
+    /// Writes a batch, [`Self::when_possible`].
     pub fn write_when_possible(
         &self,
         kv: &Kv,
         batch: &Batch,
         durability: Durability,
     ) -> Result<Option<u64>> {
+        self.when_possible(kv, batch, || self.unsynced.write(kv, batch, durability))
+    }
+
+    /// Calls `write`, which writes `batch`. A database that has much to compact and no space for it takes no batches,
+    /// deletions included: then space is made and waited for, and `write` is called again. If that does not help, nothing
+    /// was written and the error says so.
+    pub fn when_possible<T>(
+        &self,
+        kv: &Kv,
+        batch: &Batch,
+        write: impl Fn() -> Result<T>,
+    ) -> Result<T> {
         let mut in_vain = 0;
         let bytes = batch.as_bytes().len() as u64;
         for _ in 0..ATTEMPTS_TO_WRITE {
@@ -295,7 +318,7 @@ impl Inner {
             if is_log_full {
                 tracing::warn!("the log of the metadata is full; making space");
             } else {
-                match self.unsynced.write(kv, batch, durability) {
+                match write() {
                     Err(Error::Kv(kv::Error::Busy { message })) => {
                         tracing::warn!(message, "the metadata is full; making space");
                     }

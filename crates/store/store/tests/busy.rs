@@ -11,9 +11,25 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use store::{Error, MountOptions, Store, Transaction};
 
+/// How many writes are refused.
+#[derive(Default)]
+struct Refused {
+    writes: AtomicU32,
+}
+
 /// The small database, which refuses as many writes as the counter says.
-struct Refusing(Arc<AtomicU32>);
-struct RefusingDatabase(Box<dyn Database>, Arc<AtomicU32>);
+struct Refusing(Arc<Refused>);
+struct RefusingDatabase(Box<dyn Database>, Arc<Refused>);
+
+fn refuse(left: &AtomicU32) -> Result<()> {
+    let less = |left: u32| left.checked_sub(1);
+    match left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less) {
+        Ok(_) => Err(kv::Error::Busy {
+            message: "writes are stopped".to_owned(),
+        }),
+        Err(_) => Ok(()),
+    }
+}
 
 impl Engine for Refusing {
     fn name(&self) -> &'static str {
@@ -34,14 +50,8 @@ impl Engine for Refusing {
 
 impl Database for RefusingDatabase {
     fn write(&self, batch: &Batch, durability: Durability) -> Result<()> {
-        let less = |left: u32| left.checked_sub(1);
-        let left = &self.1;
-        match left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less) {
-            Ok(_) => Err(kv::Error::Busy {
-                message: "writes are stopped".to_owned(),
-            }),
-            Err(_) => self.0.write(batch, durability),
-        }
+        refuse(&self.1.writes)?;
+        self.0.write(batch, durability)
     }
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
@@ -77,23 +87,57 @@ impl Database for RefusingDatabase {
     }
 }
 
-#[test]
-fn what_the_database_does_not_take_is_tried_again_and_stops_no_store() {
-    let refuse = Arc::new(AtomicU32::new(0));
-    let device: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry(96)).unwrap());
-    let engine = || Refusing(refuse.clone());
-    let made = store::MkfsOptions {
-        runtime: options().runtime,
-        ..store::MkfsOptions::new(engine())
-    };
-    Store::mkfs(device.clone(), &made).unwrap();
-    let mounted = MountOptions {
+fn mount_refusing(device: &Arc<dyn ZonedDevice>, refused: &Arc<Refused>) -> Store {
+    let options = MountOptions {
         background: false,
         runtime: options().runtime,
-        ..MountOptions::new(engine())
+        ..MountOptions::new(Refusing(refused.clone()))
     };
-    let store = Store::mount(device, mounted).unwrap();
+    Store::mount(device.clone(), options).unwrap()
+}
+
+/// A new store with a collection.
+fn new_store() -> (Arc<dyn ZonedDevice>, Arc<Refused>, Store) {
+    let refused = Arc::new(Refused::default());
+    let device: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry(96)).unwrap());
+    let made = store::MkfsOptions {
+        runtime: options().runtime,
+        ..store::MkfsOptions::new(Refusing(refused.clone()))
+    };
+    Store::mkfs(device.clone(), &made).unwrap();
+    let store = mount_refusing(&device, &refused);
     create_collection(&store);
+    (device, refused, store)
+}
+
+#[test]
+fn a_reset_and_the_numbers_of_a_put_are_tried_again() {
+    let (device, refused, store) = new_store();
+    (0..8).for_each(|n| put(&store, &n.to_string(), &pattern(n, 100_000)).unwrap());
+    store.seal_open_zones().unwrap();
+    let mut tx = Transaction::new();
+    for n in 0..8 {
+        tx.remove("c", n.to_string());
+    }
+    store.commit(tx).unwrap();
+    // Purges what was removed.
+    store.tend().unwrap();
+    refused.writes.store(1, Ordering::Relaxed);
+    assert!(store.clean_one().unwrap());
+    assert_eq!(refused.writes.load(Ordering::Relaxed), 0);
+    store.unmount().unwrap();
+
+    let store = mount_refusing(&device, &refused);
+    refused.writes.store(1, Ordering::Relaxed);
+    put(&store, "first", &pattern(1, 100_000)).unwrap();
+    assert_eq!(refused.writes.load(Ordering::Relaxed), 0);
+    assert_clean(&store);
+}
+
+#[test]
+fn what_the_database_does_not_take_is_tried_again_and_stops_no_store() {
+    let (_, refused, store) = new_store();
+    let refuse = &refused.writes;
     // Takes map numbers, which come many at a time, so that the next put writes one batch.
     put(&store, "first", &pattern(0, 100_000)).unwrap();
 
