@@ -92,8 +92,10 @@ impl Store {
         let Some(kv) = self.inner.kv.write().take() else {
             return Ok(());
         };
-        if writes {
-            self.inner.unsynced.synced_by(|| Ok(kv.flush()?))?;
+        if writes && let Err(error) = self.inner.unsynced.synced_by(|| Ok(kv.flush()?)) {
+            // The database is open still: another call tries again.
+            *self.inner.kv.write() = Some(kv);
+            return Err(error);
         }
         let closed = kv.close().map_err(Error::from);
         let ended = closed.and_then(|()| Ok(self.inner.fs.unmount()?));

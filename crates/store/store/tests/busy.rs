@@ -1,5 +1,5 @@
-//! A database that refuses batches for a while, for it finds no space to compact: the store tries again and never
-//! fails.
+//! A database that refuses batches or flushes for a while, for it finds no space to compact: the store tries again and
+//! never fails.
 
 use crate::common::*;
 use bluefs::BlueFs;
@@ -11,13 +11,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 use store::{Error, MountOptions, Store, Transaction};
 
-/// How many writes are refused.
+/// How many writes and flushes are refused.
 #[derive(Default)]
 struct Refused {
     writes: AtomicU32,
+    flushes: AtomicU32,
 }
 
-/// The small database, which refuses as many writes as the counter says.
+/// The small database, which refuses as many calls as the counters say.
 struct Refusing(Arc<Refused>);
 struct RefusingDatabase(Box<dyn Database>, Arc<Refused>);
 
@@ -63,6 +64,7 @@ impl Database for RefusingDatabase {
     }
 
     fn flush(&self) -> Result<()> {
+        refuse(&self.1.flushes)?;
         self.0.flush()
     }
 
@@ -132,6 +134,18 @@ fn a_reset_and_the_numbers_of_a_put_are_tried_again() {
     put(&store, "first", &pattern(1, 100_000)).unwrap();
     assert_eq!(refused.writes.load(Ordering::Relaxed), 0);
     assert_clean(&store);
+}
+
+#[test]
+fn an_unmount_whose_flush_failed_can_be_made_again() {
+    let (device, refused, store) = new_store();
+    put(&store, "object", &pattern(1, 100_000)).unwrap();
+    refused.flushes.store(u32::MAX, Ordering::Relaxed);
+    (0..2).for_each(|_| assert!(store.unmount().is_err()));
+    refused.flushes.store(0, Ordering::Relaxed);
+    (0..2).for_each(|_| store.unmount().unwrap());
+    let store = mount_refusing(&device, &refused);
+    assert!(read(&store, "object").unwrap() == pattern(1, 100_000));
 }
 
 #[test]
