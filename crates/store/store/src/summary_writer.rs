@@ -165,8 +165,6 @@ impl Inner {
     fn enter_summary(&self, kv: &Kv, at: ZoneAddress, bytes: usize) -> Result<()> {
         let geometry = self.device.geometry();
         let block_size = u64::from(geometry.block_size);
-        let padded = geometry.round_up(bytes as u64);
-        self.freelist.add_summary(at.zone, padded);
         let mut places = read_places(kv, at.zone)?;
         places.push(((at.offset / block_size) as u32, bytes as u32));
         let mut batch = Batch::default();
@@ -174,6 +172,8 @@ impl Inner {
         batch.put(key::SUPER_SUMMARIES, &self.summaries.copied().encode());
         // Not synced: in the log, any reset of the zone follows it.
         kv.write(&batch, Durability::Buffered)?;
+        let padded = geometry.round_up(bytes as u64);
+        self.freelist.add_summary(at.zone, padded);
         self.summaries.says_not_all();
         Ok(())
     }
@@ -251,3 +251,8 @@ pub(crate) fn read_places(kv: &Kv, zone: ZoneId) -> Result<Vec<(u32, u32)>> {
     summary::decode_places(&value)
         .ok_or_else(|| corrupt(&key, "no places of summaries", value.len()))
 }
+
+#[cfg(test)]
+// A failed unwrap is a failed test.
+#[allow(clippy::unwrap_used)]
+mod tests;
