@@ -144,7 +144,12 @@ impl Waiting {
             self.unchanged = rows.keys().cloned().collect();
             self.bytes -= raw;
             self.described = 0;
-            return Some(Taken { rows, bytes });
+            let is_rest = self.rows.is_empty();
+            return Some(Taken {
+                rows,
+                bytes,
+                is_rest,
+            });
         }
     }
 
@@ -173,6 +178,8 @@ impl Waiting {
 pub(crate) struct Taken {
     rows: BTreeMap<Vec<u8>, Row>,
     pub bytes: Vec<u8>,
+    /// No other rows waited.
+    pub is_rest: bool,
 }
 
 /// The rows that wait for a summary, and the record of those that have one.

@@ -19,9 +19,9 @@ const SIZE: u64 = 4096;
 pub(crate) enum Why {
     /// Rows wait that fill a summary.
     Enough,
-    /// All waiting rows are to be written, however few.
+    /// All rows that wait now are to be written, however few.
     All,
-    /// A zone with this many bytes of summaries is about to be reset: all waiting rows are to be written.
+    /// A zone with this many bytes of summaries is about to be reset: all rows that wait now are to be written.
     Reset(u64),
 }
 
@@ -42,7 +42,7 @@ impl Inner {
         }
     }
 
-    fn try_to_write(&self, stream: &Stream, why: Why) -> Result<()> {
+    fn try_to_write(&self, stream: &Stream, mut why: Why) -> Result<()> {
         let size = self.device.geometry().round_up(SIZE) as usize;
         loop {
             let all = !matches!(why, Why::Enough) || self.summaries.describe_much();
@@ -62,6 +62,7 @@ impl Inner {
             let Some(taken) = self.summaries.take((size, all), self.uuid, number)? else {
                 return Ok(());
             };
+            let is_rest = taken.is_rest;
             match self.append_summary(&kv, stream, &taken.bytes, why) {
                 Ok(Appended::There) => self.summaries.try_again(),
                 // A row that fits in no zone, or in no append, gets no copy. Others have only met the ends of two zones.
@@ -70,6 +71,10 @@ impl Inner {
                     self.summaries.put_back(taken, size);
                     return not_written.map(drop);
                 }
+            }
+            if is_rest {
+                // What others have committed since may wait for more.
+                why = Why::Enough;
             }
         }
     }
