@@ -38,8 +38,12 @@ impl Inner {
         let mut lies = Vec::new();
         let shown = self.check_extents(&maps, &mut lies, &mut report)?;
         self.check_blobs(&shown, &mut lies, &mut report)?;
-        let blobs = shown.keys().map(|id| id.0);
-        self.check_numbers(maps.keys().copied().chain(blobs), &mut report)?;
+        let used = maps.keys().copied().chain(shown.keys().map(|id| id.0));
+        let copied = match deep {
+            true => self.highest_in_summaries()?,
+            false => 0,
+        };
+        self.check_numbers(used.chain([copied]), &mut report)?;
         lies.sort_unstable_by_key(|l| l.at);
         self.check_cleaning_index(&lies, &mut report)?;
         self.check_freelist(&lies, &mut report)?;
@@ -70,7 +74,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Checks that new maps or blobs cannot get numbers that are in use.
+    /// Checks that new maps, blobs or summaries cannot get numbers that are in use.
     fn check_numbers(
         &self,
         used: impl Iterator<Item = u64>,

@@ -6,8 +6,30 @@ use crate::copied_rows::Part;
 use crate::format::key;
 use crate::format::summary::decode_places;
 use crate::inner::Inner;
+use crate::salvage::highest_in;
 
 impl Inner {
+    /// The highest number of a readable summary, or of a map, omap or blob in one.
+    pub(super) fn highest_in_summaries(&self) -> Result<u64> {
+        let mut highest = 0;
+        let read = self.rows_of(key::SUMMARIES, |key, value| {
+            let (Some(zone), Some(places)) = (key::parse_summaries(key), decode_places(value))
+            else {
+                return Ok(());
+            };
+            for place in places {
+                let summary = self.read_summary(zone, place)?;
+                highest = summary
+                    .map_or(0, |summary| highest_in(summary).0)
+                    .max(highest);
+            }
+            Ok(())
+        })?;
+        // Rows that cannot be read are counted by `check_summaries`.
+        drop(read);
+        Ok(highest)
+    }
+
     /// Checks the index of summaries; `deep` also reads them, and counts the rows that are in none.
     pub(super) fn check_summaries(&self, deep: bool, report: &mut FsckReport) -> Result<()> {
         let mut zones = Vec::new();

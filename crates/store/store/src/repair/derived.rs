@@ -7,11 +7,12 @@ use crate::format::record::{
     decode_counters, decode_name, decode_number, encode_counters, encode_name,
 };
 use crate::format::scrub::DamageRecord;
-use crate::format::summary::decode_places;
+use crate::format::summary::{self, decode_places};
 use crate::format::{blob, extent, key, retired};
+use crate::salvage::highest_in;
 use object::{Blob, BlobId, BlobName, Content, References};
 use std::collections::BTreeMap;
-use zone::{ZoneAddress, ZoneId};
+use zone::{ZoneAddress, ZoneError, ZoneId};
 
 /// What extents show of a shared blob.
 #[derive(Default)]
@@ -209,9 +210,11 @@ impl Repair {
 
     /// Raises the next numbers above those in use, so that no number is used twice.
     pub(super) fn plan_numbers(&mut self, names: &Names) -> Result<()> {
+        let (number, collection) = self.highest_in_summaries()?;
+        let collection = collection.max(names.highest_collection);
         let next = [
-            (key::SUPER_NEXT_NUMBER, names.highest),
-            (key::SUPER_NEXT_COLLECTION, names.highest_collection.into()),
+            (key::SUPER_NEXT_NUMBER, number.max(names.highest)),
+            (key::SUPER_NEXT_COLLECTION, collection.into()),
         ];
         for (key, highest) in next {
             let recorded = self.opened.kv.get(key)?;
@@ -226,6 +229,37 @@ impl Repair {
             }
         }
         Ok(())
+    }
+
+    /// The highest numbers in readable summaries, whose rows would otherwise count as newer than those of later ones.
+    fn highest_in_summaries(&self) -> Result<(u64, u32)> {
+        let geometry = self.opened.device.geometry();
+        let block = u64::from(geometry.block_size);
+        let (mut number, mut collection) = (0, 0);
+        self.rows(key::SUMMARIES, |key, value| {
+            let zone = key::parse_summaries(key).filter(|zone| zone.0 < geometry.zone_count);
+            let (Some(zone), Some(places)) = (zone, decode_places(value)) else {
+                return Ok(());
+            };
+            for (begins, bytes) in places {
+                let at = ZoneAddress::new(zone, u64::from(begins) * block);
+                let mut buffer = vec![0; geometry.round_up(bytes.into()) as usize];
+                if at.offset + buffer.len() as u64 > geometry.capacity(zone) {
+                    continue;
+                }
+                let read = self.opened.device.read(geometry.absolute(at), &mut buffer);
+                if let Err(error @ ZoneError::PowerLost { .. }) = read {
+                    return Err(error.into());
+                }
+                if let Some(summary) = summary::decode(&buffer, self.opened.record.uuid) {
+                    let (highest, of_collections) = highest_in(summary);
+                    number = number.max(highest);
+                    collection = collection.max(of_collections);
+                }
+            }
+            Ok(())
+        })?;
+        Ok((number, collection))
     }
 
     fn write_row(&mut self, key: &[u8], value: &[u8], what: &str) {

@@ -26,11 +26,19 @@ pub use lost::Lost;
 pub use plan::{InPlaceOptions, Plan, Unplaced};
 pub use report::{DamagedObject, SalvageReport};
 
+use crate::format::summary::Summary;
 use device::ZonedDevice;
 use found::Found;
 use report::Scanned;
 use std::sync::Arc;
 use zone::ZoneAddress;
+
+/// The highest number of a map, omap, blob or summary, and of a collection, that a summary has.
+pub(crate) fn highest_in(summary: Summary) -> (u64, u32) {
+    let mut found = Found::default();
+    found.add(summary);
+    found.highest()
+}
 
 /// The rows that segment summaries on a drive have of the store on it.
 pub struct Salvage {
