@@ -7,7 +7,7 @@ use crate::blob_reader::{read_blob, read_part};
 use crate::format::summary::{self, Summary};
 use crate::{Error, Result};
 use device::ZonedDevice;
-use object::ChecksumKind;
+use object::{Blob, ChecksumKind};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use zone::{Geometry, ZoneAddress, ZoneCondition, ZoneDescriptor, ZoneId, ZoneKind};
@@ -17,13 +17,28 @@ const PIECE: u64 = 4 << 20;
 /// Most blobs of a store that are read to find out whether its data is on the drive.
 const MOST_TRIED: usize = 1024;
 
-/// A summary with its place and the store that wrote it.
+/// Place of a summary, and the store that wrote it. Its rows are read again when they are needed: clients decide how many
+/// summaries there are within objects, and some hundred bytes of one may stand for megabytes of rows.
 struct Place {
     at: ZoneAddress,
     /// Bytes without padding.
     length: u32,
     uuid: [u8; 16],
-    summary: Summary,
+}
+
+impl Place {
+    /// The summary; `None` if it cannot be read any more.
+    fn read(&self, device: &dyn ZonedDevice) -> Option<Summary> {
+        let geometry = device.geometry();
+        let mut bytes = vec![0; geometry.round_up(self.length.into()) as usize];
+        device.read(geometry.absolute(self.at), &mut bytes).ok()?;
+        summary::decode(&bytes, self.uuid)
+    }
+
+    /// The blobs that the summary describes.
+    fn blobs(&self, device: &dyn ZonedDevice) -> Vec<Blob> {
+        gather(device, [self]).blobs().collect()
+    }
 }
 
 impl Salvage {
@@ -58,7 +73,7 @@ impl Salvage {
             .filter(|place| place.uuid == uuid)
             .collect();
         scanned.foreign_summaries = (all - ours.len()) as u64;
-        let found = gather(ours.iter());
+        let found = gather(&*device, &ours);
         let places = found.places();
         scanned.summaries = ours.len() as u64;
         let summaries = ours.iter().map(|place| place.at.zone);
@@ -94,7 +109,7 @@ fn store_of(device: &dyn ZonedDevice, places: &[Place]) -> Option<[u8; 16]> {
     }
     let is_one = stores.len() == 1;
     let rank = |of_store: &Vec<&Place>| {
-        let is_here = is_one || has_data(device, &gather(of_store.iter().copied()));
+        let is_here = is_one || has_data(device, of_store);
         (is_here, of_store.len())
     };
     let store = stores.into_iter().max_by_key(|(_, places)| rank(places));
@@ -102,14 +117,18 @@ fn store_of(device: &dyn ZonedDevice, places: &[Place]) -> Option<[u8; 16]> {
 }
 
 /// Whether some blob is where a row says. Zeros prove nothing: they are everywhere.
-fn has_data(device: &dyn ZonedDevice, found: &Found) -> bool {
-    let mut blobs: Vec<_> = found.blobs().collect();
-    blobs.retain(|blob| blob.checksum_kind != ChecksumKind::None);
+fn has_data(device: &dyn ZonedDevice, places: &[&Place]) -> bool {
     // Rows of all ages: the places of old ones may have been used again.
-    let step = blobs.len().div_ceil(MOST_TRIED).max(1);
-    blobs.iter().step_by(step).any(|blob| {
-        let mut bytes = vec![0; blob.raw.min(blob.checksum_block.bytes()) as usize];
-        read_blob(device, blob, 0, &mut bytes).is_ok() && bytes.iter().any(|byte| *byte != 0)
+    let step = places.len().div_ceil(MOST_TRIED).max(1);
+    let most = MOST_TRIED / places.len().div_ceil(step).max(1);
+    places.iter().step_by(step).any(|place| {
+        let mut blobs = place.blobs(device);
+        blobs.retain(|blob| blob.checksum_kind != ChecksumKind::None);
+        let step = blobs.len().div_ceil(most).max(1);
+        blobs.iter().step_by(step).any(|blob| {
+            let mut bytes = vec![0; blob.raw.min(blob.checksum_block.bytes()) as usize];
+            read_blob(device, blob, 0, &mut bytes).is_ok() && bytes.iter().any(|byte| *byte != 0)
+        })
     })
 }
 
@@ -124,10 +143,10 @@ pub(super) fn written(geometry: &Geometry, zone: &ZoneDescriptor) -> u64 {
     }
 }
 
-fn gather<'a>(places: impl Iterator<Item = &'a Place>) -> Found {
+fn gather<'a>(device: &dyn ZonedDevice, places: impl IntoIterator<Item = &'a Place>) -> Found {
     let mut found = Found::default();
-    for place in places {
-        found.add(place.summary.clone());
+    for summary in places.into_iter().filter_map(|place| place.read(device)) {
+        found.add(summary);
     }
     found
 }
@@ -135,12 +154,10 @@ fn gather<'a>(places: impl Iterator<Item = &'a Place>) -> Found {
 /// Removes summaries that are bytes of an object, as in an image of a drive. That a row covers the place is no proof,
 /// because the zone may have been reset since; that the bytes there match the row's checksum is.
 fn without_objects(device: &dyn ZonedDevice, mut places: Vec<Place>) -> Vec<Place> {
-    let stores: BTreeSet<[u8; 16]> = places.iter().map(|place| place.uuid).collect();
     let at: Vec<ZoneAddress> = places.iter().map(|place| place.at).collect();
     let mut in_objects = BTreeSet::new();
-    for store in stores {
-        let of_store = places.iter().filter(|place| place.uuid == store);
-        for blob in gather(of_store).blobs() {
+    for place in &places {
+        for blob in place.blobs(device) {
             let mut begins: u32 = 0;
             for fragment in &blob.fragments {
                 let stored = begins;
@@ -150,7 +167,8 @@ fn without_objects(device: &dyn ZonedDevice, mut places: Vec<Place>) -> Vec<Plac
                 let first = at.partition_point(|at| *at < from);
                 for at in at[first..].iter().take_while(|at| **at < to) {
                     let byte = stored + (at.offset - from.offset) as u32;
-                    let is_proven = blob.checksum_kind != ChecksumKind::None
+                    let is_proven = !in_objects.contains(at)
+                        && blob.checksum_kind != ChecksumKind::None
                         && read_part(device, &blob, byte..byte + 1).is_ok();
                     if is_proven {
                         in_objects.insert(*at);
@@ -209,7 +227,8 @@ impl Scanner<'_> {
 
     fn one_zone(&mut self, zone: ZoneId, end: u64) -> Result<()> {
         let block = u64::from(self.device.geometry().block_size);
-        let (mut at, mut summary_bytes) = (0, 0);
+        // Summaries that a client made may overlap.
+        let (mut at, mut summary_bytes, mut covered) = (0, 0, 0);
         while at < end {
             (self.progress)(self.done, self.all);
             let bytes = self.read(zone, at, PIECE.min(end - at));
@@ -230,20 +249,21 @@ impl Scanner<'_> {
                     }
                     None => None,
                 };
-                if let Some((uuid, summary)) = parsed {
-                    summary_bytes += whole;
+                if let Some((uuid, _)) = parsed {
+                    let behind = here.offset + whole;
+                    summary_bytes += behind.saturating_sub(covered.max(here.offset));
+                    covered = covered.max(behind);
                     self.places.push(Place {
                         at: here,
                         length: length as u32,
                         uuid,
-                        summary,
                     });
                 }
             }
             at += bytes.len() as u64;
             self.done += bytes.len() as u64;
         }
-        self.written.insert(zone, end - summary_bytes);
+        self.written.insert(zone, end.saturating_sub(summary_bytes));
         Ok(())
     }
 

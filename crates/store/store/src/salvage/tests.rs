@@ -3,7 +3,7 @@
 use super::{InPlaceOptions, Lost, Salvage, SalvageOptions};
 use crate::format::{key, summary};
 use crate::test_drive;
-use crate::{Error, MountOptions, Store};
+use crate::{Attributes, Error, MountOptions, Store, Transaction};
 use device::{MemoryDrive, ZonedDevice};
 use kv_log::KvLog;
 use std::sync::Arc;
@@ -114,3 +114,71 @@ fn after_a_repair_of_the_next_number_new_summaries_are_newer_than_old_ones() {
     assert_eq!(report.unwrap().objects, 2);
 }
 
+/// A client may put summaries, also one within another.
+#[test]
+fn summaries_that_overlap_within_an_object_are_counted_once() {
+    let drive = test_drive::drive();
+    let store = test_drive::mount(&drive);
+    let mut random = fastrand::Rng::with_seed(0);
+    let mut noise = |bytes| -> Vec<u8> { (0..bytes).map(|_| random.u8(..)).collect() };
+    let of = |value: &[u8]| {
+        let rows = [(&b"Cother"[..], Some(value))];
+        summary::encode([9; 16], 1, rows.into_iter()).unwrap()
+    };
+    let inner = of(&noise(60_000));
+    let place = |outer: &[u8]| {
+        let mut windows = outer.windows(inner.len());
+        windows.position(|bytes| bytes == inner).unwrap()
+    };
+    // Noise is stored as it is, so the inner one can begin with a block.
+    let (front, end) = (noise(4096), noise(100));
+    let with = |front: &[u8]| of(&[front, &inner, &end].concat());
+    let front = &front[..4096 - place(&with(&[])) % 4096];
+    let outer = with(front);
+    assert_eq!(place(&outer) % 4096, 0);
+    let mut writer = store.writer(None).unwrap();
+    writer.write(&outer).unwrap();
+    let mut tx = Transaction::new();
+    tx.put("c", "image", writer.finish().unwrap(), Attributes::new());
+    store.commit(tx).unwrap();
+    lose_metadata(&drive, store);
+    let salvage = Salvage::scan(drive, &mut |_, _| {}).unwrap();
+    assert_eq!(salvage.scanned.foreign_summaries, 2);
+}
+
+/// What a client put within objects decides nothing about the memory that a scan takes.
+#[test]
+fn a_scan_keeps_no_rows_of_summaries_within_objects() {
+    const CHILD: &str = "ZONESTORE_TEST_SCAN";
+    const FAKES: usize = 64;
+    if std::env::var_os(CHILD).is_none() {
+        // Other tests of this program take memory too.
+        let name = "salvage::tests::a_scan_keeps_no_rows_of_summaries_within_objects";
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        let child = child.args(["--exact", name]).env(CHILD, "1").output();
+        let child = child.unwrap();
+        assert!(child.status.success(), "{child:?}");
+        return;
+    }
+    let drive = test_drive::drive();
+    let store = test_drive::mount(&drive);
+    let zeros = vec![0; 8_000_000];
+    let rows = [(&b"Cother"[..], Some(&zeros[..]))];
+    let mut fake = summary::encode([9; 16], 1, rows.into_iter()).unwrap();
+    assert!(fake.len() <= 4096);
+    fake.resize(4096, 0);
+    let mut writer = store.writer(None).unwrap();
+    writer.write(&fake.repeat(FAKES)).unwrap();
+    let mut tx = Transaction::new();
+    tx.put("c", "image", writer.finish().unwrap(), Attributes::new());
+    store.commit(tx).unwrap();
+    lose_metadata(&drive, store);
+    let salvage = Salvage::scan(drive, &mut |_, _| {}).unwrap();
+    assert_eq!(salvage.scanned.foreign_summaries, FAKES as u64);
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kibibytes = most.unwrap().trim().trim_end_matches(" kB");
+    let kibibytes: usize = kibibytes.parse().unwrap();
+    // All rows are half a gibibyte.
+    assert!(kibibytes < 300 << 10, "{kibibytes}");
+}
