@@ -136,6 +136,7 @@ impl Salvage {
         }: &FoundObject<'_>,
         report: &mut SalvageReport,
     ) -> Result<()> {
+        report.without_omap += u64::from(onode.omap.is_some());
         // A repair by an earlier version made names that are too long.
         let name = &*possible_name(name);
         let there = options
@@ -168,7 +169,6 @@ impl Salvage {
             unverified,
             ..
         } = object;
-        report.without_omap += u64::from(onode.omap.is_some());
         let is_damaged = !lost.is_empty();
         if is_damaged {
             report.damaged.push(DamagedObject {

@@ -8,7 +8,7 @@ use damaged::*;
 use device::power_cut::{CrashState, PowerCut};
 use device::{MemoryDrive, ZonedDevice};
 use std::sync::Arc;
-use store::{Error, Lost, Store, Transaction};
+use store::{Error, Lost, SalvageOptions, Store, Transaction};
 use zone::{ZoneCondition, ZoneId, ZoneKind};
 
 #[test]
@@ -105,6 +105,47 @@ fn a_store_that_opens_is_refused_and_so_is_a_mount_of_half_of_one() {
     let before = salvage_to(&device);
     in_place(&device, false, false, 1).unwrap();
     assert!(everything(&mount(&device)) == before);
+}
+
+/// An object that stays where it is lacks its omap like one that is copied.
+#[test]
+fn a_lost_omap_is_told_in_place_and_when_a_copy_goes_on() {
+    let device: Drive = Arc::new(MemoryDrive::new(geometry(96)).unwrap());
+    mkfs_with(&device, 1, [7; 16]);
+    let store = mount(&device);
+    create_collection(&store);
+    put(&store, "o", &pattern(1, 65_536)).unwrap();
+    let mut tx = Transaction::new();
+    tx.omap_set("c", "o", [(b"key".to_vec(), b"value".to_vec())].into());
+    store.commit(tx).unwrap();
+    let data: Vec<_> = store.zones().iter().map(|used| used.zone).collect();
+    store.unmount().unwrap();
+    destroy(&device, &data, &mut fastrand::Rng::with_seed(seed()));
+    let other: Drive = Arc::new(MemoryDrive::new(geometry(96)).unwrap());
+    mkfs_with(&other, 1, [9; 16]);
+    let to = mount(&other);
+    let found = plan(&device, false, false, 1).unwrap();
+    for already_there in 0..2 {
+        let options = SalvageOptions {
+            to: Some(&to),
+            ..SalvageOptions::default()
+        };
+        let copied = found.salvage.copy(options, &mut |_, _| {}).unwrap();
+        assert_eq!(
+            (copied.already_there, copied.without_omap),
+            (already_there, 1)
+        );
+    }
+    let mut progress = |_, _| {};
+    let (lost, plan) = (&found.lost, &found.plan);
+    let placed = found
+        .salvage
+        .in_place(lost, plan, &options(), &mut progress);
+    let placed = placed.unwrap();
+    assert_eq!((placed.already_there, placed.without_omap), (1, 1));
+    assert!(!placed.is_whole());
+}
+
 }
 
 /// As a repair of a damaged journal leaves it.
