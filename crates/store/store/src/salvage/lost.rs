@@ -60,17 +60,14 @@ impl Lost {
 }
 
 fn stage(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Result<Stage> {
-    let looked = Opened::open_unfinished(device, options).and_then(|opened| {
-        let read = match read_all(&opened.kv) {
-            // A damaged copy may be repaired from the other one.
-            Err(error) if is_damage(&error) && opened.fs.info().copies() > 1 => {
-                opened.fs.repair_copies()?;
-                read_all(&opened.kv)
-            }
-            read => read,
-        };
-        read.and_then(|()| opened.salvage_stage())
-    });
+    let looked = match look_once(device.clone(), options) {
+        // Also the error of a drive that does not answer for a while, which says nothing about the metadata.
+        Err(error @ Error::Kv(kv::Error::Io { .. })) => match answers(&*device) {
+            true => look_once(device, options),
+            false => Err(error),
+        },
+        looked => looked,
+    };
     match looked {
         Ok(None) => Err(Error::StillOpens),
         Ok(Some(2)) => Ok(Stage::Placed),
@@ -81,6 +78,31 @@ fn stage(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Result<Stage> 
         }
         Err(error) => Err(error),
     }
+}
+
+fn look_once(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Result<Option<u64>> {
+    Opened::open_unfinished(device, options).and_then(|opened| {
+        let read = match read_all(&opened.kv) {
+            // A damaged copy may be repaired from the other one.
+            Err(error) if is_damage(&error) && opened.fs.info().copies() > 1 => {
+                opened.fs.repair_copies()?;
+                read_all(&opened.kv)
+            }
+            read => read,
+        };
+        read.and_then(|()| opened.salvage_stage())
+    })
+}
+
+/// Whether the drive reads a block of a zone with superblocks.
+fn answers(device: &dyn ZonedDevice) -> bool {
+    let geometry = device.geometry();
+    let mut block = vec![0; geometry.block_size as usize];
+    let rings = BlueFs::superblock_zones(geometry);
+    let mut reads = rings
+        .into_iter()
+        .map(|zone| device.read(geometry.start(zone), &mut block));
+    reads.any(|read| read.is_ok())
 }
 
 fn read_all(kv: &Kv) -> Result<()> {

@@ -6,10 +6,12 @@ mod damaged;
 use crate::common::*;
 use damaged::*;
 use device::power_cut::{CrashState, PowerCut};
+use device::wrap::faults::{Fault, Faults, Plan};
 use device::{MemoryDrive, ZonedDevice};
+use std::io::ErrorKind;
 use std::sync::Arc;
 use store::{Error, Lost, SalvageOptions, Store, Transaction};
-use zone::{ZoneCondition, ZoneId, ZoneKind};
+use zone::{ZoneCommand, ZoneCondition, ZoneId, ZoneKind};
 
 #[test]
 fn it_gives_what_a_copy_gives() {
@@ -146,6 +148,25 @@ fn a_lost_omap_is_told_in_place_and_when_a_copy_goes_on() {
     assert!(!placed.is_whole());
 }
 
+/// A drive that does not answer for a while says nothing about the metadata.
+#[test]
+fn a_store_that_cannot_be_read_at_present_is_not_lost() {
+    let drive = Arc::new(MemoryDrive::new(geometry(96)).unwrap());
+    let device: Drive = drive.clone();
+    mkfs_with(&device, 1, [7; 16]);
+    fill(&device, &mut fastrand::Rng::with_seed(seed()), 20);
+    for kth in 1.. {
+        let faulty = Arc::new(Faults::new(drive.snapshot()));
+        let fault = Fault::Io(ErrorKind::Other);
+        faulty.add(Plan::from(ZoneCommand::Read, kth, fault));
+        let device: Drive = faulty.clone();
+        let looked = Lost::look(&device, &options());
+        assert!(looked.is_err(), "read {kth}");
+        if faulty.struck() == 0 {
+            assert!(matches!(looked, Err(Error::StillOpens)) && kth > 10);
+            break;
+        }
+    }
 }
 
 /// As a repair of a damaged journal leaves it.
