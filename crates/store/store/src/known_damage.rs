@@ -12,13 +12,37 @@ use crate::inner::Inner;
 use crate::losses::Places;
 use crate::retired::is_worn_out;
 use crate::scrub::DamageFound;
-use kv::{Batch, Durability};
+use kv::{Batch, Durability, Kv};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use zone::{ZoneAddress, ZoneId};
+use zone::{Geometry, ZoneAddress, ZoneId};
 
 /// Key of a `D` row, and its decoded contents; `None` if they cannot be decoded.
 pub(crate) type DamageRow = (Vec<u8>, Option<(ZoneAddress, DamageRecord)>);
+
+/// Records that objects have lost their bytes in these zones from these places on.
+pub(crate) fn remember_lost(
+    kv: &Kv,
+    geometry: &Geometry,
+    lost: &[ZoneAddress],
+    found_micros: u64,
+) -> Result<()> {
+    let mut batch = Batch::default();
+    for at in lost {
+        let rest = geometry.capacity(at.zone) - at.offset;
+        let damage = DamageRecord {
+            length: u32::try_from(rest).unwrap_or(u32::MAX),
+            is_mismatch: false,
+            found_micros,
+        };
+        batch.put(&key::damage(*at), &damage.encode());
+    }
+    match lost.is_empty() {
+        true => Ok(()),
+        false => Ok(kv.write(&batch, Durability::Synced)?),
+    }
+}
+
 
 impl Inner {
     /// Notes that a read of a fragment with this byte has failed, to be recorded later.
@@ -62,24 +86,6 @@ impl Inner {
             self.find_damage((at, name), blob, fragment_range(blob, index), &mut found)?;
         }
         self.write_damage(zone, &found, false)
-    }
-
-    /// Records that objects have lost their bytes in these zones from these places on.
-    pub(crate) fn remember_lost(&self, lost: &[ZoneAddress]) -> Result<()> {
-        let mut batch = Batch::default();
-        for at in lost {
-            let rest = self.device.geometry().capacity(at.zone) - at.offset;
-            let damage = DamageRecord {
-                length: u32::try_from(rest).unwrap_or(u32::MAX),
-                is_mismatch: false,
-                found_micros: self.runtime.unix_micros(),
-            };
-            batch.put(&key::damage(*at), &damage.encode());
-        }
-        match lost.is_empty() {
-            true => Ok(()),
-            false => Ok(self.kv()?.write(&batch, Durability::Synced)?),
-        }
     }
 
     /// The damage recorded in a zone, or in all, with the keys of the rows.

@@ -87,6 +87,8 @@ pub(crate) fn mount_opened(
             at_mount = (at_mount.0 + 1, at_mount.1 + written);
             pool.give_back(zone);
         }
+        // Recorded before these zones are finished: nothing shows the loss from then on, should this mount fail.
+        remember_lost(&kv, &geometry, &lost, options.runtime.unix_micros())?;
         resume(&*device, &freelist, data.of(0), moved.of(0), partly);
     } else {
         count_as_resumed(&freelist, &report, pool.unclaimed(), partly);
@@ -182,8 +184,6 @@ pub(crate) fn mount_opened(
     }
     if !options.read_only {
         inner.forget_damage_elsewhere()?;
-        // Recorded now, because once the zone is full again nothing shows the loss.
-        inner.remember_lost(&lost)?;
         // Maps doomed in the last mount. There may be millions of rows, or the database has to be waited for: then the
         // cleaner's thread goes on, or a writer that needs space.
         let rounds = Cell::new(0);

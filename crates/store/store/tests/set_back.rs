@@ -3,10 +3,14 @@
 //! removed.
 
 use crate::common;
-use crate::common::{create_collection, geometry, mkfs, mount, pattern, put, read, set_back};
+use crate::common::{
+    create_collection, database, geometry, mkfs, mount, options, pattern, put, read, set_back,
+};
+use device::power_cut::PowerCut;
 use device::{MemoryDrive, ZonedDevice};
+use kv::{Batch, Durability};
 use std::sync::Arc;
-use store::{MountOptions, Store, Transaction};
+use store::{ChecksumKind, DataOptions, MountOptions, Store, Transaction};
 use zone::ZoneId;
 
 const OBJECTS: u64 = 12;
@@ -122,3 +126,93 @@ fn a_zone_that_went_back_costs_what_was_in_it_and_no_more() {
     }
     assert!(hit > 5, "{hit}");
 }
+
+/// A drive with an unmounted store of four objects without checksums, and the store's first zone, half of it lost.
+fn without_checksums() -> Arc<MemoryDrive> {
+    let drive = Arc::new(MemoryDrive::new(geometry(128)).unwrap());
+    let device: Arc<dyn ZonedDevice> = drive.clone();
+    mkfs(&device);
+    let store = mount_unchecked(&device);
+    create_collection(&store);
+    for number in 0..4 {
+        put(&store, &number.to_string(), &pattern(number, 200_000)).unwrap();
+    }
+    let zones = store.zones();
+    store.unmount().unwrap();
+    set_back(
+        &drive,
+        zones[0].zone,
+        zones[0].written_bytes / 2 / 4096 * 4096,
+    );
+    drive
+}
+
+fn mount_unchecked(device: &Arc<dyn ZonedDevice>) -> Store {
+    let data = DataOptions {
+        checksum: ChecksumKind::None,
+        ..options().data
+    };
+    let options = MountOptions { data, ..options() };
+    Store::mount(device.clone(), options).unwrap()
+}
+
+/// Once the zone is finished, only the record tells of the loss.
+#[test]
+fn a_mount_that_fails_has_recorded_what_a_zone_lost() {
+    let device: Arc<dyn ZonedDevice> = without_checksums();
+    let plant = |value: &[u8]| {
+        let (fs, kv) = database(&device);
+        let before = kv.get(b"Snext_number").unwrap().unwrap();
+        let mut batch = Batch::default();
+        batch.put(b"Snext_number", value);
+        kv.write(&batch, Durability::Synced).unwrap();
+        kv.close().unwrap();
+        fs.unmount().unwrap();
+        before
+    };
+    let number = plant(b"?");
+    assert!(Store::mount(device.clone(), options()).is_err());
+    plant(&number);
+    for _ in 0..2 {
+        let store = mount(&device);
+        assert!(store.health().unwrap().lost_objects > 0);
+        store.unmount().unwrap();
+    }
+}
+
+#[test]
+fn a_power_cut_of_a_mount_hides_no_loss() {
+    let whole = without_checksums();
+    let drive = PowerCut::new(geometry(128)).unwrap();
+    let geometry = whole.geometry().clone();
+    for zone in geometry.zones() {
+        let report = whole.report_zone(zone).unwrap();
+        let written = match report.write_pointer_valid() {
+            true => report.write_pointer,
+            false => report.capacity,
+        };
+        if written > 0 {
+            let mut bytes = vec![0; written as usize];
+            whole.read(geometry.start(zone), &mut bytes).unwrap();
+            drive.write(geometry.start(zone), &bytes).unwrap();
+        }
+    }
+    drive.flush().unwrap();
+    let state = drive.random_crash_state(0);
+    for cut in 0.. {
+        let killed = Arc::new(drive.restart(&state));
+        killed.cut_after(cut);
+        let mounted = Store::mount(killed.clone(), options());
+        let is_over = mounted.is_ok() && !killed.is_cut();
+        drop(mounted);
+        let device: Arc<dyn ZonedDevice> =
+            Arc::new(killed.restart(&killed.random_crash_state(cut)));
+        let store = mount(&device);
+        assert!(store.health().unwrap().lost_objects > 0, "cut {cut}");
+        if is_over {
+            assert!(cut > 3, "{cut}");
+            break;
+        }
+    }
+}
+
