@@ -13,6 +13,7 @@ use crate::losses::Places;
 use crate::retired::is_worn_out;
 use crate::scrub::DamageFound;
 use kv::{Batch, Durability, Kv};
+use object::ChecksumKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use zone::{Geometry, ZoneAddress, ZoneId};
@@ -32,7 +33,8 @@ pub(crate) fn remember_lost(
         let rest = geometry.capacity(at.zone) - at.offset;
         let damage = DamageRecord {
             length: u32::try_from(rest).unwrap_or(u32::MAX),
-            is_mismatch: false,
+            // The zone may still be read. It is not worn out, and a scrub cannot refute it without a checksum.
+            is_mismatch: true,
             found_micros,
         };
         batch.put(&key::damage(*at), &damage.encode());
@@ -122,23 +124,39 @@ impl Inner {
             let live = self.live_fragments(zone, &places)?;
             let is_live = |place: &&Range<u64>| {
                 let touches = |f: &Range<u64>| f.start < place.end && place.start < f.end;
-                live.iter().any(touches)
+                live.iter().any(|(fragment, _)| touches(fragment))
             };
             count += places.iter().filter(is_live).count() as u64;
         }
         Ok(count)
     }
 
-    /// Ranges of the fragments that overlap these bytes of a zone.
-    fn live_fragments(&self, zone: ZoneId, places: &[Range<u64>]) -> Result<Vec<Range<u64>>> {
+    /// Whether an object has bytes without a checksum among these, which a read cannot show to be right.
+    pub(crate) fn has_unchecked(&self, at: ZoneAddress, length: u32) -> Result<bool> {
+        let bytes = at.offset..at.offset.saturating_add(length.into());
+        let live = self.live_fragments(at.zone, std::slice::from_ref(&bytes))?;
+        Ok(live.iter().any(|(f, checksum)| {
+            *checksum == ChecksumKind::None && f.start < bytes.end && bytes.start < f.end
+        }))
+    }
+
+    /// The fragments that overlap these bytes of a zone: their ranges, and the kind of their checksums.
+    fn live_fragments(
+        &self,
+        zone: ZoneId,
+        places: &[Range<u64>],
+    ) -> Result<Vec<(Range<u64>, ChecksumKind)>> {
         let kv = self.kv()?;
         let mut live = Vec::new();
         for (offset, name) in self.placed_in(zone, places)? {
             let at = ZoneAddress::new(zone, offset);
             let found = Found::look_up(&kv, name)?;
-            let fragments = found.iter().flat_map(|found| &found.blob().fragments);
-            let here = fragments.filter(|fragment| fragment.at == Some(at));
-            live.extend(here.map(|f| offset..offset.saturating_add(f.length.into())));
+            let Some(blob) = found.as_ref().map(Found::blob) else {
+                continue;
+            };
+            let here = blob.fragments.iter().filter(|f| f.at == Some(at));
+            let ranges = here.map(|f| offset..offset.saturating_add(f.length.into()));
+            live.extend(ranges.map(|range| (range, blob.checksum_kind)));
         }
         Ok(live)
     }

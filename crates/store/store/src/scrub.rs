@@ -347,7 +347,7 @@ impl Inner {
 
     /// Records the damage found in a zone, as far as its fragments are still there: the zone may have been reset
     /// meanwhile and have new data in that place. If `found` `is_all` of the zone's damage, older records that it does
-    /// not confirm are removed.
+    /// not confirm are removed, but for losses of bytes without a checksum.
     pub(crate) fn write_damage(
         &self,
         zone: ZoneId,
@@ -363,11 +363,17 @@ impl Inner {
                 there.insert(*at, *damage);
             }
         }
-        let found = there;
+        let mut found = there;
         let mut batch = Batch::default();
         let mut known = BTreeMap::new();
         for (key, damage) in self.damage_rows(Some(zone))? {
             match damage {
+                // A loss that no read of these bytes shows, with what was found in front of it.
+                Some((at, damage))
+                    if damage.is_mismatch && self.has_unchecked(at, damage.length)? =>
+                {
+                    found.remove(&at);
+                }
                 Some((at, damage)) if found.contains_key(&at) => _ = known.insert(at, damage),
                 _ if is_all => batch.delete(&key),
                 _ => {}

@@ -216,3 +216,27 @@ fn a_power_cut_of_a_mount_hides_no_loss() {
     }
 }
 
+/// The zone reads as zeros behind its write pointer, and no checksum tells.
+#[test]
+fn a_scrub_does_not_forget_a_loss_of_bytes_without_checksums() {
+    let device: Arc<dyn ZonedDevice> = without_checksums();
+    let store = mount_unchecked(&device);
+    let lost = |store: &Store| store.health().unwrap().lost_objects;
+    let before = lost(&store);
+    assert!(before > 0);
+    for _ in 0..2 {
+        assert!(store.scrub(true, |_| true).unwrap());
+        assert_eq!(lost(&store), before);
+    }
+    store.unmount().unwrap();
+    let store = mount_unchecked(&device);
+    assert_eq!(lost(&store), before);
+    for number in 0..4 {
+        let mut tx = Transaction::new();
+        tx.remove("c", number.to_string());
+        store.commit(tx).unwrap();
+    }
+    while store.clean_one().unwrap() {}
+    assert!(store.scrub(true, |_| true).unwrap());
+    assert!(store.health().unwrap().is_healthy());
+}

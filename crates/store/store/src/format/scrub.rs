@@ -60,7 +60,8 @@ impl ScrubRecord {
 pub(crate) struct DamageRecord {
     /// Number of bytes.
     pub length: u32,
-    /// Whether the bytes can be read and do not match their checksum; otherwise they cannot be read.
+    /// Whether the bytes are others than were written: they do not match their checksum, or their zone has lost them.
+    /// Otherwise they cannot be read.
     pub is_mismatch: bool,
     /// When that was found, Unix time in microseconds.
     pub found_micros: u64,
