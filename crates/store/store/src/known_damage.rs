@@ -12,6 +12,7 @@ use crate::inner::Inner;
 use crate::losses::Places;
 use crate::retired::is_worn_out;
 use crate::scrub::DamageFound;
+use device::ZonedDevice;
 use kv::{Batch, Durability, Kv};
 use object::ChecksumKind;
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,6 +46,38 @@ pub(crate) fn remember_lost(
     }
 }
 
+/// Zones among these that are not worn out as far as their damaged places can be read now. After a reset, a read tells
+/// nothing.
+pub(crate) fn readable_again(
+    kv: &Kv,
+    device: &dyn ZonedDevice,
+    zones: &[ZoneId],
+) -> Result<BTreeSet<ZoneId>> {
+    let mut readable = BTreeSet::new();
+    for zone in zones {
+        let at = |offset| key::damage(ZoneAddress::new(*zone, offset));
+        let mut damage = Vec::new();
+        for row in kv.scan(&at(0), Some(&at(u64::MAX))) {
+            let (key, value) = row?;
+            damage.extend(key::parse_damage(&key).zip(DamageRecord::decode(&value)));
+        }
+        let unreadable = damage.iter().filter(|(at, damage)| {
+            let geometry = device.geometry();
+            let block = u64::from(geometry.block_size);
+            let begin = at.offset / block * block;
+            // No checksum covers more.
+            let behind =
+                geometry.round_up(at.offset.saturating_add(damage.length.min(1 << 20).into()));
+            let mut bytes = vec![0; behind.saturating_sub(begin) as usize];
+            let begin = geometry.absolute(ZoneAddress::new(at.zone, begin));
+            device.read(begin, &mut bytes).is_err()
+        });
+        if !is_worn_out(unreadable.map(|(_, damage)| damage)) {
+            readable.insert(*zone);
+        }
+    }
+    Ok(readable)
+}
 
 impl Inner {
     /// Notes that a read of a fragment with this byte has failed, to be recorded later.
@@ -162,8 +195,9 @@ impl Inner {
     }
 
     /// Removes rows of zones that are not the store's any more, before new data can lie there: a kill before a reset,
-    /// and a zone that cannot be reset, leave such rows. Zones that these show to be worn out are retired.
-    pub(crate) fn forget_damage_elsewhere(&self) -> Result<()> {
+    /// and a zone that cannot be reset, leave such rows. Zones that these show to be worn out are retired, but for those
+    /// that are `readable` again.
+    pub(crate) fn forget_damage_elsewhere(&self, readable: &BTreeSet<ZoneId>) -> Result<()> {
         let ours = self.freelist.ours().into_iter().map(|(zone, ..)| zone);
         let ours: BTreeSet<ZoneId> = ours.collect();
         let mut gone: BTreeMap<ZoneId, Vec<DamageRecord>> = BTreeMap::new();
@@ -182,7 +216,7 @@ impl Inner {
         let worn = gone.iter().filter(|(_, damage)| is_worn_out(damage.iter()));
         let worn = worn.map(|(zone, _)| *zone).filter(is_there);
         let worn: Vec<ZoneId> = worn
-            .filter(|zone| self.pool.owner(*zone).is_none())
+            .filter(|zone| self.pool.owner(*zone).is_none() && !readable.contains(zone))
             .collect();
         for zone in &worn {
             self.pool.retire(*zone);

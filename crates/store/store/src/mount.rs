@@ -13,6 +13,7 @@ use crate::format::record::{CollectionRecord, decode_number};
 use crate::freelist::Freelist;
 use crate::host_space::HostSpace;
 use crate::inner::Inner;
+use crate::known_damage::{readable_again, remember_lost};
 use crate::lifetimes::Lifetimes;
 use crate::numbers::Numbers;
 use crate::open_maps::OpenMaps;
@@ -34,7 +35,7 @@ use device::ZonedDevice;
 use kv::Kv;
 use runtime::sync::{Mutex, RwLock};
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::sync::{Arc, OnceLock};
 use zone_alloc::{ByLifetime, Purpose};
@@ -76,8 +77,11 @@ pub(crate) fn mount_opened(
     let moved = Streams::new(streams.moved_streams(), || stream(Purpose::Cleaning));
     let mut at_mount = (0, 0);
     let mut unreset = Unreset::default();
+    let mut readable = BTreeSet::new();
     if !options.read_only {
-        let resets = appender::reset_or_retire(&pool.unclaimed(), |zone| device.reset(zone))?;
+        let unclaimed = pool.unclaimed();
+        readable = readable_again(&kv, &*device, &unclaimed)?;
+        let resets = appender::reset_or_retire(&unclaimed, |zone| device.reset(zone))?;
         for zone in resets.broken {
             pool.retire(zone);
             unreset.add(zone, options.runtime.now());
@@ -183,7 +187,7 @@ pub(crate) fn mount_opened(
         .ok();
     }
     if !options.read_only {
-        inner.forget_damage_elsewhere()?;
+        inner.forget_damage_elsewhere(&readable)?;
         // Maps doomed in the last mount. There may be millions of rows, or the database has to be waited for: then the
         // cleaner's thread goes on, or a writer that needs space.
         let rounds = Cell::new(0);

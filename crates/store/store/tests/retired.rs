@@ -74,6 +74,35 @@ fn a_zone_that_cannot_be_read_in_many_places_is_used_no_more() {
     }
 }
 
+/// The objects are removed and the zone is not cleaned, so that the next mount resets it.
+#[test]
+fn a_zone_that_can_be_read_again_is_used_again_after_a_mount() {
+    for recovers in [false, true] {
+        let (drive, store) = on_failing_drive(96);
+        put_some(&store, 0, 10);
+        let zone = store.zones()[0].zone;
+        store.seal_open_zones().unwrap();
+        let fault = Fault::Io(ErrorKind::Other);
+        drive.add(Plan::from(ZoneCommand::Read, 1, fault).in_zone(zone));
+        assert!(store.scrub(true, |_| true).unwrap());
+        assert_eq!(store.health().unwrap().lost_objects, 10);
+        if recovers {
+            drive.clear();
+        }
+        let mut tx = Transaction::new();
+        for object in store.list("c", "", "", usize::MAX).unwrap() {
+            tx.remove("c", &object.name);
+        }
+        store.commit(tx).unwrap();
+        store.unmount().unwrap();
+        drop(store);
+        let device: Arc<dyn ZonedDevice> = drive.clone();
+        let store = mount(&device);
+        assert_eq!(drive.report_zone(zone).unwrap().write_pointer, 0);
+        assert_eq!(store.health().unwrap().unusable_zones, u32::from(!recovers));
+    }
+}
+
 #[test]
 fn a_zone_of_the_journal_that_cannot_be_read_is_used_no_more() {
     let (drive, store) = on_failing_drive(96);
