@@ -58,7 +58,7 @@ impl ScrubThread {
                     damaged_copies: mine.fs.usage().damaged_copies,
                 }
             };
-            let goes = &mut |bytes| mine.scrubber.next(bytes, || mine.requests.seen());
+            let goes = &mut |bytes| mine.scrubber.next_copy(bytes, || mine.requests.seen());
             if let Err(error) = mine.copy_uncopied(goes) {
                 tracing::error!(%error, "rows that a crash has left in no summary wait for the next deep scrub");
             }

@@ -270,6 +270,21 @@ impl Scrubber {
 
     /// Waits until `bytes` may be read; false if the scrub has to end.
     pub fn next(&self, bytes: u64, requests: impl Fn() -> Requests) -> bool {
+        self.next_until(|state| state.shutdown || state.ends, bytes, requests)
+    }
+
+    /// Like [`Self::next`], for copies of rows to summaries, which are no pass: a user who stops the scrub does not stop
+    /// them.
+    pub fn next_copy(&self, bytes: u64, requests: impl Fn() -> Requests) -> bool {
+        self.next_until(|state| state.shutdown, bytes, requests)
+    }
+
+    fn next_until(
+        &self,
+        ends: impl Fn(&State) -> bool,
+        bytes: u64,
+        requests: impl Fn() -> Requests,
+    ) -> bool {
         loop {
             let now = self.runtime.now();
             let next = {
@@ -282,7 +297,7 @@ impl Scrubber {
                 next
             };
             let mut state = self.state.lock();
-            if state.shutdown || state.ends {
+            if ends(&state) {
                 return false;
             }
             if next <= now {
@@ -312,6 +327,17 @@ mod tests {
         assert!(!scrubber.may_heal_again());
         clock.advance(DAMAGED / 2);
         assert!(scrubber.may_heal_again());
+    }
+
+    /// Rows that a crash has left in no summary are copied without a pass.
+    #[test]
+    fn a_stop_ends_a_pass_and_no_copies_of_rows() {
+        let scrubber = Scrubber::new(ScrubPlan::NEVER, 0, Runtime::seeded(0));
+        scrubber.stop(1);
+        assert!(!scrubber.next(0, Requests::default));
+        assert!(scrubber.next_copy(0, Requests::default));
+        scrubber.shutdown();
+        assert!(!scrubber.next_copy(0, Requests::default));
     }
 
     #[test]
