@@ -63,7 +63,14 @@ pub fn fsck(arguments: &StoreFsck, out: &mut Output) -> CommandResult {
             )),
         });
     }
-    let given_up = repaired.map_or(0, |repaired| repaired.given_up.len());
+    let repaired = repaired.unwrap_or_default();
+    if !repaired.lost_files.is_empty() {
+        write_down(path, arguments.deep);
+        return fail!(Damaged, "{}: metadata is damaged in all copies", path.display();
+            "`zonestore store health {}` names it: copy out what can be read, then salvage the store or make a new one",
+            path.display());
+    }
+    let given_up = repaired.given_up.len();
     if given_up > 0 {
         let what = count(given_up as u64, "thing");
         return fail!(Lost, "{}: repaired; {what} lost, named above", path.display();
@@ -139,7 +146,10 @@ fn repair(arguments: &StoreFsck, out: &mut Output) -> CommandResult<RepairReport
     for (what, count) in &report.repaired {
         out.line(format_args!("{count:>8}  repaired: {what}"))?;
     }
-    if report.repaired.is_empty() {
+    for file in &report.lost_files {
+        out.line(format_args!("damaged in all copies: {file}"))?;
+    }
+    if report.repaired.is_empty() && report.lost_files.is_empty() {
         out.line(format_args!("nothing to repair in the metadata"))?;
     }
     Ok(report)

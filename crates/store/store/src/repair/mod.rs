@@ -66,8 +66,9 @@ pub(crate) fn repair(
 fn mend_copies(opened: &Opened, mut report: RepairReport) -> Result<RepairReport> {
     if report.is_done {
         let scrubbed = opened.fs.scrub(&mut |_| true)?;
-        let mut lost = scrubbed.map_or(Vec::new(), |scrubbed| scrubbed.lost);
-        report.repaired_many(TEXT_LOGS, give_up_text_logs(&opened.fs, &mut lost));
+        report.lost_files = scrubbed.map_or(Vec::new(), |scrubbed| scrubbed.lost);
+        let deleted = give_up_text_logs(&opened.fs, &mut report.lost_files);
+        report.repaired_many(TEXT_LOGS, deleted);
         // Also counts repairs by the mount and by the opening of the database.
         let mended = opened.fs.statistics();
         report.repaired_many(COPIES, mended.copies_repaired + mended.mended_at_mount);

@@ -19,6 +19,8 @@ pub struct RepairReport {
     pub given_up: Vec<GivenUp>,
     /// Number of rows removed, moved or rewritten, and of places of metadata, by kind of error.
     pub repaired: BTreeMap<String, u64>,
+    /// Files of metadata that are damaged in all copies, and stay so.
+    pub lost_files: Vec<String>,
     /// False if nothing was changed, because the caller did not agree to the losses.
     pub is_done: bool,
 }

@@ -294,6 +294,23 @@ fn what_a_scrub_finds_of_the_metadata_is_known_to_health() {
     assert!(read_only().unwrap().health().unwrap().is_healthy());
 }
 
+/// The repair reads no row from such a file.
+#[test]
+fn a_repair_names_a_file_that_is_damaged_in_all_copies() {
+    let (drive, device) = with_one_copy(2);
+    let store = mount(&device);
+    let fs = store.bluefs();
+    let files = fs.list("/db").unwrap().into_iter();
+    let file = files.filter(|name| name.starts_with("OPTIONS")).max();
+    let path = format!("/db/{}", file.unwrap());
+    let at = fs.extents(&path).unwrap()[0].at;
+    store.unmount().unwrap();
+    drop(store);
+    flip_bits(&drive, &[ZoneAddress::new(at.zone, at.offset + 100)]);
+    let repaired = Store::repair(device, &options(), &mut |_| true).unwrap();
+    assert_eq!(repaired.lost_files, [path]);
+}
+
 /// Health reads rows to name what is lost; if one of these rows is damaged, it reports that.
 #[test]
 fn health_names_a_row_that_it_cannot_read() {
