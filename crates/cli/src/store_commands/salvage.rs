@@ -44,10 +44,17 @@ pub fn salvage(arguments: &StoreSalvage, out: &mut Output) -> CommandResult {
     if report.is_whole() {
         return Ok(());
     }
-    let next = match (report.without_room.is_empty(), arguments.damaged) {
-        (false, _) => "free space, and store again what there was no room for",
-        (true, true) => "restore what is named above from a copy, if there is one",
+    let is_left_out = !report.damaged.is_empty() && !arguments.damaged;
+    let next = match (is_left_out, arguments.in_place) {
+        _ if !report.without_room.is_empty() => {
+            "free space, and store again what there was no room for"
+        }
+        // The same command refuses the new store.
+        (true, true) => {
+            "what is left of damaged objects is in the objects zone-N of salvaged-unplaced"
+        }
         (true, false) => "--damaged also copies what is left of damaged objects",
+        (false, _) => "restore what is named above from a copy, if there is one",
     };
     fail!(Damaged, "{}: not everything could be salvaged", arguments.drive.display(); "{next}")
 }
@@ -146,6 +153,11 @@ fn in_place(arguments: &StoreSalvage, out: &mut Output) -> CommandResult<(Salvag
         for line in plan.lines() {
             out.line(format_args!("{line}"))?;
         }
+    }
+    if !report.damaged.is_empty() && !arguments.damaged {
+        out.line(format_args!(
+            "damaged objects are not copied: --damaged, now and not later, copies what is left of them"
+        ))?;
     }
     out.flush()?;
     let confirmed = confirm(
