@@ -425,7 +425,7 @@ def test_a_repair_of_what_is_in_order_changes_nothing(zonestore, store):
     put(zonestore, store, "papers/x", b"x" * 9000)
     assert zonestore("store", "fsck", store, "--repair").text.startswith("nothing to repair in the metadata\n2 collections")
     report = zonestore("store", "fsck", store, "--repair", "--deep", "--json").json
-    assert report["repair"] == {"given_up": [], "repaired": {}, "is_done": True}
+    assert report["repair"] == {"given_up": [], "repaired": {}, "lost_files": [], "is_done": True}
     assert report["bytes_verified"] >= 9000
     assert zonestore("store", "get", store, "papers/x").out == b"x" * 9000
     assert "--repair" in zonestore.try_("store", "fsck", store, "--yes").err
