@@ -122,6 +122,27 @@ def test_a_store_is_made_anew_on_its_own_drive(zonestore, tmp_path):
     assert "fsck" in zonestore.try_(*salvage, "--yes").failed(8)
 
 
+def test_what_is_left_of_damaged_objects_is_told_before_and_after(zonestore, tmp_path):
+    make(zonestore, "d.zoned")
+    body = os.urandom(700_000)
+    zonestore("store", "put", "d.zoned", "-", "c/hit", stdin=body)
+    zonestore("store", "put", "d.zoned", "-", "c/whole", stdin=body[::-1])
+    overwrite_superblocks(tmp_path / "d.zoned")
+    data = bytearray((tmp_path / "d.zoned").read_bytes())
+    data[data.find(body[300_000:300_100])] ^= 1
+    (tmp_path / "d.zoned").write_bytes(data)
+    salvage = "store", "salvage", "d.zoned", "--in-place"
+    asked = zonestore.try_(*salvage)
+    assert asked.code == 8 and "--damaged" in asked.text
+    asked = zonestore.try_(*salvage, "--damaged")
+    assert asked.code == 8 and "damaged objects are not copied" not in asked.text
+    said = zonestore.try_(*salvage, "--yes").failed(6)
+    # The same command with --damaged is refused from now on.
+    assert "--damaged" not in said and "salvaged-unplaced" in said
+    left = zonestore("store", "ls", "d.zoned", "salvaged-unplaced").text.split()
+    assert any(body[:262_144] in zonestore("store", "get", "d.zoned", f"salvaged-unplaced/{name}", "-").out for name in left)
+
+
 def test_a_drive_with_nothing_to_salvage_is_left_alone(zonestore):
     zonestore("drive", "create", "d.zoned", "--profile", "test-small", "--size", "64MiB")
     assert "summary" in zonestore.try_("store", "salvage", "d.zoned").failed(7)

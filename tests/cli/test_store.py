@@ -421,6 +421,18 @@ def test_names_of_any_bytes(zonestore, store):
     assert zonestore("store", "fsck", store, "--deep").code == 0
 
 
+def test_a_repair_names_files_that_are_damaged_in_all_copies(zonestore, tmp_path):
+    zonestore("drive", "create", "one.zoned", "--profile", "test-small", "--size", "256MiB")
+    zonestore("store", "mkfs", "one.zoned", "--metadata-copies", "1")
+    zonestore("store", "put", "one.zoned", "-", "c/x", stdin=b"x" * 9000)
+    drive = tmp_path / "one.zoned"
+    # A file that the database writes and does not read.
+    drive.write_bytes(drive.read_bytes().replace(b"[DBOptions]", b"[DBoptions]"))
+    outcome = zonestore.try_("store", "fsck", "one.zoned", "--repair")
+    assert "all copies" in outcome.failed(6)
+    assert "damaged in all copies: /db/OPTIONS" in outcome.text
+
+
 def test_a_repair_of_what_is_in_order_changes_nothing(zonestore, store):
     put(zonestore, store, "papers/x", b"x" * 9000)
     assert zonestore("store", "fsck", store, "--repair").text.startswith("nothing to repair in the metadata\n2 collections")
