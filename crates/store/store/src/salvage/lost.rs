@@ -59,20 +59,21 @@ impl Lost {
     }
 }
 
+/// In so many zones a drive is asked whether it answers at all.
+const LOOKS: u32 = 64;
+
 fn stage(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Result<Stage> {
-    let looked = match look_once(device.clone(), options) {
-        // Also the error of a drive that does not answer for a while, which says nothing about the metadata.
-        Err(error @ Error::Kv(kv::Error::Io { .. })) => match answers(&*device) {
-            true => look_once(device, options),
-            false => Err(error),
-        },
-        looked => looked,
-    };
+    let mut looked = look_once(device.clone(), options);
+    // Also the error of a drive that does not answer for a while.
+    if matches!(looked, Err(Error::Kv(kv::Error::Io { .. }))) {
+        looked = look_once(device.clone(), options);
+    }
     match looked {
         Ok(None) => Err(Error::StillOpens),
         Ok(Some(2)) => Ok(Stage::Placed),
         Ok(Some(_)) => Ok(Stage::Lost),
-        Err(error) if is_damage(&error) => {
+        // A drive that does not answer at all says nothing about the metadata.
+        Err(error) if is_damage(&error) && answers(&*device) => {
             tracing::info!(%error, "the metadata cannot be read");
             Ok(Stage::Lost)
         }
@@ -94,14 +95,12 @@ fn look_once(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Result<Opt
     })
 }
 
-/// Whether the drive reads a block of a zone with superblocks.
+/// Whether the drive reads a block of any of [`LOOKS`] zones, which lie all over it.
 fn answers(device: &dyn ZonedDevice) -> bool {
     let geometry = device.geometry();
     let mut block = vec![0; geometry.block_size as usize];
-    let rings = BlueFs::superblock_zones(geometry);
-    let mut reads = rings
-        .into_iter()
-        .map(|zone| device.read(geometry.start(zone), &mut block));
+    let zones = (0..geometry.zone_count).step_by(geometry.zone_count.div_ceil(LOOKS) as usize);
+    let mut reads = zones.map(|zone| device.read(geometry.start(ZoneId(zone)), &mut block));
     reads.any(|read| read.is_ok())
 }
 
