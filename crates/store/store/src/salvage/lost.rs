@@ -64,15 +64,14 @@ const LOOKS: u32 = 64;
 
 fn stage(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Result<Stage> {
     let mut looked = look_once(device.clone(), options);
-    // Also the error of a drive that does not answer for a while.
-    if matches!(looked, Err(Error::Kv(kv::Error::Io { .. }))) {
+    if looked.as_ref().is_err_and(is_damage) && answers(&*device) {
+        // A drive that did not answer for a while looks the same, and does not the second time.
         looked = look_once(device.clone(), options);
     }
     match looked {
         Ok(None) => Err(Error::StillOpens),
         Ok(Some(2)) => Ok(Stage::Placed),
         Ok(Some(_)) => Ok(Stage::Lost),
-        // A drive that does not answer at all says nothing about the metadata.
         Err(error) if is_damage(&error) && answers(&*device) => {
             tracing::info!(%error, "the metadata cannot be read");
             Ok(Stage::Lost)
