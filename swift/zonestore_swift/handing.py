@@ -9,12 +9,14 @@ LENGTH = 4
 
 
 class Handing:
-    """A connection that has left HTTP, for one socket. Whoever drops it before the last answer must `close` it."""
+    """A connection that has left HTTP, for one socket at a time. Whoever drops it before the last answer must `close` it."""
 
     def __init__(self, transport, pool, connection):
         self._transport = transport
         self._pool = pool
         self._connection = connection
+        # Seconds for one answer.
+        self.timeout = connection.timeout
 
     def hand(self, message, descriptor):
         """The socket with this descriptor, and what to do with it."""

@@ -1,5 +1,6 @@
 """Writing an object, its metadata or its tombstone: data is staged with the daemon, then one call makes it an object."""
 
+import contextlib
 import time
 
 from swift.common.exceptions import DiskFileError, DiskFileNoSpace
@@ -45,7 +46,8 @@ class ZonedWriter(diskfile.BaseDiskFileWriter):
 
     def handed(self, body):
         """What to read in place of a request's body. Where that can be, its bytes do not come here."""
-        is_long = self._size is not None and self._size > self.manager.small_bytes
+        # Of shorter ones the daemon would hold a place for as long as the client takes.
+        is_long = self._size is not None and self._size > max(self.manager.small_bytes, self.manager.send_bytes)
         if is_long and self.manager.receives_directly and can_be_handed(body, self._size):
             body = self._handed = HandedBody(body, self._receiver)
         return body
@@ -79,8 +81,7 @@ class ZonedWriter(diskfile.BaseDiskFileWriter):
         self._sent_at = time.monotonic()
 
     def chunks_finished(self):
-        if self._handed is not None:
-            self._staged, self._handed = self._handed.staged, None
+        self._end_handed()
         if self._staged is not None:
             return self._upload_size, self._staged["md5"]
         if self._upload is None and self._upload_size <= self.manager.small_bytes:
@@ -92,10 +93,20 @@ class ZonedWriter(diskfile.BaseDiskFileWriter):
         self._stage()
         return self._upload_size, self._staged["md5"]
 
+    def _end_handed(self):
+        handed, self._handed = self._handed, None
+        if handed is not None:
+            handed.close()
+            if handed.staged is not None:
+                self._keep(handed.staged)
+
     def _stage(self):
         self._send()
         upload, self._upload = self._upload, None
-        self._staged = upload.finish()
+        self._keep(upload.finish())
+
+    def _keep(self, staged):
+        self._staged = staged
         if self._staged["size"] != self._upload_size:
             raise DiskFileError(f"{self._upload_size} bytes were sent and {self._staged['size']} came")
 
@@ -130,9 +141,8 @@ class ZonedWriter(diskfile.BaseDiskFileWriter):
     def close(self):
         self._is_open = False
         self._pieces = []
-        if self._handed is not None:
-            self._handed.close()
-            self._handed = None
+        with contextlib.suppress(DiskFileError):
+            self._end_handed()
         if self._upload is not None:
             self._upload.close()
             self._upload = None

@@ -1,11 +1,13 @@
 """Uploads that the daemon takes from the client's socket itself, through an object server."""
 
 import http.client
+import itertools
 import os
 import signal
 import socket
 import threading
 import time
+import types
 from hashlib import md5
 
 import eventlet
@@ -17,7 +19,9 @@ from swift.common.utils import get_logger
 
 import zonestore_swift.connection
 from backends import DEVICE
+from zonestore_swift import handed_body
 from zonestore_swift.drive import Drive
+from zonestore_swift.errors import Unavailable
 from zonestore_swift.handing import Handing
 from zonestore_swift.object_server import ObjectController
 
@@ -98,7 +102,7 @@ def get(connection, name):
     return answer(connection)
 
 
-@pytest.mark.parametrize("size", [65_537, 1_000_003, 9_000_000])
+@pytest.mark.parametrize("size", [262_145, 1_000_003, 9_000_000])
 def test_bodies_come_whole_and_the_connection_goes_on(serves, counted, size):
     def client(address):
         bodies = [os.urandom(size) for _ in range(3)]
@@ -140,7 +144,7 @@ def test_what_follows_a_body_is_the_next_request(serves, counted):
     assert counted["stage"] == 0
 
 
-def test_a_client_that_goes_away_leaves_nothing(serves, own):
+def test_a_client_that_goes_away_leaves_nothing(serves, own, counted):
     def client(address):
         for sent in (1, 70_000, 999_999):
             with socket.create_connection(address) as connection:
@@ -151,29 +155,100 @@ def test_a_client_that_goes_away_leaves_nothing(serves, own):
             assert get(connection, "o")[0] == 404
 
     serves().do(client)
+    assert counted == {"receiver": 3, "stage": 0}
+
+
+def end_of(connection):
+    """Whether nothing comes but the end, however it comes."""
+    try:
+        return connection.recv(1) == b""
+    except ConnectionError:
+        return True
 
 
 def test_a_slow_client_is_waited_for_and_one_that_stops_is_not(serves, counted):
     """Of a body, something has to come in each `client_timeout`, and not all of it."""
-    body = os.urandom(100_000)
+    body = os.urandom(400_000)
 
     def client(address):
         with socket.create_connection(address) as connection:
             connection.sendall(head("o", len(body)))
-            for at in range(0, len(body), 20_000):
-                connection.sendall(body[at:at + 20_000])
-                time.sleep(1)
+            for at in range(0, len(body), 40_000):
+                connection.sendall(body[at:at + 40_000])
+                time.sleep(0.8)
             assert answer(connection)[0] == 201
             assert get(connection, "o")[:2] == (200, body)
         with socket.create_connection(address) as connection:
             connection.sendall(head("o", len(body)) + body[:50_000])
             assert answer(connection)[0] == 408
-            # Its end, since nobody knows how much was taken.
-            connection.sendall(body[:10])
-            assert connection.recv(1) == b""
+            assert end_of(connection)
 
-    serves(client_timeout="3").do(client)
+    serves(client_timeout="6").do(client)
     assert counted == {"receiver": 2, "stage": 0}
+
+
+def test_a_body_that_was_given_up_is_not_taken_for_requests(serves, own, monkeypatch):
+    """What comes of it behind the answer says DELETE again and again."""
+    served = serves()
+    asked, plain_call = [], ObjectController.__call__
+
+    def call(self, environ, start_response):
+        asked.append(environ["REQUEST_METHOD"])
+        return plain_call(self, environ, start_response)
+
+    def loses(self):
+        raise Unavailable("unreachable", "as if the daemon had died")
+
+    monkeypatch.setattr(ObjectController, "__call__", call)
+    request = head("o", 0, method="DELETE")
+
+    def client(address):
+        with socket.create_connection(address) as connection:
+            assert put(connection, "o", bytes(300_000))[0] == 201
+        # A daemon that has died takes nothing any more.
+        monkeypatch.setattr(Handing, "hand", lambda *arguments: None)
+        monkeypatch.setattr(Handing, "news", loses)
+        for _ in range(10):
+            with socket.create_connection(address) as connection:
+                connection.sendall(head("o", 1 << 30) + request)
+                try:
+                    for _ in range(5000):
+                        connection.sendall(request)
+                except ConnectionError:
+                    pass
+        monkeypatch.undo()
+        with socket.create_connection(address) as connection:
+            assert get(connection, "o")[0] == 200
+
+    served.do(client)
+    assert asked == ["PUT"] * 11
+
+
+def test_the_drive_may_take_longer_than_a_client(serves, own, monkeypatch):
+    """But no longer than `zonestore_timeout`."""
+    body = os.urandom(500_000)
+    news = Handing.news
+    waits = []
+
+    def busy(self):
+        if waits:
+            eventlet.sleep(waits.pop())
+            return {"passed": 0, "busy": True}
+        return news(self)
+
+    monkeypatch.setattr(Handing, "news", busy)
+
+    def client(address):
+        with socket.create_connection(address) as connection:
+            waits.extend([4] * 3)
+            assert put(connection, "o", body)[0] == 201
+            assert get(connection, "o")[:2] == (200, body)
+            waits.extend([0] * 3)
+            clock = itertools.count(step=50)
+            monkeypatch.setattr(handed_body, "time", types.SimpleNamespace(monotonic=lambda: next(clock)))
+            assert put(connection, "p", body)[0] in (500, 503)
+
+    serves(client_timeout="10").do(client)
 
 
 def test_a_refusal_leaves_the_connection_behind_the_body(serves, monkeypatch):

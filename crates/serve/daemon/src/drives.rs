@@ -137,7 +137,7 @@ impl DriveServer {
             let close = async {
                 let until = *began.get_or_init(Instant::now) + CLOSING;
                 for device in &devices {
-                    device.swift.sent(until).await;
+                    device.swift.bodies_done(until).await;
                     device.calls.close().await;
                     device.swift.idle().await;
                 }

@@ -12,6 +12,7 @@ use crate::md5_blocks::{State, alone, most_lanes, side_by_side};
 use bytes::{Buf, Bytes};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
 /// Bytes of each body between two points where bodies join and leave.
@@ -27,14 +28,16 @@ pub static MD5: LazyLock<Together> = LazyLock::new(|| {
     Together::new(processors / 2, most_lanes())
 });
 
-/// With fewer lanes than this, a thread lets others run so many times before it computes: a vector takes as long for one
-/// lane as for all, and what it takes is time of the processors that the others need.
+/// With fewer lanes than this and than there are bodies, a thread lets others run so many times before it computes: a vector
+/// takes as long for two lanes as for all, and what it takes is time of the processors that the others need.
 const FEW: usize = 8;
-const YIELDS: usize = 16;
+const YIELDS: usize = 8;
 
 /// Bodies under way, and the threads that digest them.
 pub struct Together {
     bodies: Mutex<Bodies>,
+    /// Bodies that have not ended, also those without a piece.
+    begun: AtomicUsize,
     most_computing: usize,
     most_lanes: usize,
 }
@@ -138,6 +141,7 @@ impl Together {
     fn new(most_computing: usize, most_lanes: usize) -> Self {
         Self {
             bodies: Mutex::default(),
+            begun: AtomicUsize::new(0),
             most_computing: most_computing.max(1),
             most_lanes,
         }
@@ -176,7 +180,10 @@ impl Together {
             if lanes.len() > had {
                 yielded = 0;
             }
-            if lanes.len() < FEW.min(self.most_lanes) && yielded < YIELDS {
+            let few = FEW
+                .min(self.most_lanes)
+                .min(self.begun.load(Ordering::Relaxed));
+            if lanes.len() < few && yielded < YIELDS {
                 // If processors are short, other threads can hand in their pieces now; if not, this costs nothing.
                 yielded += 1;
                 MutexGuard::unlocked(bodies, std::thread::yield_now);
@@ -217,6 +224,7 @@ pub struct Stream<'a> {
 impl<'a> Stream<'a> {
     /// A body without any piece.
     pub fn new(together: &'a Together) -> Self {
+        together.begun.fetch_add(1, Ordering::Relaxed);
         let number = None;
         Self { together, number }
     }
@@ -269,6 +277,7 @@ impl<'a> Stream<'a> {
 
 impl Drop for Stream<'_> {
     fn drop(&mut self) {
+        self.together.begun.fetch_sub(1, Ordering::Relaxed);
         if let Some(number) = self.number {
             self.together.bodies.lock().by_number.remove(&number);
         }
@@ -305,6 +314,7 @@ mod tests {
         });
         assert_eq!(together.bodies.lock().by_number.len(), 0);
         assert_eq!(together.bodies.lock().computing, 0);
+        assert_eq!(together.begun.load(Ordering::Relaxed), 0);
     }
 
     #[test]

@@ -191,6 +191,8 @@ pub struct Receive {
 #[derive(Serialize)]
 pub struct Passed {
     pub passed: u64,
+    /// Whether the drive is waited for, and not the socket.
+    pub busy: bool,
 }
 
 /// Why data was not received, and how many bytes were taken from the socket.

@@ -12,22 +12,30 @@ use control::{Failure, HandedStream, Handover};
 use serde::Serialize;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::{Instant, interval_at};
 
 /// How long the client may take no frame.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// So often a frame says that this goes on.
-const BEAT: Duration = Duration::from_secs(1);
+const BEAT: Duration = Duration::from_millis(500);
 
 /// A socket that was handed over, and the message that came with it.
 pub struct Handed {
     pub calls: Arc<SwiftCalls>,
     pub message: Vec<u8>,
     pub stream: HandedStream,
-    /// Bytes that the client is told about meanwhile.
-    pub passed: Arc<AtomicU64>,
+    pub progress: Arc<Progress>,
+}
+
+/// What the client is told about meanwhile.
+#[derive(Default)]
+pub struct Progress {
+    /// Bytes that were taken from the socket.
+    pub passed: AtomicU64,
+    /// Whether the drive is waited for, and not the socket.
+    pub is_busy: AtomicBool,
 }
 
 /// Makes the connection one over which sockets are handed over. `work` makes the answer to each; it is dropped if the client
@@ -56,14 +64,14 @@ async fn serve<F: Future<Output = Vec<u8>> + Send>(
     while let Ok(Some((message, socket))) = handover.receive().await {
         let answer = match stream_of(socket) {
             Ok(stream) => {
-                let passed = Arc::new(AtomicU64::new(0));
+                let progress = Arc::<Progress>::default();
                 let working = work(Handed {
                     calls: calls.clone(),
                     message,
                     stream,
-                    passed: passed.clone(),
+                    progress: progress.clone(),
                 });
-                match watched(&mut handover, working, &passed).await {
+                match watched(&mut handover, working, &progress).await {
                     Some(answer) => answer,
                     // Nobody waits for an answer.
                     None => return,
@@ -96,7 +104,7 @@ pub fn json(answer: &impl Serialize) -> Vec<u8> {
 async fn watched(
     handover: &mut Handover,
     working: impl Future<Output = Vec<u8>>,
-    passed: &AtomicU64,
+    progress: &Progress,
 ) -> Option<Vec<u8>> {
     tokio::pin!(working);
     let mut beat = interval_at(Instant::now() + BEAT, BEAT);
@@ -106,8 +114,10 @@ async fn watched(
             answer = &mut working => return Some(answer),
             () = handover.interrupted() => return None,
             _ = beat.tick() => {
-                let passed = passed.load(Ordering::Relaxed);
-                let news = if passed == told { Vec::new() } else { json(&Passed { passed }) };
+                let passed = progress.passed.load(Ordering::Relaxed);
+                let busy = progress.is_busy.load(Ordering::Relaxed);
+                let is_news = busy || passed != told;
+                let news = if is_news { json(&Passed { passed, busy }) } else { Vec::new() };
                 told = passed;
                 handover.answer(&news, PATIENCE).await.ok()?;
             }

@@ -2,7 +2,7 @@
 
 use crate::api::{NotReceived, Receive, Staged, Staging};
 use crate::body::broken_off;
-use crate::handed::{Handed, json, sockets};
+use crate::handed::{Handed, Progress, json, sockets};
 use crate::state::Calls;
 use axum::extract::{Request, State};
 use axum::response::Response;
@@ -11,22 +11,22 @@ use control::{Failure, HandedStream, parse};
 use objects::{Buffer, Source};
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// What a connection speaks over which sockets are handed over to receive from.
 const PROTOCOL: &str = "zonestore-receiving";
-/// How long a socket may bring no byte: longer than Swift waits by itself.
+/// How long a socket may bring no byte: longer than Swift waits unless it is told to.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Makes the connection one over which sockets are handed over.
 pub async fn receiving(State(calls): Calls, request: Request) -> Response {
     sockets(calls, request, PROTOCOL, |handed| async {
-        let passed = handed.passed.clone();
+        let progress = handed.progress.clone();
         match receive(handed).await {
             Ok(staged) => json(&staged),
             Err(failure) => json(&NotReceived {
-                passed: passed.load(Ordering::Relaxed),
+                passed: progress.passed.load(Ordering::Relaxed),
                 problem: failure.problem(),
             }),
         }
@@ -49,8 +49,9 @@ async fn receive(handed: Handed) -> Result<Staged, Failure> {
         first,
         stream,
         left: bytes,
-        passed: handed.passed,
+        progress: handed.progress.clone(),
     };
+    handed.progress.is_busy.store(true, Ordering::Relaxed);
     let place = handed.calls.place(size).await?;
     let size = Some(size);
     let staging = Staging { size, policy, hash };
@@ -64,7 +65,7 @@ struct Body {
     first: Bytes,
     stream: HandedStream,
     left: u64,
-    passed: Arc<AtomicU64>,
+    progress: Arc<Progress>,
 }
 
 impl Source for Body {
@@ -75,12 +76,14 @@ impl Source for Body {
         self.first.advance(taken);
         while self.left > 0 && !piece.is_full() {
             let most = usize::try_from(self.left).unwrap_or(usize::MAX);
+            self.progress.is_busy.store(false, Ordering::Relaxed);
             let came = self.stream.read(piece, most, PATIENCE).await? as u64;
+            self.progress.is_busy.store(true, Ordering::Relaxed);
             if came == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
             self.left -= came;
-            self.passed.fetch_add(came, Ordering::Relaxed);
+            self.progress.passed.fetch_add(came, Ordering::Relaxed);
         }
         Ok(self.left == 0 && self.first.is_empty())
     }

@@ -72,7 +72,7 @@ impl SwiftCalls {
     }
 
     /// Waits, but no longer than `until`, until the data is through that goes from and to sockets. Nothing more is begun then.
-    pub async fn sent(&self, until: Instant) {
+    pub async fn bodies_done(&self, until: Instant) {
         let all = self.bodies.acquire_many(BODIES as u32);
         let all = tokio::time::timeout_at(until, all).await;
         // Given back only when none that waits can get them any more.
