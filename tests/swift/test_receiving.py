@@ -190,13 +190,14 @@ def test_a_slow_client_is_waited_for_and_one_that_stops_is_not(serves, counted):
 def test_a_body_that_was_given_up_is_not_taken_for_requests(serves, own, monkeypatch):
     """What comes of it behind the answer says DELETE again and again."""
     served = serves()
-    asked, plain_call = [], ObjectController.__call__
+    asked, lost, plain_call = [], [], ObjectController.__call__
 
     def call(self, environ, start_response):
         asked.append(environ["REQUEST_METHOD"])
         return plain_call(self, environ, start_response)
 
     def loses(self):
+        lost.append(self)
         raise Unavailable("unreachable", "as if the daemon had died")
 
     monkeypatch.setattr(ObjectController, "__call__", call)
@@ -214,14 +215,20 @@ def test_a_body_that_was_given_up_is_not_taken_for_requests(serves, own, monkeyp
                 try:
                     for _ in range(5000):
                         connection.sendall(request)
+                    connection.shutdown(socket.SHUT_WR)
+                    while connection.recv(65536):
+                        pass
                 except ConnectionError:
                     pass
+        # None of the requests that were given up is still under way then.
+        while len(lost) < 10:
+            time.sleep(0.01)
         monkeypatch.undo()
         with socket.create_connection(address) as connection:
             assert get(connection, "o")[0] == 200
 
     served.do(client)
-    assert asked == ["PUT"] * 11
+    assert asked == ["PUT"] * 11, "and none out of a body"
 
 
 def test_the_drive_may_take_longer_than_a_client(serves, own, monkeypatch):
