@@ -2,6 +2,7 @@
 Debian's Python."""
 
 import os
+import signal
 import subprocess
 
 import pytest
@@ -96,6 +97,18 @@ def test_what_cannot_be_removed_beside_a_drive_does_not_come_back(zonestore, fil
         folder.chmod(0o755)
     assert zonestore("fs", "cat", drive, "/x").out == b"y"
     assert zonestore("fs", "ls", drive, "/my/db", "--json").json == before
+
+
+def test_signals_that_are_ignored_stay_so(zonestore, file_system):
+    # Python itself ignores both.
+    for ignores in (False, True):
+        status = subprocess.run(
+            [zonestore.path, "leveldb", file_system, "--", "grep", "SigIgn", "/proc/self/status"],
+            capture_output=True, restore_signals=not ignores, env=zonestore.environment,
+        ).stdout
+        found = int(status.split()[1], 16)
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):
+            assert bool(found >> (number - 1) & 1) == ignores, (number, status)
 
 
 def test_a_file_is_removed_from_a_full_drive_whose_program_was_killed(zonestore, tmp_path):

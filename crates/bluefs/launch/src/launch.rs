@@ -2,6 +2,7 @@
 
 use crate::check::FileSystem;
 use crate::error::Error;
+use crate::inherited;
 use crate::library::{Library, preload};
 use crate::watched::{self, End};
 use device::FileDriveError;
@@ -92,6 +93,7 @@ impl Launch {
     /// # Errors
     /// The program cannot be started, or has ended with code 0 without opening the drive and left no process running.
     pub fn run(mut self) -> Result<End, Error> {
+        inherited::pass_on(&mut self.command);
         let error = match self.way {
             Way::Address => self.command.exec(),
             Way::Default => match watched::run(&mut self.command, &self.drive, self.file_system)? {

@@ -6,6 +6,7 @@
 
 mod check;
 mod error;
+mod inherited;
 mod launch;
 pub mod leveldb;
 mod library;

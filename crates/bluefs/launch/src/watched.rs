@@ -133,7 +133,7 @@ fn watch(command: &mut Command) -> io::Result<End> {
 }
 
 /// Whether a signal is ignored.
-fn is_ignored(signal: i32) -> bool {
+pub(crate) fn is_ignored(signal: i32) -> bool {
     let mut found = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: a plain call that changes nothing; all zeros is a value too.
     unsafe {

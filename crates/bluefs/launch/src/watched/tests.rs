@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
 use super::*;
+use crate::inherited;
 use bluefs::{BlueFs, FormatOptions, Role};
 use device::{FileDrive, profile};
 use std::env;
@@ -35,7 +36,8 @@ fn watched() {
     if let Ok(words) = env::var(WORDS) {
         let mut words = words.lines();
         let mut program = Command::new(words.next().unwrap());
-        watch(program.args(words)).unwrap().repeat();
+        inherited::pass_on(program.args(words));
+        watch(&mut program).unwrap().repeat();
     }
 }
 
@@ -57,7 +59,8 @@ fn code_of(test: &str, ignored: i32, words: &[&str]) -> Option<i32> {
 fn a_signal_that_the_parent_ignores_is_ignored_by_the_program() {
     watched();
     let test = "a_signal_that_the_parent_ignores_is_ignored_by_the_program";
-    for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2] {
+    let of_our_own = [libc::SIGPIPE, libc::SIGXFSZ];
+    for signal in SIGNALS.into_iter().chain(of_our_own) {
         let script = format!("kill -{signal} $$; exit 7");
         let code = code_of(test, signal, &["sh", "-c", &script]);
         assert_eq!(code, Some(7), "{signal}");
