@@ -77,7 +77,8 @@ and durable.")]
     /// Compare everything on the drive with everything else
     #[command(after_help = "\
 Exit code 0: clean; 6: errors were found; 9: repaired, and something that was stored is gone. Without
---repair nothing is changed on the drive. --repair first names what it would lose, file by file.")]
+--repair nothing is changed on the drive. --repair first names what it would lose, file by file, and
+reads all data, as --deep does.")]
     Fsck {
         /// The drive
         drive: PathBuf,

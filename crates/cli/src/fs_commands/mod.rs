@@ -60,7 +60,8 @@ pub fn run(command: FsCommand, out: &mut Output) -> CommandResult {
             } else {
                 Vec::new()
             };
-            fsck(&drive, deep, &lost, out)
+            // A repair reads all data, and what it cannot mend has to be named.
+            fsck(&drive, deep || repair, &lost, out)
         }
         FsCommand::Scrub(which) => fsck(&which.drive, true, &[], out),
         FsCommand::Backup {
