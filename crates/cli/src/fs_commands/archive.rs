@@ -66,8 +66,15 @@ pub fn restore(drive: &Path, archive: &Path, foreign: bool, out: &mut Output) ->
                 drive.display()
             )),
             error => {
+                let is_too_small =
+                    matches!(error, backup::Error::BlueFs(bluefs::Error::NoSpace { .. }));
                 let shown = archive.display();
-                CommandError::from(error).context(format_args!("{shown}: nothing was restored"))
+                let made = CommandError::from(error)
+                    .context(format_args!("{shown}: nothing was restored"));
+                match is_too_small {
+                    true => made.hint("take a larger drive"),
+                    false => made,
+                }
             }
         })?;
         drop(progress);
