@@ -99,6 +99,23 @@ def test_what_cannot_be_removed_beside_a_drive_does_not_come_back(zonestore, fil
     assert zonestore("fs", "ls", drive, "/my/db", "--json").json == before
 
 
+def test_what_is_beside_a_drive_and_cannot_be_used_is_named_and_kept(zonestore, file_system, tmp_path):
+    killed = "db.put(b'old', b'x' * 5000); import os, signal; os.kill(os.getpid(), signal.SIGKILL)"
+    zonestore.try_(*plyvel(file_system, killed), env={"ZONESTORE_LOG_AGE_MS": "0"})
+    notes = tmp_path / "l.zoned.unsynced"
+    read = [zonestore.path, "fs", "fsck", file_system]
+    write = [zonestore.path, "fs", "put", file_system, "-", "/x"]
+    for mode, commands in [(0, [read, write]), (0o444, [write])]:
+        notes.chmod(mode)
+        for command in commands:
+            done = subprocess.run(without_override(list(map(str, command))), input=b"x", capture_output=True)
+            said = done.stderr.decode()
+            assert done.returncode == 1 and f"zonestore: {notes}: " in said, said
+            assert "hint: run this as a user who may" in said
+    notes.chmod(0o644)
+    assert zonestore(*plyvel(file_system, "print(len(db.get(b'old')))")).text == "5000\n"
+
+
 def test_signals_that_are_ignored_stay_so(zonestore, file_system):
     # Python itself ignores both.
     for ignores in (False, True):

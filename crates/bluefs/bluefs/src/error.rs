@@ -2,6 +2,8 @@
 
 use crate::Contents;
 use crate::format::ONE_COPY_VERSION;
+use device::FileDriveError;
+use std::sync::Arc;
 use thiserror::Error;
 use zone::{ZoneAddress, ZoneError, ZoneId};
 
@@ -174,6 +176,9 @@ pub enum Error {
         zone: ZoneId,
         source: ZoneError,
     },
+    /// What a process has left beside the drive cannot be read or changed.
+    #[error(transparent)]
+    Unsynced(#[from] Arc<FileDriveError>),
     /// A command to the drive failed.
     #[error("drive: {0}")]
     Drive(#[from] ZoneError),

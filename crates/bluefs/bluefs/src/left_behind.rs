@@ -1,5 +1,6 @@
 //! Recovers unsynced bytes of logs that an earlier process has left beside the drive.
 
+use crate::Result;
 use crate::format::operation::Kind;
 use crate::format::superblock::Superblock;
 use crate::namespace::Namespace;
@@ -8,18 +9,19 @@ use crate::unsynced::{self, Noted};
 use device::ZonedDevice;
 use std::sync::Arc;
 
-/// Appends the recovered bytes to the logs in memory, and returns the notes of this file system.
+/// Appends the recovered bytes to the logs in memory, and returns the notes of this file system. Fails if there may be
+/// some that cannot be read.
 pub(crate) fn recover_unsynced(
     device: &dyn ZonedDevice,
     superblock: &Superblock,
     names: &Namespace,
     read_only: bool,
-) -> Vec<Noted> {
+) -> Result<Vec<Noted>> {
     let Some(memory) = device.host_memory() else {
-        return Vec::new();
+        return Ok(Vec::new());
     };
-    let Some(left) = memory.left_behind() else {
-        return Vec::new();
+    let Some(left) = memory.left_behind().map_err(Arc::new)? else {
+        return Ok(Vec::new());
     };
     let noted = unsynced::decode(&left, &superblock.uuid, superblock.journal_epoch);
     for node in names.nodes.values().filter(|n| n.kind == Kind::Log) {
@@ -32,7 +34,7 @@ pub(crate) fn recover_unsynced(
     {
         tracing::warn!(%error, "what was kept beside the drive cannot be removed");
     }
-    noted
+    Ok(noted)
 }
 
 /// Appends the noted bytes of one log that continue its written bytes.

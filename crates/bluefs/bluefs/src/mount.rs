@@ -91,7 +91,7 @@ pub(crate) fn mount(
         // A caller that accepts damage can ask for it by `BlueFs::damage`.
         tracing::info!(%error, "going on without changes that were acknowledged");
     }
-    let left = recover_unsynced(&*device, &superblock, &names, options.read_only);
+    let left = recover_unsynced(&*device, &superblock, &names, options.read_only)?;
     let zones = claim(&*device, &pool, &names, &superblock, &journal)?;
     if superblock.role == Role::Alone {
         pool.set_bluefs_alone();

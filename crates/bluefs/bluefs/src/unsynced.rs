@@ -6,8 +6,8 @@
 //! other without a gap, so what is found is a prefix of what was flushed. The journal names a log before any note of it
 //! is written.
 
-use crate::Result;
 use crate::format::crc32c;
+use crate::{Error, Result};
 use device::ZonedDevice;
 use runtime::sync::Mutex;
 use std::io;
@@ -109,7 +109,10 @@ impl Unsynced {
         let Some(memory) = self.device.host_memory() else {
             return Ok(());
         };
-        if memory.is_in_use() || !state.taken.is_empty() || memory.left_behind().is_some() {
+        if memory.is_in_use()
+            || !state.taken.is_empty()
+            || !matches!(memory.left_behind(), Ok(None))
+        {
             let written = self.change(0, &header(&state.uuid, state.epochs));
             if written.is_err() {
                 self.is_on.store(false, Ordering::SeqCst);
@@ -210,14 +213,23 @@ impl Unsynced {
             return Ok(());
         };
         let written = memory.write(offset, bytes);
-        let failed = |error: &io::Error| ZoneError::Io {
-            command: ZoneCommand::Write,
-            at: ByteOffset(offset),
-            source: Arc::new(error.kind().into()),
+        let failed = |error: &io::Error| {
+            let kind = error.kind();
+            let source = error.raw_os_error().map(io::Error::from_raw_os_error);
+            let source = source.unwrap_or_else(|| io::Error::new(kind, error.to_string()));
+            // As for any other write, room on the host is what is missing.
+            match zone::is_full(kind) {
+                true => Error::Drive(ZoneError::Io {
+                    command: ZoneCommand::Write,
+                    at: ByteOffset(offset),
+                    source: Arc::new(source),
+                }),
+                false => Arc::new(memory.unusable(source)).into(),
+            }
         };
         let error = written.as_ref().err().map(failed);
         self.noted(written);
-        error.map_or(Ok(()), |error| Err(error.into()))
+        error.map_or(Ok(()), Err)
     }
 
     /// Invalidates the notes of a file without writers and frees their slot; all of the file is on the drive. A later

@@ -3,7 +3,7 @@
 
 use crate::support::*;
 use bluefs::unsynced::{self, Noted};
-use bluefs::{BlueFs, MountOptions, Role};
+use bluefs::{BlueFs, Error, MountOptions, Role};
 use device::faults::{Fault, Faults, Gate, Plan};
 use device::{FileDrive, MemoryDrive, ZonedDevice};
 use proptest::prelude::*;
@@ -790,7 +790,7 @@ proptest! {
         grow(&mut log, 2000, 100);
         let info = fs.info();
         let device = fs.device().clone();
-        left = device.host_memory().unwrap().left_behind().unwrap();
+        left = device.host_memory().unwrap().left_behind().unwrap().unwrap();
         let whole = unsynced::decode(&left, &info.uuid, info.journal_epoch);
         let expected = Noted { slot: 0, inode: log.inode(), offset: 0, bytes: bytes(0, 2000) };
         prop_assert_eq!(&whole, std::slice::from_ref(&expected));
@@ -816,4 +816,29 @@ fn where_nothing_can_be_noted_each_flush_writes_out() {
         std::fs::copy(&files.drive, &copy).unwrap();
         assert!(read(&plain(&copy), LOG).unwrap() == bytes(0, to));
     }
+}
+
+/// The file cannot be opened, as by a process that may open no more files: what it keeps must not be given up.
+#[test]
+fn what_cannot_be_read_refuses_the_mount() {
+    let files = files();
+    let fs = keeping(&files.drive);
+    let mut log = fs.create(LOG).unwrap();
+    grow(&mut log, 1000, 100);
+    drop((log, fs));
+    let aside = files.drive.with_file_name("aside");
+    for read_only in [true, false] {
+        let device = Arc::new(FileDrive::open(&files.drive).unwrap());
+        std::fs::rename(&files.beside, &aside).unwrap();
+        std::os::unix::fs::symlink(&files.beside, &files.beside).unwrap();
+        let options = MountOptions {
+            read_only,
+            accept_damage: true,
+            ..MountOptions::default()
+        };
+        let refused = BlueFs::mount(device.clone(), pool(&*device), options).map(drop);
+        assert!(matches!(&refused, Err(Error::Unsynced(_))), "{refused:?}");
+        std::fs::rename(&aside, &files.beside).unwrap();
+    }
+    assert!(read(&plain(&files.drive), LOG).unwrap() == bytes(0, 1000));
 }

@@ -47,12 +47,26 @@ pub const FILE_LIMIT: &str = "raise the limit on the size of files: `ulimit -f` 
 pub const OPEN_FILES: &str =
     "raise the limit on open files: `ulimit -n` shows it, and LimitNOFILE= sets it for a service";
 
+/// The error for the file beside a drive that keeps what is not on it yet.
+fn of_unsynced(error: &FileDriveError, source: &io::Error) -> CommandError {
+    let made = CommandError::host(error, source);
+    let exit = Exit::Failed;
+    match made.hint {
+        Some(_) => CommandError { exit, ..made },
+        None => CommandError { exit, ..made }.hint(
+            "nothing was changed; keep the file, which has acknowledged writes, and try again once it can be read and \
+             written",
+        ),
+    }
+}
+
 impl From<FileDriveError> for CommandError {
     fn from(error: FileDriveError) -> Self {
         use FileDriveError as E;
         let error = match error {
             E::Geometry(error) => return error.into(),
             E::Io { ref source, .. } => return Self::host(&error, source),
+            E::Unsynced { ref source, .. } => return of_unsynced(&error, source),
             error => error,
         };
         let at = |path: &std::path::Path| path.display().to_string();
@@ -72,7 +86,7 @@ impl From<FileDriveError> for CommandError {
             E::InUse { path } => Busy, format!("stop the other program; `fuser {}` names it", at(path));
             E::HostFull { .. } => NoSpace, FREE_HOST;
             E::TooLargeForHost { .. } | E::NameTooLong { .. } | E::TooManyZones { .. } => Usage;
-            E::Io { .. } | E::Geometry(_) => Failed;
+            E::Io { .. } | E::Unsynced { .. } | E::Geometry(_) => Failed;
         }
     }
 }
@@ -249,6 +263,12 @@ impl From<bluefs::Error> for CommandError {
         use bluefs::Error as E;
         let error = match error {
             E::Drive(error) => return error.into(),
+            E::Unsynced(error) => {
+                return match &*error {
+                    FileDriveError::Unsynced { source, .. } => of_unsynced(&error, source),
+                    other => Self::new(Exit::Failed, other),
+                };
+            }
             error => error,
         };
         sorted! { error:
@@ -277,7 +297,7 @@ impl From<bluefs::Error> for CommandError {
                 "nothing was changed by it; `zonestore fs fsck DRIVE` checks the drive";
             E::Stopped { .. } => Failed,
                 "what was synced is there: mount the drive again once its cause is gone";
-            E::ReadOnly | E::Unmounted | E::Drive(_) => Failed;
+            E::ReadOnly | E::Unmounted | E::Unsynced(_) | E::Drive(_) => Failed;
         }
     }
 }

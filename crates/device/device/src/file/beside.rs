@@ -4,13 +4,14 @@
 //! When a write returns the bytes are in the host's page cache, so they survive the process; after a restart of
 //! the host they are invalid. The file exists only while there is something to keep.
 
+use super::FileDriveError;
 use super::format::DriveUuid;
 use super::mapped::MappedFile;
 use runtime::sync::Mutex;
 use rustix::fs::{AtFlags, StatxFlags, statx};
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read as _};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -73,31 +74,54 @@ impl HostMemory {
     }
 
     /// The bytes that an earlier process left since the host was booted; `None` if there are none.
-    pub fn left_behind(&self) -> Option<Vec<u8>> {
-        let mut bytes = Vec::new();
-        self.open_to_read().ok()?.read_to_end(&mut bytes).ok()?;
-        (bytes.get(..HEADER)? == header().ok()?.as_slice()).then(|| bytes.split_off(HEADER))
+    ///
+    /// # Errors
+    /// There may be some that cannot be read. Whoever goes on without them loses them.
+    pub fn left_behind(&self) -> Result<Option<Vec<u8>>, FileDriveError> {
+        let left = self.read(u64::MAX).map_err(|error| self.unusable(error))?;
+        Ok(left.map(|mut bytes| bytes.split_off(HEADER)))
     }
 
     /// Whether the process that last wrote to this drive ran since the host was booted, and since the drive's file system
-    /// was mounted: an unmount drops what could not be written.
-    pub(super) fn keeps_writes(&self) -> bool {
-        let mut start = [0; VOUCHED + IDENTITY];
-        let read = self
-            .open_to_read()
-            .and_then(|mut file| file.read_exact(&mut start));
-        let is_of_this_boot = || header().is_ok_and(|header| start.starts_with(&header));
-        let names_this_drive = || self.identity.is_some_and(|drive| start.ends_with(&drive));
-        read.is_ok() && is_of_this_boot() && names_this_drive()
+    /// was mounted: an unmount drops what could not be written. Fails as [`Self::left_behind`].
+    pub(super) fn keeps_writes(&self) -> Result<bool, FileDriveError> {
+        let start = self.read((VOUCHED + IDENTITY) as u64);
+        let start = start.map_err(|error| self.unusable(error))?;
+        Ok(start.is_some_and(|start| {
+            let named = start.get(VOUCHED..);
+            self.identity
+                .is_some_and(|drive| named == Some(drive.as_slice()))
+        }))
     }
 
-    /// Opens the file without blocking, in case a FIFO has that name.
-    fn open_to_read(&self) -> io::Result<File> {
+    /// The first bytes of the file, if it is of this boot.
+    fn read(&self, most: u64) -> io::Result<Option<Vec<u8>>> {
+        let mut bytes = Vec::new();
+        if let Some(file) = self.open_to_read()? {
+            file.take(most).read_to_end(&mut bytes)?;
+        }
+        // The boot has to be known only for a file of ours.
+        let is_ours = bytes.len() >= HEADER && bytes.starts_with(&MAGIC);
+        Ok((is_ours && bytes.starts_with(&header()?)).then_some(bytes))
+    }
+
+    /// The error for a failed access to the file.
+    pub fn unusable(&self, source: io::Error) -> FileDriveError {
+        FileDriveError::Unsynced {
+            path: self.path.clone(),
+            source,
+        }
+    }
+
+    /// Opens the file without blocking, in case a FIFO has that name. `None` if there is no file: only then is nothing lost.
+    fn open_to_read(&self) -> io::Result<Option<File>> {
         let flags = rustix::fs::OFlags::NONBLOCK.bits() as i32;
-        OpenOptions::new()
-            .read(true)
-            .custom_flags(flags)
-            .open(&self.path)
+        let mut options = OpenOptions::new();
+        match options.read(true).custom_flags(flags).open(&self.path) {
+            Ok(file) => Ok(file.metadata()?.is_file().then_some(file)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// Records in the file that a process writes to this drive during this boot: all its writes survive
@@ -151,11 +175,28 @@ impl HostMemory {
 
     /// Opens or creates the file. Contents from this boot are kept.
     fn create(&self) -> io::Result<MappedFile> {
-        let mode = std::fs::metadata(&self.drive)?.permissions().mode() & 0o777;
+        let drive = std::fs::metadata(&self.drive)?;
+        let mode = drive.mode() & 0o777;
         let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).mode(mode);
-        let file = options.open(&self.path)?;
-        if self.left_behind().is_none() {
+        options.read(true).write(true);
+        let new = options.clone().create_new(true).mode(mode).open(&self.path);
+        let file = match new {
+            Ok(file) => {
+                // Whoever may use the drive has to find what is in here. A group that is not the drive's is not to.
+                let (user, group) = (drive.uid(), drive.gid());
+                let is_theirs = fchown(&file, Some(user), Some(group))
+                    .or_else(|_| fchown(&file, None, Some(group)));
+                let mode = mode & if is_theirs.is_ok() { 0o777 } else { 0o707 };
+                // Some file systems have no modes; the next one who cannot read the file is told so.
+                let _ = file.set_permissions(Permissions::from_mode(mode));
+                file
+            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                options.open(&self.path)?
+            }
+            Err(error) => return Err(error),
+        };
+        if self.read(HEADER as u64)?.is_none() {
             file.set_len(0)?;
             file.write_all_at(&header()?, 0)?;
         }
@@ -164,7 +205,8 @@ impl HostMemory {
 }
 
 fn header() -> io::Result<[u8; HEADER]> {
-    let boot = std::fs::read_to_string(BOOT_ID)?;
+    let boot = std::fs::read_to_string(BOOT_ID)
+        .map_err(|error| io::Error::new(error.kind(), format!("{BOOT_ID}: {error}")))?;
     let boot = boot.trim().as_bytes();
     let mut header = [0; HEADER];
     header[..8].copy_from_slice(&MAGIC);
@@ -189,11 +231,11 @@ mod tests {
         let memory = HostMemory::new(&drive, &file, DriveUuid([1; 16]));
         memory.vouch().unwrap();
         memory.write(10, b"bytes").unwrap();
-        assert!(memory.keeps_writes());
+        assert!(memory.keeps_writes().unwrap());
         memory.give_up().unwrap();
         memory.vouch().unwrap_err();
         memory.write(10, b"bytes").unwrap_err();
-        assert!(!memory.keeps_writes() && !memory.path.exists());
+        assert!(!memory.keeps_writes().unwrap() && !memory.path.exists());
     }
 
     /// Any part of what a drive is known by: its UUID, its file, and the mount.
@@ -205,18 +247,58 @@ mod tests {
         let memory = || HostMemory::new(&drive, &file, DriveUuid([1; 16]));
         memory().write(80, b"bytes").unwrap();
         // Nobody has dealt with what is torn.
-        assert!(memory().left_behind().is_some() && !memory().keeps_writes());
+        assert!(memory().left_behind().unwrap().is_some() && !memory().keeps_writes().unwrap());
         memory().vouch().unwrap();
-        assert!(memory().keeps_writes());
+        assert!(memory().keeps_writes().unwrap());
         for at in [0, 16, 24, 32] {
             let mut other = memory();
             other.identity.as_mut().unwrap()[at] ^= 1;
-            assert!(!other.keeps_writes(), "{at}");
+            assert!(!other.keeps_writes().unwrap(), "{at}");
             // Notes name their file system themselves.
-            assert_eq!(other.left_behind(), memory().left_behind());
+            let left = other.left_behind().unwrap();
+            assert_eq!(left, memory().left_behind().unwrap());
             other.vouch().unwrap();
-            assert!(other.keeps_writes() && !memory().keeps_writes(), "{at}");
+            assert!(
+                other.keeps_writes().unwrap() && !memory().keeps_writes().unwrap(),
+                "{at}"
+            );
             memory().vouch().unwrap();
         }
+    }
+
+    /// Whoever may use the drive, after the process that was killed: the mode is not that of its umask.
+    #[test]
+    fn it_belongs_to_those_who_have_the_drive() {
+        let folder = tempfile::tempdir().unwrap();
+        let drive = folder.path().join("d.zoned");
+        let file = File::create(&drive).unwrap();
+        file.set_permissions(Permissions::from_mode(0o666)).unwrap();
+        // Only root may.
+        let _ = fchown(&file, Some(65534), Some(65534));
+        let memory = HostMemory::new(&drive, &file, DriveUuid([1; 16]));
+        memory.write(0, b"bytes").unwrap();
+        let of = |path: &Path| {
+            let found = std::fs::metadata(path).unwrap();
+            (found.uid(), found.gid(), found.mode())
+        };
+        assert_eq!(of(&memory.path), of(&drive));
+    }
+
+    /// A link to itself cannot be opened, by nobody.
+    #[test]
+    fn what_cannot_be_read_is_not_taken_for_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let nameless = tempfile::tempfile().unwrap();
+        let drive = folder.path().join("d.zoned");
+        let memory = HostMemory::new(&drive, &nameless, DriveUuid([1; 16]));
+        assert!(memory.left_behind().unwrap().is_none());
+        std::os::unix::fs::symlink(&memory.path, &memory.path).unwrap();
+        let said = memory.left_behind().unwrap_err().to_string();
+        assert!(said.contains("d.zoned.unsynced"), "{said}");
+        memory.keeps_writes().unwrap_err();
+        // What others have there is no file of ours.
+        std::fs::remove_file(&memory.path).unwrap();
+        std::fs::create_dir(&memory.path).unwrap();
+        assert!(memory.left_behind().unwrap().is_none());
     }
 }

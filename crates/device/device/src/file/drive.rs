@@ -158,8 +158,11 @@ impl FileDrive {
         let (table, prepared) = read_table(path, &file, &header)?;
         let mut drive = Self::new(path, file, header, table, writable);
         drive.keeps = match drive.beside.keeps_writes() {
-            true => Keeps::Writes,
-            false => Keeps::Blocks,
+            Ok(true) => Keeps::Writes,
+            Ok(false) => Keeps::Blocks,
+            // It gives up nothing, and the file may be one that only the user of the drive can read.
+            Err(_) if access == Access::Observe => Keeps::Blocks,
+            Err(error) => return Err(error),
         };
         for (zone, end) in prepared {
             // It is unknown whether a killed process had made the entry durable, so the next flush counts.
@@ -802,5 +805,19 @@ mod tests {
         drive.finish(ZoneId(1)).unwrap();
         drive.read(start, &mut block).unwrap();
         assert_eq!(block, zeros);
+    }
+
+    #[test]
+    fn a_drive_is_not_opened_without_what_is_kept_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("d.zoned");
+        FileDrive::create(&path, &GEOMETRY, "test").unwrap();
+        let beside = super::super::beside::name(&path);
+        std::os::unix::fs::symlink(&beside, &beside).unwrap();
+        for opened in [FileDrive::open(&path), FileDrive::open_read_only(&path)] {
+            let error = opened.unwrap_err();
+            assert!(matches!(error, FileDriveError::Unsynced { path, .. } if path == beside));
+        }
+        FileDrive::observe(&path).unwrap();
     }
 }

@@ -66,6 +66,14 @@ pub enum FileDriveError {
         /// The file.
         path: PathBuf,
     },
+    /// The file beside the drive, with writes that are not on it yet, cannot be read or changed.
+    #[error("{}: keeps what is not on the drive yet, and cannot be used: {source}", path.display())]
+    Unsynced {
+        /// The file beside the drive.
+        path: PathBuf,
+        /// Its error.
+        source: io::Error,
+    },
     /// The host's file system is full.
     #[error("{}: the host's file system is full", path.display())]
     HostFull {

@@ -132,7 +132,7 @@ fn fill_a_disk(directory: &Path) {
         }
         let beside = directory.join("a.zoned.unsynced");
         File::open(beside).unwrap().sync_all().unwrap();
-        let left = memory.left_behind().unwrap();
+        let left = memory.left_behind().unwrap().unwrap();
         for n in 0..written {
             assert!(left[n as usize * 1000..][..1000] == piece(n, round));
         }
@@ -141,5 +141,5 @@ fn fill_a_disk(directory: &Path) {
     ballast.set_len(0).unwrap();
     memory.write(written * 1000, &piece(written, 0)).unwrap();
     memory.clear().unwrap();
-    assert!(memory.left_behind().is_none());
+    assert!(memory.left_behind().unwrap().is_none());
 }
