@@ -11,14 +11,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Exit code after the second signal.
 const EXIT_CODE: i32 = 1;
 
-/// The signals that ask a program to stop. SIGHUP (the terminal is gone) is one of them unless the parent process has
-/// it ignored, as `nohup` does.
+/// The signals that ask a program to stop: SIGINT, SIGTERM and SIGHUP (the terminal is gone), without those that the
+/// parent process has ignored, as `nohup` and the background jobs of a script do.
 pub fn ending_signals() -> Vec<i32> {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mut signals = vec![SIGINT, SIGTERM];
-    if !ignores(&status, SIGHUP) {
-        signals.push(SIGHUP);
-    }
+    heeded(&std::fs::read_to_string("/proc/self/status").unwrap_or_default())
+}
+
+fn heeded(status: &str) -> Vec<i32> {
+    let mut signals = vec![SIGINT, SIGTERM, SIGHUP];
+    signals.retain(|signal| !ignores(status, *signal));
     signals
 }
 
@@ -84,5 +85,8 @@ mod tests {
         assert!(ignores(&status("0000000000000001"), SIGHUP));
         assert!(!ignores(&status("0000000000001000"), SIGHUP));
         assert!(!ignores("", SIGHUP));
+        assert_eq!(heeded(&status("0000000000000001")), [SIGINT, SIGTERM]);
+        assert_eq!(heeded(&status("0000000000004002")), [SIGHUP]);
+        assert_eq!(heeded(""), [SIGINT, SIGTERM, SIGHUP]);
     }
 }
