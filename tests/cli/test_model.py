@@ -616,3 +616,24 @@ def test_paths_that_are_not_utf8_are_taken_or_the_argument_is_named(zonestore):
         assert zonestore.try_(*command, missing).code == 3
     refused = zonestore.try_("model", "export", "seagate-cmr", "--nbd", os.fsdecode(b"\xff"))
     assert refused.code == 2 and "--nbd" in refused.err
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_profile_that_never_comes_can_be_interrupted(zonestore, tmp_path, sent):
+    pipe = tmp_path / "profile"
+    os.mkfifo(pipe)
+    process = zonestore.start("model", "run", "./profile", "--runtime", "1s")
+    # It can be opened once the process waits for it; then the process reads.
+    while True:
+        assert process.poll() is None
+        try:
+            writer = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
+            break
+        except OSError:
+            time.sleep(0.01)
+    try:
+        process.send_signal(sent)
+        assert process.wait(30) == -sent
+    finally:
+        process.kill()
+        os.close(writer)

@@ -14,9 +14,10 @@ pub fn run(arguments: &ModelRun, out: &mut Output) -> CommandResult {
     if arguments.runtime.0 == 0 || arguments.every.is_some_and(|every| every.0 == 0) {
         return fail!(Usage, "no time to run"; "--runtime and --every take a second or more");
     }
+    // Before a signal only sets a flag: opening a pipe may wait forever.
+    let profile = super::find(&arguments.drive.profile)?;
     // Before the state file exists: a user who sees it can interrupt this process.
     let interrupt = Interrupt::listen()?;
-    let profile = super::find(&arguments.drive.profile)?;
     let (mut model, start, state) = super::start(&profile, &arguments.drive)?;
     let asked = Workload {
         order: arguments.rw,
