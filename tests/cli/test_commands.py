@@ -219,3 +219,11 @@ def test_a_mistake_is_one_line_of_json(zonestore, wrong):
     error = json.loads(outcome.err)["error"]
     assert error["exit_code"] == 2 and error["hint"] == "--help explains"
     assert "Usage" not in error["message"] and "For more information" not in error["message"]
+
+
+def test_a_terminal_that_can_only_print_gets_lines(zonestore, store):
+    view, terminal = os.openpty()
+    environment = {**zonestore.environment, "TERM": "dumb"}
+    done = subprocess.run([zonestore.path, "fs", "top", store], stdin=terminal, stdout=terminal, env=environment, timeout=TIMEOUT)
+    os.close(terminal)
+    assert done.returncode == 0 and b"\x1b[" not in os.read(view, 1 << 16)

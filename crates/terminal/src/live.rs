@@ -22,6 +22,16 @@ pub trait Live {
     fn press(&mut self, key: KeyCode);
 }
 
+/// Whether standard output is a terminal on which a view can be drawn.
+pub fn can_draw() -> bool {
+    io::stdout().is_terminal() && !is_dumb()
+}
+
+/// Whether the terminal can only print lines.
+pub(crate) fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_some_and(|name| name == "dumb")
+}
+
 /// Shows a view until the user leaves it.
 ///
 /// # Errors

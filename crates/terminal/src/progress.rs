@@ -1,6 +1,8 @@
 //! Progress of long work, with rate and remaining time, on standard error if that is a terminal.
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use crate::live::is_dumb;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use std::fmt;
 use std::io::{self, BufReader, IsTerminal, Read, Write};
 
 /// Bytes copied at once.
@@ -27,8 +29,8 @@ impl Progress {
     /// Counts steps (zones, objects, runs) up to `total`.
     pub fn steps(what: &str, total: Option<u64>) -> Self {
         let template = match total {
-            Some(_) => "{msg} {wide_bar:.dim} {pos}/{len} {per_sec} {eta} left",
-            None => "{msg} {spinner} {pos} {per_sec}",
+            Some(_) => "{msg} {wide_bar:.dim} {pos}/{len} {rate} {eta} left",
+            None => "{msg} {spinner} {pos} {rate}",
         };
         Self::new(what, total, template)
     }
@@ -39,7 +41,7 @@ impl Progress {
     }
 
     fn new(what: &str, total: Option<u64>, template: &str) -> Self {
-        let target = if std::io::stderr().is_terminal() {
+        let target = if std::io::stderr().is_terminal() && !is_dumb() {
             ProgressDrawTarget::stderr()
         } else {
             ProgressDrawTarget::hidden()
@@ -47,7 +49,12 @@ impl Progress {
         let bar = ProgressBar::with_draw_target(total, target);
         // If the template does not parse, only the appearance of the bar suffers.
         if let Ok(style) = ProgressStyle::with_template(template) {
-            bar.set_style(style);
+            let rate = |state: &ProgressState, to: &mut dyn fmt::Write| {
+                _ = to.write_str(&rate(state.per_sec()));
+            };
+            // Characters that every terminal and every locale has.
+            let style = style.progress_chars("=> ").tick_chars("-\\|/ ");
+            bar.set_style(style.with_key("rate", rate));
         }
         bar.set_message(what.to_owned());
         Self { bar }
@@ -93,5 +100,24 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// Steps per second: one digit behind the point where there are few.
+fn rate(per_second: f64) -> String {
+    match per_second {
+        ..10.0 => format!("{per_second:.1}/s"),
+        _ => format!("{per_second:.0}/s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_are_rounded() {
+        assert_eq!(rate(448.9901), "449/s");
+        assert_eq!(rate(0.26), "0.3/s");
     }
 }

@@ -7,7 +7,7 @@ use crate::live_lines;
 use crate::output::Output;
 use control::{Client, Opened};
 use serde_json::Value;
-use std::io::IsTerminal;
+use terminal::live::can_draw;
 
 /// Number of logged requests: in a single print, and at most on a screen.
 const REQUESTS: (usize, usize) = (10, 200);
@@ -25,7 +25,7 @@ pub fn top(arguments: &StoreTop, out: &mut Output) -> CommandResult {
         }
     };
     let first = client.status()?;
-    if arguments.once || out.is_json() || !std::io::stdout().is_terminal() {
+    if arguments.once || out.is_json() || !can_draw() {
         for line in status::lines(&first, REQUESTS.0)? {
             out.line(format_args!("{line}"))?;
         }

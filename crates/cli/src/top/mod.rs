@@ -8,8 +8,8 @@ use crate::drive_file;
 use crate::errors::CommandResult;
 use crate::local_file;
 use crate::output::Output;
+use ::terminal::live::can_draw;
 use control::Client;
-use std::io::IsTerminal;
 
 /// Shows the drive, once or until the user leaves.
 pub fn run(arguments: &FsTop, out: &mut Output) -> CommandResult {
@@ -25,7 +25,7 @@ pub fn run(arguments: &FsTop, out: &mut Output) -> CommandResult {
         ))?;
         return out.value(&first);
     }
-    if arguments.once || out.is_json() || !std::io::stdout().is_terminal() {
+    if arguments.once || out.is_json() || !can_draw() {
         plain::print(&first, out)?;
         return out.value(&first);
     }
