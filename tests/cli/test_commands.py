@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import time
@@ -219,6 +220,31 @@ def test_a_mistake_is_one_line_of_json(zonestore, wrong):
     error = json.loads(outcome.err)["error"]
     assert error["exit_code"] == 2 and error["hint"] == "--help explains"
     assert "Usage" not in error["message"] and "For more information" not in error["message"]
+
+
+def test_of_two_drives_the_one_without_a_store_is_named(zonestore, store, tmp_path):
+    other = tmp_path / "my drive's.zoned"
+    zonestore("drive", "create", other, "--profile", "test-small", "--size", "128MiB")
+    zonestore("store", "backup", store, "--to", "whole.tar")
+    # As a shell takes it.
+    word = "'" + str(other).replace("'", "'\\''") + "'"
+    assert shlex.split(word) == [str(other)]
+    for command in (
+        ("salvage", store, "--to", other),
+        ("backup", store, "--to", other),
+        ("backup", other, "--to", "more.tar"),
+        ("restore", "whole.tar", "--to", other),
+        ("import", other, "whole.tar"),
+        ("ls", other),
+    ):
+        failed = zonestore.try_("store", *command).failed(7)
+        assert f"{other}: the drive holds no object store" in failed, (command, failed)
+        assert f"zonestore store mkfs {word}" in failed, (command, failed)
+
+
+def test_a_drive_that_exists_is_described_behind_its_name(zonestore, drive):
+    refused = zonestore.try_("drive", "create", drive, "--size", "2GiB").failed(8)
+    assert f"{drive}: exists already and is left as it is: an empty zoned drive" in refused, refused
 
 
 def test_a_terminal_that_can_only_print_gets_lines(zonestore, store):

@@ -9,7 +9,7 @@ use daemon::settings::{self, SECTIONS, Settings, SettingsError};
 use serde_json::json;
 use std::io;
 use std::path::Path;
-use terminal::count;
+use terminal::{count, shell_word};
 
 /// Runs one of the commands.
 pub fn run(command: &ConfigCommand, out: &mut Output) -> CommandResult {
@@ -62,7 +62,8 @@ fn check(path: &Path, out: &mut Output) -> CommandResult {
     let lacks = match plan.serve.drive {
         Some(_) => String::new(),
         None => format!(
-            "; it names no drive, so one has to be named beside it: zonestore serve DRIVE --config {path_shown}"
+            "; it names no drive, so one has to be named beside it: zonestore serve DRIVE --config {}",
+            shell_word(path)
         ),
     };
     let keys = count(keys.len() as u64, "key");
@@ -104,7 +105,7 @@ impl From<FileError> for CommandError {
             FileError::Unread { path, source } => Self::file(path, source)
                 .hint("paths in a configuration begin in its folder; whoever serves has to be able to read them"),
             FileError::Readable { path, .. } => {
-                Self::new(Exit::Refused, &error).hint(format_args!("chmod 600 {}", path.display()))
+                Self::new(Exit::Refused, &error).hint(format_args!("chmod 600 {}", shell_word(path)))
             }
         }
     }

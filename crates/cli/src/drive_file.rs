@@ -11,6 +11,7 @@ use drive_model::AnyProfile;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
+use terminal::shell_word;
 use zone::Geometry;
 
 /// Opens a drive for reading and writing, exclusively.
@@ -37,10 +38,9 @@ pub fn create(path: &Path, shape: &NewDrive) -> CommandResult<FileDrive> {
     FileDrive::create(path, &geometry(&shape)?, shape.profile()).map_err(|error| match error {
         FileDriveError::Exists { .. } => {
             let made = CommandError::from(error);
-            match occupant::describe(path) {
-                Some(what) => made.context(format_args!("it is {what}")),
-                None => made,
-            }
+            let what = occupant::describe(path).map(|what| format!(": {what}"));
+            let message = made.message + &what.unwrap_or_default();
+            CommandError { message, ..made }
         }
         error => error.into(),
     })
@@ -117,10 +117,10 @@ pub fn check_kind(path: &Path) -> CommandResult {
             if metadata.is_dir()
                 && let Some(drive) = smrfs::drive_at(path) =>
         {
-            let (shown, drive) = (path.display(), drive.display());
+            let (shown, drive, word) = (path.display(), drive.display(), shell_word(path));
             fail!(
                 Usage, "{shown}: a directory; {drive} is the drive that is mounted here";
-                "`zonestore smrfs df|top {shown}` look at it as it is; behind `zonestore smrfs unmount {shown}`, name the drive"
+                "`zonestore smrfs df|top {word}` look at it as it is; behind `zonestore smrfs unmount {word}`, name the drive"
             )
         }
         Ok(metadata) if !metadata.is_file() && !device::is_host_device(path) => {

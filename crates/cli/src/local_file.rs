@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use terminal::{WholeFile, ending_signals, human};
+use terminal::{WholeFile, ending_signals, human, shell_word};
 
 /// Whether standard input and standard output were closed when this process began. Rust's runtime opens `/dev/null` in
 /// their places before `main`: an object would be empty, or its data taken and not kept.
@@ -56,7 +56,7 @@ pub fn source(path: &Path) -> CommandResult<(Box<dyn Read>, Option<u64>)> {
         let shown = path.display();
         return fail!(
             Usage, "{shown}: a directory; one file at a time is stored";
-            "tar c {shown} packs it into one; - takes standard input"
+            "tar c {} packs it into one; - takes standard input", shell_word(path)
         );
     }
     let size = metadata.is_file().then_some(metadata.len());
@@ -118,6 +118,14 @@ pub fn new_archive(path: &Path, force: bool) -> CommandResult<Option<WholeFile>>
     Ok(Some(file))
 }
 
+/// Creates a file for the end of long work that no signal interrupts: a signal ends the process, and no partial file
+/// is left.
+pub fn create_for_later(path: &Path) -> CommandResult<WholeFile> {
+    let file = create(path)?;
+    remove_at_signals(&file)?;
+    Ok(file)
+}
+
 /// Removes a partial file if a signal ends this process. Once the file has its name, there is nothing to remove.
 fn remove_at_signals(file: &WholeFile) -> io::Result<()> {
     let Some(partial) = file.partial().map(Path::to_owned) else {
@@ -138,9 +146,7 @@ pub fn destination(path: &Path) -> CommandResult<Option<WholeFile>> {
     if path == Path::new("-") {
         return standard_output();
     }
-    let file = create(path)?;
-    remove_at_signals(&file)?;
-    Ok(Some(file))
+    create_for_later(path).map(Some)
 }
 
 /// The destination of bytes: the file, or standard output.
@@ -189,6 +195,8 @@ mod tests {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
+        // Kept open: at its end, the process would end by itself.
+        let _stdin = process.stdin.take();
         let said = io::BufReader::new(process.stderr.take().unwrap());
         let mut lines = said.lines().map(Result::unwrap);
         assert!(lines.any(|line| line.ends_with("ready")));

@@ -8,6 +8,7 @@ use device::{Drive, ZonedDevice};
 use drive_model::StateFile;
 use inspect::Content;
 use std::path::Path;
+use terminal::shell_word;
 
 /// Describes a drive or saved model at `path`; `None` for everything else, and if nothing is there.
 pub fn describe(path: &Path) -> Option<String> {
@@ -56,7 +57,7 @@ pub fn wanted(command: &Command) -> &'static [Content] {
 
 /// The commands that inspect and use a kind of contents.
 fn commands(content: &Content, drive: &Path) -> Option<String> {
-    let drive = drive.display();
+    let drive = shell_word(drive);
     Some(match content {
         Content::Store => format!("`zonestore store ls|df|fsck {drive}` look at it"),
         Content::BlueFs => format!(
@@ -79,7 +80,7 @@ pub fn explain(error: CommandError, wanted: &[Content], path: &Path) -> CommandE
     if error.exit == Exit::Busy
         && let Some(directory) = smrfs::mounted_at(path)
     {
-        let at = directory.display();
+        let at = shell_word(&directory);
         return error.hint(format_args!(
             "it is mounted at {at}: `zonestore smrfs top {at}` looks at it, `zonestore smrfs unmount {at}` ends that"
         ));

@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use terminal::{LogFile, Size};
+use terminal::{LogFile, Size, shell_word};
 use zone::Geometry;
 
 /// Default address to listen at.
@@ -101,7 +101,8 @@ fn check_drive(drive: Option<&Path>, creates: bool, shape: &NewDrive) -> Command
                         .context(format_args!("{shown}: {}", content.words()));
                     Err(match content {
                         Content::Empty => error.hint(format_args!(
-                            "make a store: zonestore store mkfs {shown}, or give --create"
+                            "make a store: zonestore store mkfs {}, or give --create",
+                            shell_word(path)
                         )),
                         _ => error.hint("take another drive: this one is not touched"),
                     })

@@ -21,7 +21,7 @@ pub use host::{check_address, check_host};
 pub use interrupt::{Interrupt, ending_signals};
 pub use log::{Apart, LogFiles, Logging, Observer, log};
 pub use log_file::LogFile;
-pub use output::{Output, OutputError, printable};
+pub use output::{Output, OutputError, printable, shell_word};
 pub use progress::Progress;
 pub use question::{ask, can_ask};
 pub use span::Span;

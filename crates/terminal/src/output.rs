@@ -11,6 +11,8 @@ use std::borrow::Cow;
 use std::fmt::Arguments;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::marker::PhantomData;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 /// Writing to standard output failed.
 #[derive(Debug, thiserror::Error)]
@@ -145,6 +147,12 @@ impl<E: From<OutputError>> Output<E> {
         self.to.write_all(bytes).map_err(failed)
     }
 
+    /// Drops what was printed since the last flush.
+    pub fn discard(&mut self) {
+        let buffer = std::mem::replace(&mut self.to, BufWriter::new(io::stdout()));
+        _ = buffer.into_parts();
+    }
+
     /// Flushes the buffer.
     pub fn flush(&mut self) -> Result<(), E> {
         self.to.flush().map_err(failed)
@@ -217,6 +225,16 @@ fn quoted(name: &[u8]) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
+/// A path as one word of a shell's command line, quoted if it has to be.
+pub fn shell_word(path: &Path) -> String {
+    let word = quoted(path.as_os_str().as_bytes());
+    let plain = |c: char| c.is_alphanumeric() || "/._-+,:@%=".contains(c);
+    if word.starts_with("$'") || !word.is_empty() && word.chars().all(plain) {
+        return word.into_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -225,6 +243,18 @@ mod tests {
     fn text_for_a_terminal_moves_no_cursor() {
         assert_eq!(printable("/a\u{1b}[2J\n  b\tc"), "/a\\u{1b}[2J\n  b\\tc");
         assert_eq!(printable("naïve: ok\n"), "naïve: ok\n");
+    }
+
+    #[test]
+    fn paths_are_words_of_a_shell() {
+        for (path, word) in [
+            ("/dev/sda", "/dev/sda"),
+            ("no dir", "'no dir'"),
+            ("my d'r$x.zoned", r"'my d'\''r$x.zoned'"),
+            ("a\nb", r"$'a\nb'"),
+        ] {
+            assert_eq!(shell_word(Path::new(path)), word);
+        }
     }
 
     #[test]

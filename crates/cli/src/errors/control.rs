@@ -4,6 +4,7 @@ use super::{CommandError, Exit};
 use control::api::{DAEMON, Kind};
 use control::{ClientError, OpenError, ServerError, ViewError};
 use std::io;
+use terminal::shell_word;
 
 impl From<OpenError> for CommandError {
     fn from(error: OpenError) -> Self {
@@ -72,7 +73,7 @@ impl From<ClientError> for CommandError {
             E::PermissionDenied { .. } => Busy,
                 "the drive is being served: run this command as the user who serves it";
             E::NotAServer { socket } => Busy,
-                format!("the drive is in use; `fuser {}` names who has it", socket.display());
+                format!("the drive is in use; `fuser {}` names who has it", shell_word(socket));
             E::UnknownVersion { program_version, pid, .. } => Failed, format!(
                 "use the zonestore that serves the drive (version {program_version}, pid {pid}), or start \
                  the server again with this one"

@@ -6,6 +6,7 @@ use device::{DriveError, FileDriveError, HostDriveError};
 use inspect::LookError;
 use skylight::target::host::HostError;
 use std::io;
+use terminal::shell_word;
 use zone::{GeometryError, ZoneError};
 
 /// Implements `From` for errors that wrap one of several other errors.
@@ -69,7 +70,7 @@ impl From<FileDriveError> for CommandError {
             E::Unsynced { ref source, .. } => return of_unsynced(&error, source),
             error => error,
         };
-        let at = |path: &std::path::Path| path.display().to_string();
+        let at = |path: &std::path::Path| shell_word(path);
         sorted! { error:
             E::Missing { .. } => NotFound, "make one: zonestore drive create PATH --size 64GiB";
             E::Exists { .. } => Refused, "nothing was written to it; choose another path";
@@ -119,7 +120,9 @@ impl From<HostDriveError> for CommandError {
             E::NotZoned { .. } | E::Shape { .. } | E::Geometry { .. } => Refused,
                 "nothing was written to it; `lsblk -z` lists the zoned drives";
             E::InUse { path } => Busy,
-                format!("stop the other program; `fuser {}` names it", path.display());
+                format!("stop the other program; `fuser {}` names it", shell_word(path));
+            E::Permission { .. } if rustix::process::geteuid().is_root() => Failed,
+                "root may not either: this container, unit or jail was not given the device";
             E::Permission { .. } => Failed, "run as a user who may write to the device, such as root";
             E::Io { .. } => Failed;
         }

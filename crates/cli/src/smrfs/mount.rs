@@ -17,6 +17,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
+use terminal::shell_word;
 
 /// Mounts in this process.
 pub fn mount(arguments: &SmrfsMount, out: &mut Output) -> CommandResult {
@@ -30,7 +31,7 @@ pub fn mount(arguments: &SmrfsMount, out: &mut Output) -> CommandResult {
     };
     let shown = directory.display();
     check_directory(directory).map_err(|error| match error.exit {
-        Exit::NotFound => error.hint(format_args!("mkdir {shown} makes one")),
+        Exit::NotFound => error.hint(format_args!("mkdir {} makes one", shell_word(directory))),
         _ => error,
     })?;
     let directory = &directory.canonicalize()?;

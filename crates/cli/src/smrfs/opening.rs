@@ -11,6 +11,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use terminal::shell_word;
 
 /// Pause between two attempts to open a drive that an ending mount still has.
 const BETWEEN_TRIES: Duration = Duration::from_millis(20);
@@ -55,7 +56,7 @@ pub fn is_left(error: &io::Error) -> bool {
 
 /// Checks that a directory exists. A mount whose process has ended cannot be used.
 pub fn check_directory(directory: &Path) -> CommandResult {
-    let shown = directory.display();
+    let (shown, word) = (directory.display(), shell_word(directory));
     // The kernel answers attributes from its cache, but asks the process for the free space.
     let asked = || Ok(rustix::fs::statvfs(directory)?);
     match std::fs::metadata(directory).and_then(|found| asked().map(|_| found)) {
@@ -65,7 +66,7 @@ pub fn check_directory(directory: &Path) -> CommandResult {
         }
         Err(error) if is_left(&error) => fail!(
             Failed, "{shown}: a file system was mounted here, and its process has ended";
-            "`umount -l {shown}` takes it away (`fusermount3 -uz {shown}` if you are not root); then mount the drive again"
+            "`umount -l {word}` takes it away (`fusermount3 -uz {word}` if you are not root); then mount the drive again"
         ),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             fail!(NotFound, "{shown}: no directory")
@@ -79,7 +80,8 @@ pub fn not_mounted<T>(directory: &Path) -> CommandResult<T> {
     let shown = directory.display();
     fail!(
         NotFound, "{shown}: no file system of smrfs is mounted here";
-        "`findmnt -t fuse.smrfs` lists those that are, and `zonestore smrfs mount DRIVE {shown}` mounts one"
+        "`findmnt -t fuse.smrfs` lists those that are, and `zonestore smrfs mount DRIVE {}` mounts one",
+        shell_word(directory)
     )
 }
 

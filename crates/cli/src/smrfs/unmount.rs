@@ -8,10 +8,11 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::process::Command;
+use terminal::shell_word;
 
 /// `smrfs unmount`.
 pub fn unmount(directory: &Path, out: &mut Output) -> CommandResult {
-    let shown = directory.display();
+    let (shown, word) = (directory.display(), shell_word(directory));
     check_directory(directory)?;
     let canonical = directory.canonicalize();
     let canonical = canonical.map_err(|error| CommandError::file(directory, &error))?;
@@ -22,8 +23,8 @@ pub fn unmount(directory: &Path, out: &mut Output) -> CommandResult {
     let synced = File::open(&canonical).and_then(|root| root.sync_all());
     synced.map_err(|error| {
         CommandError::file(directory, &error).hint(format_args!(
-            "it stays mounted, for what was written last is not on the drive; `umount -i {shown}` \
-             (`fusermount3 -u {shown}` if you are not root) gives that up"
+            "it stays mounted, for what was written last is not on the drive; `umount -i {word}` \
+             (`fusermount3 -u {word}` if you are not root) gives that up"
         ))
     })?;
     leave(&canonical).map_err(|error| {
@@ -31,8 +32,8 @@ pub fn unmount(directory: &Path, out: &mut Output) -> CommandResult {
         match error.kind() {
             // `fusermount3` prints the reason, and returns only that it failed.
             io::ErrorKind::ResourceBusy | io::ErrorKind::Other => made.hint(format_args!(
-                "`fuser -vm {shown}` names who has files or directories open in it; `umount -l {shown}` \
-                 (`fusermount3 -uz {shown}` if you are not root) takes it away now, and it ends with the last of them"
+                "`fuser -vm {word}` names who has files or directories open in it; `umount -l {word}` \
+                 (`fusermount3 -uz {word}` if you are not root) takes it away now, and it ends with the last of them"
             )),
             _ => made,
         }

@@ -9,7 +9,7 @@ use crate::question::confirm;
 use std::path::Path;
 use std::sync::Arc;
 use store::{FsckReport, GivenUp, RepairReport, Store};
-use terminal::{Progress, count, human};
+use terminal::{Progress, count, human, shell_word};
 
 /// `store fsck`.
 pub fn fsck(arguments: &StoreFsck, out: &mut Output) -> CommandResult {
@@ -46,20 +46,20 @@ pub fn fsck(arguments: &StoreFsck, out: &mut Output) -> CommandResult {
                 write_down(path, arguments.deep);
                 error.hint(format_args!(
                     "`zonestore store health {}` says what is lost; {}",
-                    path.display(), others(&report)
+                    shell_word(path), others(&report)
                 ))
             }
             // No other command can open the store before this repair.
             false if report.errors.keys().any(|kind| kind == DAMAGED_FILE_SYSTEM) => error.hint(format_args!(
                 "keep a copy of the drive; `zonestore fs fsck {path} --repair` gives up what the metadata lack, and \
                  `zonestore store fsck {path} --repair` then puts records in order",
-                path = path.display()
+                path = shell_word(path)
             )),
             // A check changes nothing.
             false => error.hint(format_args!(
                 "keep a copy of the drive; `zonestore store fsck {path} --repair` puts records in order, and \
                  `zonestore store scrub {path} --deep` writes down for `store health` what is damaged for good; {}",
-                others(&report), path = path.display()
+                others(&report), path = shell_word(path)
             )),
         });
     }
@@ -68,7 +68,7 @@ pub fn fsck(arguments: &StoreFsck, out: &mut Output) -> CommandResult {
         write_down(path, arguments.deep);
         return fail!(Damaged, "{}: metadata is damaged in all copies", path.display();
             "`zonestore store health {}` names it: copy out what can be read, then salvage the store or make a new one",
-            path.display());
+            shell_word(path));
     }
     let given_up = repaired.given_up.len();
     if given_up > 0 {

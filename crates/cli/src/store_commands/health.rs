@@ -6,6 +6,7 @@ use crate::output::Output;
 use control::StoreView;
 use serde_json::json;
 use std::path::Path;
+use terminal::shell_word;
 
 /// `store health`.
 pub fn health(path: &Path, out: &mut Output) -> CommandResult {
@@ -40,7 +41,7 @@ pub fn health(path: &Path, out: &mut Output) -> CommandResult {
         return Ok(());
     }
     if !health.metadata.is_empty() {
-        let drive = path.display();
+        let drive = shell_word(path);
         return fail!(
             AtRisk, "{}: {}", path.display(), health.summary();
             "keep a copy of the drive, or of what can still be read; `zonestore store fsck {drive} --repair` puts records in \

@@ -26,6 +26,7 @@ use runtime::Runtime;
 use std::path::Path;
 use std::sync::Arc;
 use store::{Made, MkfsOptions, MountOptions, Store};
+use terminal::shell_word;
 
 /// Runs `zonestore store …`.
 pub fn run(command: StoreCommand, out: &mut Output) -> CommandResult {
@@ -145,7 +146,22 @@ fn mounted<T>(
     access: Access,
     work: impl FnOnce(&Store) -> CommandResult<T>,
 ) -> CommandResult<T> {
-    Store::mount(Arc::new(drive), options(access))?.used_for(work)
+    let path = drive.path().to_owned();
+    // A command may have two drives, so its error says which.
+    let store = Store::mount(Arc::new(drive), options(access)).map_err(|error| {
+        let is_missing = matches!(error, store::Error::NotFormatted);
+        let made = CommandError::from(error).context(path.display());
+        match is_missing {
+            true => made.hint(make_one(&path)),
+            false => made,
+        }
+    })?;
+    store.used_for(work)
+}
+
+/// The hint for a drive without a store.
+pub fn make_one(drive: &Path) -> String {
+    format!("make a store: zonestore store mkfs {}", shell_word(drive))
 }
 
 /// Mount options for a single command, which decides itself when to clean.

@@ -13,7 +13,7 @@ use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 use store::{InPlaceOptions, Lost, Plan, Salvage, SalvageOptions, SalvageReport, Store};
-use terminal::{Progress, human};
+use terminal::{Progress, human, shell_word};
 
 /// `store salvage`.
 pub fn salvage(arguments: &StoreSalvage, out: &mut Output) -> CommandResult {
@@ -130,7 +130,7 @@ fn in_place(arguments: &StoreSalvage, out: &mut Output) -> CommandResult<(Salvag
         out.line(format_args!("{line}"))?;
     }
     let untouched = |error: store::Error| {
-        let drive = arguments.drive.display();
+        let drive = shell_word(&arguments.drive);
         CommandError::from(error).hint(format_args!(
             "the objects' data are where they were: zonestore store salvage {drive} --to OTHER copies them"
         ))
@@ -180,7 +180,7 @@ fn in_place(arguments: &StoreSalvage, out: &mut Output) -> CommandResult<(Salvag
     }
     out.line(format_args!(
         "the store is made anew; `zonestore store fsck {} --deep` looks at all of it",
-        arguments.drive.display()
+        shell_word(&arguments.drive)
     ))?;
     Ok((done, plan))
 }

@@ -10,7 +10,7 @@ use control::{Client, Opened};
 use std::path::Path;
 use std::time::Duration;
 use store::{ScrubStatus, Store};
-use terminal::{Interrupt, Progress, count};
+use terminal::{Interrupt, Progress, count, shell_word};
 
 /// Interval between two progress queries to the server.
 const ASK: Duration = Duration::from_millis(300);
@@ -125,6 +125,6 @@ fn judged(path: &Path, status: &ScrubStatus) -> CommandResult {
     }
     fail!(
         Damaged, "{}: {}", path.display(), found.join(", ");
-        "`zonestore store health {}` says what that is, and which objects have lost what", path.display()
+        "`zonestore store health {}` says what that is, and which objects have lost what", shell_word(path)
     )
 }

@@ -17,7 +17,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use terminal::{count, human};
+use terminal::{count, human, shell_word};
 use zea::garbage::{Census, newest};
 use zea::{Checked, Instance, Options, Placed, Sequence, check};
 use zeafs::Examined;
@@ -170,7 +170,7 @@ fn instances(drive: Drive) -> CommandResult<(Vec<Instance>, Vec<Refused>)> {
     }
     if found.is_empty() && refused.is_empty() && !is_file_system {
         let shown = path.display();
-        return fail!(NotFormatted, "{shown}: no zone of it is an extent allocator"; "zonestore zea mkfs {shown}");
+        return fail!(NotFormatted, "{shown}: no zone of it is an extent allocator"; "zonestore zea mkfs {}", shell_word(&path));
     }
     Ok((found, refused))
 }

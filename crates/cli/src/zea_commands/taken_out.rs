@@ -11,7 +11,7 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::Path;
-use terminal::{Progress, count, human};
+use terminal::{Progress, count, human, shell_word};
 use zeafs::{Examined, ExaminedFile};
 
 /// Bytes of one read.
@@ -69,7 +69,8 @@ pub fn no_such_file(path: &Path, name: &str) -> CommandError {
         format_args!("{shown}: {name}: no such file"),
     )
     .hint(format_args!(
-        "`zonestore zea ls {shown}` shows what there is"
+        "`zonestore zea ls {}` shows what there is",
+        shell_word(path)
     ))
 }
 
@@ -80,7 +81,7 @@ pub fn get(path: &Path, name: &str, to: &Path, out: &mut Output) -> CommandResul
     let Some(file) = examined.file(name) else {
         return match examined.file(&format!("{name}/")) {
             Some(_) => {
-                fail!(Usage, "{name}: a directory"; "zonestore zea backup {shown} packs a whole file system")
+                fail!(Usage, "{name}: a directory"; "zonestore zea backup {} packs a whole file system", shell_word(path))
             }
             None => Err(no_such_file(path, name)),
         };
