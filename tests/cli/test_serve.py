@@ -200,3 +200,24 @@ def test_what_the_command_line_stored_is_served(zonestore, serve, store, tmp_pat
     s3cmd(f"{client} get s3://mine/o out", tmp_path)
     assert (tmp_path / "out").read_bytes() == b"from the command line"
     assert server.stop() == 0
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_greeting_that_nobody_can_read_ends_no_server(zonestore, store, closed):
+    reader, writer = os.pipe()
+    if closed:
+        os.close(reader)
+    with open("/dev/full", "wb") as full:
+        server = subprocess.Popen(
+            [zonestore.path, "serve", store, "--s3", "127.0.0.1:0"],
+            stdout=writer if closed else full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=zonestore.environment,
+        )
+    for line in server.stderr:
+        if "could not be printed" in line:
+            break
+    zonestore("store", "health", store)
+    server.terminate()
+    assert server.wait(TIMEOUT) == 0, server.stderr.read()

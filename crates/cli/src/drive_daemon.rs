@@ -53,16 +53,18 @@ pub fn run(arguments: &DaemonArguments, out: &mut Output) -> CommandResult {
 fn serve(socket: Socket, drives: &[ServedDrive], out: &mut Output) -> CommandResult {
     let server = DriveServer::new(socket, drives)?;
     server.run(|socket| {
-        for drive in drives {
-            let path = drive.drive.path().display();
-            out.line(format_args!("device {}: {path}", drive.name))?;
-        }
-        let socket = socket.display().to_string();
-        out.line(format_args!("ZoneStore listens at {socket}"))?;
-        out.line(format_args!("Ctrl-C stops."))?;
-        let names: Vec<&String> = drives.iter().map(|drive| &drive.name).collect();
-        out.value(&json!({"socket": socket, "devices": names}))?;
-        out.flush()
+        serve::greet(out, |out| {
+            for drive in drives {
+                let path = drive.drive.path().display();
+                out.line(format_args!("device {}: {path}", drive.name))?;
+            }
+            let socket = socket.display().to_string();
+            out.line(format_args!("ZoneStore listens at {socket}"))?;
+            out.line(format_args!("Ctrl-C stops."))?;
+            let names: Vec<&String> = drives.iter().map(|drive| &drive.name).collect();
+            out.value(&json!({"socket": socket, "devices": names}))
+        });
+        Ok(())
     })
 }
 

@@ -339,9 +339,7 @@ pub fn mount(
             Ok(Store::mount(drive, options)?)
         }
         Err(error @ store::Error::NotFormatted) => {
-            let path = path.display();
-            let hint = format_args!("make a store: zonestore store mkfs {path}");
-            Err(CommandError::from(error).hint(hint))
+            Err(CommandError::from(error).hint(store_commands::make_one(path)))
         }
         mounted => Ok(mounted?),
     }
@@ -352,6 +350,14 @@ fn said<T: Clone + Default>(value: &Option<Parsed<T>>) -> T {
     value
         .as_ref()
         .map_or_else(T::default, |value| value.value.clone())
+}
+
+/// Prints the greeting of a server. If nobody can read it, the server serves nevertheless.
+pub fn greet(out: &mut Output, greeting: impl FnOnce(&mut Output) -> CommandResult) {
+    if let Err(error) = greeting(out).and_then(|()| out.flush()) {
+        out.discard();
+        tracing::warn!(%error, "the greeting could not be printed");
+    }
 }
 
 /// Prints the endpoint, the location of the keys, and example commands.
@@ -365,30 +371,32 @@ fn announce(
 ) -> CommandResult {
     let client = keys.client(address, has_tls)?;
     let scheme = if has_tls { "https" } else { "http" };
-    out.line(format_args!(
-        "ZoneStore serves {} at {scheme}://{address}",
-        drive.display()
-    ))?;
-    // Secrets do not go to logs: they are printed only on a terminal.
-    for line in keys.in_words(&client, std::io::stdout().is_terminal()) {
-        out.line(format_args!("{line}"))?;
-    }
-    if has_page {
-        let address = daemon::reachable(address);
+    greet(out, |out| {
         out.line(format_args!(
-            "What it does is shown at {scheme}://{address}/-/ (docs/status-page.md)"
+            "ZoneStore serves {} at {scheme}://{address}",
+            drive.display()
         ))?;
-    }
-    out.line(format_args!("Ctrl-C stops."))?;
-    let file = match &keys.source {
-        Source::File { path, .. } => Some(path.display().to_string()),
-        Source::Environment | Source::Configuration { .. } => None,
-    };
-    out.value(&json!({
-        "endpoint": format!("{scheme}://{address}"), "drive": drive.display().to_string(), "keys_file": file,
-        "access_key": keys.access_key,
-    }))?;
-    out.flush()
+        // Secrets do not go to logs: they are printed only on a terminal.
+        for line in keys.in_words(&client, std::io::stdout().is_terminal()) {
+            out.line(format_args!("{line}"))?;
+        }
+        if has_page {
+            let address = daemon::reachable(address);
+            out.line(format_args!(
+                "What it does is shown at {scheme}://{address}/-/ (docs/status-page.md)"
+            ))?;
+        }
+        out.line(format_args!("Ctrl-C stops."))?;
+        let file = match &keys.source {
+            Source::File { path, .. } => Some(path.display().to_string()),
+            Source::Environment | Source::Configuration { .. } => None,
+        };
+        out.value(&json!({
+            "endpoint": format!("{scheme}://{address}"), "drive": drive.display().to_string(), "keys_file": file,
+            "access_key": keys.access_key,
+        }))
+    });
+    Ok(())
 }
 
 impl From<KeysError> for CommandError {
