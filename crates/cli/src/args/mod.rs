@@ -71,7 +71,7 @@ use terminal::{Size, joined};
     arg_required_else_help = true
 )]
 pub struct Arguments {
-    /// Print one JSON value on standard output instead of text for people
+    /// Print one JSON value on standard output instead of text for people; `store dump` prints one for each line
     #[arg(long, global = true, help_heading = "Output")]
     pub json: bool,
 
