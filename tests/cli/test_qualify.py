@@ -29,6 +29,15 @@ def test_a_drive_is_tried_and_the_report_says_what_was_found(zonestore, drive, t
     zonestore("store", "mkfs", drive, "--force")
 
 
+def test_a_report_that_is_interrupted_leaves_no_file(zonestore, drive, tmp_path):
+    process = zonestore.start("drive", "qualify", drive, "--yes-erase", "--report", "q.md", "--most-time", "60s")
+    while process.poll() is None and not list(tmp_path.glob("q.md.*")):
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    process.wait()
+    assert process.returncode == -signal.SIGINT and os.listdir(tmp_path) == ["d.zoned"]
+
+
 def test_few_active_zones_are_said(zonestore, tmp_path):
     path = tmp_path / "few.zoned"
     zonestore("drive", "create", path, "--size", "64MiB", "--zone-size", "2MiB", "--max-active", "5", "--max-open", "5")
@@ -66,7 +75,7 @@ def test_what_was_flushed_is_there_after_a_kill_and_missing_it_is_found(zonestor
     # That has erased what the round had written.
     assert "has not kept" in zonestore.try_(*test, "--check").failed(6)
     outcome = zonestore.try_("drive", "qualify", drive, "--yes-erase", "--power-log", log, "--most-time", "1s", "--zones", "1")
-    assert "at 1 of 2 power cuts" in outcome.text and "should not be trusted" in outcome.failed(1)
+    assert "in 1 of 2 rounds" in outcome.text and "should not be trusted" in outcome.failed(1)
 
 
 def test_a_log_of_something_else_is_refused(zonestore, drive, tmp_path):
@@ -82,6 +91,31 @@ def test_a_log_of_something_else_is_refused(zonestore, drive, tmp_path):
     zonestore("drive", "create", other, "--size", "64MiB", "--zone-size", "2MiB")
     refused = zonestore.try_("drive", "power-test", other, "--log", log, "--check").failed(2)
     assert "another shape" in refused, refused
+
+
+def test_a_round_without_a_cut_is_told_apart(zonestore, drive, tmp_path):
+    log, quick = tmp_path / "power.log", ("--yes-erase", "--most-time", "1s", "--zones", "1")
+    test = ("drive", "power-test", drive, "--log", log)
+    zonestore(*test, "--yes-erase", "--flushes", "3", "--zones", "8")
+    checked = zonestore(*test, "--check").text
+    assert "its power was not cut: " in checked and "all there" in checked, checked
+    assert "its power was not cut: `zonestore" in zonestore("drive", "qualify", drive, "--power-log", log, *quick).text
+
+
+def test_a_log_of_another_drive_accuses_and_clears_none(zonestore, drive, tmp_path):
+    log, other = tmp_path / "power.log", tmp_path / "other.zoned"
+    zonestore("drive", "power-test", drive, "--log", log, "--yes-erase", "--flushes", "3", "--zones", "8")
+    zonestore("drive", "create", other, "--size", "128MiB", "--zone-size", "2MiB", "--conventional", "2", "--max-active", "14", "--max-open", "14")
+    before = log.read_text()
+    assert "of another drive" in zonestore.try_("drive", "power-test", other, "--log", log, "--check").failed(2)
+    assert log.read_text() == before
+    zonestore("drive", "power-test", drive, "--log", log, "--check")
+    refused = zonestore.try_("drive", "qualify", other, "--yes-erase", "--power-log", log, "--zones", "1").failed(2)
+    assert "of another drive" in refused, refused
+    assert "of another drive" in zonestore.try_("drive", "power-test", other, "--log", log, "--yes-erase").failed(2)
+    # Before rounds named their drives.
+    log.write_text('round {"version":1,"seed":5}\n')
+    assert "of version 1" in zonestore.try_("drive", "power-test", drive, "--log", log, "--check").failed(2)
 
 
 def test_flushes_can_be_noted_on_another_machine(zonestore, drive, tmp_path):

@@ -6,13 +6,14 @@ use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, fail};
 use crate::local_file;
 use crate::output::{Output, tell};
-use device::ZonedDevice;
+use device::{Drive, ZonedDevice};
 use device_qualify::power::{self, Kept, LogError, Round, Rounds};
 use runtime::Runtime;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Seek, SeekFrom, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
-use terminal::{Interrupt, Progress};
+use terminal::{Interrupt, Progress, shell_word};
 use zone::ZoneError;
 
 /// Writes a round, or checks the last one.
@@ -24,23 +25,64 @@ pub fn run(arguments: &DrivePowerTest, out: &mut Output) -> CommandResult {
     write(arguments, out)
 }
 
-/// Results of the checks in a log.
-pub fn checked(log: &Path) -> CommandResult<Vec<Kept>> {
-    let rounds = read(log)?.rounds.into_iter();
+/// Results of the checks in a log, all of this drive.
+pub fn checked(log: &Path, drive: &Drive) -> CommandResult<Vec<Kept>> {
+    let rounds = read(log)?;
+    check_drive(&rounds, log, drive)?;
+    let rounds = rounds.rounds.into_iter();
     let kept: Vec<Kept> = rounds.filter_map(|round| round.kept).collect();
     if kept.is_empty() {
         return fail!(
             NotFound, "{}: no round of it was checked", log.display();
-            "zonestore drive power-test DRIVE --log {} --check", log.display()
+            "zonestore drive power-test DRIVE --log {} --check", shell_word(log)
         );
     }
     Ok(kept)
+}
+
+/// Refuses a log of another drive.
+fn check_drive(rounds: &Rounds, log: &Path, drive: &Drive) -> CommandResult {
+    let name = name(drive);
+    let mut rounds = rounds.rounds.iter();
+    let fits = rounds.try_for_each(|one| one.round.fits(drive.geometry(), name.as_deref()));
+    fits.or_else(|error| {
+        let (shown, log) = (drive.path().display(), log.display());
+        fail!(Usage, "{shown}, {log}: {error}"; "name the drive that was written to, or another log")
+    })
+}
+
+/// The name that a drive has wherever it is attached: the UUID of a file, and of a device its identifier or serial number.
+fn name(drive: &Drive) -> Option<String> {
+    if let Some(file) = drive.as_file() {
+        return Some(file.uuid().to_string());
+    }
+    let device = std::fs::metadata(drive.path()).ok()?;
+    let kind = match device.file_type().is_block_device() {
+        true => "block",
+        false => "char",
+    };
+    let (major, minor) = (
+        rustix::fs::major(device.rdev()),
+        rustix::fs::minor(device.rdev()),
+    );
+    let folder = Path::new("/sys/dev").join(format!("{kind}/{major}:{minor}"));
+    ["wwid", "device/wwid", "device/serial"]
+        .iter()
+        .find_map(|file| {
+            let text = std::fs::read_to_string(folder.join(file)).ok()?;
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            (!text.is_empty()).then_some(text)
+        })
 }
 
 fn read(log: &Path) -> CommandResult<Rounds> {
     let file = File::open(log).map_err(|error| CommandError::file(log, &error))?;
     Rounds::read(BufReader::new(file)).or_else(|error| match error {
         LogError::Io(error) => Err(CommandError::file(log, &error)),
+        LogError::Version { .. } => fail!(
+            Usage, "{}: {error}", log.display();
+            "use the program version that wrote it; another --log begins anew"
+        ),
         LogError::Line { .. } | LogError::Empty => fail!(Usage, "{}: {error}", log.display()),
     })
 }
@@ -57,7 +99,7 @@ enum Log {
 
 impl Log {
     /// Opens the log for a new round.
-    fn for_round(path: &Path) -> CommandResult<Self> {
+    fn for_round(path: &Path, drive: &Drive) -> CommandResult<Self> {
         if path == Path::new("-") {
             // Refuses one that is closed.
             local_file::destination(path)?;
@@ -69,6 +111,7 @@ impl Log {
         } else {
             read(path)?
         };
+        check_drive(&rounds, path, drive)?;
         if rounds.rounds.last().is_some_and(|last| last.kept.is_none()) {
             return fail!(
                 Refused, "{}: its last round was not checked", path.display();
@@ -119,12 +162,16 @@ impl From<ZoneError> for Ended {
 }
 
 fn write(arguments: &DrivePowerTest, out: &mut Output) -> CommandResult {
-    let (path, name) = (&arguments.drive, arguments.log.display());
+    let path = &arguments.drive;
     let drive = drive_file::open(path)?;
     let seed = u64::from_le_bytes(Runtime::system().bytes()?);
     let round = Round::new(drive.geometry(), arguments.zones, seed)
         .or_else(|error| fail!(Usage, "{}: {error}", path.display()))?;
-    let mut log = Log::for_round(&arguments.log)?;
+    let round = Round {
+        drive: self::name(&drive),
+        ..round
+    };
+    let mut log = Log::for_round(&arguments.log, &drive)?;
     let round = match log {
         Log::File(_) => round,
         // What reads it may be behind.
@@ -144,7 +191,10 @@ fn write(arguments: &DrivePowerTest, out: &mut Output) -> CommandResult {
     });
     drop(progress);
     let why = match ended {
-        Ok(()) => "ended as asked".to_owned(),
+        Ok(()) => {
+            log.add(Rounds::ENDED).map_err(failed)?;
+            "ended as asked, and the power was not cut".to_owned()
+        }
         Err(Ended::Log(error)) => return Err(failed(error)),
         Err(Ended::Drive(error)) if error.is_caller_mistake() => return Err(error.into()),
         // This is expected: the drive has lost its power.
@@ -155,9 +205,10 @@ fn write(arguments: &DrivePowerTest, out: &mut Output) -> CommandResult {
         return Ok(());
     }
     out.line(format_args!("{why}; {last} flushes were noted"))?;
-    let drive = path.display();
     out.line(format_args!(
-        "when it is back: zonestore drive power-test {drive} --log {name} --check"
+        "when it is back: zonestore drive power-test {} --log {} --check",
+        shell_word(path),
+        shell_word(&arguments.log)
     ))?;
     out.value(&serde_json::json!({ "flushed": last, "ended": why }))
 }
@@ -169,13 +220,12 @@ fn check(arguments: &DrivePowerTest, out: &mut Output) -> CommandResult {
         return fail!(Usage, "{}: no round of the test has begun", log.display());
     };
     let drive = drive_file::open_read_only(path)?;
-    if let Err(error) = last.round.fits(drive.geometry()) {
-        return fail!(Usage, "{}: {error}", path.display(); "name the drive that was written to");
-    }
+    check_drive(&rounds, log, &drive)?;
     let progress = Progress::steps("comparing zones", Some(0));
-    let kept = power::check(&drive, &last.round, last.flushed, &mut |done, all| {
+    let mut kept = power::check(&drive, &last.round, last.flushed, &mut |done, all| {
         progress.set_of(done, all);
     })?;
+    kept.ended_as_asked = last.ended_as_asked;
     drop(progress);
     Log::behind(log, rounds.whole_bytes)
         .and_then(|mut file| file.add(&Rounds::kept(&kept)))

@@ -14,22 +14,22 @@ use runtime::Runtime;
 use std::io::Write;
 use std::sync::Arc;
 use std::time::Duration;
-use terminal::Progress;
+use terminal::{Progress, shell_word};
 
 /// Tests a drive; all data on it is lost.
 pub fn qualify(arguments: &DriveQualify, out: &mut Output) -> CommandResult {
     let path = &arguments.drive;
     conformance::check_erase(path, arguments.yes_erase)?;
+    let drive = Arc::new(drive_file::open(path)?);
     // Before minutes of work, the log is read and the report file created.
     let power = match &arguments.power_log {
-        Some(log) => power_test::checked(log)?,
+        Some(log) => power_test::checked(log, &drive)?,
         None => Vec::new(),
     };
     let report_file = match &arguments.report {
-        Some(name) => Some((name, local_file::create(name)?)),
+        Some(name) => Some((name, local_file::create_for_later(name)?)),
         None => None,
     };
-    let drive = Arc::new(drive_file::open(path)?);
     let geometry = drive.geometry().clone();
     let mut facts = vec![
         ("drive", path.display().to_string()),
@@ -88,7 +88,7 @@ pub fn qualify(arguments: &DriveQualify, out: &mut Output) -> CommandResult {
     if report.is_fit() {
         return out.line(format_args!(
             "zonestore store mkfs {} --force    makes a store on it",
-            path.display()
+            shell_word(path)
         ));
     }
     fail!(

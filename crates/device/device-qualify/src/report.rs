@@ -17,7 +17,7 @@ pub struct Report {
     pub conformance: Conformance,
     /// The measured speeds of commands.
     pub speed: Vec<Measured>,
-    /// The outcomes of the power cuts, one each; empty if none was tried.
+    /// The outcomes of the rounds of the power test; empty if none was tried.
     pub power: Vec<Kept>,
     /// Conclusions for the use of the drive.
     pub remarks: Vec<Remark>,
@@ -76,17 +76,18 @@ pub fn remarks(geometry: &Geometry, conformance: &Conformance, power: &[Kept]) -
         }
         Conformance::Passed { .. } => {}
     }
-    let unsafe_cuts = power.iter().filter(|kept| !kept.is_safe()).count();
-    match power.len() {
-        0 => add(
+    let lossy = power.iter().filter(|kept| !kept.is_safe()).count();
+    if lossy > 0 {
+        let all = power.len();
+        add(
+            true,
+            format!("it lost or changed flushed data in {lossy} of {all} rounds of the power test"),
+        );
+    } else if power.iter().all(|kept| kept.ended_as_asked) {
+        add(
             false,
             "its power was not cut: `zonestore drive power-test` shows whether it keeps what it has flushed".to_owned(),
-        ),
-        all if unsafe_cuts > 0 => add(
-            true,
-            format!("it lost or changed flushed data at {unsafe_cuts} of {all} power cuts"),
-        ),
-        _ => {}
+        );
     }
     if (1..8).contains(&geometry.max_active_zones) {
         let limit = geometry.max_active_zones;
@@ -198,6 +199,9 @@ impl Display for Kept {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
         let (flushed, unflushed) = (mib(self.flushed_bytes), mib(self.unflushed_bytes));
+        if self.ended_as_asked {
+            write!(f, "its power was not cut: ")?;
+        }
         let flushes = zone::count(self.flushed, "flush").replace("flushs", "flushes");
         write!(f, "{flushes}, {flushed:.1} MiB of them still live: ")?;
         match self.is_safe() {

@@ -3,6 +3,7 @@
 use device::power_cut::CrashLimits;
 use device::{MemoryDrive, PowerCut, ZonedDevice};
 use device_qualify::power::{self, Kept, Logged, Round, Rounds, Step};
+use device_qualify::report::{Conformance, remarks};
 use zone::{Geometry, ZoneAddress, ZoneError, ZoneId, ZoneKind};
 
 fn geometry() -> Geometry {
@@ -47,6 +48,15 @@ const fn limits(seed: u64) -> CrashLimits {
 
 fn check(drive: &dyn ZonedDevice, round: &Round, flushed: u64) -> Kept {
     power::check(drive, round, flushed, &mut |_, _| ()).unwrap()
+}
+
+fn logged(round: &Round, flushed: u64) -> Logged {
+    Logged {
+        round: round.clone(),
+        flushed,
+        ended_as_asked: false,
+        kept: None,
+    }
 }
 
 #[test]
@@ -202,14 +212,25 @@ fn a_log_is_read_back_up_to_its_torn_end() {
         }
     }
     let whole = Logged {
-        round: round.clone(),
-        flushed: 2,
         kept: Some(kept),
+        ..logged(&round, 2)
     };
     assert_eq!(Rounds::read(text.as_bytes()).unwrap().rounds, [whole]);
     let skipped = format!("{}{}", Rounds::head(&round), Rounds::flushed(2));
     assert!(Rounds::read(skipped.as_bytes()).is_err());
-    // A lag is in the head; logs of before it was there have none.
+    // Of the lines of a round, one says that nobody cut the power.
+    let ended = format!("{}{}", Rounds::head(&round), Rounds::ENDED);
+    let ended = Rounds::read(ended.as_bytes()).unwrap().rounds.remove(0);
+    let kept = Kept {
+        ended_as_asked: ended.ended_as_asked,
+        ..check(&drive, &round, 0)
+    };
+    let remarks = remarks(&geometry(), &Conformance::Passed { notes: vec![] }, &[kept]);
+    assert!(remarks[0].text.contains("its power was not cut"));
+    let older = "round {\"version\":1,\"seed\":5}\n";
+    let older = Rounds::read(older.as_bytes()).unwrap_err();
+    assert!(older.to_string().contains("of version 1"), "{older}");
+    // A lag is in the head of a round that has one.
     let lagging = round.with_a_lagging_log();
     let read = Rounds::read(Rounds::head(&lagging).as_bytes()).unwrap();
     assert_eq!(read.rounds[0].round, lagging);
@@ -222,10 +243,11 @@ fn a_log_is_read_back_up_to_its_torn_end() {
 #[test]
 fn a_round_of_another_drive_is_refused() {
     let round = Round::new(&geometry(), 8, 5).unwrap();
-    round.fits(&geometry()).unwrap();
+    round.fits(&geometry(), None).unwrap();
+    round.fits(&geometry(), Some("other")).unwrap_err();
     let bad = [
         Round {
-            version: 2,
+            drive: Some("other".to_owned()),
             ..round.clone()
         },
         Round {
@@ -254,7 +276,7 @@ fn a_round_of_another_drive_is_refused() {
         },
     ];
     for bad in bad {
-        assert!(bad.fits(&geometry()).is_err(), "{bad:?}");
+        assert!(bad.fits(&geometry(), None).is_err(), "{bad:?}");
     }
 }
 

@@ -15,6 +15,8 @@ const READ_BLOCKS: u64 = 256;
 pub struct Kept {
     /// Number of the last flush that was logged.
     pub flushed: u64,
+    /// Whether the round ended as asked, as its log says: then no power was cut.
+    pub ended_as_asked: bool,
     /// Bytes that were flushed and not erased since.
     pub flushed_bytes: u64,
     /// Of these, bytes above a write pointer, or in a zone that cannot be read.

@@ -1,8 +1,9 @@
-//! The log of the power test, in text: one line for the head of a round, one for each completed flush, and one
-//! for the outcome of a check.
+//! The log of the power test, in text: one line for the head of a round, one for each completed flush, one if the
+//! round ended as asked, and one for the outcome of a check.
 
 use super::check::Kept;
-use super::round::Round;
+use super::round::{LOG_VERSION, Round};
+use serde::Deserialize;
 use std::io::{self, BufRead};
 use thiserror::Error;
 
@@ -13,6 +14,8 @@ pub struct Logged {
     pub round: Round,
     /// Number of the last flush that completed; 0 if none did.
     pub flushed: u64,
+    /// Whether the round ended as asked, and not by a loss of power.
+    pub ended_as_asked: bool,
     /// The outcome of the check; `None` if there was none yet.
     pub kept: Option<Kept>,
 }
@@ -38,12 +41,27 @@ pub enum LogError {
         /// Its number, from 1.
         line: usize,
     },
+    /// Another version of this program wrote the log.
+    #[error("the log is of version {found}, and this program reads version {LOG_VERSION}")]
+    Version {
+        /// The version in the log.
+        found: u32,
+    },
     /// The log contains no round.
     #[error("the log is empty: no round of the test has begun")]
     Empty,
 }
 
+/// The part of a round's head that all versions have.
+#[derive(Deserialize)]
+struct AnyHead {
+    version: u32,
+}
+
 impl Rounds {
+    /// The line that says that a round ended as asked.
+    pub const ENDED: &str = "ended as asked\n";
+
     /// Reads a log. The last line may be torn, because it was being written when the power went, and is left
     /// out.
     ///
@@ -62,10 +80,15 @@ impl Rounds {
             let bad = || LogError::Line { line };
             let text = std::str::from_utf8(&text).map_err(|_| bad())?.trim_end();
             if let Some(head) = text.strip_prefix("round ") {
+                let AnyHead { version } = serde_json::from_str(head).map_err(|_| bad())?;
+                if version != LOG_VERSION {
+                    return Err(LogError::Version { found: version });
+                }
                 let round = serde_json::from_str(head).map_err(|_| bad())?;
                 rounds.rounds.push(Logged {
                     round,
                     flushed: 0,
+                    ended_as_asked: false,
                     kept: None,
                 });
             } else if let Some(number) = text.strip_prefix("flushed ") {
@@ -75,6 +98,8 @@ impl Rounds {
                     return Err(bad());
                 }
                 round.flushed = number;
+            } else if text == Self::ENDED.trim_end() {
+                rounds.rounds.last_mut().ok_or_else(bad)?.ended_as_asked = true;
             } else if let Some(kept) = text.strip_prefix("kept ") {
                 let kept = serde_json::from_str(kept).map_err(|_| bad())?;
                 rounds.rounds.last_mut().ok_or_else(bad)?.kept = Some(kept);

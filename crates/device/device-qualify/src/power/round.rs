@@ -36,6 +36,8 @@ pub struct Round {
     pub zone_blocks: u64,
     /// Zones of the drive.
     pub zone_count: u32,
+    /// The drive's UUID or serial number; `None` if it has none.
+    pub drive: Option<String>,
     /// The log may lack so many of the last flushes; 0 if each was in it before the next command was sent.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub lag: u64,
@@ -48,7 +50,7 @@ const fn is_zero(number: &u64) -> bool {
 }
 
 /// The version of logs that this program writes.
-pub const LOG_VERSION: u32 = 1;
+pub const LOG_VERSION: u32 = 2;
 
 /// Why a round is not possible on a drive.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -65,17 +67,19 @@ pub enum RoundError {
         /// Zones that the drive has.
         found: u32,
     },
-    /// Another version of this program wrote the log.
-    #[error("the log is of version {found}, and this program reads version {LOG_VERSION}")]
-    Version {
-        /// The version in the log.
-        found: u32,
-    },
     /// The log is of another drive.
+    #[error("the log is of another drive: that is {there}, and this is {here}")]
+    OtherDrive {
+        /// This drive.
+        here: String,
+        /// The drive of the log.
+        there: String,
+    },
+    /// The log is of another drive, which is seen by its geometry.
     #[error(
         "the log is of a drive of another shape: {what} is {here} here, and {there} in the log"
     )]
-    OtherDrive {
+    OtherShape {
         /// The property that differs.
         what: &'static str,
         /// Its value on this drive.
@@ -125,6 +129,7 @@ impl Round {
             block_bytes: geometry.block_size,
             zone_blocks: geometry.zone_capacity / u64::from(geometry.block_size),
             zone_count: geometry.zone_count,
+            drive: None,
             lag: 0,
         };
         let found = geometry.drive_zones() - geometry.conventional_zones;
@@ -136,22 +141,18 @@ impl Round {
 
     /// The same round with a log that is kept elsewhere, and that nobody waits for.
     #[must_use]
-    pub const fn with_a_lagging_log(self) -> Self {
+    pub fn with_a_lagging_log(self) -> Self {
         Self {
             lag: MOST_LAG,
             ..self
         }
     }
 
-    /// Whether this round can have been written to a drive of this geometry.
+    /// Whether this round can have been written to a drive of this geometry and UUID or serial number.
     ///
     /// # Errors
     /// The reason why it cannot.
-    pub fn fits(&self, geometry: &Geometry) -> Result<(), RoundError> {
-        if self.version != LOG_VERSION {
-            let found = self.version;
-            return Err(RoundError::Version { found });
-        }
+    pub fn fits(&self, geometry: &Geometry, drive: Option<&str>) -> Result<(), RoundError> {
         let block = u64::from(geometry.block_size);
         let pairs = [
             (
@@ -173,8 +174,13 @@ impl Round {
         ];
         for (what, here, there) in pairs {
             if here != there {
-                return Err(RoundError::OtherDrive { what, here, there });
+                return Err(RoundError::OtherShape { what, here, there });
             }
+        }
+        if self.drive.as_deref() != drive {
+            let name = |drive: Option<&str>| drive.unwrap_or("one without a serial number").into();
+            let (here, there) = (name(drive), name(self.drive.as_deref()));
+            return Err(RoundError::OtherDrive { here, there });
         }
         let found = geometry.drive_zones() - geometry.conventional_zones;
         let is_sound = (1..=self.zones).contains(&self.streams) && self.zones <= found;
