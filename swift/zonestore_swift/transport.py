@@ -15,6 +15,9 @@ from zonestore_swift.streams import Download, Upload
 
 BUSY_WAITS = (0.05, 0.1, 0.2, 0.4, 0.8)
 
+# While it goes on with a socket, the daemon says so twice a second.
+LEAST_TIMEOUT = 5.0
+
 # A daemon that takes no sockets, of an earlier version, is not asked for so many seconds.
 NO_SOCKETS_FOR = 60.0
 
@@ -32,7 +35,7 @@ class Transport:
         self._lost = lost
         self.pool = Pool(path, connect_timeout, timeout)
         # Connections over which sockets are handed to the daemon, by the drive's call for it.
-        self._handing = collections.defaultdict(lambda: Pool(path, connect_timeout, timeout))
+        self._handing = collections.defaultdict(lambda: Pool(path, connect_timeout, max(timeout, LEAST_TIMEOUT)))
         self._hands_none_until = collections.defaultdict(float)
 
     def call(self, method, target, body=None, repeatable=True, headers=None):

@@ -14,6 +14,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use zone::Geometry;
 
@@ -187,11 +188,13 @@ impl Unfinished {
         &self.path
     }
 
+    /// Only its owner may read it: it will have everybody's data.
     fn create(&self) -> io::Result<LockedFile> {
         let file = OpenOptions::new()
             .read(true)
             .write(true)
             .create_new(true)
+            .mode(0o600)
             .open(&self.path)?;
         // Locked before it gets its name, so that no other process can open it first.
         LockedFile::exclusive(file).map_err(|error| match error {
