@@ -12,6 +12,8 @@ const NUMBER_RUN: u64 = 1 << 16;
 pub(crate) struct Numbers {
     /// The next number, and the end of the run that is reserved on disk.
     state: Mutex<(u64, u64)>,
+    /// Held while a run is reserved, which may have to wait for space. Taken before `state`, which is not held meanwhile.
+    reserving: Mutex<()>,
 }
 
 impl Numbers {
@@ -19,14 +21,14 @@ impl Numbers {
     pub fn new(next: u64) -> Self {
         Self {
             state: Mutex::new((next, next)),
+            reserving: Mutex::default(),
         }
     }
 
     /// Reserves a run with `write`, unless at least half a run is left.
     pub fn reserve(&self, write: impl FnOnce(&Batch) -> Result<()>) -> Result<()> {
-        let mut state = self.state.lock();
-        match state.1 - state.0 < NUMBER_RUN / 2 {
-            true => reserve(&mut state, write),
+        match self.left() < NUMBER_RUN / 2 {
+            true => self.reserve_if_below(NUMBER_RUN / 2, write),
             false => Ok(()),
         }
     }
@@ -34,27 +36,38 @@ impl Numbers {
     /// A new number. The record that reserves a run in `kv` need not be synced: in the log, it precedes any batch that
     /// uses the run's numbers.
     pub fn take(&self, kv: &Kv) -> Result<u64> {
-        let mut state = self.state.lock();
-        let number = state.0;
-        let next = next_number(number, u64::MAX)?;
-        if number == state.1 {
-            reserve(&mut state, |batch| {
-                Ok(kv.write(batch, Durability::Buffered)?)
-            })?;
+        loop {
+            let mut state = self.state.lock();
+            let (number, end) = *state;
+            let next = next_number(number, u64::MAX)?;
+            if number < end {
+                state.0 = next;
+                return Ok(number);
+            }
+            drop(state);
+            self.reserve_if_below(1, |batch| Ok(kv.write(batch, Durability::Buffered)?))?;
         }
-        state.0 = next;
-        Ok(number)
     }
-}
 
-/// Reserves the run from the next number on.
-fn reserve(state: &mut (u64, u64), write: impl FnOnce(&Batch) -> Result<()>) -> Result<()> {
-    let end = state.0.saturating_add(NUMBER_RUN);
-    let mut batch = Batch::default();
-    batch.put(key::SUPER_NEXT_NUMBER, &end.to_le_bytes());
-    write(&batch)?;
-    state.1 = end;
-    Ok(())
+    /// How many numbers are left of the run.
+    fn left(&self) -> u64 {
+        let state = self.state.lock();
+        state.1 - state.0
+    }
+
+    /// Reserves the run from the next number on with `write`, unless so many are left once no other thread reserves one.
+    fn reserve_if_below(&self, left: u64, write: impl FnOnce(&Batch) -> Result<()>) -> Result<()> {
+        let _alone = self.reserving.lock();
+        if self.left() >= left {
+            return Ok(());
+        }
+        let end = self.state.lock().0.saturating_add(NUMBER_RUN);
+        let mut batch = Batch::default();
+        batch.put(key::SUPER_NEXT_NUMBER, &end.to_le_bytes());
+        write(&batch)?;
+        self.state.lock().1 = end;
+        Ok(())
+    }
 }
 
 /// The number after `number`, at most `highest`; [`Error::Invalid`] above that, which only a damaged record can cause.
@@ -67,4 +80,35 @@ pub(crate) fn next_number(number: u64, highest: u64) -> Result<u64> {
         found: number,
         allowed: highest - 1,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    // A failed unwrap is a failed test.
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::test_drive::{drive, mount};
+
+    /// The reservation may wait for space, and a summary takes a number while commits wait for it.
+    #[test]
+    fn numbers_are_taken_while_the_next_run_is_reserved() {
+        let store = mount(&drive());
+        let kv = store.inner.kv().unwrap();
+        let numbers = Numbers::new(7);
+        assert_eq!(numbers.take(&kv).unwrap(), 7);
+        (0..NUMBER_RUN / 2).for_each(|_| _ = numbers.take(&kv).unwrap());
+        let mut reserved = 0;
+        let write = |batch: &Batch| {
+            assert!(numbers.state.try_lock().is_some());
+            reserved += 1;
+            let last = numbers.take(&kv)?;
+            assert_eq!(last, 8 + NUMBER_RUN / 2);
+            Ok(kv.write(batch, Durability::Buffered)?)
+        };
+        numbers.reserve(write).unwrap();
+        assert_eq!(reserved, 1);
+        numbers.reserve(|_| panic!("enough are left")).unwrap();
+        assert_eq!(numbers.take(&kv).unwrap(), 9 + NUMBER_RUN / 2);
+    }
 }
