@@ -111,6 +111,9 @@ impl Waiting {
             let rows = self.in_turn().take(count);
             let rows = rows.map(|(key, row)| (key.as_slice(), row.value.as_deref()));
             let bytes = summary::encode(uuid, number, rows);
+            if bytes.is_none() && self.drop_unfit(count) {
+                continue;
+            }
             let packed = bytes.as_ref().map_or(usize::MAX, Vec::len);
             if packed > size && count > 1 {
                 has_shrunk = true;
@@ -125,17 +128,7 @@ impl Waiting {
                     continue;
                 }
             }
-            let Some(bytes) = bytes else {
-                // No summary holds it, and those behind it must not wait for ever.
-                let (key, batch) = self.in_turn().next().map(|(k, r)| (k.clone(), r.batch))?;
-                self.forget(&key);
-                self.until.miss(batch.unwrap_or(0));
-                tracing::warn!(
-                    bytes = raw,
-                    "a row that fits in no segment summary has no copy"
-                );
-                continue;
-            };
+            let bytes = bytes?;
             let keys: Vec<_> = self.in_turn().take(count + 1).map(|(key, _)| key).collect();
             let mut keys: Vec<_> = keys.into_iter().cloned().collect();
             self.next = keys.split_off(count).pop().unwrap_or_default();
@@ -151,6 +144,25 @@ impl Waiting {
                 is_rest,
             });
         }
+    }
+
+    /// Drops the first of the next `count` rows that no summary holds, so that those beside it do not wait for ever; false
+    /// if there is none.
+    fn drop_unfit(&mut self, count: usize) -> bool {
+        let unfit = self.in_turn().take(count).find(|(key, row)| {
+            let row = (key.as_slice(), row.value.as_deref());
+            summary::encode([0; 16], 0, [row].into_iter()).is_none()
+        });
+        let Some((key, batch)) = unfit.map(|(key, row)| (key.clone(), row.batch)) else {
+            return false;
+        };
+        self.forget(&key);
+        self.until.miss(batch.unwrap_or(0));
+        tracing::warn!(
+            key_bytes = key.len(),
+            "a row that fits in no segment summary has no copy"
+        );
+        true
     }
 
     /// All rows, starting with the one whose turn it is.
@@ -456,10 +468,12 @@ mod tests {
         (0..99).for_each(|n| waiting.put(&name(n), Some(b"row"), Some(1)));
         let too_long = [b"C5".as_slice(), &[b'5'; 1 << 16]].concat();
         waiting.put(&too_long, Some(b"row"), Some(2));
-        let mut found = BTreeSet::new();
+        let (mut found, mut summaries) = (BTreeSet::new(), 0);
         while let Some(taken) = waiting.take(4096, true, [1; 16], 1) {
             found.extend(taken.rows.into_keys());
+            summaries += 1;
         }
+        assert!(summaries < 3, "{summaries}");
         assert_eq!(found, (0..99).map(name).collect());
         assert_eq!((waiting.bytes, waiting.rows.len()), (0, 0));
         assert_eq!(waiting.until.misses(), 1);
