@@ -77,6 +77,10 @@ impl Store {
     }
 
     /// Stops cleanly. Other handles of the store answer [`Error::ReadOnly`] from then on.
+    ///
+    /// # Errors
+    /// If what was committed could not be made durable, the store stays open and another call tries again; it closes
+    /// the store once nothing can be written any more ([`Self::failure`]).
     pub fn unmount(&self) -> Result<()> {
         self.inner.give_up_moments("the store is unmounted");
         drop(std::mem::take(&mut *self.threads.lock()));
@@ -95,7 +99,11 @@ impl Store {
         if writes && let Err(error) = self.inner.unsynced.synced_by(|| Ok(kv.flush()?)) {
             // The database is open still: another call tries again.
             *self.inner.kv.write() = Some(kv);
-            return Err(error);
+            return Err(match error {
+                // It would fail for ever, and the database never be closed.
+                Error::Kv(kv::Error::Stopped { .. }) => self.inner.stop_writing(error),
+                error => error,
+            });
         }
         let closed = kv.close().map_err(Error::from);
         let ended = closed.and_then(|()| Ok(self.inner.fs.unmount()?));

@@ -7,7 +7,7 @@ use device::{MemoryDrive, ZonedDevice};
 use kv::{Batch, Database, Durability, Engine, Options, ReplayFilter, Result, Scan};
 use kv_log::KvLog;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 use store::{Error, MountOptions, Store, Transaction};
 
@@ -16,6 +16,8 @@ use store::{Error, MountOptions, Store, Transaction};
 struct Refused {
     writes: AtomicU32,
     flushes: AtomicU32,
+    /// Whether the database has stopped for good.
+    is_stopped: AtomicBool,
 }
 
 /// The small database, which refuses as many calls as the counters say.
@@ -65,6 +67,10 @@ impl Database for RefusingDatabase {
 
     fn flush(&self) -> Result<()> {
         refuse(&self.1.flushes)?;
+        if self.1.is_stopped.load(Ordering::Relaxed) {
+            let message = "the flush has failed".to_owned();
+            return Err(kv::Error::Stopped { message });
+        }
         self.0.flush()
     }
 
@@ -144,6 +150,20 @@ fn an_unmount_whose_flush_failed_can_be_made_again() {
     (0..2).for_each(|_| assert!(store.unmount().is_err()));
     refused.flushes.store(0, Ordering::Relaxed);
     (0..2).for_each(|_| store.unmount().unwrap());
+    let store = mount_refusing(&device, &refused);
+    assert!(read(&store, "object").unwrap() == pattern(1, 100_000));
+}
+
+#[test]
+fn a_database_that_has_stopped_is_closed_by_the_second_unmount() {
+    let (device, refused, store) = new_store();
+    put(&store, "object", &pattern(1, 100_000)).unwrap();
+    refused.is_stopped.store(true, Ordering::Relaxed);
+    assert!(store.unmount().is_err());
+    assert!(store.failure().is_some() && read(&store, "object").is_ok());
+    (0..2).for_each(|_| store.unmount().unwrap());
+    assert!(read(&store, "object").is_err());
+    refused.is_stopped.store(false, Ordering::Relaxed);
     let store = mount_refusing(&device, &refused);
     assert!(read(&store, "object").unwrap() == pattern(1, 100_000));
 }
