@@ -13,6 +13,8 @@ pub(super) struct Scanned {
     pub uuid: [u8; 16],
     /// Readable summaries of the store.
     pub summaries: u64,
+    /// Summaries of the store that could be read once, and not when their rows were needed.
+    pub unreadable_summaries: u64,
     /// Summaries of stores that had the drive before, or within objects.
     pub foreign_summaries: u64,
     /// Zones with a summary, or with data that a row names.
@@ -149,6 +151,13 @@ impl SalvageReport {
                 "not readable: {} in zones, {} offline",
                 Bytes(s.unreadable_bytes),
                 count(s.offline_zones.into(), "zone")
+            ),
+        );
+        note(
+            s.unreadable_summaries,
+            format!(
+                "not readable any more, after they were found: {} summaries",
+                s.unreadable_summaries
             ),
         );
         note(

@@ -37,7 +37,7 @@ impl Place {
 
     /// The blobs that the summary describes.
     fn blobs(&self, device: &dyn ZonedDevice) -> Vec<Blob> {
-        gather(device, [self]).blobs().collect()
+        gather(device, [self]).0.blobs().collect()
     }
 }
 
@@ -73,9 +73,10 @@ impl Salvage {
             .filter(|place| place.uuid == uuid)
             .collect();
         scanned.foreign_summaries = (all - ours.len()) as u64;
-        let found = gather(&*device, &ours);
+        let (found, unreadable) = gather(&*device, &ours);
         let places = found.places();
-        scanned.summaries = ours.len() as u64;
+        scanned.unreadable_summaries = unreadable;
+        scanned.summaries = ours.len() as u64 - unreadable;
         let summaries = ours.iter().map(|place| place.at.zone);
         let zones: BTreeSet<ZoneId> = places
             .iter()
@@ -143,12 +144,19 @@ pub(super) fn written(geometry: &Geometry, zone: &ZoneDescriptor) -> u64 {
     }
 }
 
-fn gather<'a>(device: &dyn ZonedDevice, places: impl IntoIterator<Item = &'a Place>) -> Found {
-    let mut found = Found::default();
-    for summary in places.into_iter().filter_map(|place| place.read(device)) {
-        found.add(summary);
+/// The rows of the summaries at these places, and how many cannot be read any more.
+fn gather<'a>(
+    device: &dyn ZonedDevice,
+    places: impl IntoIterator<Item = &'a Place>,
+) -> (Found, u64) {
+    let (mut found, mut unreadable) = (Found::default(), 0);
+    for place in places {
+        match place.read(device) {
+            Some(summary) => found.add(summary),
+            None => unreadable += 1,
+        }
     }
-    found
+    (found, unreadable)
 }
 
 /// Removes summaries that are bytes of an object, as in an image of a drive. That a row covers the place is no proof,

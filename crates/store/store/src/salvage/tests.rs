@@ -4,10 +4,11 @@ use super::{InPlaceOptions, Lost, Salvage, SalvageOptions};
 use crate::format::{key, summary};
 use crate::test_drive;
 use crate::{Attributes, Error, MountOptions, Store, Transaction};
+use device::changed::{Change, Changed};
 use device::{MemoryDrive, ZonedDevice};
 use kv_log::KvLog;
 use std::sync::Arc;
-use zone::ZoneKind;
+use zone::{ByteOffset, ZoneCommand, ZoneError, ZoneKind, ZoneResult};
 
 /// A drive whose metadata is lost, with a summary of the store that has the deletion of this row.
 fn drive_with(row: &[u8]) -> Arc<MemoryDrive> {
@@ -186,4 +187,45 @@ fn a_scan_keeps_no_rows_of_summaries_within_objects() {
     let kibibytes: usize = kibibytes.parse().unwrap();
     // All rows are half a gibibyte.
     assert!(kibibytes < 300 << 10, "{kibibytes}");
+}
+
+/// Fails reads of single summaries: the scan reads them among other blocks.
+struct Once;
+
+impl Change<MemoryDrive> for Once {
+    fn read(&self, drive: &MemoryDrive, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
+        drive.read(at, buffer)?;
+        match buffer.len() == 4096 && summary::begins(buffer) {
+            false => Ok(()),
+            true => Err(ZoneError::Io {
+                command: ZoneCommand::Read,
+                at,
+                source: std::sync::Arc::new(std::io::ErrorKind::Other.into()),
+            }),
+        }
+    }
+}
+
+#[test]
+fn summaries_that_can_be_read_only_once_are_counted() {
+    let drive = test_drive::drive();
+    let store = test_drive::mount(&drive);
+    test_drive::put(&store, "a");
+    lose_metadata(&drive, store);
+    let scan = |device: Arc<dyn ZonedDevice>| Salvage::scan(device, &mut |_, _| {}).unwrap();
+    let found = scan(drive.clone()).scanned.summaries;
+    assert!(found > 0);
+    let drive = drive.snapshot();
+    let salvage = scan(Arc::new(Changed {
+        drive,
+        change: Once,
+    }));
+    let counts = (
+        salvage.scanned.summaries,
+        salvage.scanned.unreadable_summaries,
+    );
+    assert_eq!(counts, (0, found));
+    let report = salvage.copy(SalvageOptions::default(), &mut |_, _| {});
+    let lines = report.unwrap().lines(false).join("\n");
+    assert!(lines.contains("not readable any more"), "{lines}");
 }
