@@ -9,7 +9,7 @@ use crate::format::key;
 use crate::format::scrub::DamageRecord;
 use crate::found::Found;
 use crate::inner::Inner;
-use crate::losses::Places;
+use crate::losses::{Places, touches};
 use crate::retired::is_worn_out;
 use crate::scrub::DamageFound;
 use device::ZonedDevice;
@@ -144,8 +144,7 @@ impl Inner {
         let mut places = Places::new();
         let rows = self.damage_rows(None)?.into_iter();
         for (at, damage) in rows.filter_map(|(_, damage)| damage) {
-            let bytes = at.offset..at.offset.saturating_add(damage.length.into());
-            places.entry(at.zone).or_default().push(bytes);
+            places.entry(at.zone).or_default().push(damage.bytes(at));
         }
         Ok(places)
     }
@@ -155,25 +154,24 @@ impl Inner {
         let mut count = 0;
         for (zone, places) in self.damaged_places()? {
             let live = self.live_fragments(zone, &places)?;
-            let is_live = |place: &&Range<u64>| {
-                let touches = |f: &Range<u64>| f.start < place.end && place.start < f.end;
-                live.iter().any(|(fragment, _)| touches(fragment))
-            };
+            let live: Vec<_> = live.into_iter().map(|(fragment, _)| fragment).collect();
+            let is_live = |place: &&Range<u64>| touches(&live, place);
             count += places.iter().filter(is_live).count() as u64;
         }
         Ok(count)
     }
 
-    /// Whether an object has bytes without a checksum among these, which a read cannot show to be right.
-    pub(crate) fn has_unchecked(&self, at: ZoneAddress, length: u32) -> Result<bool> {
-        let bytes = at.offset..at.offset.saturating_add(length.into());
-        let live = self.live_fragments(at.zone, std::slice::from_ref(&bytes))?;
-        Ok(live.iter().any(|(f, checksum)| {
-            *checksum == ChecksumKind::None && f.start < bytes.end && bytes.start < f.end
-        }))
+    /// The fragments without a checksum that overlap these bytes of a zone, in order: no read can show them to be right.
+    pub(crate) fn unchecked(&self, zone: ZoneId, places: &[Range<u64>]) -> Result<Vec<Range<u64>>> {
+        if places.is_empty() {
+            return Ok(Vec::new());
+        }
+        let live = self.live_fragments(zone, places)?.into_iter();
+        let unchecked = live.filter(|(_, checksum)| *checksum == ChecksumKind::None);
+        Ok(unchecked.map(|(fragment, _)| fragment).collect())
     }
 
-    /// The fragments that overlap these bytes of a zone: their ranges, and the kind of their checksums.
+    /// The fragments that overlap these bytes of a zone, in order: their ranges, and the kind of their checksums.
     fn live_fragments(
         &self,
         zone: ZoneId,
@@ -267,6 +265,19 @@ mod tests {
         let now = found();
         inner.write_damage(zone, &now, false).unwrap();
         assert!(!now.is_empty() && rows() == now.len());
+    }
+
+    #[test]
+    fn ranges_touch_if_they_share_a_byte() {
+        let ranges = [2..4, 4..6, 8..9];
+        let shared = |from: u64, to: u64| ranges.iter().any(|r| r.start < to && from < r.end);
+        for (from, to) in (0..11).flat_map(|from| (from + 1..12).map(move |to| (from, to))) {
+            assert_eq!(
+                touches(&ranges, &(from..to)),
+                shared(from, to),
+                "{from}..{to}"
+            );
+        }
     }
 
     /// A mount that may write removes the row.

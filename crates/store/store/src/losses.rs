@@ -55,6 +55,12 @@ impl fmt::Display for Loss {
 /// Byte ranges of zones.
 pub(crate) type Places = BTreeMap<ZoneId, Vec<Range<u64>>>;
 
+/// Whether any of these ranges, which are in order and do not overlap, has a byte of `range`.
+pub(crate) fn touches(ranges: &[Range<u64>], range: &Range<u64>) -> bool {
+    let next = ranges.partition_point(|before| before.end <= range.start);
+    ranges.get(next).is_some_and(|next| next.start < range.end)
+}
+
 /// Byte ranges of maps, by map.
 type InMaps = BTreeMap<u64, Vec<Range<u64>>>;
 
@@ -133,10 +139,18 @@ impl Inner {
     ) -> Result<Vec<(u64, BlobName)>> {
         let mut candidates = Vec::new();
         let mut last: Option<(u64, BlobName)> = None;
+        let mut ranges: Vec<_> = ranges.iter().collect();
+        ranges.sort_unstable_by_key(|range| range.start);
+        let mut ranges = ranges.into_iter().peekable();
+        // End of the ranges that begin in front of the end of a fragment.
+        let mut end = 0;
         // A fragment ends before the next one begins.
         let mut pass = |at: u64, next: Option<(u64, BlobName)>| {
+            while let Some(range) = ranges.next_if(|range| range.start < at) {
+                end = end.max(range.end);
+            }
             if let Some((from, name)) = std::mem::replace(&mut last, next)
-                && ranges.iter().any(|r| r.start < at && from < r.end)
+                && from < end
             {
                 candidates.push((from, name));
             }

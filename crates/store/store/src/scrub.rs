@@ -12,6 +12,7 @@ use crate::format::record::encode_name;
 use crate::format::scrub::{DamageRecord, ScrubRecord};
 use crate::found::Found;
 use crate::inner::Inner;
+use crate::losses::touches;
 use crate::scrubber::{Goes, Scrubber, Seen, believed};
 use crate::{Error, Result};
 use kv::{Batch, Durability};
@@ -364,16 +365,31 @@ impl Inner {
             }
         }
         let mut found = there;
+        let rows = self.damage_rows(Some(zone))?;
+        // Whether a row may tell of a loss that no read shows, and would go.
+        let is_doubtful = |(at, damage): &(ZoneAddress, DamageRecord)| {
+            let would_go = match found.get(at) {
+                Some(now) => now.length != damage.length,
+                None => is_all,
+            };
+            damage.is_mismatch && would_go
+        };
+        let doubtful = rows.iter().filter_map(|(_, row)| row.filter(is_doubtful));
+        let doubtful: BTreeMap<_, _> = doubtful.map(|(at, row)| (at, row.bytes(at))).collect();
+        let places: Vec<_> = doubtful.values().cloned().collect();
+        let unchecked = match self.unchecked(zone, &places) {
+            // Any may be over bytes without a checksum.
+            Err(error) if error.is_damage() => std::iter::once(0..u64::MAX).collect(),
+            unchecked => unchecked?,
+        };
+        let is_kept =
+            |at: &ZoneAddress| doubtful.get(at).is_some_and(|row| touches(&unchecked, row));
         let mut batch = Batch::default();
         let mut known = BTreeMap::new();
-        for (key, damage) in self.damage_rows(Some(zone))? {
+        for (key, damage) in rows {
             match damage {
-                // A loss that no read of these bytes shows, with what was found in front of it.
-                Some((at, damage))
-                    if damage.is_mismatch && self.has_unchecked(at, damage.length)? =>
-                {
-                    found.remove(&at);
-                }
+                // With what was found in front of it.
+                Some((at, _)) if is_kept(&at) => _ = found.remove(&at),
                 Some((at, damage)) if found.contains_key(&at) => _ = known.insert(at, damage),
                 _ if is_all => batch.delete(&key),
                 _ => {}

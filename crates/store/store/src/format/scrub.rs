@@ -1,6 +1,8 @@
 //! Records of the scrub: its passes and position, and damaged places.
 
 use codec::{Put, Reader};
+use std::ops::Range;
+use zone::ZoneAddress;
 
 const VERSION: u8 = 1;
 const MISMATCH: u8 = 1;
@@ -68,6 +70,11 @@ pub(crate) struct DamageRecord {
 }
 
 impl DamageRecord {
+    /// The bytes of the zone, for the record of this place.
+    pub fn bytes(&self, at: ZoneAddress) -> Range<u64> {
+        at.offset..at.offset.saturating_add(self.length.into())
+    }
+
     pub fn encode(&self) -> Vec<u8> {
         let kind = if self.is_mismatch {
             MISMATCH

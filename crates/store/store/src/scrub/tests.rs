@@ -1,9 +1,14 @@
 //! Scrubs that meet damaged rows.
 
 use super::*;
-use crate::Store;
 use crate::rows::corrupt;
-use crate::test_drive::{drive, mount, put};
+use crate::test_drive::{drive, mount, options, put};
+use crate::{DataOptions, MountOptions, Store};
+use bluefs::BlueFs;
+use kv::{Database, Engine, Options, ReplayFilter, Scan};
+use kv_log::KvLog;
+use object::ChecksumKind;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 #[test]
 fn a_damaged_row_does_not_keep_the_other_zones_from_being_read() {
@@ -131,4 +136,133 @@ fn what_was_found_in_front_of_a_damaged_row_is_written_down() {
     assert!(store.scrub(true, |_| true).unwrap());
     assert_eq!(metadata_lost(&store), 1);
     assert_eq!(store.inner.damage_rows(Some(zone)).unwrap().len(), 1);
+}
+
+/// The small database; counts scans of the cleaning index.
+#[derive(Clone, Default)]
+struct Counting(Arc<AtomicU32>);
+struct CountingDatabase(Box<dyn Database>, Counting);
+
+impl Engine for Counting {
+    fn name(&self) -> &'static str {
+        KvLog.name()
+    }
+
+    fn open(
+        &self,
+        fs: &BlueFs,
+        directory: &str,
+        options: &Options,
+        filter: Option<Box<dyn ReplayFilter>>,
+    ) -> kv::Result<Box<dyn Database>> {
+        let database = KvLog.open(fs, directory, options, filter)?;
+        Ok(Box::new(CountingDatabase(database, self.clone())))
+    }
+}
+
+impl Database for CountingDatabase {
+    fn write(&self, batch: &Batch, durability: Durability) -> kv::Result<()> {
+        self.0.write(batch, durability)
+    }
+
+    fn get(&self, key: &[u8]) -> kv::Result<Option<Vec<u8>>> {
+        self.0.get(key)
+    }
+
+    fn scan(&self, lower: &[u8], upper: Option<&[u8]>) -> Scan<'_> {
+        if lower.first() == Some(&key::CLEANING) {
+            self.1.0.fetch_add(1, Ordering::Relaxed);
+        }
+        self.0.scan(lower, upper)
+    }
+
+    fn flush(&self) -> kv::Result<()> {
+        self.0.flush()
+    }
+
+    fn compact(&self) -> kv::Result<()> {
+        self.0.compact()
+    }
+
+    fn settle(&self, patience: Duration) -> kv::Result<bool> {
+        self.0.settle(patience)
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        self.0.stored_bytes()
+    }
+
+    fn property(&self, name: &str) -> Option<String> {
+        self.0.property(name)
+    }
+
+    fn close(self: Box<Self>) -> kv::Result<()> {
+        self.0.close()
+    }
+}
+
+/// A store with a zone of two objects without checksums, and rows that tell of losses in it.
+fn with_losses(losses: u64) -> (Counting, Store, ZoneId) {
+    let counting = Counting::default();
+    let options = MountOptions {
+        background: false,
+        runtime: options().runtime,
+        data: DataOptions {
+            checksum: ChecksumKind::None,
+            ..options().data
+        },
+        ..MountOptions::new(counting.clone())
+    };
+    let store = Store::mount(drive(), options).unwrap();
+    put(&store, "first");
+    put(&store, "last");
+    store.seal_open_zones().unwrap();
+    let zone = store.zones().last().unwrap().zone;
+    let first = key::parse_cleaning(&places(&store, zone)[0]).unwrap();
+    for place in 0..losses {
+        let damage = DamageRecord {
+            length: 512,
+            is_mismatch: true,
+            found_micros: 1,
+        };
+        let at = ZoneAddress::new(zone, first.offset + place * 512);
+        write_row(&store, &key::damage(at), &damage.encode());
+    }
+    (counting, store, zone)
+}
+
+/// All commits wait meanwhile.
+#[test]
+fn however_many_losses_are_recorded_a_zone_is_looked_through_once() {
+    let scans = |losses| {
+        let (counting, store, zone) = with_losses(losses);
+        let before = counting.0.load(Ordering::Relaxed);
+        let inner = &store.inner;
+        inner.write_damage(zone, &DamageFound::new(), true).unwrap();
+        let rows = inner.damage_rows(Some(zone)).unwrap().len() as u64;
+        assert_eq!(rows, losses);
+        counting.0.load(Ordering::Relaxed) - before
+    };
+    assert_eq!([0, 1, 100].map(scans), [0, 1, 1]);
+}
+
+/// Whether the bytes of the recorded loss have a checksum is not known then.
+#[test]
+fn a_damaged_row_keeps_no_new_damage_from_being_recorded() {
+    let (_, store, zone) = with_losses(1);
+    let inner = &store.inner;
+    let places = places(&store, zone);
+    let (at, name) = (key::parse_cleaning(&places[1]).unwrap(), {
+        let value = inner.kv().unwrap().get(&places[1]).unwrap();
+        crate::format::record::decode_name(&value.unwrap()).unwrap()
+    });
+    write_row(&store, &places[0], &[9]);
+    let damage = DamageRecord {
+        length: 4096,
+        is_mismatch: false,
+        found_micros: 1,
+    };
+    let found = DamageFound::from([(at, (damage, at, name))]);
+    inner.write_damage(zone, &found, true).unwrap();
+    assert_eq!(inner.damage_rows(Some(zone)).unwrap().len(), 2);
 }
