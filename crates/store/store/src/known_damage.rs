@@ -171,6 +171,13 @@ impl Inner {
         Ok(unchecked.map(|(fragment, _)| fragment).collect())
     }
 
+    /// The bytes that `zone` has lost, or that did not match their checksum.
+    pub(crate) fn mismatches(&self, zone: ZoneId) -> Result<Vec<Range<u64>>> {
+        let rows = self.damage_rows(Some(zone))?.into_iter();
+        let rows = rows.filter_map(|(_, row)| row.filter(|(_, damage)| damage.is_mismatch));
+        Ok(rows.map(|(at, damage)| damage.bytes(at)).collect())
+    }
+
     /// The fragments that overlap these bytes of a zone, in order: their ranges, and the kind of their checksums.
     fn live_fragments(
         &self,

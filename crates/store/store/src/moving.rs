@@ -19,9 +19,10 @@ use crate::staging::Staging;
 use crate::written::Hold;
 use crate::{Error, Result};
 use kv::{Batch, Durability};
-use object::{Blob, BlobName};
+use object::{Blob, BlobName, ChecksumKind};
 use std::collections::BTreeSet;
 use std::fmt;
+use std::ops::Range;
 use zone::{ZoneAddress, ZoneId};
 use zone_alloc::Candidate;
 
@@ -194,6 +195,7 @@ impl Inner {
     ) -> Result<usize, CleanError> {
         let (mut moves, mut read) = (Vec::new(), Read::default());
         let mut seen = BTreeSet::new();
+        let lost = self.mismatches(zone)?;
         for (_, name) in places {
             if pieces.are_over() {
                 break;
@@ -207,6 +209,7 @@ impl Inner {
             if here.is_empty() {
                 continue;
             }
+            check_not_lost(zone, found.blob(), &lost)?;
             let length: u64 = here.iter().map(|(_, length)| u64::from(*length)).sum();
             if read.bytes + length > READ_AT_ONCE {
                 self.write_copies(zone, &mut read, &mut moves, pieces)?;
@@ -366,6 +369,26 @@ impl Inner {
         }
         Ok(copy)
     }
+}
+
+/// Fails if `blob` has lost bytes in `zone` and no checksum by which a read would tell: once moved, they would count as
+/// whole.
+fn check_not_lost(zone: ZoneId, blob: &Blob, lost: &[Range<u64>]) -> Result<()> {
+    if blob.checksum_kind != ChecksumKind::None {
+        return Ok(());
+    }
+    for fragment in &blob.fragments {
+        let Some(at) = fragment.at.filter(|at| at.zone == zone) else {
+            continue;
+        };
+        let end = at.offset.saturating_add(fragment.length.into());
+        if let Some(lost) = lost.iter().find(|l| l.start < end && at.offset < l.end) {
+            let key = key::damage(ZoneAddress::new(zone, lost.start));
+            let what = "bytes without a checksum are lost";
+            return Err(corrupt(&key, what, fragment.length as usize));
+        }
+    }
+    Ok(())
 }
 
 /// The fragments of `blob` that lie in `zone`, by index, with their lengths.

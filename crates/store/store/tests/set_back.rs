@@ -240,3 +240,30 @@ fn a_scrub_does_not_forget_a_loss_of_bytes_without_checksums() {
     assert!(store.scrub(true, |_| true).unwrap());
     assert!(store.health().unwrap().is_healthy());
 }
+
+/// In later mounts only the record tells of the loss, and the zone looks like any other.
+#[test]
+fn cleaning_moves_no_lost_bytes_without_checksums() {
+    let device: Arc<dyn ZonedDevice> = without_checksums();
+    mount_unchecked(&device).unmount().unwrap();
+    let store = mount_unchecked(&device);
+    let lost = store.health().unwrap().lost_objects;
+    assert!(lost > 0);
+    let mut tx = Transaction::new();
+    tx.remove("c", "0");
+    store.commit(tx).unwrap();
+    while store.clean_one().unwrap() {}
+    let health = store.health().unwrap();
+    assert_eq!(health.lost_objects, lost, "{health:?}");
+    assert!(!health.is_healthy());
+    // The zone is free once nothing in it is lost.
+    for number in 1..4 {
+        let mut tx = Transaction::new();
+        tx.remove("c", number.to_string());
+        store.commit(tx).unwrap();
+    }
+    while store.clean_one().unwrap() {}
+    let health = store.health().unwrap();
+    assert!(health.is_healthy(), "{health:?}");
+    assert!(store.zones().iter().all(|zone| zone.live_bytes == 0));
+}
