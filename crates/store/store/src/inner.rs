@@ -26,7 +26,7 @@ use crate::open_maps::OpenMaps;
 use crate::options::DataOptions;
 use crate::requests::UserRequests;
 use crate::reservation::Reservation;
-use crate::retired::{Retired, is_worn_out};
+use crate::retired::{Retired, is_worn_out_now};
 use crate::scrubber::Scrubber;
 use crate::stream::judge;
 use crate::streams::Streams;
@@ -49,7 +49,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use zone::{ZoneAddress, ZoneError, ZoneId};
+use zone::{ZoneError, ZoneId};
 use zone_alloc::{Owner, ReadGate, ZonePool};
 
 /// Failed writes and resets of a zone after which it is out of use until the next mount.
@@ -253,17 +253,6 @@ impl Inner {
         }
     }
 
-    /// Whether a place can be read now. A read that failed while a connection was broken may succeed later.
-    fn can_be_read(&self, at: ZoneAddress, length: u32) -> bool {
-        let geometry = self.device.geometry();
-        let begin = at.offset - at.offset % u64::from(geometry.block_size);
-        // At most 1 MiB is read, should a damaged row say more: no checksum covers as much.
-        let end = geometry.round_up(at.offset.saturating_add(length.min(1 << 20).into()));
-        let at = geometry.absolute(ZoneAddress::new(at.zone, begin));
-        let mut bytes = vec![0; end.saturating_sub(begin) as usize];
-        self.device.read(at, &mut bytes).is_ok()
-    }
-
     /// Resets a zone that holds nothing live, and gives it back to the pool. False if a moment or a reader still needs
     /// the zone. Everything that was live in it must be durable elsewhere.
     pub fn reset_zone(&self, zone: ZoneId) -> Result<bool> {
@@ -282,11 +271,8 @@ impl Inner {
         for (key, _) in &damage {
             batch.delete(key);
         }
-        let unreadable = damage
-            .iter()
-            .filter_map(|(_, found)| found.as_ref())
-            .filter(|(at, damage)| !self.can_be_read(*at, damage.length));
-        let is_retired = is_worn_out(unreadable.map(|(_, damage)| damage));
+        let damage: Vec<_> = damage.into_iter().filter_map(|(_, found)| found).collect();
+        let is_retired = is_worn_out_now(&*self.device, &damage);
         // A scrub that drops damaged summaries from the row must not write it again after this batch.
         let writing = self.summaries.writing.lock();
         let list = is_retired.then(|| self.retired.add(zone, &mut batch));

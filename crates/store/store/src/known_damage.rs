@@ -10,8 +10,9 @@ use crate::format::scrub::DamageRecord;
 use crate::found::Found;
 use crate::inner::Inner;
 use crate::losses::{Places, touches};
-use crate::retired::is_worn_out;
+use crate::retired::{Retired, is_worn_out, is_worn_out_now};
 use crate::scrub::DamageFound;
+use bluefs::BlueFs;
 use device::ZonedDevice;
 use kv::{Batch, Durability, Kv};
 use object::ChecksumKind;
@@ -46,14 +47,17 @@ pub(crate) fn remember_lost(
     }
 }
 
-/// Zones among these that are not worn out as far as their damaged places can be read now. After a reset, a read tells
-/// nothing.
+/// Zones among these that are not worn out as far as their damaged places can be read now. The others are retired, and the
+/// rows of damage in these zones removed, before the caller resets all of them, if the log takes that: a mount after a
+/// power cut behind the resets could not tell them apart.
 pub(crate) fn readable_again(
     kv: &Kv,
+    fs: &BlueFs,
     device: &dyn ZonedDevice,
-    zones: &[ZoneId],
+    (retired, zones): (&Retired, &[ZoneId]),
 ) -> Result<BTreeSet<ZoneId>> {
-    let mut readable = BTreeSet::new();
+    let (mut readable, mut batch) = (BTreeSet::new(), Batch::default());
+    let mut worn = Vec::new();
     for zone in zones {
         let at = |offset| key::damage(ZoneAddress::new(*zone, offset));
         let mut damage = Vec::new();
@@ -61,19 +65,20 @@ pub(crate) fn readable_again(
             let (key, value) = row?;
             damage.extend(key::parse_damage(&key).zip(DamageRecord::decode(&value)));
         }
-        let unreadable = damage.iter().filter(|(at, damage)| {
-            let geometry = device.geometry();
-            let block = u64::from(geometry.block_size);
-            let begin = at.offset / block * block;
-            // No checksum covers more.
-            let behind =
-                geometry.round_up(at.offset.saturating_add(damage.length.min(1 << 20).into()));
-            let mut bytes = vec![0; behind.saturating_sub(begin) as usize];
-            let begin = geometry.absolute(ZoneAddress::new(at.zone, begin));
-            device.read(begin, &mut bytes).is_err()
-        });
-        if !is_worn_out(unreadable.map(|(_, damage)| damage)) {
-            readable.insert(*zone);
+        match is_worn_out_now(device, &damage) {
+            true => worn.push(*zone),
+            false => _ = readable.insert(*zone),
+        }
+        for (at, _) in damage {
+            batch.delete(&key::damage(at));
+        }
+    }
+    let _list = retired.add_all(&worn, &mut batch);
+    if batch.changes().next().is_some() && fs.takes_log(batch.as_bytes().len() as u64) {
+        match kv.write(&batch, Durability::Synced) {
+            // Done at the end of the mount, when there is space.
+            Err(kv::Error::Busy { .. }) => {}
+            done => done?,
         }
     }
     Ok(readable)
@@ -237,8 +242,12 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
-    use crate::test_drive::{change, drive, mount, options, put, remove};
+    use crate::test_drive::{change, changed, drive, mount, options, put, remove};
     use crate::{MountOptions, Store};
+    use device::MemoryDrive;
+    use device::changed::Change;
+    use std::sync::atomic::{AtomicU32, Ordering};
+    use zone::{ByteOffset, ZoneCommand, ZoneError, ZoneResult};
 
     /// After damage was found and before it is recorded, its object may be removed, and the zone be reset and written
     /// again.
@@ -272,6 +281,60 @@ mod tests {
         let now = found();
         inner.write_damage(zone, &now, false).unwrap();
         assert!(!now.is_empty() && rows() == now.len());
+    }
+
+    /// Counts and fails reads in a zone.
+    #[derive(Default)]
+    struct Unread {
+        zone: AtomicU32,
+        reads: AtomicU32,
+    }
+
+    impl Change<MemoryDrive> for Unread {
+        fn read(&self, drive: &MemoryDrive, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
+            let (zone, geometry) = (self.zone.load(Ordering::Relaxed), drive.geometry());
+            if zone == 0
+                || at < geometry.start(ZoneId(zone))
+                || at >= geometry.start(ZoneId(zone + 1))
+            {
+                return drive.read(at, buffer);
+            }
+            self.reads.fetch_add(1, Ordering::Relaxed);
+            Err(ZoneError::Io {
+                command: ZoneCommand::Read,
+                at,
+                source: std::sync::Arc::new(std::io::ErrorKind::Other.into()),
+            })
+        }
+    }
+
+    #[test]
+    fn a_mount_reads_no_more_places_than_show_that_a_zone_is_worn_out() {
+        let (device, store) = changed(Unread::default());
+        put(&store, "object");
+        let zone = store.zones()[0].zone;
+        let inner = &store.inner;
+        let kv = inner.kv().unwrap();
+        let mut batch = Batch::default();
+        for place in 0..100 {
+            let damage = DamageRecord {
+                length: 4096,
+                is_mismatch: place < 50,
+                found_micros: 1,
+            };
+            let at = ZoneAddress::new(zone, place * 4096);
+            batch.put(&key::damage(at), &damage.encode());
+        }
+        kv.write(&batch, Durability::Synced).unwrap();
+        device.change.zone.store(zone.0, Ordering::Relaxed);
+        let readable =
+            readable_again(&kv, &inner.fs, &*inner.device, (&inner.retired, &[zone])).unwrap();
+        assert!(readable.is_empty());
+        let reads = device.change.reads.load(Ordering::Relaxed);
+        assert_eq!(reads as usize, bluefs::UNREADABLE_PLACES);
+        // A mount after a power cut takes the empty zone for what it was.
+        assert!(kv.get(key::SUPER_RETIRED).unwrap().is_some());
+        assert!(inner.damage_rows(Some(zone)).unwrap().is_empty());
     }
 
     #[test]

@@ -80,7 +80,7 @@ pub(crate) fn mount_opened(
     let mut readable = BTreeSet::new();
     if !options.read_only {
         let unclaimed = pool.unclaimed();
-        readable = readable_again(&kv, &*device, &unclaimed)?;
+        readable = readable_again(&kv, &fs, &*device, (&retired, &unclaimed))?;
         let resets = appender::reset_or_retire(&unclaimed, |zone| device.reset(zone))?;
         for zone in resets.broken {
             pool.retire(zone);
@@ -89,7 +89,11 @@ pub(crate) fn mount_opened(
         for zone in resets.empty {
             let written = report.get(zone.index()).map_or(0, |z| z.write_pointer);
             at_mount = (at_mount.0 + 1, at_mount.1 + written);
-            pool.give_back(zone);
+            match readable.contains(&zone) {
+                true => pool.give_back(zone),
+                // Worn out: BlueFS must not take it.
+                false => pool.retire(zone),
+            }
         }
         // Recorded before these zones are finished: nothing shows the loss from then on, should this mount fail.
         remember_lost(&kv, &geometry, &lost, options.runtime.unix_micros())?;

@@ -9,10 +9,11 @@ use crate::format::key;
 use crate::format::retired::{decode, encode};
 use crate::format::scrub::DamageRecord;
 use bluefs::{BlueFs, UNREADABLE_PLACES};
+use device::ZonedDevice;
 use kv::{Batch, Durability, Kv};
 use runtime::sync::{Mutex, MutexGuard};
 use std::collections::BTreeSet;
-use zone::ZoneId;
+use zone::{ZoneAddress, ZoneId};
 use zone_alloc::ZonePool;
 
 /// The zones that are out of use for good.
@@ -21,7 +22,31 @@ pub(crate) struct Retired(Mutex<BTreeSet<ZoneId>>);
 
 /// Whether so many places of a zone could not be read that nothing should be written to it again.
 pub(crate) fn is_worn_out<'a>(damage: impl Iterator<Item = &'a DamageRecord>) -> bool {
-    damage.filter(|damage| !damage.is_mismatch).count() >= UNREADABLE_PLACES
+    let unreadable = damage.filter(|damage| !damage.is_mismatch);
+    unreadable.take(UNREADABLE_PLACES).count() >= UNREADABLE_PLACES
+}
+
+/// Like [`is_worn_out`], for what still cannot be read: a read that failed while a connection was broken may succeed
+/// later. After a reset, a read tells nothing.
+pub(crate) fn is_worn_out_now(
+    device: &dyn ZonedDevice,
+    damage: &[(ZoneAddress, DamageRecord)],
+) -> bool {
+    let unreadable = damage.iter().filter(|(at, damage)| {
+        // What can be read, but is wrong, does not count.
+        !damage.is_mismatch && !can_be_read(device, *at, damage.length)
+    });
+    is_worn_out(unreadable.map(|(_, damage)| damage))
+}
+
+fn can_be_read(device: &dyn ZonedDevice, at: ZoneAddress, length: u32) -> bool {
+    let geometry = device.geometry();
+    let begin = at.offset - at.offset % u64::from(geometry.block_size);
+    // At most 1 MiB is read, should a damaged row say more: no checksum covers as much.
+    let end = geometry.round_up(at.offset.saturating_add(length.min(1 << 20).into()));
+    let at = geometry.absolute(ZoneAddress::new(at.zone, begin));
+    let mut bytes = vec![0; end.saturating_sub(begin) as usize];
+    device.read(at, &mut bytes).is_ok()
 }
 
 impl Retired {
