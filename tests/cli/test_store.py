@@ -429,8 +429,11 @@ def test_a_repair_names_files_that_are_damaged_in_all_copies(zonestore, tmp_path
     # A file that the database writes and does not read.
     drive.write_bytes(drive.read_bytes().replace(b"[DBOptions]", b"[DBoptions]"))
     outcome = zonestore.try_("store", "fsck", "one.zoned", "--repair")
-    assert "all copies" in outcome.failed(6)
+    said = outcome.failed(6)
+    # A salvage in place refuses a store that can be opened.
+    assert "all copies" in said and "store salvage --to" in said and "backup" in said
     assert "damaged in all copies: /db/OPTIONS" in outcome.text
+    assert zonestore.try_("store", "salvage", "one.zoned", "--in-place", "--yes").code == 8
 
 
 def test_a_repair_of_what_is_in_order_changes_nothing(zonestore, store):

@@ -64,16 +64,20 @@ pub fn fsck(arguments: &StoreFsck, out: &mut Output) -> CommandResult {
         });
     }
     let repaired = repaired.unwrap_or_default();
+    let lost = match repaired.given_up.len() as u64 {
+        0 => None,
+        given_up => Some(format!("{} lost, named above", count(given_up, "thing"))),
+    };
     if !repaired.lost_files.is_empty() {
         write_down(path, arguments.deep);
-        return fail!(Damaged, "{}: metadata is damaged in all copies", path.display();
-            "`zonestore store health {}` names it: copy out what can be read, then salvage the store or make a new one",
-            shell_word(path));
+        let lost = lost.map(|lost| format!("; {lost}")).unwrap_or_default();
+        // A salvage in place is refused while the store can be opened.
+        return fail!(Damaged, "{}: metadata is damaged in all copies{}", path.display(), lost;
+            "`zonestore store health {}` names it: copy out what can be read (`store backup --skip-damaged`, or \
+             `store salvage --to`) and make a new store", shell_word(path));
     }
-    let given_up = repaired.given_up.len();
-    if given_up > 0 {
-        let what = count(given_up as u64, "thing");
-        return fail!(Lost, "{}: repaired; {what} lost, named above", path.display();
+    if let Some(lost) = lost {
+        return fail!(Lost, "{}: repaired; {}", path.display(), lost;
             "restore what is named from a copy, if there is one");
     }
     Ok(())

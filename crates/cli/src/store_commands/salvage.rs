@@ -49,6 +49,9 @@ pub fn salvage(arguments: &StoreSalvage, out: &mut Output) -> CommandResult {
         _ if !report.without_room.is_empty() => {
             "free space, and store again what there was no room for"
         }
+        (true, true) if arguments.drop_unplaced => {
+            "what was left of damaged objects is gone; restore what is named above from a copy, if there is one"
+        }
         // The same command refuses the new store.
         (true, true) => {
             "what is left of damaged objects is in the objects zone-N of salvaged-unplaced"
@@ -155,8 +158,12 @@ fn in_place(arguments: &StoreSalvage, out: &mut Output) -> CommandResult<(Salvag
         }
     }
     if !report.damaged.is_empty() && !arguments.damaged {
+        let else_gone = match arguments.drop_unplaced {
+            true => ", and --drop-unplaced gives it up",
+            false => "",
+        };
         out.line(format_args!(
-            "damaged objects are not copied: --damaged, now and not later, copies what is left of them"
+            "damaged objects are not copied: --damaged, now and not later, copies what is left of them{else_gone}"
         ))?;
     }
     out.flush()?;
