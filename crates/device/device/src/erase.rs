@@ -2,10 +2,40 @@
 
 use crate::zoned_device::ZonedDevice;
 use std::ops::Range;
-use zone::{ByteOffset, ZoneDescriptor, ZoneId, ZoneResult};
+use zone::{ByteOffset, ZoneDescriptor, ZoneError, ZoneId, ZoneResult};
 
 /// Number of zones in one report, which bounds the memory for a drive of any size.
 pub const REPORT_BATCH: u32 = 4096;
+
+/// Most errors of input or output one after the other: then the drive is gone or hangs, and each more may take minutes.
+const MOST_IN_A_ROW: u32 = 16;
+
+/// Results of the commands of an erase.
+struct Results {
+    /// The first error.
+    first: ZoneResult<()>,
+    failed: usize,
+    in_a_row: u32,
+}
+
+impl Results {
+    fn note(&mut self, done: ZoneResult<()>) {
+        self.in_a_row = match &done {
+            Err(ZoneError::PowerLost { .. }) => MOST_IN_A_ROW,
+            Err(ZoneError::Io { .. }) => self.in_a_row + 1,
+            // The drive answers.
+            _ => 0,
+        };
+        self.failed += usize::from(done.is_err());
+        if self.first.is_ok() {
+            self.first = done;
+        }
+    }
+
+    const fn is_gone(&self) -> bool {
+        self.in_a_row >= MOST_IN_A_ROW
+    }
+}
 
 /// The zones in `zones` that a reset would change.
 ///
@@ -26,42 +56,55 @@ pub fn written_zones(
 }
 
 /// Resets `written` zones and returns how many bytes that frees; `done` is called after each. With `all`,
-/// conventional zones are wiped too. A zone that fails does not keep the others from it.
+/// conventional zones are wiped too. A zone that fails does not keep the others from it, but a drive that fails again and
+/// again ends it.
 ///
 /// # Errors
-/// The drive's first error.
+/// The drive's first error; the log says how many there were.
 pub fn reset(
     drive: &dyn ZonedDevice,
     written: &[ZoneDescriptor],
     all: bool,
     done: &mut dyn FnMut(),
 ) -> ZoneResult<u64> {
-    let mut result = Ok(());
+    let mut results = Results {
+        first: Ok(()),
+        failed: 0,
+        in_a_row: 0,
+    };
     for zone in written {
-        result = result.and(drive.reset(zone.id));
+        if results.is_gone() {
+            break;
+        }
+        results.note(drive.reset(zone.id));
         done();
     }
     if all {
-        result = result.and(wipe_conventional(drive));
+        wipe_conventional(drive, &mut results);
     }
-    result.and(drive.flush())?;
+    if !results.is_gone() {
+        results.note(drive.flush());
+    }
+    let (failed, ended) = (results.failed, results.is_gone());
+    if failed > 1 {
+        tracing::warn!(failed, ended_early = ended, "commands of an erase failed");
+    }
+    results.first?;
     Ok(written.iter().map(|zone| zone.write_pointer).sum())
 }
 
 /// Overwrites the first blocks of each conventional zone, where file systems keep their signatures: these zones
 /// cannot be reset.
-///
-/// # Errors
-/// The drive's first error.
-fn wipe_conventional(drive: &dyn ZonedDevice) -> ZoneResult<()> {
+fn wipe_conventional(drive: &dyn ZonedDevice, results: &mut Results) {
     let geometry = drive.geometry();
     let zeros = vec![0; (1 << 20).min(geometry.zone_size as usize)];
-    let mut result = Ok(());
     for zone in 0..geometry.conventional_zones {
+        if results.is_gone() {
+            break;
+        }
         let start = geometry.start(ZoneId(zone));
-        result = result.and(drive.write(ByteOffset(start.0), &zeros));
+        results.note(drive.write(ByteOffset(start.0), &zeros));
     }
-    result
 }
 
 #[cfg(test)]
@@ -74,20 +117,50 @@ mod tests {
     use std::io::ErrorKind;
     use zone::{Geometry, ZoneCommand, ZoneKind};
 
-    #[test]
-    fn a_zone_that_fails_does_not_keep_the_others() {
-        let geometry = Geometry {
+    fn geometry(zone_count: u32) -> Geometry {
+        Geometry {
             block_size: 4096,
             zone_size: 1 << 20,
             zone_capacity: 1 << 20,
-            zone_count: 6,
+            zone_count,
             conventional_zones: 2,
             conventional_parts: 1,
             sequential_kind: ZoneKind::SequentialWriteRequired,
             max_open_zones: 0,
             max_active_zones: 0,
             max_append_bytes: 0,
+        }
+    }
+
+    #[test]
+    fn a_drive_that_is_gone_ends_an_erase() {
+        let geometry = geometry(40);
+        let fails = |command| Plan::at(command, 1, Fault::Io(ErrorKind::TimedOut));
+        let of = |every_second: bool| {
+            let drive = Faults::new(MemoryDrive::new(geometry.clone()).unwrap());
+            for zone in geometry.zones() {
+                drive.write(geometry.start(zone), &[1; 4096]).unwrap();
+            }
+            let written = written_zones(&drive, 0..40).unwrap();
+            for zone in geometry
+                .zones()
+                .filter(|zone| !every_second || zone.0 % 2 == 0)
+            {
+                drive.add(fails(ZoneCommand::Reset).in_zone(zone));
+            }
+            drive.add(fails(ZoneCommand::Flush));
+            let mut done = 0;
+            reset(&drive, &written, false, &mut || done += 1).unwrap_err();
+            (done, drive.struck())
         };
+        assert_eq!(of(false), (16, 16));
+        // The last one is the flush.
+        assert_eq!(of(true), (38, 20));
+    }
+
+    #[test]
+    fn a_zone_that_fails_does_not_keep_the_others() {
+        let geometry = geometry(6);
         let drive = Faults::new(MemoryDrive::new(geometry.clone()).unwrap());
         for zone in geometry.zones() {
             drive.write(geometry.start(zone), &[1; 4096]).unwrap();
