@@ -25,7 +25,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use zone::{
     ByteOffset, Geometry, ZoneAddress, ZoneCommand, ZoneCondition, ZoneDescriptor, ZoneError,
     ZoneId, ZoneKind, ZoneResult,
@@ -55,6 +55,8 @@ pub struct FileDrive {
     zone_locks: Vec<Mutex<Ahead>>,
     flushes: Flushes,
     rings: Rings,
+    /// Whether a reset has left its zone's space to the next opening, which is said once.
+    kept_space: AtomicBool,
     /// Number of writes whose data is being written.
     writing: AtomicUsize,
     /// Boxed, so that this type is not much larger than the other drives.
@@ -198,6 +200,7 @@ impl FileDrive {
             zone_locks: (0..zone_count).map(|_| Mutex::default()).collect(),
             flushes: Flushes::default(),
             rings: Rings::default(),
+            kept_space: AtomicBool::new(false),
             writing: AtomicUsize::new(0),
             beside,
         }
@@ -572,9 +575,17 @@ impl ZonedDevice for FileDrive {
             }
             let geometry = &self.header.geometry;
             let done = host::punch(&self.file, self.in_file(zone, 0), geometry.zone_size);
-            // On a full disk the zone is reset without: its space is freed when the file is next opened.
-            done.or_else(|error| if is_full(&error) { Ok(()) } else { Err(error) })
-                .map_err(|source| io_failed(ZoneCommand::Reset, geometry.start(zone), source))?;
+            match done {
+                // On a full disk the zone is reset without: its space is freed when the file is next opened.
+                Err(error) if zone::is_full(error.kind()) => {
+                    if !self.kept_space.swap(true, Ordering::Relaxed) {
+                        tracing::warn!(%error, "zones are reset, but their space on the host is only freed when the drive is next opened");
+                    }
+                }
+                done => done.map_err(|source| {
+                    io_failed(ZoneCommand::Reset, geometry.start(zone), source)
+                })?,
+            }
         }
         Ok(())
     }
@@ -621,12 +632,6 @@ fn check_is_whole(file: &Metadata, header: &Header) -> io::Result<()> {
         )));
     }
     Ok(())
-}
-
-/// Whether the host's disk has no room, or its user is not given any.
-fn is_full(error: &io::Error) -> bool {
-    let full = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded];
-    full.contains(&error.kind())
 }
 
 fn flush_failed(source: io::Error) -> ZoneError {
@@ -781,14 +786,15 @@ mod tests {
         let start = GEOMETRY.start(ZoneId(1));
         let (mut block, zeros) = (vec![1; 4096], vec![0; 4096]);
         for (why, is_reset) in [
+            (Errno::IO, false),
             (Errno::NOSPC, true),
             (Errno::DQUOT, true),
-            (Errno::IO, false),
         ] {
             drive.reset(ZoneId(1)).unwrap();
             drive.write(start, &[1; 4096]).unwrap();
             host::NO_HOLES.set(Some(why));
             assert_eq!(drive.reset(ZoneId(1)).is_ok(), is_reset, "{why:?}");
+            assert_eq!(drive.kept_space.load(Ordering::Relaxed), is_reset);
             // What stays in the file does not show, also above what is written next.
             drive.read(start, &mut block).unwrap();
             assert_eq!(block, zeros);
