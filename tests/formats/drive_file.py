@@ -127,9 +127,10 @@ class DriveFile:
         require(condition != 3 or 0 < pointer < capacity, what)
         require(condition != 4 or pointer == capacity, what)
         if prepared:
-            require(self.version == 2 and condition == 3 and kind == REQUIRED and self.block_size <= 4096, what)
+            require(self.version == 2 and condition == 3 and kind == REQUIRED, what)
             require(prepared % self.block_size == 0 and pointer < prepared <= capacity, what)
-            pointer = self._derived(number, pointer, prepared)
+            if self.block_size <= 4096:
+                pointer = self._derived(number, pointer, prepared)
             condition = 4 if pointer == capacity else 3
         return Zone(number, KINDS[kind], CONDITIONS[condition], capacity, pointer)
 

@@ -109,6 +109,10 @@ pub(super) fn read_table(
                 let found = entry.prepared_end;
                 return Err(misfit(what, format::entry_at::PREPARED_END, found));
             }
+            // Earlier programs named one for larger blocks, too, and recorded each write there: the entry's pointer is exact.
+            if geometry.block_size as usize > LARGEST_BLOCK {
+                continue;
+            }
             let rested = find_pointer(file, header, zone, entry);
             if !table.restore(zone, rested) {
                 let what = "write pointer that the data tells does not fit the zone";
@@ -129,7 +133,6 @@ fn may_be_prepared(header: &Header, zone: ZoneId, entry: Entry) -> bool {
     let geometry = &header.geometry;
     let ahead = entry.rested.write_pointer + 1..=geometry.capacity(zone);
     header.version > format::FIRST_VERSION
-        && geometry.block_size as usize <= LARGEST_BLOCK
         && geometry.kind(zone) == ZoneKind::SequentialWriteRequired
         && entry.rested.condition == ZoneCondition::Closed
         && ahead.contains(&entry.prepared_end)
