@@ -57,13 +57,13 @@ pub const LOG_VERSION: u32 = 2;
 pub enum RoundError {
     /// The drive has too few sequential zones.
     #[error(
-        "the test writes to {needed} sequential zones, and the drive has {found}: --zones {least} is the fewest"
+        "the test writes to {needed} sequential zones, and the drive has {found}{}", fewest(*.least)
     )]
     TooFewZones {
         /// Zones that the test writes to.
         needed: u32,
-        /// The fewest that it can do with.
-        least: u32,
+        /// The fewest that it can do with, if the drive has so many.
+        least: Option<u32>,
         /// Zones that the drive has.
         found: u32,
     },
@@ -87,6 +87,12 @@ pub enum RoundError {
         /// Its value in the log.
         there: u64,
     },
+}
+
+fn fewest(least: Option<u32>) -> String {
+    least.map_or_else(String::new, |least| {
+        format!(": --zones {least} is the fewest")
+    })
 }
 
 /// One command of a round.
@@ -134,7 +140,8 @@ impl Round {
         };
         let found = geometry.drive_zones() - geometry.conventional_zones;
         if found < round.zones {
-            return Err(round.too_few(found));
+            let least = Some(ZONES_PER_STREAM * streams).filter(|least| *least <= found);
+            return Err(round.too_few(found, least));
         }
         Ok(round)
     }
@@ -184,13 +191,13 @@ impl Round {
         }
         let found = geometry.drive_zones() - geometry.conventional_zones;
         let is_sound = (1..=self.zones).contains(&self.streams) && self.zones <= found;
-        is_sound.then_some(()).ok_or(self.too_few(found))
+        is_sound.then_some(()).ok_or(self.too_few(found, None))
     }
 
-    const fn too_few(&self, found: u32) -> RoundError {
+    const fn too_few(&self, found: u32, least: Option<u32>) -> RoundError {
         RoundError::TooFewZones {
             needed: self.zones,
-            least: self.streams.saturating_mul(ZONES_PER_STREAM),
+            least,
             found,
         }
     }
