@@ -8,7 +8,7 @@ mod drive;
 mod error;
 pub(crate) mod flushes;
 pub mod format;
-mod host;
+pub(crate) mod host;
 mod mapped;
 mod opening;
 

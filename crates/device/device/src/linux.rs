@@ -20,6 +20,7 @@ pub(crate) use ioctl::KernelZone;
 use crate::access::Access;
 use crate::file::HostMemory;
 use crate::file::flushes::Flushes;
+use crate::file::host::LockedFile;
 use crate::rings::{Place, ReadFailed, Rings};
 use crate::{Keeps, ZonedDevice};
 use aligned::{Buffers, is_aligned};
@@ -47,7 +48,7 @@ const LOOK: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct LinuxDrive {
     path: PathBuf,
-    file: File,
+    file: LockedFile,
     geometry: Geometry,
     writable: bool,
     is_hardware: bool,
@@ -152,9 +153,10 @@ impl LinuxDrive {
             .custom_flags((OFlags::DIRECT | exclusive).bits() as i32)
             .open(path)
             .map_err(failed)?;
-        if access != Access::Observe {
-            lock(path, &file, writable)?;
-        }
+        let file = match access {
+            Access::Observe => LockedFile::without_lock(file),
+            Access::Read | Access::Write => lock(path, file, writable)?,
+        };
         let queue = sysfs::queue(path, &file)?;
         let all = report_all(&file).map_err(failed)?;
         let geometry = shape::geometry(path, queue.limits, &all)?;
@@ -410,19 +412,11 @@ impl ZonedDevice for LinuxDrive {
     }
 }
 
-impl Drop for LinuxDrive {
-    fn drop(&mut self) {
-        // A process that is just being spawned holds a copy of the descriptor for a moment, and a lock that is
-        // only closed would stay with that copy.
-        let _ = self.file.unlock();
-    }
-}
-
 /// Locks a device's node exclusively, or together with other readers.
 ///
 /// udev opens a device under a shared lock whenever a writer has closed it; a writer waits for that before it
 /// reports the device as in use.
-pub(crate) fn lock(path: &Path, file: &File, writable: bool) -> Result<(), HostDriveError> {
+pub(crate) fn lock(path: &Path, file: File, writable: bool) -> Result<LockedFile, HostDriveError> {
     let mut tries = if writable { LOOKS } else { 1 };
     loop {
         let locked = if writable {
@@ -432,7 +426,7 @@ pub(crate) fn lock(path: &Path, file: &File, writable: bool) -> Result<(), HostD
         };
         tries -= 1;
         match locked {
-            Ok(()) => return Ok(()),
+            Ok(()) => return Ok(LockedFile::locked(file)),
             Err(TryLockError::WouldBlock) if tries > 0 => runtime::thread::sleep(LOOK),
             Err(TryLockError::WouldBlock) => {
                 return Err(HostDriveError::InUse { path: path.into() });

@@ -11,6 +11,7 @@ mod status;
 use crate::access::Access;
 use crate::file::HostMemory;
 use crate::file::flushes::Flushes;
+use crate::file::host::LockedFile;
 use crate::linux::aligned::{Buffers, is_aligned};
 use crate::linux::{HostDriveError, KernelZone, ZoneMemory, io_failed, lock, open_failed};
 use crate::linux::{parts, ranges, shape};
@@ -51,9 +52,9 @@ const ZONES_AT_ONCE: usize = 511;
 #[derive(Debug)]
 pub struct NvmeDrive {
     path: PathBuf,
-    file: File,
+    file: LockedFile,
     /// The block device of the same namespace, locked as this one. A writer has it open so that no file system can use it.
-    _claimed: Option<File>,
+    _claimed: Option<LockedFile>,
     nsid: u32,
     geometry: Geometry,
     writable: bool,
@@ -98,11 +99,11 @@ impl NvmeDrive {
             .write(writable)
             .open(path)
             .map_err(failed)?;
-        let claimed = match access {
-            Access::Observe => None,
+        let (file, claimed) = match access {
+            Access::Observe => (LockedFile::without_lock(file), None),
             Access::Read | Access::Write => {
-                lock(path, &file, writable)?;
-                claim(path, writable)?
+                let file = lock(path, file, writable)?;
+                (file, claim(path, writable)?)
             }
         };
         let nsid =
@@ -394,13 +395,6 @@ impl ZonedDevice for NvmeDrive {
     }
 }
 
-impl Drop for NvmeDrive {
-    fn drop(&mut self) {
-        // The reason is in `LinuxDrive`'s `drop`.
-        let _ = self.file.unlock();
-    }
-}
-
 /// Whether `path` has the name of a namespace's character device.
 pub(crate) fn is_namespace(path: &Path) -> bool {
     std::fs::canonicalize(path)
@@ -418,7 +412,7 @@ fn block_sibling(path: &Path) -> Option<PathBuf> {
 }
 
 /// Opens the namespace's block device and locks it, if it exists: a writer exclusively.
-fn claim(path: &Path, writable: bool) -> Result<Option<File>, HostDriveError> {
+fn claim(path: &Path, writable: bool) -> Result<Option<LockedFile>, HostDriveError> {
     let canonical = std::fs::canonicalize(path).map_err(|error| open_failed(path, error))?;
     let Some(sibling) = block_sibling(&canonical) else {
         return Ok(None);
@@ -437,8 +431,7 @@ fn claim(path: &Path, writable: bool) -> Result<Option<File>, HostDriveError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(open_failed(path, error)),
     };
-    lock(path, &file, writable)?;
-    Ok(Some(file))
+    lock(path, file, writable).map(Some)
 }
 
 /// Reports at most `most` zones, from the one that begins at `at`.
@@ -595,6 +588,8 @@ mod tests {
             assert_eq!(other.try_lock_shared().is_ok(), !writable);
             other.unlock().unwrap();
             other.try_lock().unwrap_err();
+            // A process that is being spawned has a copy.
+            let _copy = claimed.as_deref().unwrap().try_clone().unwrap();
             drop(claimed);
             other.try_lock().unwrap();
             other.unlock().unwrap();

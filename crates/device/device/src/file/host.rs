@@ -14,7 +14,7 @@ use std::os::unix::fs::FileExt;
 /// The lock is released explicitly: a process that is just being spawned holds a copy of the descriptor for a
 /// moment, and a lock that is only closed would stay with that copy.
 #[derive(Debug)]
-pub(super) struct LockedFile(File);
+pub(crate) struct LockedFile(File);
 
 impl LockedFile {
     /// Takes an exclusive lock on `file`.
@@ -25,6 +25,11 @@ impl LockedFile {
     /// Takes a lock on `file` that other readers can share.
     pub fn shared(file: File) -> Result<Self, TryLockError> {
         file.try_lock_shared().map(|()| Self(file))
+    }
+
+    /// Takes `file` with the lock that the caller has taken on it.
+    pub const fn locked(file: File) -> Self {
+        Self(file)
     }
 
     /// Takes `file` without a lock, whoever has it locked.
