@@ -425,11 +425,12 @@ fn claim(path: &Path, writable: bool) -> Result<Option<LockedFile>, HostDriveErr
     let opened = OpenOptions::new()
         .read(true)
         .custom_flags(exclusive.bits() as i32)
-        .open(sibling);
+        .open(&sibling);
     let file = match opened {
         Ok(file) => file,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(open_failed(path, error)),
+        // Only the rights to this one may be missing.
+        Err(error) => return Err(open_failed(&sibling, error)),
     };
     lock(path, file, writable).map(Some)
 }
@@ -597,6 +598,19 @@ mod tests {
         other.try_lock().unwrap();
         let refused = claim(&character, false);
         assert!(matches!(refused, Err(HostDriveError::InUse { .. })));
+    }
+
+    #[test]
+    fn an_error_names_the_device_that_cannot_be_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let [character, block] = ["ng0n1", "nvme0n1"].map(|name| folder.path().join(name));
+        File::create(&character).unwrap();
+        // A link to itself.
+        std::os::unix::fs::symlink(&block, &block).unwrap();
+        match claim(&character, false) {
+            Err(HostDriveError::Io { path, .. }) => assert_eq!(path, block),
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]
