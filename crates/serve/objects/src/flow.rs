@@ -8,7 +8,8 @@ use std::task::Waker;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// Longest time over which received bytes are counted, once more have come.
+/// Longest time over which received bytes are counted, once more have come; twice the line's patience if that is longer,
+/// so that a slow body is late in time.
 const RECENT: Duration = Duration::from_secs(10);
 
 /// Progress of a body under way, in either direction; kept in the request's extensions.
@@ -19,6 +20,8 @@ pub struct Flow(Arc<Shared>);
 struct Shared {
     /// When counting began, and the bytes since.
     moved: Mutex<(Instant, u64)>,
+    /// The longest time over which they are counted.
+    recent: Mutex<Duration>,
     waited_for: AtomicBool,
     give_way: AtomicBool,
     waker: AtomicWaker,
@@ -28,6 +31,7 @@ impl Default for Shared {
     fn default() -> Self {
         Self {
             moved: Mutex::new((Instant::now(), 0)),
+            recent: Mutex::new(RECENT),
             waited_for: AtomicBool::default(),
             give_way: AtomicBool::default(),
             waker: AtomicWaker::new(),
@@ -44,8 +48,9 @@ impl Flow {
         (u64::try_from(rate).unwrap_or(u64::MAX), elapsed)
     }
 
-    /// The body has its turn: counting begins now.
-    pub fn begin(&self) {
+    /// The body has its turn: counting begins now. Others wait for `patience` before it has to give way.
+    pub fn begin(&self, patience: Duration) {
+        *self.0.recent.lock() = RECENT.max(patience.saturating_mul(2));
         *self.0.moved.lock() = (Instant::now(), 0);
     }
 
@@ -73,11 +78,15 @@ impl Flow {
 
     /// Counts received bytes. What came long ago does not make up for being slow now.
     pub fn note_received(&self, bytes: u64) {
-        let mut moved = self.0.moved.lock();
-        if moved.0.elapsed() > RECENT {
-            *moved = (Instant::now(), 0);
-        }
+        let recent = *self.0.recent.lock();
+        let (now, mut moved) = (Instant::now(), self.0.moved.lock());
         moved.1 += bytes;
+        let elapsed = now - moved.0;
+        if elapsed > recent {
+            let kept = recent / 2;
+            let bytes = u128::from(moved.1) * kept.as_micros() / elapsed.as_micros();
+            *moved = (now - kept, u64::try_from(bytes).unwrap_or(u64::MAX));
+        }
     }
 
     /// Sets whether the server waits for the client.
@@ -88,5 +97,28 @@ impl Flow {
     /// Registers `waker`, to be woken when the body has to give way.
     pub(crate) fn wake(&self, waker: &Waker) {
         self.0.waker.register(waker);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_is_seen_at_its_rate_at_any_time() {
+        for (patience, rate) in [(5, 1), (5, 100_000), (60, 1), (60, 100_000)] {
+            let flow = Flow::default();
+            flow.begin(Duration::from_secs(patience));
+            for second in 1..=300 {
+                tokio::time::advance(Duration::from_secs(1)).await;
+                flow.note_received(rate);
+                let (seen, elapsed) = flow.rate();
+                assert!(seen.abs_diff(rate) <= 1, "{seen}");
+                assert!(
+                    second < patience || elapsed.as_secs() >= patience,
+                    "{elapsed:?}"
+                );
+            }
+        }
     }
 }

@@ -101,7 +101,7 @@ impl Line {
         };
         let turn = tokio::time::timeout(self.pressure.turn_timeout, take).await;
         let turn = turn.ok()?;
-        flow.begin();
+        flow.begin(self.pressure.patience);
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let holder = Holder {
             flow: flow.clone(),
@@ -172,6 +172,14 @@ mod tests {
         line.take(HERE, flow.clone(), None).await
     }
 
+    async fn another_has_its_turn(line: &Arc<Line>, meanwhile: impl Future<Output = ()>) {
+        let elsewhere = IpAddr::from([10, 0, 0, 1]);
+        tokio::select! {
+            permit = line.take(elsewhere, Flow::default(), None) => assert!(permit.is_some()),
+            () = meanwhile => {}
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn turns_run_out_and_come_back() {
         let (line, flow) = (Line::new(1, PRESSURE), Flow::default());
@@ -233,11 +241,7 @@ mod tests {
             drop(held);
             std::future::pending().await
         };
-        let elsewhere = IpAddr::from([10, 0, 0, 1]);
-        tokio::select! {
-            permit = line.take(elsewhere, Flow::default(), None) => assert!(permit.is_some()),
-            () = gives_way => {}
-        }
+        another_has_its_turn(&line, gives_way).await;
     }
 
     #[tokio::test(start_paused = true)]
