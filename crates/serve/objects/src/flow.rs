@@ -71,6 +71,11 @@ impl Flow {
         self.0.waker.wake();
     }
 
+    /// The body ends another way from now on.
+    pub(crate) fn go_on(&self) {
+        self.0.give_way.store(false, Ordering::SeqCst);
+    }
+
     /// Whether the body has to give way.
     pub fn must_give_way(&self) -> bool {
         self.0.give_way.load(Ordering::SeqCst)

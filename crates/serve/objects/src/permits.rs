@@ -21,7 +21,9 @@ impl Permit {
     }
 
     /// From now on, the connection is closed if the request has to give way: it waits for its client to read.
+    /// If it had to give way with its own body, that is over.
     pub fn close_with(&self, peer: Option<Arc<Peer>>) {
+        self.0.flow.go_on();
         if let Some(holder) = self.0.line.holders().get_mut(&self.0.number) {
             holder.peer = peer;
         }
@@ -218,6 +220,27 @@ mod tests {
         assert!(!flows[0].must_give_way() && !flows[2].must_give_way());
         drop(held.remove(1));
         assert!(waiter.await.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_to_a_body_that_had_to_give_way_is_closed_too() {
+        let peers = crate::peers::Peers::new(1, 1);
+        let peer = Arc::new(peers.arrive(HERE));
+        let (line, flow) = (Line::new(1, PRESSURE), Flow::default());
+        let permit = take(&line, &flow).await.unwrap();
+        flow.note_waited_for(true);
+        let answer = async {
+            while !flow.must_give_way() {
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+            // The body had ended before it saw that.
+            permit.close_with(Some(peer.clone()));
+            flow.hand_out(1000);
+            peer.closed().await;
+            drop(permit);
+            std::future::pending().await
+        };
+        another_has_its_turn(&line, answer).await;
     }
 
     #[tokio::test(start_paused = true)]
