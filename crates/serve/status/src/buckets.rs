@@ -10,7 +10,8 @@ use store::Store;
 
 /// Least pause between two counts.
 const PAUSE: Duration = Duration::from_secs(10);
-/// The pause is also at least this many times the duration of a count.
+/// The pause is also at least this many times the duration of a count; once its duration if the count was given up, which
+/// leaves nothing to show.
 const PAUSES: u32 = 20;
 /// Without a request for so long, a count is ended; programs that collect metrics ask every minute or two.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -59,14 +60,15 @@ struct State {
 #[derive(Default)]
 pub(crate) struct Counter(Mutex<State>);
 
-/// A count under way, and when it began. It ends where the count panics, too: else no other would begin.
-struct Turn<'a>(&'a Mutex<State>, Instant);
+/// A count under way, when it began, and how many times its duration the pause behind it lasts. It ends where the count
+/// panics, too: else no other would begin.
+struct Turn<'a>(&'a Mutex<State>, Instant, u32);
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
         let mut state = self.0.lock();
         state.is_counting = false;
-        state.due = Some(Instant::now() + PAUSE.max(self.1.elapsed() * PAUSES));
+        state.due = Some(Instant::now() + PAUSE.max(self.1.elapsed() * self.2));
     }
 }
 
@@ -98,7 +100,7 @@ impl Counter {
 
     /// Counts all buckets, which may take long; call it on a thread that may block.
     pub(crate) fn count(&self, store: &Store) {
-        self.run(|| {
+        self.run(Instant::now(), || {
             let view = StoreView::Here(store.clone());
             let names = view.collections()?.into_iter().map(|of| of.name);
             self.sizes(names, |name, each| {
@@ -108,9 +110,12 @@ impl Counter {
         });
     }
 
-    fn run(&self, count: impl FnOnce() -> Result<Sizes, Ended>) {
-        let turn = Turn(&self.0, Instant::now());
+    fn run(&self, begun: Instant, count: impl FnOnce() -> Result<Sizes, Ended>) {
+        let mut turn = Turn(&self.0, begun, PAUSES);
         let counted = count();
+        if matches!(counted, Err(Ended::NobodyLooks)) {
+            turn.2 = 1;
+        }
         drop(turn);
         let mut state = self.0.lock();
         match counted {
@@ -205,8 +210,24 @@ mod tests {
     fn a_count_that_nobody_waits_for_is_followed_by_a_pause() {
         let counter = Counter::default();
         assert!(counter.ask().1);
-        counter.run(|| Err(Ended::NobodyLooks));
+        counter.run(Instant::now(), || Err(Ended::NobodyLooks));
         assert!(!counter.ask().1);
+    }
+
+    /// Else a store whose count takes longer than the patience had no sizes for hours after one look too few.
+    #[test]
+    fn only_a_count_that_shows_something_is_followed_by_many_times_its_duration() {
+        let counted: [fn() -> Result<Sizes, Ended>; 2] =
+            [|| Ok(Sizes::default()), || Err(Ended::NobodyLooks)];
+        let pauses = counted.map(|count| {
+            let counter = Counter::default();
+            let begun = Instant::now() - Duration::from_secs(1000);
+            counter.run(begun, count);
+            let due = counter.0.lock().due.unwrap();
+            due - begun
+        });
+        assert!(pauses[1] >= Duration::from_secs(2000));
+        assert!(pauses[0] >= Duration::from_secs(21_000) && pauses[1] < pauses[0] / 4);
     }
 
     #[test]
@@ -214,7 +235,9 @@ mod tests {
         let counter = Counter::default();
         assert!(counter.ask().1);
         assert!(!counter.ask().1, "one is under way");
-        let ended = catch_unwind(AssertUnwindSafe(|| counter.run(|| panic!("broken"))));
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            counter.run(Instant::now(), || panic!("broken"));
+        }));
         assert!(ended.is_err());
         let state = counter.0.lock();
         assert!(!state.is_counting && state.due.is_some());
