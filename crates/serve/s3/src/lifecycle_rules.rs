@@ -218,7 +218,9 @@ impl Rule {
         if let Some(expiration) = &rule.expiration {
             current = match (&expiration.days, &expiration.date) {
                 (Some(days), _) => Some(When::Days(u64::try_from(*days).ok()?)),
-                (None, Some(date)) => Some(When::At(moment(date))),
+                // Earlier programs kept the hours of a date's offset and left out the offset. The midnight (UTC) that the
+                // client sent is at most a day away; a day late does less harm than an hour early.
+                (None, Some(date)) => Some(When::At(midnight_after(moment(date), 0))),
                 (None, None) => None,
             };
             lone_markers = expiration.expired_object_delete_marker == Some(true);

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
-use store::Transaction;
+use store::{CollectionInfo, Transaction};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -466,7 +466,39 @@ fn a_date_with_an_offset_is_the_same_moment_in_utc() {
         "<Rule><Filter/><Status>Enabled</Status><Expiration><Date>2029-12-31T19:00:00-05:00</Date></Expiration></Rule>",
     );
     let mut walk = Walk::new(BUCKET.to_owned());
-    let rules = walk.read(&fixture.store).unwrap();
+    // date -ud 2030-01-01 +%s
+    assert_eq!(
+        date_in(&walk.read(&fixture.store).unwrap()),
+        1_893_456_000_000_000
+    );
+}
+
+#[test]
+fn a_date_that_was_kept_without_its_offset_does_not_act_early() {
+    let at = |date: &str| {
+        let document = format!(
+            "<LifecycleConfiguration><Rule><Filter/><Status>Enabled</Status>\
+             <Expiration><Date>{date}</Date></Expiration></Rule></LifecycleConfiguration>"
+        );
+        let bucket = CollectionInfo {
+            name: BUCKET.to_owned(),
+            hashed: None,
+            created_micros: 0,
+            attributes: [(LIFECYCLE.to_owned(), document.into_bytes())].into(),
+        };
+        date_in(&Rules::of(&bucket).unwrap())
+    };
+    // 2030-01-01T00:00:00Z, as sent with offsets of -05:00 and +01:00.
+    assert_eq!(at("2029-12-31T19:00:00Z"), 1_893_456_000_000_000);
+    assert_eq!(
+        at("2030-01-01T01:00:00Z"),
+        1_893_456_000_000_000 + 24 * HOUR
+    );
+    assert_eq!(at("2030-01-01T00:00:00Z"), 1_893_456_000_000_000);
+}
+
+/// When a current object expires.
+fn date_in(rules: &Rules) -> u64 {
     let none = store::Attributes::new();
     let object = Object {
         size: 0,
@@ -477,8 +509,7 @@ fn a_date_with_an_offset_is_the_same_moment_in_utc() {
         modified_micros: 0,
         what: What::Current(object),
     });
-    // date -ud 2030-01-01 +%s
-    assert_eq!(fate.unwrap().at_micros, 1_893_456_000_000_000);
+    fate.unwrap().at_micros
 }
 
 #[test]
