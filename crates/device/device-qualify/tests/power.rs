@@ -292,7 +292,9 @@ fn a_drive_with_too_few_zones_is_told_how_few_would_do() {
         ..geometry()
     };
     let too_small = Round::new(&small, 8, 5).unwrap_err();
-    let of_a_log = Round { zones: 32, ..round }.fits(&geometry()).unwrap_err();
+    let of_a_log = Round { zones: 32, ..round }
+        .fits(&geometry(), None)
+        .unwrap_err();
     for error in [too_small, of_a_log] {
         assert!(!error.to_string().contains("--zones"), "{error}");
     }
