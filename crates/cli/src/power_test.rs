@@ -66,13 +66,16 @@ fn name(drive: &Drive) -> Option<String> {
         rustix::fs::minor(device.rdev()),
     );
     let folder = Path::new("/sys/dev").join(format!("{kind}/{major}:{minor}"));
-    ["wwid", "device/wwid", "device/serial"]
-        .iter()
-        .find_map(|file| {
-            let text = std::fs::read_to_string(folder.join(file)).ok()?;
-            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-            (!text.is_empty()).then_some(text)
-        })
+    // The character device of a namespace has no identifier of its own, and the serial number is that of all namespaces.
+    let node = drive.path().file_name().and_then(|name| name.to_str());
+    let sibling = node.and_then(|node| node.strip_prefix("ng"));
+    let sibling = sibling.map(|of| Path::new("/sys/class/block").join(format!("nvme{of}/wwid")));
+    let own = ["wwid", "device/wwid", "device/serial"].map(|file| folder.join(file));
+    sibling.into_iter().chain(own).find_map(|file| {
+        let text = std::fs::read_to_string(file).ok()?;
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        (!text.is_empty()).then_some(text)
+    })
 }
 
 fn read(log: &Path) -> CommandResult<Rounds> {

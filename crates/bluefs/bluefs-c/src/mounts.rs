@@ -189,7 +189,7 @@ fn mount_bluefs(path: &Path) -> Result<Arc<dyn FileSystem>, String> {
         bluefs::Error::NotFormatted => {
             format!("drive {shown} is empty and not formatted; make a file system with `zonestore fs mkfs {shown}`")
         }
-        error @ bluefs::Error::Unsynced(_) => format!("{error}; `ls -l` shows who may read and write it"),
+        error @ bluefs::Error::Unsynced(_) => error.to_string(),
         error => format!("drive {shown}: {error}"),
     })?;
     Ok(Arc::new(fs))

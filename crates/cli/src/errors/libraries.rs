@@ -55,8 +55,7 @@ fn of_unsynced(error: &FileDriveError, source: &io::Error) -> CommandError {
     match made.hint {
         Some(_) => CommandError { exit, ..made },
         None => CommandError { exit, ..made }.hint(
-            "nothing was changed; keep the file, which has acknowledged writes, and try again once it can be read and \
-             written",
+            "keep the file, which has acknowledged writes, and try again once it can be read and written",
         ),
     }
 }

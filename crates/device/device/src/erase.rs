@@ -7,8 +7,10 @@ use zone::{ByteOffset, ZoneDescriptor, ZoneError, ZoneId, ZoneResult};
 /// Number of zones in one report, which bounds the memory for a drive of any size.
 pub const REPORT_BATCH: u32 = 4096;
 
-/// Most errors of input or output one after the other: then the drive is gone or hangs, and each more may take minutes.
+/// After so many errors of input or output one after the other it is looked whether the drive is gone or hangs: then each more
+/// may take minutes.
 const MOST_IN_A_ROW: u32 = 16;
+const GONE: u32 = MOST_IN_A_ROW + 1;
 
 /// Results of the commands of an erase.
 struct Results {
@@ -21,7 +23,7 @@ struct Results {
 impl Results {
     fn note(&mut self, done: ZoneResult<()>) {
         self.in_a_row = match &done {
-            Err(ZoneError::PowerLost { .. }) => MOST_IN_A_ROW,
+            Err(ZoneError::PowerLost { .. }) => GONE,
             Err(ZoneError::Io { .. }) => self.in_a_row + 1,
             // The drive answers.
             _ => 0,
@@ -32,8 +34,13 @@ impl Results {
         }
     }
 
-    const fn is_gone(&self) -> bool {
-        self.in_a_row >= MOST_IN_A_ROW
+    /// Whether the drive answers no more.
+    fn is_gone(&mut self, drive: &dyn ZonedDevice) -> bool {
+        if self.in_a_row == MOST_IN_A_ROW {
+            let answers = drive.report(ZoneId(0), 1).is_ok();
+            self.in_a_row = if answers { 0 } else { GONE };
+        }
+        self.in_a_row >= GONE
     }
 }
 
@@ -73,7 +80,7 @@ pub fn reset(
         in_a_row: 0,
     };
     for zone in written {
-        if results.is_gone() {
+        if results.is_gone(drive) {
             break;
         }
         results.note(drive.reset(zone.id));
@@ -82,11 +89,11 @@ pub fn reset(
     if all {
         wipe_conventional(drive, &mut results);
     }
-    if !results.is_gone() {
+    if !results.is_gone(drive) {
         results.note(drive.flush());
     }
-    let (failed, ended) = (results.failed, results.is_gone());
-    if failed > 1 {
+    let (failed, ended) = (results.failed, results.is_gone(drive));
+    if failed > 1 || ended {
         tracing::warn!(failed, ended_early = ended, "commands of an erase failed");
     }
     results.first?;
@@ -99,7 +106,7 @@ fn wipe_conventional(drive: &dyn ZonedDevice, results: &mut Results) {
     let geometry = drive.geometry();
     let zeros = vec![0; (1 << 20).min(geometry.zone_size as usize)];
     for zone in 0..geometry.conventional_zones {
-        if results.is_gone() {
+        if results.is_gone(drive) {
             break;
         }
         let start = geometry.start(ZoneId(zone));
@@ -136,7 +143,7 @@ mod tests {
     fn a_drive_that_is_gone_ends_an_erase() {
         let geometry = geometry(40);
         let fails = |command| Plan::at(command, 1, Fault::Io(ErrorKind::TimedOut));
-        let of = |every_second: bool| {
+        let of = |every_second: bool, answers: bool| {
             let drive = Faults::new(MemoryDrive::new(geometry.clone()).unwrap());
             for zone in geometry.zones() {
                 drive.write(geometry.start(zone), &[1; 4096]).unwrap();
@@ -149,13 +156,17 @@ mod tests {
                 drive.add(fails(ZoneCommand::Reset).in_zone(zone));
             }
             drive.add(fails(ZoneCommand::Flush));
+            if !answers {
+                drive.add(fails(ZoneCommand::Report));
+            }
             let mut done = 0;
             reset(&drive, &written, false, &mut || done += 1).unwrap_err();
             (done, drive.struck())
         };
-        assert_eq!(of(false), (16, 16));
+        assert_eq!(of(false, false), (16, 17));
         // The last one is the flush.
-        assert_eq!(of(true), (38, 20));
+        assert_eq!(of(false, true), (38, 39));
+        assert_eq!(of(true, false), (38, 20));
     }
 
     #[test]

@@ -23,8 +23,10 @@ impl Permit {
     /// From now on, the connection is closed if the request has to give way: it waits for its client to read.
     /// If it had to give way with its own body, that is over.
     pub fn close_with(&self, peer: Option<Arc<Peer>>) {
+        // Whoever tells a holder to give way has the lock as well.
+        let mut holders = self.0.line.holders();
         self.0.flow.go_on();
-        if let Some(holder) = self.0.line.holders().get_mut(&self.0.number) {
+        if let Some(holder) = holders.get_mut(&self.0.number) {
             holder.peer = peer;
         }
     }

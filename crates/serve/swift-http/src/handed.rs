@@ -26,12 +26,12 @@ pub struct Handed {
     pub calls: Arc<SwiftCalls>,
     pub message: Vec<u8>,
     pub stream: HandedStream,
-    pub progress: Arc<Progress>,
+    pub progress: Arc<BodyProgress>,
 }
 
 /// What the client is told about meanwhile.
 #[derive(Default)]
-pub struct Progress {
+pub struct BodyProgress {
     /// Bytes that were taken from the socket.
     pub passed: AtomicU64,
     /// Whether the drive is waited for, and not the socket.
@@ -64,7 +64,7 @@ async fn serve<F: Future<Output = Vec<u8>> + Send>(
     while let Ok(Some((message, socket))) = handover.receive().await {
         let answer = match stream_of(socket) {
             Ok(stream) => {
-                let progress = Arc::<Progress>::default();
+                let progress = Arc::<BodyProgress>::default();
                 let working = work(Handed {
                     calls: calls.clone(),
                     message,
@@ -104,7 +104,7 @@ pub fn json(answer: &impl Serialize) -> Vec<u8> {
 async fn watched(
     handover: &mut Handover,
     working: impl Future<Output = Vec<u8>>,
-    progress: &Progress,
+    progress: &BodyProgress,
 ) -> Option<Vec<u8>> {
     tokio::pin!(working);
     let mut beat = interval_at(Instant::now() + BEAT, BEAT);

@@ -2,7 +2,7 @@
 
 use crate::api::{NotReceived, Receive, Staged, Staging};
 use crate::body::broken_off;
-use crate::handed::{Handed, Progress, json, sockets};
+use crate::handed::{BodyProgress, Handed, json, sockets};
 use crate::state::Calls;
 use axum::extract::{Request, State};
 use axum::response::Response;
@@ -65,7 +65,7 @@ struct Body {
     first: Bytes,
     stream: HandedStream,
     left: u64,
-    progress: Arc<Progress>,
+    progress: Arc<BodyProgress>,
 }
 
 impl Source for Body {

@@ -9,6 +9,7 @@
 //! are in `gate` from looking a place up to the end of the read. A zone is reset only when no row names a place in
 //! it and the readers that may have looked one up before have left.
 
+use crate::answers::answers;
 use crate::blob_reader::ReadError;
 use crate::cleaner::Cleaner;
 use crate::data_cache::DataCache;
@@ -188,22 +189,13 @@ impl Inner {
         Ok(done)
     }
 
-    /// Whether the drive reads anything: one that does not answer says nothing about its zones.
-    fn reads_anything(&self) -> bool {
-        let geometry = self.device.geometry();
-        let mut block = vec![0; geometry.block_size as usize];
-        BlueFs::superblock_zones(geometry)
-            .into_iter()
-            .any(|zone| self.device.read(geometry.start(zone), &mut block).is_ok())
-    }
-
     /// Sets `zone` aside after a read in it failed: what can be read stays in place, and cleaning does not try the zone
     /// again and again. A stream that has it open leaves it before its next write, or when the cleaner comes by: a reader
     /// must not wait for the stream's lock.
     pub fn set_aside_unreadable(&self, zone: ZoneId, error: &Error) {
         let of_zone = match error {
             Error::Drive(error) => is_of_zone(error),
-            Error::Unreadable { .. } => self.reads_anything(),
+            Error::Unreadable { .. } => answers(&*self.device),
             Error::ChecksumMismatch { .. } | Error::CorruptMetadata { .. } => true,
             _ => false,
         };

@@ -74,14 +74,22 @@ pub(crate) fn readable_again(
         }
     }
     let _list = retired.add_all(&worn, &mut batch);
-    if batch.changes().next().is_some() && fs.takes_log(batch.as_bytes().len() as u64) {
-        match kv.write(&batch, Durability::Synced) {
-            // Done at the end of the mount, when there is space.
-            Err(kv::Error::Busy { .. }) => {}
-            done => done?,
-        }
+    if batch.changes().next().is_some() {
+        // If not, at the end of the mount.
+        write_if_possible(kv, fs, &batch)?;
     }
     Ok(readable)
+}
+
+/// Writes what the next mount does as well, unless there is no space for it.
+fn write_if_possible(kv: &Kv, fs: &BlueFs, batch: &Batch) -> Result<()> {
+    if !fs.takes_log(batch.as_bytes().len() as u64) {
+        return Ok(());
+    }
+    match kv.write(batch, Durability::Synced) {
+        Err(kv::Error::Busy { .. }) => Ok(()),
+        done => Ok(done?),
+    }
 }
 
 impl Inner {
@@ -232,7 +240,7 @@ impl Inner {
             self.pool.retire(*zone);
         }
         let _list = self.retired.add_all(&worn, &mut batch);
-        Ok(self.kv()?.write(&batch, Durability::Synced)?)
+        write_if_possible(&*self.kv()?, &self.fs, &batch)
     }
 }
 

@@ -7,6 +7,7 @@
 /// The target of the spans that show what a request waits for. Without a subscriber they cost nothing.
 pub(crate) const TRACE: &str = "trace";
 
+mod answers;
 mod blob_reader;
 mod checksum;
 mod cleaner;

@@ -84,7 +84,9 @@ pub(crate) fn mount_opened(
         let resets = appender::reset_or_retire(&unclaimed, |zone| device.reset(zone))?;
         for zone in resets.broken {
             pool.retire(zone);
-            unreset.add(zone, options.runtime.now());
+            if readable.contains(&zone) {
+                unreset.add(zone, options.runtime.now());
+            }
         }
         for zone in resets.empty {
             let written = report.get(zone.index()).map_or(0, |z| z.write_pointer);

@@ -530,7 +530,7 @@ impl Inner {
 
     /// Turns an error of the database's background work into the store's. If it ended the database's writes, it ends
     /// the store's too, so that it is reported before the next commit.
-    fn in_background(&self, error: kv::Error) -> Error {
+    pub(crate) fn in_background(&self, error: kv::Error) -> Error {
         match error {
             kv::Error::Stopped { .. } | kv::Error::Corruption { .. } => {
                 self.stop_writing(error.into())

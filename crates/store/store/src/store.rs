@@ -100,8 +100,8 @@ impl Store {
             // The database is open still: another call tries again.
             *self.inner.kv.write() = Some(kv);
             return Err(match error {
-                // It would fail for ever, and the database never be closed.
-                Error::Kv(kv::Error::Stopped { .. }) => self.inner.stop_writing(error),
+                // If it would fail for ever, the next call closes the database.
+                Error::Kv(error) => self.inner.in_background(error),
                 error => error,
             });
         }

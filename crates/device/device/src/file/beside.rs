@@ -119,8 +119,12 @@ impl HostMemory {
         let mut options = OpenOptions::new();
         match options.read(true).custom_flags(flags).open(&self.path) {
             Ok(file) => Ok(file.metadata()?.is_file().then_some(file)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
+            Err(error) => match error.kind() {
+                // A drive that was renamed may have a name with which there can be none.
+                io::ErrorKind::NotFound | io::ErrorKind::InvalidFilename => Ok(None),
+                _ if std::fs::metadata(&self.path).is_ok_and(|it| !it.is_file()) => Ok(None),
+                _ => Err(error),
+            },
         }
     }
 
@@ -191,8 +195,9 @@ impl HostMemory {
                 let _ = file.set_permissions(Permissions::from_mode(mode));
                 file
             }
+            // A link may lead to what is not there yet.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                options.open(&self.path)?
+                options.create(true).mode(mode).open(&self.path)?
             }
             Err(error) => return Err(error),
         };

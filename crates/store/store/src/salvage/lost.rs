@@ -1,5 +1,6 @@
 //! Finds out whether a store's metadata is lost, and which zones certainly hold nothing but metadata.
 
+use crate::answers::answers;
 use crate::opened::Opened;
 use crate::options::MountOptions;
 use crate::{Error, Result};
@@ -59,12 +60,12 @@ impl Lost {
     }
 }
 
-/// In so many zones a drive is asked whether it answers at all.
-const LOOKS: u32 = 64;
-
 fn stage(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Result<Stage> {
     let mut looked = look_once(device.clone(), options);
-    if looked.as_ref().is_err_and(is_damage) && answers(&*device) {
+    if looked.as_ref().is_err_and(is_damage) {
+        if !answers(&*device) {
+            return looked.and(Err(Error::Incomplete));
+        }
         // A drive that did not answer for a while looks the same, and does not the second time.
         looked = look_once(device.clone(), options);
     }
@@ -92,15 +93,6 @@ fn look_once(device: Arc<dyn ZonedDevice>, options: &MountOptions) -> Result<Opt
         };
         read.and_then(|()| opened.salvage_stage())
     })
-}
-
-/// Whether the drive reads a block of any of [`LOOKS`] zones, which lie all over it.
-fn answers(device: &dyn ZonedDevice) -> bool {
-    let geometry = device.geometry();
-    let mut block = vec![0; geometry.block_size as usize];
-    let zones = (0..geometry.zone_count).step_by(geometry.zone_count.div_ceil(LOOKS) as usize);
-    let mut reads = zones.map(|zone| device.read(geometry.start(ZoneId(zone)), &mut block));
-    reads.any(|read| read.is_ok())
 }
 
 fn read_all(kv: &Kv) -> Result<()> {

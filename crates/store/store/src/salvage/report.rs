@@ -87,7 +87,10 @@ impl SalvageReport {
 
     /// Whether nothing that was found is lost.
     pub fn is_whole(&self) -> bool {
-        self.damaged.is_empty() && self.without_omap == 0 && self.without_room.is_empty()
+        self.damaged.is_empty()
+            && self.without_omap == 0
+            && self.without_room.is_empty()
+            && self.scanned.unreadable_summaries == 0
     }
 
     /// The report in words; `copied`: objects were copied to another store.
@@ -156,15 +159,15 @@ impl SalvageReport {
         note(
             s.unreadable_summaries,
             format!(
-                "not readable any more, after they were found: {} summaries",
-                s.unreadable_summaries
+                "not readable any more, after they were found: {}",
+                count(s.unreadable_summaries, "summary").replace("summarys", "summaries")
             ),
         );
         note(
             s.foreign_summaries,
             format!(
-                "passed over, of other stores: {} summaries",
-                s.foreign_summaries
+                "passed over, of other stores: {}",
+                count(s.foreign_summaries, "summary").replace("summarys", "summaries")
             ),
         );
         for object in &self.damaged {
