@@ -4,6 +4,8 @@ import signal
 import subprocess
 import time
 
+from conftest import heed_signals
+
 
 def test_the_list_says_where_numbers_are_printed(zonestore):
     experiments = zonestore("experiment", "list", "--json").json["experiments"]
@@ -74,7 +76,7 @@ def test_what_does_not_exist_is_said(zonestore):
 
 def test_ctrl_c_leaves_what_was_done(zonestore):
     command = [zonestore.path, "experiment", "run", "figure-2.6", "table-2.3"]
-    process = subprocess.Popen(command, bufsize=0, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(command, bufsize=0, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=heed_signals)
     first = process.stdout.read(11)
     time.sleep(0.1)
     process.send_signal(signal.SIGINT)

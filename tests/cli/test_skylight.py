@@ -9,7 +9,7 @@ import signal
 import subprocess
 
 import pytest
-from conftest import TIMEOUT, digest
+from conftest import TIMEOUT, digest, heed_signals
 
 
 def test_the_models_are_listed(zonestore):
@@ -185,7 +185,7 @@ def test_ctrl_c_keeps_what_was_found_of_a_model(zonestore, tmp_path):
     ours, theirs = pty.openpty()
     page = tmp_path / "page.html"
     command = [zonestore.path, "skylight", "st5000as0011", "--html", page]
-    process = subprocess.Popen(command, stderr=theirs, stdout=subprocess.PIPE)
+    process = subprocess.Popen(command, stderr=theirs, stdout=subprocess.PIPE, preexec_fn=heed_signals)
     os.close(theirs)
     shown = shown_until(ours, b"test 11, band size")
     process.send_signal(signal.SIGINT)
