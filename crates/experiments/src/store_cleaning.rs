@@ -98,7 +98,7 @@ pub const STORE: Experiment = Experiment {
         let rows = CASES.iter().flat_map(|case| {
             let what = format!("{}: data written ÷ user bytes", case.name());
             // Cost-benefit is for skewed loads, and costs 1 to 4 % more where all objects are alike.
-            let cost = Expected::value(what, "", case.least()).part(0.12);
+            let cost = Expected::value(what, "", case.least()).part(0.13);
             // The simulator knows the history of each block, and has seven streams where the store has four.
             let simulated = format!("{}: ÷ simulated", case.name());
             [cost, Expected::at_most(simulated, "", 1.3).ours()]

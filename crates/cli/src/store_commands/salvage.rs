@@ -50,7 +50,7 @@ pub fn salvage(arguments: &StoreSalvage, out: &mut Output) -> CommandResult {
             "free space, and store again what there was no room for"
         }
         (true, true) if arguments.drop_unplaced => {
-            "what was left of damaged objects is gone; restore what is named above from a copy, if there is one"
+            "what was left of damaged objects may be gone: the objects zone-N of salvaged-unplaced, if there are any, have the rest"
         }
         // The same command refuses the new store.
         (true, true) => {
@@ -159,7 +159,7 @@ fn in_place(arguments: &StoreSalvage, out: &mut Output) -> CommandResult<(Salvag
     }
     if !report.damaged.is_empty() && !arguments.damaged {
         let else_gone = match arguments.drop_unplaced {
-            true => ", and --drop-unplaced gives it up",
+            true => ", and --drop-unplaced may give it up",
             false => "",
         };
         out.line(format_args!(

@@ -132,7 +132,11 @@ pub async fn stage(
     body: Body,
 ) -> Answer<Staged> {
     let Query(mut staging) = query?;
-    staging.size = body.size_hint().exact().or(staging.size);
+    let coming = body.size_hint().exact();
+    if coming.max(staging.size) > Some(MAX_DATA_BYTES) {
+        return Err(too_large("data", MAX_DATA_BYTES));
+    }
+    staging.size = coming.or(staging.size);
     let body = calls.incoming(body, staging.size).await?;
     let staged = calls.stage(Pieces::from(Some(body)), staging, broken_off);
     Ok(Json(staged.await?))

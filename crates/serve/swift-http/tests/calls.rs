@@ -266,7 +266,7 @@ async fn a_body_that_breaks_off_leaves_nothing() {
         let body = Body::from_stream(futures::stream::iter(pieces));
         assert_eq!(
             calls.problem(method, &path, body).await,
-            (400, "invalid".into())
+            (400, "broken_off".into())
         );
     }
     let files = calls.json(Method::GET, &object(0), "").await;
