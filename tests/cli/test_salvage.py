@@ -22,6 +22,20 @@ def make(zonestore, name):
     zonestore("store", "mkfs", name)
 
 
+def make_lost(zonestore, drive):
+    """A drive whose metadata is lost, with the objects c/hit, of which a bit is wrong, and c/whole. Returns what c/hit was, which
+    is c/whole backwards."""
+    make(zonestore, drive.name)
+    body = os.urandom(700_000)
+    zonestore("store", "put", drive.name, "-", "c/hit", stdin=body)
+    zonestore("store", "put", drive.name, "-", "c/whole", stdin=body[::-1])
+    overwrite_superblocks(drive)
+    data = bytearray(drive.read_bytes())
+    data[data.find(body[300_000:300_100])] ^= 1
+    drive.write_bytes(data)
+    return body
+
+
 def test_objects_come_back_from_a_drive_without_metadata(zonestore, tmp_path):
     make(zonestore, "lost.zoned")
     bodies = {f"photo {n}": os.urandom(30_000 + 50_000 * n) for n in range(6)}
@@ -71,14 +85,7 @@ def test_a_drive_that_is_too_small_for_what_is_salvaged_is_named(zonestore, tmp_
 
 
 def test_damaged_objects_are_named_and_copied_when_asked_for(zonestore, tmp_path):
-    make(zonestore, "lost.zoned")
-    body = os.urandom(700_000)
-    zonestore("store", "put", "lost.zoned", "-", "c/hit", stdin=body)
-    zonestore("store", "put", "lost.zoned", "-", "c/whole", stdin=body[::-1])
-    overwrite_superblocks(tmp_path / "lost.zoned")
-    data = bytearray((tmp_path / "lost.zoned").read_bytes())
-    data[data.find(body[300_000:300_100])] ^= 1
-    (tmp_path / "lost.zoned").write_bytes(data)
+    body = make_lost(zonestore, tmp_path / "lost.zoned")
     make(zonestore, "new.zoned")
     outcome = zonestore.try_("store", "salvage", "lost.zoned", "--to", "new.zoned", "--damaged")
     assert "not everything" in outcome.failed(6)
@@ -123,14 +130,7 @@ def test_a_store_is_made_anew_on_its_own_drive(zonestore, tmp_path):
 
 
 def test_what_is_left_of_damaged_objects_is_told_before_and_after(zonestore, tmp_path):
-    make(zonestore, "d.zoned")
-    body = os.urandom(700_000)
-    zonestore("store", "put", "d.zoned", "-", "c/hit", stdin=body)
-    zonestore("store", "put", "d.zoned", "-", "c/whole", stdin=body[::-1])
-    overwrite_superblocks(tmp_path / "d.zoned")
-    data = bytearray((tmp_path / "d.zoned").read_bytes())
-    data[data.find(body[300_000:300_100])] ^= 1
-    (tmp_path / "d.zoned").write_bytes(data)
+    body = make_lost(zonestore, tmp_path / "d.zoned")
     salvage = "store", "salvage", "d.zoned", "--in-place"
     asked = zonestore.try_(*salvage)
     assert asked.code == 8 and "--damaged" in asked.text
@@ -144,13 +144,7 @@ def test_what_is_left_of_damaged_objects_is_told_before_and_after(zonestore, tmp
 
 
 def test_what_may_be_given_up_is_said(zonestore, tmp_path):
-    make(zonestore, "d.zoned")
-    body = os.urandom(700_000)
-    zonestore("store", "put", "d.zoned", "-", "c/hit", stdin=body)
-    overwrite_superblocks(tmp_path / "d.zoned")
-    data = bytearray((tmp_path / "d.zoned").read_bytes())
-    data[data.find(body[300_000:300_100])] ^= 1
-    (tmp_path / "d.zoned").write_bytes(data)
+    make_lost(zonestore, tmp_path / "d.zoned")
     salvage = "store", "salvage", "d.zoned", "--in-place", "--drop-unplaced"
     asked = zonestore.try_(*salvage)
     assert asked.code == 8 and "--drop-unplaced may give it up" in asked.text

@@ -96,16 +96,13 @@ fn of_receive<E>(error: ReceiveError<E>, of_body: impl FnOnce(E) -> Failure) -> 
 }
 
 impl SwiftCalls {
-    /// Writes data to the drive before it has a name.
+    /// Writes data to the drive before it has a name, behind [`check_size`].
     pub(crate) async fn stage<B: Source>(
         &self,
         body: B,
         staging: Staging,
         of_body: impl FnOnce(B::Error) -> Failure,
     ) -> Result<Staged, Failure> {
-        if staging.size > Some(MAX_DATA_BYTES) {
-            return Err(too_large("data", MAX_DATA_BYTES));
-        }
         let object = match (staging.policy, staging.hash) {
             (Some(policy), Some(hash)) => (policy.to_string(), hash),
             _ => Default::default(),
@@ -125,6 +122,14 @@ impl SwiftCalls {
     }
 }
 
+/// Refuses data of more bytes than any object may have, before anything waits for it.
+pub fn check_size(announced: Option<u64>) -> Result<(), Failure> {
+    match announced > Some(MAX_DATA_BYTES) {
+        true => Err(too_large("data", MAX_DATA_BYTES)),
+        false => Ok(()),
+    }
+}
+
 /// Stages a request's body.
 pub async fn stage(
     State(calls): Calls,
@@ -133,9 +138,7 @@ pub async fn stage(
 ) -> Answer<Staged> {
     let Query(mut staging) = query?;
     let coming = body.size_hint().exact();
-    if coming.max(staging.size) > Some(MAX_DATA_BYTES) {
-        return Err(too_large("data", MAX_DATA_BYTES));
-    }
+    check_size(coming.max(staging.size))?;
     staging.size = coming.or(staging.size);
     let body = calls.incoming(body, staging.size).await?;
     let staged = calls.stage(Pieces::from(Some(body)), staging, broken_off);

@@ -2,6 +2,7 @@
 
 use crate::api::{NotReceived, Receive, Staged, Staging};
 use crate::body::broken_off;
+use crate::data::check_size;
 use crate::handed::{BodyProgress, Handed, json, sockets};
 use crate::state::Calls;
 use axum::extract::{Request, State};
@@ -51,6 +52,7 @@ async fn receive(handed: Handed) -> Result<Staged, Failure> {
         left: bytes,
         progress: handed.progress.clone(),
     };
+    check_size(Some(size))?;
     handed.progress.is_busy.store(true, Ordering::Relaxed);
     let place = handed.calls.place(size).await?;
     let size = Some(size);

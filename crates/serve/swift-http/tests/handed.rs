@@ -178,12 +178,14 @@ async fn what_does_not_come_is_told_with_what_came() {
         assert_eq!(told["passed"], passed);
     }
     assert!(begun.elapsed() >= Duration::from_secs(120));
-    hand_over(&client, json!("no bytes"), b"", &from);
-    let told = answer(&mut client).await;
-    assert_eq!(
-        (&told["kind"], &told["passed"]),
-        (&json!("invalid"), &json!(0))
-    );
+    for (message, kind) in [
+        (json!("no bytes"), "invalid"),
+        (json!({"bytes": u64::MAX}), "too_large"),
+    ] {
+        hand_over(&client, message, b"abc", &from);
+        let told = answer(&mut client).await;
+        assert_eq!((&told["kind"], &told["passed"]), (&json!(kind), &json!(0)));
+    }
     serving.abort();
 }
 

@@ -81,7 +81,7 @@ pub(crate) fn readable_again(
     Ok(readable)
 }
 
-/// Writes what the next mount does as well, unless there is no space for it.
+/// Writes the batch unless there is no space for it: then the caller leaves it to the next mount.
 fn write_if_possible(kv: &Kv, fs: &BlueFs, batch: &Batch) -> Result<()> {
     if !fs.takes_log(batch.as_bytes().len() as u64) {
         return Ok(());
@@ -214,7 +214,7 @@ impl Inner {
 
     /// Removes rows of zones that are not the store's any more, before new data can lie there: a kill before a reset,
     /// and a zone that cannot be reset, leave such rows. Zones that these show to be worn out are retired, but for those
-    /// that are `readable` again.
+    /// that are `readable` again. If the log has no room, the next mount does that; until then a scrub refutes such rows.
     pub(crate) fn forget_damage_elsewhere(&self, readable: &BTreeSet<ZoneId>) -> Result<()> {
         let ours = self.freelist.ours().into_iter().map(|(zone, ..)| zone);
         let ours: BTreeSet<ZoneId> = ours.collect();
