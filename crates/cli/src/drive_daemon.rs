@@ -79,7 +79,7 @@ fn mount(
     let cache = said.cache.as_ref().map(|size| size.value.0);
     let (data, blocks) = memory::of(path, cache)
         .map_err(|error| CommandError::new(Exit::Usage, format_args!("--cache: {error}")))?;
-    let drive: Arc<device::Drive> = Arc::new(drive_file::open(path)?);
+    let drive = Arc::new(memory::beside_cache(drive_file::open(path)?, data));
     let caches = (data / count, blocks / count);
     let mounted: CommandResult<Store> =
         serve::mount(path, &said, caches, drive.clone() as Arc<dyn ZonedDevice>);

@@ -12,7 +12,7 @@ use crate::store_commands;
 use control::Socket;
 use daemon::keys::{self, Keys, KeysError, Source};
 use daemon::settings::{Log, LogFormat, Parsed, Serve, Settings, Trace};
-use daemon::{Daemon, Ended, Judge, Live};
+use daemon::{Daemon, Ended, Judge, Live, memory};
 use device::stats::Stats;
 use device::{Drive, FileDrive, ShapeRequest, ZonedDevice};
 use kv_rocksdb::RocksDb;
@@ -139,7 +139,9 @@ fn serve(
     // Before anything is created: without the port, there is nothing to serve.
     let listener = with_patience(is_first, || Ok(Listener::reserve(begun.address)?))?;
     begun.address = listener.local_addr();
-    let drive = with_patience(is_first, || open_drive(&path, &serve, &shape))?;
+    let drive = with_patience(is_first, || {
+        open_drive(&path, &serve, &shape, plan.caches.0)
+    })?;
     let device = Arc::new(Stats::new(drive.clone() as Arc<dyn ZonedDevice>));
     let store = mount(&path, &serve, plan.caches, device.clone())?;
     if let Err(error) = archive::check_finished(&store) {
@@ -277,7 +279,12 @@ fn log(
     Ok((files, collector))
 }
 
-fn open_drive(path: &Path, serve: &Serve, shape: &NewDrive) -> CommandResult<Arc<Drive>> {
+fn open_drive(
+    path: &Path,
+    serve: &Serve,
+    shape: &NewDrive,
+    cache: u64,
+) -> CommandResult<Arc<Drive>> {
     let creates = serve.create.unwrap_or_default();
     if creates && std::fs::symlink_metadata(path).is_err() {
         if let Some(folder) = path.parent() {
@@ -287,11 +294,14 @@ fn open_drive(path: &Path, serve: &Serve, shape: &NewDrive) -> CommandResult<Arc
         let geometry = drive_file::geometry(&shape)?;
         // With its store: without one, and cut short, it would look like a drive that has lost its store.
         FileDrive::create_filled(path, &geometry, shape.profile(), |drive| make_store(drive))?;
-        return Ok(Arc::new(drive_file::open(path)?));
+        return Ok(Arc::new(memory::beside_cache(
+            drive_file::open(path)?,
+            cache,
+        )));
     }
     let drive = drive_file::open(path)?;
     drive_file::check_shape(&drive, shape)?;
-    Ok(Arc::new(drive))
+    Ok(Arc::new(memory::beside_cache(drive, cache)))
 }
 
 fn make_store(drive: Arc<dyn ZonedDevice>) -> CommandResult {

@@ -93,7 +93,7 @@ pub struct Care {
     #[arg(long, value_name = "PACE", allow_hyphen_values = true)]
     pub scrub_pace: Option<Parsed<Pace>>,
     /// Memory for objects that were read, 0 or at least 1MiB; by default an eighth of the machine's on a device, and none on a drive in a
-    /// file, of which the host keeps what was read
+    /// file, of which the host keeps what was read; with one, large reads and writes of that file are direct I/O
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     pub cache: Option<Parsed<Size>>,
 }

@@ -76,6 +76,14 @@ impl Drive {
         })
     }
 
+    /// Makes large reads and writes direct I/O, as those of a device are: see [`FileDrive::with_direct_io`].
+    pub fn with_direct_io(self) -> Self {
+        match self {
+            Self::File(drive) => drive.with_direct_io().into(),
+            Self::Linux(_) | Self::Nvme(_) => self,
+        }
+    }
+
     /// The drive file; `None` for a device.
     pub const fn as_file(&self) -> Option<&FileDrive> {
         match self {

@@ -4,6 +4,7 @@
 mod ahead;
 mod beside;
 mod create;
+mod direct;
 mod drive;
 mod error;
 pub(crate) mod flushes;

@@ -1,6 +1,7 @@
 //! Memory for the caches of a served drive.
 
 use cache::{ShareError, Shares};
+use device::Drive;
 use std::path::Path;
 
 /// Bytes for the cache of object data, as `asked` or by default, and for the database's block cache. A drive in a
@@ -17,6 +18,16 @@ pub fn of(drive: &Path, asked: Option<u64>) -> Result<(u64, u64), ShareError> {
         None => 0,
     };
     Ok((data, shares.metadata))
+}
+
+/// The drive as it is read and written with a cache of `data` bytes: without one, a drive in a file leaves that to the
+/// host's page cache, and with one it does not fill the host's as well.
+pub fn beside_cache(drive: Drive, data: u64) -> Drive {
+    if data > 0 {
+        drive.with_direct_io()
+    } else {
+        drive
+    }
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use super::FileDriveError;
 use super::ahead::{Ahead, LARGEST_BLOCK};
 use super::beside::HostMemory;
 use super::create::{self, CreateOptions};
+use super::direct::DirectFile;
 use super::flushes::Flushes;
 use super::format::{self, DriveUuid, Entry, Header};
 use super::host::{self, LockedFile};
@@ -35,6 +36,8 @@ use zone::{
 const SMALL_WRITE: usize = 64 << 10;
 /// A write of at least this many bytes is sent on to the disk at once.
 const LARGE_WRITE: usize = 256 << 10;
+/// A read of at least this many bytes is a direct one, on a drive with direct I/O.
+const LARGE_READ: usize = 64 << 10;
 /// Bytes of zeros that are written at once ahead of small writes.
 const PREPARED_BYTES: u64 = 1 << 20;
 /// Free bytes of the host's disk below which no zeros are written ahead: each zone that is written takes them, and the last
@@ -46,6 +49,8 @@ const PLENTY: u64 = 256 << 20;
 pub struct FileDrive {
     path: PathBuf,
     file: LockedFile,
+    /// The same file for direct I/O, if that was asked for.
+    direct: Option<DirectFile>,
     header: Header,
     data_offset: u64,
     writable: bool,
@@ -192,6 +197,7 @@ impl FileDrive {
         Self {
             path: path.into(),
             file,
+            direct: None,
             data_offset: format::data_offset(zone_count),
             header,
             writable,
@@ -204,6 +210,15 @@ impl FileDrive {
             writing: AtomicUsize::new(0),
             beside,
         }
+    }
+
+    /// Makes large reads and writes direct I/O, as those of a device are, where the host's file system has that: for a
+    /// program that caches what it reads. The rest still goes through the host's page cache, which the host keeps in step.
+    pub fn with_direct_io(mut self) -> Self {
+        self.direct = DirectFile::again(&self.file, self.writable)
+            .inspect_err(|error| tracing::info!(%error, "this file takes no direct I/O"))
+            .ok();
+        self
     }
 
     /// The path of the file.
@@ -366,7 +381,7 @@ impl FileDrive {
     /// After a large write: makes the host start to write it out. Otherwise many writers that share a flush
     /// would leave the disk idle between flushes.
     fn hand_on(&self, at: ByteOffset, length: usize) {
-        if length >= LARGE_WRITE {
+        if length >= LARGE_WRITE && self.direct.is_none() {
             host::start_writing_out(&self.file, self.data_offset + at.0, length as u64);
         }
     }
@@ -375,6 +390,10 @@ impl FileDrive {
     /// that the disk starts while the next part is copied. With other writes running the disk is busy, and
     /// parts cost more than they gain.
     fn put_bytes(&self, data: &[u8], mut at: u64) -> io::Result<()> {
+        let direct = self.direct.as_ref().filter(|_| data.len() >= LARGE_WRITE);
+        if let Some(done) = direct.and_then(|direct| direct.write(data, at)) {
+            return done;
+        }
         let others = self.writing.fetch_add(1, Ordering::Relaxed);
         let most = if others == 0 { LARGE_WRITE } else { usize::MAX };
         let done = data.chunks(most).try_for_each(|part| {
@@ -455,8 +474,12 @@ impl ZonedDevice for FileDrive {
         if written.is_empty() {
             return Ok(());
         }
-        self.file
-            .read_exact_at(written, self.data_offset + at.0)
+        let in_file = self.data_offset + at.0;
+        let large = self.direct.as_ref();
+        let large = large.filter(|_| written.len() >= LARGE_READ);
+        large
+            .and_then(|direct| direct.read(written, in_file))
+            .unwrap_or_else(|| self.file.read_exact_at(written, in_file))
             .map_err(|source| io_failed(ZoneCommand::Read, at, source))
     }
 

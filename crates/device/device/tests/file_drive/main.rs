@@ -4,6 +4,7 @@
 
 mod creating;
 mod damage;
+mod direct_io;
 mod host_space;
 mod interrupted_writes;
 mod killed;
