@@ -55,7 +55,7 @@ struct Bodies {
 struct Body {
     /// State after the last computed byte.
     state: State,
-    /// Whole blocks that wait for a lane.
+    /// Whole blocks that wait for a lane; no piece is empty.
     waiting: VecDeque<Bytes>,
     /// Bytes that wait or are in a lane.
     behind: usize,
@@ -257,8 +257,11 @@ impl<'a> Stream<'a> {
             state,
             ..Body::default()
         });
-        body.behind += blocks.len();
-        body.waiting.push_back(blocks);
+        // Nothing to compute wakes nobody.
+        if !blocks.is_empty() {
+            body.behind += blocks.len();
+            body.waiting.push_back(blocks);
+        }
         number
     }
 
@@ -306,6 +309,8 @@ mod tests {
                             assert_eq!(worked, number);
                             expected = alone(expected, &data);
                         }
+                        // What is left of a body may be less than a block.
+                        stream.beside(&mut state, Bytes::new(), || ());
                         stream.settle(&mut state);
                         assert_eq!(state, expected, "{piece}");
                     }
@@ -361,6 +366,23 @@ mod tests {
             *state = alone(*state, &piece(blocks));
         }
         assert_eq!(states, expected);
+    }
+
+    /// Whoever sleeps until its body is done is woken with the last block, and by nothing that comes behind it.
+    #[test]
+    fn nothing_waits_behind_the_last_block_of_a_body() {
+        let together = Together::new(1, 16);
+        let blocks = || Bytes::from(vec![1; STRIDE]);
+        let (mut first, mut second) = (Stream::new(&together), Stream::new(&together));
+        let mut states = [[1; 4], [2; 4]];
+        first.hand_in(states[0], blocks());
+        let number = second.hand_in(states[1], blocks());
+        second.hand_in(states[1], Bytes::new());
+        first.settle(&mut states[0]);
+        let bodies = together.bodies.lock();
+        let second = &bodies.by_number[&number];
+        assert_eq!((second.behind, second.has_lane), (0, false));
+        assert!(second.waiting.is_empty());
     }
 
     #[test]
