@@ -1,5 +1,6 @@
 //! Bodies of requests: with a time limit, and split into metadata and data.
 
+use crate::crowd::unless_crowded;
 use crate::failure::invalid;
 use axum::body::{Body, Bytes};
 use axum::http::StatusCode;
@@ -9,6 +10,7 @@ use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, stream};
 use objects::{Flow, Inbound, Pace, Unread};
 use std::fmt::Display;
+use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -39,7 +41,12 @@ pub fn timed(body: Body, place: Option<OwnedSemaphorePermit>, places: Arc<Semaph
     let coming = stream::unfold(
         (body, place, places, 0),
         async |(mut body, mut place, places, came)| {
-            let mut piece = body.next().await?;
+            let next = match &place {
+                Some(_) => unless_crowded(&places, body.next()).await,
+                None => Some(body.next().await),
+            };
+            let late = || Some(Err(axum::Error::new(io::Error::from(ErrorKind::TimedOut))));
+            let mut piece = next.unwrap_or_else(late)?;
             let came = came + piece.as_ref().map_or(0, |piece| piece.len() as u64);
             if came > SMALL && place.is_none() {
                 match places.clone().acquire_owned().await {

@@ -7,6 +7,7 @@
 mod api;
 mod body;
 mod calls;
+mod crowd;
 mod data;
 mod failure;
 mod handed;

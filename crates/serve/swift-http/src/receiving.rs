@@ -2,9 +2,10 @@
 
 use crate::api::{NotReceived, Receive, Staged, Staging};
 use crate::body::broken_off;
+use crate::crowd::unless_crowded;
 use crate::data::check_size;
 use crate::handed::{BodyProgress, Handed, json, sockets};
-use crate::state::Calls;
+use crate::state::{Calls, SwiftCalls};
 use axum::extract::{Request, State};
 use axum::response::Response;
 use bytes::{Buf, Bytes};
@@ -50,6 +51,7 @@ async fn receive(handed: Handed) -> Result<Staged, Failure> {
         first,
         stream,
         left: bytes,
+        calls: handed.calls.clone(),
         progress: handed.progress.clone(),
     };
     check_size(Some(size))?;
@@ -67,6 +69,7 @@ struct Body {
     first: Bytes,
     stream: HandedStream,
     left: u64,
+    calls: Arc<SwiftCalls>,
     progress: Arc<BodyProgress>,
 }
 
@@ -79,7 +82,9 @@ impl Source for Body {
         while self.left > 0 && !piece.is_full() {
             let most = usize::try_from(self.left).unwrap_or(usize::MAX);
             self.progress.is_busy.store(false, Ordering::Relaxed);
-            let came = self.stream.read(piece, most, PATIENCE).await? as u64;
+            let reading = self.stream.read(piece, most, PATIENCE);
+            let read = unless_crowded(&self.calls.bodies, reading).await;
+            let came = read.ok_or(io::ErrorKind::TimedOut)?? as u64;
             self.progress.is_busy.store(true, Ordering::Relaxed);
             if came == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());

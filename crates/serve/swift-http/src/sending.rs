@@ -1,6 +1,7 @@
 //! Sends opened data into sockets that clients hand over.
 
 use crate::api::{Send, Sent};
+use crate::crowd::unless_crowded;
 use crate::failure::{gone, of_read};
 use crate::handed::{Handed, json, sockets};
 use crate::state::Calls;
@@ -8,6 +9,7 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use control::{Failure, parse};
 use futures::StreamExt;
+use std::io::ErrorKind;
 use std::time::Duration;
 
 /// What a connection speaks over which sockets are handed over to send to.
@@ -42,7 +44,9 @@ async fn send(handed: Handed) -> Result<u64, Failure> {
     while let Some(part) = soon(data.next()).await? {
         let mut part = &*part.map_err(of_read)?;
         while !part.is_empty() {
-            match to.write(part, PATIENCE).await {
+            let writing = to.write(part, PATIENCE);
+            let wrote = unless_crowded(&calls.bodies, writing).await;
+            match wrote.unwrap_or_else(|| Err(ErrorKind::TimedOut.into())) {
                 Ok(written) => {
                     sent += written as u64;
                     part = &part[written..];

@@ -22,6 +22,7 @@ use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 const DATA: usize = 8 << 20;
+const SOCKET: &str = "daemon.sock";
 const OBJECT: &str = "/0/7/0123456789abcdef0123456789abcdef";
 
 /// The body of an answer of known length.
@@ -73,18 +74,23 @@ fn hand_over(client: &UnixStream, line: Value, beside: &[u8], socket: &impl AsFd
 /// A server, which lives as long as the task and the folder, and a connection to it.
 async fn served() -> (UnixStream, JoinHandle<()>, TempDir) {
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("daemon.sock");
-    let socket = Socket::at(&path, None).unwrap();
+    let socket = Socket::at(&folder.path().join(SOCKET), None).unwrap();
     let calls = SwiftCalls::new(mount(&formatted()), Runtime::seeded(1)).unwrap();
     let router: Router = calls.router();
     let never = std::future::pending();
     let serving = tokio::spawn(async move {
         let _ = socket.run(router, Duration::ZERO, never, async {}).await;
     });
-    let mut client = UnixStream::connect(&path).await.unwrap();
+    let mut client = connect(&folder).await;
     let policy = br#"{"kind": "replication"}"#;
     ask(&mut client, "PUT", "/policies/0", policy).await;
     (client, serving, folder)
+}
+
+async fn connect(folder: &TempDir) -> UnixStream {
+    UnixStream::connect(folder.path().join(SOCKET))
+        .await
+        .unwrap()
 }
 
 async fn upgrade(client: &mut UnixStream, call: &str) {
@@ -204,5 +210,46 @@ async fn who_leaves_in_the_middle_holds_nothing() {
             .unwrap();
         drop((from, to));
     }
+    serving.abort();
+}
+
+/// Swift's proxy gives up a drive that lets it wait 10 seconds.
+#[tokio::test(start_paused = true)]
+async fn bodies_that_stand_still_keep_nobody_waiting() {
+    let (mut client, serving, folder) = served().await;
+    upgrade(&mut client, "receiving").await;
+    let (from, mut to) = std::os::unix::net::UnixStream::pair().unwrap();
+    to.write_all(&vec![2; 100_000]).unwrap();
+    let mut still = Vec::new();
+    for number in 0..128 {
+        let mut one = connect(&folder).await;
+        let (from, to) = std::os::unix::net::UnixStream::pair().unwrap();
+        if number % 2 == 0 {
+            upgrade(&mut one, "receiving").await;
+            hand_over(&one, json!({"bytes": 1 << 20}), b"abc", &from);
+        } else {
+            let file = format!("{OBJECT}/files/14024646{number:02}.04188.data?metadata_bytes=0");
+            let head =
+                format!("PUT {file} HTTP/1.1\r\nHost: a\r\nContent-Length: 1048576\r\n\r\nabc");
+            one.write_all(head.as_bytes()).await.unwrap();
+        }
+        still.push((one, from, to));
+    }
+    // A beat later, all of them have begun.
+    answer(&mut still[126].0).await;
+    let begun = Instant::now();
+    hand_over(&client, json!({"bytes": 100_000}), b"abc", &from);
+    let mut told = answer(&mut client).await;
+    while told["kind"] == Value::Null && told["staged"] == Value::Null {
+        told = answer(&mut client).await;
+    }
+    assert_eq!(told["size"], 100_003, "{told}");
+    assert!(
+        begun.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        begun.elapsed()
+    );
+    // Those that find a place free may stand still for longer.
+    assert_eq!(answer(&mut still[0].0).await["kind"], "broken_off");
     serving.abort();
 }
