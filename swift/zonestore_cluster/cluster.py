@@ -142,7 +142,7 @@ class Cluster:
             for node, begun in zip(self.nodes, threads.map(Node.start, self.nodes)):
                 say(f"{node.name} ({node.ip}): started {len(begun)} processes")
         for node in self.nodes:
-            node.wait()
+            node.wait(say)
             say(f"{node.name}: ready")
 
     def different(self, wanted):

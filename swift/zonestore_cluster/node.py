@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from zonestore_cluster import host, settings
-from zonestore_cluster.processes import Failed, end_all, last_words, running, start
+from zonestore_cluster.processes import Failed, end_all, running, start
 
 HOLDER = "holder"
 # Each has a letter.
@@ -40,6 +40,8 @@ class Node:
         self.background = background
         # By this command: one that is just being executed has no environment yet.
         self.started = {}
+        # What ran before this command. It may be about to end.
+        self.found = {}
 
     def processes(self):
         return running(self.log)
@@ -122,37 +124,58 @@ class Node:
             processes = {}
             holder = host.hold(self.number, self.etc, self.log / f"{HOLDER}.log")
         host.connect(self.cluster, self.number, True)
+        self.found = {name: process for name, process in processes.items() if name != HOLDER}
         begun = []
         for name, command in self._commands().items():
-            if name in processes:
-                continue
-            # Workers that outlive their parent have its place.
-            end_all(self.log, name)
-            self.started[name] = start([*host.inside(holder.pid), *command], self.log / f"{name}.log")
-            begun.append(name)
+            if name not in processes:
+                self._start(name, command, holder)
+                begun.append(name)
         return begun
 
-    def wait(self):
-        """Until its servers answer."""
-        processes = {**self.started, **self.processes()}
-        for device in self.devices:
-            self._ready(processes, f"daemon-{device}", lambda path=self.socket(device): self._answers(socket.AF_UNIX, str(path)))
-        for kind in SERVERS:
-            self._ready(processes, kind, lambda port=settings.PORTS[kind]: self._answers(socket.AF_INET, (self.ip, port)))
+    def _start(self, name, command, holder):
+        # Workers that outlive their parent have its place.
+        end_all(self.log, name)
+        self.started[name] = start([*host.inside(holder.pid), *command], self.log / f"{name}.log")
 
-    def _ready(self, processes, name, condition):
+    def wait(self, say):
+        """Until its servers answer. What was found running and ends instead was being stopped, and is started again."""
+        places = {f"daemon-{device}": (socket.AF_UNIX, str(self.socket(device))) for device in self.devices}
+        places |= {kind: (socket.AF_INET, (self.ip, settings.PORTS[kind])) for kind in SERVERS}
+        for name, place in places.items():
+            self._ready(name, lambda place=place: self._answers(*place), say)
+        self._start_ended(self.found, say)
+
+    def _start_ended(self, names, say):
+        """Those of `names` that were found running and have ended."""
+        for name, command in self._commands().items():
+            if name in names and name in self.found and not self.found[name].is_alive():
+                del self.found[name]
+                say(f"{self.name}: {name} was being stopped and has ended; starting it again")
+                self._start(name, command, self.processes()[HOLDER])
+
+    def _ready(self, name, condition, say):
         try:
-            if name not in processes:
-                raise Failed(f"it ended at once: {last_words(self.log / f'{name}.log')}", f"all of it is in {self.log / f'{name}.log'}")
-            processes[name].wait_until(condition)
+            if (process := self.found.get(name)) and not self._still_answers(name, process, condition, say):
+                self._start_ended([name], say)
+            if name in self.started:
+                self.started[name].wait_until(condition)
         except Failed as failed:
             raise Failed(f"{self.name}: {name}: {failed}", failed.hint) from None
+
+    def _still_answers(self, name, process, condition, say):
+        """Whether one that was found running answers; false once it has ended."""
+        if process.is_alive() and not condition():
+            say(f"{self.name}: {name} runs and does not answer; waiting until it does, or until it has ended")
+        return process.is_true_of_it(condition)
 
     @staticmethod
     def _answers(family, place):
         with socket.socket(family) as connection:
             connection.settimeout(1)
-            return connection.connect_ex(place) == 0
+            try:
+                return connection.connect_ex(place) == 0
+            except OSError:
+                return False
 
     def stop(self):
         processes = self.processes()

@@ -33,7 +33,15 @@ def _begun(pid):
     except OSError:
         return None
     fields = stat.rpartition(")")[2].split()
-    return None if fields[0] == "Z" else int(fields[19])
+    return None if fields[0] == "Z" and not _other_threads(pid) else int(fields[19])
+
+
+def _other_threads(pid):
+    """Threads of a process without its first one: while they live, the process has its files and locks, also if the first has ended."""
+    try:
+        return [path for path in Path(f"/proc/{pid}/task").iterdir() if path.name != str(pid)]
+    except OSError:
+        return []
 
 
 class Process:
@@ -71,16 +79,21 @@ class Process:
             time.sleep(0.01)
 
     def wait_until(self, condition, seconds=90):
-        """Raises if the process ends first."""
+        """Raises if the process ends first, or takes longer."""
+        if not self.is_true_of_it(condition, seconds):
+            raise Failed(f"it ended at once: {self.last_words()}", f"all of it is in {self.log}")
+
+    def is_true_of_it(self, condition, seconds=90):
+        """Waits; false if the process ends first. Raises if neither happens in so many seconds."""
         until = time.monotonic() + seconds
         while True:
             try:
                 if condition():
-                    return
+                    return True
             except OSError:
                 pass
             if not self.is_alive():
-                raise Failed(f"it ended at once: {self.last_words()}", f"all of it is in {self.log}")
+                return False
             if time.monotonic() > until:
                 raise Failed(f"it did not get ready in {seconds} s", f"its log is {self.log}")
             time.sleep(0.05)
@@ -136,6 +149,11 @@ def _environment(entry):
         while not (words := (entry / "environ").read_bytes()) and time.monotonic() - begun < _seconds_to_wait(entry):
             time.sleep(0.001)
     except OSError:
+        # The first thread may have ended and others not.
+        for thread in _other_threads(entry.name):
+            with contextlib.suppress(OSError):
+                if words := (thread / "environ").read_bytes():
+                    return words.split(b"\0")
         return []
     return words.split(b"\0")
 

@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -399,6 +400,57 @@ def test_what_an_older_removal_left_is_removed_and_nothing_else(tmp_path):
 def marked(other):
     """What was started for a cluster, and what that started."""
     return [pid for node in Path(other).glob("node*") for pid, _ in processes.marked(node.resolve() / "log")]
+
+
+@pytest.mark.usefixtures("stopped")
+def test_heal_waits_for_what_is_being_stopped(tmp_path):
+    """A daemon finishes the requests in hand, and refuses others meanwhile."""
+    other = tmp_path / "other"
+    try:
+        assert command(other, "up", *SMALL).returncode == 0
+        [node] = Cluster.found(other).nodes
+        old = node.processes()["daemon-d1a"]
+        with socket.socket(socket.AF_UNIX) as in_hand:
+            in_hand.connect(str(node.socket("d1a")))
+            in_hand.sendall(b"POST /v1/drives/d1a/swift/staged HTTP/1.1\r\nHost: x\r\nContent-Length: 8000000\r\n\r\n" + bytes(1_000_000))
+            os.kill(old.pid, signal.SIGTERM)
+            place = (socket.AF_UNIX, str(node.socket("d1a")))
+            assert Trial.until(lambda: not Node._answers(*place), 60) and old.is_alive()
+            heal = subprocess.Popen(words_of(other, "heal"), stderr=subprocess.PIPE, text=True, env=environment())
+            said = []
+            for line in heal.stderr:
+                said.append(line)
+                if "daemon-d1a runs and does not answer" in line:
+                    break
+        said += heal.stderr
+        assert heal.wait() == 0 and any("daemon-d1a was being stopped" in line for line in said), said
+        assert not old.is_alive()
+        [found] = json.loads(command(other, "status").stdout)
+        assert not found["not_running"] and found["drives"][0]["served"]
+    finally:
+        command(other, "down", "--remove")
+
+
+def test_a_process_lives_as_long_as_one_of_its_threads(tmp_path):
+    """Its first thread has ended: the others have its files, and their locks."""
+    ended = tmp_path / "ended"
+    program = f"""
+import ctypes, pathlib, threading, time
+def stay():
+    time.sleep(0.2)
+    pathlib.Path({str(ended)!r}).touch()
+    time.sleep(600)
+threading.Thread(target=stay).start()
+ctypes.CDLL(None).syscall(60, 0)
+"""
+    process = start([sys.executable, "-c", program], tmp_path / "one.log")
+    try:
+        assert Trial.until(ended.exists, 60)
+        assert Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+        assert process.is_alive() and processes.running(tmp_path).keys() == {"one"}
+    finally:
+        process.kill()
+    assert processes.running(tmp_path) == {}
 
 
 @pytest.mark.usefixtures("stopped")
