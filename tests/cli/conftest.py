@@ -101,6 +101,17 @@ def heed_signals():
             signal.signal(sent, signal.SIG_DFL)
 
 
+# A command behind it is started as in the background of a script.
+IN_THE_BACKGROUND = ("sh", "-c", 'trap "" INT; exec "$@"', "sh")
+
+
+def ignores(process, sent):
+    """Whether a running process ignores a signal (proc(5))."""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    [bits] = [line.split()[1] for line in status.splitlines() if line.startswith("SigIgn:")]
+    return bool(int(bits, 16) >> (sent - 1) & 1)
+
+
 class Server:
     """A running `zonestore serve`; its first line of output says where."""
 
@@ -158,8 +169,8 @@ def serve(zonestore):
     """Starts servers, and stops what still runs in the end."""
     servers = []
 
-    def start(*arguments, env=None):
-        server = Server(zonestore.start("serve", *arguments, "--s3", "127.0.0.1:0", env=env))
+    def start(*arguments, env=None, before=()):
+        server = Server(zonestore.start("serve", *arguments, "--s3", "127.0.0.1:0", env=env, before=before))
         servers.append(server)
         return server
 

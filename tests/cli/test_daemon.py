@@ -3,6 +3,7 @@
 import signal
 
 import pytest
+from conftest import TIMEOUT, ignores
 
 
 def test_a_drive_without_a_store_gets_a_hint_that_can_be_followed(zonestore, drive):
@@ -35,6 +36,20 @@ def daemon(zonestore, store):
     yield process
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)
+
+
+def test_a_daemon_in_the_background_outlives_ctrl_c_and_ends_by_sigterm(zonestore, store):
+    # SIGTERM also if it was ignored.
+    before = ("sh", "-c", 'trap "" INT HUP TERM; exec "$@"', "sh")
+    process = zonestore.start("daemon", f"sda={store}", "--socket", "s", before=before)
+    try:
+        assert any(line.startswith(f"`kill {process.pid}` stops") for line in process.stdout)
+        assert ignores(process, signal.SIGINT) and ignores(process, signal.SIGHUP)
+        process.terminate()
+        assert process.wait(TIMEOUT) == 0
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def test_who_has_a_drive_is_told(zonestore, store, daemon):

@@ -9,7 +9,7 @@ import socket
 import stat
 import subprocess
 import pytest
-from conftest import TIMEOUT, without_override
+from conftest import IN_THE_BACKGROUND, TIMEOUT, ignores, without_override
 
 
 def s3cmd(command, folder, env=None):
@@ -36,6 +36,18 @@ def test_the_three_commands_it_prints_work(zonestore, serve, tmp_path):
     assert server.stop(signal.SIGINT) == 0
     assert zonestore("store", "get", "my drive.zoned", "first/README.md").out == b"# hello\n"
     zonestore("store", "fsck", "--deep", "my drive.zoned")
+
+
+def test_a_server_in_the_background_outlives_ctrl_c_and_ends_by_sigterm(serve, store):
+    server = serve(store, before=IN_THE_BACKGROUND)
+    server.read_until(f"`kill {server.process.pid}` stops")
+    assert ignores(server.process, signal.SIGINT)
+    for _ in range(2):
+        server.process.send_signal(signal.SIGINT)
+    with socket.create_connection(server.host.rsplit(":", 1)) as connection:
+        connection.sendall(b"GET /-/healthy HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert connection.recv(100).startswith(b"HTTP/1.1 200")
+    assert server.stop(signal.SIGTERM) == 0
 
 
 def test_keys_are_made_once_in_a_file_only_the_owner_reads(serve, store):

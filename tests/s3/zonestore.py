@@ -35,6 +35,11 @@ def make_drive(path, size="1GiB", profile="test-small"):
     return path
 
 
+def heed_ctrl_c():
+    """In the background it is ignored, and a server that is started so keeps ignoring it."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 class Server:
     """`zonestore serve` on a drive, on a port of its own."""
 
@@ -57,6 +62,7 @@ class Server:
             stderr=subprocess.STDOUT,
             text=True,
             env=environment,
+            preexec_fn=heed_ctrl_c,
         )
         found = queue.Queue()
         threading.Thread(target=self._drain, args=(self.process, found), daemon=True).start()

@@ -60,7 +60,7 @@ fn serve(socket: Socket, drives: &[ServedDrive], out: &mut Output) -> CommandRes
             }
             let socket = socket.display().to_string();
             out.line(format_args!("ZoneStore listens at {socket}"))?;
-            out.line(format_args!("Ctrl-C stops."))?;
+            out.line(format_args!("{}", daemon::how_to_stop()))?;
             let names: Vec<&String> = drives.iter().map(|drive| &drive.name).collect();
             out.value(&json!({"socket": socket, "devices": names}))
         });

@@ -396,7 +396,7 @@ fn announce(
                 "What it does is shown at {scheme}://{address}/-/ (docs/status-page.md)"
             ))?;
         }
-        out.line(format_args!("Ctrl-C stops."))?;
+        out.line(format_args!("{}", daemon::how_to_stop()))?;
         let file = match &keys.source {
             Source::File { path, .. } => Some(path.display().to_string()),
             Source::Environment | Source::Configuration { .. } => None,

@@ -14,7 +14,8 @@ A storage node of OpenStack Swift has one daemon for its zoned drives; the back 
 through the socket. Each drive has a store (`zonestore store mkfs DRIVE`). NAME is the device's name in the ring; without
 it, it is the last part of the path, less `.zoned`. `docs/daemon.yaml` describes the calls (OpenAPI), and the daemon
 tells it at /v1/openapi.yaml. While it runs, `zonestore store df|health|clean` and `drive report` ask it through the socket
-beside each drive, DRIVE.sock. Ctrl-C or SIGTERM stops it after the requests in hand.")]
+beside each drive, DRIVE.sock. Ctrl-C or SIGTERM stops it after the requests in hand, SIGINT
+and SIGHUP only if they were not ignored when it was started, as in the background of a script or under nohup.")]
 pub struct DaemonArguments {
     /// The drives, each with the name that Swift's ring has for it
     #[arg(required = true, value_name = "[NAME=]DRIVE")]

@@ -23,7 +23,7 @@ the command line win over it. SIGHUP, and a change of its files, has keys, TLS a
 opens the logs' files anew. Without keys in a configuration, keys come from ZONESTORE_ACCESS_KEY and ZONESTORE_SECRET_KEY, or else from the file DRIVE.keys, which
 is made on first use and which only its owner can read; it is a configuration of s3cmd, so that
 `s3cmd -c d.zoned.keys ls` works at once. Ctrl-C or SIGTERM stops the server after the requests in
-hand. While it runs, `zonestore store df|ls|clean` and `drive report|info` ask it through a socket beside
+hand, SIGINT only if it was not ignored when the server was started, as in the background of a script. While it runs, `zonestore store df|ls|clean` and `drive report|info` ask it through a socket beside
 the drive, DRIVE.sock, which only its owner can use. The log on standard error has a line
 for each change of its state and for each class of requests (method, bucket or object, status): the first
 answer, the tenth, the hundredth and so on. RUST_LOG=debug shows more of what it does, RUST_LOG=warn less; no

@@ -22,3 +22,4 @@ pub use drives::{DriveServer, ServedDrive};
 pub use live::{Judge, Live};
 pub use private::FileError;
 pub use serve::{Daemon, Ended, serve};
+pub use signals::how_to_stop;
