@@ -157,7 +157,7 @@ def test_what_is_no_drive_and_what_is_no_file_system(zonestore, drive, tmp_path)
 class Screen:
     """`fs top` in a terminal of its own."""
 
-    def __init__(self, zonestore, drive, rows=24, columns=80):
+    def __init__(self, zonestore, drive, rows=24, columns=80, locale="C.UTF-8"):
         self.master, self.slave = pty.openpty()
         self.resize(rows, columns)
         self.before = termios.tcgetattr(self.slave)
@@ -166,7 +166,7 @@ class Screen:
             stdin=self.slave,
             stdout=self.slave,
             stderr=self.slave,
-            env={**zonestore.environment, "TERM": "xterm-256color"},
+            env={**zonestore.environment, "TERM": "xterm-256color", "LC_ALL": locale},
             start_new_session=True,
         )
         self.seen = ""
@@ -209,6 +209,18 @@ def test_the_screen_draws_and_gives_the_terminal_back(zonestore, file_system):
     os.write(screen.master, b"\x1b[B \x1b[A")
     os.write(screen.master, b"q")
     assert screen.left() == 0
+
+
+@pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
+def test_only_a_locale_with_utf8_gets_more_than_ascii(zonestore, file_system, tmp_path, locale):
+    named = file_system.rename(tmp_path / "naïve.zoned")
+    screen = Screen(zonestore, named, locale=locale)
+    screen.read_until("superblock")
+    os.write(screen.master, b"q")
+    assert screen.left() == 0
+    has_utf8 = locale != "C"
+    assert screen.seen.isascii() != has_utf8 and ("─" in screen.seen) == has_utf8, screen.seen
+    assert ("digits are eighths" in screen.seen) != has_utf8
 
 
 def test_control_c_and_a_signal_give_the_terminal_back(zonestore, file_system):

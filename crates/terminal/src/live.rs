@@ -2,9 +2,11 @@
 //! afterwards, also after an error, a panic or a signal.
 
 use ratatui::Frame;
+use ratatui::buffer::Buffer;
 pub use ratatui::crossterm::event::KeyCode;
 use ratatui::crossterm::event::{self, Event, KeyEventKind, KeyModifiers};
 use runtime::Runtime;
+use std::ffi::OsString;
 use std::io::{self, IsTerminal};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel, sync_channel};
 use std::time::Duration;
@@ -32,6 +34,33 @@ pub(crate) fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|name| name == "dumb")
 }
 
+/// Whether the locale's characters are UTF-8: what a terminal is taken to show.
+pub fn has_utf8() -> bool {
+    is_utf8(std::env::var_os)
+}
+
+/// The first variable that is set to something counts, as in setlocale(3); without any, the locale is C.
+fn is_utf8(variable: impl Fn(&'static str) -> Option<OsString>) -> bool {
+    let set = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().map(variable);
+    let locale = set.flatten().find(|value| !value.is_empty());
+    let locale = locale.unwrap_or_default().to_string_lossy().to_lowercase();
+    // LANGUAGE_COUNTRY.CHARACTERS@MODIFIER, or C.UTF-8.
+    let characters = locale
+        .split('@')
+        .next()
+        .and_then(|name| name.rsplit('.').next());
+    matches!(characters, Some("utf-8" | "utf8"))
+}
+
+/// Replaces what a terminal without UTF-8 cannot show, as in names.
+fn only_ascii(buffer: &mut Buffer) {
+    for cell in &mut buffer.content {
+        if !cell.symbol().is_ascii() {
+            cell.set_char('?');
+        }
+    }
+}
+
 /// Shows a view until the user leaves it.
 ///
 /// # Errors
@@ -41,9 +70,15 @@ pub fn show(live: &mut dyn Live) -> io::Result<()> {
     Runtime::system().spawn("terminal", end_with_terminal)?;
     let mut terminal = ratatui::try_init()?;
     let mut drawn = false;
+    let has_utf8 = has_utf8();
     let shown = (|| loop {
         if !drawn {
-            terminal.draw(|frame| live.draw(frame))?;
+            terminal.draw(|frame| {
+                live.draw(frame);
+                if !has_utf8 {
+                    only_ascii(frame.buffer_mut());
+                }
+            })?;
         }
         match live.tick() {
             None => return Ok(()),
@@ -112,4 +147,33 @@ fn end_with_terminal() {
         runtime.wait_until(runtime.now() + TICK * 10);
     }
     std::process::exit(1);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ratatui::layout::Rect;
+
+    #[test]
+    fn the_first_variable_that_is_set_names_the_locale() {
+        let utf8 = |set: &[(&str, &str)]| {
+            is_utf8(|name| {
+                let found = set.iter().find(|(key, _)| *key == name);
+                found.map(|(_, value)| OsString::from(value))
+            })
+        };
+        assert!(!utf8(&[]));
+        assert!(!utf8(&[("LC_ALL", "C"), ("LANG", "en_GB.UTF-8")]));
+        assert!(!utf8(&[("LC_CTYPE", "de_DE.ISO-8859-1@euro")]));
+        assert!(utf8(&[("LC_ALL", ""), ("LANG", "C.UTF-8")]));
+        assert!(utf8(&[("LC_CTYPE", "de_DE.utf8@euro"), ("LANG", "C")]));
+    }
+
+    #[test]
+    fn without_utf8_other_characters_are_replaced() {
+        let mut buffer = Buffer::with_lines(["a─ü.zoned"]);
+        only_ascii(&mut buffer);
+        assert_eq!(buffer, Buffer::with_lines(["a??.zoned"]));
+        assert_eq!(buffer.area, Rect::new(0, 0, 9, 1));
+    }
 }

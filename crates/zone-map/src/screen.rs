@@ -6,6 +6,7 @@ use ratatui::Frame;
 use ratatui::crossterm::event::KeyCode;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
+use ratatui::symbols::border;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Block, Borders, Paragraph, Wrap};
 use zone::Bytes;
@@ -18,6 +19,18 @@ const LABEL: usize = 8;
 /// Most columns of a cell of the map, including a gap.
 const CELL: usize = 4;
 
+/// Borders in ASCII.
+const ASCII: border::Set<'static> = border::Set {
+    top_left: "+",
+    top_right: "+",
+    bottom_left: "+",
+    bottom_right: "+",
+    vertical_left: "|",
+    vertical_right: "|",
+    horizontal_top: "-",
+    horizontal_bottom: "-",
+};
+
 /// The state of the display besides the snapshot.
 #[derive(Clone, Debug, Default)]
 pub struct View {
@@ -29,6 +42,8 @@ pub struct View {
     pub letters: bool,
     /// Whether the map takes the whole screen.
     pub map_only: bool,
+    /// Whether lines and the map are drawn with ASCII characters only.
+    pub ascii: bool,
 }
 
 impl View {
@@ -44,6 +59,12 @@ impl View {
         }
         let last = snapshot.most_dead().len().saturating_sub(1);
         self.scrolled = self.scrolled.min(last);
+    }
+
+    /// A frame with these borders.
+    fn block(&self, borders: Borders) -> Block<'static> {
+        let set = if self.ascii { ASCII } else { border::PLAIN };
+        Block::new().borders(borders).border_set(set)
     }
 }
 
@@ -64,7 +85,12 @@ pub fn draw(frame: &mut Frame<'_>, snapshot: &Snapshot, view: &View) {
     } else {
         "dim cells are more than half dead"
     };
-    let last = format!("{keys}; {meaning}");
+    let digits = if view.ascii && !view.letters {
+        "; digits are eighths that are written"
+    } else {
+        ""
+    };
+    let last = format!("{keys}; {meaning}{digits}");
     let beside = area.width >= BESIDE && !view.map_only;
     let most_dead = snapshot.most_dead();
     let dead_zones = u16::try_from(most_dead.len()).unwrap_or(u16::MAX);
@@ -100,7 +126,7 @@ pub fn draw(frame: &mut Frame<'_>, snapshot: &Snapshot, view: &View) {
         frame.render_widget(Paragraph::new(owners), legend_below);
     }
     if !view.map_only {
-        draw_dead(frame, &most_dead, view.scrolled, dead);
+        draw_dead(frame, &most_dead, view, dead);
     }
     let mut lines: Vec<Line<'_>> = notes
         .into_iter()
@@ -154,7 +180,7 @@ fn marked(text: String) -> Line<'static> {
 }
 
 fn draw_map(frame: &mut Frame<'_>, snapshot: &Snapshot, view: &View, area: Rect) {
-    let block = Block::new().borders(Borders::TOP);
+    let block = view.block(Borders::TOP);
     let inside = block.inner(area);
     let (width, height) = (usize::from(inside.width), usize::from(inside.height));
     let label = if width >= 4 * LABEL { LABEL } else { 0 };
@@ -193,7 +219,7 @@ fn span(cell: &Cell, view: &View, width: usize) -> Span<'static> {
     let sign = match (view.letters, is_dead) {
         (true, true) => cell.owner.letter().to_ascii_lowercase(),
         (true, false) => cell.owner.letter(),
-        (false, _) => glyph(cell),
+        (false, _) => glyph(cell, view.ascii),
     };
     let mut text: String = std::iter::repeat_n(sign, (width - 1).max(1)).collect();
     if width > 1 {
@@ -233,7 +259,7 @@ fn legend_entries(snapshot: &Snapshot, view: &View, width: usize) -> Vec<Line<'s
 }
 
 fn draw_legend(frame: &mut Frame<'_>, snapshot: &Snapshot, view: &View, area: Rect) {
-    let block = Block::new().borders(Borders::TOP | Borders::LEFT);
+    let block = view.block(Borders::TOP | Borders::LEFT);
     let inside = block.inner(area);
     let title = format!("{:<15}{:>6} {:>9} {:>9}", " owner", "zones", "live", "dead");
     frame.render_widget(block.title(title), area);
@@ -257,16 +283,18 @@ fn draw_legend(frame: &mut Frame<'_>, snapshot: &Snapshot, view: &View, area: Re
     frame.render_widget(Paragraph::new(lines), inside);
 }
 
-fn draw_dead(frame: &mut Frame<'_>, zones: &[ZoneView], scrolled: usize, area: Rect) {
+fn draw_dead(frame: &mut Frame<'_>, zones: &[ZoneView], view: &View, area: Rect) {
     let title = match zones.len() {
         0 => " no zone has dead bytes ".to_owned(),
         n => format!(" most dead bytes, {n} zones "),
     };
-    let block = Block::new().borders(Borders::TOP).title(title);
+    let block = view.block(Borders::TOP).title(title);
     let inside = block.inner(area);
     frame.render_widget(block, area);
     // The list may have become shorter since it was scrolled.
-    let skip = scrolled.min(zones.len().saturating_sub(usize::from(inside.height)));
+    let skip = view
+        .scrolled
+        .min(zones.len().saturating_sub(usize::from(inside.height)));
     let lines: Vec<Line<'_>> = zones
         .iter()
         .skip(skip)
@@ -307,13 +335,19 @@ const fn colour(owner: Owner) -> Color {
 }
 
 /// The fill level in eighths; a cell with any data shows at least one.
-fn glyph(cell: &Cell) -> char {
-    const EIGHTHS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+fn glyph(cell: &Cell, ascii: bool) -> char {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    const DIGITS: [char; 8] = ['1', '2', '3', '4', '5', '6', '7', '8'];
+    let (unused, empty, eighths) = if ascii {
+        ('.', '_', DIGITS)
+    } else {
+        ('·', '□', BARS)
+    };
     match cell.owner {
         Owner::ReadOnly | Owner::Offline => cell.owner.letter(),
-        Owner::Unused => '·',
-        _ if cell.fill <= 0.0 => '□',
-        _ => EIGHTHS[((cell.fill * 8.0).ceil() as usize).clamp(1, 8) - 1],
+        Owner::Unused => unused,
+        _ if cell.fill <= 0.0 => empty,
+        _ => eighths[((cell.fill * 8.0).ceil() as usize).clamp(1, 8) - 1],
     }
 }
 
@@ -342,7 +376,7 @@ mod tests {
 
     #[test]
     fn a_byte_shows_and_full_is_full() {
-        let shown = |owner, written| glyph(&cells(&[zone(0, owner, written, 0)], 1).1[0]);
+        let shown = |owner, written| glyph(&cells(&[zone(0, owner, written, 0)], 1).1[0], false);
         assert_eq!(shown(Owner::Sst, 1), '▁');
         assert_eq!(shown(Owner::Sst, 1 << 19), '▄');
         assert_eq!(shown(Owner::Sst, 1 << 20), '█');

@@ -38,6 +38,22 @@ fn a_small_terminal_shows_all_parts() {
 }
 
 #[test]
+fn in_ascii_digits_say_how_full_a_zone_is() {
+    let view = View {
+        ascii: true,
+        ..View::default()
+    };
+    for width in [60, 80, 200] {
+        let all = drawn(&sample(), &view, width, 24).join("\n");
+        assert!(all.is_ascii(), "{width}\n{all}");
+        assert!(all.contains("     0  ___ ___ 111 444 "), "{width}\n{all}");
+        assert!(all.contains(" zones, a zone each --"), "{width}\n{all}");
+        let words = all.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("digits are eighths"), "{width}\n{all}");
+    }
+}
+
+#[test]
 fn without_colours_letters_say_whose_a_zone_is() {
     let view = View {
         letters: true,

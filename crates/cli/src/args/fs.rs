@@ -175,7 +175,8 @@ Examples:
 It takes no lock and writes nothing, so it works while another process uses the drive: a program under
 `zonestore rocksdb` or `zonestore leveldb`, or `zonestore serve`, which is asked for what it alone
 knows. Keys: q or Ctrl-C leaves, the arrows scroll the zones with the most dead bytes, m gives the map
-the whole screen, l shows letters instead of colours (as it begins with NO_COLOR), space looks at once.
+the whole screen, l shows letters instead of colours (as it begins with NO_COLOR), space looks at once. In a locale without UTF-8,
+all is drawn in ASCII.
 
 live         bytes of files and objects, padding to whole blocks included
 dead         written (or finished without being written) and no longer needed

@@ -48,6 +48,7 @@ pub fn show(mut source: Source<Client>, first: Snapshot, interval: Duration) -> 
         snapshot: first,
         view: View {
             // Without colours, letters have to show the owner of a zone.
+            ascii: !terminal::live::has_utf8(),
             letters: std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()),
             ..View::default()
         },
