@@ -250,6 +250,16 @@ mod tests {
     }
 
     #[test]
+    fn less_than_what_is_kept_on_the_host_is_not_a_part_of_it() {
+        let (free, kept) = (58_300_000, 128 << 20);
+        let message = CommandError::from(store::Error::HostFull { free, kept }).message;
+        assert!(
+            message.contains("55.6 MiB of it are free") && message.contains("leave 128 MiB free"),
+            "{message}"
+        );
+    }
+
+    #[test]
     fn who_may_not_is_told_what_to_do() {
         let error = io::Error::from_raw_os_error(13);
         let error = CommandError::file(Path::new("/x"), &error);

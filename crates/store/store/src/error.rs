@@ -156,17 +156,17 @@ pub enum Error {
         "zones ran short for what is written meanwhile, and the state of the store that was being read was given up"
     )]
     MomentGivenUp,
-    /// The host's disk under the drive file is nearly full; the rest is kept for deletes.
+    /// New data would take the bytes of the host's disk under the drive file that are kept for deletes.
     #[error(
-        "no space on the host's disk under the drive: it has {} left, and new objects leave {} of that for \
-         deletes",
+        "no space on the host's disk under the drive file: {} of it are free, and new objects have to leave {} free, \
+         which removals and cleaning need",
         Bytes(*free),
         Bytes(*kept)
     )]
     HostFull {
         /// Bytes that the host's file system has left.
         free: u64,
-        /// Of these, the bytes that new data leaves for deletes.
+        /// Bytes that new data has to leave free, for deletes and cleaning; it may be more than there are.
         kept: u64,
     },
     /// Stored data does not match its checksum. The data is not returned.
