@@ -13,7 +13,7 @@ use bench::rocksdb::Workload;
 use bench::{Shape, Terminal, append, bluefs, damage, rocksdb, scale};
 use device::ShapeRequest;
 use std::time::Duration;
-use terminal::{Interrupt, shell_word};
+use terminal::{Interrupt, shell_text, shell_word};
 
 /// Runs a benchmark.
 pub fn run(command: BenchCommand, out: &mut Output) -> CommandResult {
@@ -168,7 +168,9 @@ impl From<bench::Error> for CommandError {
             E::NoRoom { .. } => NoSpace,
                 "take a larger drive, or fewer bytes: --large-total 64MiB --medium-total 64MiB";
             E::Taken { drive, collection } => Refused,
-                format!("zonestore store rm -r --yes {} {collection}", shell_word(drive));
+                format!(
+                    "zonestore store rm -r --yes {} {}", shell_word(drive), shell_text(collection.as_bytes())
+                );
             E::Exists { .. } => Refused,
                 "name a file that does not exist; the benchmark makes and removes it";
             E::NoFile { .. } => Usage,

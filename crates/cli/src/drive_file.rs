@@ -11,7 +11,7 @@ use drive_model::AnyProfile;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use terminal::shell_word;
+use terminal::{shell_text, shell_word};
 use zone::Geometry;
 
 /// Opens a drive for reading and writing, exclusively.
@@ -60,13 +60,14 @@ pub fn geometry(shape: &ShapeRequest) -> CommandResult<Geometry> {
 /// The error for a profile whose model has no zones.
 fn no_zones(model: &AnyProfile) -> CommandError {
     let (name, class) = (model.name(), model.class());
+    let word = shell_text(name.as_bytes());
     let error = CommandError::new(
         Exit::Usage,
         format_args!("--profile: {name} is {}, and has no zones", class.name()),
     );
     if class.takes_any_write() {
         return error.hint(format_args!(
-            "`zonestore model export {name} --nbd SOCKET` makes it a block device"
+            "`zonestore model export {word} --nbd SOCKET` makes it a block device"
         ));
     }
     error.hint("`zonestore drive profiles` says which have zones")

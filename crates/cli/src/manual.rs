@@ -7,7 +7,7 @@ use crate::output::Output;
 use clap_complete::Shell;
 use serde_json::json;
 use std::path::Path;
-use terminal::count;
+use terminal::{count, shell_word};
 
 /// Prints the completion script of a shell.
 pub fn completions(shell: Shell, out: &mut Output) -> CommandResult {
@@ -23,10 +23,10 @@ pub fn pages(directory: &Path, out: &mut Output) -> CommandResult {
     clap_mangen::generate_to(Arguments::described(), directory).map_err(failed)?;
     let pages = count_pages(&Arguments::described());
     out.line(format_args!(
-        "{}: {}; man -l {}/zonestore.1 shows the first",
+        "{}: {}; man -l {} shows the first",
         directory.display(),
         count(pages, "page"),
-        directory.display()
+        shell_word(&directory.join("zonestore.1"))
     ))?;
     out.value(&json!({ "directory": directory.display().to_string(), "pages": pages }))
 }

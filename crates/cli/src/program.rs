@@ -8,6 +8,7 @@ use control::Opened;
 use device::Drive;
 use inspect::Content;
 use launch::FileSystem;
+use terminal::{shell_text, shell_word};
 
 /// Runs a RocksDB program, and exits with its status; returns only with an error.
 pub fn rocksdb(arguments: &ProgramArguments) -> CommandResult {
@@ -39,9 +40,9 @@ pub fn leveldb(arguments: &LeveldbArguments) -> CommandResult {
         tell(format_args!("zonestore: warning: {damage}"));
     }
     if !program.damage.is_empty() {
-        let shown = drive.display();
+        let drive = shell_word(drive);
         tell(format_args!(
-            "hint: its database cannot be opened, all others can; `zonestore zea get|backup {shown}` read files out of it"
+            "hint: its database cannot be opened, all others can; `zonestore zea get|backup {drive}` read files out of it"
         ));
     }
     program.run()?.repeat()
@@ -69,8 +70,8 @@ impl From<launch::Error> for CommandError {
             E::Shared { .. } => Refused,
                 "take another drive: zonestore drive create, then zonestore fs mkfs";
             E::Damaged { drive, damage: bluefs::Error::ZoneLost { path, .. } } => Damaged, format!(
-                "all other files can be read and written; `zonestore fs rm {} {path}` gives this one up; a \
-                 database that is repaired without it lacks what it held", drive.display()
+                "all other files can be read and written; `zonestore fs rm {} {}` gives this one up; a \
+                 database that is repaired without it lacks what it held", shell_word(drive), shell_text(path.as_bytes())
             );
             E::Damaged { .. } => Damaged,
                 "keep a copy; zonestore fs fsck says more, and --repair goes on without what is lost";

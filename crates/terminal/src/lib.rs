@@ -21,7 +21,7 @@ pub use host::{check_address, check_host};
 pub use interrupt::{Interrupt, ending_signals};
 pub use log::{Apart, LogFiles, Logging, Observer, log};
 pub use log_file::LogFile;
-pub use output::{Output, OutputError, printable, shell_word};
+pub use output::{Output, OutputError, printable};
 pub use progress::Progress;
 pub use question::{ask, can_ask};
 pub use span::Span;
@@ -29,6 +29,7 @@ pub use steps::Steps;
 pub use time::{Duration, length, utc};
 pub use whole_file::{FileError, WholeFile};
 pub use wrapping::{columns, joined, wrapped};
+pub use zone::shell::{shell_text, shell_word};
 pub use zone::{Bytes as Size, SizeError, count};
 
 /// A number of bytes for people: `1.21 GiB`.

@@ -11,8 +11,7 @@ use std::borrow::Cow;
 use std::fmt::Arguments;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::marker::PhantomData;
-use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use zone::shell::{hidden, quoted};
 
 /// Writing to standard output failed.
 #[derive(Debug, thiserror::Error)]
@@ -175,13 +174,6 @@ fn failed<E: From<OutputError>>(error: io::Error) -> E {
     OutputError(error).into()
 }
 
-/// Whether a character moves the cursor or changes the text direction.
-fn hidden(c: char) -> bool {
-    c.is_control()
-        || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}')
-        || c == '\u{feff}'
-}
-
 /// Text that is safe for a terminal: control characters except line ends are replaced.
 pub fn printable(text: &str) -> Cow<'_, str> {
     let misleads = |c: char| hidden(c) && c != '\n';
@@ -195,46 +187,6 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(shown).collect())
 }
 
-/// A name without anything [`hidden`]: `$'a\nb'`.
-fn quoted(name: &[u8]) -> Cow<'_, str> {
-    // A plain name that looks quoted is quoted too, so that the two cannot be confused.
-    if let Ok(plain) = std::str::from_utf8(name)
-        && !plain.contains(hidden)
-        && !plain.starts_with("$'")
-    {
-        return Cow::Borrowed(plain);
-    }
-    let mut text = String::from("$'");
-    for chunk in name.utf8_chunks() {
-        for c in chunk.valid().chars() {
-            match c {
-                '\n' => text += "\\n",
-                '\t' => text += "\\t",
-                '\r' => text += "\\r",
-                '\'' => text += "\\'",
-                '\\' => text += "\\\\",
-                c if c.is_ascii_control() => text += &format!("\\x{:02x}", u32::from(c)),
-                c if hidden(c) => text += &format!("\\u{:04x}", u32::from(c)),
-                c => text.push(c),
-            }
-        }
-        let bytes = chunk.invalid().iter();
-        text.extend(bytes.map(|byte| format!("\\x{byte:02x}")));
-    }
-    text.push('\'');
-    Cow::Owned(text)
-}
-
-/// A path as one word of a shell's command line, quoted if it has to be.
-pub fn shell_word(path: &Path) -> String {
-    let word = quoted(path.as_os_str().as_bytes());
-    let plain = |c: char| c.is_alphanumeric() || "/._-+,:@%=".contains(c);
-    if word.starts_with("$'") || !word.is_empty() && word.chars().all(plain) {
-        return word.into_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -243,31 +195,5 @@ mod tests {
     fn text_for_a_terminal_moves_no_cursor() {
         assert_eq!(printable("/a\u{1b}[2J\n  b\tc"), "/a\\u{1b}[2J\n  b\\tc");
         assert_eq!(printable("naïve: ok\n"), "naïve: ok\n");
-    }
-
-    #[test]
-    fn paths_are_words_of_a_shell() {
-        for (path, word) in [
-            ("/dev/sda", "/dev/sda"),
-            ("no dir", "'no dir'"),
-            ("my d'r$x.zoned", r"'my d'\''r$x.zoned'"),
-            ("a\nb", r"$'a\nb'"),
-        ] {
-            assert_eq!(shell_word(Path::new(path)), word);
-        }
-    }
-
-    #[test]
-    fn names_that_could_mislead_or_are_no_text_are_quoted() {
-        assert_eq!(quoted(b"a\xffb\xc3"), r"$'a\xffb\xc3'");
-        for plain in ["a", "a b", "2016/smr.pdf", "naïve’s \"x\"", ""] {
-            assert_eq!(quoted(plain.as_bytes()), plain);
-        }
-        let quoted = |name: &'static str| quoted(name.as_bytes());
-        assert_eq!(quoted("a\nb"), r"$'a\nb'");
-        assert_eq!(quoted("\u{1b}[31mit's\\"), r"$'\x1b[31mit\'s\\'");
-        assert_eq!(quoted("a\u{202e}b"), r"$'a\u202eb'");
-        assert_eq!(quoted("a\u{85}b"), r"$'a\u0085b'");
-        assert_eq!(quoted("$'a'"), r"$'$\'a\''");
     }
 }

@@ -8,6 +8,7 @@ mod bytes;
 mod condition;
 mod error;
 mod geometry;
+pub mod shell;
 
 pub use address::{ByteOffset, ZoneAddress, ZoneId};
 pub use bytes::{Bytes, SizeError, count};

@@ -22,6 +22,7 @@ use std::sync::{Arc, LazyLock, Weak};
 use std::time::Duration;
 use zeafs::{Directories, ZeaFs};
 use zone::Bytes;
+use zone::shell::shell_word;
 
 /// Environment variable, optional: JSON file for the statistics at unmount.
 const STATISTICS: &str = "ZONESTORE_STATS";
@@ -101,7 +102,10 @@ pub(crate) fn open(path: &Path, kind: Kind) -> Result<Arc<Mount>, String> {
     let shown = path.display();
     let path = path.canonicalize().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => {
-            format!("drive {shown}: No such file; make one with `zonestore drive create {shown}`")
+            format!(
+                "drive {shown}: No such file; make one with `zonestore drive create {}`",
+                shell_word(path)
+            )
         }
         _ => format!("drive {shown}: {error}"),
     })?;
@@ -187,7 +191,7 @@ fn mount_bluefs(path: &Path) -> Result<Arc<dyn FileSystem>, String> {
     let mounted = BlueFs::mount_alone(open_drive(path)?, options);
     let fs = mounted.map_err(|error| match error {
         bluefs::Error::NotFormatted => {
-            format!("drive {shown} is empty and not formatted; make a file system with `zonestore fs mkfs {shown}`")
+            format!("drive {shown} is empty and not formatted; make a file system with `zonestore fs mkfs {}`", shell_word(path))
         }
         error @ bluefs::Error::Unsynced(_) => error.to_string(),
         error => format!("drive {shown}: {error}"),
@@ -200,7 +204,10 @@ fn mount_zeafs(path: &Path) -> Result<Arc<dyn FileSystem>, String> {
     let mounted = ZeaFs::mount(open_drive(path)?, Runtime::system());
     let fs = mounted.map_err(|error| match error {
         zeafs::Error::NotFormatted => {
-            format!("drive {shown}: {error}; make one with `zonestore zea mkfs --fs {shown}`")
+            format!(
+                "drive {shown}: {error}; make one with `zonestore zea mkfs --fs {}`",
+                shell_word(path)
+            )
         }
         error => format!("drive {shown}: {error}"),
     })?;

@@ -1,9 +1,9 @@
 //! Command lines of s3cmd for a served drive, shown to the user.
 
 use crate::keys::{self, Keys, KeysError, Source};
-use std::fmt::Display;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
+use terminal::{shell_text, shell_word};
 
 /// Resolves `HOST:PORT` to its first address.
 ///
@@ -25,11 +25,11 @@ impl Keys {
         Ok(match &self.source {
             Source::File { path, .. } => {
                 keys::point_at(path, &host, tls)?;
-                format!("s3cmd -c {}", quoted(path.display()))
+                format!("s3cmd -c {}", shell_word(path))
             }
             Source::Environment | Source::Configuration { .. } => format!(
                 "s3cmd --access_key={} --secret_key=\"${}\" --{} --host={host} --host-bucket={host}",
-                quoted(&self.access_key),
+                shell_text(self.access_key.as_bytes()),
                 keys::SECRET_KEY_VARIABLE,
                 if tls { "ssl" } else { "no-ssl" },
             ),
@@ -86,26 +86,9 @@ pub fn reachable(address: SocketAddr) -> SocketAddr {
     reachable
 }
 
-/// A path, quoted for a shell.
-fn quoted(text: impl Display) -> String {
-    let text = text.to_string();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+".contains(c);
-    if text.chars().all(plain) {
-        text
-    } else {
-        format!("'{}'", text.replace('\'', "'\\''"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn paths_are_quoted_for_the_shell() {
-        assert_eq!(quoted("data/drive0.zoned.keys"), "data/drive0.zoned.keys");
-        assert_eq!(quoted("my drive's"), "'my drive'\\''s'");
-    }
 
     #[test]
     fn clients_are_sent_to_an_address_they_can_reach() {
