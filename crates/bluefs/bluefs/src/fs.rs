@@ -86,9 +86,9 @@ impl BlueFs {
                 Err(error) => tracing::warn!(%error, "what was not synced is not on the drive yet"),
             }
         }
-        // A store that shares the drive calls `vouch` itself, after it has replayed its own log.
+        // A store that shares the drive calls `record_writes_kept` itself, after it has replayed its own log.
         if fs.info().role == Role::Alone {
-            fs.vouch();
+            fs.record_writes_kept();
         }
         Ok(fs)
     }
@@ -96,9 +96,9 @@ impl BlueFs {
     /// Notes beside the drive that this mount has dealt, durably, with everything torn that it found. If the process is
     /// then killed, the next mount may trust the drive's write pointers as long as the host runs
     /// ([`ZonedDevice::keeps`]).
-    pub fn vouch(&self) {
+    pub fn record_writes_kept(&self) {
         if !self.shared.read_only {
-            self.shared.unsynced.vouch();
+            self.shared.unsynced.record_writes_kept();
         }
     }
 

@@ -247,10 +247,10 @@ impl Unsynced {
         }
     }
 
-    /// Records beside the drive that this mount has dealt with everything torn ([`crate::BlueFs::vouch`]).
-    pub fn vouch(&self) {
+    /// Records beside the drive that this mount has dealt with everything torn ([`crate::BlueFs::record_writes_kept`]).
+    pub fn record_writes_kept(&self) {
         if let Some(memory) = self.device.host_memory()
-            && let Err(error) = memory.vouch()
+            && let Err(error) = memory.record_writes_kept()
         {
             tracing::debug!(%error, "nothing can be kept beside the drive");
         }

@@ -230,7 +230,7 @@ fn what_was_flushed_survives_the_process() {
 }
 
 /// After a power loss of the host, a store has to replay its own log before anything on the drive can be trusted. So
-/// beside a store, BlueFS notes that the host runs only after the store has called `vouch`.
+/// beside a store, BlueFS notes that the host runs only after the store has called `record_writes_kept`.
 #[test]
 fn a_file_system_beside_a_store_does_not_say_that_the_host_runs() {
     for (role, says) in [(Role::Alone, true), (Role::Shared, false)] {
@@ -241,7 +241,7 @@ fn a_file_system_beside_a_store_does_not_say_that_the_host_runs() {
         let fs = mount(device).unwrap();
         let beside = directory.path().join("d.zoned.unsynced");
         assert_eq!(beside.exists(), says, "{role:?}");
-        fs.vouch();
+        fs.record_writes_kept();
         assert!(beside.exists());
         fs.unmount().unwrap();
         assert!(!beside.exists());

@@ -601,7 +601,7 @@ fn scan(
         }
     }
     let has_rest = at != end;
-    let (later, unreadable) = vouching(&mut frames, &at);
+    let (later, unreadable) = later_durable_frame(&mut frames, &at);
     if is_complete && let Some(later) = later {
         return Err(Error::metadata(format!(
             "copy {index} at byte {}: frame {} was durable and cannot be read (frame {later} says so)",
@@ -623,7 +623,7 @@ fn scan(
 
 /// Searches for a frame behind the end that was written when the missing frame was already durable, which proves
 /// damage. Also returns the first place there that cannot be read: nothing should be written behind it.
-fn vouching(frames: &mut Frames<'_>, end: &End) -> (Option<u64>, Option<u64>) {
+fn later_durable_frame(frames: &mut Frames<'_>, end: &End) -> (Option<u64>, Option<u64>) {
     let mut unreadable = None;
     let mut position = end.position;
     let last = (end.position + LOOK_BEHIND).min(frames.slot.size());

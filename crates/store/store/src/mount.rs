@@ -220,7 +220,7 @@ pub(crate) fn mount_opened(
         }
     }
     // The log is replayed, and batches that do not count are removed from it.
-    inner.fs.vouch();
+    inner.fs.record_writes_kept();
     Ok((inner, threads))
 }
 

@@ -18,8 +18,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const MAGIC: [u8; 8] = *b"ZSUNSYNC";
 const VERSION: u32 = 1;
 const HEADER: usize = 64;
-/// Where the file names the drive whose writes it vouches for: behind the header of the notes.
-const VOUCHED: usize = 104;
+/// Offset of the identity of the drive whose writes are kept ([`HostMemory::record_writes_kept`]): behind the header of the
+/// notes.
+const IDENTITY_AT: usize = 104;
 const IDENTITY: usize = 40;
 /// An id that the kernel creates at each boot.
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
@@ -85,10 +86,10 @@ impl HostMemory {
     /// Whether the process that last wrote to this drive ran since the host was booted, and since the drive's file system
     /// was mounted: an unmount drops what could not be written. Fails as [`Self::left_behind`].
     pub(super) fn keeps_writes(&self) -> Result<bool, FileDriveError> {
-        let start = self.read((VOUCHED + IDENTITY) as u64);
+        let start = self.read((IDENTITY_AT + IDENTITY) as u64);
         let start = start.map_err(|error| self.unusable(error))?;
         Ok(start.is_some_and(|start| {
-            let named = start.get(VOUCHED..);
+            let named = start.get(IDENTITY_AT..);
             self.identity
                 .is_some_and(|drive| named == Some(drive.as_slice()))
         }))
@@ -130,12 +131,15 @@ impl HostMemory {
 
     /// Records in the file that a process writes to this drive during this boot: all its writes survive
     /// as long as the host runs.
-    pub fn vouch(&self) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// The host does not tell what the drive is known by, the file cannot be written, or a flush of the drive has failed.
+    pub fn record_writes_kept(&self) -> io::Result<()> {
         let drive = self.identity.ok_or(io::ErrorKind::Unsupported)?;
-        self.with_file(|file| file.plain().write_all_at(&drive, VOUCHED as u64))
+        self.with_file(|file| file.plain().write_all_at(&drive, IDENTITY_AT as u64))
     }
 
-    /// Writes bytes at an offset; gaps between writes read as zeros. Bytes 40 to 79 are those of [`Self::vouch`].
+    /// Writes bytes at an offset; gaps between writes read as zeros. Bytes 40 to 79 are those of [`Self::record_writes_kept`].
     pub fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.with_file(|file| file.write_all_at(bytes, HEADER as u64 + offset))
     }
@@ -234,11 +238,11 @@ mod tests {
         let drive = folder.path().join("d.zoned");
         let file = File::create(&drive).unwrap();
         let memory = HostMemory::new(&drive, &file, DriveUuid([1; 16]));
-        memory.vouch().unwrap();
+        memory.record_writes_kept().unwrap();
         memory.write(10, b"bytes").unwrap();
         assert!(memory.keeps_writes().unwrap());
         memory.give_up().unwrap();
-        memory.vouch().unwrap_err();
+        memory.record_writes_kept().unwrap_err();
         memory.write(10, b"bytes").unwrap_err();
         assert!(!memory.keeps_writes().unwrap() && !memory.path.exists());
     }
@@ -253,7 +257,7 @@ mod tests {
         memory().write(80, b"bytes").unwrap();
         // Nobody has dealt with what is torn.
         assert!(memory().left_behind().unwrap().is_some() && !memory().keeps_writes().unwrap());
-        memory().vouch().unwrap();
+        memory().record_writes_kept().unwrap();
         assert!(memory().keeps_writes().unwrap());
         for at in [0, 16, 24, 32] {
             let mut other = memory();
@@ -262,12 +266,12 @@ mod tests {
             // Notes name their file system themselves.
             let left = other.left_behind().unwrap();
             assert_eq!(left, memory().left_behind().unwrap());
-            other.vouch().unwrap();
+            other.record_writes_kept().unwrap();
             assert!(
                 other.keeps_writes().unwrap() && !memory().keeps_writes().unwrap(),
                 "{at}"
             );
-            memory().vouch().unwrap();
+            memory().record_writes_kept().unwrap();
         }
     }
 

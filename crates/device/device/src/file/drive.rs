@@ -760,12 +760,12 @@ mod tests {
     }
 
     #[test]
-    fn behind_a_failed_flush_nobody_vouches_for_what_the_host_keeps() {
+    fn behind_a_failed_flush_no_writes_are_recorded_as_kept() {
         let folder = tempfile::tempdir().unwrap();
         let mut drive =
             FileDrive::create(folder.path().join("d.zoned"), &GEOMETRY, "test").unwrap();
         let beside = folder.path().join("d.zoned.unsynced");
-        drive.beside.vouch().unwrap();
+        drive.beside.record_writes_kept().unwrap();
         drive.flush().unwrap();
         assert!(beside.exists());
         // A pipe cannot be flushed.
@@ -781,12 +781,12 @@ mod tests {
 
     /// The host lost its power when `b` was open, and runs again when a program on `a` is killed.
     #[test]
-    fn a_drive_that_takes_the_name_of_another_one_is_not_vouched_for() {
+    fn a_drive_that_takes_the_name_of_another_one_has_no_kept_writes() {
         let folder = tempfile::tempdir().unwrap();
         let [a, b, c] = ["a", "b", "c"].map(|name| folder.path().join(name));
         FileDrive::create(&b, &GEOMETRY, "test").unwrap();
         let killed = FileDrive::create(&a, &GEOMETRY, "test").unwrap();
-        killed.beside.vouch().unwrap();
+        killed.beside.record_writes_kept().unwrap();
         drop(killed);
         let keeps = |path: &Path| FileDrive::observe(path).unwrap().keeps();
         assert_eq!(keeps(&a), Keeps::Writes);
