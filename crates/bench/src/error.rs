@@ -83,6 +83,9 @@ pub enum Error {
         /// The error of the system.
         source: io::Error,
     },
+    /// The host can start no more threads.
+    #[error("no thread can be started: {0}")]
+    NoThread(#[source] io::Error),
     /// The drive that was made cannot be opened.
     #[error(transparent)]
     Drive(#[from] DriveError),

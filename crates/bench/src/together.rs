@@ -1,6 +1,6 @@
 //! Operations by several threads at once.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::watch::Watch;
 use runtime::thread;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,9 +28,14 @@ pub fn together(
         }
     };
     thread::scope(|scope| {
-        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let start = || {
+            let started = thread::spawn_scoped(scope, work);
+            // The others end with what they have in hand.
+            started.inspect_err(|_| _ = next.fetch_max(count, Ordering::Relaxed))
+        };
+        let threads: Vec<_> = (0..threads).map(|_| start()).collect();
         for thread in threads {
-            match thread.join() {
+            match thread.map_err(Error::NoThread)?.join() {
                 Ok(result) => result?,
                 Err(panic) => std::panic::resume_unwind(panic),
             }

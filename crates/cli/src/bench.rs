@@ -5,7 +5,7 @@ use crate::args::{
     wanted,
 };
 use crate::drive_file;
-use crate::errors::{CommandError, CommandResult, fail, sorted};
+use crate::errors::{CommandError, CommandResult, THREADS, fail, sorted};
 use crate::output::Output;
 use bench::bluefs::Part;
 use bench::ingest;
@@ -175,6 +175,7 @@ impl From<bench::Error> for CommandError {
                 "name a file that does not exist; the benchmark makes and removes it";
             E::NoFile { .. } => Usage,
                 "`zonestore drive create` makes a drive file; `zonestore drive qualify` measures a device";
+            E::NoThread(_) => Failed, THREADS;
             E::NoDbBench => NotFound, "apt-get install rocksdb-tools";
             _ => Failed;
         }

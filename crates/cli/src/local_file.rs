@@ -3,6 +3,7 @@
 use crate::errors::{CommandError, CommandResult, fail};
 use crate::occupant;
 use crate::output::Output;
+use runtime::Runtime;
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 use std::fs::File;
@@ -127,18 +128,21 @@ pub fn create_for_later(path: &Path) -> CommandResult<WholeFile> {
 }
 
 /// Removes a partial file if a signal ends this process. Once the file has its name, there is nothing to remove.
-fn remove_at_signals(file: &WholeFile) -> io::Result<()> {
+fn remove_at_signals(file: &WholeFile) -> CommandResult {
     let Some(partial) = file.partial().map(Path::to_owned) else {
         return Ok(());
     };
     let mut signals = Signals::new(ending_signals())?;
-    std::thread::spawn(move || {
+    let remove = move || {
         if let Some(signal) = signals.forever().next() {
             let _ = std::fs::remove_file(partial);
             let _ = emulate_default_handler(signal);
         }
-    });
-    Ok(())
+    };
+    let started = Runtime::system().spawn("signals", remove);
+    started
+        .map(drop)
+        .map_err(|error| CommandError::thread(&error))
 }
 
 /// Creates a file; `None` for `-`, which is standard output.

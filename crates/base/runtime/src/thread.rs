@@ -5,25 +5,27 @@ pub(crate) use shuttle::thread::Builder;
 #[cfg(feature = "schedules")]
 use shuttle::thread::Scope;
 #[cfg(feature = "schedules")]
-pub use shuttle::thread::{JoinHandle, scope, sleep, yield_now};
+pub use shuttle::thread::{JoinHandle, ScopedJoinHandle, scope, sleep, yield_now};
 use std::io;
 #[cfg(not(feature = "schedules"))]
 pub(crate) use std::thread::Builder;
 #[cfg(not(feature = "schedules"))]
 use std::thread::Scope;
 #[cfg(not(feature = "schedules"))]
-pub use std::thread::{JoinHandle, scope, sleep, yield_now};
+pub use std::thread::{JoinHandle, ScopedJoinHandle, scope, sleep, yield_now};
 
-/// Starts a thread of a [`scope`]. Fails if the host can start no more threads; `work` is dropped then.
-pub fn spawn_scoped<'scope>(
+/// Starts a thread of a [`scope`], where `Scope::spawn` would panic if there were no more threads.
+///
+/// # Errors
+/// The host can start no more threads; `work` is dropped.
+pub fn spawn_scoped<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
-    work: impl FnOnce() + Send + 'scope,
-) -> io::Result<()> {
+    work: impl FnOnce() -> T + Send + 'scope,
+) -> io::Result<ScopedJoinHandle<'scope, T>> {
     #[cfg(feature = "schedules")]
-    scope.spawn(work);
+    return Ok(scope.spawn(work));
     #[cfg(not(feature = "schedules"))]
-    Builder::new().spawn_scoped(scope, work)?;
-    Ok(())
+    Builder::new().spawn_scoped(scope, work)
 }
 
 /// The number of the calling thread, which never changes: 0 for the first that asks, then 1.

@@ -2,7 +2,7 @@
 //! BlueFS counts them while db_bench runs on it; the space is observed on the drive meanwhile.
 
 use super::{Bench, Figure};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use device::{Drive, ZonedDevice};
 use inspect::{Nobody, Snapshot, Source};
 use runtime::{Runtime, thread};
@@ -59,7 +59,7 @@ pub fn amplification(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     ];
     let done = AtomicBool::new(false);
     let (ran, mut seen) = thread::scope(|threads| {
-        let looking = threads.spawn(|| {
+        let looking = thread::spawn_scoped(threads, || {
             let mut seen = Vec::new();
             let mut source = Source::<Nobody>::alone(&place.drive, Runtime::system());
             while !done.load(Ordering::Relaxed) {
@@ -68,11 +68,12 @@ pub fn amplification(bench: &Bench<'_>) -> Result<Vec<Figure>> {
                 thread::sleep(LOOK);
             }
             seen
-        });
+        })
+        .map_err(Error::NoThread)?;
         let ran = place.on_drive(&["fillrandom", "overwrite"], &arguments);
         done.store(true, Ordering::Relaxed);
-        (ran, looking.join().unwrap_or_default())
-    });
+        Ok::<_, Error>((ran, looking.join().unwrap_or_default()))
+    })?;
     bench.watch.check()?;
     let (_, statistics) = ran?;
     let at_rest = of(&Source::<Nobody>::alone(&place.drive, Runtime::system()).look()?);

@@ -48,6 +48,10 @@ pub const FILE_LIMIT: &str = "raise the limit on the size of files: `ulimit -f` 
 pub const OPEN_FILES: &str =
     "raise the limit on open files: `ulimit -n` shows it, and LimitNOFILE= sets it for a service";
 
+/// The hint where no thread can be started.
+pub const THREADS: &str = "end other programs, or raise the limit on processes and threads: `ulimit -u` shows it, and TasksMax= sets it for a \
+     service";
+
 /// The error for the file beside a drive that keeps what is not on it yet.
 fn of_unsynced(error: &FileDriveError, source: &io::Error) -> CommandError {
     let made = CommandError::host(error, source);

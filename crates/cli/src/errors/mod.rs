@@ -30,7 +30,7 @@ mod exit;
 mod libraries;
 
 pub use exit::{Exit, exit_codes};
-pub use libraries::{FILE_LIMIT, FREE_HOST, KEEP, OPEN_FILES, UNFINISHED};
+pub use libraries::{FILE_LIMIT, FREE_HOST, KEEP, OPEN_FILES, THREADS, UNFINISHED};
 
 use rustix::io::Errno;
 use serde_json::json;
@@ -127,6 +127,11 @@ impl CommandError {
             _ if made.exit == Exit::NoSpace => made.hint(FREE_HOST),
             _ => made,
         }
+    }
+
+    /// An error of the start of a thread.
+    pub fn thread(error: &io::Error) -> Self {
+        Self::host(&format_args!("no thread can be started: {error}"), error).hint(THREADS)
     }
 
     /// An error on a host file.
@@ -257,6 +262,17 @@ mod tests {
             message.contains("55.6 MiB of it are free") && message.contains("leave 128 MiB free"),
             "{message}"
         );
+    }
+
+    #[test]
+    fn what_to_do_where_no_thread_can_be_started_is_said() {
+        let error = io::Error::from_raw_os_error(Errno::AGAIN.raw_os_error());
+        let error = CommandError::thread(&error);
+        assert_eq!(
+            error.message,
+            "no thread can be started: Resource temporarily unavailable"
+        );
+        assert!(error.hint.is_some_and(|hint| hint.contains("ulimit -u")));
     }
 
     #[test]

@@ -57,13 +57,17 @@ pub fn mount(arguments: &SmrfsMount, out: &mut Output) -> CommandResult {
     })?;
     let mut signals = Signals::new(terminal::ending_signals())?;
     let place = directory.clone();
-    std::thread::spawn(move || {
+    let unmount = move || {
         for _ in signals.forever() {
             if let Err(error) = smrfs_fuse::unmount(&place) {
                 tracing::error!(%error, "cannot be unmounted");
             }
         }
-    });
+    };
+    if let Err(error) = runtime.spawn("signals", unmount) {
+        mounted.unmount()?;
+        return Err(CommandError::thread(&error));
+    }
     if arguments.ready {
         // A mount in the background must not keep the user's directory busy.
         std::env::set_current_dir("/")?;

@@ -218,8 +218,9 @@ fn to_drive(from: &Path, to: &Path, options: &PackOptions, out: &mut Output) -> 
         let (reader, writer) = io::pipe()?;
         std::thread::scope(|scope| {
             let restored = &mut restored;
-            let placing =
-                scope.spawn(move || archive::restore(target, vec![reader], restored, &mut |_| ()));
+            let place = move || archive::restore(target, vec![reader], restored, &mut |_| ());
+            let placing = runtime::thread::spawn_scoped(scope, place)
+                .map_err(|error| CommandError::thread(&error))?;
             let packed = source.pack(options, BufWriter::with_capacity(1 << 20, writer));
             let placed = placing.join();
             let placed = placed.unwrap_or_else(|panic| std::panic::resume_unwind(panic));

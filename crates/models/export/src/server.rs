@@ -75,7 +75,7 @@ pub(crate) fn transmit(
     runtime::thread::scope(|scope| {
         let started = runtime::thread::spawn_scoped(scope, || send(output, session));
         let started = started.inspect_err(turned_away).map_err(ServeError::from);
-        let received = started.and_then(|()| receive(input, export, session));
+        let received = started.and_then(|_| receive(input, export, session));
         session.end();
         received
     })

@@ -147,10 +147,13 @@ impl Collector {
         let (tell, told) = mpsc::channel();
         knowledge.tell(tell.clone());
         // The exporter tries for seconds where the collector fails. The process ends without waiting for that.
-        thread::spawn(move || {
+        let shut_down = move || {
             let _ = provider.shutdown_with_timeout(LONGEST);
             let _ = tell.send(Progress::Ended);
-        });
+        };
+        if let Err(error) = thread::Builder::new().spawn(shut_down) {
+            tracing::warn!(%error, "no thread can be started that sends the last spans");
+        }
         let patience = match knowledge.fails() {
             true => LAST_OF_FAILING,
             false => LAST,
