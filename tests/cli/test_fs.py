@@ -3,6 +3,7 @@
 import os
 import pty
 import re
+import shlex
 import shutil
 import struct
 import subprocess
@@ -427,6 +428,25 @@ def test_a_restore_that_was_killed_can_be_done_again(zonestore, file_system, tmp
     zonestore("fs", "backup", "new.zoned", "again.tar")
     assert len((tmp_path / "again.tar").read_bytes()) == len(good)
     assert [e["name"] for e in zonestore("fs", "ls", "new.zoned", "--json").json["entries"]] == ["db"]
+
+
+def test_a_restore_that_was_killed_while_it_named_files_goes_on(zonestore, file_system):
+    for name in ("/a b", "/c"):
+        zonestore("fs", "put", file_system, "-", name, stdin=b"archived")
+    zonestore("fs", "backup", file_system, "all.tar")
+    zonestore("drive", "create", "new drive.zoned", "--profile", "test-small", "--size", "64MiB")
+    zonestore("fs", "mkfs", "new drive.zoned")
+    # As it is between two names, with a file that was made since.
+    for name, data in (("/.zonestore-restored/a b", b"archived"), ("/c", b"archived"), ("/a b", b"mine")):
+        zonestore("fs", "put", "new drive.zoned", "-", name, stdin=data)
+    assert "not come to its end" in zonestore.try_("fs", "backup", "new drive.zoned", "x.tar").failed(8)
+    said = zonestore.try_("fs", "restore", "new drive.zoned", "all.tar").failed(8)
+    remedy = "zonestore fs rm -r 'new drive.zoned' '/a b'"
+    assert f"`{remedy}`" in said and "'/.zonestore-restored/a b'" in said
+    zonestore(*shlex.split(remedy)[1:], "--yes")
+    assert "have their names now" in zonestore("fs", "restore", "new drive.zoned", "all.tar").err
+    assert {e["name"] for e in zonestore("fs", "ls", "new drive.zoned", "--json").json["entries"]} == {"a b", "c"}
+    assert zonestore("fs", "cat", "new drive.zoned", "/a b").out == b"archived"
 
 
 def test_a_file_beside_what_is_written_stays(zonestore, file_system, tmp_path):

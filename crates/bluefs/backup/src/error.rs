@@ -1,5 +1,6 @@
 //! `Error`: why packing or restoring failed.
 
+use crate::format::{PARTIAL, VERIFIED};
 use std::io;
 use thiserror::Error;
 
@@ -35,10 +36,21 @@ pub enum Error {
     /// The archive has been verified and stored, and not all of its files got their names.
     #[error(transparent)]
     Placing(bluefs::Error),
+    /// A file has a name that the verified file of an interrupted restore is to have.
+    #[error("{name} is there, and /{VERIFIED}{name} is to have its name")]
+    NameTaken {
+        /// The name, an absolute path.
+        name: String,
+    },
+    /// The files of an interrupted restore are not alone.
+    #[error(
+        "/{PARTIAL} is left of a restore that did not end, and there are other files beside it"
+    )]
+    LeftBesideOthers,
     /// The archive cannot be written, or a file to be stored cannot be read.
     #[error(transparent)]
     Io(io::Error),
-    /// The file system to restore into has files.
+    /// The file system to restore into has files, or others than those of the archive.
     #[error("the file system holds files already")]
     NotEmpty,
     /// The archive is compressed.

@@ -8,6 +8,8 @@ use std::path::{Component, Path};
 pub const CHECKSUMS: &str = ".zonestore-backup";
 /// The directory in the root that has all files of a restore until the whole archive has been verified.
 pub const PARTIAL: &str = ".zonestore-restore";
+/// The name of [`PARTIAL`] once the archive has been verified, until all files have their own names.
+pub const VERIFIED: &str = ".zonestore-restored";
 /// The version of its format.
 pub const VERSION: u32 = 1;
 
@@ -98,9 +100,9 @@ pub fn absolute(name: &Path) -> Option<String> {
     Some(path)
 }
 
-/// Whether an absolute path is [`PARTIAL`] or leads below it.
+/// Whether an absolute path is [`PARTIAL`] or [`VERIFIED`], or leads below one of them.
 pub fn is_partial(path: &str) -> bool {
-    path.split('/').nth(1) == Some(PARTIAL)
+    matches!(path.split('/').nth(1), Some(PARTIAL | VERIFIED))
 }
 
 #[cfg(test)]

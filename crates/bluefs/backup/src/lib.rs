@@ -14,4 +14,4 @@ pub mod unpack;
 
 pub use error::{Error, Result};
 pub use pack::{Packer, pack};
-pub use restore::{remove_left, restore};
+pub use restore::{Left, compare, end_left, restore};

@@ -1,7 +1,7 @@
 //! Packs the files of a file system into an archive.
 
 use crate::error::{Error, Result};
-use crate::format::{CHECKSUMS, Contents, Member, PARTIAL, is_partial};
+use crate::format::{CHECKSUMS, Contents, Member, PARTIAL, VERIFIED, is_partial};
 use crate::summed::Summed;
 use crate::tree::{Source, walk};
 use bluefs::BlueFs;
@@ -101,7 +101,10 @@ pub fn pack<W: Write>(
     target: W,
     progress: &mut dyn FnMut(u64),
 ) -> Result<(W, Contents)> {
-    if fs.exists(&format!("/{PARTIAL}")) {
+    if [PARTIAL, VERIFIED]
+        .iter()
+        .any(|name| fs.exists(&format!("/{name}")))
+    {
         return Err(Error::Unfinished);
     }
     let mut packer = Packer::new(target);

@@ -7,7 +7,7 @@
 mod support;
 
 use backup::tree::replace;
-use backup::{Error, Packer, restore};
+use backup::{Error, Left, Packer, compare, end_left, restore};
 use bluefs::{BlueFs, Role};
 use device::wrap::faults::{Fault, Faults, Plan};
 use device::{MemoryDrive, ZonedDevice};
@@ -59,6 +59,107 @@ fn an_error_says_whether_something_was_restored() {
         }
     }
     assert!(before > 0 && behind > 0, "{before} {behind}");
+}
+
+fn archive(paths: &[&str]) -> Vec<u8> {
+    let mut packer = Packer::new(Vec::new());
+    for path in paths {
+        packer.file(path, 1, 7, &b"content"[..]).unwrap();
+    }
+    packer.finish().unwrap().0
+}
+
+/// Whatever was durable when the process was killed: another restore of the same archive ends with all of it.
+#[test]
+fn a_restore_that_is_killed_at_any_step_goes_on() {
+    let (paths, mut seen) = (["/a", "/b/c", "/b/d", "/e"], Vec::new());
+    let archive = archive(&paths);
+    for command in [ZoneCommand::Write, ZoneCommand::Flush] {
+        for k in 1.. {
+            let (drive, fs) = planned(Plan::from(command, k, FAULT));
+            let _ = restore(&fs, &archive[..], false, &mut |_| {});
+            let is_over = drive.struck() == 0;
+            drop(fs);
+            drive.clear();
+            let fs = mount(drive).unwrap();
+            let left = end_left(&fs).unwrap();
+            seen.push(left);
+            let is_there = left == Left::Named || !fs.list("/").unwrap().is_empty();
+            let end = if is_there { compare } else { restore };
+            let contents = end(&fs, &mut &archive[..], false, &mut |_| {}).unwrap();
+            assert_eq!(contents.files.len(), paths.len());
+            assert_eq!(fs.list("/").unwrap(), ["a", "b", "e"]);
+            assert_eq!(fs.list("/b").unwrap(), ["c", "d"]);
+            if is_over {
+                break;
+            }
+        }
+    }
+    assert!(
+        seen.contains(&Left::Nothing) && seen.contains(&Left::Removed),
+        "{seen:?}"
+    );
+}
+
+/// Its process can be killed between any two names.
+#[test]
+fn names_that_are_missing_are_given() {
+    let paths = ["/a", "/b/c", "/b/d", "/e"];
+    let archive = archive(&paths);
+    for named in 0..=3 {
+        let (drive, fs) = planned(Plan::from(ZoneCommand::Flush, u64::MAX, FAULT));
+        restore(&fs, &archive[..], false, &mut |_| {}).unwrap();
+        fs.create_directory("/.zonestore-restored").unwrap();
+        for name in ["/e", "/b", "/a"].iter().take(3 - named) {
+            fs.rename(name, &format!("/.zonestore-restored{name}"))
+                .unwrap();
+        }
+        fs.sync_metadata().unwrap();
+        let half = backup::pack(&fs, Vec::new(), &mut |_| {}).err();
+        assert!(matches!(half, Some(Error::Unfinished)), "{half:?}");
+        drop(fs);
+        let fs = mount(drive).unwrap();
+        assert_eq!(end_left(&fs).unwrap(), Left::Named);
+        compare(&fs, &archive[..], false, &mut |_| {}).unwrap();
+        assert_eq!(fs.list("/").unwrap(), ["a", "b", "e"]);
+    }
+}
+
+#[test]
+fn files_that_were_made_since_stay_and_are_named() {
+    let (_, fs) = planned(Plan::from(ZoneCommand::Flush, u64::MAX, FAULT));
+    for folder in ["/.zonestore-restored", "/a"] {
+        fs.create_directory(folder).unwrap();
+        replace(&fs, &format!("{folder}/x"), &mut &b"content"[..], None).unwrap();
+    }
+    replace(&fs, "/x", &mut &b"mine"[..], None).unwrap();
+    let error = end_left(&fs).unwrap_err();
+    assert!(
+        matches!(&error, Error::NameTaken { name } if name == "/x"),
+        "{error}"
+    );
+    fs.delete("/x").unwrap();
+    assert_eq!(end_left(&fs).unwrap(), Left::Named);
+    fs.create_directory("/.zonestore-restore").unwrap();
+    let error = end_left(&fs).unwrap_err();
+    assert!(matches!(error, Error::LeftBesideOthers), "{error}");
+}
+
+#[test]
+fn only_the_files_of_the_archive_are_taken_for_restored() {
+    let (_, fs) = planned(Plan::from(ZoneCommand::Flush, u64::MAX, FAULT));
+    let (two, one) = (archive(&["/a", "/b"]), archive(&["/a"]));
+    let mut packer = Packer::new(Vec::new());
+    for path in ["/a", "/b"] {
+        packer.file(path, 1, 7, &b"CONTENT"[..]).unwrap();
+    }
+    let (other, _) = packer.finish().unwrap();
+    restore(&fs, &two[..], false, &mut |_| {}).unwrap();
+    compare(&fs, &two[..], false, &mut |_| {}).unwrap();
+    for wrong in [one, other, archive(&["/a", "/b", "/c"])] {
+        let refused = compare(&fs, &wrong[..], false, &mut |_| {});
+        assert!(matches!(refused, Err(Error::NotEmpty)), "{refused:?}");
+    }
 }
 
 #[test]

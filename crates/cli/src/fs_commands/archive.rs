@@ -5,11 +5,12 @@ use crate::args::Tolerance;
 use crate::errors::{CommandError, CommandResult, sorted};
 use crate::local_file;
 use crate::output::{Output, tell};
-use backup::{pack, remove_left};
+use backup::format::{PARTIAL, VERIFIED};
+use backup::{Left, end_left, pack};
 use serde_json::json;
 use std::io::BufReader;
 use std::path::Path;
-use terminal::{Progress, count, human};
+use terminal::{Progress, count, human, shell_text, shell_word};
 
 /// `fs backup`.
 pub fn backup(
@@ -52,17 +53,49 @@ pub fn restore(drive: &Path, archive: &Path, foreign: bool, out: &mut Output) ->
     let (source, _) = local_file::source(archive)?;
     let source = BufReader::new(source);
     with_writable(drive, |fs| {
-        if remove_left(fs)? {
-            tell(format_args!(
+        let word = shell_word(drive);
+        let left = end_left(fs).map_err(|error| {
+            let hint = match &error {
+                backup::Error::NameTaken { name } => Some(format!(
+                    "`zonestore fs rm -r {word} {}` or `zonestore fs rm -r {word} {}` removes the one that is not wanted; then \
+                     the same restore goes on",
+                    shell_text(name.as_bytes()),
+                    shell_text(format!("/{VERIFIED}{name}").as_bytes())
+                )),
+                backup::Error::LeftBesideOthers => Some(format!(
+                    "`zonestore fs rm -r {word} /{PARTIAL}` removes what is left of it; a restore wants an empty file system"
+                )),
+                _ => None,
+            };
+            let made = CommandError::from(error).context(drive.display());
+            match hint {
+                Some(hint) => made.hint(hint),
+                None => made,
+            }
+        })?;
+        match left {
+            Left::Nothing => {}
+            Left::Removed => tell(format_args!(
                 "zonestore: note: an earlier restore did not end; what it left was removed"
-            ));
+            )),
+            Left::Named => tell(format_args!(
+                "zonestore: note: an earlier restore had verified its archive and was naming its files; they have their names \
+                 now, and are compared with this archive"
+            )),
         }
         let progress = Progress::bytes("writing", None);
-        let restored = backup::restore(fs, source, foreign, &mut |more| progress.advance(more));
+        let advance = &mut |more| progress.advance(more);
+        let restored = match left {
+            Left::Named => backup::compare(fs, source, foreign, advance),
+            Left::Nothing | Left::Removed => backup::restore(fs, source, foreign, advance),
+        };
         let contents = restored.map_err(|error| match error {
+            backup::Error::NotEmpty if left == Left::Named => CommandError::from(error)
+                .context(drive.display())
+                .hint("they are those of the earlier restore, from another archive; restore this one into an empty file system"),
             backup::Error::NotEmpty => CommandError::from(error).context(drive.display()),
             backup::Error::Placing(_) => CommandError::from(error).context(format_args!(
-                "{}: not all files have got their names",
+                "{}: not all files have got their names, and the same command goes on",
                 drive.display()
             )),
             error => {
@@ -101,7 +134,9 @@ impl From<backup::Error> for CommandError {
         sorted! { error:
             E::Reserved { .. } => Usage, "`zonestore fs get`, `put` under another name, and `rm` rename it";
             E::Unfinished => Refused,
-                "the same `zonestore fs restore` begins again; or remove /.zonestore-restore by `zonestore fs rm -r`";
+                "the same `zonestore fs restore` goes on or begins again; or remove what is left by `zonestore fs rm -r`: \
+                 /.zonestore-restore, /.zonestore-restored";
+            E::NameTaken { .. } | E::LeftBesideOthers => Refused;
             E::NotEmpty => Refused, "restore into an empty file system, on another drive";
             E::NoChecksums => Damaged, "--foreign takes an archive without our checksums";
             E::LeadsOut { .. } | E::Kind { .. } => Usage;
