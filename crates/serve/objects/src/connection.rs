@@ -1,6 +1,7 @@
 //! A client's connection: ends if writes, or its end, make no progress for too long, and lets the client read an answer that was
 //! given before the request's body had arrived.
 
+use socket2::SockRef;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf, Take};
+use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
 /// Limits, in time and bytes, for reading before a connection is closed. Closing with unread bytes makes the kernel
@@ -16,6 +18,12 @@ const LINGER: Duration = Duration::from_secs(2);
 const LINGER_BYTES: usize = 64 << 20;
 /// Most bytes of one read. A reader's buffer grows with what it is given.
 const READ_BYTES: u64 = 64 << 10;
+
+/// Has the system drop what the client has not taken when the connection is closed: the client's connection is reset.
+pub(crate) fn reset_at_end(stream: &TcpStream) {
+    // If it fails, the system keeps the bytes for minutes.
+    let _ = SockRef::from(stream).set_linger(Some(Duration::ZERO));
+}
 
 /// Set if a body was dropped before its end: more of it may be on the way.
 #[derive(Clone, Default, Debug)]
@@ -37,6 +45,7 @@ impl Unread {
 pub struct Connection<S> {
     stream: Take<S>,
     idle: Duration,
+    at_stall: fn(&S),
     unread: Unread,
     stalled: Option<Pin<Box<Sleep>>>,
     linger: Option<Linger>,
@@ -55,10 +64,19 @@ impl<S: AsyncRead + Unpin> Connection<S> {
         Self {
             stream: stream.take(READ_BYTES),
             idle,
+            at_stall: |_| (),
             unread,
             stalled: None,
             linger: None,
         }
+    }
+
+    /// Calls this before a write fails that made no progress. What the system still has for the client, up to megabytes of
+    /// its memory for each, stays there behind the end of the connection unless this has the connection reset.
+    #[must_use]
+    pub fn at_stall(mut self, at_stall: fn(&S)) -> Self {
+        self.at_stall = at_stall;
+        self
     }
 
     /// The stream.
@@ -89,6 +107,7 @@ impl<S: AsyncRead + Unpin> Connection<S> {
             .stalled
             .get_or_insert_with(|| Box::pin(tokio::time::sleep(idle)));
         ready!(stalled.as_mut().poll(context));
+        (self.at_stall)(self.stream.get_ref());
         Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
@@ -182,6 +201,32 @@ mod tests {
         let error = connection.write_all(&[1; 100]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         assert_eq!(far.read(&mut [0; 100]).await.unwrap(), 10);
+    }
+
+    /// Megabytes of the system's memory for each, as many as clients come.
+    #[tokio::test]
+    async fn nothing_is_kept_for_a_reader_that_was_cut_off() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut far = TcpStream::connect(address).await.unwrap();
+        let (near, _) = listener.accept().await.unwrap();
+        let idle = Duration::from_millis(100);
+        let mut connection = Connection::new(near, idle, Unread::default()).at_stall(reset_at_end);
+        let error = loop {
+            if let Err(error) = connection.write_all(&[1; 1 << 16]).await {
+                break error;
+            }
+        };
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        drop(connection);
+        let end = loop {
+            match far.read(&mut [0; 1 << 16]).await {
+                Ok(0) => break None,
+                Ok(_) => {}
+                Err(error) => break Some(error.kind()),
+            }
+        };
+        assert_eq!(end, Some(io::ErrorKind::ConnectionReset));
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,6 +1,6 @@
 //! The server: listens, limits the number of connections, and shuts down gracefully.
 
-use crate::connection::{Connection, Unread};
+use crate::connection::{Connection, Unread, reset_at_end};
 use crate::peers::{Peer, Peers};
 use crate::tls::Tls;
 use http::{HeaderValue, Request, Response, header};
@@ -119,7 +119,8 @@ pub struct Bounds {
     pub max_header_bytes: usize,
     /// How long a client may take for a request's head, and a connection may idle between requests.
     pub header_timeout: Duration,
-    /// How long an answer may make no progress.
+    /// How long an answer may make no progress: the system takes more of it once the client has taken a third of what the system
+    /// holds for it, which is at most 4 MiB as Linux is set up (`net.ipv4.tcp_wmem`). Then the connection is reset.
     pub idle_timeout: Duration,
     /// How long running requests may take when the server stops.
     pub shutdown_timeout: Duration,
@@ -165,10 +166,14 @@ where
                 let peer = Arc::new(peers.arrive(from.ip()));
                 let (answer, stopping) = (answer.clone(), stopping.clone());
                 match tls.clone() {
-                    None => connections.spawn(converse(stream, peer, answer, bounds, stopping)),
+                    None => {
+                        let talk = converse(stream, reset_at_end, peer, answer, bounds, stopping);
+                        connections.spawn(talk)
+                    }
                     Some(tls) => connections.spawn(async move {
                         if let Some(stream) = private(stream, &peer, &tls, bounds).await {
-                            converse(stream, peer, answer, bounds, stopping).await;
+                            let reset = |stream: &TlsStream<_>| reset_at_end(stream.get_ref().0);
+                            converse(stream, reset, peer, answer, bounds, stopping).await;
                         }
                     }),
                 };
@@ -211,9 +216,10 @@ async fn private(
         .ok()
 }
 
-/// Answers the requests of one connection.
+/// Answers the requests of one connection. `at_stall` as in [`Connection::at_stall`].
 async fn converse<S, A, F, B, E>(
     stream: S,
+    at_stall: fn(&S),
     peer: Arc<Peer>,
     answer: A,
     bounds: Bounds,
@@ -226,7 +232,8 @@ async fn converse<S, A, F, B, E>(
     E: Into<BoxError>,
 {
     let unread = Unread::default();
-    let io = TokioIo::new(Connection::new(stream, bounds.idle_timeout, unread.clone()));
+    let stream = Connection::new(stream, bounds.idle_timeout, unread.clone());
+    let io = TokioIo::new(stream.at_stall(at_stall));
     let asking = peer.clone();
     let service = service_fn(move |mut request: Request<Incoming>| {
         request.extensions_mut().insert(asking.clone());

@@ -89,7 +89,7 @@ async fn parts_of_a_body_are_sent_together() {
     };
     let peer = Peers::new(1, 1).arrive(Ipv4Addr::LOCALHOST.into());
     let (_stop, stopping) = watch::channel(());
-    converse(client, Arc::new(peer), answer, bounds, stopping).await;
+    converse(client, |_| (), Arc::new(peer), answer, bounds, stopping).await;
     let writes = writes.lock();
     assert!(writes.iter().sum::<usize>() > 32 * 65536, "{writes:?}");
     assert!(writes.len() <= 4, "{writes:?}");
