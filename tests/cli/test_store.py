@@ -341,6 +341,19 @@ def test_damage_is_found_named_and_never_handed_out(zonestore, store, tmp_path):
     assert any("bad" in detail for detail in outcome.json["details"])
 
 
+def test_an_object_whose_bytes_are_damaged_can_be_removed(zonestore, store):
+    """Nothing needs its bytes, neither for it nor for the others."""
+    for name in ("one", "all/1", "all/2", "rest"):
+        data = os.urandom(300_000)
+        put(zonestore, store, f"bucket/{name}", data)
+        damage(store, data, offset=200_704)
+        zonestore.try_("store", "get", store, f"bucket/{name}").failed(6)
+    zonestore("store", "rm", store, "bucket/one")
+    assert zonestore("store", "rm", "-r", "--yes", store, "bucket/all/", "--json").json["objects_removed"] == 2
+    zonestore("store", "rm", "-r", "--yes", store, "bucket")
+    zonestore("store", "fsck", "--deep", store)
+
+
 def test_a_note_that_cannot_be_written_ends_nothing(zonestore, store):
     with open("/dev/full", "w") as full:
         done = subprocess.run([zonestore.path, "store", "put", store, "-", "C_/o"], input=b"x", stderr=full)

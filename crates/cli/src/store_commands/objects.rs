@@ -9,11 +9,11 @@ use crate::output::{Output, accept_damage, tell};
 use crate::question;
 use control::StoreView;
 use runtime::Runtime;
-use s3::plain::{self, Locked, PutError};
+use s3::plain::{self, Locked, PutError, Removed};
 use serde_json::json;
 use std::path::Path;
 use store::{ObjectPath, Store};
-use terminal::{Progress, count, human, utc};
+use terminal::{Progress, count, human, shell_word, utc};
 
 /// `store ls`.
 pub fn list(arguments: &StoreList, out: &mut Output) -> CommandResult {
@@ -227,6 +227,11 @@ pub fn remove(arguments: &StoreRemove, out: &mut Output) -> CommandResult {
             confirm_removal(store, arguments, out)?;
             let progress = Progress::steps("removing objects", None);
             let removed = remove_all(store, collection, object, &mut |n| progress.set(n))?;
+            drop(progress);
+            if !removed.damaged.is_empty() {
+                return kept_damaged(&removed, arguments, out);
+            }
+            let removed = removed.objects;
             if object.is_empty() {
                 plain::remove_bucket(store, collection)?;
             } else if removed == 0 {
@@ -259,12 +264,34 @@ fn remove_all(
     collection: &str,
     prefix: &[u8],
     each: &mut dyn FnMut(u64),
-) -> store::Result<u64> {
-    let earlier = match plain::earlier(store, collection, prefix)? {
+) -> store::Result<Removed> {
+    let mut earlier = match plain::earlier(store, collection, prefix)? {
         Some((versions, prefix)) => plain::remove(store, &versions, &prefix, each)?,
-        None => 0,
+        None => Removed::default(),
     };
-    Ok(earlier + plain::remove(store, collection, prefix, each)?)
+    let before = earlier.objects;
+    let current = plain::remove(store, collection, prefix, &mut |n| each(before + n))?;
+    earlier.objects += current.objects;
+    earlier.damaged.extend(current.damaged);
+    Ok(earlier)
+}
+
+/// Names the objects that were not removed, and fails.
+fn kept_damaged(removed: &Removed, arguments: &StoreRemove, out: &mut Output) -> CommandResult {
+    let damaged: Vec<String> = removed.damaged.iter().map(ToString::to_string).collect();
+    for why in &damaged {
+        out.line(format_args!("not removed: {why}"))?;
+    }
+    out.value(&json!({
+        "objects_removed": removed.objects, "collection_removed": false, "not_removed": damaged,
+    }))?;
+    let shown = out.name(&arguments.what.to_bytes()).into_owned();
+    let kept = count(damaged.len() as u64, "object");
+    fail!(
+        Damaged, "{shown}: {} removed, and not {kept} with damaged metadata, named above", count(removed.objects, "object");
+        "`zonestore store fsck {} --repair` moves what is left of them to the collection fsck-damaged, and the rest can be removed",
+        shell_word(&arguments.drive)
+    )
 }
 
 /// Asks before more than one named object is removed.
@@ -273,10 +300,9 @@ fn confirm_removal(store: &Store, arguments: &StoreRemove, out: &Output) -> Comm
         return Ok(());
     }
     let ObjectPath { collection, object } = &arguments.what;
-    let view = StoreView::Here(store.clone());
-    let (mut objects, mut bytes) = view.total(collection, object)?;
+    let (mut objects, mut bytes) = plain::total(store, collection, object)?;
     if let Some((versions, prefix)) = plain::earlier(store, collection, object)? {
-        let (earlier, more) = view.total(&versions, &prefix)?;
+        let (earlier, more) = plain::total(store, &versions, &prefix)?;
         (objects, bytes) = (objects + earlier, bytes + more);
     }
     if objects == 0 {
@@ -323,7 +349,7 @@ mod tests {
         let removed = remove_all(&store, "b", b"key", &mut |_| {
             seen.push((there(".versions/b"), there("b")));
         });
-        assert_eq!(removed.unwrap(), 2);
+        assert_eq!(removed.unwrap().objects, 2);
         assert_eq!(seen, [(false, true), (false, false)]);
     }
 }

@@ -115,16 +115,6 @@ impl StoreView {
         }
     }
 
-    /// Number and total bytes of the objects whose names begin with `prefix`.
-    pub fn total(&self, collection: &str, prefix: &[u8]) -> Answer<(u64, u64)> {
-        let mut bytes = 0;
-        let count = self.for_each_object(collection, prefix, |object| {
-            bytes += object.size;
-            Ok::<_, ViewError>(())
-        })?;
-        Ok((count, bytes))
-    }
-
     /// State of the cleaner, and its counters since the mount.
     pub fn cleaner(&self) -> Answer<CleanerStatus> {
         Ok(match self {

@@ -14,7 +14,7 @@ use crate::pages::decode_token;
 use crate::refusals::{refuse, refuse_acl};
 use crate::versions::{Locks, Versioning};
 use s3s::dto::*;
-use s3s::{S3Request, S3Response, S3Result, s3_error};
+use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 use std::sync::Arc;
 use store::{Store, Transaction};
 
@@ -53,6 +53,8 @@ pub async fn create(
     }))
 }
 
+/// Objects of a bucket among which a damaged one is looked for.
+const LOOKED_AT: usize = 1000;
 /// How often DeleteBucket removes uploads that clients go on creating.
 const ROUNDS: u32 = 16;
 
@@ -80,8 +82,7 @@ fn remove(store: &Store, locks: &Locks, bucket: &str) -> S3Result<()> {
         // Uploads end with their bucket, so not before it is known to be empty.
         for collection in [bucket, &versions] {
             if !is_empty(store, collection).map_err(of_store)? {
-                let collection = collection.to_owned();
-                return Err(of_store(store::Error::CollectionNotEmpty { collection }));
+                return Err(not_empty(store, collection));
             }
         }
         multipart::discard_all(store, &uploads)?;
@@ -102,6 +103,22 @@ fn remove(store: &Store, locks: &Locks, bucket: &str) -> S3Result<()> {
         OperationAborted,
         "Parts of uploads keep arriving in this bucket; try again when they have ended."
     ))
+}
+
+/// The error for a bucket with objects. An object with damaged metadata is named: no request removes it.
+fn not_empty(store: &Store, collection: &str) -> S3Error {
+    let found = store.list_damaged(collection, "", "", LOOKED_AT);
+    let mut found = found.into_iter().flatten();
+    match found.find_map(|(_, object)| object.err()) {
+        Some(damage) => s3_error!(
+            BucketNotEmpty,
+            "The bucket you tried to delete is not empty, and what it holds is damaged; `store fsck --repair` on the server \
+             moves that elsewhere: {damage}"
+        ),
+        None => of_store(store::Error::CollectionNotEmpty {
+            collection: collection.to_owned(),
+        }),
+    }
 }
 
 /// HeadBucket.

@@ -120,7 +120,7 @@ pub fn bucket_of(collection: &str) -> Option<&str> {
 
 /// Whether nothing is in a collection, or there is no such one.
 pub fn is_empty(store: &Store, collection: &str) -> store::Result<bool> {
-    match store.list(collection, "", "", 1) {
+    match store.list_damaged(collection, "", "", 1) {
         Err(store::Error::NoCollection { .. }) => Ok(true),
         found => Ok(found?.is_empty()),
     }

@@ -444,20 +444,29 @@ fn discard_parts(store: &Store, collection: &str, id: &str) -> S3Result<()> {
 
 /// Ends all uploads of a bucket by few transactions, which become durable with the next commit.
 pub fn discard_all(store: &Store, collection: &str) -> S3Result<()> {
-    let mut from = Vec::new();
+    let (mut from, mut damaged) = (Vec::new(), None);
     loop {
-        let batch = store.list(collection, "", &from, BATCH).map_err(of_store)?;
-        let Some(last) = batch.last() else {
-            return Ok(());
+        let batch = store.list_damaged(collection, "", &from, BATCH);
+        let batch = batch.map_err(of_store)?;
+        let Some((last, _)) = batch.last() else {
+            return damaged.map_or(Ok(()), |error| Err(of_store(error)));
         };
-        from = [&*last.name, b"\0"].concat();
+        from = [&**last, b"\0"].concat();
+        let mut whole = Vec::with_capacity(batch.len());
+        for (name, found) in batch {
+            match found {
+                Ok(_) => whole.push(name),
+                // The others go first.
+                Err(error) => _ = damaged.get_or_insert(error),
+            }
+        }
         // `ID/meta` goes with the first parts of its upload: no part is put behind them.
-        let ids = batch
+        let ids = whole
             .iter()
-            .filter_map(|info| info.name.text()?.split('/').next());
+            .filter_map(|name| name.text()?.split('/').next());
         let metas: BTreeSet<String> = ids.map(meta_name).collect();
         let names = metas.iter().map(String::as_bytes);
-        let names: Vec<&[u8]> = names.chain(batch.iter().map(|info| &*info.name)).collect();
+        let names: Vec<&[u8]> = names.chain(whole.iter().map(|name| &**name)).collect();
         let mut transaction = Transaction::new();
         for name in &names {
             transaction.remove_if_present(collection, name);

@@ -13,7 +13,7 @@ use crate::versions::{Change, ReplaceError, Versioning, escape_bytes, parse_name
 use objects::digest::{Algorithm, Digester};
 use std::io::{self, BufReader, Read, Write};
 use std::sync::Arc;
-use store::{Attributes, CollectionInfo, Name, ObjectWriter, Store, Transaction};
+use store::{Attributes, CollectionInfo, Listed, Name, ObjectWriter, Store, Transaction};
 
 mod arrivals;
 pub use arrivals::{Arrival, arrival, put_above};
@@ -141,13 +141,14 @@ pub fn first_locked(
     }
     let mut from = Name::default();
     loop {
-        let page = store.list(collection, prefix, &from, PAGE)?;
-        let locked = page.iter().find_map(|object| {
-            let why = why_locked(&object.attributes, now)?;
-            Some((object.name.clone(), why))
+        let page = store.list_damaged(collection, prefix, &from, PAGE)?;
+        let locked = page.iter().find_map(|(name, object)| {
+            // Where the metadata is damaged, nothing is removed either.
+            let why = why_locked(&object.as_ref().ok()?.attributes, now)?;
+            Some((name.clone(), why))
         });
         match page.last() {
-            Some(last) if locked.is_none() && page.len() == PAGE => from = last.name.clone(),
+            Some((last, _)) if locked.is_none() && page.len() == PAGE => from = last.clone(),
             _ => return Ok(locked),
         }
     }
@@ -176,8 +177,34 @@ pub fn locked(
     Ok(found.and_then(|found| why_locked(&found.attributes, now)))
 }
 
-/// Removes all objects of a bucket whose keys begin with `prefix`, and returns their number; `each` is called with
-/// the number removed so far.
+/// Number and total bytes of the objects of a collection whose names begin with `prefix`. Bytes of objects whose metadata is
+/// damaged do not count.
+///
+/// # Errors
+/// Those of the store.
+pub fn total(store: &Store, collection: &str, prefix: &[u8]) -> store::Result<(u64, u64)> {
+    let (mut objects, mut bytes) = (0, 0);
+    for_each_page(PAGE, store, collection, prefix, &mut |page| {
+        objects += page.len() as u64;
+        let known = page.iter().filter_map(|(_, object)| object.as_ref().ok());
+        bytes += known.map(|object| object.size).sum::<u64>();
+        Ok(())
+    })?;
+    Ok((objects, bytes))
+}
+
+/// What [`remove`] has done.
+#[derive(Debug, Default)]
+pub struct Removed {
+    /// Objects that are gone.
+    pub objects: u64,
+    /// Objects that are there still because their metadata is damaged: the error of each, which names it.
+    pub damaged: Vec<store::Error>,
+}
+
+/// Removes all objects of a bucket whose keys begin with `prefix`; `each` is called with the number removed so far. Bytes of
+/// objects are not read, so damaged ones do not matter. Objects with damaged metadata stay and keep no other from being
+/// removed.
 ///
 /// # Errors
 /// Those of the store; objects already reported to `each` are removed.
@@ -186,7 +213,7 @@ pub fn remove(
     bucket: &str,
     prefix: &[u8],
     each: &mut dyn FnMut(u64),
-) -> store::Result<u64> {
+) -> store::Result<Removed> {
     remove_by(PAGE, store, bucket, prefix, each)
 }
 
@@ -196,19 +223,62 @@ fn remove_by(
     bucket: &str,
     prefix: &[u8],
     each: &mut dyn FnMut(u64),
-) -> store::Result<u64> {
-    let (mut removed, mut from) = (0, Name::default());
+) -> store::Result<Removed> {
+    let mut removed = Removed::default();
+    for_each_page(page, store, bucket, prefix, &mut |page| {
+        let mut names = Vec::with_capacity(page.len());
+        for (name, object) in page {
+            match object {
+                Ok(_) => names.push(name),
+                Err(error) => removed.damaged.push(error),
+            }
+        }
+        remove_these(store, bucket, &names, &mut removed)?;
+        each(removed.objects);
+        Ok(())
+    })?;
+    Ok(removed)
+}
+
+/// Removes these objects in one transaction; if one of them is damaged so that it cannot be, in smaller ones.
+fn remove_these(
+    store: &Store,
+    bucket: &str,
+    names: &[Name],
+    removed: &mut Removed,
+) -> store::Result<()> {
+    match store.remove_all(bucket, names) {
+        Ok(()) => removed.objects += names.len() as u64,
+        Err(error) if !error.is_damage() => return Err(error),
+        Err(error) if names.len() < 2 => removed.damaged.push(error),
+        Err(_) => {
+            let (first, rest) = names.split_at(names.len() / 2);
+            remove_these(store, bucket, first, removed)?;
+            remove_these(store, bucket, rest, removed)?;
+        }
+    }
+    Ok(())
+}
+
+/// Calls `each` with the objects whose names begin with `prefix`, at most `most` (2 or more) at a time. It may remove them.
+fn for_each_page(
+    most: usize,
+    store: &Store,
+    collection: &str,
+    prefix: &[u8],
+    each: &mut dyn FnMut(Vec<Listed>) -> store::Result<()>,
+) -> store::Result<()> {
+    let mut shown: Option<Name> = None;
     loop {
         // Starts at the end of the last page: in a collection by hash, names with other prefixes lie in between.
-        let page = store.list(bucket, prefix, from, page)?;
-        let Some(last) = page.last() else {
-            return Ok(removed);
+        let from = shown.clone().unwrap_or_default();
+        let mut page = store.list_damaged(collection, prefix, from, most)?;
+        page.retain(|(name, _)| shown.as_ref() != Some(name));
+        let Some((last, _)) = page.last() else {
+            return Ok(());
         };
-        from = last.name.clone();
-        let names: Vec<_> = page.iter().map(|object| &object.name).collect();
-        store.remove_all(bucket, &names)?;
-        removed += page.len() as u64;
-        each(removed);
+        shown = Some(last.clone());
+        each(page)?;
     }
 }
 
@@ -287,7 +357,7 @@ pub fn complete_bucket(
 /// Removes an empty bucket, with its unfinished uploads. One with earlier versions is not empty.
 ///
 /// # Errors
-/// Those of the store, also if the bucket is not empty.
+/// Those of the store, also if the bucket is not empty, or has an upload with damaged metadata, which the error names.
 pub fn remove_bucket(store: &Store, bucket: &str) -> store::Result<()> {
     let mut transaction = Transaction::new();
     let (uploads, versions) = (uploads_of(bucket), versions_of(bucket));
@@ -297,8 +367,12 @@ pub fn remove_bucket(store: &Store, bucket: &str) -> store::Result<()> {
     }
     if store.collection(&uploads)?.is_some() {
         // What is not empty refuses the transaction, and then they stay.
-        if store.list(bucket, "", "", 1)?.is_empty() && is_empty(store, &versions)? {
-            remove(store, &uploads, &[], &mut |_| ())?;
+        let is_free = store.list_damaged(bucket, "", "", 1)?.is_empty();
+        if is_free && is_empty(store, &versions)? {
+            let removed = remove(store, &uploads, &[], &mut |_| ())?;
+            if let Some(error) = removed.damaged.into_iter().next() {
+                return Err(error);
+            }
         }
         transaction.remove_collection(&uploads);
     }
@@ -380,7 +454,10 @@ mod tests {
             let (_, blocks) = asked(&|| store.list("c", "nothing", "", 1).unwrap().len() as u64);
             once = once.min(blocks);
             let prefix = format!("go {round} ");
-            let remove = || remove_by(10, &store, "c", prefix.as_bytes(), &mut |_| ()).unwrap();
+            let remove = || {
+                let removed = remove_by(10, &store, "c", prefix.as_bytes(), &mut |_| ());
+                removed.unwrap().objects
+            };
             let (removed, blocks) = asked(&remove);
             assert_eq!(removed, 200);
             twenty = twenty.min(blocks);

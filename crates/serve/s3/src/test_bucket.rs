@@ -46,6 +46,32 @@ pub fn bucket_on(drive: Arc<dyn ZonedDevice>, runtime: Runtime) -> (Store, Locks
 
 /// The same store without the rows of data that more than one object shows.
 pub fn damaged(store: Store, drive: &Arc<dyn ZonedDevice>, runtime: Runtime) -> Store {
+    changed(store, drive, runtime, |kv, batch| {
+        for row in kv.scan(b"B", Some(b"C")) {
+            batch.delete(&row.unwrap().0);
+        }
+    })
+}
+
+/// The same store, in which the records of objects whose names end so cannot be decoded.
+pub fn with_damaged_records(store: Store, drive: &Arc<dyn ZonedDevice>, end: &str) -> Store {
+    changed(store, drive, Runtime::system(), |kv, batch| {
+        for row in kv.scan(b"O", Some(b"P")) {
+            let (key, _) = row.unwrap();
+            if key.ends_with(end.as_bytes()) {
+                batch.put(&key, b"?");
+            }
+        }
+    })
+}
+
+/// The same store with other rows.
+fn changed(
+    store: Store,
+    drive: &Arc<dyn ZonedDevice>,
+    runtime: Runtime,
+    change: impl FnOnce(&Kv, &mut Batch),
+) -> Store {
     store.unmount().unwrap();
     drop(store);
     let geometry = drive.geometry();
@@ -58,9 +84,7 @@ pub fn damaged(store: Store, drive: &Arc<dyn ZonedDevice>, runtime: Runtime) -> 
     };
     let kv = Kv::open(&RocksDb, &fs, "/db", &options, None).unwrap();
     let mut batch = Batch::default();
-    for row in kv.scan(b"B", Some(b"C")) {
-        batch.delete(&row.unwrap().0);
-    }
+    change(&kv, &mut batch);
     assert!(!batch.is_empty());
     kv.write(&batch, Durability::Synced).unwrap();
     kv.flush().unwrap();

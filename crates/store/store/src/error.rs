@@ -354,7 +354,7 @@ impl Error {
     }
 
     /// Whether stored data or metadata differs from what was written.
-    pub(crate) fn is_damage(&self) -> bool {
+    pub fn is_damage(&self) -> bool {
         match self {
             Self::ChecksumMismatch { .. }
             | Self::CorruptMetadata { .. }

@@ -38,7 +38,12 @@ impl Store {
         let _request = self.inner.requests.begin();
         let kind = self.kind(collection)?;
         let kv = self.inner.kv()?;
-        list(&*kv, &kind, prefix.as_ref(), from.as_ref(), limit)
+        let found = list(&*kv, &kind, prefix.as_ref(), from.as_ref(), limit)?;
+        let named = found.into_iter().map(|(name, info)| {
+            let info = info.map_err(|error| error.of_object(&format!("{collection}/{name}")));
+            (name, info)
+        });
+        Ok(named.collect())
     }
 }
 

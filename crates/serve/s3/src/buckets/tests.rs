@@ -1,7 +1,8 @@
 //! What a bucket's removal costs all who wait for it.
 
 use super::*;
-use crate::test_bucket::{BUCKET, bucket_on, geometry};
+use crate::plain;
+use crate::test_bucket::{BUCKET, bucket_on, geometry, with_damaged_records};
 use device::changed::{Change, Changed};
 use device::{MemoryDrive, ZonedDevice};
 use runtime::Runtime;
@@ -44,4 +45,61 @@ fn a_bucket_goes_with_many_uploads_by_few_flushes() {
     for collection in [BUCKET, &uploads] {
         assert!(store.collection(collection).unwrap().is_none());
     }
+}
+
+/// A repair moves it elsewhere; until then nothing removes it.
+#[test]
+fn an_object_with_damaged_metadata_is_named_and_keeps_no_other() {
+    let drive: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry()).unwrap());
+    let (store, locks) = bucket_on(drive.clone(), Runtime::system());
+    let mut transaction = Transaction::new();
+    for name in ["a", "m-damaged", "z", "z-damaged"] {
+        transaction.touch(BUCKET, name);
+    }
+    store.commit(transaction).unwrap();
+    let store = with_damaged_records(store, &drive, "damaged");
+    assert_eq!(plain::total(&store, BUCKET, b"").unwrap(), (4, 0));
+    assert!(
+        plain::first_locked(&store, BUCKET, b"", 0)
+            .unwrap()
+            .is_none()
+    );
+    let removed = plain::remove(&store, BUCKET, b"", &mut |_| ()).unwrap();
+    let said: Vec<String> = removed.damaged.iter().map(ToString::to_string).collect();
+    assert_eq!((removed.objects, said.len()), (2, 2));
+    assert!(
+        said[0].contains("bucket/m-damaged") && said[1].contains("bucket/z-damaged"),
+        "{said:?}"
+    );
+    assert!(store.stat(BUCKET, "z").unwrap().is_none());
+    let refused = remove(&store, &locks, BUCKET).unwrap_err();
+    assert_eq!(refused.code().as_str(), "BucketNotEmpty");
+    let said = refused.message().unwrap_or_default();
+    assert!(
+        said.contains("bucket/m-damaged") && said.contains("fsck --repair"),
+        "{said}"
+    );
+}
+
+#[test]
+fn an_upload_with_damaged_metadata_is_named_and_keeps_no_other() {
+    let drive: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry()).unwrap());
+    let (store, locks) = bucket_on(drive.clone(), Runtime::system());
+    let uploads = uploads_of(BUCKET);
+    let mut transaction = Transaction::new();
+    for name in ["1/00001", "2/damaged", "3/00001"] {
+        transaction.touch(&uploads, name);
+    }
+    store.commit(transaction).unwrap();
+    let store = with_damaged_records(store, &drive, "damaged");
+    let refused = remove(&store, &locks, BUCKET).unwrap_err();
+    let said = refused.message().unwrap_or_default();
+    assert!(said.contains("bucket/2/damaged"), "{said}");
+    let left = store.list_damaged(&uploads, "", "", 9).unwrap();
+    assert_eq!(left.len(), 1);
+    let refused = plain::remove_bucket(&store, BUCKET)
+        .unwrap_err()
+        .to_string();
+    assert!(refused.contains("bucket/2/damaged"), "{refused}");
+    assert!(store.collection(BUCKET).unwrap().is_some());
 }
