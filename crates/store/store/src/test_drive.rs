@@ -13,6 +13,9 @@ use runtime::Runtime;
 use std::sync::Arc;
 use zone::{Geometry, ZoneKind};
 
+#[path = "../tests/common/changed_database.rs"]
+pub(crate) mod changed_database;
+
 /// A geometry of `zones` zones of 1 MiB, `conventional` of them conventional.
 pub(crate) fn geometry(zones: u32, conventional: u32) -> Geometry {
     Geometry {

@@ -1,14 +1,12 @@
 //! A database that refuses batches or flushes for a while, for it finds no space to compact: the store tries again and
 //! never fails.
 
+use crate::common::changed_database::{Calls, Changed};
 use crate::common::*;
-use bluefs::BlueFs;
 use device::{MemoryDrive, ZonedDevice};
-use kv::{Batch, Database, Durability, Engine, Options, ReplayFilter, Result, Scan};
-use kv_log::KvLog;
+use kv::{Batch, Database, Durability, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::Duration;
 use store::{Error, MountOptions, Store, Transaction};
 
 /// How many writes and flushes are refused.
@@ -20,10 +18,6 @@ struct Refused {
     is_stopped: AtomicBool,
 }
 
-/// The small database, which refuses as many calls as the counters say.
-struct Refusing(Arc<Refused>);
-struct RefusingDatabase(Box<dyn Database>, Arc<Refused>);
-
 fn refuse(left: &AtomicU32) -> Result<()> {
     let less = |left: u32| left.checked_sub(1);
     match left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less) {
@@ -34,64 +28,19 @@ fn refuse(left: &AtomicU32) -> Result<()> {
     }
 }
 
-impl Engine for Refusing {
-    fn name(&self) -> &'static str {
-        KvLog.name()
+impl Calls for Refused {
+    fn write(&self, database: &dyn Database, batch: &Batch, durability: Durability) -> Result<()> {
+        refuse(&self.writes)?;
+        database.write(batch, durability)
     }
 
-    fn open(
-        &self,
-        fs: &BlueFs,
-        directory: &str,
-        options: &Options,
-        filter: Option<Box<dyn ReplayFilter>>,
-    ) -> Result<Box<dyn Database>> {
-        let database = KvLog.open(fs, directory, options, filter)?;
-        Ok(Box::new(RefusingDatabase(database, self.0.clone())))
-    }
-}
-
-impl Database for RefusingDatabase {
-    fn write(&self, batch: &Batch, durability: Durability) -> Result<()> {
-        refuse(&self.1.writes)?;
-        self.0.write(batch, durability)
-    }
-
-    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.0.get(key)
-    }
-
-    fn scan(&self, lower: &[u8], upper: Option<&[u8]>) -> Scan<'_> {
-        self.0.scan(lower, upper)
-    }
-
-    fn flush(&self) -> Result<()> {
-        refuse(&self.1.flushes)?;
-        if self.1.is_stopped.load(Ordering::Relaxed) {
+    fn flush(&self, database: &dyn Database) -> Result<()> {
+        refuse(&self.flushes)?;
+        if self.is_stopped.load(Ordering::Relaxed) {
             let message = "the flush has failed".to_owned();
             return Err(kv::Error::Stopped { message });
         }
-        self.0.flush()
-    }
-
-    fn compact(&self) -> Result<()> {
-        self.0.compact()
-    }
-
-    fn settle(&self, patience: Duration) -> Result<bool> {
-        self.0.settle(patience)
-    }
-
-    fn stored_bytes(&self) -> u64 {
-        self.0.stored_bytes()
-    }
-
-    fn property(&self, name: &str) -> Option<String> {
-        self.0.property(name)
-    }
-
-    fn close(self: Box<Self>) -> Result<()> {
-        self.0.close()
+        database.flush()
     }
 }
 
@@ -99,7 +48,7 @@ fn mount_refusing(device: &Arc<dyn ZonedDevice>, refused: &Arc<Refused>) -> Stor
     let options = MountOptions {
         background: false,
         runtime: options().runtime,
-        ..MountOptions::new(Refusing(refused.clone()))
+        ..MountOptions::new(Changed(refused.clone()))
     };
     Store::mount(device.clone(), options).unwrap()
 }
@@ -110,7 +59,7 @@ fn new_store() -> (Arc<dyn ZonedDevice>, Arc<Refused>, Store) {
     let device: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry(96)).unwrap());
     let made = store::MkfsOptions {
         runtime: options().runtime,
-        ..store::MkfsOptions::new(Refusing(refused.clone()))
+        ..store::MkfsOptions::new(Changed(refused.clone()))
     };
     Store::mkfs(device.clone(), &made).unwrap();
     let store = mount_refusing(&device, &refused);

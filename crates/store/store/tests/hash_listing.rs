@@ -1,14 +1,13 @@
 //! Cost of a page of a listing in hash order, in rows read, and of a split and a merge, in changes written: the same
 //! with few objects and with many.
 
+use crate::common::changed_database::{Calls, Changed};
 use crate::common::*;
-use bluefs::BlueFs;
 use device::{MemoryDrive, ZonedDevice};
-use kv::{Batch, Cursor, Database, Durability, Engine, Options, ReplayFilter, Result, Scan};
+use kv::{Batch, Cursor, Database, Durability, Result, Scan};
 use kv_log::KvLog;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 use store::{
     Attributes, HashPrefix, HashSource, Hashed, MkfsOptions, MountOptions, Store, Transaction,
 };
@@ -20,73 +19,22 @@ struct Counts {
     written: AtomicU64,
 }
 
-/// The small database with [`Counts`].
-struct Counting(Arc<Counts>);
-struct CountedDatabase(Box<dyn Database>, Arc<Counts>);
 struct CountedScan<'a>(Scan<'a>, &'a Counts);
 
-impl Engine for Counting {
-    fn name(&self) -> &'static str {
-        KvLog.name()
-    }
-
-    fn open(
-        &self,
-        fs: &BlueFs,
-        directory: &str,
-        options: &Options,
-        filter: Option<Box<dyn ReplayFilter>>,
-    ) -> Result<Box<dyn Database>> {
-        let database = KvLog.open(fs, directory, options, filter)?;
-        Ok(Box::new(CountedDatabase(database, self.0.clone())))
-    }
-}
-
-impl Database for CountedDatabase {
-    fn write(&self, batch: &Batch, durability: Durability) -> Result<()> {
+impl Calls for Counts {
+    fn write(&self, database: &dyn Database, batch: &Batch, durability: Durability) -> Result<()> {
         let changes = batch.changes().count() as u64;
-        self.1.written.fetch_add(changes, Ordering::Relaxed);
-        self.0.write(batch, durability)
+        self.written.fetch_add(changes, Ordering::Relaxed);
+        database.write(batch, durability)
     }
 
-    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.0.get(key)
-    }
-
-    fn scan(&self, lower: &[u8], upper: Option<&[u8]>) -> Scan<'_> {
-        Box::new(CountedScan(self.0.scan(lower, upper), &self.1))
-    }
-
-    fn flush(&self) -> Result<()> {
-        self.0.flush()
-    }
-
-    fn compact(&self) -> Result<()> {
-        self.0.compact()
-    }
-
-    fn settle(&self, patience: Duration) -> Result<bool> {
-        self.0.settle(patience)
-    }
-
-    fn flush_bytes(&self) -> u64 {
-        self.0.flush_bytes()
-    }
-
-    fn stored_bytes(&self) -> u64 {
-        self.0.stored_bytes()
-    }
-
-    fn is_compacting(&self) -> bool {
-        self.0.is_compacting()
-    }
-
-    fn property(&self, name: &str) -> Option<String> {
-        self.0.property(name)
-    }
-
-    fn close(self: Box<Self>) -> Result<()> {
-        self.0.close()
+    fn scan<'a>(
+        &'a self,
+        database: &'a dyn Database,
+        lower: &[u8],
+        upper: Option<&[u8]>,
+    ) -> Scan<'a> {
+        Box::new(CountedScan(database.scan(lower, upper), self))
     }
 }
 
@@ -114,7 +62,7 @@ fn commit(store: &Store, fill: impl FnOnce(&mut Transaction)) {
 /// With `objects` objects: the most rows read for a page, and the changes written by a split and a merge together.
 fn costs(objects: u32) -> (u64, u64) {
     let counts = Arc::<Counts>::default();
-    let engine = || Arc::new(Counting(counts.clone()));
+    let engine = || Arc::new(Changed(counts.clone()));
     let device: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry(96)).unwrap());
     let made = MkfsOptions {
         engine: engine(),

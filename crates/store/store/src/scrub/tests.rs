@@ -2,11 +2,10 @@
 
 use super::*;
 use crate::rows::corrupt;
+use crate::test_drive::changed_database::{Calls, Changed};
 use crate::test_drive::{drive, mount, options, put};
 use crate::{DataOptions, MountOptions, Store};
-use bluefs::BlueFs;
-use kv::{Database, Engine, Options, ReplayFilter, Scan};
-use kv_log::KvLog;
+use kv::{Database, Scan};
 use object::ChecksumKind;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -138,72 +137,27 @@ fn what_was_found_in_front_of_a_damaged_row_is_written_down() {
     assert_eq!(store.inner.damage_rows(Some(zone)).unwrap().len(), 1);
 }
 
-/// The small database; counts scans of the cleaning index.
-#[derive(Clone, Default)]
-struct Counting(Arc<AtomicU32>);
-struct CountingDatabase(Box<dyn Database>, Counting);
+/// Counts scans of the cleaning index.
+#[derive(Default)]
+struct Scans(AtomicU32);
 
-impl Engine for Counting {
-    fn name(&self) -> &'static str {
-        KvLog.name()
-    }
-
-    fn open(
-        &self,
-        fs: &BlueFs,
-        directory: &str,
-        options: &Options,
-        filter: Option<Box<dyn ReplayFilter>>,
-    ) -> kv::Result<Box<dyn Database>> {
-        let database = KvLog.open(fs, directory, options, filter)?;
-        Ok(Box::new(CountingDatabase(database, self.clone())))
-    }
-}
-
-impl Database for CountingDatabase {
-    fn write(&self, batch: &Batch, durability: Durability) -> kv::Result<()> {
-        self.0.write(batch, durability)
-    }
-
-    fn get(&self, key: &[u8]) -> kv::Result<Option<Vec<u8>>> {
-        self.0.get(key)
-    }
-
-    fn scan(&self, lower: &[u8], upper: Option<&[u8]>) -> Scan<'_> {
+impl Calls for Scans {
+    fn scan<'a>(
+        &'a self,
+        database: &'a dyn Database,
+        lower: &[u8],
+        upper: Option<&[u8]>,
+    ) -> Scan<'a> {
         if lower.first() == Some(&key::CLEANING) {
-            self.1.0.fetch_add(1, Ordering::Relaxed);
+            self.0.fetch_add(1, Ordering::Relaxed);
         }
-        self.0.scan(lower, upper)
-    }
-
-    fn flush(&self) -> kv::Result<()> {
-        self.0.flush()
-    }
-
-    fn compact(&self) -> kv::Result<()> {
-        self.0.compact()
-    }
-
-    fn settle(&self, patience: Duration) -> kv::Result<bool> {
-        self.0.settle(patience)
-    }
-
-    fn stored_bytes(&self) -> u64 {
-        self.0.stored_bytes()
-    }
-
-    fn property(&self, name: &str) -> Option<String> {
-        self.0.property(name)
-    }
-
-    fn close(self: Box<Self>) -> kv::Result<()> {
-        self.0.close()
+        database.scan(lower, upper)
     }
 }
 
 /// A store with a zone of two objects without checksums, and rows that tell of losses in it.
-fn with_losses(losses: u64) -> (Counting, Store, ZoneId) {
-    let counting = Counting::default();
+fn with_losses(losses: u64) -> (Arc<Scans>, Store, ZoneId) {
+    let counting = Arc::<Scans>::default();
     let options = MountOptions {
         background: false,
         runtime: options().runtime,
@@ -211,7 +165,7 @@ fn with_losses(losses: u64) -> (Counting, Store, ZoneId) {
             checksum: ChecksumKind::None,
             ..options().data
         },
-        ..MountOptions::new(counting.clone())
+        ..MountOptions::new(Changed(counting.clone()))
     };
     let store = Store::mount(drive(), options).unwrap();
     put(&store, "first");

@@ -3,6 +3,8 @@
 
 #![allow(dead_code)]
 
+pub mod changed_database;
+
 use bluefs::BlueFs;
 use device::wrap::faults::Faults;
 use device::{MemoryDrive, ZonedDevice};
