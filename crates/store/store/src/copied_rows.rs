@@ -165,7 +165,7 @@ impl Inner {
                 true => batch.delete(&key::summaries(zone)),
                 false => batch.put(&key::summaries(zone), &encode_places(&kept)),
             }
-            kv.write(&batch, Durability::Buffered)?;
+            self.write_rows(&batch, Durability::Buffered)?;
         }
         Ok(())
     }

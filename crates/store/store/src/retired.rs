@@ -10,7 +10,7 @@ use crate::format::retired::{decode, encode};
 use crate::format::scrub::DamageRecord;
 use bluefs::{BlueFs, UNREADABLE_PLACES};
 use device::ZonedDevice;
-use kv::{Batch, Durability, Kv};
+use kv::{Batch, Kv};
 use runtime::sync::{Mutex, MutexGuard};
 use std::collections::BTreeSet;
 use zone::{ZoneAddress, ZoneId};
@@ -65,8 +65,15 @@ impl Retired {
         Ok(Self(Mutex::new(zones)))
     }
 
-    /// Adds zones that BlueFS found worn out, and writes the record.
-    pub fn learn(&self, kv: &Kv, worn_out: Vec<ZoneId>) -> Result<()> {
+    /// Adds zones that BlueFS found worn out, and has `write` write the record.
+    ///
+    /// # Errors
+    /// That of `write`; the zones count as new at the next call.
+    pub fn learn(
+        &self,
+        worn_out: Vec<ZoneId>,
+        write: impl FnOnce(&Batch) -> Result<()>,
+    ) -> Result<()> {
         let known = self.0.lock().clone();
         let new: Vec<ZoneId> = worn_out
             .into_iter()
@@ -76,8 +83,8 @@ impl Retired {
             return Ok(());
         }
         let mut batch = Batch::default();
-        let _until_written = self.add_all(&new, &mut batch);
-        Ok(kv.write(&batch, Durability::Synced)?)
+        let mut zones = self.add_all(&new, &mut batch);
+        write(&batch).inspect_err(|_| zones.retain(|zone| !new.contains(zone)))
     }
 
     /// Adds a zone to the record; the result has to be held until the batch is written.

@@ -136,7 +136,7 @@ impl Inner {
         let mut batch = Batch::default();
         batch.put(key::SUPER_SCRUB, &record.encode());
         // Written seldom enough for a flush, so that a pass resumes here after a kill.
-        Ok(self.kv()?.write(&batch, Durability::Synced)?)
+        self.write_rows(&batch, Durability::Synced)
     }
 
     fn scrub_metadata(&self, goes: Goes<'_>) -> Result<bool> {
@@ -151,7 +151,8 @@ impl Inner {
             tracing::error!(%path, "metadata is damaged in all copies");
         }
         self.remember_lost_files(&report.lost)?;
-        self.retired.learn(&*self.kv()?, self.fs.worn_out())?;
+        let write = |batch: &Batch| self.write_rows(batch, Durability::Synced);
+        self.retired.learn(self.fs.worn_out(), write)?;
         if report.repaired > 0 {
             // Rows that the database could not read before may be readable now.
             self.kv()?.heal_again();
@@ -404,7 +405,7 @@ impl Inner {
             return Ok(());
         }
         // Known to who comes behind a kill, too.
-        Ok(kv.write(&batch, Durability::Synced)?)
+        self.write_rows(&batch, Durability::Synced)
     }
 }
 

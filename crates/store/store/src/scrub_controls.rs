@@ -65,7 +65,7 @@ impl Inner {
     fn set_scrub_stopped(&self, change: impl FnOnce(&mut Batch, &[u8])) -> Result<()> {
         let mut batch = Batch::default();
         change(&mut batch, key::SUPER_SCRUB_STOPPED);
-        Ok(self.kv()?.write(&batch, Durability::Synced)?)
+        self.write_rows(&batch, Durability::Synced)
     }
 
     /// The scrub's status, and descriptions of damaged records, whose contents are left out of it.

@@ -280,14 +280,22 @@ impl Inner {
 
     /// Reserves numbers for a transaction, unless many are left.
     pub fn reserve_numbers(&self) -> Result<()> {
-        let kv = self.kv()?;
-        self.numbers.reserve(|batch| {
-            let write = || Ok(kv.write(batch, Durability::Buffered)?);
-            match self.when_possible(&kv, batch, write) {
+        self.numbers
+            .reserve(|batch| match self.write_rows(batch, Durability::Buffered) {
                 Err(error @ Error::NoMetadataSpace { .. }) => Err(error),
                 written => written.map_err(|error| self.stop_writing(error)),
-            }
-        })
+            })
+    }
+
+    /// Writes rows that belong to no commit, [`Self::when_possible`]: those of the scrub, of summaries and of zones that
+    /// are worn out, and reserved numbers.
+    ///
+    /// # Errors
+    /// [`Error::NoMetadataSpace`] if the database goes on refusing them; none of them is written then. Other errors of
+    /// the database leave open whether they are.
+    pub fn write_rows(&self, batch: &Batch, durability: Durability) -> Result<()> {
+        let kv = self.kv()?;
+        self.when_possible(&kv, batch, || Ok(kv.write(batch, durability)?))
     }
 
     /// Writes a batch, [`Self::when_possible`].

@@ -122,7 +122,7 @@ impl Inner {
             false => batch.put(key::SUPER_WAITING, &waiting::encode(&keys)),
         }
         // The log has it after the places of these summaries.
-        self.kv()?.write(&batch, Durability::Buffered)?;
+        self.write_rows(&batch, Durability::Buffered)?;
         self.summaries.are_noted(keys);
         Ok(())
     }

@@ -12,6 +12,8 @@ use store::{Error, MountOptions, Store, Transaction};
 /// How many writes and flushes are refused.
 #[derive(Default)]
 struct Refused {
+    /// Writes that pass before others are refused.
+    before: AtomicU32,
     writes: AtomicU32,
     flushes: AtomicU32,
     /// Whether the database has stopped for good.
@@ -30,7 +32,9 @@ fn refuse(left: &AtomicU32) -> Result<()> {
 
 impl Calls for Refused {
     fn write(&self, database: &dyn Database, batch: &Batch, durability: Durability) -> Result<()> {
-        refuse(&self.writes)?;
+        if refuse(&self.before).is_ok() {
+            refuse(&self.writes)?;
+        }
         database.write(batch, durability)
     }
 
@@ -89,6 +93,33 @@ fn a_reset_and_the_numbers_of_a_put_are_tried_again() {
     put(&store, "first", &pattern(1, 100_000)).unwrap();
     assert_eq!(refused.writes.load(Ordering::Relaxed), 0);
     assert_clean(&store);
+}
+
+/// Whichever of its writes is refused once.
+fn each_write_is_tried_again(prepare: impl Fn(&Store), ask: impl Fn(&Store)) {
+    for before in 0.. {
+        let (_, refused, store) = new_store();
+        prepare(&store);
+        refused.before.store(before, Ordering::Relaxed);
+        refused.writes.store(1, Ordering::Relaxed);
+        ask(&store);
+        if refused.writes.load(Ordering::Relaxed) > 0 {
+            assert!(before > 0, "there is no write");
+            break;
+        }
+    }
+}
+
+#[test]
+fn what_a_scrub_writes_is_tried_again() {
+    let prepare = |store: &Store| put(store, "object", &pattern(1, 100_000)).unwrap();
+    let scrub = |store: &Store| assert!(store.scrub(true, |_| true).unwrap());
+    each_write_is_tried_again(prepare, scrub);
+    each_write_is_tried_again(prepare, |store| {
+        store.scrub_stop().unwrap();
+        store.scrub_start(false).unwrap();
+        assert_eq!(store.scrub_status().unwrap().stopped_micros, None);
+    });
 }
 
 #[test]

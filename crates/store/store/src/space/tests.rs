@@ -1,8 +1,84 @@
 //! Space for metadata while the cleaner has none for itself.
 
 use super::*;
-use crate::test_drive::{drive, mount, put, remove};
+use crate::format::key;
+use crate::summary_writer::{Why, read_places};
+use crate::test_drive::changed_database::{Calls, Changed};
+use crate::test_drive::{drive, mount, options, put, remove};
+use crate::{MountOptions, Store};
+use kv::Database;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use zone::{ZoneAddress, ZoneId};
 use zone_alloc::Purpose;
+
+/// Refuses the next write.
+#[derive(Default)]
+struct RefusesOne(AtomicBool);
+
+impl Calls for RefusesOne {
+    fn write(
+        &self,
+        database: &dyn Database,
+        batch: &Batch,
+        durability: Durability,
+    ) -> kv::Result<()> {
+        if self.0.swap(false, Ordering::Relaxed) {
+            let message = "writes are stopped".to_owned();
+            return Err(kv::Error::Busy { message });
+        }
+        database.write(batch, durability)
+    }
+}
+
+#[test]
+fn rows_that_belong_to_no_commit_are_written_at_the_second_try() {
+    let (drive, refusing) = (drive(), Arc::<RefusesOne>::default());
+    let options = MountOptions {
+        background: false,
+        runtime: options().runtime,
+        ..MountOptions::new(Changed(refusing.clone()))
+    };
+    let store = Store::mount(drive.clone(), options).unwrap();
+    put(&store, "object");
+    let inner = &store.inner;
+    inner.write_summaries(inner.data.of(0), Why::All);
+    let refused = |ask: &dyn Fn() -> Result<()>| {
+        refusing.0.store(true, Ordering::Relaxed);
+        ask().unwrap();
+        assert!(!refusing.0.load(Ordering::Relaxed), "nothing was written");
+    };
+    refused(&|| inner.tell_all_copied());
+    let worn_out = ZoneId(90);
+    refused(&|| {
+        let write = |batch: &Batch| inner.write_rows(batch, Durability::Synced);
+        inner.retired.learn(vec![worn_out], write)
+    });
+    let kv = inner.kv().unwrap();
+    assert!(kv.get(key::SUPER_RETIRED).unwrap().is_some());
+    let zone = store.zones()[0].zone;
+    let damaged = read_places(&kv, zone).unwrap()[0];
+    let at = ZoneAddress::new(zone, u64::from(damaged.0) * 4096);
+    drive.decay(at, 1, |bytes| bytes[0] ^= 1);
+    refused(&|| inner.drop_lost_summaries(zone));
+    assert!(!read_places(&kv, zone).unwrap().contains(&damaged));
+}
+
+/// A zone that is in memory and not in the record would be left out of all later records.
+#[test]
+fn a_worn_out_zone_whose_record_was_not_written_is_new_the_next_time() {
+    let store = mount(&drive());
+    let inner = &store.inner;
+    let learn = |written: Result<()>| inner.retired.learn(vec![ZoneId(90)], |_| written);
+    learn(Err(Error::Incomplete)).unwrap_err();
+    let mut writes = 0;
+    let write = |_: &Batch| {
+        writes += 1;
+        Ok(())
+    };
+    inner.retired.learn(vec![ZoneId(90)], write).unwrap();
+    assert_eq!(writes, 1);
+}
 
 #[test]
 fn a_cleaner_without_a_zone_keeps_no_removed_rows_from_being_compacted() {
