@@ -290,6 +290,12 @@ pub enum Error {
         /// The error of that commit.
         reason: String,
     },
+    /// An earlier unmount could not close the store: the next mount finds it as after a crash.
+    #[error("the store was not closed: {reason}")]
+    NotClosed {
+        /// The error of that unmount.
+        reason: String,
+    },
     /// The drive cannot read some bytes of an object.
     #[error("object {object:?} at byte {offset} cannot be read ({at}): {source}")]
     Unreadable {

@@ -110,6 +110,8 @@ pub(crate) struct Inner {
     pub reads_repeated: AtomicU64,
     pub slow_commands: Arc<AtomicU64>,
     pub read_only: bool,
+    /// Why the unmount could not close the database or the file system. Held during an unmount.
+    pub not_closed: Mutex<Option<String>>,
     /// Why the store takes no writes any more; set once.
     pub failure: OnceLock<String>,
     /// The host's disk was full or read-only then.

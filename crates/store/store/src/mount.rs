@@ -168,6 +168,7 @@ pub(crate) fn mount_opened(
         reads_repeated: AtomicU64::new(0),
         slow_commands: Arc::default(),
         read_only: options.read_only,
+        not_closed: Mutex::default(),
         failure: OnceLock::new(),
         stopped_by_host: AtomicBool::default(),
         uuid: record.uuid,

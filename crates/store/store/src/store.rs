@@ -80,8 +80,10 @@ impl Store {
     ///
     /// # Errors
     /// If what was committed could not be made durable, the store stays open and another call tries again; it closes
-    /// the store once nothing can be written any more ([`Self::failure`]).
+    /// the store once nothing can be written any more ([`Self::failure`]). If the database or the file system below could
+    /// not be closed, later calls answer that error as [`Error::NotClosed`].
     pub fn unmount(&self) -> Result<()> {
+        let mut not_closed = self.inner.not_closed.lock();
         self.inner.give_up_moments("the store is unmounted");
         drop(std::mem::take(&mut *self.threads.lock()));
         let writes = self.inner.check_writable().is_ok();
@@ -94,7 +96,12 @@ impl Store {
             self.inner.leave_set_aside();
         }
         let Some(kv) = self.inner.kv.write().take() else {
-            return Ok(());
+            return match &*not_closed {
+                Some(reason) => Err(Error::NotClosed {
+                    reason: reason.clone(),
+                }),
+                None => Ok(()),
+            };
         };
         if writes && let Err(error) = self.inner.unsynced.synced_by(|| Ok(kv.flush()?)) {
             // The database is open still: another call tries again.
@@ -108,10 +115,11 @@ impl Store {
         let closed = kv.close().map_err(Error::from);
         let ended = closed.and_then(|()| Ok(self.inner.fs.unmount()?));
         // What stopped the writes is the cause, also of this.
-        ended.map_err(|error| match self.failure() {
+        let ended = ended.map_err(|error| match self.failure() {
             Some(reason) => Error::Failed { reason },
             None => error,
-        })
+        });
+        ended.inspect_err(|error| *not_closed = Some(error.to_string()))
     }
 
     /// The store's identity.

@@ -9,13 +9,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use store::{Error, MountOptions, Store, Transaction};
 
-/// How many writes and flushes are refused.
+/// How many writes, flushes and closes are refused.
 #[derive(Default)]
 struct Refused {
     /// Writes that pass before others are refused.
     before: AtomicU32,
     writes: AtomicU32,
     flushes: AtomicU32,
+    closes: AtomicU32,
     /// Whether the database has stopped for good.
     is_stopped: AtomicBool,
 }
@@ -45,6 +46,11 @@ impl Calls for Refused {
             return Err(kv::Error::Stopped { message });
         }
         database.flush()
+    }
+
+    fn close(&self, database: Box<dyn Database>) -> Result<()> {
+        refuse(&self.closes)?;
+        database.close()
     }
 }
 
@@ -132,6 +138,24 @@ fn an_unmount_whose_flush_failed_can_be_made_again() {
     (0..2).for_each(|_| store.unmount().unwrap());
     let store = mount_refusing(&device, &refused);
     assert!(read(&store, "object").unwrap() == pattern(1, 100_000));
+}
+
+/// What the database has not written out may be gone.
+#[test]
+fn an_unmount_behind_one_that_could_not_close_the_database_fails_too() {
+    let (device, refused, store) = new_store();
+    put(&store, "object", &pattern(1, 100_000)).unwrap();
+    refused.closes.store(1, Ordering::Relaxed);
+    let first = store.unmount().unwrap_err();
+    for _ in 0..2 {
+        let again = store.unmount().unwrap_err();
+        assert!(again.to_string().contains(&first.to_string()), "{again}");
+    }
+    assert!(store.failure().is_none() && read(&store, "object").is_err());
+    drop(store);
+    let store = mount_refusing(&device, &refused);
+    assert!(read(&store, "object").unwrap() == pattern(1, 100_000));
+    store.unmount().unwrap();
 }
 
 #[test]
