@@ -128,6 +128,7 @@ fn check(path: &Path, deep: bool) -> CommandResult<FsckReport> {
 /// Repairs; asks before anything is given up.
 fn repair(arguments: &StoreFsck, out: &mut Output) -> CommandResult<RepairReport> {
     let drive = drive_file::open(&arguments.drive)?;
+    let mut progress = Some(Progress::words("looking for what is out of order"));
     let mut agreed = Ok(());
     let mut agree = |given_up: &[GivenUp]| -> CommandResult {
         for given in given_up {
@@ -143,9 +144,14 @@ fn repair(arguments: &StoreFsck, out: &mut Output) -> CommandResult<RepairReport
         }
     };
     let report = Store::repair(Arc::new(drive), &options(Access::Write), &mut |given_up| {
+        // A question is asked without it.
+        progress = None;
         agreed = agree(given_up);
+        progress = Some(Progress::words("putting records in order"));
         agreed.is_ok()
-    })?;
+    });
+    drop(progress);
+    let report = report?;
     agreed?;
     for (what, count) in &report.repaired {
         out.line(format_args!("{count:>8}  repaired: {what}"))?;

@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::format::key;
 use crate::format::onode::Onode;
-use crate::format::summary::encode_places;
+use crate::format::summary::{Summary, encode_places};
 use crate::inner::Inner;
 use crate::logged::Uncopied;
 use crate::scrubber::Goes;
@@ -84,11 +84,12 @@ fn is_name(key: &[u8]) -> bool {
 
 impl Inner {
     /// The rows that summaries in these zones have, and the number of unreadable summaries; `None` if `goes` stopped
-    /// it.
+    /// it. Calls `see` with each summary.
     pub(crate) fn copied_rows(
         &self,
         zones: &[ZoneId],
         part: Part,
+        see: &mut dyn FnMut(&Summary),
         goes: Goes<'_>,
     ) -> Result<Option<(Copied, u64)>> {
         let mut copied = Copied {
@@ -103,6 +104,7 @@ impl Inner {
             }
             let (found, unreadable) = self.summaries_in(&*self.kv()?, *zone)?;
             lost += unreadable as u64;
+            found.iter().for_each(&mut *see);
             let rows = found.into_iter().flat_map(|summary| {
                 let rows = summary.rows.into_iter();
                 rows.map(move |(key, value)| (summary.sequence, key, value))
@@ -182,7 +184,7 @@ impl Inner {
         let (mut rows, misses) = (0, self.summaries.misses());
         for number in 0..of {
             let part = Part { number, of };
-            let Some((copied, _)) = self.copied_rows(&zones, part, goes)? else {
+            let Some((copied, _)) = self.copied_rows(&zones, part, &mut |_| {}, goes)? else {
                 return Ok(None);
             };
             for namespace in [

@@ -11,7 +11,7 @@ use device::{MemoryDrive, ZonedDevice};
 use kv::{Batch, Durability};
 use std::collections::BTreeSet;
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use zone::{ByteOffset, ZoneAddress, ZoneCommand, ZoneError, ZoneResult};
 
@@ -138,6 +138,34 @@ fn keys_whose_rows_could_not_be_read_stay_for_the_next_mount() {
         let rows: Vec<_> = logged.rows().collect();
         assert!(uncopied.any || noted.iter().all(|key| rows.contains(&key.as_slice())));
     }
+}
+
+/// Counts reads of summaries.
+#[derive(Default)]
+struct ReadsOfSummaries(AtomicU64);
+
+impl Change<MemoryDrive> for ReadsOfSummaries {
+    fn read(&self, drive: &MemoryDrive, at: ByteOffset, buffer: &mut [u8]) -> ZoneResult<()> {
+        drive.read(at, buffer)?;
+        let reads = u64::from(summary::begins(buffer));
+        self.0.fetch_add(reads, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+#[test]
+fn a_deep_check_reads_each_summary_once() {
+    let (device, store) = test_drive::changed(ReadsOfSummaries::default());
+    for name in ["a", "b"] {
+        test_drive::put(&store, name);
+        let inner = &store.inner;
+        inner.write_summaries(inner.data.of(0), Why::All);
+    }
+    let read = || device.change.0.load(Ordering::Relaxed);
+    let before = read();
+    let report = store.fsck(true, &mut |_, _| {}).unwrap();
+    assert!(report.is_clean() && report.summaries > 1, "{report:?}");
+    assert_eq!(read() - before, report.summaries);
 }
 
 /// Fails writes of one block, which are those of summaries, while it is set.

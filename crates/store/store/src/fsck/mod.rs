@@ -38,17 +38,13 @@ impl Inner {
         let mut lies = Vec::new();
         let shown = self.check_extents(&maps, &mut lies, &mut report)?;
         self.check_blobs(&shown, &mut lies, &mut report)?;
-        let used = maps.keys().copied().chain(shown.keys().map(|id| id.0));
-        let copied = match deep {
-            true => self.highest_in_summaries()?,
-            false => 0,
-        };
-        self.check_numbers(used.chain([copied]), &mut report)?;
         lies.sort_unstable_by_key(|l| l.at);
         self.check_cleaning_index(&lies, &mut report)?;
         self.check_freelist(&lies, &mut report)?;
         self.check_damage(&mut report)?;
-        self.check_summaries(deep, &mut report)?;
+        let copied = self.check_summaries(deep, &mut report)?;
+        let used = maps.keys().copied().chain(shown.keys().map(|id| id.0));
+        self.check_numbers(used.chain([copied]), &mut report)?;
         if deep {
             let total = lies.iter().map(|l| l.padded).sum();
             self.check_bytes(total, &mut report, progress)?;

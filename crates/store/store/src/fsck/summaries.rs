@@ -4,34 +4,14 @@ use super::report::FsckReport;
 use crate::Result;
 use crate::copied_rows::Part;
 use crate::format::key;
-use crate::format::summary::decode_places;
+use crate::format::summary::{Summary, decode_places};
 use crate::inner::Inner;
 use crate::salvage::highest_in;
 
 impl Inner {
-    /// The highest number of a readable summary, or of a map, omap or blob in one.
-    pub(super) fn highest_in_summaries(&self) -> Result<u64> {
-        let mut highest = 0;
-        let read = self.rows_of(key::SUMMARIES, |key, value| {
-            let (Some(zone), Some(places)) = (key::parse_summaries(key), decode_places(value))
-            else {
-                return Ok(());
-            };
-            for place in places {
-                let summary = self.read_summary(zone, place)?;
-                highest = summary
-                    .map_or(0, |summary| highest_in(summary).0)
-                    .max(highest);
-            }
-            Ok(())
-        })?;
-        // Rows that cannot be read are counted by `check_summaries`.
-        drop(read);
-        Ok(highest)
-    }
-
-    /// Checks the index of summaries; `deep` also reads them, and counts the rows that are in none.
-    pub(super) fn check_summaries(&self, deep: bool, report: &mut FsckReport) -> Result<()> {
+    /// Checks the index of summaries; `deep` also reads them, and counts the rows that are in none. Returns the highest
+    /// number of a readable summary, or of a map, omap or blob in one; 0 if none was read.
+    pub(super) fn check_summaries(&self, deep: bool, report: &mut FsckReport) -> Result<u64> {
         let mut zones = Vec::new();
         self.rows_of(key::SUMMARIES, |key, value| {
             match (key::parse_summaries(key), decode_places(value)) {
@@ -47,11 +27,13 @@ impl Inner {
         })?
         .count_in(report);
         if !deep {
-            return Ok(());
+            return Ok(0);
         }
-        let copied = self.copied_rows(&zones, Part::ALL, &mut |_| true)?;
+        let mut highest = 0;
+        let see = &mut |summary: &Summary| highest = highest.max(highest_in(summary.clone()).0);
+        let copied = self.copied_rows(&zones, Part::ALL, see, &mut |_| true)?;
         let Some((copied, unreadable)) = copied else {
-            return Ok(());
+            return Ok(0);
         };
         // Not an error: a power cut may lose a summary whose place was durable, and it is only a copy.
         report.summaries_unreadable += unreadable;
@@ -68,6 +50,6 @@ impl Inner {
             .count_in(report);
             report.rows_without_copy += without;
         }
-        Ok(())
+        Ok(highest)
     }
 }
