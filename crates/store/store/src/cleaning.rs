@@ -332,14 +332,32 @@ impl Inner {
     /// The zone to clean next.
     fn victim(&self, pressure: Pressure) -> Option<Candidate> {
         let now = self.freelist.fills();
-        let mut zones = self.freelist.candidates();
+        let choose_under = |pressure, zones: &[Candidate]| {
+            let view = ZoneView { zones, now };
+            self.cleaner.policy().choose(view, pressure)
+        };
+        let choose = |zones: &[Candidate]| choose_under(pressure, zones);
+        let short = self.freelist.candidates();
+        let Some(free) = self.device.host_free_bytes() else {
+            return choose(&short);
+        };
         // Half of the host's space that is kept for deletes may hold moved data; the rest is for their log.
-        let kept = self.kept_on_host() / 2;
-        if let Some(free) = self.device.host_free_bytes() {
-            zones.retain(|zone| free >= kept.saturating_add(zone.live));
+        let kept = self.kept_on_host();
+        let fits = |zone: &Candidate| free >= (kept / 2).saturating_add(zone.live);
+        if free >= kept && short.iter().all(fits) {
+            return choose(&short);
         }
-        let view = ZoneView { zones: &zones, now };
-        self.cleaner.policy().choose(view, pressure)
+        // The short list has the oldest zone of each share of dead bytes. Where that zone does not fit, or is dead only in
+        // its unwritten tail, others of the same share are better.
+        let mut all = self.freelist.candidates_on_host();
+        all.retain(|(zone, _)| fits(zone));
+        let (all, on_host): (Vec<_>, Vec<_>) = all.into_iter().unzip();
+        // Not for a few dead bytes: a zone may be what is needed, which a tail gives.
+        let at_most = pressure.min(Pressure::Urgent);
+        let gains = Some(on_host).filter(|_| free < kept);
+        let best = gains.and_then(|zones| choose_under(at_most, &zones));
+        let same = |best: Candidate| all.iter().find(|zone| zone.zone == best.zone).copied();
+        best.and_then(same).or_else(|| choose(&all))
     }
 
     /// Resets zones without live or uncommitted bytes, only one of them for a job; returns the last.

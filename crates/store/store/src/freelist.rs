@@ -340,6 +340,12 @@ impl Freelist {
         self.table.lock().shortlist()
     }
 
+    /// All zones with dead bytes and others, by a scan of all zones. Beside each, the same zone with the bytes that a
+    /// reset gives back to the host's disk under a drive file, where a tail that was never written takes none.
+    pub fn candidates_on_host(&self) -> Vec<(Candidate, Candidate)> {
+        self.table.lock().candidates_on_host()
+    }
+
     /// Sealed zones without live or uncommitted bytes and without writes under way.
     pub fn dead_zones(&self) -> Vec<Candidate> {
         self.table.lock().dead()

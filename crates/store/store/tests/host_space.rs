@@ -301,6 +301,39 @@ fn a_zone_that_does_not_fit_the_host_keeps_no_other_from_being_cleaned() {
     assert_clean(&store);
 }
 
+/// The rest of such a zone was never written and takes no space on the host's disk: its live data would only move.
+#[test]
+fn on_a_full_host_disk_zones_with_dead_bytes_are_cleaned_before_those_with_unwritten_tails() {
+    let thin = thin(128, 1 << 40);
+    let (store, clock) = mount_with_clock(&thin);
+    for n in 0..8 {
+        put(&store, &format!("short{n}"), &pattern(n, 100 << 10)).unwrap();
+        store.seal_open_zones().unwrap();
+    }
+    for n in 0..8 {
+        put(&store, &format!("dead{n}"), &pattern(n, 700 << 10)).unwrap();
+        put(&store, &format!("live{n}"), &pattern(n, 300 << 10)).unwrap();
+        store.seal_open_zones().unwrap();
+    }
+    for n in 0..8 {
+        remove(&store, &format!("dead{n}")).unwrap();
+    }
+    let kept = store.statfs().host_kept_bytes;
+    thin.change.set(used(&thin.drive) + kept / 2 + (600 << 10));
+    clock.advance(Duration::from_millis(100));
+    for _ in 0..4 {
+        let before = data_bytes(&store);
+        assert!(store.clean_one().unwrap());
+        let gained = before.saturating_sub(data_bytes(&store));
+        assert!(gained > 600 << 10, "{gained}");
+    }
+    thin.change.set(1 << 40);
+    // Where zones are needed, tails count.
+    while store.clean_one().unwrap() {}
+    assert!(store.zones().len() < 8, "{:?}", store.zones());
+    assert_clean(&store);
+}
+
 #[test]
 fn the_host_is_asked_for_every_put_near_the_end_only() {
     let thin = thin(192, 1 << 40);

@@ -359,6 +359,17 @@ impl Table {
         zones.filter_map(|zone| self.candidate(zone)).collect()
     }
 
+    /// What [`super::Freelist::candidates_on_host`] returns.
+    pub fn candidates_on_host(&self) -> Vec<(Candidate, Candidate)> {
+        let zones = self.ours().filter_map(|(zone, _)| self.candidate(zone));
+        let zones = zones.filter(|zone| zone.live > 0 && zone.live < zone.written);
+        let on_host = |zone: Candidate| Candidate {
+            written: self.zone(zone.zone).written_for_objects().max(zone.live),
+            ..zone
+        };
+        zones.map(|zone| (zone, on_host(zone))).collect()
+    }
+
     /// Zones without live or uncommitted bytes, in order: a reset is all they need.
     pub fn dead(&self) -> Vec<Candidate> {
         let mut zones: Vec<_> = self.victims.dead().collect();
