@@ -79,6 +79,7 @@ pub(crate) fn mount_opened(
     let mut unreset = Unreset::default();
     let mut readable = BTreeSet::new();
     if !options.read_only {
+        retired.finish_open(&*device, &report, &pool);
         let unclaimed = pool.unclaimed();
         readable = readable_again(&kv, &fs, &*device, (&retired, &unclaimed))?;
         let resets = appender::reset_or_retire(&unclaimed, |zone| device.reset(zone))?;

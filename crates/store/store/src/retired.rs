@@ -13,7 +13,7 @@ use device::ZonedDevice;
 use kv::{Batch, Kv};
 use runtime::sync::{Mutex, MutexGuard};
 use std::collections::BTreeSet;
-use zone::{ZoneAddress, ZoneId};
+use zone::{ZoneAddress, ZoneDescriptor, ZoneId};
 use zone_alloc::ZonePool;
 
 /// The zones that are out of use for good.
@@ -65,6 +65,22 @@ impl Retired {
         Ok(Self(Mutex::new(zones)))
     }
 
+    /// Finishes the zones of nobody that a power cut has left open or closed before their retirement was complete: they
+    /// would hold active resources of the drive for good.
+    pub fn finish_open(
+        &self,
+        device: &dyn ZonedDevice,
+        report: &[ZoneDescriptor],
+        pool: &ZonePool,
+    ) {
+        for zone in &*self.0.lock() {
+            let told = report.get(zone.index());
+            if told.is_some_and(|told| told.condition.is_active()) && pool.owner(*zone).is_none() {
+                appender::finish(device, *zone);
+            }
+        }
+    }
+
     /// Adds zones that BlueFS found worn out, and has `write` write the record.
     ///
     /// # Errors
@@ -100,5 +116,36 @@ impl Retired {
             batch.put(key::SUPER_RETIRED, &encode(&zones));
         }
         zones
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    // A failed unwrap is a failed test.
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use crate::test_drive::{change, drive, mount};
+    use zone::ZoneCondition;
+
+    /// The record is durable, and the power cut came before the zone was finished or reset.
+    #[test]
+    fn a_mount_goes_on_with_a_retirement_that_a_power_cut_interrupted() {
+        for closes in [false, true] {
+            let (drive, zone) = (drive(), ZoneId(90));
+            let start = drive.geometry().start(zone);
+            drive.write(start, &[1; 4096]).unwrap();
+            if closes {
+                drive.close(zone).unwrap();
+            }
+            change(&drive, |_, batch| {
+                batch.put(key::SUPER_RETIRED, &encode(&BTreeSet::from([zone])));
+            });
+            let condition = || drive.report_zone(zone).unwrap().condition;
+            assert!(condition().is_active());
+            let store = mount(&drive);
+            assert_eq!(condition(), ZoneCondition::Full);
+            assert!(store.inner.pool.unusable().contains(&zone));
+        }
     }
 }
