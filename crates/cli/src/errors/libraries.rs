@@ -217,7 +217,7 @@ impl From<store::Error> for CommandError {
                 "remove objects: `zonestore store rm`; `store df` shows the space";
             E::HostFull { .. } if !error.leaves_deletes() => NoSpace, NO_HOST;
             E::HostFull { .. } => NoSpace, HOST_OR_OBJECTS;
-            E::ChecksumMismatch { .. } | E::Unreadable { .. } => Damaged,
+            E::ChecksumMismatch { .. } | E::Unreadable { .. } | E::BytesLost { .. } => Damaged,
                 WRITE_DOWN;
             E::CorruptMetadata { .. } | E::BelowMetadata { .. } => Damaged,
                 "keep a copy of the drive; `zonestore store fsck DRIVE` says what is damaged";

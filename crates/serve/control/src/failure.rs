@@ -70,6 +70,7 @@ impl From<store::Error> for Failure {
             }
             E::ChecksumMismatch { .. }
             | E::Unreadable { .. }
+            | E::BytesLost { .. }
             | E::CorruptMetadata { .. }
             | E::BelowMetadata { .. }
             | E::Kv(kv::Error::Corruption { .. }) => {

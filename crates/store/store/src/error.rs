@@ -185,6 +185,14 @@ pub enum Error {
         /// The checksum of the bytes that were read.
         found: u32,
     },
+    /// A record says that bytes without a checksum are lost.
+    #[error("object {object:?} ({at}): bytes without a checksum are lost")]
+    BytesLost {
+        /// What the bytes belong to.
+        object: String,
+        /// Their place on the drive.
+        at: ZoneAddress,
+    },
     /// A metadata record cannot be decoded or contradicts another one.
     #[error(
         "{}metadata record {key}: {what} (found {found})",
@@ -363,6 +371,7 @@ impl Error {
     pub fn is_damage(&self) -> bool {
         match self {
             Self::ChecksumMismatch { .. }
+            | Self::BytesLost { .. }
             | Self::CorruptMetadata { .. }
             | Self::BelowMetadata { .. } => true,
             Self::Kv(error) => matches!(

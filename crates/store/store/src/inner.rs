@@ -198,7 +198,9 @@ impl Inner {
         let of_zone = match error {
             Error::Drive(error) => is_of_zone(error),
             Error::Unreadable { .. } => answers(&*self.device),
-            Error::ChecksumMismatch { .. } | Error::CorruptMetadata { .. } => true,
+            Error::ChecksumMismatch { .. }
+            | Error::BytesLost { .. }
+            | Error::CorruptMetadata { .. } => true,
             _ => false,
         };
         if !of_zone {

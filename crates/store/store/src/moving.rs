@@ -4,7 +4,8 @@
 //! new place, and no batch is needed.
 //! Order: live data is read and verified → written to a stream of the cleaner's → one durable batch moves the blobs,
 //! a row each → only then is the zone reset. A blob that changed meanwhile is left to the next pass. A zone with a blob
-//! that is damaged or cannot be read is set aside, so that what is there stays and the next zone is cleaned instead.
+//! that is damaged or cannot be read is set aside, so that what is there stays and the next zone is cleaned instead; what
+//! was copied before that is moved.
 
 use crate::blob_reader::{ReadError, fragment_range, read_part};
 use crate::commit::Change;
@@ -46,7 +47,7 @@ impl From<Error> for CleanError {
     fn from(error: Error) -> Self {
         match error {
             // A damaged row: an entry of the cleaning index in this zone, or the row of a blob that it names.
-            Error::CorruptMetadata { .. } => Self::Unreadable(error),
+            Error::CorruptMetadata { .. } | Error::BytesLost { .. } => Self::Unreadable(error),
             _ => Self::Other(error),
         }
     }
@@ -186,7 +187,7 @@ impl Inner {
     }
 
     /// Moves the fragments of the blobs at `places` in `zone`; returns how many blobs had not changed when the batch
-    /// was made.
+    /// was made. If one cannot be read, those before it are moved.
     fn move_blobs(
         &self,
         zone: ZoneId,
@@ -196,6 +197,7 @@ impl Inner {
         let (mut moves, mut read) = (Vec::new(), Read::default());
         let mut seen = BTreeSet::new();
         let lost = self.mismatches(zone)?;
+        let mut failed = None;
         for (_, name) in places {
             if pieces.are_over() {
                 break;
@@ -203,27 +205,39 @@ impl Inner {
             if !seen.insert(*name) {
                 continue;
             }
-            let found = Found::look_up(&*self.kv()?, *name)?;
-            let Some(found) = found else { continue };
-            let here = fragments_in(zone, found.blob());
-            if here.is_empty() {
-                continue;
+            let done = self.live_in(zone, *name, &lost).and_then(|live| {
+                let Some(found) = live else {
+                    return Ok(());
+                };
+                let here = fragments_in(zone, found.blob());
+                let length: u64 = here.iter().map(|(_, length)| u64::from(*length)).sum();
+                if read.bytes + length > READ_AT_ONCE {
+                    self.write_copies(zone, &mut read, &mut moves, pieces)?;
+                }
+                let mut parts = Parts::new();
+                for (index, _) in here {
+                    let bytes = self.fragment(found.blob(), index, pieces, name);
+                    let bytes = bytes.map_err(|failed| self.unreadable(failed, name))?;
+                    parts.push((index, bytes));
+                }
+                read.bytes += length;
+                read.blobs.push((*name, found, parts));
+                Ok(())
+            });
+            match done {
+                Ok(()) => {}
+                // Otherwise the drive itself has failed.
+                Err(CleanError::Unreadable(error)) if !matches!(error, Error::Drive(_)) => {
+                    failed = Some(CleanError::Unreadable(error));
+                    break;
+                }
+                Err(error) => return Err(error),
             }
-            check_not_lost(zone, found.blob(), &lost)?;
-            let length: u64 = here.iter().map(|(_, length)| u64::from(*length)).sum();
-            if read.bytes + length > READ_AT_ONCE {
-                self.write_copies(zone, &mut read, &mut moves, pieces)?;
-            }
-            let mut parts = Parts::new();
-            for (index, _) in here {
-                let bytes = self.fragment(found.blob(), index, pieces, name);
-                let bytes = bytes.map_err(|failed| self.unreadable(failed, name))?;
-                parts.push((index, bytes));
-            }
-            read.bytes += length;
-            read.blobs.push((*name, found, parts));
         }
         self.write_copies(zone, &mut read, &mut moves, pieces)?;
+        if let Some(error) = failed.take_if(|_| moves.is_empty()) {
+            return Err(error);
+        }
         pieces.next(0);
         let _alone = self.mutators.write();
         let kv = self.kv()?;
@@ -263,7 +277,28 @@ impl Inner {
             Durability::Synced,
             Change::HasTo,
         )?;
-        Ok(moved)
+        match failed {
+            Some(error) => Err(error),
+            None => Ok(moved),
+        }
+    }
+
+    /// A blob that has fragments in `zone`; `None` if it has none there any more. Fails if bytes without a checksum are
+    /// in the `lost` ranges of the zone.
+    fn live_in(
+        &self,
+        zone: ZoneId,
+        name: BlobName,
+        lost: &[Range<u64>],
+    ) -> Result<Option<Found>, CleanError> {
+        let Some(found) = Found::look_up(&*self.kv()?, name)? else {
+            return Ok(None);
+        };
+        if fragments_in(zone, found.blob()).is_empty() {
+            return Ok(None);
+        }
+        check_not_lost(zone, (name, found.blob()), lost)?;
+        Ok(Some(found))
     }
 
     /// Writes the fragments in `read`, which came out of `zone`, and adds them to `moves`.
@@ -373,7 +408,11 @@ impl Inner {
 
 /// Fails if `blob` has lost bytes in `zone` and no checksum by which a read would tell: once moved, they would count as
 /// whole.
-fn check_not_lost(zone: ZoneId, blob: &Blob, lost: &[Range<u64>]) -> Result<()> {
+fn check_not_lost(
+    zone: ZoneId,
+    (name, blob): (BlobName, &Blob),
+    lost: &[Range<u64>],
+) -> Result<()> {
     if blob.checksum_kind != ChecksumKind::None {
         return Ok(());
     }
@@ -383,9 +422,10 @@ fn check_not_lost(zone: ZoneId, blob: &Blob, lost: &[Range<u64>]) -> Result<()> 
         };
         let end = at.offset.saturating_add(fragment.length.into());
         if let Some(lost) = lost.iter().find(|l| l.start < end && at.offset < l.end) {
-            let key = key::damage(ZoneAddress::new(zone, lost.start));
-            let what = "bytes without a checksum are lost";
-            return Err(corrupt(&key, what, fragment.length as usize));
+            return Err(Error::BytesLost {
+                object: name.to_string(),
+                at: ZoneAddress::new(zone, lost.start),
+            });
         }
     }
     Ok(())

@@ -256,6 +256,17 @@ fn cleaning_moves_no_lost_bytes_without_checksums() {
     let health = store.health().unwrap();
     assert_eq!(health.lost_objects, lost, "{health:?}");
     assert!(!health.is_healthy());
+    let [zone] = &health.zones[..] else {
+        panic!("{health:?}")
+    };
+    assert!(
+        zone.error.ends_with("bytes without a checksum are lost"),
+        "{}",
+        zone.error
+    );
+    // What lies in front of the loss is moved.
+    assert!(health.objects == Some(lost), "{health:?}");
+    assert!(read(&store, "1").unwrap() == pattern(1, 200_000));
     // The zone is free once nothing in it is lost.
     for number in 1..4 {
         let mut tx = Transaction::new();
