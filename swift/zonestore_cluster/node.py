@@ -143,15 +143,19 @@ class Node:
         places |= {kind: (socket.AF_INET, (self.ip, settings.PORTS[kind])) for kind in SERVERS}
         for name, place in places.items():
             self._ready(name, lambda place=place: self._answers(*place), say)
-        self._start_ended(self.found, say)
+        for name in self._start_ended(self.found, say) & places.keys():
+            self._ready(name, lambda place=places[name]: self._answers(*place), say)
 
     def _start_ended(self, names, say):
-        """Those of `names` that were found running and have ended."""
+        """Those of `names` that were found running and have ended; returns them."""
+        ended = set()
         for name, command in self._commands().items():
             if name in names and name in self.found and not self.found[name].is_alive():
                 del self.found[name]
                 say(f"{self.name}: {name} was being stopped and has ended; starting it again")
                 self._start(name, command, self.processes()[HOLDER])
+                ended.add(name)
+        return ended
 
     def _ready(self, name, condition, say):
         try:

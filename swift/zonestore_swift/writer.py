@@ -15,8 +15,8 @@ from zonestore_swift.handed_body import HandedBody, Passed, can_be_handed
 
 # A drive that is full takes no data of so many bytes. What is shorter may find a place, beside the metadata or in what is left.
 FULL_BYTES = 64 * 1024
-# Seconds after which what waits is sent: the daemon gives a body up that brings nothing for 120, and Swift waits 60 for a piece.
-SEND_AFTER = 20
+# Seconds after which what waits is sent: while all its places are taken, the daemon gives a body up that brings nothing for 5.
+SEND_AFTER = 2
 
 
 class ZonedWriter(diskfile.BaseDiskFileWriter):

@@ -44,7 +44,7 @@ class Node:
 
 
 class Cluster:
-    def __init__(self, folder, policies, nodes, zonestore=None, object_conf="", workers=0):
+    def __init__(self, folder, policies, nodes, zonestore=None, object_conf="", workers=0, daemon_options=()):
         """`policies`: for each its lines in swift.conf as a table, with `replicas`; `nodes`: names of devices for each."""
         self.folder = Path(folder)
         self.policies = policies
@@ -52,6 +52,7 @@ class Cluster:
         self.zonestore = zonestore
         self.object_conf = object_conf
         self.workers = workers
+        self.daemon_options = daemon_options
         self.ports = {name: free_port() for name in ("proxy", "account", "container", "memcached")}
         self.processes = {}
 
@@ -116,7 +117,7 @@ class Cluster:
                 self._zonestore("drive", "create", drive, "--profile", "hm-smr-14tb", "--size", "16GiB", "--zone-size", "16MiB")
                 self._zonestore("store", "mkfs", drive)
             drives.append(f"{name}={drive}")
-        self._start(f"daemon{node.number}", [self.zonestore, "daemon", *drives, "--socket", str(node.socket)])
+        self._start(f"daemon{node.number}", [self.zonestore, "daemon", *drives, "--socket", str(node.socket), *self.daemon_options])
         self.wait_for(node.socket.exists)
 
     def _zonestore(self, *arguments):

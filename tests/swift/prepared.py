@@ -56,12 +56,15 @@ def own_mounts():
     checked(LIBC.mount(None, b"/", None, MS_REC | MS_PRIVATE, None))
 
 
-def mount_xfs(image, size, place):
-    """A file system as Swift's documentation wants it, in a file of this disk."""
+def mount_xfs(image, size, place, direct=False):
+    """A file system as Swift's documentation wants it, in a file of this disk, or `direct` on it: past the page cache of the file."""
     with open(image, "wb") as file:
         file.truncate(size)
     run("mkfs.xfs", "-q", image)
     run("mount", "-o", "loop,noatime", image, place)
+    if direct:
+        device = subprocess.run(["findmnt", "-n", "-o", "SOURCE", place], check=True, capture_output=True, text=True).stdout.strip()
+        run("losetup", "--direct-io=on", device)
 
 
 def own_etc(folder):

@@ -235,7 +235,7 @@ impl From<store::Error> for CommandError {
             E::Failed { .. } => Failed,
                 "what is stored can be read; look after the drive, or free space on the host's disk if that was full (`df -h`), then \
                  start the command again";
-            E::NotClosed { .. } => Failed, "what was acknowledged is there when the drive is mounted again";
+            E::NotClosed { .. } => Failed, "what was made durable is there when the drive is mounted again";
             E::WrittenLost { .. } => Failed,
                 "store it again; `zonestore store health DRIVE` says what else is lost";
             E::Drive(_) | E::Kv(_) | E::BlueFs(_) => Failed;

@@ -83,7 +83,12 @@ pub fn restore(drive: &Path, archive: &Path, foreign: bool, out: &mut Output) ->
                  now, and are compared with this archive"
             )),
         }
-        let progress = Progress::bytes("writing", None);
+        let doing = if left == Left::Named {
+            "comparing"
+        } else {
+            "writing"
+        };
+        let progress = Progress::bytes(doing, None);
         let advance = &mut |more| progress.advance(more);
         let restored = match left {
             Left::Named => backup::compare(fs, source, foreign, advance),
@@ -93,7 +98,14 @@ pub fn restore(drive: &Path, archive: &Path, foreign: bool, out: &mut Output) ->
             backup::Error::NotEmpty if left == Left::Named => CommandError::from(error)
                 .context(drive.display())
                 .hint("they are those of the earlier restore, from another archive; restore this one into an empty file system"),
-            backup::Error::NotEmpty => CommandError::from(error).context(drive.display()),
+            backup::Error::NotEmpty => CommandError::from(error)
+                .context(drive.display())
+                .hint("restore into an empty file system, on another drive; if an earlier restore said that its files have their names, they are all here"),
+            error if left == Left::Named => CommandError::from(error).context(format_args!(
+                "{}: the files of the earlier restore have their names, and could not be compared with {}",
+                drive.display(),
+                archive.display()
+            )),
             backup::Error::Placing(_) => CommandError::from(error).context(format_args!(
                 "{}: not all files have got their names, and the same command goes on",
                 drive.display()

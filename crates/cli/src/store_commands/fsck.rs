@@ -147,8 +147,9 @@ fn repair(arguments: &StoreFsck, out: &mut Output) -> CommandResult<RepairReport
         // A question is asked without it.
         progress = None;
         agreed = agree(given_up);
-        progress = Some(Progress::words("putting records in order"));
-        agreed.is_ok()
+        let goes_on = agreed.is_ok();
+        progress = goes_on.then(|| Progress::words("putting records in order"));
+        goes_on
     });
     drop(progress);
     let report = report?;

@@ -471,12 +471,23 @@ pub fn discard_all(store: &Store, collection: &str) -> S3Result<()> {
         for name in &names {
             transaction.remove_if_present(collection, name);
         }
-        match store.commit_readable(transaction) {
+        let removed = match store.commit_readable(transaction) {
             // The drive is full: in smaller transactions.
             Err(store::Error::TransactionTooLarge { .. }) => store.remove_all(collection, &names),
             done => done.map(drop),
+        };
+        match removed {
+            // One by one: damage keeps only its own object.
+            Err(error) if error.is_damage() => {
+                for name in &names {
+                    match store.remove_all(collection, &[name]) {
+                        Err(error) if error.is_damage() => _ = damaged.get_or_insert(error),
+                        done => done.map_err(of_store)?,
+                    }
+                }
+            }
+            removed => removed.map_err(of_store)?,
         }
-        .map_err(of_store)?;
     }
 }
 

@@ -42,7 +42,7 @@ pub fn timed(body: Body, place: Option<OwnedSemaphorePermit>, places: Arc<Semaph
         (body, place, places, 0),
         async |(mut body, mut place, places, came)| {
             let next = match &place {
-                Some(_) => unless_crowded(&places, body.next()).await,
+                Some(_) => unless_crowded(|| places.available_permits() == 0, body.next()).await,
                 None => Some(body.next().await),
             };
             let late = || Some(Err(axum::Error::new(io::Error::from(ErrorKind::TimedOut))));

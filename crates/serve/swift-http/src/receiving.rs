@@ -1,7 +1,7 @@
 //! Stages data from sockets that clients hand over.
 
 use crate::api::{NotReceived, Receive, Staged, Staging};
-use crate::body::broken_off;
+use crate::body::{SMALL, broken_off};
 use crate::crowd::unless_crowded;
 use crate::data::check_size;
 use crate::handed::{BodyProgress, Handed, json, sockets};
@@ -51,6 +51,7 @@ async fn receive(handed: Handed) -> Result<Staged, Failure> {
         first,
         stream,
         left: bytes,
+        has_place: size > SMALL,
         calls: handed.calls.clone(),
         progress: handed.progress.clone(),
     };
@@ -69,6 +70,7 @@ struct Body {
     first: Bytes,
     stream: HandedStream,
     left: u64,
+    has_place: bool,
     calls: Arc<SwiftCalls>,
     progress: Arc<BodyProgress>,
 }
@@ -83,7 +85,8 @@ impl Source for Body {
             let most = usize::try_from(self.left).unwrap_or(usize::MAX);
             self.progress.is_busy.store(false, Ordering::Relaxed);
             let reading = self.stream.read(piece, most, PATIENCE);
-            let read = unless_crowded(&self.calls.bodies, reading).await;
+            let read =
+                unless_crowded(|| self.has_place && self.calls.places_are_taken(), reading).await;
             let came = read.ok_or(io::ErrorKind::TimedOut)?? as u64;
             self.progress.is_busy.store(true, Ordering::Relaxed);
             if came == 0 {

@@ -45,7 +45,7 @@ async fn send(handed: Handed) -> Result<u64, Failure> {
         let mut part = &*part.map_err(of_read)?;
         while !part.is_empty() {
             let writing = to.write(part, PATIENCE);
-            let wrote = unless_crowded(&calls.bodies, writing).await;
+            let wrote = unless_crowded(|| calls.places_are_taken(), writing).await;
             match wrote.unwrap_or_else(|| Err(ErrorKind::TimedOut.into())) {
                 Ok(written) => {
                     sent += written as u64;

@@ -10,6 +10,7 @@ use objects::Blocking;
 use runtime::Runtime;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use store::{ObjectReader, Store, Written};
 use swift_drive::SwiftDrive;
 use tokio::sync::Semaphore;
@@ -36,6 +37,7 @@ pub struct SwiftCalls {
     pub(crate) adding: Blocking,
     pub(crate) blocking: Blocking,
     pub(crate) bodies: Arc<Semaphore>,
+    is_stopping: AtomicBool,
     pub(crate) staged: Held<Written>,
     pub(crate) opened: Held<Arc<ObjectReader>>,
 }
@@ -55,6 +57,7 @@ impl SwiftCalls {
             adding: Blocking::new(ADDING),
             blocking: Blocking::new(BLOCKING),
             bodies: Arc::new(Semaphore::new(BODIES)),
+            is_stopping: AtomicBool::new(false),
             staged: Held::new(runtime.clone(), STAGED)?,
             opened: Held::new(runtime.clone(), OPENED)?,
             runtime,
@@ -73,11 +76,17 @@ impl SwiftCalls {
 
     /// Waits, but no longer than `until`, until the data is through that goes from and to sockets. Nothing more is begun then.
     pub async fn bodies_done(&self, until: Instant) {
+        self.is_stopping.store(true, Ordering::Relaxed);
         let all = self.bodies.acquire_many(BODIES as u32);
         let all = tokio::time::timeout_at(until, all).await;
         // Given back only when none that waits can get them any more.
         self.bodies.close();
         drop(all);
+    }
+
+    /// Whether every place for a body is taken, and not kept free for the end.
+    pub(crate) fn places_are_taken(&self) -> bool {
+        self.bodies.available_permits() == 0 && !self.is_stopping.load(Ordering::Relaxed)
     }
 
     /// Waits until no store call is running.

@@ -271,25 +271,31 @@ impl Inner {
         let is_retired = is_worn_out_now(&*self.device, &damage);
         // A scrub that drops damaged summaries from the row must not write it again after this batch.
         let writing = self.summaries.writing.lock();
-        let list = is_retired.then(|| self.retired.add(zone, &mut batch));
         let kv = self.kv()?;
         if has_kept {
             // Rows of the zone's summaries for which there was no place wait only in memory.
             batch.put(key::SUPER_SUMMARIES, &self.summaries.copied().encode());
         }
-        self.when_possible(&kv, &batch, || {
-            if has_kept || self.unsynced.any() {
-                return self
-                    .unsynced
-                    .write(&kv, &batch, Durability::Synced)
-                    .map(drop);
-            }
-            Ok(kv.write(&batch, Durability::Buffered)?)
-        })?;
+        let write = |batch: &Batch| {
+            self.when_possible(&kv, batch, || {
+                if has_kept || self.unsynced.any() {
+                    return self
+                        .unsynced
+                        .write(&kv, batch, Durability::Synced)
+                        .map(drop);
+                }
+                Ok(kv.write(batch, Durability::Buffered)?)
+            })
+        };
+        if is_retired {
+            self.retired.add(zone, &mut batch, write)?;
+        } else {
+            write(&batch)?;
+        }
         if has_kept {
             self.summaries.says_not_all();
         }
-        drop((kv, list, writing));
+        drop((kv, writing));
         self.pool.claim_next(zone, None);
         if self.pool.owner(zone) != Some(Owner::Store) {
             // The drive had lost the zone's data, and BlueFS has taken the empty zone.

@@ -10,7 +10,7 @@ use crate::format::record::CollectionRecord;
 use crate::info::CollectionInfo;
 use crate::inner::Inner;
 use crate::moment_watch::MomentWatch;
-use crate::object_list::{Listed, after_damage, list};
+use crate::object_list::{Listed, after_damage, list, named};
 use crate::omap;
 use crate::rows::{onode_key, read_onode};
 use crate::store::{info, object_info};
@@ -104,7 +104,8 @@ impl<'a> Moment<'a> {
     ) -> Result<Vec<Listed>> {
         self.lasts.watch.check()?;
         let kind = self.kind(collection)?;
-        list(&self.rows, &kind, prefix.as_ref(), from.as_ref(), limit)
+        let found = list(&self.rows, &kind, prefix.as_ref(), from.as_ref(), limit)?;
+        Ok(named(collection, found))
     }
 
     /// The name from which [`Self::list_damaged`] can go on after it has failed at `from`, because rows of the database

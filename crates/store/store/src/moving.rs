@@ -234,7 +234,10 @@ impl Inner {
                 Err(error) => return Err(error),
             }
         }
-        self.write_copies(zone, &mut read, &mut moves, pieces)?;
+        if let Err(error) = self.write_copies(zone, &mut read, &mut moves, pieces) {
+            // Behind damage, the zone is set aside, and not tried again and again on a full drive.
+            return Err(failed.unwrap_or_else(|| error.into()));
+        }
         if let Some(error) = failed.take_if(|_| moves.is_empty()) {
             return Err(error);
         }

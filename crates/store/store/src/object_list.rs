@@ -39,12 +39,17 @@ impl Store {
         let kind = self.kind(collection)?;
         let kv = self.inner.kv()?;
         let found = list(&*kv, &kind, prefix.as_ref(), from.as_ref(), limit)?;
-        let named = found.into_iter().map(|(name, info)| {
-            let info = info.map_err(|error| error.of_object(&format!("{collection}/{name}")));
-            (name, info)
-        });
-        Ok(named.collect())
+        Ok(named(collection, found))
     }
+}
+
+/// Names the objects in the errors of a listing of `collection`.
+pub(crate) fn named(collection: &str, found: Vec<Listed>) -> Vec<Listed> {
+    let named = found.into_iter().map(|(name, info)| {
+        let info = info.map_err(|error| error.of_object(&format!("{collection}/{name}")));
+        (name, info)
+    });
+    named.collect()
 }
 
 /// See [`Store::list_damaged`].

@@ -93,7 +93,7 @@ impl Work<'_> {
             } => self.clone_range(&from, range, &to, offset),
             Step::Remove { target, must_exist } => {
                 let key = self.key(&target)?;
-                match self.staging.onode(&key)? {
+                match self.staging.onode(&key).map_err(met_in(&target))? {
                     Some(old) => {
                         self.drop_segments(&target, &old.segments)?;
                         self.drop_omap(old.omap);

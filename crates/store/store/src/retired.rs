@@ -90,22 +90,32 @@ impl Retired {
         worn_out: Vec<ZoneId>,
         write: impl FnOnce(&Batch) -> Result<()>,
     ) -> Result<()> {
-        let known = self.0.lock().clone();
-        let new: Vec<ZoneId> = worn_out
-            .into_iter()
-            .filter(|zone| !known.contains(zone))
-            .collect();
+        let mut zones = self.0.lock();
+        let unknown = worn_out.into_iter().filter(|zone| !zones.contains(zone));
+        let new: Vec<ZoneId> = unknown.collect();
         if new.is_empty() {
             return Ok(());
         }
+        zones.extend(&new);
         let mut batch = Batch::default();
-        let mut zones = self.add_all(&new, &mut batch);
+        batch.put(key::SUPER_RETIRED, &encode(&zones));
         write(&batch).inspect_err(|_| zones.retain(|zone| !new.contains(zone)))
     }
 
-    /// Adds a zone to the record; the result has to be held until the batch is written.
-    pub fn add(&self, zone: ZoneId, batch: &mut Batch) -> MutexGuard<'_, BTreeSet<ZoneId>> {
-        self.add_all(&[zone], batch)
+    /// Has `write` write the record with `zone` in it.
+    ///
+    /// # Errors
+    /// That of `write`; the zone is as it was before.
+    pub fn add(
+        &self,
+        zone: ZoneId,
+        batch: &mut Batch,
+        write: impl FnOnce(&Batch) -> Result<()>,
+    ) -> Result<()> {
+        let mut zones = self.0.lock();
+        let is_new = zones.insert(zone);
+        batch.put(key::SUPER_RETIRED, &encode(&zones));
+        write(batch).inspect_err(|_| _ = is_new && zones.remove(&zone))
     }
 
     /// Like [`Self::add`], for any number of zones.

@@ -280,6 +280,8 @@ impl Inner {
 
     /// Reserves numbers for a transaction, unless many are left.
     pub fn reserve_numbers(&self) -> Result<()> {
+        // Held, so that a store that is unmounted meanwhile does not count as failed.
+        let _open = self.kv()?;
         self.numbers
             .reserve(|batch| match self.write_rows(batch, Durability::Buffered) {
                 Err(error @ Error::NoMetadataSpace { .. }) => Err(error),
@@ -287,8 +289,8 @@ impl Inner {
             })
     }
 
-    /// Writes rows that belong to no commit, [`Self::when_possible`]: those of the scrub, of summaries and of zones that
-    /// are worn out, and reserved numbers.
+    /// Writes rows that belong to no commit, [`Self::when_possible`]: those of the scrub, of dropped summaries and of zones
+    /// that are worn out, and reserved numbers.
     ///
     /// # Errors
     /// [`Error::NoMetadataSpace`] if the database goes on refusing them; none of them is written then. Other errors of

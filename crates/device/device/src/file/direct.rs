@@ -46,7 +46,8 @@ fn is_done(result: &io::Result<()>) -> bool {
         .is_err_and(|error| error.kind() == ErrorKind::InvalidInput)
 }
 
-fn is_aligned(bytes: &[u8], at: u64) -> bool {
+/// Whether direct I/O takes these bytes for byte `at` of a file.
+pub(super) fn is_aligned(bytes: &[u8], at: u64) -> bool {
     let address = bytes.as_ptr() as usize;
     [address, bytes.len(), at as usize]
         .iter()

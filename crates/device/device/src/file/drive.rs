@@ -10,7 +10,7 @@ use super::FileDriveError;
 use super::ahead::{Ahead, LARGEST_BLOCK};
 use super::beside::HostMemory;
 use super::create::{self, CreateOptions};
-use super::direct::DirectFile;
+use super::direct::{DirectFile, is_aligned};
 use super::flushes::Flushes;
 use super::format::{self, DriveUuid, Entry, Header};
 use super::host::{self, LockedFile};
@@ -380,17 +380,24 @@ impl FileDrive {
 
     /// After a large write: makes the host start to write it out. Otherwise many writers that share a flush
     /// would leave the disk idle between flushes.
-    fn hand_on(&self, at: ByteOffset, length: usize) {
-        if length >= LARGE_WRITE && self.direct.is_none() {
-            host::start_writing_out(&self.file, self.data_offset + at.0, length as u64);
+    fn hand_on(&self, at: ByteOffset, data: &[u8]) {
+        let at = self.data_offset + at.0;
+        if data.len() >= LARGE_WRITE && self.direct_for(data, at).is_none() {
+            host::start_writing_out(&self.file, at, data.len() as u64);
         }
+    }
+
+    /// What writes `data` at byte `at` of the file past the page cache, if that is how it goes.
+    fn direct_for(&self, data: &[u8], at: u64) -> Option<&DirectFile> {
+        let is_large = data.len() >= LARGE_WRITE && is_aligned(data, at);
+        self.direct.as_ref().filter(|_| is_large)
     }
 
     /// Writes `data` at byte `at` of the file. A large write that runs alone is sent to the disk in parts, so
     /// that the disk starts while the next part is copied. With other writes running the disk is busy, and
     /// parts cost more than they gain.
     fn put_bytes(&self, data: &[u8], mut at: u64) -> io::Result<()> {
-        let direct = self.direct.as_ref().filter(|_| data.len() >= LARGE_WRITE);
+        let direct = self.direct_for(data, at);
         if let Some(done) = direct.and_then(|direct| direct.write(data, at)) {
             return done;
         }
@@ -523,7 +530,7 @@ impl ZonedDevice for FileDrive {
         let planned = self.table.lock().begin_write(at, data.len() as u64)?;
         self.put(ZoneCommand::Write, planned, data, still.as_deref_mut())?;
         drop(still);
-        self.hand_on(at, data.len());
+        self.hand_on(at, data);
         Ok(())
     }
 
@@ -535,7 +542,7 @@ impl ZonedDevice for FileDrive {
         self.put(ZoneCommand::Append, planned, data, still.as_deref_mut())?;
         drop(still);
         let at = self.header.geometry.absolute(place);
-        self.hand_on(at, data.len());
+        self.hand_on(at, data);
         Ok(at)
     }
 

@@ -83,23 +83,26 @@ fn an_object_with_damaged_metadata_is_named_and_keeps_no_other() {
 
 #[test]
 fn an_upload_with_damaged_metadata_is_named_and_keeps_no_other() {
-    let drive: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry()).unwrap());
-    let (store, locks) = bucket_on(drive.clone(), Runtime::system());
-    let uploads = uploads_of(BUCKET);
-    let mut transaction = Transaction::new();
-    for name in ["1/00001", "2/damaged", "3/00001"] {
-        transaction.touch(&uploads, name);
+    for damaged in ["2/damaged", "2/meta"] {
+        let drive: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry()).unwrap());
+        let (store, locks) = bucket_on(drive.clone(), Runtime::system());
+        let uploads = uploads_of(BUCKET);
+        let mut transaction = Transaction::new();
+        for name in ["1/00001", "2/00001", damaged, "3/00001"] {
+            transaction.touch(&uploads, name);
+        }
+        store.commit(transaction).unwrap();
+        let store = with_damaged_records(store, &drive, damaged);
+        let named = format!("bucket/{damaged}");
+        let refused = remove(&store, &locks, BUCKET).unwrap_err();
+        let said = refused.message().unwrap_or_default();
+        assert!(said.contains(&named), "{said}");
+        let left = store.list_damaged(&uploads, "", "", 9).unwrap();
+        assert_eq!(left.len(), 1, "{damaged}");
+        let refused = plain::remove_bucket(&store, BUCKET)
+            .unwrap_err()
+            .to_string();
+        assert!(refused.contains(&named), "{refused}");
+        assert!(store.collection(BUCKET).unwrap().is_some());
     }
-    store.commit(transaction).unwrap();
-    let store = with_damaged_records(store, &drive, "damaged");
-    let refused = remove(&store, &locks, BUCKET).unwrap_err();
-    let said = refused.message().unwrap_or_default();
-    assert!(said.contains("bucket/2/damaged"), "{said}");
-    let left = store.list_damaged(&uploads, "", "", 9).unwrap();
-    assert_eq!(left.len(), 1);
-    let refused = plain::remove_bucket(&store, BUCKET)
-        .unwrap_err()
-        .to_string();
-    assert!(refused.contains("bucket/2/damaged"), "{refused}");
-    assert!(store.collection(BUCKET).unwrap().is_some());
 }

@@ -32,6 +32,17 @@ impl Calls for RefusesOne {
 }
 
 #[test]
+fn a_commit_beside_an_unmount_is_refused_and_no_failure() {
+    let store = mount(&drive());
+    let database = store.inner.kv.write().take();
+    let refused = store.inner.reserve_numbers();
+    assert!(matches!(refused, Err(Error::ReadOnly)), "{refused:?}");
+    assert_eq!(store.failure(), None);
+    *store.inner.kv.write() = database;
+    store.unmount().unwrap();
+}
+
+#[test]
 fn rows_that_belong_to_no_commit_are_written_at_the_second_try() {
     let (drive, refusing) = (drive(), Arc::<RefusesOne>::default());
     let options = MountOptions {
