@@ -380,24 +380,28 @@ impl FileDrive {
 
     /// After a large write: makes the host start to write it out. Otherwise many writers that share a flush
     /// would leave the disk idle between flushes.
-    fn hand_on(&self, at: ByteOffset, data: &[u8]) {
+    fn hand_on(&self, zone: ZoneId, at: ByteOffset, data: &[u8]) {
         let at = self.data_offset + at.0;
-        if data.len() >= LARGE_WRITE && self.direct_for(data, at).is_none() {
+        if data.len() >= LARGE_WRITE && self.direct_for(zone, data, at).is_none() {
             host::start_writing_out(&self.file, at, data.len() as u64);
         }
     }
 
     /// What writes `data` at byte `at` of the file past the page cache, if that is how it goes.
-    fn direct_for(&self, data: &[u8], at: u64) -> Option<&DirectFile> {
+    ///
+    /// Conventional zones have no lock, so other writes may be under way beside this one. One that fills a part of the
+    /// page cache which the kernel keeps as one with ours would have the kernel fail the next flush.
+    fn direct_for(&self, zone: ZoneId, data: &[u8], at: u64) -> Option<&DirectFile> {
+        let is_alone = self.header.geometry.kind(zone) != ZoneKind::Conventional;
         let is_large = data.len() >= LARGE_WRITE && is_aligned(data, at);
-        self.direct.as_ref().filter(|_| is_large)
+        self.direct.as_ref().filter(|_| is_alone && is_large)
     }
 
     /// Writes `data` at byte `at` of the file. A large write that runs alone is sent to the disk in parts, so
     /// that the disk starts while the next part is copied. With other writes running the disk is busy, and
     /// parts cost more than they gain.
-    fn put_bytes(&self, data: &[u8], mut at: u64) -> io::Result<()> {
-        let direct = self.direct_for(data, at);
+    fn put_bytes(&self, zone: ZoneId, data: &[u8], mut at: u64) -> io::Result<()> {
+        let direct = self.direct_for(zone, data, at);
         if let Some(done) = direct.and_then(|direct| direct.write(data, at)) {
             return done;
         }
@@ -429,7 +433,7 @@ impl FileDrive {
             let at = self.in_file(zone, gap.start);
             host::zero(&self.file, at, gap.end - gap.start).map_err(failed)?;
         }
-        self.put_bytes(data, self.in_file(zone, offset))
+        self.put_bytes(zone, data, self.in_file(zone, offset))
             .map_err(failed)?;
         let Some(rested) = write.rested_after() else {
             return Ok(());
@@ -530,7 +534,7 @@ impl ZonedDevice for FileDrive {
         let planned = self.table.lock().begin_write(at, data.len() as u64)?;
         self.put(ZoneCommand::Write, planned, data, still.as_deref_mut())?;
         drop(still);
-        self.hand_on(at, data);
+        self.hand_on(zone, at, data);
         Ok(())
     }
 
@@ -542,7 +546,7 @@ impl ZonedDevice for FileDrive {
         self.put(ZoneCommand::Append, planned, data, still.as_deref_mut())?;
         drop(still);
         let at = self.header.geometry.absolute(place);
-        self.hand_on(at, data);
+        self.hand_on(zone, at, data);
         Ok(at)
     }
 
@@ -744,6 +748,27 @@ mod tests {
             drop(drive);
             let _ = std::fs::remove_file(&path);
         }
+    }
+
+    #[test]
+    fn only_large_aligned_writes_to_zones_with_a_lock_are_direct() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("d.zoned");
+        let drive = FileDrive::create(&path, &GEOMETRY, "test").unwrap();
+        let memory = vec![1; LARGE_WRITE + 8192];
+        let from = memory.as_ptr().align_offset(4096);
+        let large = &memory[from..][..LARGE_WRITE];
+        let direct = |drive: &FileDrive, zone, data| {
+            let at = drive.in_file(ZoneId(zone), 0);
+            drive.direct_for(ZoneId(zone), data, at).is_some()
+        };
+        assert!(!direct(&drive, 1, large));
+        let drive = drive.with_direct_io();
+        // Not every file system has direct I/O.
+        assert_eq!(direct(&drive, 1, large), drive.direct.is_some());
+        assert!(!direct(&drive, 0, large), "conventional");
+        assert!(!direct(&drive, 1, &large[4096..]));
+        assert!(!direct(&drive, 1, &memory[from + 8..][..LARGE_WRITE]));
     }
 
     /// A killed process would leave a part of one.
