@@ -21,7 +21,7 @@ use crate::listing::successor_of_prefix;
 use crate::lock::{self, BucketLock, Kept, Lock, Read};
 use crate::object::content_of;
 use crate::object_lock::asked_of;
-use crate::plain::complete_bucket;
+use crate::plain::{complete_bucket, remove_around_damage, remove_listed};
 use crate::refusals::{check_metadata, refuse, refuse_features};
 use crate::tags::Tags;
 use crate::upload::{self, Plan};
@@ -421,24 +421,16 @@ fn discard_parts(store: &Store, collection: &str, id: &str) -> S3Result<()> {
     let prefix = format!("{id}/");
     let (mut from, mut done) = (prefix.clone().into_bytes(), Ok(()));
     loop {
-        let batch = store
-            .list(collection, &prefix, &from, BATCH)
-            .map_err(of_store)?;
-        let Some(last) = batch.last() else {
+        let batch = store.list_damaged(collection, &prefix, &from, BATCH);
+        let batch = batch.map_err(of_store)?;
+        let Some((last, _)) = batch.last() else {
             return done;
         };
-        from = [&*last.name, b"\0"].concat();
-        let names: Vec<_> = batch.iter().map(|info| &info.name).collect();
-        let Err(error) = store.remove_all(collection, &names).map_err(of_store) else {
-            continue;
-        };
-        // A drive that is full or fails has all of them refused; damage has not.
-        if *error.code() != S3ErrorCode::InternalError {
-            return Err(error);
-        }
-        for name in names {
-            done = done.and(store.remove_all(collection, &[name]).map_err(of_store));
-        }
+        from = [&**last, b"\0"].concat();
+        let damaged = remove_listed(store, collection, batch).map_err(of_store)?;
+        done = damaged
+            .into_iter()
+            .fold(done, |done, error| done.and(Err(of_store(error))));
     }
 }
 
@@ -477,14 +469,9 @@ pub fn discard_all(store: &Store, collection: &str) -> S3Result<()> {
             done => done.map(drop),
         };
         match removed {
-            // One by one: damage keeps only its own object.
             Err(error) if error.is_damage() => {
-                for name in &names {
-                    match store.remove_all(collection, &[name]) {
-                        Err(error) if error.is_damage() => _ = damaged.get_or_insert(error),
-                        done => done.map_err(of_store)?,
-                    }
-                }
+                let found = remove_around_damage(store, collection, &names);
+                damaged = damaged.or(found.map_err(of_store)?.into_iter().next());
             }
             removed => removed.map_err(of_store)?,
         }
@@ -512,12 +499,12 @@ fn visit_some(
 ) -> (Option<String>, S3Result<()>) {
     let mut done = Ok(());
     for _ in 0..limit {
-        let first = match store.list(collection, "", &from, 1) {
+        let first = match store.list_damaged(collection, "", &from, 1) {
             Ok(first) => first,
             Err(error) => return (None, done.and(Err(of_store(error)))),
         };
         // Names of uploads are text, and sort before any names that are not.
-        let Some(name) = first.first().and_then(|info| info.name.text()) else {
+        let Some(name) = first.first().and_then(|(name, _)| name.text()) else {
             return (None, done);
         };
         let id = name.split('/').next().unwrap_or_default();

@@ -226,38 +226,56 @@ fn remove_by(
 ) -> store::Result<Removed> {
     let mut removed = Removed::default();
     for_each_page(page, store, bucket, prefix, &mut |page| {
-        let mut names = Vec::with_capacity(page.len());
-        for (name, object) in page {
-            match object {
-                Ok(_) => names.push(name),
-                Err(error) => removed.damaged.push(error),
-            }
-        }
-        remove_these(store, bucket, &names, &mut removed)?;
+        let count = page.len();
+        let damaged = remove_listed(store, bucket, page)?;
+        removed.objects += (count - damaged.len()) as u64;
+        removed.damaged.extend(damaged);
         each(removed.objects);
         Ok(())
     })?;
     Ok(removed)
 }
 
-/// Removes these objects in one transaction; if one of them is damaged so that it cannot be, in smaller ones.
-fn remove_these(
+/// Removes the listed objects but those that are damaged so that they cannot be removed; returns the error of each of these.
+///
+/// # Errors
+/// Those of the store; some of the objects may be removed.
+pub fn remove_listed(
     store: &Store,
-    bucket: &str,
-    names: &[Name],
-    removed: &mut Removed,
-) -> store::Result<()> {
-    match store.remove_all(bucket, names) {
-        Ok(()) => removed.objects += names.len() as u64,
-        Err(error) if !error.is_damage() => return Err(error),
-        Err(error) if names.len() < 2 => removed.damaged.push(error),
-        Err(_) => {
-            let (first, rest) = names.split_at(names.len() / 2);
-            remove_these(store, bucket, first, removed)?;
-            remove_these(store, bucket, rest, removed)?;
+    collection: &str,
+    listed: Vec<Listed>,
+) -> store::Result<Vec<store::Error>> {
+    let (mut names, mut damaged) = (Vec::with_capacity(listed.len()), Vec::new());
+    for (name, object) in listed {
+        match object {
+            Ok(_) => names.push(name),
+            Err(error) => damaged.push(error),
         }
     }
-    Ok(())
+    damaged.extend(remove_around_damage(store, collection, &names)?);
+    Ok(damaged)
+}
+
+/// As [`remove_listed`], in one transaction; if one of the objects is damaged, in smaller ones.
+///
+/// # Errors
+/// Those of the store; some of the objects may be removed.
+pub fn remove_around_damage(
+    store: &Store,
+    collection: &str,
+    names: &[impl AsRef<[u8]>],
+) -> store::Result<Vec<store::Error>> {
+    match store.remove_all(collection, names) {
+        Ok(()) => Ok(Vec::new()),
+        Err(error) if !error.is_damage() => Err(error),
+        Err(error) if names.len() < 2 => Ok(vec![error]),
+        Err(_) => {
+            let (first, rest) = names.split_at(names.len() / 2);
+            let mut damaged = remove_around_damage(store, collection, first)?;
+            damaged.extend(remove_around_damage(store, collection, rest)?);
+            Ok(damaged)
+        }
+    }
 }
 
 /// Calls `each` with the objects whose names begin with `prefix`, at most `most` (2 or more) at a time. It may remove them.

@@ -1,6 +1,10 @@
 //! Uploads as they are kept, and which checksums go together.
 
 use super::*;
+use crate::test_bucket::{BUCKET, bucket_on, geometry, with_damaged_records};
+use device::{MemoryDrive, ZonedDevice};
+use runtime::Runtime;
+use std::sync::Arc;
 
 fn plan(
     algorithm: Option<&'static str>,
@@ -81,4 +85,21 @@ fn parts_sort_by_number_and_before_the_meta_object() {
     assert!(part_name("id", MAX_PARTS) < meta_name("id"));
     assert!(part_number(0).is_err() && part_number(10_001).is_err());
     assert_eq!(part_number(10_000).unwrap(), 10_000);
+}
+
+#[test]
+fn a_sweep_goes_on_behind_damaged_records() {
+    let drive: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry()).unwrap());
+    let (store, _) = bucket_on(drive.clone(), Runtime::system());
+    let uploads = uploads_of(BUCKET);
+    let mut transaction = Transaction::new();
+    for name in ["1/00001-damaged", "1/00002", "2/meta-damaged", "3/00001"] {
+        transaction.touch(&uploads, name);
+    }
+    store.commit(transaction).unwrap();
+    let store = with_damaged_records(store, &drive, "damaged");
+    sweep(&store).unwrap_err();
+    let left = store.list_damaged(&uploads, "", "", 9).unwrap();
+    let left: Vec<_> = left.iter().map(|(name, _)| name.to_string()).collect();
+    assert_eq!(left, ["1/00001-damaged", "2/meta-damaged"]);
 }
