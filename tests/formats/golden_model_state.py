@@ -1,14 +1,15 @@
-"""States of a disk and of a zoned flash drive with the text of their profiles, and what can be wrong with one.
+"""States of a disk, of a zoned flash drive and of a host-aware disk with the text of their profiles, and what can be wrong with one.
 A new version comes with every change of a model's types: these are then refused, and stay as that."""
 
 import struct
 
 from checksums import crc64_nvme
 
-FOLDER = "model-state-4"
+FOLDER = "model-state-5"
 RUNS = {
     "disk": ["st4000lm016", "--rw", "read", "--runtime", "1s"],
     "zoned-flash": ["zns-zn540", "--rw", "write", "--size", "4GiB", "--runtime", "1s"],
+    "host-aware": ["ha-smr-8tb", "--rw", "randwrite", "--bs", "1MiB", "--runtime", "1s"],
 }
 
 
@@ -22,8 +23,8 @@ def make(golden):
         golden.keep(name, state, about="after a second", exit_code=0, clock=clock(state), model_bytes=len(state) - 48)
     disk = (golden.scratch / "disk.state").read_bytes()
     refuse(golden, "magic", patched(disk, 3, b"X"), 8, "magic", "another magic")
-    for version in (3, 5):
-        says = [f"version {version}", "4"]
+    for version in (4, 6):
+        says = [f"version {version}", "5"]
         content = patched(disk, 8, struct.pack("<I", version))
         refuse(golden, f"version-{version}", content, 8, "version", "another version with a right checksum", says)
     about = "a reserved byte that is not zero: no reader looks at it"

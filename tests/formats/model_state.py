@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from checksums import crc64_nvme
 
 MAGIC = b"ZSMODEL\0"
-VERSION = 4
+VERSION = 5
 HEADER_BYTES = 48
 
 

@@ -22,11 +22,11 @@ def test_drives(zonestore, command, folder, version, known, code):
     assert drive.read_bytes() == content
 
 
-@pytest.mark.parametrize("version", [3, 5])
+@pytest.mark.parametrize("version", [4, 6])
 def test_states_of_models(zonestore, version):
-    zonestore.write("p.toml", golden.image("model-state-4", "disk-profile"))
-    content = golden.image("model-state-4", f"version-{version}")
+    zonestore.write("p.toml", golden.image("model-state-5", "disk-profile"))
+    content = golden.image("model-state-5", f"version-{version}")
     state = zonestore.write("d.state", content)
     run = ["model", "run", "./p.toml", "--runtime", "1s", "--state", state]
-    zonestore.try_(*run).answers(8, [f"version {version}", "version 4", "hint: nothing was written to it"])
+    zonestore.try_(*run).answers(8, [f"version {version}", "version 5", "hint: nothing was written to it"])
     assert state.read_bytes() == content

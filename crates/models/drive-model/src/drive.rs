@@ -45,7 +45,7 @@ pub struct DiskDrive {
     /// The interface is idle from this time on.
     link_free_at: Time,
     /// The writes that were served last, each with the time when it is whole on the medium.
-    serving: Vec<(Request, Time)>,
+    serving: Vec<(Tag, Request, Time)>,
     /// While a stream may be about to arrive, the drive begins nothing before this time.
     hold_until: Option<Time>,
     ended: Completions,
@@ -372,7 +372,8 @@ impl DiskDrive {
                 self.serving.clear();
                 for one in served {
                     if one.waiting.request.operation.is_write() {
-                        self.serving.push((one.waiting.request, one.at));
+                        let waiting = &one.waiting;
+                        self.serving.push((waiting.tag, waiting.request, one.at));
                     }
                     if one.waiting.acknowledged {
                         self.cached_blocks -= u64::from(one.waiting.request.blocks);
@@ -440,15 +441,31 @@ impl DiskDrive {
     pub(crate) fn unwritten(&self, now: Time) -> Vec<Lba> {
         let waiting = self.queue.iter().map(|waiting| waiting.request);
         let waiting = waiting.filter(|request| request.operation.is_write());
-        let under_way = self.serving.iter().filter(|(_, at)| *at > now);
-        let come = |(request, _): &(Request, Time)| {
-            let blocks = self.layer.reached(&self.disk, now);
-            request.lba.plus(blocks.min(request.blocks.into()))
+        let under_way = self.serving.iter().filter(|(_, _, at)| *at > now);
+        let come = |(_, request, _): &(Tag, Request, Time)| {
+            request.lba.plus(self.reached_of(request, now))
         };
         waiting
             .map(|request| request.lba)
             .chain(under_way.map(come))
             .collect()
+    }
+
+    /// Number of blocks of a write, acknowledged or not, that are on the medium at `now`, counted from its first; `None`
+    /// if all of them are.
+    pub(crate) fn reached(&self, tag: Tag, now: Time) -> Option<u64> {
+        if self.queue.has(tag) {
+            return Some(0);
+        }
+        let under_way = |(served, _, at): &&(Tag, Request, Time)| *served == tag && *at > now;
+        let (_, request, _) = self.serving.iter().find(under_way)?;
+        Some(self.reached_of(request, now))
+    }
+
+    /// Number of blocks of the write that is being served that are on the medium at `now`.
+    fn reached_of(&self, request: &Request, now: Time) -> u64 {
+        let blocks = self.layer.reached(&self.disk, now);
+        blocks.min(request.blocks.into())
     }
 
     /// Cuts the power at `now` and restores it: blocks that were not on the medium are lost. Returns the completions

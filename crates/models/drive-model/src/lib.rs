@@ -17,6 +17,7 @@ mod model;
 mod noise;
 mod numbers;
 mod paced;
+mod pending;
 pub mod profile;
 mod profile_error;
 mod profile_text;

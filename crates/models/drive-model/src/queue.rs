@@ -131,6 +131,11 @@ impl Queue {
         self.unanswered.iter().filter_map(place)
     }
 
+    /// Whether a request waits.
+    pub fn has(&self, tag: Tag) -> bool {
+        self.waiting.binary_search_by_key(&tag, |w| w.tag).is_ok()
+    }
+
     /// The request at a position.
     pub fn get(&self, index: usize) -> Option<&Waiting> {
         self.waiting.get(index)

@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 /// Version of the encoding, the only one that can be read. It changes with every change of a model's fields.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 
 /// Why bytes are not the state of a profile's drive.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]

@@ -6,6 +6,7 @@
 
 use crate::drive::DiskDrive;
 use crate::model::Model;
+use crate::pending::{PendingWrites, ZonePart};
 use crate::profile_error::{ProfileError, must};
 use crate::request::{BLOCK_BYTES, Completion, Failure, Request, RequestKind, Tag};
 use crate::saved;
@@ -89,6 +90,8 @@ impl DiskZones {
 pub struct ZonedDisk {
     drive: DiskDrive,
     zones: Zones,
+    /// Writes to zones that prefer sequential writes, until they are whole on the medium.
+    pending: PendingWrites,
 }
 
 impl ZonedDisk {
@@ -105,7 +108,11 @@ impl ZonedDisk {
                 conventional_zones,
             });
         }
-        Ok(Self { drive, zones })
+        Ok(Self {
+            drive,
+            zones,
+            pending: PendingWrites::default(),
+        })
     }
 
     /// The drive below the zones.
@@ -116,6 +123,18 @@ impl ZonedDisk {
     /// Switches the volatile write cache.
     pub fn set_volatile_cache(&mut self, on: bool) {
         self.drive.set_volatile_cache(on);
+    }
+
+    /// The parts of a write in zones that prefer sequential writes, each with the write pointer before it.
+    fn preferred_parts(&self, request: &Request) -> Vec<(ZonePart, u64)> {
+        let all = self.zones.blocks();
+        let exists = request.lba.0 < all && request.end().0 <= all;
+        if !request.operation.is_write() || !exists {
+            return Vec::new();
+        }
+        let parts = self.zones.preferred_parts(request.lba, request.blocks);
+        let with_pointer = |part: ZonePart| (part, self.zones.pointer(part.zone));
+        parts.into_iter().map(with_pointer).collect()
     }
 
     /// Applies a request to the zones; returns the part of it that the drive has to serve, if any.
@@ -131,11 +150,16 @@ impl ZonedDisk {
         }
         match operation {
             RequestKind::Read => {
-                let mut written = false;
+                let mut written = lba;
                 for (lba, blocks) in self.zones.pieces(lba, blocks) {
-                    written |= self.zones.check_read(lba, blocks)?.written > 0;
+                    match self.zones.check_read(lba, blocks)?.written / BLOCK_BYTES {
+                        0 => {}
+                        count => written = lba.plus(count),
+                    }
                 }
-                return Ok(written.then_some(*request));
+                // What lies after the last written block is zeros, whatever a power cut left there.
+                let blocks = (written.0 - lba.0) as u32;
+                return Ok((blocks > 0).then_some(Request::read(lba, blocks)));
             }
             RequestKind::Write | RequestKind::WriteThrough => {
                 for (lba, blocks) in self.zones.pieces(lba, blocks) {
@@ -152,8 +176,15 @@ impl ZonedDisk {
         }
         let zone = self.zones.beginning_at(lba)?;
         match operation {
-            RequestKind::ResetZone => drop(self.zones.reset(zone)?),
-            RequestKind::FinishZone => drop(self.zones.finish(zone)?),
+            RequestKind::ResetZone => {
+                self.zones.reset(zone)?;
+                self.pending.reset(zone);
+            }
+            RequestKind::FinishZone => {
+                if self.zones.finish(zone)? {
+                    self.pending.finish(zone, self.zones.pointer(zone));
+                }
+            }
             _ => self
                 .zones
                 .set_open(zone, operation == RequestKind::OpenZone)?,
@@ -183,8 +214,16 @@ impl Model for ZonedDisk {
     }
 
     fn enqueue(&mut self, request: Request, now: Time) -> Tag {
+        let parts = self.preferred_parts(&request);
         match self.allow(&request) {
-            Ok(Some(allowed)) => self.drive.enqueue(allowed, now),
+            Ok(Some(allowed)) => {
+                let tag = self.drive.enqueue(allowed, now);
+                for (part, pointer) in parts {
+                    self.pending.write(tag, part, pointer);
+                }
+                self.pending.settle(|tag| self.drive.reached(tag, now));
+                tag
+            }
             Ok(None) => self.drive.answer(request, now, Ok(())),
             Err(failure) => self.drive.answer(request, now, Err(failure)),
         }
@@ -214,11 +253,16 @@ impl Model for ZonedDisk {
         self.drive.idle_until(now);
     }
 
-    /// The write pointer goes back to the first write that was in the volatile cache or waiting, or to the block that
-    /// the head had reached in the write that was being served.
+    /// In a zone that requires sequential writes, the write pointer goes back to the first write that was in the volatile
+    /// cache or waiting, or to the block that the head had reached in the write that was being served. In a zone that
+    /// prefers them, it goes back to the end of the highest block that is on the medium.
     fn power_cut(&mut self, now: Time) -> Vec<Completion> {
         self.drive.idle_until(now);
         self.zones.power_cycle();
+        let drive = &self.drive;
+        for (zone, pointer) in self.pending.power_cut(|tag| drive.reached(tag, now)) {
+            self.zones.set_back(zone, pointer);
+        }
         for lba in self.drive.unwritten(now) {
             self.zones.cut_back(lba);
         }

@@ -1,5 +1,6 @@
 //! The zones of a model: the rule book of emulated drives (`device::rules`), for requests of models.
 
+use crate::pending::ZonePart;
 use crate::request::{BLOCK_BYTES, Failure, Lba, Refusal};
 use device::rules::{ReadSpan, RestedZone, ZoneTable};
 use serde::{Deserialize, Serialize};
@@ -155,25 +156,55 @@ impl Zones {
         self.table.power_cycle();
     }
 
-    /// Moves the write pointer of a zone back to `lba`: what was written from there on is lost.
+    /// The write pointer of a zone, in blocks from its start.
+    pub(crate) fn pointer(&self, zone: ZoneId) -> u64 {
+        self.table.rested(zone).write_pointer / BLOCK_BYTES
+    }
+
+    /// The parts of a write in zones that prefer sequential writes. The blocks have to exist.
+    pub(crate) fn preferred_parts(&self, lba: Lba, blocks: u32) -> Vec<ZonePart> {
+        let geometry = self.table.geometry();
+        if geometry.sequential_kind != ZoneKind::SequentialWritePreferred {
+            return Vec::new();
+        }
+        let part = |(first, blocks): (Lba, u32)| ZonePart {
+            zone: self.zone_of(first),
+            first: first.0 % self.zone_blocks(),
+            blocks: blocks.into(),
+            skipped: first.0 - lba.0,
+        };
+        let parts = self.pieces(lba, blocks).into_iter().map(part);
+        let preferred = |part: &ZonePart| geometry.kind(part.zone) != ZoneKind::Conventional;
+        parts.filter(preferred).collect()
+    }
+
+    /// Notes the loss of a write: in a zone that requires sequential writes, everything from `lba` on is lost with it.
     pub(crate) fn cut_back(&mut self, lba: Lba) {
         let zone = self.zone_of(lba);
-        let write_pointer = bytes(lba).0 - self.table.geometry().start(zone).0;
-        let sequential = self.table.geometry().kind(zone) != ZoneKind::Conventional;
-        if sequential && write_pointer < self.table.rested(zone).write_pointer {
-            let condition = if write_pointer == 0 {
-                ZoneCondition::Empty
-            } else {
-                ZoneCondition::Closed
-            };
-            let fits = self.table.restore(
-                zone,
-                RestedZone {
-                    condition,
-                    write_pointer,
-                },
-            );
-            debug_assert!(fits, "zone {zone} to {write_pointer}");
+        if self.table.geometry().kind(zone) == ZoneKind::SequentialWriteRequired {
+            self.set_back(zone, lba.0 % self.zone_blocks());
         }
+    }
+
+    /// Moves the write pointer of a zone back to a block, counted from its start; does nothing if it is not after that
+    /// block.
+    pub(crate) fn set_back(&mut self, zone: ZoneId, block: u64) {
+        let write_pointer = block * BLOCK_BYTES;
+        if write_pointer >= self.table.rested(zone).write_pointer {
+            return;
+        }
+        let condition = if write_pointer == 0 {
+            ZoneCondition::Empty
+        } else {
+            ZoneCondition::Closed
+        };
+        let fits = self.table.restore(
+            zone,
+            RestedZone {
+                condition,
+                write_pointer,
+            },
+        );
+        debug_assert!(fits, "zone {zone} to {write_pointer}");
     }
 }

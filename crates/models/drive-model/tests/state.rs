@@ -286,7 +286,9 @@ fn a_change_of_what_a_model_consists_of_is_noticed() {
     noisy.noise = Some(NoiseShape::default());
     seen("disk", noisy.drive(1).unwrap(), &mut all);
     seen("disk", disk("caveat-scriptor").drive(1).unwrap(), &mut all);
-    seen("zoned", disk("hm-smr-14tb").zoned(1).unwrap(), &mut all);
+    for name in ["hm-smr-14tb", "ha-smr-8tb"] {
+        seen("zoned", disk(name).zoned(1).unwrap(), &mut all);
+    }
     let zns = FlashProfile::named("zns-zn540").unwrap();
     seen("flash", zns.drive().unwrap(), &mut all);
     let mut flash = FlashProfile::named("ssd-15gb").unwrap();
@@ -305,7 +307,7 @@ fn a_change_of_what_a_model_consists_of_is_noticed() {
     );
     assert_eq!(
         (VERSION, found),
-        (4, 1_959_642_418_065_837_939),
+        (5, 12_144_726_972_361_274_473),
         "models consist of something else: give the state another version, and put this here.\n{}",
         text.join("\n")
     );

@@ -72,6 +72,8 @@ pub struct Seagate {
     log: Log,
     volatile_cache: bool,
     stream: Option<Stream>,
+    /// The last write of the stream, by band.
+    streamed: Vec<Streamed>,
     damage: Damage,
     last_request: Time,
     cleaning: Cleaning,
@@ -83,10 +85,30 @@ struct Stream {
     /// First block of the stream in its present band, and the next block.
     first: u64,
     next: u64,
-    /// The last write of the stream: its first block, and the times of its begin and end.
-    last_from: u64,
+}
+
+/// The blocks of a write of a stream that lie in one band.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Streamed {
+    /// First block of the stream in the band.
+    first: u64,
+    /// First block of the write in the band.
+    from: u64,
+    blocks: u64,
     began: Time,
     ended: Time,
+}
+
+impl Streamed {
+    /// Number of its blocks that are on the medium at `now`.
+    fn reached(&self, now: Time) -> u64 {
+        let whole = self.ended.since(self.began).nanos();
+        let part = now.since(self.began).nanos().min(whole);
+        if whole == 0 {
+            return self.blocks;
+        }
+        (u128::from(self.blocks) * u128::from(part) / u128::from(whole)) as u64
+    }
 }
 
 /// A single write of at least this many blocks may be the start of a stream.
@@ -106,6 +128,7 @@ impl Seagate {
             log: Log::new(shape.cache_half_tracks, half_track as u32),
             volatile_cache: false,
             stream: None,
+            streamed: Vec::new(),
             damage: Damage::default(),
             last_request: Time::START,
             cleaning: Cleaning::default(),
@@ -346,17 +369,23 @@ impl Seagate {
     fn stream_on(&mut self, disk: &mut Disk, now: Time, lba: u64, blocks: u64) -> Time {
         let mut at = now;
         let mut done = 0;
+        self.streamed.clear();
         while done < blocks {
             let next = lba + done;
             let band = self.bands.band(next);
             let here = (blocks - done).min(band.first + band.blocks - next);
             let began = at;
             at = disk.write(at, self.bands.native(next), here);
-            let first = self.stream.filter(|s| s.next == next && next != band.first);
+            let goes_on = self.stream.filter(|s| s.next == next && next != band.first);
+            let first = goes_on.map_or(next, |s| s.first);
             self.stream = Some(Stream {
-                first: first.map_or(next, |s| s.first),
+                first,
                 next: next + here,
-                last_from: next,
+            });
+            self.streamed.push(Streamed {
+                first,
+                from: next,
+                blocks: here,
                 began,
                 ended: at,
             });
@@ -473,30 +502,34 @@ impl Layer for Seagate {
     }
 
     fn power_cut(&mut self, disk: &Disk, now: Time) {
-        let Some(stream) = self.stream.take() else {
+        let streamed = std::mem::take(&mut self.streamed);
+        if self.stream.take().is_none() {
+            return;
+        }
+        let under_way = streamed.iter().find(|part| part.ended > now);
+        let Some(last) = under_way.or(streamed.last()) else {
             return;
         };
-        // How far the last write had come at the power cut.
-        let whole = stream.ended.since(stream.began).nanos();
-        let part = now.since(stream.began).nanos().min(whole);
-        let blocks = stream.next - stream.last_from;
-        let came = if whole == 0 {
-            blocks
-        } else {
-            (u128::from(blocks) * u128::from(part) / u128::from(whole)) as u64
-        };
-        let position = stream.last_from + came;
-        let band = self.bands.band(stream.next - 1);
+        let position = last.from + last.reached(now);
+        let band = self.bands.band(last.from);
         let native = self.bands.native(position);
         let track = disk.mechanics().geometry().place(native).track;
         let torn = damage::torn(
-            stream.first..position,
+            last.first..position,
             self.bands.logical(track.first),
             u64::from(track.blocks),
             band.first + band.blocks,
         );
         for range in torn {
             self.damage.add(range);
+        }
+    }
+
+    /// Blocks of a journal entry count when it is whole: only then does the map name it.
+    fn reached(&self, _disk: &Disk, now: Time) -> u64 {
+        match self.stream {
+            Some(_) => self.streamed.iter().map(|part| part.reached(now)).sum(),
+            None => 0,
         }
     }
 

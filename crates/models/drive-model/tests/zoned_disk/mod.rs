@@ -3,6 +3,7 @@
 mod host_aware;
 mod host_managed;
 mod power_cuts;
+mod preferred_power_cuts;
 
 use drive_model::{Failure, Lba, Model, Profile, Refusal, Request, RequestKind, Time, ZonedDisk};
 use zone::{ZoneCondition, ZoneId};
