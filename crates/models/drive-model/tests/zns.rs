@@ -131,6 +131,22 @@ fn the_write_buffer_is_given_back() {
     assert!((mebibytes / 1146.0 - 1.0).abs() < 0.05, "{mebibytes}");
 }
 
+/// A finish pads what was in the write buffer to a program unit: from then on, it is read from the flash.
+#[test]
+fn what_a_finished_zone_had_in_the_buffer_is_on_flash() {
+    let mut drive = drive();
+    let senses = |drive: &mut FlashDrive, now| {
+        let before = drive.array().counts().senses;
+        let done = drive.submit(Request::read(start(1), 1), now);
+        assert_eq!(done.result, Ok(()));
+        drive.array().counts().senses - before
+    };
+    let now = drive.submit(Request::write(start(1), 1), Time::START).at;
+    assert_eq!(senses(&mut drive, now), 0);
+    let (_, now) = on_zone(&mut drive, RequestKind::FinishZone, 1, now);
+    assert_eq!(senses(&mut drive, now), 1);
+}
+
 #[test]
 fn a_power_cut_takes_nothing_that_was_answered() {
     let mut drive = drive();

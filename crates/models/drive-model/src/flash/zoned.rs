@@ -10,7 +10,7 @@ use crate::request::{BLOCK_BYTES, Failure, Lba};
 use crate::time::{Span, Time};
 use crate::zones::{Emptied, Zones};
 use serde::{Deserialize, Serialize};
-use zone::{Geometry, GeometryError, ZoneId, ZoneKind};
+use zone::{Geometry, GeometryError, ZoneCondition, ZoneId, ZoneKind};
 
 /// Zones of a flash drive, as in a profile. The capacity of a zone is that of a superblock.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -95,7 +95,14 @@ impl Zoned {
         let zone = span.at.zone;
         let first = (span.at.offset / BLOCK_BYTES) as u32;
         let written = self.written[zone.index()];
-        let programmed = written - written % array.unit_blocks();
+        let unit = array.unit_blocks();
+        let is_full = self.zones.table().rested(zone).condition == ZoneCondition::Full;
+        let programmed = match written % unit {
+            0 => written,
+            // A finish pads the last unit and programs it.
+            buffered if is_full => written - buffered + unit,
+            buffered => written - buffered,
+        };
         let on_flash = programmed.saturating_sub(first).min(blocks);
         if on_flash == 0 {
             return Ok(now);
