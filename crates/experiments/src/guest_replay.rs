@@ -2,30 +2,63 @@
 
 use crate::experiment::{Run, Stopped};
 use crate::guest_trace::Traced;
-use drive_model::{DiskDrive, Request, RequestKind, Span, Tag, Time};
+use drive_model::{DiskDrive, Model, Request, RequestKind, Span, Tag, Time, ZonedDisk};
 
 /// The most writes and reads ahead under way: SATA's queue depth.
 const DEPTH: usize = 31;
 /// The longest time that the drive may clean after a stage.
 const MOST_CLEANING_HOURS: f64 = 24.0;
 
+/// The drive of a player.
+enum Disk {
+    Plain(Box<DiskDrive>),
+    Zoned(Box<ZonedDisk>),
+}
+
+impl Disk {
+    fn model(&mut self) -> &mut dyn Model {
+        match self {
+            Self::Plain(disk) => &mut **disk,
+            Self::Zoned(disk) => &mut **disk,
+        }
+    }
+
+    fn is_dirty(&self) -> bool {
+        match self {
+            Self::Plain(disk) => disk.is_dirty(),
+            Self::Zoned(disk) => disk.drive().is_dirty(),
+        }
+    }
+
+    const fn has_zones(&self) -> bool {
+        matches!(self, Self::Zoned(_))
+    }
+}
+
 /// A drive with its default settings and its caches on, whose clock goes on from one stage to the next.
 pub struct Player {
-    drive: DiskDrive,
-    has_zones: bool,
+    drive: Disk,
     now: Time,
     under_way: usize,
 }
 
 impl Player {
-    /// A player for a drive, at the beginning of which the guest's partition is.
-    pub fn new(mut drive: DiskDrive) -> Self {
-        drive.set_volatile_cache(true);
-        drive.set_look_ahead(true);
-        let has_zones = drive_model::Model::zones(&drive).is_some();
+    /// A player for a drive without zones, at the beginning of which the guest's partition is.
+    pub fn new(drive: DiskDrive) -> Self {
+        Self::on(Disk::Plain(Box::new(drive)))
+    }
+
+    /// A player for a drive with zones, which the requests are for.
+    pub fn with_zones(drive: ZonedDisk) -> Self {
+        Self::on(Disk::Zoned(Box::new(drive)))
+    }
+
+    fn on(mut drive: Disk) -> Self {
+        let model = drive.model();
+        model.set_volatile_cache(true);
+        model.set_look_ahead(true);
         Self {
             drive,
-            has_zones,
             now: Time::START,
             under_way: 0,
         }
@@ -48,12 +81,12 @@ impl Player {
             match traced.request.operation {
                 RequestKind::Flush => self.alone(traced.request)?,
                 RequestKind::ResetZone | RequestKind::FinishZone => {
-                    if self.has_zones {
+                    if self.drive.has_zones() {
                         self.alone(traced.request)?;
                     }
                 }
                 kind if kind == RequestKind::Read && !traced.ahead
-                    || kind == RequestKind::Write && self.has_zones =>
+                    || kind == RequestKind::Write && self.drive.has_zones() =>
                 {
                     let tag = self.send(traced.request);
                     while self.take()?.is_some_and(|done| done != tag) {}
@@ -70,14 +103,14 @@ impl Player {
 
     /// Lets the drive clean without requests. Returns the seconds that it cleaned.
     pub fn clean(&mut self) -> f64 {
-        let before = self.drive.statistics().cleaning.nanos;
+        let before = self.drive.model().statistics().cleaning.nanos;
         let mut hours = 0.0;
         while self.drive.is_dirty() && hours < MOST_CLEANING_HOURS {
             self.now += Span::from_millis(600_000.0);
             hours += 1.0 / 6.0;
-            self.drive.idle_until(self.now);
+            self.drive.model().idle_until(self.now);
         }
-        (self.drive.statistics().cleaning.nanos - before) as f64 / 1e9
+        (self.drive.model().statistics().cleaning.nanos - before) as f64 / 1e9
     }
 
     fn alone(&mut self, request: Request) -> Result<(), Stopped> {
@@ -88,7 +121,7 @@ impl Player {
 
     fn send(&mut self, request: Request) -> Tag {
         self.under_way += 1;
-        self.drive.enqueue(request, self.now)
+        self.drive.model().enqueue(request, self.now)
     }
 
     fn wait_until_under_way(&mut self, most: usize) -> Result<(), Stopped> {
@@ -98,7 +131,7 @@ impl Player {
 
     /// Waits for the next completion; `None` if nothing is under way.
     fn take(&mut self) -> Result<Option<Tag>, Stopped> {
-        let Some(done) = self.drive.next_completion() else {
+        let Some(done) = self.drive.model().next_completion() else {
             self.under_way = 0;
             return Ok(None);
         };
@@ -108,5 +141,52 @@ impl Player {
             Ok(()) => Ok(Some(done.tag)),
             Err(reason) => Err(Stopped::refused(&Request::read(done.lba, 0), &reason)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::experiment::Scale;
+    use drive_model::{Lba, Profile};
+
+    /// A drive with zones is asked for resets and has one write at a time; for one without, resets are left out.
+    #[test]
+    fn zones_are_reset_and_written_in_order() {
+        let run = Run {
+            seed: 1,
+            scale: Scale::SMALL,
+            figures: false,
+            interrupted: Default::default(),
+            progress: &mut |_| (),
+        };
+        let profile = Profile::named("hm-smr-14tb").unwrap();
+        let zone = Lba(1_000 << 16);
+        let asked = [
+            Request::write(zone, 4),
+            Request::on_zone(RequestKind::ResetZone, zone),
+            Request::write(zone, 4),
+        ];
+        let traced = asked.map(|request| Traced {
+            request,
+            content: None,
+            ahead: false,
+        });
+        let mut zoned = Player::with_zones(profile.zoned(1).unwrap());
+        zoned.play(&run, &traced).unwrap();
+        let report = zoned.drive.model().zones().unwrap();
+        assert_eq!(
+            report.report(zone::ZoneId(1_000), 1)[0].write_pointer,
+            4 * 4096
+        );
+        // Without the reset, the second write is at another place than the write pointer.
+        let refused = zoned.play(&run, &[traced[0], traced[2]]);
+        assert!(
+            matches!(refused, Err(Stopped::Refused { .. })),
+            "{refused:?}"
+        );
+        let mut plain = Player::new(profile.drive(1).unwrap());
+        plain.play(&run, &traced).unwrap();
     }
 }

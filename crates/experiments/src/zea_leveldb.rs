@@ -133,7 +133,10 @@ fn measured(
     let mut rates: [Vec<f64>; 3] = Default::default();
     for value in SIZES {
         for synced in [false, true] {
-            let mut player = Player::new(drive.drive(run.seed)?);
+            let mut player = match drive.zones {
+                Some(_) => Player::with_zones(drive.zoned(run.seed)?),
+                None => Player::new(drive.drive(run.seed)?),
+            };
             for (kind, (_, of_synced, reads)) in KINDS.iter().enumerate() {
                 if *of_synced == synced {
                     let stage = trace.stage(Load { value, synced }, *reads)?;
