@@ -58,7 +58,7 @@ pub fn amplification(bench: &Bench<'_>) -> Result<Vec<Figure>> {
         format!("--hard_pending_compaction_bytes_limit={}", 2 * level),
     ];
     let done = AtomicBool::new(false);
-    let (ran, mut seen) = thread::scope(|threads| {
+    let (ran, seen) = thread::scope(|threads| {
         let looking = thread::spawn_scoped(threads, || {
             let mut seen = Vec::new();
             let mut source = Source::<Nobody>::alone(&place.drive, Runtime::system());
@@ -78,19 +78,13 @@ pub fn amplification(bench: &Bench<'_>) -> Result<Vec<Figure>> {
     let (_, statistics) = ran?;
     let at_rest = of(&Source::<Nobody>::alone(&place.drive, Runtime::system()).look()?);
     let fullest = seen.iter().chain(&at_rest).map(|s| s.live_bytes).max();
-    // The second overwrite: the last third of the observations.
-    let late: Vec<f64> = seen
-        .split_off(seen.len() - seen.len() / 3)
-        .iter()
-        .map(|seen| seen.amplification)
-        .collect();
     let (asked, written) = (
         statistics.number("bytes_asked"),
         statistics.number("bytes_written"),
     );
     let moved = statistics.number("moved_bytes_written");
     let of_asked = |bytes: u64| bytes as f64 / asked.max(1) as f64;
-    Ok(vec![
+    let mut figures = vec![
         Figure::one(
             "how full the drive was at the most",
             fullest.unwrap_or(0) as f64 / capacity as f64,
@@ -102,18 +96,24 @@ pub fn amplification(bench: &Bench<'_>) -> Result<Vec<Figure>> {
             Some("≤ 1.02"),
         ),
         Figure::one("  of these, moved to make space", of_asked(moved), None),
-        Figure::median(
-            "bytes taken for each live byte, second overwrite",
-            "",
-            late,
-            Some("≤ 1.05"),
-        ),
-        Figure::one(
-            "  after it",
-            at_rest.map_or(0.0, |seen| seen.amplification),
-            None,
-        ),
-    ])
+    ];
+    let late = late(&seen);
+    // A fill between two observations has none.
+    if !late.is_empty() {
+        let name = "bytes taken for each live byte, second overwrite";
+        figures.push(Figure::median(name, "", late, Some("≤ 1.05")));
+    }
+    if let Some(seen) = at_rest {
+        figures.push(Figure::one("  after it", seen.amplification, None));
+    }
+    Ok(figures)
+}
+
+/// Space taken for each live byte in the second overwrite: in the last third of the observations, of which there is one
+/// at least if any was made.
+fn late(seen: &[Seen]) -> Vec<f64> {
+    let late = &seen[seen.len() - seen.len().div_ceil(3)..];
+    late.iter().map(|seen| seen.amplification).collect()
 }
 
 /// The sizes in a snapshot; `None` while nothing is live.
@@ -146,4 +146,21 @@ pub fn flushes(bench: &Bench<'_>) -> Result<Vec<Figure>> {
         statistics.number("flushes") as f64 / puts as f64,
         Some("1"),
     )])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_third_of_few_observations_is_one() {
+        let seen = |amplification| Seen {
+            live_bytes: 1,
+            amplification,
+        };
+        let all: Vec<Seen> = (1..8).map(|n| seen(f64::from(n))).collect();
+        assert_eq!(late(&all), [5.0, 6.0, 7.0]);
+        assert_eq!(late(&all[..2]), [2.0]);
+        assert_eq!(late(&[]), [0.0; 0]);
+    }
 }
