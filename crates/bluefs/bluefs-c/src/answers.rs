@@ -1,8 +1,8 @@
 //! Results of calls through the ABI: a code, and a message that is kept for the calling thread.
 
 use crate::failure::{Answer, Failure, IO};
-use crate::forks;
 use crate::pointers::text;
+use crate::forks;
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,12 +37,14 @@ pub(crate) fn call(run: impl FnOnce() -> Answer) -> c_int {
     }
 }
 
-/// Runs a call that returns a number; 0 if it panics, or in a process that is cut off by a fork.
-pub(crate) fn number(run: impl FnOnce() -> u64) -> u64 {
-    if forks::is_cut_off() {
-        return 0;
-    }
-    catch_unwind(AssertUnwindSafe(run)).unwrap_or(0)
+/// Runs a call that returns a number; 0 if it fails or panics, or in a process that is cut off by a fork.
+pub(crate) fn number(run: impl FnOnce() -> Answer<u64>) -> u64 {
+    let mut found = 0;
+    call(|| {
+        found = run()?;
+        Ok(())
+    });
+    found
 }
 
 /// See the header. # Safety: none needed.

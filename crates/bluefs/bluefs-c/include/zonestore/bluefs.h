@@ -6,7 +6,8 @@
  * writers fail, and the drive stays open: free them before the drive is opened again.
  * Handles may be shared by threads. A sync makes durable what was appended before it was called; on BlueFS, it
  * does not keep others from appending to the same zs_writer. In a process that was forked while a drive was
- * mounted, everything fails: the drive is its parent's.
+ * mounted, everything fails: the drive is its parent's. A null pointer where something is wanted is ZS_INVALID, and 0
+ * from a function that answers a number; what frees takes null.
  */
 #ifndef ZONESTORE_BLUEFS_H
 #define ZONESTORE_BLUEFS_H
