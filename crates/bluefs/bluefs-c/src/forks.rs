@@ -36,7 +36,7 @@ extern "C" fn in_the_child() {
 }
 
 /// This process's descriptors that hold a lock of a file, by proc(5).
-fn locks_of(path: &Path) -> impl Iterator<Item = RawFd> {
+fn locks_of(path: &Path) -> impl Iterator<Item = RawFd> + use<> {
     let file = |path: &Path| {
         fs::metadata(path)
             .map(|found| (found.dev(), found.ino()))
@@ -71,7 +71,8 @@ impl Locks {
                 kept.is_ok()
             })
         };
-        Self(locks_of(drive).filter_map(keep).collect())
+        let locked = device::locked_files(drive).flat_map(|file| locks_of(&file));
+        Self(locked.filter_map(keep).collect())
     }
 }
 
@@ -105,4 +106,33 @@ impl Drop for Mounted {
 /// Whether this process was forked from one that had a drive mounted.
 pub(crate) fn is_cut_off() -> bool {
     CUT_OFF.load(Ordering::Relaxed)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+    use std::fs::File;
+
+    /// An NVMe namespace has two nodes, and its drive locks both.
+    #[test]
+    fn all_locks_of_a_drive_are_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let files = ["ng0n1", "nvme0n1", "nvme0n2"].map(|name| {
+            let file = File::create(folder.path().join(name)).unwrap();
+            file.lock().unwrap();
+            file
+        });
+        let locks = Locks::of(&folder.path().join("ng0n1"));
+        let mut held: Vec<RawFd> = locks
+            .0
+            .iter()
+            .map(|fd| fd.load(Ordering::Relaxed))
+            .collect();
+        held.sort_unstable();
+        let mut expected = [0, 1].map(|n| std::os::fd::AsRawFd::as_raw_fd(&files[n]));
+        expected.sort_unstable();
+        assert_eq!(held, expected);
+    }
 }

@@ -6,7 +6,7 @@ use crate::{
 };
 use std::io;
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use thiserror::Error;
 use zone::{ByteOffset, Geometry, ZoneDescriptor, ZoneId, ZoneResult};
 
@@ -137,6 +137,13 @@ impl Drive {
 /// Whether [`Drive::open`] would open `path` as a device of the host.
 pub fn is_host_device(path: &Path) -> bool {
     !matches!(kind(path), Kind::Other)
+}
+
+/// The files that [`Drive::open`] locks for a canonical path, as far as they exist: the path itself, and the block device of
+/// an NVMe namespace.
+pub fn locked_files(path: &Path) -> impl Iterator<Item = PathBuf> + use<> {
+    let sibling = nvme::block_sibling(path);
+    std::iter::once(path.to_owned()).chain(sibling)
 }
 
 enum Kind {

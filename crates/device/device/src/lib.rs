@@ -20,7 +20,7 @@ mod sparse;
 pub mod wrap;
 mod zoned_device;
 
-pub use drive::{Drive, DriveError, is_host_device};
+pub use drive::{Drive, DriveError, is_host_device, locked_files};
 pub use file::{FileDrive, FileDriveError};
 pub use keeps::Keeps;
 pub use linux::{HostDriveError, LinuxDrive};

@@ -404,7 +404,7 @@ pub(crate) fn is_namespace(path: &Path) -> bool {
 }
 
 /// The path of a namespace's block device: `/dev/nvme0n1` for `/dev/ng0n1`.
-fn block_sibling(path: &Path) -> Option<PathBuf> {
+pub(crate) fn block_sibling(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?.strip_prefix("ng")?;
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let (controller, namespace) = name.split_once('n')?;
