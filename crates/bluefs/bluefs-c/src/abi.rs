@@ -135,7 +135,7 @@ entry! {
     }
     /// Mounts the drive that the environment names.
     fn zs_fs_open_named(out: *mut *mut Fs) -> c_int { open(out, mounts::open_named) }
-    /// Ends all mounts by path; later calls of their users fail.
+    /// Ends all mounts by path; later calls of this thread fail, and those of others do not come back.
     fn zs_fs_unmount_all() -> () {
         number(|| { mounts::stop_all(); Ok(0) });
     }

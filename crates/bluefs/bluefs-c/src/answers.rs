@@ -2,7 +2,7 @@
 
 use crate::failure::{Answer, Failure, IO};
 use crate::pointers::text;
-use crate::forks;
+use crate::{ending, forks};
 use std::cell::RefCell;
 use std::ffi::{CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,7 +24,11 @@ pub(crate) fn call(run: impl FnOnce() -> Answer) -> c_int {
         remember(forks::REFUSED.to_owned());
         return IO;
     }
-    match catch_unwind(AssertUnwindSafe(run)) {
+    ending::hold_others();
+    let done = catch_unwind(AssertUnwindSafe(run));
+    // The end may have begun meanwhile.
+    ending::hold_others();
+    match done {
         Ok(Ok(())) => OK,
         Ok(Err(Failure { code, words })) => {
             remember(words);

@@ -7,6 +7,7 @@
 
 mod abi;
 mod answers;
+mod ending;
 mod failure;
 mod file_system;
 mod forks;

@@ -1,6 +1,7 @@
 //! The drives that this process has mounted by path. Each has one mount, which all users share; it ends with the last
 //! handle of the file system or at exit. The drive stays open as long as readers and writers are left.
 
+use crate::ending;
 use crate::failure::Failure;
 use crate::file_system::FileSystem;
 use crate::forks::{Locks, Mounted, is_cut_off};
@@ -214,11 +215,12 @@ fn mount_zeafs(path: &Path) -> Result<Arc<dyn FileSystem>, String> {
     Ok(Arc::new(Directories::new(fs)))
 }
 
-/// Stops every mount, whoever uses it.
+/// Stops every mount, whoever uses it, at the end of the process.
 pub(crate) fn stop_all() {
     if is_cut_off() {
         return;
     }
+    ending::begin();
     // Whoever drops the last copy of a mount takes the lock.
     let mounts: Vec<_> = MOUNTS.lock().values().filter_map(Weak::upgrade).collect();
     for mount in mounts {

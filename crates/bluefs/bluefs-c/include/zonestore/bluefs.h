@@ -58,7 +58,7 @@ zs_code zs_fs_open(const char* path, size_t path_length, zs_fs** fs);
 /* The same for the drive in the environment: ZONESTORE_URI=zonestore:///path/of/drive, or zeafs:///path/of/drive. */
 zs_code zs_fs_open_named(zs_fs** fs);
 /* Makes everything durable and ends every mount by path, whoever uses it: for the end of the process. Handles
- * stay valid, their calls fail. */
+ * stay valid; from then on, calls of this thread fail, and calls of other threads do not come back. */
 void zs_fs_unmount_all(void);
 void zs_fs_free(zs_fs* fs);
 uint64_t zs_fs_free_bytes(const zs_fs* fs);

@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "leveldb/cache.h"
@@ -445,6 +446,22 @@ int Leak(const std::string& path) {
   return 0;
 }
 
+// The threads put until the process is gone, and none sees an error.
+int Busy(const std::string& path) {
+  static std::atomic<int> puts{0};
+  DB* db = Open(Small(), path);
+  for (size_t thread = 0; thread < 3; thread++) {
+    std::thread([db, thread] {
+      for (size_t n = thread;; n += 3) {
+        if (!db->Put(WriteOptions(), Key(n), Value(n)).ok()) std::abort();
+        puts++;
+      }
+    }).detach();
+  }
+  while (puts < 3000) std::this_thread::yield();
+  return 0;
+}
+
 // Puts until the drive has no more, and goes on living.
 int Full(const std::string& path) {
   std::unique_ptr<DB> db(Open(Small(), path));
@@ -496,7 +513,7 @@ int main(int count, char** arguments) {
       {"work", Work},     {"verify", Verify}, {"repair", Repair},
       {"destroy", Destroy}, {"environment", Environment}, {"drive", OnADrive}, {"hole", Hole},
       {"torn", Torn},
-      {"prefix", Prefix}, {"leak", Leak},     {"full", Full},
+      {"prefix", Prefix}, {"leak", Leak},     {"busy", Busy},     {"full", Full},
       {"drain", Drain}};
   const auto found = steps.find(step);
   CHECK(found != steps.end());

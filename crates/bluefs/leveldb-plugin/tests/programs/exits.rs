@@ -10,6 +10,17 @@ fn a_program_that_closes_nothing_loses_nothing() {
     }
 }
 
+/// What its other threads would do with an error at the end is no more of use to anybody.
+#[test]
+fn a_program_whose_threads_go_on_to_its_end_ends_as_it_does_on_the_host() {
+    for drive in both(256 << 20) {
+        for _ in 0..3 {
+            drive.ok(&["busy"]);
+            drive.is_whole();
+        }
+    }
+}
+
 /// A child that goes on has a copy of all that its parent had open.
 #[test]
 fn a_forked_child_does_not_keep_the_drive_from_others() {
