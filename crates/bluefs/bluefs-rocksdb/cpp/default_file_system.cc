@@ -48,6 +48,13 @@ bool IsOfDatabase(Path name) {
          EndsWith(name, ".dbtmp");
 }
 
+// Whether both lie on the drive, or both on the host.
+bool AreOfOne(Path first, Path second) { return IsHosts(first) == IsHosts(second); }
+
+constexpr char kOtherFileSystem[] = "one of the two names is on the drive, the other one on the host";
+
+Result OtherFileSystem(Path from, Path to) { return Result::IOError(from + " to " + to, kOtherFileSystem); }
+
 class DefaultFileSystem final : public FileSystem {
  public:
   explicit DefaultFileSystem(std::shared_ptr<FileSystem> host) : host_(std::move(host)) {}
@@ -76,6 +83,7 @@ class DefaultFileSystem final : public FileSystem {
   }
   Result ReuseWritableFile(Path path, Path old, const FileOptions& options,
                            std::unique_ptr<FSWritableFile>* file, IODebugContext* dbg) override {
+    if (!AreOfOne(path, old)) return OtherFileSystem(old, path);
     return On(path, [&](auto& fs) { return fs.ReuseWritableFile(path, old, options, file, dbg); });
   }
   Result NewDirectory(Path path, const IOOptions& options, std::unique_ptr<FSDirectory>* directory,
@@ -117,9 +125,12 @@ class DefaultFileSystem final : public FileSystem {
     return On(path, [&](auto& fs) { return fs.GetFileModificationTime(path, options, time, dbg); });
   }
   Result RenameFile(Path from, Path to, const IOOptions& options, IODebugContext* dbg) override {
+    if (!AreOfOne(from, to)) return OtherFileSystem(from, to);
     return On(from, [&](auto& fs) { return fs.RenameFile(from, to, options, dbg); });
   }
   Result LinkFile(Path from, Path to, const IOOptions& options, IODebugContext* dbg) override {
+    // RocksDB copies a file that it asked to be moved then.
+    if (!AreOfOne(from, to)) return Result::NotSupported(from, kOtherFileSystem);
     return On(from, [&](auto& fs) { return fs.LinkFile(from, to, options, dbg); });
   }
   Result NumFileLinks(Path path, const IOOptions& options, uint64_t* count,
@@ -128,6 +139,10 @@ class DefaultFileSystem final : public FileSystem {
   }
   Result AreFilesSame(Path first, Path second, const IOOptions& options, bool* same,
                       IODebugContext* dbg) override {
+    if (!AreOfOne(first, second)) {
+      *same = false;
+      return Result::OK();
+    }
     return On(first, [&](auto& fs) { return fs.AreFilesSame(first, second, options, same, dbg); });
   }
   Result LockFile(Path path, const IOOptions& options, FileLock** lock,
