@@ -98,6 +98,15 @@ zs_code Patiently(Read read) {
   return code;
 }
 
+bool EndsWith(const std::string& text, const std::string& end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+// RocksDB's log of messages: LOG in the database's directory, or another one with the database's name in front.
+bool IsOfMessages(const std::string& path) {
+  return path == "LOG" || EndsWith(path, "/LOG") || EndsWith(path, "_LOG");
+}
+
 size_t UniqueId(uint64_t mount, uint64_t inode, char* id, size_t max_size) {
   char whole[18] = {};
   std::memcpy(whole, &mount, 8);
@@ -319,7 +328,8 @@ class WritableFile final : public FSWritableFile {
         writer_(writer),
         mount_(mount),
         direct_(options.use_direct_writes),
-        is_log_(path_.size() > 4 && path_.compare(path_.size() - 4, 4, ".log") == 0) {}
+        is_log_(path_.size() > 4 && EndsWith(path_, ".log")),
+        is_of_messages_(IsOfMessages(path_)) {}
   ~WritableFile() override { zs_writer_free(Turn(writer_)); }
 
   using FSWritableFile::Append;
@@ -394,7 +404,11 @@ class WritableFile final : public FSWritableFile {
   // RocksDB takes no space for an error that it may recover from by itself. If the memtable happens
   // to be empty then, it goes on writing to the log that failed, which its own assertion turns into
   // the end of the process. Data loss is what makes it stay stopped until the database is reopened.
+  //
+  // A message that cannot be written is lost: nobody could be told. RocksDB goes on with a log of messages that has
+  // failed, which its own assertion turns into the end of the process as well.
   IOStatus Done(zs_code code) const {
+    if (is_of_messages_) return IOStatus::OK();
     IOStatus s = ToStatus(code, path_);
     if (!s.ok() && is_log_) s.SetDataLoss(true);
     return s;
@@ -405,6 +419,7 @@ class WritableFile final : public FSWritableFile {
   const uint64_t mount_;
   const bool direct_;
   const bool is_log_;
+  const bool is_of_messages_;
 };
 
 struct LockedFile final : public rocksdb::FileLock {

@@ -7,6 +7,7 @@
 //   client fs|env DRIVE sync              in every way to write, with the log synced from another thread;
 //                                         ends by SIGKILL
 //   client fs|env DRIVE synced            what that has synced is there
+//   client fs|env DRIVE messages          fills the drive, and goes on logging messages
 //
 // `fs` has the drive as a FileSystem, `env` as an Env.
 
@@ -82,6 +83,26 @@ void PutAndSync(rocksdb::Options options, size_t mode) {
   if (mode == 5) Check(db->Flush(rocksdb::FlushOptions()));
 }
 
+// As a database that waits for space does.
+void Messages(rocksdb::Env* env) {
+  std::shared_ptr<rocksdb::Logger> log;
+  Check(env->NewLogger("/LOG", &log));
+  log->SetInfoLogLevel(rocksdb::InfoLogLevel::INFO_LEVEL);
+  rocksdb::Status s;
+  for (int file = 0; s.ok(); file++) {
+    std::unique_ptr<rocksdb::WritableFile> table;
+    s = env->NewWritableFile("/" + std::to_string(file) + ".sst", &table, rocksdb::EnvOptions());
+    const std::string bytes(1 << 20, 'x');
+    for (int n = 0; n < 8 && s.ok(); n++) s = table->Append(bytes);
+    if (s.ok()) s = table->Close();
+  }
+  if (!s.IsNoSpace()) Check(s);
+  const std::string message(400, 'm');
+  for (int n = 0; n < 10000; n++) rocksdb::Log(rocksdb::InfoLogLevel::INFO_LEVEL, log, "%s", message.c_str());
+  log->Flush();
+  Check(log->Close());
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -103,6 +124,10 @@ int main(int argc, char** argv) {
 
   const std::string command = argv[3];
   const auto modes = Modes(options);
+  if (command == "messages") {
+    Messages(options.env);
+    return 0;
+  }
   if (command == "sync") {
     for (size_t mode = 0; mode < modes.size(); mode++) PutAndSync(modes[mode], mode);
     std::raise(SIGKILL);

@@ -71,3 +71,14 @@ fn a_cpp_program_is_linked_with_the_library() {
         words(&refused)
     );
 }
+
+/// RocksDB goes on logging after an error, and Debian's ends the process then.
+#[test]
+fn a_log_of_messages_that_finds_no_space_ends_no_program() {
+    let drive = Drive::of_size(128 << 20);
+    let folder = TempDir::new().unwrap();
+    let mut command = Command::new(linked_client(folder.path()));
+    let done = output(command.arg("fs").arg(&drive.path).arg("messages"));
+    assert!(done.status.success(), "{}", words(&done));
+    drive.check();
+}
