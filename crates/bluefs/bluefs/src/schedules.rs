@@ -8,4 +8,5 @@
 mod background;
 mod drive;
 mod flushes;
+mod unmounts;
 mod zones;

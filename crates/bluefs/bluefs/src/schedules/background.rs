@@ -1,9 +1,9 @@
 //! Tests of a mount's threads, the cleaner and the reader of begun reads, beside files that are created and deleted.
 //! Reads return what was written, no thread waits for ever, and both threads end.
 
-use super::drive::{Interleaved, geometry};
-use crate::{BlueFs, Cleaning, FormatOptions, MountOptions, Result, Role};
-use device::{PowerCut, ZonedDevice};
+use super::drive::formatted;
+use crate::{BlueFs, Cleaning, MountOptions, Result};
+use device::ZonedDevice;
 use runtime::Runtime;
 use runtime::schedules::{Rng, explore, spawn, thread_rng};
 use std::sync::Arc;
@@ -11,15 +11,7 @@ use zone::ZoneId;
 use zone_alloc::ZonePool;
 
 fn mounted() -> BlueFs {
-    let inner = PowerCut::new(geometry(24, 8)).unwrap();
-    let drive = Arc::new(Interleaved { inner });
-    let options = FormatOptions {
-        uuid: [3; 16],
-        role: Role::Alone,
-        copies: 1,
-        force: false,
-    };
-    BlueFs::format(&*drive, &options).unwrap();
+    let drive = formatted(24, 8);
     let g = drive.geometry().clone();
     let report = drive.report(ZoneId(0), g.zone_count).unwrap();
     // Cleans whenever there is anything to gain.

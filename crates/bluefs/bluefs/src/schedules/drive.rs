@@ -1,11 +1,13 @@
 //! A drive that lets other threads run in the middle of each command.
 
-use device::{Keeps, ZonedDevice};
+use crate::{BlueFs, FormatOptions, Role};
+use device::{Keeps, PowerCut, ZonedDevice};
 use runtime::schedules::pause;
+use std::sync::Arc;
 use zone::{ByteOffset, Geometry, ZoneDescriptor, ZoneError, ZoneId, ZoneKind, ZoneResult};
 
 /// Zones of eight blocks, of which six can be written, so that writers change zones often.
-pub(super) fn geometry(zone_count: u32, max_active_zones: u32) -> Geometry {
+fn geometry(zone_count: u32, max_active_zones: u32) -> Geometry {
     Geometry {
         block_size: 512,
         zone_size: 16 << 10,
@@ -23,6 +25,20 @@ pub(super) fn geometry(zone_count: u32, max_active_zones: u32) -> Geometry {
 /// A drive with a pause before and after each command, at which other threads may run.
 pub(super) struct Interleaved<D> {
     pub inner: D,
+}
+
+/// A drive with an empty file system.
+pub(super) fn formatted(zone_count: u32, max_active_zones: u32) -> Arc<Interleaved<PowerCut>> {
+    let inner = PowerCut::new(geometry(zone_count, max_active_zones)).unwrap();
+    let drive = Arc::new(Interleaved { inner });
+    let options = FormatOptions {
+        uuid: [3; 16],
+        role: Role::Alone,
+        copies: 1,
+        force: false,
+    };
+    BlueFs::format(&*drive, &options).unwrap();
+    drive
 }
 
 impl<D: ZonedDevice> Interleaved<D> {

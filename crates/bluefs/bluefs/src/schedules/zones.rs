@@ -2,8 +2,8 @@
 //! where another owner uses its whole share. No writer is refused a zone, no zone has two users, no command exceeds the
 //! drive's limit, and a power cut loses nothing that was synced.
 
-use super::drive::{Interleaved, geometry};
-use crate::{BlueFs, Error, FormatOptions, Lifetime, MountOptions, Role, SharedWriter, Writer};
+use super::drive::{Interleaved, formatted};
+use crate::{BlueFs, Error, Lifetime, MountOptions, SharedWriter, Writer};
 use device::power_cut::CrashLimits;
 use device::{PowerCut, ZonedDevice};
 use runtime::Runtime;
@@ -15,7 +15,7 @@ use zone_alloc::{Owner, Purpose, ZonePool};
 
 type Result = std::result::Result<(), Error>;
 
-fn mount(device: Arc<dyn ZonedDevice>) -> BlueFs {
+pub(super) fn mount(device: Arc<dyn ZonedDevice>) -> BlueFs {
     let g = device.geometry().clone();
     let report = device.report(ZoneId(0), g.zone_count).unwrap();
     let pool = Arc::new(ZonePool::new(g, &report));
@@ -27,7 +27,7 @@ fn mount(device: Arc<dyn ZonedDevice>) -> BlueFs {
 }
 
 /// The bytes of one append: less than a block, so that a log's record fits into one.
-fn part(name: &str, number: usize) -> Vec<u8> {
+pub(super) fn part(name: &str, number: usize) -> Vec<u8> {
     let mut bytes = format!("{name} {number} ").into_bytes();
     bytes.resize(400, number as u8);
     bytes
@@ -44,15 +44,7 @@ struct Machine {
 
 impl Machine {
     fn new(zone_count: u32, max_active_zones: u32) -> Self {
-        let inner = PowerCut::new(geometry(zone_count, max_active_zones)).unwrap();
-        let drive = Arc::new(Interleaved { inner });
-        let options = FormatOptions {
-            uuid: [3; 16],
-            role: Role::Alone,
-            copies: 1,
-            force: false,
-        };
-        BlueFs::format(&*drive, &options).unwrap();
+        let drive = formatted(zone_count, max_active_zones);
         let fs = mount(drive.clone());
         // The store keeps as many zones active as it may.
         for _ in 0..fs.pool().active_quota(Owner::Store).unwrap() {
