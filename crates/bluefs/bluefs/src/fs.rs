@@ -155,9 +155,9 @@ impl BlueFs {
         self.shared.flush()
     }
 
-    /// Writes out the tails of logs that are at least `age_micros` old by the mount's clock, and the journal frames
-    /// that name them. The bytes are not durable, but they survive the process. The caller calls this from a thread of
-    /// its own.
+    /// Writes out the tails of logs that are at least `age_micros` old by the mount's clock, and the journal frames with
+    /// all changes so far, of names too. None of that is durable, but it survives the process. The caller calls this
+    /// from a thread of its own.
     pub fn write_out_logs(&self, age_micros: u64) -> Result<()> {
         // Not by the time of day, which may be set back.
         let (now, least) = (self.shared.runtime.now(), Duration::from_micros(age_micros));
@@ -168,9 +168,6 @@ impl BlueFs {
             !body.tail.is_empty() && body.tail_since.is_none_or(is_old) && !has_failed
         };
         let mut logs = self.writers(|names| names.logs.values().filter(is_due).cloned().collect());
-        if logs.is_empty() {
-            return Ok(());
-        }
         let written = logs.iter_mut().map(|log| log.write_out(true));
         let result = written.fold(Ok(()), Result::and);
         result.and(self.shared.write_frames())

@@ -714,6 +714,24 @@ fn what_has_an_age_survives_the_process() {
     assert_clean(&fs);
 }
 
+/// A program that is killed has renamed and removed files, and has put nothing since.
+#[test]
+fn changes_of_names_survive_the_process_at_an_age() {
+    let device = Arc::new(MemoryDrive::new(geometry(40, 2, 8)).unwrap());
+    format(&*device, Role::Alone);
+    let fs = mount(device.clone()).unwrap();
+    for name in ["/old", "/gone"] {
+        put(&fs, name, b"content");
+    }
+    fs.sync_metadata().unwrap();
+    fs.rename("/old", "/new").unwrap();
+    fs.delete("/gone").unwrap();
+    fs.create_directory("/d").unwrap();
+    fs.write_out_logs(1_000_000).unwrap();
+    drop(fs);
+    assert_eq!(mount(device).unwrap().list("/").unwrap(), ["d", "new"]);
+}
+
 /// Its time of day goes back by half an hour in each second.
 struct SetBack(SimulatedClock);
 
