@@ -34,7 +34,8 @@ pub(super) fn names(suite: &mut Suite) {
     suite.delete("/z");
     suite.put("/third", 9000).unwrap();
     assert!(!suite.fs.is_same("/d/e/c.sst", "/third").unwrap());
-    // A directory is renamed with everything in it.
+    // A directory is renamed with everything in it, and to its own name without any effect.
+    suite.fs.rename("/d", "/d/").unwrap();
     suite.fs.rename("/d", "/moved").unwrap();
     suite.tree.rename_directory("/d", "/moved");
     suite.compare();

@@ -200,6 +200,9 @@ impl BlueFs {
         require_parent(&state, to)?;
         let path = to.to_owned();
         if state.names.directories.contains(from) {
+            if from == to {
+                return Ok(true);
+            }
             let taken = state.names.names.contains_key(to) || !children_free(&state, to);
             if taken || to.starts_with(&format!("{from}/")) {
                 return Err(Error::Exists { path });
