@@ -29,6 +29,7 @@ pub(super) fn names(suite: &mut Suite) {
         suite.fs.link(from, to).unwrap();
         suite.tree.link(from, to);
         assert!(suite.fs.is_same(from, to).unwrap());
+        suite.fs.rename(from, to).unwrap();
     }
     suite.compare();
     suite.delete("/z");

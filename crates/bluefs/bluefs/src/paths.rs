@@ -176,7 +176,8 @@ impl BlueFs {
     }
 
     /// Renames a file (replacing one of the new name) or a directory (whose new name must be free or that of an empty
-    /// directory). Atomic; durable after [`Self::sync_metadata`].
+    /// directory). Atomic; durable after [`Self::sync_metadata`]. As POSIX has it, nothing is done if both names are
+    /// already those of one file or directory.
     pub fn rename(&self, from: &str, to: &str) -> Result<()> {
         let (from, to) = (normal(from)?, normal(to)?);
         for _ in 0..self.shared.device.geometry().zone_count {
@@ -214,9 +215,12 @@ impl BlueFs {
                 return Ok(false);
             }
         } else {
-            state.names.node(from)?;
+            let inode = state.names.node(from)?.inode;
             if state.names.is_directory(to) {
                 return Err(Error::IsDirectory { path });
+            }
+            if state.names.names.get(to) == Some(&inode) {
+                return Ok(true);
             }
         }
         let (from, to) = (from.to_owned(), path);
