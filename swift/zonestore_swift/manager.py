@@ -61,10 +61,13 @@ class ZonedManager(diskfile.BaseDiskFileManager):
         return self.drives.drive(device)
 
     def get_dev_path(self, device, mount_check=None):
-        """None unless the daemon serves the drive: what is mounted on the host says nothing about it."""
-        if mount_check is False or self.drives.is_served(device):
+        """None unless the daemon serves the drive. With `mount_check`, its directory has to be mounted, too: below it, updates of
+        listings wait, and those that come while it is not mounted would never be found."""
+        if mount_check is not False and not self.drives.is_served(device):
+            return None
+        if mount_check is False or not (mount_check or self.mount_check):
             return self.construct_dev_path(device)
-        return None
+        return super().get_dev_path(device, True)
 
     def _served(self, device):
         path = self.get_dev_path(device)

@@ -177,6 +177,21 @@ def test_a_device_that_nobody_serves(backend, policy):
         list(manager.yield_hashes("absent", "0", policy))
 
 
+def test_a_device_whose_directory_is_not_mounted(backend, policy, monkeypatch):
+    """Updates of listings wait below the directory: those that come meanwhile would be hidden when it is mounted again."""
+    assert backend.manager(policy).get_dev_path(backend.device)
+    manager = backend.manager(policy, mount_check="true")
+    path = str(backend.devices / backend.device)
+    for mounted in ([], [path]):
+        monkeypatch.setattr("swift.common.constraints.utils.ismount", mounted.__contains__)
+        assert manager.get_dev_path(backend.device) == (path if mounted else None)
+        assert manager.get_dev_path(backend.device, mount_check=False) == path
+    monkeypatch.setattr("swift.common.constraints.utils.ismount", lambda path: False)
+    assert backend.manager(policy).get_dev_path(backend.device, mount_check=True) is None
+    with pytest.raises(DiskFileDeviceUnavailable):
+        manager.get_diskfile(backend.device, "0", "a", "c", "o", policy=policy)
+
+
 def test_the_wrong_kind_of_policy_is_refused(backend, plain, coded):
     with pytest.raises(ValueError):
         backend.ec.check_policy(plain)
