@@ -174,6 +174,16 @@ def test_sources_that_are_not_there(s3, bucket, refused):
     assert refused(copy, Bucket=bucket, Key="to", CopySource=nowhere) == ("NoSuchBucket", 404)
 
 
+def test_a_plus_in_a_source_is_a_space(s3, bucket, sign):
+    """The Go CDK and s5cmd encode sources as forms are."""
+    for key in ("a b", "a+b"):
+        s3.put_object(Bucket=bucket, Key=key, Body=key.encode())
+    for source, expected in (("a+b", b"a b"), ("a%20b", b"a b"), ("a%2Bb", b"a+b")):
+        for where in (f"/{bucket}/{source}", f"{bucket}%2F{source}"):
+            assert sign.request("PUT", f"/{bucket}/copy", x_amz_copy_source=where)[0] == 200
+            assert s3.get_object(Bucket=bucket, Key="copy")["Body"].read() == expected
+
+
 def test_parts_can_be_copied(s3, bucket, data, refused):
     body = data(12 * MIB)
     s3.put_object(Bucket=bucket, Key="from", Body=body)

@@ -52,6 +52,18 @@ def test_checksums_that_boto3_does_not_compute(sign, s3, bucket, name):
     assert (status, code(answer)) == (400, "BadDigest")
 
 
+def test_the_algorithm_of_a_put_has_two_names(sign, s3, bucket):
+    """MinIO's client for Go sends that of CreateMultipartUpload, and the type."""
+    path, body = f"/{bucket}/k", b"123456789"
+    said = dict(x_amz_checksum_algorithm="CRC32C", x_amz_checksum_type="FULL_OBJECT")
+    assert sign.request("PUT", path, body=body, x_amz_checksum_crc32c=KNOWN["crc32c"], **said)[0] == 200
+    s3.delete_object(Bucket=bucket, Key="k")
+    assert sign.request("PUT", path, body=body, **said)[0] == 200
+    assert s3.head_object(Bucket=bucket, Key="k", ChecksumMode="ENABLED")["ChecksumCRC32C"] == KNOWN["crc32c"]
+    status, _, answer = sign.request("PUT", path, body=body, **{**said, "x_amz_checksum_type": "COMPOSITE"})
+    assert (status, code(answer)) == (400, "InvalidRequest")
+
+
 @pytest.mark.parametrize("size", [0, 10, 3_000_000])
 def test_what_does_not_match_is_not_stored(sign, s3, bucket, data, refused, size):
     body, path = data(size), f"/{bucket}/k"

@@ -265,9 +265,14 @@ def test_boto3_does_it_by_itself(s3, bucket, data, size):
 
 def test_an_upload_may_say_that_its_metadata_is_its_own(s3, sign, bucket):
     """s3fs does, when it begins a copy in parts."""
-    def begin(directive):
+    def begin(directive, *request):
         headers = {"x_amz_metadata_directive": directive, "x_amz_meta_a": "1"}
-        return sign.request("POST", f"/{bucket}/copied", "uploads=", **headers)[0]
+        return sign.request(*request, **headers)[0]
 
-    assert (begin("REPLACE"), begin("COPY")) == (200, 501)
+    upload = "POST", f"/{bucket}/copied", "uploads="
+    assert (begin("REPLACE", *upload), begin("COPY", *upload)) == (200, 501)
     assert len(s3.list_multipart_uploads(Bucket=bucket)["Uploads"]) == 1
+    # And with the data of a file whose mode was changed while it was open.
+    put = "PUT", f"/{bucket}/put"
+    assert (begin("COPY", *put), begin("REPLACE", *put)) == (501, 200)
+    assert s3.head_object(Bucket=bucket, Key="put")["Metadata"] == {"a": "1"}

@@ -21,6 +21,7 @@ use crate::ranges::{resolve, unsatisfiable};
 use crate::refusals::{check_metadata, refuse_features};
 use crate::tags::Tags;
 use crate::versions::Version;
+use http::HeaderMap;
 use s3s::dto::*;
 use s3s::{S3Error, S3Request, S3Response, S3Result, s3_error};
 use std::ops;
@@ -32,20 +33,24 @@ const ATTEMPTS: u32 = 8;
 /// as a server has store calls.
 const ATTEMPTS_IN_PLACE: u32 = 64;
 
-fn locate(source: &CopySource) -> S3Result<Located> {
+/// The source of a copy. As S3 does, this takes a `+` for a space, which clients send that encode it as in a form.
+fn locate(headers: &HeaderMap) -> S3Result<Located> {
+    let header = headers.get("x-amz-copy-source");
+    let text = header.and_then(|value| value.to_str().ok());
+    let source = text.and_then(|text| CopySource::parse(&text.replace('+', "%20")).ok());
     match source {
-        CopySource::Bucket {
+        Some(CopySource::Bucket {
             bucket,
             key,
             version_id,
-        } => Ok((
-            bucket.to_string(),
-            key.to_string(),
-            version_id.as_deref().map(str::to_owned),
-        )),
-        _ => Err(s3_error!(
+        }) => Ok((bucket.into(), key.into(), version_id.map(Into::into))),
+        Some(_) => Err(s3_error!(
             NotImplemented,
             "Access points are not implemented"
+        )),
+        None => Err(s3_error!(
+            InvalidArgument,
+            "Copy Source must mention the source bucket and key: sourcebucket/sourcekey"
         )),
     }
 }
@@ -101,7 +106,7 @@ pub async fn object(
     };
     let now = (gateway.clock)();
     let asked = asked_of!(input, now)?;
-    let from = locate(&input.copy_source)?;
+    let from = locate(&request.headers)?;
     let onto_itself = from.0 == input.bucket && from.1 == input.key && from.2.is_none();
     if onto_itself && !replace && wanted.is_none() {
         return Err(s3_error!(
@@ -235,7 +240,7 @@ pub async fn part(
 ) -> S3Result<S3Response<UploadPartCopyOutput>> {
     let input = request.input;
     let number = multipart::part_number(input.part_number)?;
-    let from = locate(&input.copy_source)?;
+    let from = locate(&request.headers)?;
     let preconditions = source_preconditions!(input);
     let (bucket, key, id) = (input.bucket, input.key, input.upload_id);
     let mut copied = None;

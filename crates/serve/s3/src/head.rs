@@ -5,6 +5,7 @@
 //! and regions that `s3s` cannot name. The query is decoded exactly as the verifier decodes it, so that no spelling
 //! is visible to only one of the two.
 
+use crate::digest;
 use crate::errors::with_status;
 use crate::operations::is_amz;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, request};
@@ -194,12 +195,16 @@ fn check_expires(text: &str) -> S3Result<()> {
 }
 
 /// Turns `x-amz-` parameters of the query into headers: clients that presign a request put its headers there. They
-/// are signed with the query.
+/// are signed with the query. A checksum of no bytes stays there if there is a body: who signed it had none.
 pub fn take_headers_of_query(head: &mut request::Parts) -> S3Result<()> {
     let Query(pairs) = Query::of(head.uri.query().unwrap_or_default());
     let mut added = HeaderMap::new();
+    let length = head.headers.get(http::header::CONTENT_LENGTH);
+    let has_body = head.method == Method::PUT && length.is_none_or(|length| length != "0");
     for (name, value) in pairs {
-        if !is_amz(name.as_bytes()) || OF_SIGNATURE.contains(&name.as_ref()) {
+        let is_left =
+            OF_SIGNATURE.contains(&name.as_ref()) || has_body && is_of_nothing(&name, &value);
+        if !is_amz(name.as_bytes()) || is_left {
             continue;
         }
         let invalid = || s3_error!(InvalidArgument, "The parameter {name} is no header");
@@ -217,6 +222,14 @@ pub fn take_headers_of_query(head: &mut request::Parts) -> S3Result<()> {
     }
     head.headers.extend(added);
     Ok(())
+}
+
+/// Whether this is the checksum of no bytes. The SDK for JavaScript signs it into the URL of an upload that it has no data of.
+fn is_of_nothing(name: &str, value: &str) -> bool {
+    let mut checksums = digest::CHECKSUMS.into_iter();
+    let algorithm =
+        checksums.find(|algorithm| name.eq_ignore_ascii_case(&digest::header(*algorithm)));
+    algorithm.is_some_and(|algorithm| value == digest::base64(&algorithm.of(&[])))
 }
 
 fn old_signature() -> S3Error {
@@ -450,6 +463,32 @@ mod tests {
         );
         assert_eq!(taken("/b/k?x-amz-a%20b=1", &[]), invalid);
         assert_eq!(taken("/b/k?x-amz-acl=%0d%0a", &[]), invalid);
+    }
+
+    #[test]
+    fn a_checksum_that_was_signed_without_the_data_is_none() {
+        let taken = |method: &str, query: &str, length: &str| {
+            let request = Request::builder()
+                .method(method)
+                .uri(format!("/b/k?{query}"));
+            let request = request.header("content-length", length);
+            let (mut head, ()) = request.body(()).unwrap().into_parts();
+            take_headers_of_query(&mut head).unwrap();
+            let mut names: Vec<String> = head.headers.keys().map(ToString::to_string).collect();
+            names.retain(|name| name.starts_with("x-amz-checksum-"));
+            names
+        };
+        for query in [
+            "x-amz-checksum-crc32=AAAAAA%3D%3D",
+            "X-Amz-Checksum-Sha1=2jmj7l5rSw0yVb%2FvlWAYkK%2FYBwk%3D",
+        ] {
+            let name = query.split('=').next().unwrap().to_ascii_lowercase();
+            assert_eq!(taken("PUT", query, "5"), [""; 0]);
+            assert_eq!(taken("PUT", query, "0"), [name.clone()]);
+            assert_eq!(taken("GET", query, "5"), [name]);
+        }
+        let other = "x-amz-checksum-crc32=AAAAAQ%3D%3D";
+        assert_eq!(taken("PUT", other, "5"), ["x-amz-checksum-crc32"]);
     }
 
     #[test]

@@ -22,7 +22,7 @@ use crate::lock::{self, BucketLock, Kept, Lock, Read};
 use crate::object::content_of;
 use crate::object_lock::asked_of;
 use crate::plain::{complete_bucket, remove_around_damage, remove_listed};
-use crate::refusals::{check_metadata, refuse, refuse_features};
+use crate::refusals::{check_metadata, refuse_features, refuse_others_metadata};
 use crate::tags::Tags;
 use crate::upload::{self, Plan};
 use objects::digest::{Algorithm, hex, parse_hex};
@@ -153,10 +153,7 @@ pub async fn create(
     gateway: &Gateway,
     request: S3Request<CreateMultipartUploadInput>,
 ) -> S3Result<S3Response<CreateMultipartUploadOutput>> {
-    // Sent by clients that begin a copy in parts. Metadata of another object is not available here.
-    let directive = request.headers.get("x-amz-metadata-directive");
-    let is_other = directive.is_some_and(|said| said != MetadataDirective::REPLACE);
-    refuse(&[(is_other, "An upload with another object's metadata")])?;
+    refuse_others_metadata(&request.headers)?;
     let input = request.input;
     refuse_features!(input);
     check_metadata(input.metadata.as_ref())?;

@@ -12,7 +12,9 @@ use crate::lock::{self, BucketLock, Kept};
 use crate::object_lock::{asked_of, tell_lock};
 use crate::pages::page_size;
 use crate::ranges::{RequestedRange, requested_range, said};
-use crate::refusals::{check_metadata, refuse_features};
+use crate::refusals::{
+    check_metadata, refuse_features, refuse_others_metadata, refuse_parts_checksum,
+};
 use crate::tags::Tags;
 use crate::upload::{self, Plan};
 use crate::versions::{self, Found, Version};
@@ -111,6 +113,8 @@ pub async fn put(
 ) -> S3Result<S3Response<PutObjectOutput>> {
     let content_length = request.input.content_length;
     let plan = Plan::of(&mut request, content_length)?;
+    refuse_others_metadata(&request.headers)?;
+    refuse_parts_checksum(&request.headers)?;
     let input = request.input;
     refuse_features!(input);
     check_metadata(input.metadata.as_ref())?;

@@ -164,6 +164,8 @@ const OPERATIONS: &[Operation] = &[
     Operation { name: "PutBucketVersioning", need: ADMINISTERS, cost: Cost::Document, query: &["versioning"], headers: &[] },
     Operation { name: "PutObject", need: WRITES, cost: Cost::Upload, query: &[], headers: &[
         "if-match", "if-none-match", "x-amz-acl", "x-amz-grant-", "x-amz-meta-", "x-amz-storage-class", "x-amz-tagging",
+        // Of other operations, but there are clients that send them with this one.
+        "x-amz-checksum-algorithm", "x-amz-checksum-type", "x-amz-metadata-directive",
         "x-amz-object-lock-legal-hold", "x-amz-object-lock-mode", "x-amz-object-lock-retain-until-date",
     ] },
     // Requests that set a lock. To weaken one, the key also has to administer the bucket.
@@ -173,7 +175,7 @@ const OPERATIONS: &[Operation] = &[
         "x-amz-bypass-governance-retention",
     ] },
     Operation { name: "PutObjectTagging", need: WRITES, cost: Cost::Document, query: &["tagging", "versionId"], headers: &[] },
-    Operation { name: "UploadPart", need: WRITES, cost: Cost::Upload, query: &["partNumber", "uploadId"], headers: &[] },
+    Operation { name: "UploadPart", need: WRITES, cost: Cost::Upload, query: &["partNumber", "uploadId"], headers: &["x-amz-checksum-algorithm"] },
     Operation { name: "UploadPartCopy", need: WRITES, cost: Cost::Upload, query: &["partNumber", "uploadId"], headers: &[
         "x-amz-copy-source", "x-amz-copy-source-if-match", "x-amz-copy-source-if-modified-since",
         "x-amz-copy-source-if-none-match", "x-amz-copy-source-if-unmodified-since", "x-amz-copy-source-range",

@@ -1,5 +1,6 @@
 //! Refuses requests for features that are not implemented, which are never just ignored.
 
+use http::HeaderMap;
 use s3s::dto::*;
 use s3s::{S3Result, s3_error};
 
@@ -11,6 +12,26 @@ pub fn refuse(features: &[(bool, &str)]) -> S3Result<()> {
     match features.iter().find(|(used, _)| *used) {
         None => Ok(()),
         Some((_, name)) => Err(s3_error!(NotImplemented, "{name} is not implemented")),
+    }
+}
+
+/// Refuses another object's metadata for an upload, where there is none. Clients send the directive of a copy here, too: for a
+/// copy in parts, or for a file that gets other data together with other metadata.
+pub fn refuse_others_metadata(headers: &HeaderMap) -> S3Result<()> {
+    let directive = headers.get("x-amz-metadata-directive");
+    let is_other = directive.is_some_and(|said| said != MetadataDirective::REPLACE);
+    refuse(&[(is_other, "An upload with another object's metadata")])
+}
+
+/// Refuses a checksum of parts for an object that is put in one request.
+pub fn refuse_parts_checksum(headers: &HeaderMap) -> S3Result<()> {
+    match headers.get("x-amz-checksum-type") {
+        Some(kind) if kind != ChecksumType::FULL_OBJECT => Err(s3_error!(
+            InvalidRequest,
+            "The checksum type of an object that is put in one request is {}",
+            ChecksumType::FULL_OBJECT
+        )),
+        _ => Ok(()),
     }
 }
 
