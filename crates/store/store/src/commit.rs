@@ -80,7 +80,6 @@ impl Inner {
 
         let mut work = Work {
             inner: self,
-            kv: &kv,
             staging: Staging::new(self, &kv),
             collections: &collections,
             changed: BTreeMap::new(),

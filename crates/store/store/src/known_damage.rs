@@ -18,34 +18,10 @@ use kv::{Batch, Durability, Kv};
 use object::ChecksumKind;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
-use zone::{Geometry, ZoneAddress, ZoneId};
+use zone::{ZoneAddress, ZoneId};
 
 /// Key of a `D` row, and its decoded contents; `None` if they cannot be decoded.
 pub(crate) type DamageRow = (Vec<u8>, Option<(ZoneAddress, DamageRecord)>);
-
-/// Records that objects have lost their bytes in these zones from these places on.
-pub(crate) fn remember_lost(
-    kv: &Kv,
-    geometry: &Geometry,
-    lost: &[ZoneAddress],
-    found_micros: u64,
-) -> Result<()> {
-    let mut batch = Batch::default();
-    for at in lost {
-        let rest = geometry.capacity(at.zone) - at.offset;
-        let damage = DamageRecord {
-            length: u32::try_from(rest).unwrap_or(u32::MAX),
-            // The zone may still be read. It is not worn out, and a scrub cannot refute it without a checksum.
-            is_mismatch: true,
-            found_micros,
-        };
-        batch.put(&key::damage(*at), &damage.encode());
-    }
-    match lost.is_empty() {
-        true => Ok(()),
-        false => Ok(kv.write(&batch, Durability::Synced)?),
-    }
-}
 
 /// Zones among these that are not worn out as far as their damaged places can be read now. The others are retired, and the
 /// rows of damage in these zones removed, before the caller resets all of them, if the log takes that: a mount after a
@@ -93,6 +69,25 @@ fn write_if_possible(kv: &Kv, fs: &BlueFs, batch: &Batch) -> Result<()> {
 }
 
 impl Inner {
+    /// Records that objects have lost their bytes in these zones from these places on.
+    pub(crate) fn remember_lost(&self, lost: &[ZoneAddress]) -> Result<()> {
+        let mut batch = Batch::default();
+        for at in lost {
+            let rest = self.device.geometry().capacity(at.zone) - at.offset;
+            let damage = DamageRecord {
+                length: u32::try_from(rest).unwrap_or(u32::MAX),
+                // The zone may still be read. It is not worn out, and a scrub cannot refute it without a checksum.
+                is_mismatch: true,
+                found_micros: self.runtime.unix_micros(),
+            };
+            batch.put(&key::damage(*at), &damage.encode());
+        }
+        match lost.is_empty() {
+            true => Ok(()),
+            false => self.write_rows(&batch, Durability::Synced),
+        }
+    }
+
     /// Notes that a read of a fragment with this byte has failed, to be recorded later.
     pub(crate) fn note_damage(&self, at: ZoneAddress) {
         if !self.read_only && self.met.add(at) {

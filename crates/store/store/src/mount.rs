@@ -13,7 +13,7 @@ use crate::format::record::{CollectionRecord, decode_number};
 use crate::freelist::Freelist;
 use crate::host_space::HostSpace;
 use crate::inner::Inner;
-use crate::known_damage::{readable_again, remember_lost};
+use crate::known_damage::readable_again;
 use crate::lifetimes::Lifetimes;
 use crate::numbers::Numbers;
 use crate::open_maps::OpenMaps;
@@ -98,11 +98,6 @@ pub(crate) fn mount_opened(
                 false => pool.retire(zone),
             }
         }
-        // Recorded before these zones are finished: nothing shows the loss from then on, should this mount fail.
-        remember_lost(&kv, &geometry, &lost, options.runtime.unix_micros())?;
-        resume(&*device, &freelist, data.of(0), moved.of(0), partly);
-    } else {
-        count_as_resumed(&freelist, &report, pool.unclaimed(), partly);
     }
     let number = |key: &[u8]| -> Result<u64> {
         let Some(value) = kv.get(key)? else {
@@ -175,6 +170,14 @@ pub(crate) fn mount_opened(
         uuid: record.uuid,
         data_options: options.data,
     });
+    if options.read_only {
+        count_as_resumed(&inner.freelist, &report, inner.pool.unclaimed(), partly);
+    } else {
+        // Recorded before these zones are finished: nothing shows the loss from then on, should this mount fail.
+        inner.remember_lost(&lost)?;
+        let (data, moved) = (inner.data.of(0), inner.moved.of(0));
+        resume(&*inner.device, &inner.freelist, data, moved, partly);
+    }
     inner.update_reserves();
     inner.hold_cleaner_to(CleanerChange {
         pace: Some(options.pace),

@@ -2,7 +2,7 @@
 
 use crate::format::key;
 use crate::{Error, Result};
-use kv::{Batch, Durability, Kv};
+use kv::Batch;
 use runtime::sync::Mutex;
 
 /// Numbers reserved on disk at a time, so that most commits need not write the counter.
@@ -33,9 +33,12 @@ impl Numbers {
         }
     }
 
-    /// A new number. The record that reserves a run in `kv` need not be synced: in the log, it precedes any batch that
-    /// uses the run's numbers.
-    pub fn take(&self, kv: &Kv) -> Result<u64> {
+    /// A new number. If none is left, `write` writes the record that reserves a run. It need not be synced: in the log,
+    /// it precedes any batch that uses the run's numbers.
+    ///
+    /// # Errors
+    /// That of `write`; no number is taken then.
+    pub fn take(&self, write: impl Fn(&Batch) -> Result<()>) -> Result<u64> {
         loop {
             let mut state = self.state.lock();
             let (number, end) = *state;
@@ -45,7 +48,7 @@ impl Numbers {
                 return Ok(number);
             }
             drop(state);
-            self.reserve_if_below(1, |batch| Ok(kv.write(batch, Durability::Buffered)?))?;
+            self.reserve_if_below(1, &write)?;
         }
     }
 
@@ -89,6 +92,7 @@ mod tests {
 
     use super::*;
     use crate::test_drive::{drive, mount};
+    use kv::Durability;
 
     /// The reservation may wait for space, and a summary takes a number while commits wait for it.
     #[test]
@@ -96,19 +100,20 @@ mod tests {
         let store = mount(&drive());
         let kv = store.inner.kv().unwrap();
         let numbers = Numbers::new(7);
-        assert_eq!(numbers.take(&kv).unwrap(), 7);
-        (0..NUMBER_RUN / 2).for_each(|_| _ = numbers.take(&kv).unwrap());
+        let put = |batch: &Batch| Ok(kv.write(batch, Durability::Buffered)?);
+        assert_eq!(numbers.take(put).unwrap(), 7);
+        (0..NUMBER_RUN / 2).for_each(|_| _ = numbers.take(put).unwrap());
         let mut reserved = 0;
         let write = |batch: &Batch| {
             assert!(numbers.state.try_lock().is_some());
             reserved += 1;
-            let last = numbers.take(&kv)?;
+            let last = numbers.take(put)?;
             assert_eq!(last, 8 + NUMBER_RUN / 2);
-            Ok(kv.write(batch, Durability::Buffered)?)
+            put(batch)
         };
         numbers.reserve(write).unwrap();
         assert_eq!(reserved, 1);
         numbers.reserve(|_| panic!("enough are left")).unwrap();
-        assert_eq!(numbers.take(&kv).unwrap(), 9 + NUMBER_RUN / 2);
+        assert_eq!(numbers.take(put).unwrap(), 9 + NUMBER_RUN / 2);
     }
 }

@@ -11,7 +11,7 @@ impl Work<'_> {
             OmapStep::Set(rows) => {
                 let number = match onode.omap {
                     Some(number) => number,
-                    None => *onode.omap.insert(self.inner.numbers.take(self.kv)?),
+                    None => *onode.omap.insert(self.inner.take_number()?),
                 };
                 let rows = rows.into_iter();
                 let rows = rows.map(|(name, value)| ((number, name), Some(value)));
@@ -40,7 +40,7 @@ impl Work<'_> {
     /// Copies the rows of an omap, if any, to a new one; returns its number.
     pub(crate) fn copy_omap(&mut self, from: Option<u64>) -> Result<Option<u64>> {
         let Some(from) = from else { return Ok(None) };
-        let to = self.inner.numbers.take(self.kv)?;
+        let to = self.inner.take_number()?;
         self.staging.copy_omap(from, to)?;
         Ok(Some(to))
     }

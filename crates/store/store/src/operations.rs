@@ -10,14 +10,12 @@ use crate::staging::Staging;
 use crate::step::{Step, Target};
 use crate::written::{Hold, Written};
 use crate::{Attributes, Error, Result, Transaction};
-use kv::Kv;
 use object::{Extent, Segment, Span};
 use std::collections::BTreeMap;
 
 /// A transaction while its changes are collected.
 pub(crate) struct Work<'a> {
     pub inner: &'a Inner,
-    pub kv: &'a Kv,
     pub staging: Staging<'a>,
     pub collections: &'a BTreeMap<String, CollectionRecord>,
     pub changed: BTreeMap<String, Option<CollectionRecord>>,
@@ -267,7 +265,7 @@ impl Work<'_> {
         }
         if onode.segments.is_empty() {
             onode.segments.push(Segment {
-                map: self.inner.numbers.take(self.kv)?,
+                map: self.inner.take_number()?,
                 start: 0,
                 length: 0,
             });

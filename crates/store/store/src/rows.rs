@@ -3,7 +3,6 @@
 use crate::format::kind::Kind;
 use crate::format::onode::Onode;
 use crate::format::{blob, extent, key};
-use crate::numbers::Numbers;
 use crate::{Error, Result};
 use kv::{Kv, View};
 use object::{BlobId, Content, Extent, Rows, SharedBlob};
@@ -135,18 +134,23 @@ pub(crate) fn resolved_extents(
 /// The database as seen by the changes of one batch.
 pub(crate) struct Table<'a> {
     kv: &'a Kv,
-    numbers: &'a Numbers,
+    /// Takes a new number.
+    number: Box<dyn Fn() -> Result<u64> + 'a>,
     shared_blobs: &'a Mutex<()>,
     /// Lock of `shared_blobs`, from the first read of a blob that several maps show until the batch is written.
     alone: RefCell<Option<MutexGuard<'a, ()>>>,
 }
 
 impl<'a> Table<'a> {
-    pub fn new(kv: &'a Kv, numbers: &'a Numbers, shared_blobs: &'a Mutex<()>) -> Self {
+    pub fn new(
+        kv: &'a Kv,
+        number: impl Fn() -> Result<u64> + 'a,
+        shared_blobs: &'a Mutex<()>,
+    ) -> Self {
         let alone = RefCell::new(None);
         Self {
             kv,
-            numbers,
+            number: Box::new(number),
             shared_blobs,
             alone,
         }
@@ -173,7 +177,7 @@ impl Rows for Table<'_> {
     }
 
     fn number(&self) -> Result<u64> {
-        self.numbers.take(self.kv)
+        (self.number)()
     }
 
     fn miscounted(&self, id: BlobId) -> Error {

@@ -282,15 +282,23 @@ impl Inner {
     pub fn reserve_numbers(&self) -> Result<()> {
         // Held, so that a store that is unmounted meanwhile does not count as failed.
         let _open = self.kv()?;
-        self.numbers
-            .reserve(|batch| match self.write_rows(batch, Durability::Buffered) {
-                Err(error @ Error::NoMetadataSpace { .. }) => Err(error),
-                written => written.map_err(|error| self.stop_writing(error)),
-            })
+        self.numbers.reserve(|batch| self.write_numbers(batch))
     }
 
-    /// Writes rows that belong to no commit, [`Self::when_possible`]: those of the scrub, of dropped summaries and of zones
-    /// that are worn out, and reserved numbers.
+    /// A new number for a map, an omap, a shared blob or a summary. The caller holds the database open.
+    pub fn take_number(&self) -> Result<u64> {
+        self.numbers.take(|batch| self.write_numbers(batch))
+    }
+
+    fn write_numbers(&self, batch: &Batch) -> Result<()> {
+        match self.write_rows(batch, Durability::Buffered) {
+            Err(error @ Error::NoMetadataSpace { .. }) => Err(error),
+            written => written.map_err(|error| self.stop_writing(error)),
+        }
+    }
+
+    /// Writes rows that belong to no commit, [`Self::when_possible`]: those of the scrub, of summaries, of losses that a
+    /// mount finds and of zones that are worn out, and reserved numbers.
     ///
     /// # Errors
     /// [`Error::NoMetadataSpace`] if the database goes on refusing them; none of them is written then. Other errors of

@@ -49,7 +49,7 @@ pub(crate) struct Staging<'a> {
 
 impl<'a> Staging<'a> {
     pub fn new(inner: &'a Inner, kv: &'a Kv) -> Self {
-        let table = Table::new(kv, &inner.numbers, &inner.shared_blobs);
+        let table = Table::new(kv, || inner.take_number(), &inner.shared_blobs);
         Self {
             kv,
             device: &*inner.device,

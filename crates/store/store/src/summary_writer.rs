@@ -58,7 +58,7 @@ impl Inner {
             let Some(_alone) = alone else {
                 return Ok(());
             };
-            let number = || self.numbers.take(&kv);
+            let number = || self.take_number();
             let Some(taken) = self.summaries.take((size, all), self.uuid, number)? else {
                 return Ok(());
             };
@@ -176,7 +176,7 @@ impl Inner {
         batch.put(&key::summaries(at.zone), &summary::encode_places(&places));
         batch.put(key::SUPER_SUMMARIES, &self.summaries.copied().encode());
         // Not synced: in the log, any reset of the zone follows it.
-        kv.write(&batch, Durability::Buffered)?;
+        self.write_rows(&batch, Durability::Buffered)?;
         let padded = geometry.round_up(bytes as u64);
         self.freelist.add_summary(at.zone, padded);
         self.summaries.says_not_all();

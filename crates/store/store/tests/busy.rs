@@ -8,6 +8,7 @@ use kv::{Batch, Database, Durability, Result};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use store::{Error, MountOptions, Store, Transaction};
+use zone::{ZoneAddress, ZoneId, ZoneKind};
 
 /// How many writes, flushes and closes are refused.
 #[derive(Default)]
@@ -65,8 +66,14 @@ fn mount_refusing(device: &Arc<dyn ZonedDevice>, refused: &Arc<Refused>) -> Stor
 
 /// A new store with a collection.
 fn new_store() -> (Arc<dyn ZonedDevice>, Arc<Refused>, Store) {
+    let (_, device, refused, store) = new_drive();
+    (device, refused, store)
+}
+
+fn new_drive() -> (Arc<MemoryDrive>, Arc<dyn ZonedDevice>, Arc<Refused>, Store) {
     let refused = Arc::new(Refused::default());
-    let device: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry(96)).unwrap());
+    let drive = Arc::new(MemoryDrive::new(geometry(96)).unwrap());
+    let device: Arc<dyn ZonedDevice> = drive.clone();
     let made = store::MkfsOptions {
         runtime: options().runtime,
         ..store::MkfsOptions::new(Changed(refused.clone()))
@@ -74,7 +81,7 @@ fn new_store() -> (Arc<dyn ZonedDevice>, Arc<Refused>, Store) {
     Store::mkfs(device.clone(), &made).unwrap();
     let store = mount_refusing(&device, &refused);
     create_collection(&store);
-    (device, refused, store)
+    (drive, device, refused, store)
 }
 
 #[test]
@@ -101,13 +108,25 @@ fn a_reset_and_the_numbers_of_a_put_are_tried_again() {
     assert_clean(&store);
 }
 
-/// Whichever of its writes is refused once.
-fn each_write_is_tried_again(prepare: impl Fn(&Store), ask: impl Fn(&Store)) {
+/// A drive whose store was unmounted after it got two objects.
+fn with_objects() -> Arc<MemoryDrive> {
+    let (drive, _, _, store) = new_drive();
+    for (name, seed) in [("first", 1), ("last", 2)] {
+        put(&store, name, &pattern(seed, 100_000)).unwrap();
+    }
+    store.unmount().unwrap();
+    drive
+}
+
+/// Mounts a copy of the drive and calls `ask`, again and again, and each time refuses another write once: first of those
+/// of the mount, then of those of `ask`.
+fn each_write_is_tried_again(drive: &MemoryDrive, ask: impl Fn(&Store)) {
     for before in 0.. {
-        let (_, refused, store) = new_store();
-        prepare(&store);
+        let device: Arc<dyn ZonedDevice> = Arc::new(drive.snapshot());
+        let refused = Arc::new(Refused::default());
         refused.before.store(before, Ordering::Relaxed);
         refused.writes.store(1, Ordering::Relaxed);
+        let store = mount_refusing(&device, &refused);
         ask(&store);
         if refused.writes.load(Ordering::Relaxed) > 0 {
             assert!(before > 0, "there is no write");
@@ -116,15 +135,67 @@ fn each_write_is_tried_again(prepare: impl Fn(&Store), ask: impl Fn(&Store)) {
     }
 }
 
+/// Flips a bit of each block with object data or a segment summary for which `is_hit` is true; returns how many there
+/// were.
+fn damage(drive: &MemoryDrive, is_hit: impl Fn(&[u8]) -> bool) -> usize {
+    let geometry = drive.geometry().clone();
+    let mut hit = 0;
+    for told in drive.report(ZoneId(0), geometry.zone_count).unwrap() {
+        if geometry.kind(told.id) == ZoneKind::Conventional {
+            continue;
+        }
+        for offset in (0..told.write_pointer).step_by(4096) {
+            let at = ZoneAddress::new(told.id, offset);
+            let mut block = vec![0; 4096];
+            drive.read(geometry.absolute(at), &mut block).unwrap();
+            if is_hit(&block) {
+                drive.decay(at, 100, |bytes| bytes[90] ^= 1);
+                hit += 1;
+            }
+        }
+    }
+    hit
+}
+
+/// The scrub records the damage to an object, drops a summary that is damaged and copies its rows to another.
 #[test]
 fn what_a_scrub_writes_is_tried_again() {
-    let prepare = |store: &Store| put(store, "object", &pattern(1, 100_000)).unwrap();
-    let scrub = |store: &Store| assert!(store.scrub(true, |_| true).unwrap());
-    each_write_is_tried_again(prepare, scrub);
-    each_write_is_tried_again(prepare, |store| {
+    let drive = with_objects();
+    let data = pattern(2, 100_000);
+    let is_hit = |block: &[u8]| *block == data[..4096] || block.starts_with(b"ZSSEGSUM");
+    assert_eq!(damage(&drive, is_hit), 2);
+    each_write_is_tried_again(&drive, |store| {
+        assert!(store.scrub(true, |_| true).unwrap());
+        assert_eq!(store.scrub_status().unwrap().damaged_places, 1);
+        assert_eq!(store.health().unwrap().losses[0].object, "c/last");
+        let report = store.fsck(true, &mut |_, _| {}).unwrap();
+        let copies = (report.summaries_unreadable, report.rows_without_copy);
+        assert_eq!(copies, (0, 0));
+    });
+    each_write_is_tried_again(&with_objects(), |store| {
         store.scrub_stop().unwrap();
         store.scrub_start(false).unwrap();
         assert_eq!(store.scrub_status().unwrap().stopped_micros, None);
+    });
+}
+
+/// The mount records that the objects are lost, the put reserves numbers, and the unmount writes a summary.
+#[test]
+fn what_a_mount_finds_lost_and_what_summaries_need_is_tried_again() {
+    let drive = with_objects();
+    let data = pattern(1, 100_000);
+    let geometry = drive.geometry().clone();
+    let mut zones = geometry.zones();
+    let zone = zones.find(|zone| {
+        let mut block = vec![0; 4096];
+        let read = drive.read(geometry.start(*zone), &mut block);
+        read.is_ok() && block == data[..4096]
+    });
+    set_back(&drive, zone.unwrap(), 8192);
+    each_write_is_tried_again(&drive, |store| {
+        assert_eq!(store.health().unwrap().lost_objects, 2);
+        put(store, "new", &pattern(3, 100_000)).unwrap();
+        store.unmount().unwrap();
     });
 }
 

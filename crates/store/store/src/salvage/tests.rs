@@ -81,9 +81,7 @@ fn after_a_repair_of_the_next_number_new_summaries_are_newer_than_old_ones() {
     let drive = test_drive::drive();
     let store = test_drive::mount(&drive);
     test_drive::put(&store, "kept");
-    let kv = store.inner.kv().unwrap();
-    let kept = store.inner.numbers.take(&kv).unwrap();
-    drop(kv);
+    let kept = store.inner.take_number().unwrap();
     for _ in 0..100 {
         test_drive::put(&store, "x");
         test_drive::remove(&store, "x");

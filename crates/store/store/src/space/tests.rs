@@ -51,14 +51,20 @@ fn rows_that_belong_to_no_commit_are_written_at_the_second_try() {
         ..MountOptions::new(Changed(refusing.clone()))
     };
     let store = Store::mount(drive.clone(), options).unwrap();
-    put(&store, "object");
     let inner = &store.inner;
-    inner.write_summaries(inner.data.of(0), Why::All);
     let refused = |ask: &dyn Fn() -> Result<()>| {
         refusing.0.store(true, Ordering::Relaxed);
         ask().unwrap();
         assert!(!refusing.0.load(Ordering::Relaxed), "nothing was written");
     };
+    // None is reserved yet.
+    refused(&|| inner.take_number().map(drop));
+    put(&store, "object");
+    refused(&|| {
+        inner.write_summaries(inner.data.of(0), Why::All);
+        assert_eq!(inner.summaries.waiting_rows(), 0);
+        Ok(())
+    });
     refused(&|| inner.tell_all_copied());
     let worn_out = ZoneId(90);
     refused(&|| {
