@@ -208,10 +208,12 @@ impl Inner {
         }
         let (why, what) = (SetAside::Unreadable, error.to_string());
         let is_new = match error {
+            // Beside bytes in a zone that is offline, those of another zone may be under the same checksum.
             Error::Unreadable {
+                at,
                 source: ZoneError::Offline { .. },
                 ..
-            } => self.freelist.set_aside_for_good(zone, why, what),
+            } if at.zone == zone => self.freelist.set_aside_for_good(zone, why, what),
             _ => self.freelist.set_aside(zone, why, what),
         };
         if is_new {

@@ -3,9 +3,11 @@
 //! Uncommitted data moves too, or one slow upload would keep every zone that it has touched: its writer is told the
 //! new place, and no batch is needed.
 //! Order: live data is read and verified → written to a stream of the cleaner's → one durable batch moves the blobs,
-//! a row each → only then is the zone reset. A blob that changed meanwhile is left to the next pass. A zone with a blob
-//! that is damaged or cannot be read is set aside, so that what is there stays and the next zone is cleaned instead; what
-//! was copied before that is moved.
+//! a row each → only then is the zone reset. A blob that changed meanwhile is left to the next pass.
+//!
+//! A zone with a blob that is damaged or cannot be read is set aside, so that the blob stays and the next zone is cleaned
+//! instead. The rest of the zone is moved too, as long as free zones are left to data: it gives no zone back, and must not
+//! take those that the cleaner needs for others. If it is not moved, it stays with the blob.
 
 use crate::blob_reader::{ReadError, fragment_range, read_part};
 use crate::commit::Change;
@@ -24,7 +26,7 @@ use object::{Blob, BlobName, ChecksumKind};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
-use zone::{ZoneAddress, ZoneId};
+use zone::{ZoneAddress, ZoneError, ZoneId};
 use zone_alloc::Candidate;
 
 /// Most live bytes that one batch of the cleaner moves: it bounds memory, and the time that commits wait for the batch.
@@ -32,6 +34,8 @@ const MOVE_AT_ONCE: u64 = 16 << 20;
 
 /// Most live bytes read before any is written: on a disk, each change between reading and writing moves the arm.
 const READ_AT_ONCE: u64 = 4 << 20;
+/// Reads in a row that the drive may fail in a zone before the rest of it is left: each failure may take the drive seconds.
+const MOST_FAILED: u32 = 16;
 /// Most bytes of one read or write of the cleaner, so that a user's request waits for no more than that.
 const PIECE: usize = 512 << 10;
 
@@ -58,6 +62,20 @@ struct Move {
     name: BlobName,
     found: Found,
     copies: Vec<(usize, Hold)>,
+}
+
+/// What stays in a zone because it cannot be read.
+#[derive(Default)]
+struct LeftBehind {
+    blobs: BTreeSet<BlobName>,
+    /// Where runs of uncommitted data begin.
+    runs: BTreeSet<ZoneAddress>,
+    /// The first error.
+    first: Option<Error>,
+    /// Reads in a row that the drive has failed.
+    failed: u32,
+    /// The rest of the zone stays, too.
+    is_over: bool,
 }
 
 /// Stored bytes of fragments of a blob, by fragment index.
@@ -87,39 +105,84 @@ impl Inner {
         victim: Candidate,
         pieces: &mut Pieces<'_>,
     ) -> Result<Emptied, CleanError> {
+        let mut left = LeftBehind::default();
+        let done = self.empty_zone(victim.zone, &mut left, pieces);
+        match (done, left.first) {
+            // The zone is set aside, and not tried again and again on a full drive.
+            (Err(CleanError::Other(error)), Some(first)) if error.is_no_space() => {
+                Err(CleanError::Unreadable(first))
+            }
+            (done, _) => done,
+        }
+    }
+
+    fn empty_zone(
+        &self,
+        zone: ZoneId,
+        left: &mut LeftBehind,
+        pieces: &mut Pieces<'_>,
+    ) -> Result<Emptied, CleanError> {
         loop {
             if pieces.are_over() {
                 return Ok(Emptied::Left);
             }
-            let places = self.places(victim.zone)?;
+            let places = self.places(zone, left)?;
             let all = places.len();
             let moved = if all > 0 {
-                self.move_blobs(victim.zone, &places, pieces)?
+                self.move_blobs(zone, &places, left, pieces)?
             } else {
-                self.move_uncommitted(victim.zone, pieces)?
+                self.move_uncommitted(zone, left, pieces)?
             };
-            let wanted = self.freelist.wanted_in(victim.zone);
+            let wanted = self.freelist.wanted_in(zone);
             if all == 0 && wanted == 0 {
                 break;
             }
-            if moved == 0 && !pieces.are_over() {
-                self.check_index(victim.zone)?;
+            if pieces.are_over() {
+                continue;
+            }
+            let is_rest = left.is_over || all == 0 && moved == 0;
+            if let Some(error) = left.first.take_if(|_| is_rest) {
+                return Err(CleanError::Unreadable(error));
+            }
+            if moved == 0 {
+                self.check_index(zone, left)?;
             }
         }
         pieces.next(0);
-        Ok(match self.reset_zone(victim.zone)? {
+        Ok(match self.reset_zone(zone)? {
             true => Emptied::AndReset,
             false => Emptied::NotReset,
         })
     }
 
+    /// Notes that `error` keeps something in `zone`, and sets the zone aside. The rest of the zone stays, too, if the
+    /// drive fails one read after the other, or if there is no room for it elsewhere.
+    fn leave_behind(&self, zone: ZoneId, left: &mut LeftBehind, error: Error) {
+        tracing::error!(%error, %zone, "the cleaner leaves bytes behind that it cannot read");
+        self.set_aside_unreadable(zone, &error);
+        left.failed = match &error {
+            Error::Unreadable {
+                source: ZoneError::Offline { .. },
+                ..
+            } => MOST_FAILED,
+            Error::Unreadable { .. } => left.failed + 1,
+            _ => 0,
+        };
+        // A zone is not set aside while the drive answers nothing.
+        left.is_over |= left.failed >= MOST_FAILED
+            || !self.freelist.is_unreadable(zone)
+            || self.pool.free_for_data() == 0
+            || !self.has_room(self.freelist.wanted_in(zone));
+        left.first.get_or_insert(error);
+    }
+
     /// Fails unless the cleaner can get on with `zone`: if commits changed all blobs that it wanted to move, it tries
     /// again, but an entry of the cleaning index without its blob would make it try for ever.
-    fn check_index(&self, zone: ZoneId) -> Result<()> {
+    fn check_index(&self, zone: ZoneId, left: &LeftBehind) -> Result<(), CleanError> {
         let _alone = self.mutators.write();
         // What a failed commit may have named is neither moved nor given up.
         self.check_writable()?;
-        let places = self.places(zone)?;
+        let places = self.places(zone, left)?;
         for (_, name) in &places {
             let found = Found::look_up(&*self.kv()?, *name)?;
             if found.is_some_and(|found| !fragments_in(zone, found.blob()).is_empty()) {
@@ -131,28 +194,38 @@ impl Inner {
         match places.first() {
             Some((at, _)) => {
                 let (key, what) = (key::cleaning(*at), "a place that no blob has");
-                Err(corrupt(&key, what, places.len()))
+                Err(corrupt(&key, what, places.len()).into())
             }
-            None if wanted > 0 && !has_uncommitted => {
+            None if wanted > 0 && !has_uncommitted && left.first.is_none() => {
                 let (key, what) = (key::freelist(zone), "live bytes without a place");
-                Err(corrupt(&key, what, wanted as usize))
+                Err(corrupt(&key, what, wanted as usize).into())
             }
             None => Ok(()),
         }
     }
 
-    /// The first entries of `zone` in the cleaning index, over about [`MOVE_AT_ONCE`] bytes.
-    fn places(&self, zone: ZoneId) -> Result<Vec<(ZoneAddress, BlobName)>> {
+    /// The first entries of `zone` in the cleaning index, over about [`MOVE_AT_ONCE`] bytes, without those of blobs that
+    /// are left behind.
+    fn places(
+        &self,
+        zone: ZoneId,
+        left: &LeftBehind,
+    ) -> Result<Vec<(ZoneAddress, BlobName)>, CleanError> {
         let mut places: Vec<(ZoneAddress, BlobName)> = Vec::new();
-        self.each_place(zone, &mut |at, name| {
+        let listed = self.each_place(zone, &mut |at, name| {
             let first = places.first().map_or(at.offset, |(first, _)| first.offset);
             let wanted = at.offset - first < MOVE_AT_ONCE;
-            if wanted {
+            if wanted && !left.blobs.contains(&name) {
                 places.push((at, name));
             }
             wanted
-        })?;
-        Ok(places)
+        });
+        match listed {
+            // What lies in front of a damaged entry is moved before it is met again.
+            Err(error) if places.is_empty() => Err(error.into()),
+            Err(Error::CorruptMetadata { .. }) | Ok(()) => Ok(places),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Calls `see` with the entries of `zone` in the cleaning index, in order, until it returns false.
@@ -187,19 +260,19 @@ impl Inner {
     }
 
     /// Moves the fragments of the blobs at `places` in `zone`; returns how many blobs had not changed when the batch
-    /// was made. If one cannot be read, those before it are moved.
+    /// was made. Those that cannot be read are left behind.
     fn move_blobs(
         &self,
         zone: ZoneId,
         places: &[(ZoneAddress, BlobName)],
+        left: &mut LeftBehind,
         pieces: &mut Pieces<'_>,
     ) -> Result<usize, CleanError> {
         let (mut moves, mut read) = (Vec::new(), Read::default());
         let mut seen = BTreeSet::new();
         let lost = self.mismatches(zone)?;
-        let mut failed = None;
         for (_, name) in places {
-            if pieces.are_over() {
+            if left.is_over || pieces.are_over() {
                 break;
             }
             if !seen.insert(*name) {
@@ -217,7 +290,8 @@ impl Inner {
                 let mut parts = Parts::new();
                 for (index, _) in here {
                     let bytes = self.fragment(found.blob(), index, pieces, name);
-                    let bytes = bytes.map_err(|failed| self.unreadable(failed, name))?;
+                    let bytes = bytes.map_err(|failed| self.unreadable(failed, name));
+                    let bytes = bytes.map_err(CleanError::Unreadable)?;
                     parts.push((index, bytes));
                 }
                 read.bytes += length;
@@ -225,21 +299,18 @@ impl Inner {
                 Ok(())
             });
             match done {
-                Ok(()) => {}
+                Ok(()) => left.failed = 0,
                 // Otherwise the drive itself has failed.
                 Err(CleanError::Unreadable(error)) if !matches!(error, Error::Drive(_)) => {
-                    failed = Some(CleanError::Unreadable(error));
-                    break;
+                    left.blobs.insert(*name);
+                    self.leave_behind(zone, left, error);
                 }
                 Err(error) => return Err(error),
             }
         }
-        if let Err(error) = self.write_copies(zone, &mut read, &mut moves, pieces) {
-            // Behind damage, the zone is set aside, and not tried again and again on a full drive.
-            return Err(failed.unwrap_or_else(|| error.into()));
-        }
-        if let Some(error) = failed.take_if(|_| moves.is_empty()) {
-            return Err(error);
+        self.write_copies(zone, &mut read, &mut moves, pieces)?;
+        if moves.is_empty() {
+            return Ok(0);
         }
         pieces.next(0);
         let _alone = self.mutators.write();
@@ -280,10 +351,7 @@ impl Inner {
             Durability::Synced,
             Change::HasTo,
         )?;
-        match failed {
-            Some(error) => Err(error),
-            None => Ok(moved),
-        }
+        Ok(moved)
     }
 
     /// A blob that has fragments in `zone`; `None` if it has none there any more. Fails if bytes without a checksum are
@@ -326,15 +394,37 @@ impl Inner {
         Ok(())
     }
 
-    /// Moves uncommitted data out of `zone`, about [`MOVE_AT_ONCE`] bytes; returns the number of pieces moved.
-    fn move_uncommitted(&self, zone: ZoneId, pieces: &mut Pieces<'_>) -> Result<usize, CleanError> {
+    /// Moves uncommitted data out of `zone`, about [`MOVE_AT_ONCE`] bytes; returns the number of pieces moved. Those that
+    /// cannot be read are left behind.
+    fn move_uncommitted(
+        &self,
+        zone: ZoneId,
+        left: &mut LeftBehind,
+        pieces: &mut Pieces<'_>,
+    ) -> Result<usize, CleanError> {
         let mut copies = Vec::new();
         let mut bytes_moved = 0;
         for movable in self.uncommitted.in_zone(zone) {
             let run = &movable.run;
+            if left.is_over {
+                break;
+            }
+            if left.runs.contains(&run.piece.at) {
+                continue;
+            }
             let of = "an upload under way";
-            let bytes = self.fragment(&run.blob(), 0, pieces, of);
-            let bytes = bytes.map_err(|failed| self.unreadable(failed, of))?;
+            let bytes = match self.fragment(&run.blob(), 0, pieces, of) {
+                Ok(bytes) => bytes,
+                Err(failed) => match self.unreadable(failed, of) {
+                    error @ Error::Drive(_) => return Err(CleanError::Unreadable(error)),
+                    error => {
+                        left.runs.insert(run.piece.at);
+                        self.leave_behind(zone, left, error);
+                        continue;
+                    }
+                },
+            };
+            left.failed = 0;
             bytes_moved += bytes.len() as u64;
             let copy = self.moved_copy(zone, &bytes, |part| Stored::again(run, part), pieces)?;
             copies.push((movable, copy));
@@ -354,12 +444,12 @@ impl Inner {
 
     /// Records a failed read of bytes that `of` names, because finding their object would take a search. The place may
     /// lie in another zone than the victim, beside bytes under the same checksum.
-    fn unreadable(&self, failed: ReadError, of: impl fmt::Display) -> CleanError {
+    fn unreadable(&self, failed: ReadError, of: impl fmt::Display) -> Error {
         let at = failed.at;
         let error = failed.of(&of.to_string(), 0);
         self.set_aside_unreadable(at.zone, &error);
         self.note_damage(at);
-        CleanError::Unreadable(error)
+        error
     }
 
     /// The stored bytes of a fragment; a failed read is repeated once, as for a user.
