@@ -135,8 +135,39 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+    use crate::Error;
     use crate::test_drive::{change, drive, mount};
+    use kv::Change;
     use zone::ZoneCondition;
+
+    /// A zone that is in the list and not on the drive would be left out of the records that a scrub writes.
+    #[test]
+    fn a_retirement_that_was_not_written_is_in_no_later_record() {
+        let retired = Retired::default();
+        let (first, second) = (ZoneId(90), ZoneId(91));
+        let fail = |zone| {
+            let failed = retired.add(zone, &mut Batch::default(), |_| Err(Error::Incomplete));
+            failed.unwrap_err();
+        };
+        let recorded = |zone| {
+            let mut zones = None;
+            let write = |batch: &Batch| {
+                for change in batch.changes() {
+                    if let Change::Put(_, value) = change {
+                        zones = decode(value);
+                    }
+                }
+                Ok(())
+            };
+            retired.add(zone, &mut Batch::default(), write).unwrap();
+            zones.unwrap()
+        };
+        fail(first);
+        assert_eq!(recorded(second), BTreeSet::from([second]));
+        // What has been recorded stays.
+        fail(second);
+        assert_eq!(recorded(first), BTreeSet::from([first, second]));
+    }
 
     /// The record is durable, and the power cut came before the zone was finished or reset.
     #[test]
