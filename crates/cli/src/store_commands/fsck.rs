@@ -6,9 +6,10 @@ use crate::drive_file;
 use crate::errors::{CommandError, CommandResult, Exit, KEEP, UNFINISHED, fail};
 use crate::output::{Output, findings};
 use crate::question::confirm;
+use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
-use store::{FsckReport, GivenUp, RepairReport, Store};
+use store::{FsckReport, GivenUp, RepairReport, RepairStep, Store};
 use terminal::{Progress, count, human, shell_word};
 
 /// `store fsck`.
@@ -125,10 +126,20 @@ fn check(path: &Path, deep: bool) -> CommandResult<FsckReport> {
     })
 }
 
+/// Progress of a step of a repair.
+fn progress_of(step: RepairStep) -> Progress {
+    match step {
+        RepairStep::Looking => Progress::steps("looking for what is out of order: rows", None),
+        RepairStep::Changing => Progress::steps("putting records in order: rows", None),
+        RepairStep::Comparing => Progress::bytes("comparing copies of the metadata", None),
+    }
+}
+
 /// Repairs; asks before anything is given up.
 fn repair(arguments: &StoreFsck, out: &mut Output) -> CommandResult<RepairReport> {
     let drive = drive_file::open(&arguments.drive)?;
-    let mut progress = Some(Progress::words("looking for what is out of order"));
+    // The step that is shown.
+    let shown: RefCell<Option<(RepairStep, Progress)>> = RefCell::default();
     let mut agreed = Ok(());
     let mut agree = |given_up: &[GivenUp]| -> CommandResult {
         for given in given_up {
@@ -143,15 +154,22 @@ fn repair(arguments: &StoreFsck, out: &mut Output) -> CommandResult<RepairReport
             ),
         }
     };
-    let report = Store::repair(Arc::new(drive), &options(Access::Write), &mut |given_up| {
+    let mut agree = |given_up: &[GivenUp]| {
         // A question is asked without it.
-        progress = None;
+        drop(shown.take());
         agreed = agree(given_up);
-        let goes_on = agreed.is_ok();
-        progress = goes_on.then(|| Progress::words("putting records in order"));
-        goes_on
-    });
-    drop(progress);
+        agreed.is_ok()
+    };
+    let mut progress = |step, done| {
+        let mut shown = shown.borrow_mut();
+        let before = shown.take().filter(|(of, _)| *of == step);
+        let (_, bar) = shown.insert(before.unwrap_or_else(|| (step, progress_of(step))));
+        bar.set(done);
+    };
+    progress(RepairStep::Looking, 0);
+    let options = options(Access::Write);
+    let report = Store::repair(Arc::new(drive), &options, &mut agree, &mut progress);
+    drop(shown);
     let report = report?;
     agreed?;
     for (what, count) in &report.repaired {

@@ -128,7 +128,7 @@ pub use object_list::Listed;
 pub use object_path::ObjectPath;
 pub use options::{DataOptions, MkfsOptions, MountOptions, WriteHints};
 pub use pending::Pending;
-pub use repair::{GivenUp, RepairReport};
+pub use repair::{GivenUp, RepairReport, RepairStep};
 pub use salvage::{
     DamagedObject, InPlaceOptions, Lost, Plan, Salvage, SalvageOptions, SalvageReport, Unplaced,
 };

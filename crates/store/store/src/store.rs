@@ -15,8 +15,8 @@ use crate::options::{MkfsOptions, MountOptions, WriteHints};
 use crate::rows::{onode_key, read_onode};
 use crate::summary_writer::Why;
 use crate::{
-    Error, GivenUp, Health, HealthLook, Made, Pending, RepairReport, Result, Transaction, Waiting,
-    mkfs, mount, opened, repair,
+    Error, GivenUp, Health, HealthLook, Made, Pending, RepairReport, RepairStep, Result,
+    Transaction, Waiting, mkfs, mount, opened, repair,
 };
 use bluefs::BlueFs;
 use device::ZonedDevice;
@@ -404,14 +404,19 @@ impl Store {
     }
 
     /// Repairs what [`Self::fsck`] counts, on a drive that is not mounted. `agree` receives what will be given up, by
-    /// name, before anything is changed; if it returns false, nothing is. Damaged bytes of objects and a damaged
-    /// database are not repaired.
+    /// name, before anything is changed; if it returns false, nothing is. `progress` receives what the repair is at, and
+    /// how many rows or bytes it has done of that. Damaged bytes of objects and a damaged database are not repaired.
+    ///
+    /// # Errors
+    /// Rows cannot be read or written, or the mount is refused. What has been changed until then stays, and another repair
+    /// goes on.
     pub fn repair(
         device: Arc<dyn ZonedDevice>,
         options: &MountOptions,
         agree: &mut dyn FnMut(&[GivenUp]) -> bool,
+        progress: &mut dyn FnMut(RepairStep, u64),
     ) -> Result<RepairReport> {
-        repair::repair(device, options, agree)
+        repair::repair(device, options, agree, progress)
     }
 
     pub(crate) fn kind(&self, collection: &str) -> Result<Kind> {

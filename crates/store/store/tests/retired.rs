@@ -59,7 +59,7 @@ fn a_zone_that_cannot_be_read_in_many_places_is_used_no_more() {
         check(&store);
         store.unmount().unwrap();
         let device: Arc<dyn ZonedDevice> = drive.clone();
-        Store::repair(device.clone(), &options(), &mut |_| true).unwrap();
+        Store::repair(device.clone(), &options(), &mut |_| true, &mut |_, _| {}).unwrap();
         // Also after a repair and a mount.
         let store = mount(&device);
         check(&store);

@@ -60,7 +60,7 @@ enum Verdict {
     Drop(&'static str),
 }
 
-impl Repair {
+impl Repair<'_> {
     pub(super) fn plan_data(&mut self, names: &mut Names) -> Result<()> {
         let blobs = self.blobs(names)?;
         let (lost, rows) = self.plan_extents(names, &blobs)?;

@@ -37,7 +37,7 @@ impl Placed {
     }
 }
 
-impl Repair {
+impl Repair<'_> {
     /// Plans references of shared blobs so that they match the extents; returns the places of all fragments.
     pub(super) fn plan_references(&mut self) -> Result<Placed> {
         let block = self.opened.device.geometry().block_size;

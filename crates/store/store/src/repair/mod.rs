@@ -30,18 +30,40 @@ pub(crate) use changes::{Changes, forget_copies};
 use device::ZonedDevice;
 use kv::{Batch, Durability};
 use names::Names;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 /// Names in the report for repairs of the metadata's files.
 const COPIES: &str = "copies of metadata that differ";
 const TEXT_LOGS: &str = "damaged text log of the database";
 
+/// Rows that are looked at between two reports of progress.
+const ROWS_AT_ONCE: u64 = 1024;
+
+/// What a repair is at.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RepairStep {
+    /// Looks for rows that are out of order, and changes nothing. Progress counts rows; some are looked at twice.
+    Looking,
+    /// Changes rows, and looks at those that follow from them. Progress counts rows.
+    Changing,
+    /// Compares the copies of the metadata. Progress counts bytes.
+    Comparing,
+}
+
+/// Receives what a repair is at, and how many rows or bytes it has done of that.
+type OnProgress<'a> = &'a mut dyn FnMut(RepairStep, u64);
+
 /// A repair while it runs.
-struct Repair {
+struct Repair<'a> {
     opened: Opened,
     now: u64,
     report: RepairReport,
     changes: Changes,
+    progress: RefCell<OnProgress<'a>>,
+    step: RepairStep,
+    /// Rows looked at in this step.
+    rows: Cell<u64>,
 }
 
 /// Repairs the store on `device`, which must not be mounted. Before the first change, `agree` is called with what will
@@ -50,22 +72,32 @@ pub(crate) fn repair(
     device: Arc<dyn ZonedDevice>,
     options: &MountOptions,
     agree: &mut dyn FnMut(&[GivenUp]) -> bool,
+    progress: OnProgress<'_>,
 ) -> Result<RepairReport> {
     if options.read_only {
         return Err(Error::ReadOnly);
     }
     let now = options.runtime.unix_micros();
     let opened = Opened::open(device, options)?;
-    let (opened, done) = put_in_order(opened, now, agree);
-    let done = done.and_then(|report| mend_copies(&opened, report));
+    let (opened, done) = put_in_order(opened, now, agree, progress);
+    let done = done.and_then(|report| mend_copies(&opened, report, progress));
     let closed = opened.close();
     done.and_then(|report| closed.map(|()| report))
 }
 
 /// Rewrites metadata that is damaged in one of two copies. This loses nothing, so it needs no agreement.
-fn mend_copies(opened: &Opened, mut report: RepairReport) -> Result<RepairReport> {
+fn mend_copies(
+    opened: &Opened,
+    mut report: RepairReport,
+    progress: OnProgress<'_>,
+) -> Result<RepairReport> {
     if report.is_done {
-        let scrubbed = opened.fs.scrub(&mut |_| true)?;
+        let mut compared = 0;
+        let scrubbed = opened.fs.scrub(&mut |bytes| {
+            compared += bytes;
+            progress(RepairStep::Comparing, compared);
+            true
+        })?;
         report.lost_files = scrubbed.map_or(Vec::new(), |scrubbed| scrubbed.lost);
         let deleted = give_up_text_logs(&opened.fs, &mut report.lost_files);
         report.repaired_many(TEXT_LOGS, deleted);
@@ -81,20 +113,25 @@ pub(crate) fn put_in_order(
     opened: Opened,
     now: u64,
     agree: &mut dyn FnMut(&[GivenUp]) -> bool,
+    progress: OnProgress<'_>,
 ) -> (Opened, Result<RepairReport>) {
     let mut repair = Repair {
         opened,
         now,
         report: RepairReport::default(),
         changes: Changes::default(),
+        progress: RefCell::new(progress),
+        step: RepairStep::Looking,
+        rows: Cell::default(),
     };
     let done = repair.run(agree);
     let Repair { opened, report, .. } = repair;
     (opened, done.map(|()| report))
 }
 
-impl Repair {
+impl Repair<'_> {
     fn run(&mut self, agree: &mut dyn FnMut(&[GivenUp]) -> bool) -> Result<()> {
+        self.begin(RepairStep::Looking);
         let mut names = Names::default();
         self.plan_collections(&mut names)?;
         self.plan_onodes(&mut names)?;
@@ -103,6 +140,7 @@ impl Repair {
             self.report.repaired.clear();
             return Ok(());
         }
+        self.begin(RepairStep::Changing);
         self.apply()?;
         let shown = self.plan_references()?;
         self.apply()?;
@@ -111,6 +149,16 @@ impl Repair {
         self.apply()?;
         self.report.is_done = true;
         Ok(())
+    }
+
+    fn begin(&mut self, step: RepairStep) {
+        self.step = step;
+        self.rows.set(0);
+        self.tell();
+    }
+
+    fn tell(&self) {
+        (*self.progress.borrow_mut())(self.step, self.rows.get());
     }
 
     /// Writes what is planned.
@@ -128,6 +176,10 @@ impl Repair {
     fn rows(&self, namespace: u8, mut row: impl FnMut(&[u8], &[u8]) -> Result<()>) -> Result<()> {
         for found in self.opened.kv.scan(&[namespace], Some(&[namespace + 1])) {
             let (key, value) = found?;
+            self.rows.set(self.rows.get() + 1);
+            if self.rows.get().is_multiple_of(ROWS_AT_ONCE) {
+                self.tell();
+            }
             row(&key, &value)?;
         }
         Ok(())

@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 
 const UNDECODABLE: &str = "its record cannot be decoded";
 
-impl Repair {
+impl Repair<'_> {
     pub(super) fn plan_collections(&mut self, names: &mut Names) -> Result<()> {
         let mut nameless = Vec::new();
         for (key, value) in self.all(key::COLLECTION)? {

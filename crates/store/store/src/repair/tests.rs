@@ -116,7 +116,7 @@ fn damaged() -> (Arc<MemoryDrive>, Objects) {
 fn wherever_a_repair_is_interrupted_the_next_one_ends_it() {
     let (harmed, before) = damaged();
     let whole = Arc::new(harmed.snapshot());
-    let report = Store::repair(whole.clone(), &options(), &mut |_| true).unwrap();
+    let report = Store::repair(whole.clone(), &options(), &mut |_| true, &mut |_, _| {}).unwrap();
     assert_eq!(report.given_up.len(), 5, "{report:#?}");
     assert_eq!(report.repaired["object without a collection"], 1);
     let expected = objects(&test_drive::mount(&whole));
@@ -134,7 +134,7 @@ fn wherever_a_repair_is_interrupted_the_next_one_ends_it() {
             kth,
             Fault::Io(ErrorKind::Other),
         ));
-        let first = Store::repair(faulty.clone(), &options(), &mut |_| true);
+        let first = Store::repair(faulty.clone(), &options(), &mut |_| true, &mut |_, _| {});
         let read_only = MountOptions {
             read_only: true,
             ..options()
@@ -159,7 +159,8 @@ fn wherever_a_repair_is_interrupted_the_next_one_ends_it() {
             assert!(there.is_empty(), "write {kth}: {there:?}");
         }
         let drive = cut();
-        let again = Store::repair(drive.clone(), &options(), &mut |_| true).unwrap();
+        let again =
+            Store::repair(drive.clone(), &options(), &mut |_| true, &mut |_, _| {}).unwrap();
         let is_wrong = again
             .given_up
             .iter()
@@ -184,7 +185,7 @@ fn wherever_a_repair_is_interrupted_the_next_one_ends_it() {
 fn what_a_repair_changes_is_copied_to_summaries() {
     for is_killed in [false, true] {
         let (drive, _) = damaged();
-        Store::repair(drive.clone(), &options(), &mut |_| true).unwrap();
+        Store::repair(drive.clone(), &options(), &mut |_| true, &mut |_, _| {}).unwrap();
         let mut store = test_drive::mount(&drive);
         if is_killed {
             test_drive::put(&store, "new");

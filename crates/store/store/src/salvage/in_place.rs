@@ -108,7 +108,7 @@ impl Salvage {
         }
         changes.apply(&opened.kv)?;
         let now = options.runtime.unix_micros();
-        let (opened, done) = repair::put_in_order(opened, now, &mut |_| true);
+        let (opened, done) = repair::put_in_order(opened, now, &mut |_| true, &mut |_, _| {});
         let done = done.and_then(|report| {
             if !report.given_up.is_empty() {
                 tracing::warn!(given_up = ?report.given_up, "not everything fits");

@@ -91,7 +91,15 @@ fn after_a_repair_of_the_next_number_new_summaries_are_newer_than_old_ones() {
     let plant = |value: &[u8]| {
         test_drive::change(&drive, |_, batch| batch.put(key::SUPER_NEXT_NUMBER, value));
     };
-    let repair = || Store::repair(drive.clone(), &test_drive::options(), &mut |_| true).unwrap();
+    let repair = || {
+        Store::repair(
+            drive.clone(),
+            &test_drive::options(),
+            &mut |_| true,
+            &mut |_, _| {},
+        )
+        .unwrap()
+    };
     let is_clean = |deep| {
         let store = test_drive::mount(&drive);
         let report = store.fsck(deep, &mut |_, _| {}).unwrap();

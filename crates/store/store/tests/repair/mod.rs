@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::sync::Arc;
 use store::{
-    Attributes, GivenUp, HashPrefix, HashSource, Hashed, MountOptions, RepairReport, Store,
-    Transaction,
+    Attributes, GivenUp, HashPrefix, HashSource, Hashed, MountOptions, RepairReport, RepairStep,
+    Store, Transaction,
 };
 use zone::ZoneCommand;
 
@@ -135,7 +135,7 @@ fn delete_extents(device: &Arc<dyn ZonedDevice>) {
 }
 
 fn repair(device: &Arc<dyn ZonedDevice>) -> RepairReport {
-    Store::repair(device.clone(), &options(), &mut |_| true).unwrap()
+    Store::repair(device.clone(), &options(), &mut |_| true, &mut |_, _| {}).unwrap()
 }
 
 fn count(store: &Store) -> BTreeMap<String, u64> {
@@ -299,6 +299,32 @@ fn rows_with_any_content() {
 }
 
 #[test]
+fn a_repair_tells_what_it_is_at() {
+    let (whole, _) = drive();
+    let device: Arc<dyn ZonedDevice> = Arc::new(whole);
+    let store = mount(&device);
+    let mut tx = Transaction::new();
+    let keys = (0..2000_u32).map(|key| (key.to_be_bytes().to_vec(), Vec::new()));
+    tx.omap_set("c", "o0", keys.collect());
+    store.commit(tx).unwrap();
+    store.unmount().unwrap();
+    let mut told: Vec<(RepairStep, u64)> = Vec::new();
+    let progress = &mut |step, done| told.push((step, done));
+    Store::repair(device, &options(), &mut |_| true, progress).unwrap();
+    let mut steps: Vec<_> = told.iter().map(|(step, _)| *step).collect();
+    steps.dedup();
+    use RepairStep::{Changing, Comparing, Looking};
+    assert_eq!(steps, [Looking, Changing, Comparing]);
+    for step in steps {
+        let done = told.iter().filter(|(of, _)| *of == step);
+        let done: Vec<_> = done.map(|(_, done)| *done).collect();
+        assert!(done.is_sorted(), "{step:?} {done:?}");
+        let most = done.last().copied().unwrap_or(0);
+        assert!(step == Changing || most >= 1024, "{step:?} {most}");
+    }
+}
+
+#[test]
 fn a_repair_that_is_cut_off_is_begun_again() {
     let (whole, before) = drive();
     let harmed = Arc::new(whole);
@@ -316,7 +342,7 @@ fn a_repair_that_is_cut_off_is_begun_again() {
             kth,
             Fault::Io(ErrorKind::Other),
         ));
-        let first = Store::repair(device.clone(), &options(), &mut |_| true);
+        let first = Store::repair(device.clone(), &options(), &mut |_| true, &mut |_, _| {});
         let struck = faulty.struck();
         faulty.clear();
         let done = repair(&device);

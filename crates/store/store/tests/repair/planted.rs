@@ -116,10 +116,11 @@ fn count_and_repair(
     store.unmount().unwrap();
     drop(store);
     let mut asked = 0;
-    let refused = Store::repair(device.clone(), &options(), &mut |_| {
+    let refuse = &mut |_: &[store::GivenUp]| {
         asked += 1;
         false
-    });
+    };
+    let refused = Store::repair(device.clone(), &options(), refuse, &mut |_, _| {});
     assert_eq!((asked, refused.unwrap().is_done), (1, false), "{what}");
     let report = repair(&device);
     assert!(!report.repaired.is_empty(), "{what}: {report:?}");

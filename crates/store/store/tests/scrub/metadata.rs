@@ -307,7 +307,7 @@ fn a_repair_names_a_file_that_is_damaged_in_all_copies() {
     store.unmount().unwrap();
     drop(store);
     flip_bits(&drive, &[ZoneAddress::new(at.zone, at.offset + 100)]);
-    let repaired = Store::repair(device, &options(), &mut |_| true).unwrap();
+    let repaired = Store::repair(device, &options(), &mut |_| true, &mut |_, _| {}).unwrap();
     assert_eq!(repaired.lost_files, [path]);
 }
 
@@ -397,9 +397,8 @@ fn a_damaged_text_log_is_no_loss() {
         let store = match repairs {
             true => {
                 store.unmount().unwrap();
-                let report = Store::repair(device.clone(), &options(), &mut |given_up| {
-                    given_up.is_empty()
-                });
+                let agree = &mut |given_up: &[store::GivenUp]| given_up.is_empty();
+                let report = Store::repair(device.clone(), &options(), agree, &mut |_, _| {});
                 assert!(report.unwrap().is_done);
                 mount(&device)
             }
