@@ -321,7 +321,7 @@ fn behind_what_cannot_be_read_of_an_upload_others_are_moved() {
     assert_clean(&store);
 }
 
-/// To move the rest of a zone gives none back: on a full drive it would take the zones with which others are cleaned.
+/// Whether the rest of these zones is moved or not.
 #[test]
 fn damage_in_many_zones_of_a_full_drive_stops_nothing_else() {
     for flips in [true, false] {
@@ -389,4 +389,26 @@ fn a_write_that_the_drive_fails_once_costs_nothing() {
             break;
         }
     }
+}
+
+/// It would take the space of what is stored: the zone gives none back.
+#[test]
+fn on_a_full_drive_the_rest_of_a_damaged_zone_stays() {
+    let (worn, _, store) = on_worn_drive();
+    let data = |n: u64| pattern(n, 1 << 18);
+    let stored = (0..).find(|n| put(&store, &n.to_string(), &data(*n)).is_err());
+    let zone_of = |n: u64| place_of(&worn.drive, &data(n)).zone;
+    // Three that begin in one zone.
+    let first = (4..stored.unwrap() - 8).find(|n| zone_of(*n) == zone_of(n + 2));
+    let first = first.unwrap();
+    let zone = zone_of(first);
+    spoil(&worn, place_of(&worn.drive, &data(first)), true);
+    remove(&store, &(first + 2).to_string());
+    while store.clean_one().unwrap() {}
+    let health = store.health().unwrap();
+    assert_eq!((health.zones.len(), health.zones[0].zone), (1, zone));
+    // What lies in front of the damage was moved before that was met.
+    let moved = store.clean_status().bytes_moved;
+    assert!(moved < 1 << 18, "{moved}");
+    assert!(read(&store, &(first + 1).to_string()).unwrap() == data(first + 1));
 }
