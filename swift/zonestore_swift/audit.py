@@ -11,7 +11,8 @@ from zonestore_swift.errors import Refused, Unavailable
 
 def locations(manager, policy, device_dirs, auditor_type):
     """An `AuditLocation` for each object. What is still to do of a drive lies in the drive's directory of the host, as by Swift."""
-    devices = manager.drives.all()
+    # What there is to do is written below the drive's directory.
+    devices = [device for device in manager.drives.all() if manager.get_dev_path(device)]
     if device_dirs:
         devices = [device for device in devices if device in device_dirs]
     random.shuffle(devices)

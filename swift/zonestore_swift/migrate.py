@@ -16,7 +16,7 @@ from collections import Counter
 from contextlib import suppress
 from types import SimpleNamespace
 
-from swift.common.exceptions import DiskFileBadMetadataChecksum, PartitionLockTimeout
+from swift.common.exceptions import DiskFileBadMetadataChecksum, DiskFileDeviceUnavailable, PartitionLockTimeout
 from swift.common.storage_policy import EC_POLICY, POLICIES
 from swift.common.utils import drop_privileges, get_logger, mkdirs, readconf, renamer
 from swift.obj import diskfile
@@ -293,6 +293,8 @@ def main():
             migration.move(policy, device, partition, counts)
         except NoSpace as error:
             parser.exit(1, f"{place}: {in_words(counts)}, then: {error}\nhint: take weight from {device} in the ring, let its partitions go, and call again\n")
+        except DiskFileDeviceUnavailable:
+            why = f", stays for now: no daemon serves {device}, or its directory is not mounted (mount_check)"
         except (PartitionLockTimeout, Refused, OSError) as error:
             why = f", stays for now: {error}"
         if counts["waiting"]:

@@ -39,6 +39,8 @@ class Reconstructor(ObjectReconstructor):
         manager = self._df_router[policy]
         dev_path = manager.get_dev_path(device["device"])
         if not dev_path:
+            self.logger.warning(
+                "%s is not reconstructed: not served by a drive daemon, or its directory is not mounted (mount_check)", device["device"])
             return
         try:
             partitions = list(manager.drive(device["device"]).partitions(policy))

@@ -50,7 +50,7 @@ class Replicator(ObjectReplicator):
         manager = self._df_router[policy]
         name = device["device"]
         dev_path = manager.get_dev_path(name)
-        why = "not served by a drive daemon"
+        why = "not served by a drive daemon, or its directory is not mounted (mount_check)"
         try:
             partitions = list(manager.drive(name).partitions(policy)) if dev_path else None
         except Refused as refused:

@@ -1,10 +1,11 @@
 //! The functions of `include/zonestore/bluefs.h`, which documents them.
 
 use crate::answers::{OK, call, number, remember};
-use crate::failure::{Answer, EXISTS, Failure, IO, NOT_FOUND};
+use crate::failure::{Answer, EXISTS, Failure, NOT_FOUND};
 use crate::file_system::{FileSystem, Pending, ReadableFile, WritableFile};
 use crate::mounts::{self, Kind, Mount};
 use crate::pointers::{at, buffer, bytes, free, give, null, text, writable};
+use crate::{ending, forks};
 use bluefs::{BlueFs, Lifetime};
 use std::ffi::{OsStr, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -56,24 +57,15 @@ pub struct Read {
 
 /// # Safety
 /// As [`give`].
-unsafe fn open(out: *mut *mut Fs, mount: impl FnOnce() -> Result<Arc<Mount>, String>) -> c_int {
-    let mut refused = None;
-    let code = call(|| {
+unsafe fn open(out: *mut *mut Fs, mount: impl FnOnce() -> Answer<Arc<Mount>>) -> c_int {
+    call(|| {
         let out = writable(out)?;
-        match mount() {
-            Ok(mount) => {
-                let fs = mount.fs.clone();
-                let _mount = Some(mount);
-                // SAFETY: as the caller promises.
-                unsafe { give(out, Fs { fs, _mount }) };
-            }
-            Err(words) => refused = Some(words),
-        }
+        let mount = mount()?;
+        let fs = mount.fs.clone();
+        let _mount = Some(mount);
+        // SAFETY: as the caller promises.
+        unsafe { give(out, Fs { fs, _mount }) };
         Ok(())
-    });
-    refused.map_or(code, |words| {
-        remember(words);
-        IO
     })
 }
 
@@ -129,14 +121,18 @@ entry! {
     /// Mounts a drive by path.
     fn zs_fs_open(path: *const c_char, length: usize, out: *mut *mut Fs) -> c_int {
         open(out, || {
-            let path = bytes(path, length).map_err(|failure| failure.words)?;
-            mounts::open(Path::new(OsStr::from_bytes(path)), Kind::BlueFs)
+            let path = Path::new(OsStr::from_bytes(bytes(path, length)?));
+            mounts::open(path, Kind::BlueFs).map_err(Failure::io)
         })
     }
     /// Mounts the drive that the environment names.
-    fn zs_fs_open_named(out: *mut *mut Fs) -> c_int { open(out, mounts::open_named) }
+    fn zs_fs_open_named(out: *mut *mut Fs) -> c_int { open(out, || mounts::open_named().map_err(Failure::io)) }
     /// Ends all mounts by path; later calls of this thread fail, and those of others do not come back.
     fn zs_fs_unmount_all() -> () {
+        if forks::is_cut_off() {
+            return;
+        }
+        let _alone = ending::begin();
         number(|| { mounts::stop_all(); Ok(0) });
     }
     /// Frees a file system handle.
@@ -379,6 +375,7 @@ mod tests {
         let (codes, numbers) = unsafe {
             let codes = [
                 zs_fs_open(null(), 1, null_mut()),
+                zs_fs_open(null(), 1, &mut null_mut()),
                 zs_fs_open_named(null_mut()),
                 zs_create(fs, path, 2, null_mut()),
                 zs_create(fs, null(), 2, &mut null_mut()),

@@ -19,6 +19,10 @@ impl Failure {
     pub fn invalid(words: String) -> Self {
         Self { code: 6, words }
     }
+
+    pub fn io(words: String) -> Self {
+        Self { code: IO, words }
+    }
 }
 
 impl From<bluefs::Error> for Failure {

@@ -5,6 +5,7 @@
 //! The child closes its copies of the descriptors that hold the drives' locks: nobody could use a drive after the
 //! parent's end otherwise.
 
+use crate::ending;
 use std::fs::{self, DirEntry};
 use std::os::fd::RawFd;
 use std::os::unix::fs::MetadataExt;
@@ -22,6 +23,7 @@ static HOLDING: [AtomicI32; 64] = [const { AtomicI32::new(NONE) }; 64];
 const NONE: RawFd = -1;
 
 extern "C" fn in_the_child() {
+    ending::forget();
     if MOUNTED.load(Ordering::Relaxed) > 0 {
         CUT_OFF.store(true, Ordering::Relaxed);
     }

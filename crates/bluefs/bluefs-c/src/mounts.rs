@@ -1,7 +1,6 @@
 //! The drives that this process has mounted by path. Each has one mount, which all users share; it ends with the last
 //! handle of the file system or at exit. The drive stays open as long as readers and writers are left.
 
-use crate::ending;
 use crate::failure::Failure;
 use crate::file_system::FileSystem;
 use crate::forks::{Locks, Mounted, is_cut_off};
@@ -38,8 +37,8 @@ const SCHEMES: [(&[u8], Kind); 2] = [(b"zonestore://", Kind::BlueFs), (b"zeafs:/
 /// memory for a block device, which the host does not cache, and 0 otherwise.
 const CACHE: &str = "ZONESTORE_CACHE_BYTES";
 
-/// Environment variable, optional: milliseconds after which unsynced bytes of a log are written out; 0: never because
-/// of their age.
+/// Environment variable, optional: milliseconds after which unsynced bytes of a log and changes of names are written out;
+/// 0: never because of their age.
 const LOG_AGE: &str = "ZONESTORE_LOG_AGE_MS";
 /// Default of [`LOG_AGE`].
 const DEFAULT_LOG_AGE_MS: u64 = 1000;
@@ -220,7 +219,6 @@ pub(crate) fn stop_all() {
     if is_cut_off() {
         return;
     }
-    ending::begin();
     // Whoever drops the last copy of a mount takes the lock.
     let mounts: Vec<_> = MOUNTS.lock().values().filter_map(Weak::upgrade).collect();
     for mount in mounts {
@@ -281,12 +279,19 @@ impl WritesOut {
         let work = move || {
             let (is_over, changed) = &*seen;
             let mut over = is_over.lock();
+            // The same error is not told twice in a row.
+            let mut told = String::new();
             while !*over {
                 changed.wait_for(&mut over, pause);
                 let done = MutexGuard::unlocked(&mut over, || fs.write_out(age_ms * 1000 / 2));
-                if let Err(Failure { words, .. }) = done {
-                    tracing::warn!(error = words, "a log could not be written out");
+                let words = done.map_or_else(|Failure { words, .. }| words, |()| String::new());
+                if !words.is_empty() && words != told {
+                    tracing::warn!(
+                        error = words,
+                        "logs or changes of names could not be written out"
+                    );
                 }
+                told = words;
             }
         };
         let failed =

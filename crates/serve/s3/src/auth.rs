@@ -109,7 +109,7 @@ fn check_rights(
     ))
 }
 
-/// The bucket of a copy's source, parsed as the operation parses it.
+/// The bucket of a copy's source. The operation takes a `+` for a space, of which no bucket's name has one.
 fn source_bucket(header: &str) -> Option<String> {
     match CopySource::parse(header).ok()? {
         CopySource::Bucket { bucket, .. } => Some(bucket.into()),

@@ -373,7 +373,9 @@ impl Inner {
                     }
                 }
                 Ok(false) => {}
-                Err(CleanError::Unreadable(error)) => self.set_aside_unreadable(zone.zone, &error),
+                Err(CleanError::Unreadable(error)) => {
+                    self.set_aside_unreadable(zone.zone, &error);
+                }
                 Err(CleanError::Other(error)) => return Err(error),
             }
         }

@@ -171,6 +171,15 @@ impl Freelist {
         self.table.lock().forget_failures();
     }
 
+    /// Readmits a zone that was set aside because something in it could not be read, unless it is for good.
+    pub fn try_again(&self, zone: ZoneId) {
+        let mut table = self.table.lock();
+        let failures = table.failures();
+        if failures.why(zone) == Some(SetAside::Unreadable) && !failures.takes_nothing(zone) {
+            table.change_failures(zone, |failures| failures.forget(zone));
+        }
+    }
+
     /// Readmits zones that were set aside because something in them could not be read.
     pub fn try_unreadable_again(&self) {
         let mut table = self.table.lock();

@@ -193,8 +193,8 @@ impl Inner {
 
     /// Sets `zone` aside after a read in it failed: what can be read stays in place, and cleaning does not try the zone
     /// again and again. A stream that has it open leaves it before its next write, or when the cleaner comes by: a reader
-    /// must not wait for the stream's lock.
-    pub fn set_aside_unreadable(&self, zone: ZoneId, error: &Error) {
+    /// must not wait for the stream's lock. False if the error says nothing about the zone, as while the drive answers nothing.
+    pub fn set_aside_unreadable(&self, zone: ZoneId, error: &Error) -> bool {
         let of_zone = match error {
             Error::Drive(error) => is_of_zone(error),
             Error::Unreadable { .. } => answers(&*self.device),
@@ -204,7 +204,7 @@ impl Inner {
             _ => false,
         };
         if !of_zone {
-            return;
+            return false;
         }
         let (why, what) = (SetAside::Unreadable, error.to_string());
         let is_new = match error {
@@ -220,6 +220,7 @@ impl Inner {
             tracing::error!(%error, %zone, "a zone with data that cannot be read is set aside");
             self.cleaner.nudge();
         }
+        true
     }
 
     /// Resets zones whose earlier resets failed, one after the other until one fails again, if the retry is due:

@@ -78,6 +78,13 @@ struct LeftBehind {
     is_over: bool,
 }
 
+impl LeftBehind {
+    /// Whether something stays, and what else is in the zone is still to be moved.
+    const fn has_a_rest(&self) -> bool {
+        self.first.is_some() && !self.is_over
+    }
+}
+
 /// Stored bytes of fragments of a blob, by fragment index.
 type Parts = Vec<(usize, Vec<u8>)>;
 
@@ -107,6 +114,10 @@ impl Inner {
     ) -> Result<Emptied, CleanError> {
         let mut left = LeftBehind::default();
         let done = self.empty_zone(victim.zone, &mut left, pieces);
+        // The rest is for the next turn. An upload that is damaged keeps the zone set aside, and is never committed.
+        if matches!(done, Ok(Emptied::Left)) && left.runs.is_empty() && left.has_a_rest() {
+            self.freelist.try_again(victim.zone);
+        }
         match (done, left.first) {
             // The zone is set aside, and not tried again and again on a full drive.
             (Err(CleanError::Other(error)), Some(first)) if error.is_no_space() => {
@@ -159,17 +170,19 @@ impl Inner {
     /// drive fails one read after the other, or if there is no room for it elsewhere.
     fn leave_behind(&self, zone: ZoneId, left: &mut LeftBehind, error: Error) {
         tracing::error!(%error, %zone, "the cleaner leaves bytes behind that it cannot read");
-        self.set_aside_unreadable(zone, &error);
+        let answers = self.set_aside_unreadable(zone, &error);
         left.failed = match &error {
             Error::Unreadable {
+                at,
                 source: ZoneError::Offline { .. },
                 ..
-            } => MOST_FAILED,
+            } if at.zone == zone => MOST_FAILED,
             Error::Unreadable { .. } => left.failed + 1,
             _ => 0,
         };
         // A zone is not set aside while the drive answers nothing.
         left.is_over |= left.failed >= MOST_FAILED
+            || !answers
             || !self.freelist.is_unreadable(zone)
             || self.pool.free_for_data() == 0
             || !self.has_room(self.freelist.wanted_in(zone));

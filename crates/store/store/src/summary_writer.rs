@@ -147,7 +147,7 @@ impl Inner {
                 Err(AppendError::Drive(error)) => return Err(error.into()),
             };
             // The zone stays pinned until its summary is in the index.
-            let entered = (there == length).then(|| self.enter_summary(kv, at, bytes.len()));
+            let entered = (there == length).then(|| self.enter_summary(kv, at, bytes.len(), why));
             // No object shows these bytes, so no commit will take them: they are given up at once.
             self.freelist.unpin(at.zone);
             if let Some(entered) = entered {
@@ -167,7 +167,7 @@ impl Inner {
         geometry.least_capacity().min(append)
     }
 
-    fn enter_summary(&self, kv: &Kv, at: ZoneAddress, bytes: usize) -> Result<()> {
+    fn enter_summary(&self, kv: &Kv, at: ZoneAddress, bytes: usize, why: Why) -> Result<()> {
         let geometry = self.device.geometry();
         let block_size = u64::from(geometry.block_size);
         let mut places = read_places(kv, at.zone)?;
@@ -176,7 +176,11 @@ impl Inner {
         batch.put(&key::summaries(at.zone), &summary::encode_places(&places));
         batch.put(key::SUPER_SUMMARIES, &self.summaries.copied().encode());
         // Not synced: in the log, any reset of the zone follows it.
-        self.write_rows(&batch, Durability::Buffered)?;
+        match why {
+            // Behind a commit, which has been carried out and is not to wait. The next one tries again.
+            Why::Enough => kv.write(&batch, Durability::Buffered)?,
+            Why::All | Why::Reset(_) => self.write_rows(&batch, Durability::Buffered)?,
+        }
         let padded = geometry.round_up(bytes as u64);
         self.freelist.add_summary(at.zone, padded);
         self.summaries.says_not_all();

@@ -291,6 +291,31 @@ fn behind_what_cannot_be_read_the_rest_of_a_zone_is_moved() {
     }
 }
 
+/// Each read that a drive fails may take it seconds.
+#[test]
+fn behind_sixteen_reads_that_the_drive_fails_the_rest_of_a_zone_stays() {
+    const SIZE: u64 = 40_000;
+    for (flips, moved) in [(false, 0), (true, 3)] {
+        let (worn, _, store) = on_worn_drive();
+        let data = |n: u64| pattern(n, SIZE as usize);
+        (0..20).for_each(|n| put(&store, &n.to_string(), &data(n)).unwrap());
+        store.seal_open_zones().unwrap();
+        let zone = place_of(&worn.drive, &data(0)).zone;
+        for n in 0..20 {
+            let at = place_of(&worn.drive, &data(n));
+            assert_eq!(at.zone, zone);
+            if (1..=16).contains(&n) {
+                spoil(&worn, at, flips);
+            }
+        }
+        remove(&store, "0");
+        while store.clean_one().unwrap() {}
+        let found = store.clean_status().bytes_moved;
+        assert_eq!(found, moved * SIZE.next_multiple_of(4096));
+        (17..20).for_each(|n| assert!(read(&store, &n.to_string()).unwrap() == data(n)));
+    }
+}
+
 /// Only what is damaged is refused.
 #[test]
 fn behind_what_cannot_be_read_of_an_upload_others_are_moved() {
