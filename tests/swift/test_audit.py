@@ -107,7 +107,7 @@ def test_what_cannot_be_listed_holds_up_nothing_else(zoned, plain, monkeypatch, 
     drives = {"broken": Drive(refused), "well": Drive()}
     manager = zoned.manager(plain)
     monkeypatch.setattr(audit.random, "shuffle", lambda devices: devices.sort(key=lambda device: device != first))
-    monkeypatch.setattr(manager, "drives", types.SimpleNamespace(all=lambda: ["well", "broken"], drive=drives.get))
+    monkeypatch.setattr(manager, "drives", types.SimpleNamespace(all=lambda: ["well", "broken"], is_served=drives.__contains__, drive=drives.get))
     for _ in range(2):
         found = [(location.device, os.path.basename(location.path)) for location in manager.object_audit_location_generator(plain)]
         assert [name for device, name in found if device == "broken"] == left
