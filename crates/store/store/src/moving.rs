@@ -79,9 +79,10 @@ struct LeftBehind {
 }
 
 impl LeftBehind {
-    /// Whether something stays, and what else is in the zone is still to be moved.
-    const fn has_a_rest(&self) -> bool {
-        self.first.is_some() && !self.is_over
+    /// Whether something stays, and the next turn may go on with the rest. An upload that is damaged keeps the zone set
+    /// aside, and is never committed.
+    fn has_a_rest(&self) -> bool {
+        self.first.is_some() && self.runs.is_empty() && !self.is_over
     }
 }
 
@@ -114,8 +115,7 @@ impl Inner {
     ) -> Result<Emptied, CleanError> {
         let mut left = LeftBehind::default();
         let done = self.empty_zone(victim.zone, &mut left, pieces);
-        // The rest is for the next turn. An upload that is damaged keeps the zone set aside, and is never committed.
-        if matches!(done, Ok(Emptied::Left)) && left.runs.is_empty() && left.has_a_rest() {
+        if matches!(done, Ok(Emptied::Left)) && left.has_a_rest() {
             self.freelist.try_again(victim.zone);
         }
         match (done, left.first) {

@@ -291,6 +291,37 @@ fn behind_what_cannot_be_read_the_rest_of_a_zone_is_moved() {
     }
 }
 
+/// The zone is a candidate again, although something in it cannot be read.
+#[test]
+fn behind_what_cannot_be_read_the_next_turn_goes_on() {
+    const SIZE: u64 = 100_000;
+    let (worn, _, store) = on_worn_drive();
+    let data = |n: u64| pattern(n, SIZE as usize);
+    (0..9).for_each(|n| put(&store, &n.to_string(), &data(n)).unwrap());
+    store.seal_open_zones().unwrap();
+    let spoiled = place_of(&worn.drive, &data(2));
+    spoil(&worn, spoiled, true);
+    remove(&store, "0");
+    store.clean_start().unwrap();
+    let mut stopped = false;
+    let tended = store.tend_with(&mut |_| {
+        if !stopped && store.clean_status().set_aside_zones > 0 {
+            store.clean_stop();
+            stopped = true;
+        }
+    });
+    tended.unwrap();
+    let moved = || store.clean_status().bytes_moved / SIZE.next_multiple_of(4096);
+    assert!(stopped && moved() < 7, "{}", moved());
+    while store.clean_one().unwrap() {}
+    assert_eq!(moved(), 7);
+    let health = store.health().unwrap();
+    assert_eq!(
+        (health.zones.len(), health.zones[0].zone),
+        (1, spoiled.zone)
+    );
+}
+
 /// Each read that a drive fails may take it seconds.
 #[test]
 fn behind_sixteen_reads_that_the_drive_fails_the_rest_of_a_zone_stays() {
