@@ -1,6 +1,14 @@
 //! Decodes fields from untrusted bytes and encodes them: little-endian for every on-disk format, big-endian
 //! (`_be`) for protocols. Input that ends too soon yields `None`, never a panic.
 
+/// Whether these are zeros and nothing else. Compares them with themselves, one further on, which the C library does fast.
+pub fn is_zero(bytes: &[u8]) -> bool {
+    let Some((first, others)) = bytes.split_first() else {
+        return true;
+    };
+    *first == 0 && *others == bytes[..others.len()]
+}
+
 /// Reads fields from the front of a slice; every read returns `None` if too few bytes are left.
 pub struct Reader<'a>(pub &'a [u8]);
 

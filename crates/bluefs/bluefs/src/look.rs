@@ -72,7 +72,7 @@ pub(crate) fn look(device: &dyn ZonedDevice) -> Result<Contents> {
             _ if zone.kind == ZoneKind::Conventional => {
                 let mut front = vec![0; FRONT_BYTES.min(zone.capacity) as usize];
                 match device.read(g.start(zone.id), &mut front) {
-                    Ok(()) if front.iter().all(|byte| *byte == 0) => {}
+                    Ok(()) if codec::is_zero(&front) => {}
                     Ok(()) => contents.conventional_zones += 1,
                     Err(error @ ZoneError::PowerLost { .. }) => return Err(error.into()),
                     Err(error) => {

@@ -170,7 +170,7 @@ impl Marks {
             // Most journals are followed by zeros; a frame that was overwritten with zeros is followed by others.
             let mut next = vec![0; ZEROS.min(behind - end.offset) as usize];
             match device.read(g.absolute(end), &mut next) {
-                Ok(()) if next.iter().all(|byte| *byte == 0) => return Ok(()),
+                Ok(()) if codec::is_zero(&next) => return Ok(()),
                 Ok(()) => {}
                 Err(error) => unread(device, end.zone, error)?,
             }

@@ -318,7 +318,7 @@ impl Ring {
                 Err(_) => return Ok(true),
                 Ok(()) => {}
             }
-            let is_blank = bytes.iter().all(|byte| *byte == 0);
+            let is_blank = codec::is_zero(&bytes);
             let decoded = Superblock::decode(&bytes[..ENCODED.min(bytes.len())]);
             // Above the data of a finished zone, blocks read as zeros.
             if !is_blank && decoded == Decoded::Nothing {

@@ -43,7 +43,7 @@ pub(crate) fn log_lacks(
     let begins = |start: &[u8]| match log_record::decode_header(start) {
         Some(header) if header.at != at => Begins::Nothing,
         Some(header) if header.run_id == run_id => Begins::Write(header.record_length()),
-        None if start.iter().all(|byte| *byte == 0) => Begins::Nothing,
+        None if codec::is_zero(start) => Begins::Nothing,
         Some(_) | None => Begins::Other,
     };
     let is_whole =

@@ -88,10 +88,10 @@ pub fn until_cleaning(
         let each = answer.at.since(from).millis() / window as f64;
         if usual.len() < 64 {
             usual.push(each);
+            filled.before_ms = crate::statistics::median(&usual);
             return ControlFlow::Continue(());
         }
-        let before = crate::statistics::median(&usual);
-        filled.before_ms = before;
+        let before = filled.before_ms;
         if each > SLOWER * before
             && answer.at.since(from).millis() > before * window as f64 + hiccup_ms
         {

@@ -4,15 +4,11 @@ use crate::address::{Address, Suffix};
 use crate::drive::{SwiftDrive, remove};
 use crate::error::Result;
 use crate::record::{hashed, hashes};
-use std::collections::BTreeMap;
 use store::{Attributes, Transaction};
-use swift_files::{Digest, FileName, Reclaim, SuffixHash, choose};
+use swift_files::{FileName, FragmentHashes, Reclaim, SuffixHash, choose};
 
-/// Hashes of a suffix by fragment index; `None` is the hash of files that belong to no fragment.
-pub type FragmentHashes = BTreeMap<Option<u32>, Digest>;
-
-/// Hashes by suffix.
-pub type Hashes = BTreeMap<Suffix, FragmentHashes>;
+/// Hashes in order of suffixes.
+pub type Hashes = Vec<(Suffix, FragmentHashes)>;
 
 /// Ages beyond which files are removed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,7 +42,7 @@ impl SwiftDrive {
                 }
             };
             if let Some(hashes) = hashes {
-                found.insert(suffix, hashes);
+                found.push((suffix, hashes));
             }
         }
         Ok((found, computed))

@@ -24,6 +24,6 @@ mod walk;
 pub use address::{Address, ObjectHash, Suffix};
 pub use drive::{Put, SwiftDrive};
 pub use error::{Error, Result};
-pub use hashing::{Ages, FragmentHashes, Hashes};
+pub use hashing::{Ages, Hashes};
 pub use reading::{Metadata, Opened};
 pub use record::PolicyKind;

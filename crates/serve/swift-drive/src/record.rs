@@ -1,9 +1,8 @@
 //! Attributes of policies, files and suffixes in the store: encoded and decoded.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use store::Attributes;
-use swift_files::{Digest, Policy, Wanted};
+use swift_files::{FragmentHashes, Policy, Wanted};
 
 /// Attributes of a collection of files: format and kind of its policy.
 const FORMAT: &str = "format";
@@ -74,17 +73,17 @@ impl fmt::Display for PolicyKind {
 }
 
 /// The attributes of a suffix with these hashes.
-pub(crate) fn hashed(hashes: &BTreeMap<Option<u32>, Digest>) -> Attributes {
+pub(crate) fn hashed(hashes: &FragmentHashes) -> Attributes {
     let each = hashes.iter().map(|(of, hash)| {
         let of = of.map_or_else(|| WHOLE.to_owned(), |index| index.to_string());
-        format!("{of}={hash}")
+        format!("{of}={}", hash.as_str())
     });
     let text = each.collect::<Vec<_>>().join(" ");
     Attributes::from([(HASHES.into(), text.into_bytes())])
 }
 
 /// The hashes of a suffix; `None` if there are none, or they cannot be read: it has to be hashed again.
-pub(crate) fn hashes(attributes: &Attributes) -> Option<BTreeMap<Option<u32>, Digest>> {
+pub(crate) fn hashes(attributes: &Attributes) -> Option<FragmentHashes> {
     let text = std::str::from_utf8(attributes.get(HASHES)?).ok()?;
     let each = text.split_ascii_whitespace().map(|each| {
         let (of, hash) = each.split_once('=')?;
@@ -93,7 +92,7 @@ pub(crate) fn hashes(attributes: &Attributes) -> Option<BTreeMap<Option<u32>, Di
         } else {
             Some(of.parse().ok()?)
         };
-        Some((of, hash.to_owned()))
+        Some((of, hash.parse().ok()?))
     });
     each.collect()
 }

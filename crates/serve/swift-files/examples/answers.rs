@@ -108,7 +108,12 @@ fn answer(question: &Question) -> Result<Answer, Box<dyn std::error::Error>> {
     }
     let hashes = hash.finish(policy(Wanted::default())).into_iter();
     let hashes = hashes
-        .map(|(of, hash)| (of.map_or_else(String::new, |index| index.to_string()), hash))
+        .map(|(of, hash)| {
+            (
+                of.map_or_else(String::new, |index| index.to_string()),
+                hash.as_str().to_owned(),
+            )
+        })
         .collect();
     Ok(Answer { objects, hashes })
 }

@@ -16,5 +16,5 @@ mod timestamp;
 pub use choice::{Choice, Policy, Reclaim, choose};
 pub use file_name::{FileName, FileNameError, Kind};
 pub use fragments::{Fragments, Preference, Wanted};
-pub use suffix_hash::{Digest, SuffixHash};
+pub use suffix_hash::{Digest, FragmentHashes, SuffixHash};
 pub use timestamp::{Timestamp, TimestampError};

@@ -4,6 +4,7 @@ use crate::choice::{Choice, Policy};
 use crate::file_name::Kind;
 use md5::{Digest as _, Md5};
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
 /// Computes the hashes of one suffix; its objects have to be added in the order of their hashes.
 #[derive(Clone, Debug, Default)]
@@ -12,8 +13,44 @@ pub struct SuffixHash {
     running: BTreeMap<Option<u32>, Md5>,
 }
 
-/// An MD5 in 32 hexadecimal digits.
-pub type Digest = String;
+/// An MD5 in 32 hexadecimal digits. Of these a partition has thousands, so none has memory of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Digest([u8; 32]);
+
+/// Hashes of a suffix in order of fragment indices; `None` is the hash of files that belong to no fragment.
+pub type FragmentHashes = Vec<(Option<u32>, Digest)>;
+
+impl Digest {
+    fn of(hash: Md5) -> Self {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let hash = hash.finalize();
+        Self(std::array::from_fn(|at| {
+            let byte = hash[at / 2];
+            DIGITS[usize::from(if at % 2 == 0 { byte >> 4 } else { byte & 15 })]
+        }))
+    }
+
+    /// The digits.
+    pub fn as_str(&self) -> &str {
+        // All of them are ASCII, so this does not fail.
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+}
+
+impl FromStr for Digest {
+    type Err = ();
+
+    /// From lower-case digits.
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let digits: [u8; 32] = text.as_bytes().try_into().map_err(|_| ())?;
+        let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        digits
+            .iter()
+            .all(is_digit)
+            .then_some(Self(digits))
+            .ok_or(())
+    }
+}
 
 impl SuffixHash {
     /// A suffix without objects.
@@ -55,22 +92,14 @@ impl SuffixHash {
         self.running.entry(of).or_default().update(text);
     }
 
-    /// The hashes: one with replication; with erasure coding one for each fragment index, and one for all other files
-    /// if there are any.
-    pub fn finish(self, policy: Policy<'_>) -> BTreeMap<Option<u32>, Digest> {
+    /// The hashes in order of fragments: one with replication; with erasure coding one for each fragment index, before
+    /// these one for all other files if there are any.
+    pub fn finish(self, policy: Policy<'_>) -> FragmentHashes {
         let mut running = self.running;
         if policy == Policy::Replication {
             running.entry(None).or_default();
         }
-        let hex = |hash: Md5| {
-            hash.finalize()
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect()
-        };
-        running
-            .into_iter()
-            .map(|(of, hash)| (of, hex(hash)))
-            .collect()
+        let each = running.into_iter();
+        each.map(|(of, hash)| (of, Digest::of(hash))).collect()
     }
 }

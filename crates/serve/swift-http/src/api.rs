@@ -3,7 +3,8 @@
 use control::api::Problem;
 use serde::{Deserialize, Serialize, Serializer};
 use std::fmt::Display;
-use swift_drive::{FragmentHashes, PolicyKind};
+use swift_drive::PolicyKind;
+use swift_files::FragmentHashes;
 
 /// Most bytes of a file's metadata, below the store's limit of attributes.
 pub const MAX_METADATA_BYTES: u64 = 1_000_000;
@@ -305,7 +306,7 @@ impl Serialize for ByFragment<'_> {
         let whole: &dyn Display = &"-";
         to.collect_map(self.0.iter().map(|(of, hash)| {
             let of = of.as_ref().map_or(whole, |index| index as &dyn Display);
-            (Named(of), hash)
+            (Named(of), hash.as_str())
         }))
     }
 }

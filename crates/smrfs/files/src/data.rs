@@ -206,7 +206,7 @@ impl Core {
             return Ok(());
         }
         let old = self.load(ino, block)?;
-        if old[skip..].iter().all(|byte| *byte == 0) {
+        if codec::is_zero(&old[skip..]) {
             return Ok(());
         }
         self.buffer_blocks(ino, block, block + 1, |this, block| this.load(ino, block))?;

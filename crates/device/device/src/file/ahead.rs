@@ -6,13 +6,14 @@
 //! request to the disk instead of two. Data whose last block is zero cannot show that, so for it the entry is
 //! written.
 
+use codec::is_zero;
 use std::io;
 
 /// Largest block for which data may stand for the write pointer: a killed process leaves whole pages of the
 /// host, and a block has to be there completely or not at all.
 pub(super) const LARGEST_BLOCK: usize = 4096;
 /// Bytes compared at once; every block is a multiple of it.
-const STRETCH: usize = 64;
+const STRETCH: usize = 512;
 /// Bytes read at once in the search for the end of the data.
 const LOOK: u64 = 64 << 10;
 
@@ -92,13 +93,6 @@ pub(super) fn find_end(
         end -= length;
     }
     from
-}
-
-/// Compares stretches, for which the compiler emits vector code. A mount scans a MiB of zeros for every zone
-/// that is written in small pieces.
-fn is_zero(bytes: &[u8]) -> bool {
-    let mut stretches = bytes.chunks(STRETCH);
-    stretches.all(|stretch| stretch.iter().fold(0, |all, byte| all | byte) == 0)
 }
 
 #[cfg(test)]

@@ -91,7 +91,6 @@ pub(crate) fn encode_attributes(attributes: &Attributes, out: &mut Vec<u8>) {
 pub(crate) fn decode_attributes(r: &mut Reader<'_>) -> Option<Attributes> {
     let count = r.u16()?;
     let mut attributes = Attributes::new();
-    let mut last: Option<String> = None;
     for _ in 0..count {
         let length = r.u16()?;
         let name = std::str::from_utf8(r.take(usize::from(length))?)
@@ -99,10 +98,12 @@ pub(crate) fn decode_attributes(r: &mut Reader<'_>) -> Option<Attributes> {
             .to_owned();
         let length = r.u32()?;
         let value = r.take(usize::try_from(length).ok()?)?.to_vec();
-        if last.as_ref().is_some_and(|last| *last >= name) {
+        if attributes
+            .last_key_value()
+            .is_some_and(|(last, _)| *last >= name)
+        {
             return None;
         }
-        last = Some(name.clone());
         attributes.insert(name, value);
     }
     Some(attributes)

@@ -113,7 +113,7 @@ impl Salvage {
                 false => self.device.read(at, unit),
             };
             units.push(match read {
-                Ok(()) if unit.iter().all(|byte| *byte == 0) => Unit::Zeros,
+                Ok(()) if codec::is_zero(unit) => Unit::Zeros,
                 Ok(()) => Unit::Data,
                 Err(error @ ZoneError::PowerLost { .. }) => return Err(error.into()),
                 Err(_) => Unit::Unreadable,

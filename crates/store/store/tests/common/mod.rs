@@ -109,11 +109,11 @@ pub fn pattern(seed: u64, length: usize) -> Vec<u8> {
         state ^= state << 17;
         state
     };
-    let mut bytes = Vec::with_capacity(length + 8);
-    while bytes.len() < length {
-        bytes.extend_from_slice(&next().to_le_bytes());
+    let mut bytes = vec![0; length];
+    for word in bytes.chunks_mut(8) {
+        let length = word.len();
+        word.copy_from_slice(&next().to_le_bytes()[..length]);
     }
-    bytes.truncate(length);
     bytes
 }
 

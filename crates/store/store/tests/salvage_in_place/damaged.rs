@@ -180,9 +180,7 @@ pub fn assert_same(found: &Everything, expected: &Everything, what: &str) {
 }
 
 pub fn crc(bytes: &[u8]) -> u64 {
-    bytes
-        .iter()
-        .fold(7, |sum, byte| sum * 31 % 1_000_000_007 + u64::from(*byte))
+    crc_fast::checksum(crc_fast::CrcAlgorithm::Crc64Nvme, bytes)
 }
 
 pub fn salvage_to(device: &Drive) -> Everything {
