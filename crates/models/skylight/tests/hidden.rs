@@ -123,7 +123,7 @@ fn noise_hides_little_and_makes_nothing_wrong() {
 /// Kinds of noise that the models do not have, one for each drive in turn.
 #[test]
 fn noise_of_another_kind_makes_nothing_wrong() {
-    noisy(8, |seed, profile, hidden| {
+    noisy(5, |seed, profile, hidden| {
         let kinds = uneven::ALL.len() as u64 + 2;
         let rpm = profile.shape.rpm;
         let kind = uneven::ALL.get((seed % kinds) as usize).copied();

@@ -344,7 +344,7 @@ fn enumerate(histories: &[Vec<Op>], zones: u32, conventional: (u32, u32)) -> (us
     let max_states = std::env::var("ZONESTORE_CRASH_STATES")
         .ok()
         .and_then(|v| v.parse().ok())
-        .unwrap_or(4);
+        .unwrap_or(3);
     let base = base_drive(zones, conventional);
     let (points, states, next) = (
         AtomicUsize::new(0),
