@@ -22,6 +22,9 @@ pub trait Rows {
 
     /// The error for a blob whose references do not match the extents that show it.
     fn miscounted(&self, id: BlobId) -> Self::Error;
+
+    /// The error for a map in which no extent, or more than one, begins at the byte `at`.
+    fn broken(&self, map: u64, at: u64) -> Self::Error;
 }
 
 /// Bytes that have to be read and passed to [`Staged::copied`] before any other operation on the map.
@@ -195,10 +198,15 @@ impl<R: Rows> Staged<R> {
     }
 
     /// Extents for [`Self::paste`] that show the bytes `from..to` of `map`. Blobs become shared and get another
-    /// reference; inline bytes are copied.
+    /// reference; inline bytes are copied. An error if bytes have no extent: those behind them would move to their place.
     pub fn copy(&mut self, map: u64, from: u64, to: u64) -> Result<Vec<Extent>, R::Error> {
         let mut clip = Vec::new();
+        let mut next = from;
         for (offset, mut extent) in self.extents(map, from, to)? {
+            if offset.max(from) != next {
+                return Err(self.rows.broken(map, next));
+            }
+            next = offset + extent.length;
             if matches!(extent.content, Content::Own { .. }) {
                 extent = self.share(map, offset, extent)?;
             }
@@ -212,6 +220,9 @@ impl<R: Rows> Staged<R> {
                 self.blobs.insert(id, Some(shared));
             }
             clip.push(extent);
+        }
+        if next < to {
+            return Err(self.rows.broken(map, next));
         }
         Ok(clip)
     }

@@ -291,11 +291,14 @@ impl Inner {
         self.wait_for_compaction(0)?;
         let _no_moves = self.mutators.read();
         let mut staging = Staging::new(self, &kv);
-        let rows = read_extents(&*kv, map, purged.extents, u64::MAX, AT_ONCE)?;
+        let rows = read_extents(&*kv, map, purged.extents, u64::MAX, AT_ONCE);
+        let rows = rows.map_err(|error| self.of_rows(error))?;
         for (offset, extent) in &rows {
-            staging.rows.remove(map, *offset, extent)?;
+            let removed = staging.rows.remove(map, *offset, extent);
+            removed.map_err(|error| self.of_rows(error))?;
         }
-        let (keys, has_all) = omap::keys(&*kv, map, &purged.omap, (AT_ONCE, BYTES_AT_ONCE))?;
+        let keys = omap::keys(&*kv, map, &purged.omap, (AT_ONCE, BYTES_AT_ONCE));
+        let (keys, has_all) = keys.map_err(|error| self.of_rows(error))?;
         let last = keys.last().cloned();
         let gone = keys.into_iter().map(|key| ((map, key), None));
         staging.omaps.extend(gone);

@@ -191,6 +191,16 @@ impl Inner {
         Ok(done)
     }
 
+    /// An error of reading rows: those that the drive does not read, though it reads other places, are damaged.
+    pub fn of_rows(&self, error: Error) -> Error {
+        match error {
+            Error::Kv(kv::Error::Io { message }) if answers(&*self.device) => {
+                Error::Kv(kv::Error::Corruption { message })
+            }
+            error => error,
+        }
+    }
+
     /// Sets `zone` aside after a read in it failed: what can be read stays in place, and cleaning does not try the zone
     /// again and again. A stream that has it open leaves it before its next write, or when the cleaner comes by: a reader
     /// must not wait for the stream's lock. False if the error says nothing about the zone, as while the drive answers nothing.
@@ -200,7 +210,8 @@ impl Inner {
             Error::Unreadable { .. } => answers(&*self.device),
             Error::ChecksumMismatch { .. }
             | Error::BytesLost { .. }
-            | Error::CorruptMetadata { .. } => true,
+            | Error::CorruptMetadata { .. }
+            | Error::Kv(kv::Error::Corruption { .. } | kv::Error::NotFound { .. }) => true,
             _ => false,
         };
         if !of_zone {
@@ -262,11 +273,14 @@ impl Inner {
         // Synced only if rows of a summary were copied or commits without a flush have emptied the zone. Otherwise the
         // batch may be lost: the next mount then finds a zone without live bytes, and any later use of the zone follows
         // this batch in the log.
-        let has_kept = self.keep_summaries_of(zone)?;
+        // Of rows that the database cannot read, the zone may have the only copies.
+        let kept = self.keep_summaries_of(zone);
+        let has_kept = kept.map_err(|error| self.of_rows(error))?;
         let mut batch = Batch::default();
         batch.delete(&key::freelist(zone));
         batch.delete(&key::summaries(zone));
-        let damage = self.damage_rows(Some(zone))?;
+        let damage = self.damage_rows(Some(zone));
+        let damage = damage.map_err(|error| self.of_rows(error))?;
         for (key, _) in &damage {
             batch.delete(key);
         }

@@ -50,8 +50,13 @@ pub(crate) enum CleanError {
 impl From<Error> for CleanError {
     fn from(error: Error) -> Self {
         match error {
-            // A damaged row: an entry of the cleaning index in this zone, or the row of a blob that it names.
-            Error::CorruptMetadata { .. } | Error::BytesLost { .. } => Self::Unreadable(error),
+            // A damaged row, or a block of rows: of entries of the cleaning index in this zone, of a blob that they name, or
+            // of what the zone's summaries have copies of.
+            Error::CorruptMetadata { .. }
+            | Error::BytesLost { .. }
+            | Error::Kv(kv::Error::Corruption { .. } | kv::Error::NotFound { .. }) => {
+                Self::Unreadable(error)
+            }
             _ => Self::Other(error),
         }
     }
@@ -233,11 +238,11 @@ impl Inner {
             }
             wanted
         });
-        match listed {
+        match listed.map_err(|error| CleanError::from(self.of_rows(error))) {
             // What lies in front of a damaged entry is moved before it is met again.
-            Err(error) if places.is_empty() => Err(error.into()),
-            Err(Error::CorruptMetadata { .. }) | Ok(()) => Ok(places),
-            Err(error) => Err(error.into()),
+            Err(CleanError::Unreadable(_)) if !places.is_empty() => Ok(places),
+            Err(error) => Err(error),
+            Ok(()) => Ok(places),
         }
     }
 
@@ -283,7 +288,7 @@ impl Inner {
     ) -> Result<usize, CleanError> {
         let (mut moves, mut read) = (Vec::new(), Read::default());
         let mut seen = BTreeSet::new();
-        let lost = self.mismatches(zone)?;
+        let lost = self.mismatches(zone).map_err(|error| self.of_rows(error))?;
         for (_, name) in places {
             if left.is_over || pieces.are_over() {
                 break;
@@ -356,14 +361,15 @@ impl Inner {
             holds.extend(copies.into_iter().map(|(_, copy)| copy));
         }
         let batch = Batch::default();
-        self.write_batch(
+        let written = self.write_batch(
             &kv,
             &staging,
             batch,
             holds,
             Durability::Synced,
             Change::HasTo,
-        )?;
+        );
+        written.map_err(CleanError::Other)?;
         Ok(moved)
     }
 
@@ -375,7 +381,8 @@ impl Inner {
         name: BlobName,
         lost: &[Range<u64>],
     ) -> Result<Option<Found>, CleanError> {
-        let Some(found) = Found::look_up(&*self.kv()?, name)? else {
+        let found = Found::look_up(&*self.kv()?, name).map_err(|error| self.of_rows(error))?;
+        let Some(found) = found else {
             return Ok(None);
         };
         if fragments_in(zone, found.blob()).is_empty() {

@@ -187,4 +187,8 @@ impl Rows for Table<'_> {
             0,
         )
     }
+
+    fn broken(&self, map: u64, at: u64) -> Error {
+        corrupt(&key::extent(map, at), "no extent for bytes of an object", 0)
+    }
 }

@@ -42,6 +42,10 @@ impl Rows for &Table {
     fn miscounted(&self, id: BlobId) -> String {
         format!("miscounted {id:?}")
     }
+
+    fn broken(&self, map: u64, at: u64) -> String {
+        format!("broken {map} at {at}")
+    }
 }
 
 type Stage<'a> = Staged<&'a Table>;

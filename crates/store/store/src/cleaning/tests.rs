@@ -1,12 +1,14 @@
 //! Zones that are empty and cannot be given up.
 
-use crate::Store;
 use crate::format::key;
-use crate::test_drive::{drive, mount, put, remove};
-use kv::{Batch, Durability};
+use crate::test_drive::changed_database::{Calls, Changed, failing_scan, unread};
+use crate::test_drive::{drive, mount, options, put, remove};
+use crate::{MountOptions, Store};
+use kv::{Batch, Database, Durability, Scan};
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use zone::ZoneCondition;
+use zone::{ZoneAddress, ZoneCondition};
 
 /// A store with two read-only ones: the rows that say where their summaries are are damaged.
 fn worn() -> Store {
@@ -96,4 +98,68 @@ fn a_dead_zone_that_cannot_be_reset_is_set_aside() {
     store.tend().unwrap();
     let left: Vec<_> = store.zones().iter().map(|zone| zone.zone).collect();
     assert!(left.contains(&zones[0]) && !left.contains(&zones[1]));
+}
+
+/// Rows that the drive does not read, by their keys or the beginning of a scan.
+#[derive(Default)]
+struct Unread(Mutex<Vec<Vec<u8>>>);
+
+impl Calls for Unread {
+    fn get(&self, database: &dyn Database, key: &[u8]) -> kv::Result<Option<Vec<u8>>> {
+        match self.0.lock().unwrap().iter().any(|bad| bad == key) {
+            true => Err(unread()),
+            false => database.get(key),
+        }
+    }
+
+    fn scan<'a>(
+        &'a self,
+        database: &'a dyn Database,
+        lower: &[u8],
+        upper: Option<&[u8]>,
+    ) -> Scan<'a> {
+        match self.0.lock().unwrap().iter().any(|bad| bad == lower) {
+            true => failing_scan(),
+            false => database.scan(lower, upper),
+        }
+    }
+}
+
+/// A block of the database that the drive does not read may have rows of any zone.
+#[test]
+fn rows_that_the_drive_does_not_read_keep_no_other_zone_from_being_cleaned() {
+    let rows = Arc::<Unread>::default();
+    let options = MountOptions {
+        background: false,
+        runtime: options().runtime,
+        ..MountOptions::new(Changed(rows.clone()))
+    };
+    let store = Store::mount(drive(), options).unwrap();
+    let mut zones = Vec::new();
+    for zone in ["dead", "also dead", "live", "also live"] {
+        put(&store, zone);
+        put(&store, &format!("{zone} or not"));
+        store.seal_open_zones().unwrap();
+        zones.push(store.zones().last().unwrap().zone);
+    }
+    for (number, zone) in ["dead", "also dead", "live", "also live"]
+        .iter()
+        .enumerate()
+    {
+        remove(&store, zone);
+        if number < 2 {
+            remove(&store, &format!("{zone} or not"));
+        }
+    }
+    let first_place = key::cleaning(ZoneAddress::new(zones[2], 0));
+    *rows.0.lock().unwrap() = vec![key::summaries(zones[0]), first_place];
+    while store.clean_one().unwrap() {}
+    let left: Vec<_> = store.zones().iter().map(|zone| zone.zone).collect();
+    // What was moved may lie in the other dead zone now.
+    assert!(left.contains(&zones[0]) && left.contains(&zones[2]) && !left.contains(&zones[3]));
+    // Of those with live data.
+    assert_eq!(store.clean_status().set_aside_zones, 1);
+    for name in ["live or not", "also live or not"] {
+        assert!(store.open("c", name).is_ok());
+    }
 }

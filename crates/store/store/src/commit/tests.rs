@@ -5,9 +5,11 @@ use crate::inner::Inner;
 use crate::rows::{onode_key, read_extents};
 use crate::space::LARGE;
 use crate::staging::{MAX_DROPPED, Staging};
-use crate::test_drive::{change, drive, mount, put, remove};
-use crate::{Attributes, Store, Transaction};
-use kv::{Batch, Durability, Kv};
+use crate::test_drive::changed_database::{Calls, Changed, failing_scan};
+use crate::test_drive::{change, drive, mount, options, put, remove};
+use crate::{Attributes, Error, MountOptions, Store, Transaction};
+use kv::{Batch, Database, Durability, Kv, Scan};
+use std::sync::{Arc, Mutex};
 
 /// Overwrites all extents of doomed maps.
 fn damage_doomed(kv: &Kv, batch: &mut Batch) {
@@ -55,6 +57,99 @@ fn a_damaged_row_of_a_removed_object_does_not_refuse_the_mount() {
         assert_eq!(doomed(&store.inner), 1);
         store.unmount().unwrap();
     }
+}
+
+/// The bytes behind those that are lost would move to their place.
+#[test]
+fn an_object_that_has_lost_an_extent_is_not_cloned() {
+    let drive = drive();
+    let store = mount(&drive);
+    put(&store, "o");
+    for _ in 0..2 {
+        let mut writer = store.writer(None).unwrap();
+        writer.write(&[8; 100_000]).unwrap();
+        let mut tx = Transaction::new();
+        tx.append("c", "o", writer.finish().unwrap());
+        store.commit(tx).unwrap();
+    }
+    store.unmount().unwrap();
+    change(&drive, |opened, batch| {
+        let rows: Vec<_> = opened
+            .kv
+            .scan(&[key::EXTENT], Some(&[key::EXTENT + 1]))
+            .collect::<Result<_, _>>()
+            .unwrap();
+        assert_eq!(rows.len(), 3);
+        batch.delete(&rows[1].0);
+    });
+    let store = mount(&drive);
+    let mut tx = Transaction::new();
+    tx.clone_object(("c", "o"), ("c", "clone"));
+    let cloned = store.commit(tx);
+    assert!(
+        matches!(&cloned, Err(Error::CorruptMetadata { .. })),
+        "{cloned:?}"
+    );
+    assert!(store.open("c", "clone").is_err());
+    let mut tx = Transaction::new();
+    tx.clone_range(("c", "o"), 0..100_000, ("c", "clone"), 0);
+    store.commit(tx).unwrap();
+}
+
+/// Scans of the extents of this map fail.
+#[derive(Default)]
+struct Unread(Mutex<Option<u64>>);
+
+impl Calls for Unread {
+    fn scan<'a>(
+        &'a self,
+        database: &'a dyn Database,
+        lower: &[u8],
+        upper: Option<&[u8]>,
+    ) -> Scan<'a> {
+        let map = *self.0.lock().unwrap();
+        match map.is_some_and(|map| lower.starts_with(&key::map(map))) {
+            true => failing_scan(),
+            false => database.scan(lower, upper),
+        }
+    }
+}
+
+#[test]
+fn rows_of_a_removed_object_that_the_drive_does_not_read_do_not_refuse_the_mount() {
+    let drive = drive();
+    let unread = Arc::<Unread>::default();
+    let mount = || {
+        let options = MountOptions {
+            background: false,
+            runtime: options().runtime,
+            ..MountOptions::new(Changed(unread.clone()))
+        };
+        Store::mount(drive.clone(), options).unwrap()
+    };
+    let store = mount();
+    put(&store, "unread");
+    doom(&store, "unread");
+    let kv = store.inner.kv().unwrap();
+    let rows: Vec<_> = kv.scan(&[key::DOOMED], Some(&[key::DOOMED + 1])).collect();
+    drop(kv);
+    let [Ok((row, _))] = &rows[..] else {
+        panic!("{rows:?}")
+    };
+    *unread.0.lock().unwrap() = key::parse_doomed(row);
+    drop(store);
+    let store = mount();
+    put(&store, "other");
+    doom(&store, "other");
+    store.tend().unwrap();
+    assert_eq!(doomed(&store.inner), 1);
+    assert_eq!(store.health().unwrap().metadata.len(), 1);
+    drop(store);
+    // The drive reads them again.
+    unread.0.lock().unwrap().take();
+    let store = mount();
+    store.tend().unwrap();
+    assert_eq!(doomed(&store.inner), 0);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The small database, with calls that a test replaces. Unit tests of `store` include this file, too.
 
 use bluefs::BlueFs;
-use kv::{Batch, Database, Durability, Engine, Heal, Options, ReplayFilter, Result, Scan};
+use kv::{Batch, Cursor, Database, Durability, Engine, Heal, Options, ReplayFilter, Result, Scan};
 use kv_log::KvLog;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +10,10 @@ use std::time::Duration;
 pub(crate) trait Calls: Send + Sync + 'static {
     fn write(&self, database: &dyn Database, batch: &Batch, durability: Durability) -> Result<()> {
         database.write(batch, durability)
+    }
+
+    fn get(&self, database: &dyn Database, key: &[u8]) -> Result<Option<Vec<u8>>> {
+        database.get(key)
     }
 
     fn scan<'a>(
@@ -28,6 +32,32 @@ pub(crate) trait Calls: Send + Sync + 'static {
     fn close(&self, database: Box<dyn Database>) -> Result<()> {
         database.close()
     }
+}
+
+/// What a database says of rows that the drive does not read.
+pub(crate) fn unread() -> kv::Error {
+    kv::Error::Io {
+        message: "a sector cannot be read".to_owned(),
+    }
+}
+
+struct Fails(Option<kv::Error>);
+
+impl Iterator for Fails {
+    type Item = Result<(Vec<u8>, Vec<u8>)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.0.take().map(Err)
+    }
+}
+
+impl Cursor for Fails {
+    fn seek(&mut self, _: &[u8]) {}
+}
+
+/// A walk over rows that the drive does not read.
+pub(crate) fn failing_scan() -> Scan<'static> {
+    Box::new(Fails(Some(unread())))
 }
 
 /// An engine whose databases have such calls.
@@ -57,7 +87,7 @@ impl<C: Calls> Database for ChangedDatabase<C> {
     }
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.0.get(key)
+        self.1.get(&*self.0, key)
     }
 
     fn scan(&self, lower: &[u8], upper: Option<&[u8]>) -> Scan<'_> {
