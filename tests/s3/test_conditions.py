@@ -49,6 +49,23 @@ def test_writes(s3, stored, refused):
     assert refused(put, **target, Body=b"two", IfMatch='"other"') == failed
     assert refused(put, **missing, Body=b"two", IfMatch=tag) == ("NoSuchKey", 404)
     assert s3.get_object(**target)["Body"].read() == b"one"
+    # What is not one tag must not pass for a tag that no object has.
+    source, upload = dict(target, Key="from"), dict(target)
+    put(**source, Body=b"two")
+    upload["UploadId"] = s3.create_multipart_upload(**target)["UploadId"]
+    part = s3.upload_part(**upload, PartNumber=1, Body=b"two")["ETag"]
+    parts = {"Parts": [{"PartNumber": 1, "ETag": part}]}
+    for value in ['"*"', '""', '"a b"', f'{tag}, "0123"', f'"0123",{tag}', f'W/"x", {tag}']:
+        for said in [dict(IfNoneMatch=value), dict(IfMatch=value)]:
+            for call, options in [
+                (put, dict(target, Body=b"two")),
+                (s3.copy_object, dict(target, CopySource=source)),
+                (s3.complete_multipart_upload, dict(upload, MultipartUpload=parts)),
+            ]:
+                assert refused(call, **options, **said) == ("NotImplemented", 501), (call, said)
+        assert refused(s3.delete_object, **target, IfMatch=value) == ("NotImplemented", 501), value
+    s3.abort_multipart_upload(**upload)
+    assert s3.get_object(**target)["Body"].read() == b"one"
     new = put(**target, Body=b"two", IfMatch=tag)["ETag"]
     assert refused(put, **target, Body=b"three", IfMatch=tag) == failed
     put(**missing, Body=b"first", IfNoneMatch="*")

@@ -72,11 +72,12 @@ fn matches_weakly(condition: &ETagCondition, etag: &str) -> bool {
 pub fn of_write(
     if_match: Option<&ETagCondition>,
     if_none_match: Option<&ETagCondition>,
-) -> Vec<Condition> {
+) -> S3Result<Vec<Condition>> {
     let mut conditions = Vec::new();
     match if_match {
         Some(ETagCondition::Any) => conditions.push(Condition::Present),
         Some(ETagCondition::ETag(tag)) => {
+            check_tag(tag)?;
             // A weak tag matches nothing strongly; no object has the empty tag.
             let value = tag.as_strong().unwrap_or_default();
             conditions.push(Condition::AttributeIs(
@@ -88,13 +89,30 @@ pub fn of_write(
     }
     match if_none_match {
         Some(ETagCondition::Any) => conditions.push(Condition::Absent),
-        Some(ETagCondition::ETag(tag)) => conditions.push(Condition::AttributeIsNot(
-            ETAG.to_owned(),
-            tag.value().as_bytes().to_vec(),
-        )),
+        Some(ETagCondition::ETag(tag)) => {
+            check_tag(tag)?;
+            conditions.push(Condition::AttributeIsNot(
+                ETAG.to_owned(),
+                tag.value().as_bytes().to_vec(),
+            ));
+        }
         None => {}
     }
-    conditions
+    Ok(conditions)
+}
+
+/// Refuses what is not one tag. `s3s` takes all between the first quote and the last one for a tag, be it a list of
+/// tags or `"*"`. No object has such a tag, so a write that must not find it would overwrite any object.
+fn check_tag(tag: &ETag) -> S3Result<()> {
+    let value = tag.value();
+    let is_no_part = |letter: char| letter == '"' || letter == ',' || letter.is_ascii_whitespace();
+    if value.is_empty() || value == "*" || value.contains(is_no_part) {
+        return Err(s3_error!(
+            NotImplemented,
+            "A condition of a write takes one entity tag or *, and not \"{value}\""
+        ));
+    }
+    Ok(())
 }
 
 /// The store conditions of a write whose input has no fields for the headers.
@@ -107,7 +125,7 @@ pub fn of_headers(headers: &HeaderMap) -> S3Result<Vec<Condition>> {
     };
     let if_match = condition(http::header::IF_MATCH)?;
     let if_none_match = condition(http::header::IF_NONE_MATCH)?;
-    Ok(of_write(if_match.as_ref(), if_none_match.as_ref()))
+    of_write(if_match.as_ref(), if_none_match.as_ref())
 }
 
 #[cfg(test)]
@@ -227,21 +245,49 @@ mod tests {
 
     #[test]
     fn writes_become_store_conditions() {
-        assert_eq!(of_write(None, None), []);
+        assert_eq!(of_write(None, None).unwrap(), []);
         assert_eq!(
-            of_write(None, Some(&ETagCondition::Any)),
+            of_write(None, Some(&ETagCondition::Any)).unwrap(),
             [Condition::Absent]
         );
         assert_eq!(
-            of_write(Some(&ETagCondition::Any), None),
+            of_write(Some(&ETagCondition::Any), None).unwrap(),
             [Condition::Present]
         );
         let is = Condition::AttributeIs(ETAG.into(), TAG.as_bytes().to_vec());
         let is_not = Condition::AttributeIsNot(ETAG.into(), TAG.as_bytes().to_vec());
-        assert_eq!(of_write(tag(TAG).as_ref(), None), [is]);
-        assert_eq!(of_write(None, tag(TAG).as_ref()), [is_not]);
+        assert_eq!(of_write(tag(TAG).as_ref(), None).unwrap(), [is]);
+        assert_eq!(of_write(None, tag(TAG).as_ref()).unwrap(), [is_not]);
         let weak = ETagCondition::ETag(ETag::Weak(TAG.into()));
         let never = Condition::AttributeIs(ETAG.into(), vec![]);
-        assert_eq!(of_write(Some(&weak), None), [never]);
+        assert_eq!(of_write(Some(&weak), None).unwrap(), [never]);
+    }
+
+    #[test]
+    fn a_write_takes_one_tag() {
+        for text in [
+            r#""*""#,
+            r#"W/"*""#,
+            r#""""#,
+            r#"W/"""#,
+            r#""a b""#,
+            "\"a\tb\"",
+            r#""a,b""#,
+            r#""a", "b""#,
+            r#""a","b""#,
+            r#"W/"a", "b""#,
+            r#""a", W/"b""#,
+        ] {
+            let condition = ETagCondition::parse_http_header(text.as_bytes()).unwrap();
+            for (if_match, if_none_match) in [(Some(&condition), None), (None, Some(&condition))] {
+                let error = of_write(if_match, if_none_match).unwrap_err();
+                assert_eq!(error.code().as_str(), "NotImplemented", "{text}");
+            }
+        }
+        for text in ["*", "a", r#""a""#, r#"W/"a""#, r#""a-2""#] {
+            let condition = ETagCondition::parse_http_header(text.as_bytes()).unwrap();
+            assert!(of_write(Some(&condition), None).is_ok(), "{text}");
+            assert!(of_write(None, Some(&condition)).is_ok(), "{text}");
+        }
     }
 }

@@ -118,7 +118,7 @@ pub async fn put(
     let input = request.input;
     refuse_features!(input);
     check_metadata(input.metadata.as_ref())?;
-    let requires = conditions::of_write(input.if_match.as_ref(), input.if_none_match.as_ref());
+    let requires = conditions::of_write(input.if_match.as_ref(), input.if_none_match.as_ref())?;
     let content = content_of!(input);
     let now = (gateway.clock)();
     let asked = asked_of!(input, now)?;

@@ -26,7 +26,7 @@ pub async fn delete(
     let input = request.input;
     let bypass = input.bypass_governance_retention;
     let bypass = bypasses(&request.extensions, &input.bucket, bypass);
-    let requires = conditions::of_write(input.if_match.as_ref(), None);
+    let requires = conditions::of_write(input.if_match.as_ref(), None)?;
     let (bucket, key, version) = (input.bucket, input.key, input.version_id);
     let locks = gateway.locks.clone();
     let deleted = gateway
@@ -177,7 +177,7 @@ fn delete_one(
 ) -> Outcome {
     check(object)?;
     let condition = object.e_tag.clone().map(ETagCondition::ETag);
-    let requires = conditions::of_write(condition.as_ref(), None);
+    let requires = conditions::of_write(condition.as_ref(), None)?;
     let change = locks.change(store, bucket, &object.key)?;
     match &object.version_id {
         Some(version) => change.delete_version(version, bypass, &requires, Store::commit_readable),

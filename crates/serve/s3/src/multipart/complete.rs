@@ -93,7 +93,7 @@ pub async fn complete(
             .and_then(|upload| upload.parts)
             .unwrap_or_default(),
     };
-    let requires = conditions::of_write(input.if_match.as_ref(), input.if_none_match.as_ref());
+    let requires = conditions::of_write(input.if_match.as_ref(), input.if_none_match.as_ref())?;
     let (bucket, key, id) = (input.bucket.clone(), input.key.clone(), input.upload_id);
     let (locks, rules) = (gateway.locks.clone(), gateway.rules.clone());
     let ((attributes, version_id), expiration) = gateway
