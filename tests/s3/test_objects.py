@@ -1,8 +1,11 @@
 """Objects: what goes in comes out, with everything that was said about it."""
 
+import http.client
 import threading
 
 import pytest
+
+from zonestore import TIMEOUT
 
 SIZES = [0, 1, 4095, 4096, 4097, 65536, 65537, 262144, 262145, 1048576, 1048577, 5_000_001]
 
@@ -44,6 +47,26 @@ def test_metadata_beyond_ascii(s3, bucket, sign):
     status, _, _ = sign.request("PUT", f"/{bucket}/k", body=b"x", x_amz_meta_name="=?UTF-8?B?w6nDqQ==?=")
     assert status == 200
     assert s3.head_object(Bucket=bucket, Key="k")["Metadata"]["name"].startswith("=?")
+
+
+def test_encoded_words_that_would_not_come_back(server, s3, bucket, sign):
+    """On one connection: the first value ended it without an answer."""
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=TIMEOUT)
+    for value, expected in [
+        ("=?=", 400),
+        ("=?UTF-8?Q?a?= =?=", 400),
+        ("=?UTF-8?Q?Gr=C3=BC=C3=9Fe?= from =?UTF-8?Q?K=C3=B6ln?=", 501),
+        ("=?ISO-8859-1?Q?K=C3=B6ln?=", 501),
+        ("=?utf-8?q?Gr=C3=BC?= =?UTF-8?B?w59l?=", 200),
+    ]:
+        path = f"/{bucket}/k"
+        connection.request("PUT", path, b"", sign.headers("PUT", path, x_amz_meta_name=value))
+        response = connection.getresponse()
+        response.read()
+        assert response.status == expected, value
+    connection.close()
+    # The last one is kept as text, and told as one word.
+    assert s3.head_object(Bucket=bucket, Key="k")["Metadata"]["name"] == "=?UTF-8?B?R3LDvMOfZQ==?="
 
 
 def test_too_much_metadata(s3, bucket, refused):

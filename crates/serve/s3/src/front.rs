@@ -7,6 +7,7 @@ use crate::auth::NoBody;
 use crate::body::{Checked, Document, Failed};
 use crate::config::{ClientQuotas, Clock, Limits};
 use crate::digest::Announced;
+use crate::encoded_words;
 use crate::errors;
 use crate::gateway::Gateway;
 use crate::head::{self, Refusal};
@@ -241,6 +242,7 @@ impl Front {
         let checked = head::check(head).and_then(|()| Ok(head::take_headers_of_query(head)?));
         hide_secrets(head);
         checked?;
+        encoded_words::check(&head.headers)?;
         compare_with_nothing(head)?;
         let max_bytes = self.max_document_bytes;
         let host = head.headers.get(http::header::HOST);

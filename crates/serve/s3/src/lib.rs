@@ -20,6 +20,7 @@ mod dates;
 mod digest;
 mod documents;
 mod download;
+mod encoded_words;
 mod errors;
 mod expiry;
 mod front;

@@ -1,5 +1,10 @@
 use super::*;
+use crate::lifecycle_rules::Recent;
+use crate::test_bucket::bucket;
+use objects::Blocking;
+use runtime::Runtime;
 use s3s::S3Error;
+use s3s::service::S3ServiceBuilder;
 
 fn announced(method: Method, uri: &str) -> Option<Announced> {
     let request = Request::builder()
@@ -9,6 +14,59 @@ fn announced(method: Method, uri: &str) -> Option<Announced> {
         .body(())
         .unwrap();
     document(&request.into_parts().0, false).unwrap()
+}
+
+/// The entry of a server of a store in memory.
+fn front() -> Front {
+    let (store, locks) = bucket(Runtime::seeded(1));
+    let gateway = Gateway {
+        store,
+        blocking: Blocking::new(1),
+        region: "us-east-1".to_owned(),
+        scheme: "http",
+        random: Arc::new(|_: &mut [u8]| {}),
+        clock: Arc::new(|| 0),
+        locks,
+        rules: Recent::default(),
+        rules_changed: Arc::default(),
+    };
+    Front::new(
+        S3ServiceBuilder::new(gateway.clone()).build(),
+        &gateway,
+        &Limits::default(),
+        Hosts::new(None),
+        ClientQuotas::default(),
+        [0; 4],
+        None,
+    )
+}
+
+#[test]
+fn metadata_is_checked_before_it_is_decoded() {
+    let front = front();
+    let check = |uri: &str, metadata: Option<&str>| {
+        let mut request = Request::builder().method(Method::PUT).uri(uri);
+        request = request.header("host", "127.0.0.1");
+        if let Some(metadata) = metadata {
+            request = request.header("x-amz-meta-a", metadata);
+        }
+        let mut head = request.body(()).unwrap().into_parts().0;
+        match front.check(&mut head) {
+            Ok(_) => Ok(()),
+            Err(Refusal::Error(error)) => Err(error.code().as_str().to_owned()),
+            Err(Refusal::Region) => Err("region".to_owned()),
+        }
+    };
+    let (invalid, other) = (
+        Err("InvalidArgument".to_owned()),
+        Err("NotImplemented".to_owned()),
+    );
+    assert_eq!(check("/b/k", Some("=?UTF-8?Q?a?=")), Ok(()));
+    assert_eq!(check("/b/k", Some("=?=")), invalid);
+    assert_eq!(check("/b/k", Some("a =?UTF-8?Q?a?=")), other);
+    // In a presigned URL.
+    assert_eq!(check("/b/k?x-amz-meta-a=a", None), Ok(()));
+    assert_eq!(check("/b/k?x-amz-meta-a=%3D%3F%3D", None), invalid);
 }
 
 #[test]
