@@ -61,9 +61,9 @@ const COMMON: &[&str] = &[
     "x-amz-user-agent",
 ];
 
-/// Headers that may be repeated; of any other, the second value would be lost.
+/// Headers that may be repeated; of any other, the second value would be lost. S3 joins the values of a line of user
+/// metadata with commas; `s3s` refuses them.
 const LISTS: &[&str] = &[
-    "x-amz-meta-",
     "x-amz-object-attributes",
     "x-amz-optional-object-attributes",
     "x-amz-trailer",

@@ -139,7 +139,7 @@ fn headers_that_change_the_meaning_are_known_or_refused() {
         ("content-type", "text/plain"),
         ("if-none-match", "*"),
         ("x-amz-meta-a", "1"),
-        ("x-amz-meta-a", "2"),
+        ("x-amz-meta-b", "2"),
         ("x-amz-expected-bucket-owner", "zonestore"),
         // By the SDK for C++, with every request.
         ("x-amz-api-version", "2006-03-01"),
@@ -168,6 +168,10 @@ fn headers_that_change_the_meaning_are_known_or_refused() {
     assert_eq!(put(&range), code("InvalidRequest"));
     let twice = [("x-amz-acl", "private"), ("x-amz-acl", "public-read")];
     assert_eq!(put(&twice), code("InvalidArgument"));
+    let twice = [("x-amz-meta-a", "1"), ("x-amz-meta-a", "2")];
+    assert_eq!(put(&twice), code("InvalidArgument"));
+    let twice = [("x-amz-trailer", "a"), ("x-amz-trailer", "b")];
+    assert_eq!(put(&twice), Ok("PutObject"));
     let stranger = [("x-amz-expected-bucket-owner", "111122223333")];
     assert_eq!(put(&stranger), code("AccessDenied"));
     let source = [("x-amz-source-expected-bucket-owner", "111122223333")];
