@@ -351,7 +351,9 @@ fn finish(
 /// Digests announced for a request's body if that is a document, as all bodies but object data are. `in_bucket`: the
 /// host names the bucket, so the path is only the key.
 fn document(head: &request::Parts, in_bucket: bool) -> S3Result<Option<Announced>> {
-    let path = head.uri.path().trim_start_matches('/');
+    // One slash only, as in `s3s`: further ones belong to the key.
+    let path = head.uri.path();
+    let path = path.strip_prefix('/').unwrap_or(path);
     let key = if in_bucket {
         path
     } else {

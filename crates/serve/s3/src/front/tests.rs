@@ -112,6 +112,25 @@ fn documents_are_told_from_data() {
 }
 
 #[test]
+fn a_key_may_be_slashes() {
+    let is_document = |uri: &str, in_bucket: bool| {
+        let request = Request::builder().method(Method::PUT).uri(uri);
+        let (head, ()) = request.body(()).unwrap().into_parts();
+        document(&head, in_bucket).unwrap().is_some()
+    };
+    for (uri, in_bucket, expected) in [
+        ("/", true, true),
+        ("/k", true, false),
+        ("//", true, false),
+        ("//k", true, false),
+        ("/b/", false, true),
+        ("/b//", false, false),
+    ] {
+        assert_eq!(is_document(uri, in_bucket), expected, "{uri} {in_bucket}");
+    }
+}
+
+#[test]
 fn digests_of_a_body_that_is_not_there_are_of_nothing() {
     let check = |method: Method, name: &str, value: &str, copies: bool| {
         let mut request = Request::builder().method(method).uri("/b/k");
