@@ -21,7 +21,7 @@ use crate::listing::successor_of_prefix;
 use crate::lock::{self, BucketLock, Kept, Lock, Read};
 use crate::object::content_of;
 use crate::object_lock::asked_of;
-use crate::plain::{complete_bucket, remove_around_damage, remove_listed};
+use crate::plain::{complete_bucket, remove_listed};
 use crate::refusals::{check_metadata, refuse_features, refuse_others_metadata};
 use crate::tags::Tags;
 use crate::upload::{self, Plan};
@@ -467,7 +467,7 @@ pub fn discard_all(store: &Store, collection: &str) -> S3Result<()> {
         };
         match removed {
             Err(error) if error.is_damage() => {
-                let found = remove_around_damage(store, collection, &names);
+                let found = store.remove_around_damage(collection, &names);
                 damaged = damaged.or(found.map_err(of_store)?.into_iter().next());
             }
             removed => removed.map_err(of_store)?,

@@ -252,30 +252,8 @@ pub fn remove_listed(
             Err(error) => damaged.push(error),
         }
     }
-    damaged.extend(remove_around_damage(store, collection, &names)?);
+    damaged.extend(store.remove_around_damage(collection, &names)?);
     Ok(damaged)
-}
-
-/// As [`remove_listed`], in one transaction; if one of the objects is damaged, in smaller ones.
-///
-/// # Errors
-/// Those of the store; some of the objects may be removed.
-pub fn remove_around_damage(
-    store: &Store,
-    collection: &str,
-    names: &[impl AsRef<[u8]>],
-) -> store::Result<Vec<store::Error>> {
-    match store.remove_all(collection, names) {
-        Ok(()) => Ok(Vec::new()),
-        Err(error) if !error.is_damage() => Err(error),
-        Err(error) if names.len() < 2 => Ok(vec![error]),
-        Err(_) => {
-            let (first, rest) = names.split_at(names.len() / 2);
-            let mut damaged = remove_around_damage(store, collection, first)?;
-            damaged.extend(remove_around_damage(store, collection, rest)?);
-            Ok(damaged)
-        }
-    }
 }
 
 /// Calls `each` with the objects whose names begin with `prefix`, at most `most` (2 or more) at a time. It may remove them.

@@ -217,26 +217,40 @@ impl SwiftDrive {
         Ok(self.store.commit(transaction)?)
     }
 
-    /// Removes all quarantined objects of a policy, whose space is free then; returns the number of their files.
+    /// Removes all quarantined objects of a policy, whose space is free then; returns the number of their files. Bytes are
+    /// not read, so only damaged metadata keeps a file, and it keeps no other.
+    ///
+    /// # Errors
+    /// Also [`Error::NotEmptied`] if such files are left.
     pub fn empty_quarantine(&self, policy: u32) -> Result<u64> {
-        const AT_ONCE: usize = 256;
         self.kind(policy)?;
         let collection = Address::quarantined(policy);
-        let mut removed = 0;
+        let (mut removed, mut left, mut first) = (0, 0, None);
+        let mut from = Vec::new();
         loop {
-            let page = match self.store.list_damaged(&collection, "", "", AT_ONCE) {
+            let page = match self.store.list_damaged(&collection, "", &from, PAGE) {
+                // Only an empty one can have been removed.
                 Err(store::Error::NoCollection { .. }) => return Ok(removed),
                 page => page?,
             };
-            if page.is_empty() {
-                return Ok(removed);
-            }
-            let mut transaction = Transaction::new();
-            for (name, _) in &page {
-                transaction.remove_if_present(&collection, name);
-            }
-            self.store.commit(transaction)?;
-            removed += page.len() as u64;
+            let Some((last, _)) = page.last() else {
+                break;
+            };
+            // What cannot be removed would be listed again.
+            from = behind(last.as_ref());
+            let names: Vec<_> = page.iter().map(|(name, _)| name).collect();
+            let damaged = self.store.remove_around_damage(&collection, &names)?;
+            removed += (names.len() - damaged.len()) as u64;
+            left += damaged.len() as u64;
+            first = first.or(damaged.into_iter().next());
+        }
+        match first {
+            None => Ok(removed),
+            Some(first) => Err(Error::NotEmptied {
+                removed,
+                left,
+                first: Box::new(first),
+            }),
         }
     }
 

@@ -55,6 +55,19 @@ pub enum Error {
         /// The object's name.
         name: String,
     },
+    /// Quarantined files stay where they are because their metadata is damaged.
+    #[error(
+        "{removed} quarantined files were removed, and {left} are left whose metadata is damaged, until `store fsck \
+         --repair` removes the damage: {first}"
+    )]
+    NotEmptied {
+        /// Files that were removed.
+        removed: u64,
+        /// Files that are left.
+        left: u64,
+        /// The error of the first that is left, which names it.
+        first: Box<store::Error>,
+    },
     /// An error of the store.
     #[error(transparent)]
     Store(#[from] store::Error),

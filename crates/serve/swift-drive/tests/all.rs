@@ -3,6 +3,7 @@
 // A failed unwrap is a failed test.
 #![allow(clippy::unwrap_used)]
 
+mod damaged;
 mod foreign;
 mod full;
 mod lockstep;

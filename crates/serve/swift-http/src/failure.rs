@@ -13,6 +13,7 @@ pub fn of_drive(error: Error) -> Failure {
         Error::NoObject | Error::NoFile { .. } => (StatusCode::NOT_FOUND, Kind::NotFound),
         Error::WrongFile { .. } => (StatusCode::BAD_REQUEST, Kind::Invalid),
         Error::Foreign { .. } => (StatusCode::INTERNAL_SERVER_ERROR, Kind::Failed),
+        Error::NotEmptied { .. } => (StatusCode::INTERNAL_SERVER_ERROR, Kind::Damaged),
         Error::Store(_) => {
             return match error {
                 Error::Store(error) => error.into(),

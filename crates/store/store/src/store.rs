@@ -222,6 +222,29 @@ impl Store {
         }
     }
 
+    /// As [`Self::remove_all`]; if one of the objects is damaged so that it cannot be removed, in smaller transactions, so
+    /// that it keeps no other. Returns the error of each of these.
+    ///
+    /// # Errors
+    /// Some of the objects may be removed.
+    pub fn remove_around_damage(
+        &self,
+        collection: &str,
+        names: &[impl AsRef<[u8]>],
+    ) -> Result<Vec<Error>> {
+        match self.remove_all(collection, names) {
+            Ok(()) => Ok(Vec::new()),
+            Err(error) if !error.is_damage() => Err(error),
+            Err(error) if names.len() < 2 => Ok(vec![error]),
+            Err(_) => {
+                let (first, rest) = names.split_at(names.len() / 2);
+                let mut damaged = self.remove_around_damage(collection, first)?;
+                damaged.extend(self.remove_around_damage(collection, rest)?);
+                Ok(damaged)
+            }
+        }
+    }
+
     /// Carries out a transaction. When this returns `Ok`, all readers see its effects; the [`Pending`] tells when it is
     /// durable. A power cut or a kill of the program loses only the latest transactions that are not durable, never one
     /// that a surviving transaction followed.
