@@ -1,7 +1,7 @@
 //! The client's side of the control socket: blocking calls for a command line.
 //!
-//! Each call has a connection of its own, so that none can become stale. Answers are limited in time (except for
-//! cleaning and backups, which may take any time) and in size.
+//! Each call has a connection of its own, so that none can become stale. Answers are limited in size, and in time except
+//! for cleaning, backups and health: the objects of a damaged drive may take long to find, and each call looks anew.
 
 use crate::api::{
     API_VERSION, Action, Backup, Cleaned, Collection, DriveDescription, Hello, Kind, Object,
@@ -31,7 +31,7 @@ use zone::ZoneDescriptor;
 
 /// Most bytes of an answer; a page of objects with the longest names is far smaller.
 const MAX_ANSWER_BYTES: usize = 64 << 20;
-/// Time limit of an answer.
+/// See [`Client::patience`].
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How many times a server that resets the first connection is tried, and the pause between tries.
@@ -43,6 +43,8 @@ pub struct Client {
     place: Place,
     runtime: Runtime,
     hello: Box<Hello>,
+    /// Time limit of an answer.
+    patience: Duration,
 }
 
 impl Client {
@@ -72,6 +74,7 @@ impl Client {
             place,
             runtime,
             hello: Box::new(nobody),
+            patience: PATIENCE,
         };
         let mut tries = TRIES;
         let hello: Hello = loop {
@@ -141,7 +144,7 @@ impl Client {
 
     /// Losses of data, and risks to it.
     pub fn health(&self) -> Result<Health, ClientError> {
-        self.get("/v1/store/health", &())
+        self.call(Method::GET, "/v1/store/health", Vec::new(), None)
     }
 
     /// Content of the status page, as JSON.
@@ -174,7 +177,7 @@ impl Client {
         let order = serde_json::to_vec(&Order { action, job }).map_err(|_| self.not_a_server())?;
         let patience = match action {
             Action::One | Action::Seal => None,
-            Action::Start | Action::Stop => Some(PATIENCE),
+            Action::Start | Action::Stop => Some(self.patience),
         };
         self.call(Method::POST, "/v1/store/cleaner", order, patience)
     }
@@ -183,7 +186,7 @@ impl Client {
     pub fn change_cleaner(&self, change: &CleanerChange) -> Result<CleanerStatus, ClientError> {
         let change = serde_json::to_vec(change).map_err(|_| self.not_a_server())?;
         let path = "/v1/store/cleaner";
-        self.call(Method::PATCH, path, change, Some(PATIENCE))
+        self.call(Method::PATCH, path, change, Some(self.patience))
     }
 
     /// State and counters of the scrub.
@@ -195,7 +198,7 @@ impl Client {
     pub fn order_scrub(&self, order: Scrub) -> Result<ScrubStatus, ClientError> {
         let order = serde_json::to_vec(&order).map_err(|_| self.not_a_server())?;
         let path = "/v1/store/scrub";
-        self.call(Method::POST, path, order, Some(PATIENCE))
+        self.call(Method::POST, path, order, Some(self.patience))
     }
 
     /// Orders a backup and writes it to `to`; `progress` is called with the bytes received so far.
@@ -240,7 +243,7 @@ impl Client {
     ) -> Result<T, ClientError> {
         let query = serde_urlencoded::to_string(query).map_err(|_| self.not_a_server())?;
         let path = format!("{path}?{query}");
-        self.call(Method::GET, &path, Vec::new(), Some(PATIENCE))
+        self.call(Method::GET, &path, Vec::new(), Some(self.patience))
     }
 
     fn call<T: DeserializeOwned>(
@@ -350,5 +353,52 @@ impl Client {
         ClientError::NotAServer {
             socket: self.place.path().to_owned(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::Socket;
+    use axum::routing::get;
+    use axum::{Json, Router};
+    use std::sync::mpsc;
+
+    const LIMIT: Duration = Duration::from_millis(500);
+
+    async fn late() -> Json<Health> {
+        tokio::time::sleep(3 * LIMIT).await;
+        Json(Health::default())
+    }
+
+    #[test]
+    fn only_health_may_take_any_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let drive = folder.path().join("d.zoned");
+        std::fs::write(&drive, "").unwrap();
+        let socket = Socket::beside(&drive).unwrap();
+        let calls = Router::new()
+            .route("/v1/store/health", get(late))
+            .route("/v1/store/status", get(late));
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let (ended, end) = mpsc::channel();
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .unwrap();
+            let shutdown = async move {
+                let _ = stopped.await;
+            };
+            let run = socket.run(calls, Duration::ZERO, shutdown, async {});
+            ended.send(runtime.block_on(run)).unwrap();
+        });
+        let mut client = Client::connect(&drive).unwrap().unwrap();
+        client.patience = LIMIT;
+        let status = client.status();
+        assert!(matches!(status, Err(ClientError::TimedOut { .. })));
+        assert_eq!(client.health().unwrap(), Health::default());
+        stop.send(()).unwrap();
+        end.recv().unwrap().unwrap();
     }
 }
