@@ -131,15 +131,17 @@ class DriveObject:
         except NoPolicy:
             pass
 
-    def quarantine(self):
-        """False if there was nothing to put aside. Raises a `Refused` if it is still where it was."""
+    def quarantine(self, file=None):
+        """False if there was nothing to put aside: not even this file, if one is named, whatever has replaced it. Raises a `Refused` if it
+        is still where it was."""
         try:
-            self._transport.call("POST", f"{self._root}/quarantine")
+            self._transport.call_with("POST", f"{self._root}/quarantine", {} if file is None else {"file": file})
         except NoPolicy:
             return False
         except NotFound:
             # The object may be missing, or the place that it should go to.
-            if self.files():
+            files = self.files()
+            if file in files if file else files:
                 raise
             return False
         return True

@@ -190,14 +190,17 @@ class ZonedManager(diskfile.BaseDiskFileManager):
     # Damage
 
     def quarantine_renamer(self, device_path, corrupted_file_path):
-        return self.quarantine_dir_renamer(device_path, os.path.dirname(corrupted_file_path))
+        # A reader may find what is wrong with a version that another has replaced: that other one stays.
+        return self.quarantine_dir_renamer(device_path, *os.path.split(corrupted_file_path))
 
-    def quarantine_dir_renamer(self, device_path, from_dir):
-        """Puts an object's files aside on its drive. An empty directory of the host says so to whoever counts (`swift-recon`)."""
+    def quarantine_dir_renamer(self, device_path, from_dir, file=None):
+        """Puts an object's files aside on its drive, if `file` is one of them. An empty directory of the host says so to whoever counts
+        (`swift-recon`)."""
         place = self.locate(from_dir)
-        self.drive(place.device).object(place.policy, place.partition, place.hash).quarantine()
+        moved = self.drive(place.device).object(place.policy, place.partition, place.hash).quarantine(file)
         counted = os.path.join(device_path, "quarantined", diskfile.get_data_dir(place.policy), place.hash)
-        mkdirs(counted)
+        if moved:
+            mkdirs(counted)
         return counted
 
     # Locks: files of the host, for all processes of this host

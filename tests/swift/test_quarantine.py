@@ -77,6 +77,28 @@ def test_what_was_put_aside_can_come_back(plain_objects):
     assert not plain_objects.exists()
 
 
+@pytest.mark.parametrize("size", [100, 1_000_000])
+def test_what_is_wrong_with_an_old_version_leaves_the_new_one(zoned, plain, size):
+    """The whole of the old one is read only after the new one was acknowledged."""
+    objects = Objects(zoned, plain)
+    objects.put(data=os.urandom(size), etag="d41d8cd98f00b204e9800998ecf8427e")
+    reasons = []
+    with objects.file().open() as disk_file:
+        reader = disk_file.reader(_quarantine_hook=reasons.append)
+    objects.put(data=b"new", at=1)
+    assert len(b"".join(reader)) == size
+    assert "do not match" in reasons[0]
+    assert not objects.quarantined()
+    assert objects.read() == b"new"
+    # Any of the files that are there.
+    objects.post(at=2, **{"X-Object-Meta-Color": "blue"})
+    [meta] = [name for name in objects.names() if name.endswith(".meta")]
+    path = objects.file()._datadir
+    objects.manager.quarantine_renamer(objects.manager.get_dev_path(DEVICE), os.path.join(path, meta))
+    assert objects.quarantined()
+    assert objects.names() == []
+
+
 class Answers:
     """A daemon that says that something is not there, of an object with these files."""
 
@@ -96,8 +118,10 @@ class Answers:
 
 def test_what_cannot_be_put_aside_is_no_missing_object(plain):
     there = Drive(Answers(["1700000000.00000.data"]), DEVICE).object(plain, 1, hash_of("o"))
-    with pytest.raises(NotFound):
-        there.quarantine()
+    for file in (None, "1700000000.00000.data"):
+        with pytest.raises(NotFound):
+            there.quarantine(file)
+    assert not there.quarantine("1600000000.00000.data")
     assert not Drive(Answers([]), DEVICE).object(plain, 1, hash_of("o")).quarantine()
 
 

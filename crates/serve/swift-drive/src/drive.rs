@@ -195,11 +195,16 @@ impl SwiftDrive {
         Ok(self.store.commit(transaction)?)
     }
 
-    /// Moves all files of an object to the policy's quarantine, for a person to examine.
-    pub fn quarantine(&self, address: Address) -> Result<()> {
+    /// Moves all files of an object to the policy's quarantine, for a person to examine. `file` is the one in which
+    /// something is wrong, if known: if it is gone, what replaced it is another version, and stays.
+    ///
+    /// # Errors
+    /// [`Error::NoObject`] if nothing is moved.
+    pub fn quarantine(&self, address: Address, file: Option<FileName>) -> Result<()> {
         let _lock = self.lock(address.policy, address.partition, address.hash.suffix());
         let files = self.files(address)?;
-        if files.is_empty() {
+        let is_there = file.is_none_or(|file| files.contains(&file));
+        if files.is_empty() || !is_there {
             return Err(Error::NoObject);
         }
         let (from, to) = (

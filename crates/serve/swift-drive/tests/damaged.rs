@@ -63,7 +63,7 @@ fn a_damaged_object_keeps_no_other_quarantined() {
     for number in 1..=3 {
         let at = address(number);
         swift.put(at, data, None, vec![number]).unwrap();
-        swift.quarantine(at).unwrap();
+        swift.quarantine(at, None).unwrap();
     }
     drop(swift);
     let spoiled = address(2).hash.to_string();

@@ -54,7 +54,7 @@ fn a_full_drive_is_emptied_hashed_and_looked_after() {
     assert!(count > 100, "{count}");
     let (hashes, computed) = swift.hashes(0, 7, &[], AGES).unwrap();
     assert!(computed > 0 && hashes.len() == computed);
-    swift.quarantine(address(0)).unwrap();
+    swift.quarantine(address(0), None).unwrap();
     let (deleted, purged) = (1..count / 2, count / 2..count);
     for number in deleted.clone() {
         let gone = file(2, Kind::Tombstone);
@@ -149,7 +149,7 @@ fn quarantined_objects_are_removed_and_their_collection_is_not_missed() {
     let count = fill(&swift, Kind::Data);
     let all = |swift: &SwiftDrive| swift.quarantined(0, 100_000).unwrap().len();
     for number in 0..count / 2 {
-        swift.quarantine(address(number)).unwrap();
+        swift.quarantine(address(number), None).unwrap();
     }
     assert_eq!(all(&swift), (count / 2) as usize);
     assert_eq!(swift.empty_quarantine(0).unwrap(), count / 2);
@@ -166,10 +166,29 @@ fn quarantined_objects_are_removed_and_their_collection_is_not_missed() {
     };
     remove();
     assert_eq!((all(&swift), swift.empty_quarantine(0).unwrap()), (0, 0));
-    swift.quarantine(address(0)).unwrap();
+    swift.quarantine(address(0), None).unwrap();
     assert_eq!((all(&swift), swift.empty_quarantine(0).unwrap()), (1, 1));
     remove();
     swift.add_policy(0, PolicyKind::Replication).unwrap();
     assert!(store.collection("swift-0-quarantined").unwrap().is_some());
     assert!(swift.quarantined(1, 9).is_err() && swift.empty_quarantine(1).is_err());
+}
+
+/// Who read the old version finds the damage only after the new one was acknowledged.
+#[test]
+fn damage_of_an_old_version_leaves_the_new_one() {
+    let swift = SwiftDrive::new(mount(&formatted()));
+    swift.add_policy(0, PolicyKind::Replication).unwrap();
+    let (old, new) = (file(1, Kind::Data), file(2, Kind::Data));
+    let at = address(0);
+    for data in [old, new] {
+        swift.put(at, data, None, Vec::new()).unwrap();
+    }
+    let refused = swift.quarantine(at, Some(old));
+    assert!(matches!(refused, Err(Error::NoObject)), "{refused:?}");
+    assert_eq!(swift.files(at).unwrap(), [new]);
+    assert!(swift.quarantined(0, 9).unwrap().is_empty());
+    swift.quarantine(at, Some(new)).unwrap();
+    assert!(swift.files(at).unwrap().is_empty());
+    assert_eq!(swift.quarantined(0, 9).unwrap(), [(at, vec![new])]);
 }

@@ -286,7 +286,7 @@ fn run(kind: PolicyKind, seed: u64, steps: u32) {
             32 => {
                 let at = some_address(&mut dice);
                 let is_there = !model.names(at).is_empty();
-                assert_eq!(swift.quarantine(at).is_ok(), is_there);
+                assert_eq!(swift.quarantine(at, None).is_ok(), is_there);
                 if is_there {
                     model.change(at, Files::clear);
                 }

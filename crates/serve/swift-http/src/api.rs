@@ -223,6 +223,13 @@ pub struct Object {
     pub files: Vec<String>,
 }
 
+/// Body of a request that puts an object aside.
+#[derive(Deserialize)]
+pub struct Quarantining {
+    /// The file in which something is wrong; the object stays if it has no such file any more.
+    pub file: Option<String>,
+}
+
 /// A quarantined object.
 #[derive(Serialize)]
 pub struct Quarantined {

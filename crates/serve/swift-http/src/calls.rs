@@ -1,6 +1,6 @@
 //! Routes of all calls of one drive, and the handlers of short ones.
 
-use crate::api::{Done, Emptied, Kind, NewPolicy, Policy, Removed, Removing};
+use crate::api::{Done, Emptied, Kind, NewPolicy, Policy, Quarantining, Removed, Removing};
 use crate::failure::{invalid, of_drive};
 use crate::path::Named;
 use crate::state::{Answer, Calls, SwiftCalls};
@@ -10,6 +10,7 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::routing::{delete, get, post, put};
 use axum::{Json, Router};
 use std::sync::Arc;
+use swift_files::FileName;
 
 impl SwiftCalls {
     /// Routes of all calls.
@@ -66,9 +67,14 @@ async fn add_policy(State(calls): Calls, named: Named, body: Body) -> Answer<Don
         .await
 }
 
-async fn quarantine(State(calls): Calls, named: Named) -> Answer<Done> {
+async fn quarantine(State(calls): Calls, named: Named, body: Body) -> Answer<Done> {
     let address = named.address()?;
-    let done = calls.change(move |drive| drive.quarantine(address)).await?;
+    let Quarantining { file } = calls.question(body).await?;
+    let file = file.map(|file| file.parse::<FileName>().map_err(invalid));
+    let file = file.transpose()?;
+    let done = calls
+        .change(move |drive| drive.quarantine(address, file))
+        .await?;
     tracing::warn!(?address, "an object was put aside");
     Ok(done)
 }

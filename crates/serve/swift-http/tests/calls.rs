@@ -367,6 +367,14 @@ async fn listings_name_what_is_there() {
         assert_eq!(refused, (400, "invalid".into()));
     }
     let quarantine = format!("{}/quarantine", object(0));
+    for (file, status, kind) in [
+        ("1402464677.04187.data", 404, "not_found"),
+        ("notes.txt", 400, "invalid"),
+    ] {
+        let named = json!({ "file": file }).to_string();
+        let refused = calls.problem(Method::POST, &quarantine, named).await;
+        assert_eq!(refused, (status, kind.to_owned()));
+    }
     calls.json(Method::POST, &quarantine, "").await;
     assert_eq!(get("/0/quarantined").await[0]["partition"], 7);
     assert_eq!(get("/0/quarantined?limit=0").await, json!([]));
