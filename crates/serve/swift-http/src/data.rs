@@ -7,6 +7,7 @@ use crate::api::{
 use crate::body::{
     Incoming, METADATA, QUESTION, SMALL, broken_off, split, timed, too_large, whole,
 };
+use crate::crowd::unless_crowded;
 use crate::failure::{busy, gone, invalid, not_run, of_drive, of_read};
 use crate::path::Named;
 use crate::state::{Answer, Calls, SwiftCalls};
@@ -19,17 +20,18 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use control::Failure;
 use control::api::Kind;
-use futures::StreamExt;
+use futures::{StreamExt, stream};
 use http_range_header::StartPosition;
 use objects::digest::Algorithm;
 use objects::{Download, Expected, Pieces, ReceiveError, Source, read_piece, receive, take_piece};
 use serde::de::DeserializeOwned;
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use store::{ObjectReader, WriteHints, Written};
 use swift_drive::{Address, Metadata, Opened};
 use swift_files::{FileName, Kind as FileKind, Preference, Timestamp, Wanted};
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
 
 impl SwiftCalls {
     /// A permit for a body of `bytes` bytes, if it needs one.
@@ -57,6 +59,33 @@ impl SwiftCalls {
             .await?;
         let blocking = self.blocking.clone();
         Ok(Download::new(reader, blocking, range, first, None))
+    }
+
+    /// This data as the body of an answer, which holds the place until the last of it is taken. It breaks off if the client
+    /// takes nothing while all places are taken.
+    fn sent(self: &Arc<Self>, mut download: Download, place: OwnedSemaphorePermit) -> Body {
+        let calls = self.clone();
+        let (sender, mut receiver) = mpsc::channel(1);
+        tokio::spawn(async move {
+            loop {
+                let taken = sender.reserve();
+                match unless_crowded(|| calls.places_are_taken(), taken).await {
+                    Some(Ok(free)) => match download.next().await {
+                        Some(part) => free.send(part.map_err(io::Error::other)),
+                        None => return,
+                    },
+                    // The client has gone.
+                    Some(Err(_)) => return,
+                    None => break,
+                }
+            }
+            tracing::debug!("an answer was not taken");
+            // Before the client is waited for again, to be told.
+            drop((download, place));
+            let late = io::Error::from(io::ErrorKind::TimedOut);
+            let _ = sender.send(Err(late)).await;
+        });
+        Body::from_stream(stream::poll_fn(move |context| receiver.poll_recv(context)))
     }
 
     /// A body of `announced` bytes, unless it tells its own length.
@@ -368,9 +397,10 @@ pub async fn read(
     let length = range.end - range.start;
     let place = calls.place(length).await?;
     let download = calls.download(reader, range.clone()).await?;
-    let body = Body::from_stream(download.inspect(move |_| {
-        let _held = &place;
-    }));
+    let body = match place {
+        Some(place) => calls.sent(download, place),
+        None => Body::from_stream(download),
+    };
     let mut answer = (status, [(CONTENT_LENGTH, length.to_string())], body).into_response();
     let headers = answer.headers_mut();
     headers.insert(ACCEPT_RANGES, axum::http::HeaderValue::from_static("bytes"));

@@ -20,7 +20,8 @@ use tokio::time::Instant;
 /// wait for one of these only where both change the same suffix.
 const ADDING: usize = 16;
 const BLOCKING: usize = 16;
-/// Bodies of more than [`SMALL`](crate::body::SMALL) bytes at the same time; each takes up to 2 MiB of memory.
+/// Bodies of more than [`SMALL`](crate::body::SMALL) bytes at the same time; each takes up to 2 MiB of memory,
+/// and a download 3.
 const BODIES: usize = 128;
 /// Most staged data and most open readers at the same time.
 const STAGED: usize = 4096;

@@ -93,6 +93,15 @@ async fn connect(folder: &TempDir) -> UnixStream {
         .unwrap()
 }
 
+/// Opens the object; returns the head of the answer.
+async fn open(client: &mut UnixStream) -> Value {
+    let path = format!("{OBJECT}/open");
+    let opened = ask(client, "POST", &path, br#"{"hold": true}"#).await;
+    let (length, rest) = opened.split_first_chunk().unwrap();
+    let head = &rest[..u32::from_le_bytes(*length) as usize];
+    serde_json::from_slice(head).unwrap()
+}
+
 async fn upgrade(client: &mut UnixStream, call: &str) {
     let head = format!(
         "GET /{call} HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: zonestore-{call}\r\n\r\n"
@@ -106,16 +115,7 @@ async fn a_socket_that_takes_nothing_for_a_minute_is_cut() {
     let (mut client, serving, _folder) = served().await;
     let file = format!("{OBJECT}/files/1402464677.04188.data?metadata_bytes=0");
     ask(&mut client, "PUT", &file, &vec![7; DATA]).await;
-    let opened = ask(
-        &mut client,
-        "POST",
-        &format!("{OBJECT}/open"),
-        br#"{"hold": true}"#,
-    )
-    .await;
-    let (length, rest) = opened.split_first_chunk().unwrap();
-    let head = &rest[..u32::from_le_bytes(*length) as usize];
-    let head: Value = serde_json::from_slice(head).unwrap();
+    let head = open(&mut client).await;
     upgrade(&mut client, "sending").await;
 
     let (to, mut from) = std::os::unix::net::UnixStream::pair().unwrap();
@@ -251,5 +251,44 @@ async fn bodies_that_stand_still_keep_nobody_waiting() {
     );
     // Those that find a place free may stand still for longer.
     assert_eq!(answer(&mut still[0].0).await["kind"], "broken_off");
+    serving.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn downloads_that_nobody_takes_keep_nobody_waiting() {
+    let (mut client, serving, folder) = served().await;
+    let file = format!("{OBJECT}/files/1402464677.04188.data?metadata_bytes=0");
+    ask(&mut client, "PUT", &file, &vec![7; DATA]).await;
+    let mut still = Vec::new();
+    for _ in 0..128 {
+        let head = open(&mut client).await;
+        let opened = head["opened"].as_str().unwrap();
+        let mut one = connect(&folder).await;
+        let head = format!(
+            "GET /opened/{opened}?close=true HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+        );
+        one.write_all(head.as_bytes()).await.unwrap();
+        // It has its place.
+        assert!(head_of(&mut one).await.starts_with("HTTP/1.1 200"));
+        still.push(one);
+    }
+    let begun = Instant::now();
+    ask(&mut client, "POST", "/staged", &[2; 100_000]).await;
+    assert!(
+        begun.elapsed() < Duration::from_secs(10),
+        "{:?}",
+        begun.elapsed()
+    );
+    // One that was given up ends before all of it has come.
+    let mut has_broken_off = false;
+    for mut one in still {
+        let mut got = Vec::new();
+        let _ = one.read_to_end(&mut got).await;
+        has_broken_off |= got.len() < DATA;
+        if has_broken_off {
+            break;
+        }
+    }
+    assert!(has_broken_off);
     serving.abort();
 }
