@@ -2,13 +2,15 @@
 //! on loses no acknowledged object.
 
 use crate::common::{
-    contents, create_collection, geometry, mkfs, mount, options, pattern, put, seed, written,
+    Settled, contents, create_collection, geometry, mkfs, mount, options, pattern, put, seed,
+    written,
 };
 use device::power_cut::{CrashLimits, PowerCut};
 use device::stats::Stats;
 use device::{MemoryDrive, ZonedDevice};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use store::{
     FsckReport, MkfsOptions, MountOptions, Salvage, SalvageOptions, ScrubPlan, Store, Transaction,
 };
@@ -454,7 +456,12 @@ fn only_what_changed_lately_is_looked_at() {
             put(&store, &format!("new{number}"), &pattern(number, 5000)).unwrap();
         }
         drop(store);
-        let store = mount(&device);
+        // A compaction reads, too.
+        let settled = MountOptions {
+            engine: Arc::new(Settled(options().engine, Duration::from_mins(1))),
+            ..options()
+        };
+        let store = Store::mount(device.clone(), settled).unwrap();
         let before = drive.snapshot();
         copy(&store);
         read.push(drive.snapshot().since(&before).read.bytes);
@@ -497,7 +504,7 @@ fn a_store_with_threads_does_it_by_itself() {
         if store.scrub_status().unwrap().rows_copied > 0 {
             break;
         }
-        std::thread::sleep(std::time::Duration::from_millis(10));
+        std::thread::sleep(Duration::from_millis(10));
     }
     // Returns when all rows have copies, made by the thread or by this call.
     copy(&store);

@@ -8,12 +8,13 @@ pub mod changed_database;
 use bluefs::BlueFs;
 use device::wrap::faults::Faults;
 use device::{MemoryDrive, ZonedDevice};
-use kv::{Kv, MergeOperator};
+use kv::{Database, Engine, Kv, MergeOperator, ReplayFilter};
 use kv_log::KvLog;
 use kv_rocksdb::RocksDb;
 use runtime::{Runtime, SimulatedClock};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 use store::{Attributes, MkfsOptions, MountOptions, Name, ObjectInfo, Store, Taken, Transaction};
 use zone::{Geometry, ZoneId, ZoneKind};
 use zone_alloc::ZonePool;
@@ -65,6 +66,31 @@ pub fn options() -> MountOptions {
         // Tests that run with both databases have it with one of them.
         data_cache_bytes: if is_small() { 1 << 20 } else { 0 },
         ..defaults
+    }
+}
+
+/// An engine that opens for writing only after pending compactions are done, or that long: SSTs stay as they are then, and
+/// nobody else reads.
+pub struct Settled(pub Arc<dyn Engine>, pub Duration);
+
+impl Engine for Settled {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+
+    fn open(
+        &self,
+        fs: &BlueFs,
+        directory: &str,
+        options: &kv::Options,
+        filter: Option<Box<dyn ReplayFilter>>,
+    ) -> kv::Result<Box<dyn Database>> {
+        let database = self.0.open(fs, directory, options, filter)?;
+        // A compaction fails if it meets a damaged SST, and is tried again and again.
+        if !options.read_only {
+            let _ = database.settle(self.1);
+        }
+        Ok(database)
     }
 }
 

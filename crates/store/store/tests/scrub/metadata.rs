@@ -2,10 +2,8 @@
 //! health` until it is gone.
 
 use super::all;
-use crate::common::{create_collection, geometry, mount, options, pattern, put, seed};
-use bluefs::BlueFs;
+use crate::common::{Settled, create_collection, geometry, mount, options, pattern, put, seed};
 use device::{MemoryDrive, ZonedDevice};
-use kv::{Database, Engine, ReplayFilter};
 use std::sync::Arc;
 use std::time::Duration;
 use store::{Attributes, MkfsOptions, MountOptions, ScrubPlan, Store, Transaction};
@@ -42,30 +40,6 @@ fn set_attributes(store: &Store, sizes: &[(&str, usize)]) {
         tx.set_attributes("c", *name, large);
     }
     store.commit(tx).unwrap();
-}
-
-/// RocksDB, opened for writing only after pending compactions are done, so that SSTs stay as they are.
-struct Settled(Duration);
-
-impl Engine for Settled {
-    fn name(&self) -> &'static str {
-        kv_rocksdb::RocksDb.name()
-    }
-
-    fn open(
-        &self,
-        fs: &BlueFs,
-        directory: &str,
-        options: &kv::Options,
-        filter: Option<Box<dyn ReplayFilter>>,
-    ) -> kv::Result<Box<dyn Database>> {
-        let database = kv_rocksdb::RocksDb.open(fs, directory, options, filter)?;
-        // A compaction fails if it meets a damaged SST, and is tried again and again.
-        if !options.read_only {
-            let _ = database.settle(self.0);
-        }
-        Ok(database)
-    }
 }
 
 /// Addresses in the rows of objects with `LARGE` bytes of attributes, which neither opening nor mounting reads: RocksDB
@@ -243,7 +217,7 @@ fn what_a_scrub_finds_of_the_metadata_is_known_to_health() {
         let options = MountOptions {
             read_only,
             runtime: options().runtime,
-            ..MountOptions::new(Settled(patience))
+            ..MountOptions::new(Settled(Arc::new(kv_rocksdb::RocksDb), patience))
         };
         Store::mount(device.clone(), options)
     };
