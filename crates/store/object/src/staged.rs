@@ -23,7 +23,7 @@ pub trait Rows {
     /// The error for a blob whose references do not match the extents that show it.
     fn miscounted(&self, id: BlobId) -> Self::Error;
 
-    /// The error for a map in which no extent, or more than one, begins at the byte `at`.
+    /// The error for a map of which no extent has the byte `at`, or more than one has.
     fn broken(&self, map: u64, at: u64) -> Self::Error;
 }
 
