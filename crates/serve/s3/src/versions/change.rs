@@ -151,7 +151,7 @@ impl<'a> Change<'a> {
             return Ok(None);
         }
         let version = current.as_ref().map(|info| Version::of(&info.attributes));
-        let newest = self.earlier.newest()?.map(|(version, _)| version);
+        let newest = self.earlier.newest()?;
         let numbers = version.iter().chain(&newest).map(Version::number);
         let mut number = numbers.max().unwrap_or(0);
         let mut next_number = || {
@@ -249,11 +249,7 @@ impl<'a> Change<'a> {
         let Earlier { store, bucket, key } = self.earlier;
         let latest = match store.stat(bucket, key).map_err(of_store)? {
             Some(info) => Some(Version::of(&info.attributes)),
-            None => self
-                .earlier
-                .newest()
-                .map_err(of_store)?
-                .map(|(version, _)| version),
+            None => self.earlier.newest().map_err(of_store)?,
         };
         Ok(latest.is_some_and(|version| version.id() == id))
     }
@@ -267,7 +263,8 @@ impl<'a> Change<'a> {
     }
 
     /// Deletes a version permanently, unless it is locked; `bypass` is true if the caller may bypass governance and
-    /// asks for it. After the current version, the newest of the others becomes current.
+    /// asks for it. After the current version, the newest of the others becomes current. A version with a damaged record
+    /// is not deleted, because its lock cannot be read.
     pub fn delete_version<P>(
         &self,
         id: &str,
@@ -313,7 +310,8 @@ impl<'a> Change<'a> {
     }
 
     /// Lets `transaction`, which removes the current version, or `without` where there is no current one, make the newest
-    /// other version current, unless that is a delete marker.
+    /// other version current, unless that is a delete marker. Fails if its record is damaged: an older version does not
+    /// take its place.
     pub fn bring_back(
         &self,
         transaction: &mut Transaction,
@@ -326,7 +324,9 @@ impl<'a> Change<'a> {
         let others = self.earlier.list("", 2)?.into_iter();
         let others = others.map(|(other, is_marker)| (name_of(key, &other), is_marker));
         let mut others = others.filter(|(other, _)| without != Some(&**other));
-        if let Some((next, false)) = others.next() {
+        if let Some((next, is_marker)) = others.next()
+            && !is_marker?
+        {
             transaction.rename((&versions_of(bucket), next), (bucket, key.to_owned()));
         }
         Ok(())

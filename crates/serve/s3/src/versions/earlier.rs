@@ -4,7 +4,7 @@ use super::version::{NULL, Version, check_id, is_marker, name_of, parse_name, st
 use crate::collections::versions_of;
 use crate::errors::of_store;
 use s3s::S3Result;
-use store::{ObjectInfo, Store};
+use store::{Listed, Store};
 
 /// Versions of a key listed at a time.
 const BATCH: usize = 1000;
@@ -17,28 +17,34 @@ pub struct Earlier<'a> {
 }
 
 impl Earlier<'_> {
-    /// The newest versions, at most `count`, from the name `from` on; each with whether it is a delete marker.
-    pub fn list(&self, from: &str, count: usize) -> store::Result<Vec<(Version, bool)>> {
+    /// The newest versions, at most `count`, from the name `from` on. Each comes with whether it is a delete marker, or
+    /// with the error of its record. Its name tells its order and its id, so that one damaged record does not keep the
+    /// key from being written.
+    pub fn list(
+        &self,
+        from: &str,
+        count: usize,
+    ) -> store::Result<Vec<(Version, store::Result<bool>)>> {
         let stem = stem(self.key);
         let from = if from.is_empty() { &stem } else { from };
         let found = match self
             .store
-            .list(&versions_of(self.bucket), &stem, from, count)
+            .list_damaged(&versions_of(self.bucket), &stem, from, count)
         {
             // A salvage or a repair may have lost the collection.
             Err(store::Error::NoCollection { .. }) => Vec::new(),
             found => found?,
         };
-        let version = |info: &ObjectInfo| {
-            let (key, version) = parse_name(info.name.text()?)?;
-            (key == self.key).then(|| (version, is_marker(info)))
+        let version = |(name, info): Listed| {
+            let (key, version) = parse_name(name.text()?)?;
+            (key == self.key).then(|| (version, info.map(|info| is_marker(&info))))
         };
-        Ok(found.iter().filter_map(version).collect())
+        Ok(found.into_iter().filter_map(version).collect())
     }
 
-    /// The newest version, and whether it is a delete marker.
-    pub fn newest(&self) -> store::Result<Option<(Version, bool)>> {
-        Ok(self.list("", 1)?.into_iter().next())
+    /// The newest version.
+    pub fn newest(&self) -> store::Result<Option<Version>> {
+        Ok(self.list("", 1)?.pop().map(|(version, _)| version))
     }
 
     /// Whether a version is newer than all earlier ones, of which `newest` is the newest, and none has its id.

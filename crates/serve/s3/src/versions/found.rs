@@ -125,11 +125,13 @@ fn no_current(store: &Store, bucket: &str, key: &str, keeps: bool) -> S3Result<S
     if !keeps {
         return Ok(error);
     }
-    let newest = Earlier { store, bucket, key }.newest().map_err(of_store)?;
-    Ok(match newest {
-        Some((version, true)) => about_marker(error, version.id()),
-        _ => error,
-    })
+    let newest = Earlier { store, bucket, key }.list("", 1);
+    if let Some((version, is_marker)) = newest.map_err(of_store)?.pop()
+        && is_marker.map_err(of_store)?
+    {
+        return Ok(about_marker(error, version.id()));
+    }
+    Ok(error)
 }
 
 fn about_marker(mut error: S3Error, id: &str) -> S3Error {

@@ -1,11 +1,11 @@
 use super::found::find_place;
 use super::*;
 use crate::attributes::{VERSION, VERSIONING, VERSIONING_ENABLED, VERSIONING_SUSPENDED};
-use crate::collections::{bucket_maker, require};
+use crate::collections::{bucket_maker, require, versions_of};
 use crate::lock::{BucketLock, Lock};
-use crate::test_bucket::{BUCKET, bucket, bucket_on, geometry, written};
-use device::PowerCut;
+use crate::test_bucket::{BUCKET, bucket, bucket_on, geometry, with_damaged_records, written};
 use device::power_cut::CrashLimits;
+use device::{MemoryDrive, PowerCut, ZonedDevice};
 use kv_rocksdb::RocksDb;
 use proptest::prelude::*;
 use runtime::Runtime;
@@ -118,6 +118,40 @@ fn a_deletion_of_what_is_gone_already_is_not_taken_back() {
         let store = Store::mount(image, MountOptions::new(RocksDb)).unwrap();
         assert!(store.stat(BUCKET, "k").unwrap().is_none());
     }
+}
+
+#[test]
+fn a_damaged_version_keeps_its_key_writable() {
+    let drive: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry()).unwrap());
+    let (store, locks) = bucket_on(drive.clone(), Runtime::system());
+    locks.set(&store, BUCKET, Versioning::Enabled).unwrap();
+    let ids: [String; 3] = std::array::from_fn(|_| put(&store, &locks, BUCKET, "k").unwrap());
+    let store = with_damaged_records(store, &drive, &ids[1]);
+    let delete_version = |id: &str| {
+        let change = locks.change(&store, BUCKET, "k").unwrap();
+        let done = change.delete_version(id, false, &[], Store::commit);
+        done.is_ok()
+    };
+    // Behind the current version, an older one does not become current in its place; nor does a request remove it.
+    assert!(!delete_version(&ids[2]) && !delete_version(&ids[1]));
+    let fourth = put(&store, &locks, BUCKET, "k").unwrap();
+    // What is not next to become current is looked at by its name alone.
+    assert!(delete_version(&ids[0]) && delete_version(&fourth));
+    for state in [Versioning::Enabled, Versioning::Suspended] {
+        locks.set(&store, BUCKET, state).unwrap();
+        for _ in 0..2 {
+            put(&store, &locks, BUCKET, "k");
+        }
+        let change = locks.change(&store, BUCKET, "k").unwrap();
+        change.delete(&[], Store::commit).unwrap();
+    }
+    let left = store
+        .list_damaged(&versions_of(BUCKET), "", "", 99)
+        .unwrap();
+    let damaged = left.iter().filter(|(_, info)| info.is_err());
+    let damaged: Vec<_> = damaged.map(|(name, _)| name.text()).collect();
+    let name = name_of("k", &Version::parse(&ids[1]).unwrap());
+    assert_eq!(damaged, [Some(&*name)]);
 }
 
 #[test]

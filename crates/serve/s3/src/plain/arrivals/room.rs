@@ -58,7 +58,7 @@ pub fn room(
             room => room,
         });
     }
-    let newest = earlier.newest()?.map(|(version, _)| version);
+    let newest = earlier.newest()?;
     let fits = version.leaves_room() && earlier.has_room_for(&version, newest.as_ref())?;
     Ok(if fits { Room::Free } else { Room::Taken })
 }
