@@ -15,6 +15,7 @@ use crate::record::AUDIT;
 use crate::version_listings::{Entry, entries};
 use crate::versions::{self, Locks};
 use s3s::{S3Error, S3Result};
+use std::cell::RefCell;
 use std::time::Duration;
 use store::{Condition, Pending, Store};
 use tokio::time::Instant;
@@ -119,8 +120,8 @@ pub struct Walk {
     document: Option<Vec<u8>>,
     /// Key and id of the oldest version that the last batch removed.
     removed: Option<(String, String)>,
-    /// Why the first of those that could not be removed could not: one that is damaged, or the marker that a full drive
-    /// has no room for, keeps no other from going.
+    /// Why the first of those that could not be judged or removed could not: one that is damaged, or the marker that a
+    /// full drive has no room for, keeps no other from going.
     failed: Option<S3Error>,
     /// What has expired so far.
     pub gone: Gone,
@@ -232,7 +233,9 @@ impl Walk {
         })
     }
 
-    /// Expired versions of the next batch with this prefix, and the place to continue at.
+    /// Expired versions of the next batch with this prefix, and the place to continue at. A version with a damaged record
+    /// is left out. The next one may be taken for its successor, or for the latest, but a removal looks again under the
+    /// key's lock.
     fn look(
         &mut self,
         store: &Store,
@@ -240,7 +243,12 @@ impl Walk {
         from: &str,
         is_due: impl Fn(&Seen<'_>) -> bool,
     ) -> S3Result<(Vec<Due>, Option<String>)> {
-        let found = entries(store, &self.bucket, prefix, from, BATCH)?;
+        let damaged = RefCell::new(None);
+        let found = entries(store, (&self.bucket, prefix), from, BATCH, |error| {
+            damaged.borrow_mut().get_or_insert_with(|| of_store(error));
+            Ok(())
+        })?;
+        self.failed = self.failed.take().or(damaged.into_inner());
         let mut due = Vec::new();
         for (index, entry) in found.iter().enumerate() {
             let behind = found.get(index + 1);
@@ -324,26 +332,26 @@ impl Walk {
                 before.is_some_and(|(key, gone)| *key == one.key && gone == id)
             };
             // Since the listing, a client may have removed the newer version, or added one.
-            let is_as_listed = match (&one.version, &one.newer) {
-                (Some(version), Some(newer)) => {
-                    newer != version
-                        && !change.is_latest(version)?
-                        && (is_gone(newer) || change.has(newer)?)
-                }
-                (Some(version), None) => change.is_alone(version)?,
-                (None, _) => true,
+            let is_as_listed = || -> S3Result<bool> {
+                Ok(match (&one.version, &one.newer) {
+                    (Some(version), Some(newer)) => {
+                        newer != version
+                            && !change.is_latest(version)?
+                            && (is_gone(newer) || change.has(newer)?)
+                    }
+                    (Some(version), None) => change.is_alone(version)?,
+                    (None, _) => true,
+                })
             };
-            if !is_as_listed {
-                continue;
-            }
-            let removed = match &one.version {
+            let removed = is_as_listed().and_then(|is_as_listed| match &one.version {
+                _ if !is_as_listed => Ok(None),
                 None => change
                     .delete(&one.requires, Store::commit_readable)
                     .map(|(_, pending)| Some(pending)),
                 Some(version) => change
                     .delete_version(version, false, &one.requires, Store::commit_readable)
                     .map(|(_, pending)| pending),
-            };
+            });
             let count = match (&one.version, one.is_marker) {
                 (None, _) => &mut self.gone.objects,
                 (Some(_), true) => &mut self.gone.markers,
@@ -357,7 +365,7 @@ impl Walk {
                     }
                     last = Some(pending);
                 }
-                // Another request has removed it.
+                // Another request has removed it, or it has another place.
                 Ok(None) => {}
                 // It has changed since, or is locked.
                 Err(error) if is_refusal(&error) => {}

@@ -117,7 +117,12 @@ impl Ask {
                 after: &after,
                 limit,
             };
-            let seek = |from: &str, n| entries(store, (&bucket, &prefix), from, n, Entry::of);
+            let seek = |from: &str, n| {
+                let place = (&*bucket, &*prefix);
+                entries(store, place, from, n, Entry::of, |error| {
+                    Err(of_store(error))
+                })
+            };
             let page: Page<Entry> = listing::page(&query, seek)?;
             Ok((page, bucket, prefix, delimiter))
         };
@@ -138,22 +143,28 @@ impl Ask {
 }
 
 /// At most `limit` entries of a collection from the name `from` on, for objects of which `entry` makes one; fewer
-/// only at the end.
+/// only at the end. Objects with damaged records are left out if `damaged` is `Ok` for their errors.
 pub fn entries<T>(
     store: &Store,
     (collection, prefix): (&str, &str),
     from: &str,
     limit: usize,
     entry: impl Fn(ObjectInfo) -> Option<T>,
+    damaged: impl Fn(store::Error) -> S3Result<()>,
 ) -> S3Result<Vec<T>> {
     let (mut entries, mut from) = (Vec::new(), from.as_bytes().to_vec());
     loop {
         let wanted = limit - entries.len();
-        let found = store.list(collection, prefix, &from, wanted);
+        let found = store.list_damaged(collection, prefix, &from, wanted);
         let found = found.map_err(of_store)?;
         let last = found.last().filter(|_| found.len() == wanted);
-        let next = last.map(|last| [&*last.name, b"\0"].concat());
-        entries.extend(found.into_iter().filter_map(&entry));
+        let next = last.map(|(last, _)| [&**last, b"\0"].concat());
+        for (_, info) in found {
+            match info {
+                Ok(info) => entries.extend(entry(info)),
+                Err(error) => damaged(error)?,
+            }
+        }
         match next {
             Some(next) if entries.len() < limit => from = next,
             _ => return Ok(entries),

@@ -157,7 +157,10 @@ fn list(store: &Store, ask: &Ask, (key, version): (String, Option<String>)) -> S
             next: None,
         });
     };
-    let seek = |from: &str, n| entries(store, &ask.bucket, &ask.prefix, from, n);
+    let seek = |from: &str, n| {
+        let place = (&*ask.bucket, &*ask.prefix);
+        entries(store, place, from, n, |error| Err(of_store(error)))
+    };
     let page = listing::page_from(&query, from, seek)?;
     let plain = |escaped: String| versions::unescape(&escaped);
     let last = page.entries.last();
@@ -201,13 +204,14 @@ fn start(
     }))
 }
 
-/// At most `limit` versions from the place `from` on that S3 can show; fewer only at the end.
+/// At most `limit` versions from the place `from` on that S3 can show; fewer only at the end. Versions with damaged
+/// records are left out if `damaged` is `Ok` for their errors.
 pub fn entries(
     store: &Store,
-    bucket: &str,
-    prefix: &str,
+    (bucket, prefix): (&str, &str),
     from: &str,
     limit: usize,
+    damaged: impl Fn(store::Error) -> S3Result<()>,
 ) -> S3Result<Vec<Entry>> {
     let beside = versions_of(bucket);
     // The first key that can have a version at or after `from`.
@@ -216,16 +220,15 @@ pub fn entries(
     let is_behind = |entry: &Entry| *entry.place >= *from;
     let current = || {
         let entry = |info| Entry::current(info).filter(is_behind);
-        object_listings::entries(store, (bucket, prefix), &key, limit, entry)
+        object_listings::entries(store, (bucket, prefix), &key, limit, entry, &damaged)
     };
     let earlier = || {
         if store.collection(&beside).map_err(of_store)?.is_none() {
             return Ok(None);
         }
         let prefix = versions::escape(prefix);
-        let found =
-            object_listings::entries(store, (&beside, &prefix), from, limit, Entry::earlier);
-        found.map(Some)
+        let (place, entry) = ((&*beside, &*prefix), Entry::earlier);
+        object_listings::entries(store, place, from, limit, entry, &damaged).map(Some)
     };
     let mut found = merge(current, earlier)?;
     find_latest(&mut found, from);

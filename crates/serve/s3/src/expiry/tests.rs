@@ -2,13 +2,13 @@
 
 use super::*;
 use crate::attributes::{LIFECYCLE, ObjectAttributes};
-use crate::collections::uploads_of;
+use crate::collections::{uploads_of, versions_of};
 use crate::conditions::Preconditions;
 use crate::copy;
 use crate::lifecycle_rules::{admit, decode, encode};
 use crate::lock::Lock;
 use crate::tags::Tags;
-use crate::test_bucket::{BUCKET, bucket_on, damaged, geometry, written};
+use crate::test_bucket::{BUCKET, bucket_on, damaged, geometry, with_damaged_records, written};
 use crate::versions::Versioning;
 use device::{MemoryDrive, ZonedDevice};
 use objects::digest::hex;
@@ -77,6 +77,14 @@ impl Fixture {
         }
     }
 
+    /// The same with damaged records of the objects whose names end so.
+    fn with_damaged_records(mut self, drive: &Arc<dyn ZonedDevice>, ends: &[&str]) -> Self {
+        for end in ends {
+            self.store = with_damaged_records(self.store, drive, end);
+        }
+        self
+    }
+
     fn put(&self, key: &str, size: usize, tag: bool) {
         let data = written(&self.store, &vec![1; size]);
         let tags = if tag {
@@ -119,9 +127,9 @@ impl Fixture {
         self.locks.change_bucket(&self.store, BUCKET, keep).unwrap();
     }
 
-    /// All versions, with all that rules ask for.
+    /// All versions with whole records, with all that rules ask for.
     fn versions(&self) -> Vec<Known> {
-        let found = entries(&self.store, BUCKET, "", "", usize::MAX >> 1).unwrap();
+        let found = entries(&self.store, (BUCKET, ""), "", usize::MAX >> 1, |_| Ok(()));
         let known = |entry: Entry| Known {
             key: entry.plain,
             id: entry.version.id().to_owned(),
@@ -130,7 +138,7 @@ impl Fixture {
             size: entry.info.size,
             has_tag: entry.info.attributes.contains_key(TAGS),
         };
-        found.into_iter().map(known).collect()
+        found.unwrap().into_iter().map(known).collect()
     }
 
     fn walk(&self) -> Gone {
@@ -568,6 +576,71 @@ fn a_version_that_cannot_be_removed_keeps_no_other() {
     assert_eq!(*why.code(), s3s::S3ErrorCode::InternalError);
     let left = fixture.versions().into_iter().map(|version| version.key);
     assert_eq!(left.collect::<Vec<_>>(), ["a2"]);
+}
+
+#[test]
+fn a_damaged_record_ends_no_walk() {
+    let drive: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry()).unwrap());
+    let fixture = Fixture::on(drive.clone());
+    fixture.rules(
+        "<Rule><Prefix/><Status>Enabled</Status><Expiration><Days>1</Days></Expiration></Rule>",
+    );
+    for n in 0..2 * BATCH {
+        fixture.put(&n.to_string(), 1, false);
+    }
+    let fixture = fixture.with_damaged_records(&drive, &["1"]);
+    fixture.clock.0.fetch_add(48 * HOUR, SeqCst);
+    let mut walk = Walk::new(BUCKET.to_owned());
+    let now = fixture.clock.0.load(SeqCst);
+    while walk.step(&fixture.store, &fixture.locks, now).unwrap() {}
+    assert_eq!(walk.gone.objects, 2 * BATCH as u64 - 1);
+    let why = walk.failed.take().unwrap();
+    assert_eq!(*why.code(), s3s::S3ErrorCode::InternalError);
+    let left = fixture.store.list_damaged(BUCKET, "", "", 9).unwrap();
+    let left: Vec<_> = left.iter().map(|(name, _)| name.to_string()).collect();
+    assert_eq!(left, ["1"]);
+}
+
+#[test]
+fn a_damaged_version_keeps_its_marker_and_no_others() {
+    let drive: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry()).unwrap());
+    let fixture = Fixture::on(drive.clone());
+    let enabled = Versioning::Enabled;
+    fixture.locks.set(&fixture.store, BUCKET, enabled).unwrap();
+    fixture.rules(
+        "<Rule><Filter/><Status>Enabled</Status>\
+         <Expiration><ExpiredObjectDeleteMarker>true</ExpiredObjectDeleteMarker></Expiration>\
+         <NoncurrentVersionExpiration><NoncurrentDays>1</NoncurrentDays></NoncurrentVersionExpiration></Rule>",
+    );
+    for key in ["k", "k", "k", "k", "m", "z", "z"] {
+        fixture.put(key, 1, false);
+    }
+    fixture.delete("m");
+    let ids: Vec<String> = fixture
+        .versions()
+        .into_iter()
+        .map(|known| known.id)
+        .collect();
+    let [_, of_k, _, _, _, of_m, _, _] = &ids[..] else {
+        panic!("{ids:?}");
+    };
+    let fixture = fixture.with_damaged_records(&drive, &[of_k, of_m]);
+    fixture.clock.0.fetch_add(48 * HOUR, SeqCst);
+    let gone = fixture.walk();
+    assert_eq!((gone.earlier, gone.markers), (3, 0));
+    let left = fixture.versions().into_iter();
+    let left: Vec<_> = left.map(|known| (known.key, known.is_marker)).collect();
+    let expected = [("k", false), ("m", true), ("z", false)];
+    assert_eq!(
+        left,
+        expected.map(|(key, is_marker)| (key.to_owned(), is_marker))
+    );
+    let beside = fixture.store.list_damaged(&versions_of(BUCKET), "", "", 9);
+    let damaged = beside
+        .unwrap()
+        .into_iter()
+        .filter(|(_, info)| info.is_err());
+    assert_eq!(damaged.count(), 2);
 }
 
 const UPLOADS_END: &str = "<Rule><Prefix>tmp/</Prefix><Status>Enabled</Status><AbortIncompleteMultipartUpload>\
