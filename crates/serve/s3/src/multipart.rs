@@ -313,13 +313,28 @@ struct StoredPart {
     checksum: Option<Checksum>,
 }
 
-/// At most `limit` parts of an upload, from `first` on.
+impl StoredPart {
+    /// `None` for `ID/meta`; names begin with `prefix`.
+    fn of(prefix: &str, info: &ObjectInfo) -> Option<Self> {
+        let attributes = ObjectAttributes::decode(&info.attributes);
+        Some(Self {
+            number: info.name.text()?.strip_prefix(prefix)?.parse().ok()?,
+            etag: attributes.etag,
+            size: info.size,
+            modified_micros: info.modified_micros,
+            checksum: attributes.checksum,
+        })
+    }
+}
+
+/// At most `limit` parts of an upload, from `first` on. Parts with damaged records are left out if `damaged` is `Ok` for
+/// their errors.
 fn parts(
     store: &Store,
-    collection: &str,
-    id: &str,
+    (collection, id): (&str, &str),
     first: u32,
     limit: usize,
+    damaged: impl Fn(store::Error) -> S3Result<()>,
 ) -> S3Result<Vec<StoredPart>> {
     let mut found = Vec::new();
     let mut from = part_name(id, first).into_bytes();
@@ -327,22 +342,18 @@ fn parts(
     while found.len() < limit {
         let wanted = (limit - found.len()).min(BATCH);
         let batch = store
-            .list(collection, &prefix, &from, wanted)
+            .list_damaged(collection, &prefix, &from, wanted)
             .map_err(of_store)?;
         let end = batch.len() < wanted;
-        if let Some(last) = batch.last() {
-            from = [&*last.name, b"\0"].concat();
+        if let Some((last, _)) = batch.last() {
+            from = [&**last, b"\0"].concat();
         }
-        found.extend(batch.iter().filter_map(|info| {
-            let attributes = ObjectAttributes::decode(&info.attributes);
-            Some(StoredPart {
-                number: info.name.text()?.strip_prefix(&prefix)?.parse().ok()?,
-                etag: attributes.etag,
-                size: info.size,
-                modified_micros: info.modified_micros,
-                checksum: attributes.checksum,
-            })
-        }));
+        for (_, info) in batch {
+            match info {
+                Ok(info) => found.extend(StoredPart::of(&prefix, &info)),
+                Err(error) => damaged(error)?,
+            }
+        }
         if end {
             break;
         }

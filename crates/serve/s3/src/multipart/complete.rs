@@ -135,7 +135,11 @@ fn run(
 ) -> S3Result<Completed> {
     let upload = load(store, bucket, key, id)?;
     let collection = uploads_of(bucket);
-    let stored = parts(store, &collection, id, 1, MAX_PARTS as usize)?;
+    let stored = parts(store, (&collection, id), 1, MAX_PARTS as usize, |error| {
+        // It may not be listed; if it is, it cannot be found.
+        tracing::warn!(%error, "a damaged part of an upload is left out");
+        Ok(())
+    })?;
     let Assembly {
         numbers,
         attributes,

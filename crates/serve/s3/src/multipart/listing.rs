@@ -3,6 +3,7 @@
 use super::{StoredPart, Upload, load, parts, visit};
 use crate::collections::{self, uploads_of};
 use crate::dates::timestamp;
+use crate::errors::of_store;
 use crate::gateway::{Gateway, owner, set_checksum};
 use crate::pages::{Encode, MAX_PAGE, page_size};
 use s3s::dto::*;
@@ -35,7 +36,10 @@ pub async fn list_parts(
             let upload = load(store, &bucket, &key, &id)?;
             // One part more than requested tells whether more follow.
             let found = match first {
-                1..=super::MAX_PARTS => parts(store, &uploads_of(&bucket), &id, first, limit + 1)?,
+                1..=super::MAX_PARTS => {
+                    let (collection, fail) = (uploads_of(&bucket), |error| Err(of_store(error)));
+                    parts(store, (&collection, &id), first, limit + 1, fail)?
+                }
                 _ => Vec::new(),
             };
             Ok((upload, found))

@@ -1,6 +1,12 @@
 //! Orders that do and do not fit what is stored.
 
 use super::*;
+use crate::multipart::{begin, begin_part};
+use crate::test_bucket::{BUCKET, bucket_on, geometry, with_damaged_records, written};
+use device::{MemoryDrive, ZonedDevice};
+use objects::digest::hex;
+use runtime::Runtime;
+use std::sync::Arc;
 
 fn stored(number: u32, data: &[u8], size: u64) -> StoredPart {
     let mut digester = Digester::new([Algorithm::Md5]);
@@ -173,4 +179,43 @@ fn every_checksum_that_is_listed_is_compared() {
         code(assemble(&upload(None, false), &order, &all)),
         "InvalidPart"
     );
+}
+
+#[test]
+fn a_damaged_part_that_is_not_listed_is_not_needed() {
+    let drive: Arc<dyn ZonedDevice> = Arc::new(MemoryDrive::new(geometry()).unwrap());
+    let (store, locks) = bucket_on(drive.clone(), Runtime::system());
+    let id = hex(&[1; 16]);
+    let begun = Upload {
+        id: id.clone(),
+        ..upload(None, false)
+    };
+    begin(&store, BUCKET, begun).unwrap();
+    let data = vec![1; MIN_PART_BYTES as usize];
+    let all = [1, 2, 3].map(|number| stored(number, &data, MIN_PART_BYTES));
+    for part in &all {
+        let attributes = ObjectAttributes {
+            etag: part.etag.clone(),
+            ..Default::default()
+        };
+        let (mut transaction, collection, name) = begin_part(BUCKET, &id, part.number);
+        transaction.put(
+            &collection,
+            name,
+            written(&store, &data),
+            attributes.encode(),
+        );
+        store.commit(transaction).unwrap();
+    }
+    let store = with_damaged_records(store, &drive, "/00003");
+    let completed = |parts: &[&StoredPart]| {
+        let done = run(&store, &locks, (BUCKET, "key"), &id, &order(parts), &[]);
+        done.map_err(|error| error.code().as_str().to_owned())
+    };
+    let [one, two, three] = &all;
+    let refused = completed(&[one, two, three]).unwrap_err();
+    assert_eq!(refused, "InvalidPart");
+    completed(&[one, two]).unwrap();
+    let made = store.stat(BUCKET, "key").unwrap().unwrap();
+    assert_eq!(made.size, 2 * MIN_PART_BYTES);
 }
