@@ -150,8 +150,9 @@ class HeldData:
         self._forget()
 
     def _end_sender(self):
+        # One that was not used. It does not go back: the collector of cycles comes here in any thread, and pools are of one thread each.
         if self._sender is not None:
-            self._sender.give_back()
+            self._sender.close()
             self._sender = None
 
     def __del__(self):

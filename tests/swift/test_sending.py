@@ -119,9 +119,9 @@ def test_a_reader_that_could_send_can_be_read_or_dropped(zoned, plain):
     assert b"".join(reader) == data
     reader = reader_of(objects)
     assert reader.can_zero_copy_send()
+    sender = reader._fp._sender
     del reader
-    senders = objects.manager.drive(DEVICE)._transport._handing
-    assert [len(pool._idle()) for pool in senders.values()] == [1]
+    assert sender._connection.sock is None
 
 
 def test_a_client_that_goes_away_is_no_error(zoned, plain):
@@ -201,6 +201,24 @@ def test_who_gives_up_waiting_ends_the_connection(zoned, plain):
     # The daemon shuts it down, so all that was sent and then the end comes, though this process has it open still.
     got = bytes(first) + client.reads(len(data)).end()
     assert len(got) < len(data) and data.startswith(got)
+
+
+def test_a_connection_goes_to_no_other_threads_pool(zoned, plain):
+    """A reader that was not used may be collected anywhere."""
+    objects = Objects(zoned, plain)
+    objects.put(data=os.urandom(1_000_000))
+    readers = [reader_of(objects)]
+    assert readers[0].can_zero_copy_send()
+    sender, idle = readers[0]._fp._sender, []
+
+    def collects():
+        readers.clear()
+        idle.extend(sender._pool._idle())
+
+    collecting = threading.Thread(target=collects)
+    collecting.start()
+    collecting.join()
+    assert idle == [] and sender._connection.sock is None
 
 
 REFUSED = b'{"kind": "unknown_call", "message": "there is no such call"}'
