@@ -1,4 +1,8 @@
-"""The order in which an auditor visits objects, and where it goes on after a restart."""
+"""The order in which an auditor visits objects, and where it goes on after a restart.
+
+Swift keeps the latter in the policy's folder (`objects`). A zoned drive's directory of the host has no such folder, because peers that
+replicate by rsync could write files into it (replicator.py).
+"""
 
 import os
 import random
@@ -7,6 +11,13 @@ from swift.common.utils import mkdirs
 from swift.obj import diskfile
 
 from zonestore_swift.errors import Refused, Unavailable
+
+AUDITS = "audits"
+
+
+def folder_of(policy):
+    """Below a drive's directory of the host."""
+    return os.path.join(AUDITS, diskfile.get_data_dir(policy))
 
 
 def locations(manager, policy, device_dirs, auditor_type):
@@ -25,17 +36,18 @@ def locations(manager, policy, device_dirs, auditor_type):
 
 def _of_drive(manager, policy, device, auditor_type):
     drive = manager.drive(device)
-    datadir = os.path.join(manager.construct_dev_path(device), diskfile.get_data_dir(policy))
-    mkdirs(datadir)
-    partitions = _to_do(manager, drive, policy, datadir, auditor_type)
+    root = manager.construct_dev_path(device)
+    datadir, status = os.path.join(root, diskfile.get_data_dir(policy)), os.path.join(root, folder_of(policy))
+    mkdirs(status)
+    partitions = _to_do(manager, drive, policy, status, auditor_type)
     for at, partition in enumerate(partitions):
-        diskfile.update_auditor_status(datadir, manager.logger, partitions[at:], auditor_type)
+        diskfile.update_auditor_status(status, manager.logger, partitions[at:], auditor_type)
         for suffix in _listed(manager, f"{device}/{partition}", lambda: drive.suffixes(policy, partition)):
             for object_hash, _files in _listed(
                     manager, f"{device}/{partition}/{suffix}", lambda: drive.objects(policy, partition, suffix)):
                 path = os.path.join(datadir, partition, suffix, object_hash)
                 yield diskfile.AuditLocation(path, device, partition, policy)
-    diskfile.update_auditor_status(datadir, manager.logger, [], auditor_type)
+    diskfile.update_auditor_status(status, manager.logger, [], auditor_type)
 
 
 def _listed(manager, place, call):
@@ -49,9 +61,9 @@ def _listed(manager, place, call):
         return []
 
 
-def _to_do(manager, drive, policy, datadir, auditor_type):
-    if os.path.exists(os.path.join(datadir, f"auditor_status_{auditor_type}.json")):
-        left = diskfile.get_auditor_status(datadir, manager.logger, auditor_type)
+def _to_do(manager, drive, policy, status, auditor_type):
+    if os.path.exists(os.path.join(status, f"auditor_status_{auditor_type}.json")):
+        left = diskfile.get_auditor_status(status, manager.logger, auditor_type)
         # Without a status that can be read, Swift lists the directory.
         return [name for name in left if str(name).isdigit()]
     return [str(partition) for partition in drive.partitions(policy)]

@@ -213,6 +213,9 @@ class ZonedManager(diskfile.BaseDiskFileManager):
                 timeout_class=PartitionLockTimeout, limit=1, name=f"{partition}-{name}" if name else str(partition)):
             yield True
 
+    def clear_auditor_status(self, policy, auditor_type="ALL"):
+        diskfile.clear_auditor_status(self.devices, audit.folder_of(policy), auditor_type)
+
     def object_audit_location_generator(self, policy, device_dirs=None, auditor_type="ALL"):
         return audit.locations(self, policy, device_dirs, auditor_type)
 

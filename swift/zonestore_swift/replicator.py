@@ -61,6 +61,7 @@ class Replicator(ObjectReplicator):
             self.logger.warning("%s is %s", name, why)
             return []
         obj_path = os.path.join(dev_path, diskfile.get_data_dir(policy))
+        self._keep_rsync_out(name, obj_path)
         jobs = []
         for partition in partitions:
             if override_partitions is not None and partition not in override_partitions:
@@ -72,6 +73,28 @@ class Replicator(ObjectReplicator):
                 # None of its homes is here: a handoff.
                 "delete": len(others) == len(homes), "policy": policy, "partition": str(partition), "region": device["region"]})
         return jobs
+
+    def _keep_rsync_out(self, device, obj_path):
+        """
+        Removes a folder of the policy that has no partition. A peer's rsync makes no folder of two levels, so it fails without that one, and
+        the peer keeps what it has. With it, rsync writes files that nobody reads here, and the peer counts them as a copy. The object
+        server cannot refuse it: the question that comes before rsync is that of ssync, too, and no answer behind it counts.
+        """
+        try:
+            names = os.listdir(obj_path)
+            if partitions := list(filter(str.isdigit, names)):
+                self.logger.error(
+                    "%s has %d partitions of files, which nobody reads while the policy is zoned: move them with zonestore-swift-migrate, and "
+                    "see that no peer replicates by rsync (sync_method = ssync)", obj_path, len(partitions))
+                return
+            for name in names:
+                if name.startswith("auditor_status_"):
+                    diskfile.remove_file(os.path.join(obj_path, name))
+            os.rmdir(obj_path)
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            self.logger.error("%s: the folder %s stays, and peers may write into it by rsync: %s", device, obj_path, error)
 
     def revert(self, job):
         """Sends a handoff's partition home, and removes what is home."""

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import shutil
 import socket
 
 import pytest
@@ -9,7 +10,7 @@ from swift.common import storage_policy
 from swift.common.concurrency import greenio, sleep, spawn, wsgi
 from swift.common.storage_policy import ECStoragePolicy
 from swift.common.utils import get_logger
-from swift.obj import server
+from swift.obj import diskfile, server
 
 from backends import DEVICE, Files, Zoned, hash_of
 from objects import Objects, moment
@@ -95,8 +96,8 @@ class Pair:
         nodes = [self.servers[0].node(0)] + [self.servers[1].node(number) for number in range(1, 8)]
         monkeypatch.setattr(self.policy, "object_ring", Ring(nodes, [nodes[home] for home in homes]), raising=False)
 
-    def replicate(self):
-        daemon = Replicator({**self.servers[0].conf, "sync_method": "ssync"}, get_logger({}))
+    def replicate(self, **conf):
+        daemon = Replicator({**self.servers[0].conf, "sync_method": "ssync", **conf}, get_logger({}))
         daemon._zero_stats()
         daemon.replicate(override_partitions=[int(self.here.partition)])
         return daemon
@@ -322,6 +323,46 @@ def test_a_handoff_stays_while_a_home_is_away(pair, monkeypatch):
     daemon = pair.replicate()
     assert daemon.total_stats.failure
     assert pair.here.read("small") == data["small"]
+
+
+def files_of(pair, number):
+    return pair.backends[number].devices / DEVICE / diskfile.get_data_dir(pair.policy)
+
+
+@pytest.mark.skipif(not shutil.which("rsync"), reason="needs rsync")
+@pytest.mark.parametrize("pair", ["files to zoned"], indirect=True)
+def test_rsync_finds_no_place_on_a_zoned_drives_host(pair, monkeypatch):
+    """What it wrote there, nobody would read; and the handoff would be gone."""
+    pair.ring(monkeypatch, [1, 2])
+    data = pair.here.put(data=b"abc", at=1)
+    pair.there.put("other", data=b"abc", at=1)
+    # The auditor keeps its position.
+    assert list(pair.there.manager.object_audit_location_generator(pair.policy))
+    # Of rsync's daemon alone.
+    run = Replicator._rsync
+    monkeypatch.setattr(Replicator, "_rsync", lambda daemon, call: run(daemon, [word for word in call if not word.startswith("--contimeout")]))
+    daemon = pair.replicate(sync_method="rsync", rsync_module=str(pair.backends[1].devices))
+    assert daemon.total_stats.failure and pair.here.read() == data and not files_of(pair, 1).exists()
+    assert pair.replicate().total_stats.failure == 0
+    assert pair.there.read() == data and not pair.here.exists()
+
+
+@pytest.mark.parametrize("pair", ["zoned to zoned"], indirect=True)
+def test_partitions_of_files_on_a_zoned_drives_host_are_told(pair, monkeypatch):
+    pair.ring(monkeypatch, [0, 1])
+    pair.here.put(data=b"abc", at=1)
+    folder = files_of(pair, 0)
+    (folder / "17" / "abc").mkdir(parents=True)
+    (folder / "auditor_status_ALL.json").touch()
+    said = []
+    monkeypatch.setattr(logging.LoggerAdapter, "error", lambda adapter, text, *values: said.append(text % values))
+    pair.replicate()
+    assert "1 partitions of files" in said[0] and (folder / "17" / "abc").exists()
+    shutil.rmtree(folder / "17")
+    said.clear()
+    # An empty one goes, for rsync would write there.
+    assert pair.replicate().total_stats.failure == 0
+    assert said == [] and not folder.exists() and pair.there.read() == b"abc"
 
 
 class TwoDrives:
