@@ -31,6 +31,9 @@ PARTITIONS_OWN = ("hashes.pkl", "hashes.invalid", ".lock", ".lock-replication")
 # One of the former that was being written when its daemon was killed (`write_pickle`).
 UNFINISHED = re.compile(r"tmp\w+\.tmp")
 HASH = re.compile("[0-9a-f]{32}")
+# What a device has for Swift, policies of files included, that has to be somewhere before the disk may be erased.
+KEPT = re.compile(r"(objects|async_pending)(-\d+)?|accounts|containers")
+AUDITORS = re.compile(r"auditor_status_\w+\.json")
 # What reading metadata raises for bytes that are no pickle of metadata.
 DAMAGED = (DiskFileBadMetadataChecksum, pickle.UnpicklingError, EOFError, ValueError, TypeError, AttributeError, KeyError, IndexError)
 
@@ -47,7 +50,7 @@ class Migration:
         self.router = diskfile.DiskFileRouter(conf, logger)
         self.devices = conf.get("devices", "/srv/node")
         self.source = source or self.devices
-        # Devices whose directories this user may not read, or the disk does not give, and why.
+        # Devices of which nothing is known, for this user may not read them, or the disk does not give them, or is not there; and why.
         self.unread = {}
         conf = {**conf, "devices": self.source, "mount_check": "false"}
         self.files = {policy: (diskfile.ECDiskFileManager if policy.policy_type == EC_POLICY else diskfile.DiskFileManager)(conf, logger)
@@ -63,16 +66,39 @@ class Migration:
 
     def _of_devices(self, policy, look):
         """Each device, and what `look` finds of the policy there."""
-        for device in listed(self.source):
-            # Of ext4, and of root alone.
-            if device == "lost+found":
-                continue
+        for device in self._devices():
             try:
                 found = look(policy, device)
             except OSError as error:
                 self.unread[device] = error
             else:
                 yield device, found
+
+    def _devices(self):
+        # Of ext4, and of root alone.
+        return [device for device in listed(self.source) if device != "lost+found"]
+
+    def _is_in_use(self, device):
+        """Whether Swift goes on with this device's directory: what is not of a zoned policy is where it belongs."""
+        return is_same(self.source, self.devices) or is_same(os.path.join(self.source, device), os.path.join(self.devices, device))
+
+    def others(self):
+        """Devices that nobody uses any more, the folders there of what is not of a zoned policy, and a file of each."""
+        zoned = {place(policy) for policy in self.files for place in (diskfile.get_data_dir, diskfile.get_async_dir)}
+        for device in self._devices():
+            root = os.path.join(self.source, device)
+            if self._is_in_use(device) or os.path.isfile(root):
+                continue
+            try:
+                names = list(filter(KEPT.fullmatch, listed(root)))
+            except OSError as error:
+                self.unread[device] = error
+                continue
+            if not zoned.intersection(names):
+                self.unread[device] = "has nothing of a zoned policy: is its disk mounted there, and does --from name the folder above it?"
+            for name in names:
+                if name not in zoned and (path := first_file(os.path.join(root, name))):
+                    yield device, name, path
 
     def _folder(self, policy, device):
         return os.path.join(self.source, device, diskfile.get_data_dir(policy))
@@ -113,7 +139,7 @@ class Migration:
 
     def _updates_of(self, policy, device):
         old = os.path.join(self.source, device)
-        if is_same(old, os.path.join(self.devices, device)):
+        if self._is_in_use(device):
             return []
         folders = [os.path.join(diskfile.get_async_dir(policy), name) for name in listed(os.path.join(old, diskfile.get_async_dir(policy)))]
         return [os.path.join(folder, name) for folder in folders for name in listed(os.path.join(old, folder))]
@@ -137,8 +163,7 @@ class Migration:
     def first_left(self, policy, device, partition):
         """A path that keeps the partition's directory from going."""
         folder = os.path.join(self._folder(policy, device), partition)
-        paths = (os.path.join(at, name) for at, _, names in os.walk(folder) for name in names if name not in PARTITIONS_OWN)
-        return next(paths, folder)
+        return first_file(folder) or folder
 
     def _move_object(self, policy, device, partition, path):
         files = self.files[policy]
@@ -222,6 +247,14 @@ def listed(folder):
         return []
 
 
+def first_file(folder):
+    """One that counts, or a folder that cannot be read; None if there is neither."""
+    unread = []
+    paths = (os.path.join(at, name) for at, _, names in os.walk(folder, onerror=unread.append) for name in names
+             if name not in PARTITIONS_OWN and not AUDITORS.fullmatch(name))
+    return next(paths, None) or next((error.filename for error in unread), None)
+
+
 def in_words(counts):
     return f"{counts['objects']} objects, {counts['bytes']} bytes, {counts['quarantined']} quarantined"
 
@@ -271,8 +304,10 @@ def main():
         parser.error(f"{error}; --from names the folder that has the devices' directories")
     # A name that means nothing would leave everything where it is, and say that all is well.
     zoned = [str(int(policy)) for policy in migration.files]
+    if not zoned:
+        parser.error("no policy of swift.conf is zoned: nothing would be moved (swift/README.md, step 2 of \"On a server\")")
     if unknown := sorted(set(arguments.policies or ()) - set(zoned)):
-        parser.error(f"--policies {','.join(unknown)}: the zoned ones are {', '.join(zoned) or 'none'}")
+        parser.error(f"--policies {','.join(unknown)}: the zoned ones are {', '.join(zoned)}")
     if unknown := sorted(set(arguments.devices or ()) - set(devices)):
         parser.error(f"--devices {','.join(unknown)}: not in {migration.source}")
     if unknown := [text for text in arguments.partitions or () if not text.isdigit()]:
@@ -314,17 +349,21 @@ def main():
                 total["waiting updates"] -= 1
             except OSError as error:
                 logger.error("%s stays for now: %s", os.path.join(migration.source, device, path), error)
+    for device, name, path in migration.others():
+        total["other folders"] += 1
+        print(f"{device}, {name}: is not of a zoned policy: stays, with {path}")
     for device, error in migration.unread.items():
         print(f"{device}: stays for now: {error}")
     if arguments.dry_run:
         if total["waiting updates"]:
             print(f"{total['waiting updates']} updates of containers wait")
-        parser.exit(1 if total["left"] or migration.unread else 0)
+        parser.exit(1 if total["left"] or total["other folders"] or migration.unread else 0)
     total["left"] += total["others"]
-    left = total["left"] + total["waiting updates"] + len(migration.unread)
-    print(f"{total['partitions']} partitions moved, {total['objects']} objects, {total['quarantined']} quarantined; {total['left']} "
-          "partitions are left" + (f", {total['others']} of them not asked for" if total["others"] else "")
+    left = total["left"] + total["waiting updates"] + total["other folders"] + len(migration.unread)
+    print(f"{migration.source}: {total['partitions']} partitions moved, {total['objects']} objects, {total['quarantined']} quarantined; "
+          f"{total['left']} partitions are left" + (f", {total['others']} of them not asked for" if total["others"] else "")
           + (f"; {total['waiting updates']} updates of containers are left" if total["waiting updates"] else "")
+          + (f"; {total['other folders']} folders are not of a zoned policy" if total["other folders"] else "")
           + (f"; {len(migration.unread)} devices could not be read" if migration.unread else "")
           + (": see above, and call again" if left else ""))
     parser.exit(1 if left else 0)

@@ -266,6 +266,72 @@ def test_what_stays_is_not_said_to_be_done(both, monkeypatch, capsys):
     assert code == 0 and "1 partitions moved" in said and new.read("o") == archive, said
 
 
+@pytest.mark.parametrize("options", [[], ["--dry-run"], ["--policies", "0"]])
+def test_without_a_zoned_policy_nothing_was_looked_at(both, monkeypatch, capsys, options):
+    old, new = both
+    with_policy_module(monkeypatch, old.policy, old.backend)
+    code, said = called(monkeypatch, capsys, old, new, *options)
+    assert code == 2 and "no policy of swift.conf is zoned" in said, said
+
+
+@pytest.mark.parametrize("options", [[], ["--dry-run"]])
+def test_a_disk_that_has_other_policies_may_not_be_erased(both, tmp_path, monkeypatch, capsys, options):
+    old, new = both
+    source = tmp_path / "old"
+    device = source / DEVICE
+    # What a migration leaves when it is done.
+    (device / diskfile.get_data_dir(old.policy)).mkdir(parents=True)
+    (device / diskfile.get_data_dir(old.policy) / "auditor_status_ALL.json").touch()
+    call = lambda: called(monkeypatch, capsys, old, new, "--from", str(source), *options)
+    # Nothing is in these.
+    for place in ("accounts", "objects-7", "async_pending-7/abc"):
+        (device / place).mkdir(parents=True)
+    (device / "objects-7" / "auditor_status_ZBF.json").touch()
+    (device / "objects-7" / "17").mkdir()
+    (device / "objects-7" / "17" / "hashes.pkl").touch()
+    code, said = call()
+    assert code == 0, said
+    for place in ("accounts/17/abc/h/h.db", "containers/17/abc/h/h.db", "objects-7/17/abc/h/1.data", "async_pending-7/abc/h-1"):
+        path = device / place
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+        code, said = call()
+        assert code == 1 and f"is not of a zoned policy: stays, with {path}" in said, said
+        path.unlink()
+    # A folder that this user may not read.
+    (device / "accounts" / "17" / "secret").mkdir()
+
+    def refused(folder, scandir=os.scandir):
+        if os.fspath(folder).endswith("secret"):
+            raise PermissionError(13, "Permission denied", folder)
+        return scandir(folder)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "scandir", refused)
+        code, said = call()
+    assert code == 1 and "accounts/17/secret" in said, said
+    # Where Swift goes on with them they are in their place.
+    (new.backend.devices / DEVICE / "accounts" / "17").mkdir(parents=True)
+    (new.backend.devices / DEVICE / "accounts" / "17" / "h.db").touch()
+    code, said = called(monkeypatch, capsys, old, new, *options)
+    assert code == 0, said
+
+
+@pytest.mark.parametrize("options", [[], ["--dry-run"]])
+@pytest.mark.parametrize("wrong", ["above", "below", "not mounted"])
+def test_a_folder_without_the_policy_is_not_the_old_disks(both, tmp_path, monkeypatch, capsys, wrong, options):
+    old, new = both
+    old.put("o", data=b"abc", at=1)
+    source = tmp_path / "old"
+    if wrong == "not mounted":
+        (source / DEVICE).mkdir(parents=True)
+    else:
+        shutil.copytree(old.backend.devices, source)
+    named = {"above": tmp_path, "below": source / DEVICE, "not mounted": source}[wrong]
+    code, said = called(monkeypatch, capsys, old, new, "--from", str(named), *options)
+    assert code == 1 and "has nothing of a zoned policy" in said, said
+
+
 def test_what_was_not_asked_for_is_left(both, monkeypatch, capsys):
     old, new = both
     other = Objects(old.backend, old.policy)
@@ -328,7 +394,7 @@ def test_an_update_that_was_moved_does_not_wait(both, tmp_path, monkeypatch, cap
 def test_a_device_that_cannot_be_read_keeps_back_no_other(both, tmp_path, monkeypatch, capsys):
     old, new = both
     archive = old.put("o", data=b"abc", at=1)
-    # A disk that is gone, behind a link, has nothing.
+    # A disk that is gone, behind a link, has nothing; of an old one that is to be erased, nothing is known.
     (old.backend.devices / "gone").symlink_to(tmp_path / "nonexistent")
     for name in ("a_locked", "lost+found"):
         (old.backend.devices / name).mkdir()
@@ -350,7 +416,7 @@ def test_a_device_that_cannot_be_read_keeps_back_no_other(both, tmp_path, monkey
                 code, said = called(monkeypatch, capsys, old, new, "--from", str(source), *options)
                 assert code == 1 and "a_locked: stays for now: [Errno 13]" in said and "lost+found" not in said, said
         assert new.read("o") == archive
-    assert "1 devices could not be read" in said, said
+    assert "2 devices could not be read" in said and "gone: stays for now: has nothing" in said, said
     (old.backend.devices / "a_locked").rmdir()
     code, said = called(monkeypatch, capsys, old, new)
     assert code == 0, said
